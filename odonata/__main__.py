@@ -1,0 +1,3 @@
+from odonata.cli import main
+
+main()

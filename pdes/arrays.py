@@ -1,0 +1,25 @@
+"""Arrays that grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def doubled(length: int, needed: int) -> int:
+    """`length`, doubled until it is at least `needed`, so that growing is cheap on the whole."""
+    length = max(1, length)
+    while length < needed:
+        length *= 2
+    return length
+
+
+def grown(array: npt.NDArray[Any], needed: int, keep: int) -> npt.NDArray[Any]:
+    """An array of at least `needed` rows whose first `keep` are those of `array`."""
+    if needed <= len(array):
+        return array
+    larger = np.empty((doubled(len(array), needed), *array.shape[1:]), array.dtype)
+    larger[:keep] = array[:keep]
+    return larger

@@ -1,0 +1,496 @@
+"""One rank's engine, and `run`, which takes a model from its first event to its end.
+
+The order of things: deal the agents to ranks, build this rank's state and first events (or read
+them from a checkpoint), then go from cut to cut under a protocol; what happens only now and then
+(a checkpoint, a stop) happens at cuts, where all ranks agree on everything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import resource
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pdes import checkpoint, jit
+from pdes.arrays import grown
+from pdes.errors import Fault, Refused
+from pdes.events import TIME, WORDS, Rows, agent_of, kind_of, no_rows, port_of
+from pdes.loop import (
+    AGENTS,
+    ALL_TICKS,
+    BUDGET,
+    CAUSE,
+    CULPRIT,
+    DONE,
+    EVENTS,
+    FAULT,
+    FAULTY,
+    FIRST,
+    LAST,
+    LATE,
+    LOOKAHEAD,
+    NOBODY,
+    NOW,
+    OUT,
+    OUTBOX_FULL,
+    PAST,
+    QUEUE_FULL,
+    QUEUE_TICKS,
+    TOO_SOON,
+    Sim,
+    compile_loop,
+    new_ctl,
+)
+from pdes.model import Model
+from pdes.partition import deal
+from pdes.protocol import PROTOCOLS, Channels
+from pdes.queue import EventQueue
+from pdes.signals import StopSignals
+from pdes.transport import Transport, world
+
+SECONDS = ("handlers", "queue", "exchange", "waiting", "checkpoint")
+"""What a rank spends its time on. Packing, unpacking and all bookkeeping between two horizons are
+`exchange`; from the first word sent to the last received is `waiting`, for the others or the wire."""
+
+STRIDE_SECONDS = 0.05
+"""One rank alone has no horizon but its cut; it comes up for signals and progress this often."""
+
+SETTLE_EVERY = 16
+"""Rounds between looks at how well the queue's days fit."""
+
+NO_ROWS = no_rows()
+
+CHECK_QUEUE_EVERY = 1024
+"""Under debug the model is checked after every event, the whole queue after so many."""
+
+Progress = Callable[[int, int], None]
+"""Told the simulated time reached and the events handled so far on all ranks."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run was and did. Sums and means are over all ranks; every rank gets the same."""
+
+    model: str
+    ranks: int
+    protocol: str
+    completed: bool
+    """False where a signal stopped it; then `checkpoint` says where it can go on."""
+    time_ps: int
+    events: int
+    digest: str
+    """Over the final state of every agent, in agent order."""
+    wall_seconds: float
+    events_per_second: float
+    """Of this process's part of the run, if it was resumed."""
+    compile_seconds: float
+    """To compile the kernels, or to load them where they had been compiled before."""
+    build_seconds: float
+    seconds: Mapping[str, float]
+    """Mean over ranks of the time spent on each of SECONDS."""
+    rounds: int
+    """How often rank 0 came up for an agreement with the others."""
+    peak_pending: int
+    max_rss_mb: float
+    """Of the largest rank."""
+    checkpoint: str | None
+    lookahead_ps: int | None
+
+
+def run(
+    model: Model,
+    end: int,
+    *,
+    protocol: str = "window",
+    checkpoint_dir: Path | None = None,
+    checkpoint_every: int | None = None,
+    resume: Path | None = None,
+    debug: bool = False,
+    progress: Progress | None = None,
+    show_compiling: bool = True,
+    capacity: int = 16,
+    transport: Transport | None = None,
+) -> Result:
+    """Handle every event before `end` (picoseconds), on all the ranks there are.
+
+    With a `checkpoint_dir`, SIGTERM and SIGUSR1 stop the run at a checkpoint there, and
+    `checkpoint_every` (simulated picoseconds) makes one at every multiple of it. `resume` goes on
+    from the newest one in a directory. `debug` wants one rank and the JIT off.
+    """
+    transport = transport or world()
+    if protocol not in PROTOCOLS:
+        raise Refused(f"protocol = {protocol}: one of {', '.join(PROTOCOLS)} is possible")
+    if end < 0:
+        raise Refused(f"end = {end} ps: before the beginning of time, which is 0")
+    if checkpoint_every is not None and checkpoint_every <= 0:
+        raise Refused(f"checkpoint every {checkpoint_every} ps: more than 0 is possible")
+    if checkpoint_every is not None and checkpoint_dir is None:
+        raise Refused("checkpoint every so often: into which directory?")
+    if debug and transport.size > 1:
+        raise Refused(f"debug runs on one rank, and this is a run on {transport.size}")
+    if debug and jit.ENABLED:
+        raise Refused("debug wants the JIT off: set ODONATA_JIT=0 before importing pdes")
+    # Compiled integers wrap around; numpy's scalars do so too, but would say so every time.
+    with nullcontext() if jit.ENABLED else np.errstate(over="ignore"):
+        try:
+            with transport.watching():
+                began = time.perf_counter()
+                engine = Engine(model, transport, capacity, debug, progress)
+                engine.compile(show_compiling)
+                compiled = time.perf_counter()
+                at = engine.resume(resume) if resume else engine.start()
+                if at > end:
+                    raise Refused(f"{resume}: was made at {at} ps, after the end at {end} ps")
+                preparing = {"compile": compiled - began, "build": time.perf_counter() - compiled}
+                return _drive(engine, end, protocol, checkpoint_dir, checkpoint_every, preparing)
+        except Refused:
+            raise
+        except KeyboardInterrupt:
+            if transport.size == 1:
+                raise
+            transport.fail("interrupted")
+        except Exception as error:
+            if transport.size == 1:
+                raise
+            transport.fail(explain(error))
+
+
+def explain(error: BaseException) -> str:
+    """One line for a user; the kind of error is part of it unless it is one of ours."""
+    return str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
+
+
+def _drive(
+    engine: Engine,
+    end: int,
+    protocol: str,
+    directory: Path | None,
+    every: int | None,
+    preparing: Mapping[str, float],
+) -> Result:
+    transport = engine.transport
+    go = PROTOCOLS[protocol]
+    saved: Path | None = None
+    transport.everyone(None)
+    began, before = engine.begin(), engine.events
+    with StopSignals() if directory else nullcontext() as signals:
+        engine.signals = signals
+        while True:
+            cut = end if every is None else min(end, (engine.reached // every + 1) * every)
+            arrival = go(engine, cut)
+            engine.reached = arrival.time
+            completed = arrival.time >= end
+            if completed or (arrival.stopped and directory is None):
+                break
+            if directory and (arrival.stopped or arrival.time == cut):
+                saved = engine.save(directory)
+                engine.lap("checkpoint")
+            if arrival.stopped:
+                break
+    wall = time.perf_counter() - began
+    engine.check()
+    return engine.result(protocol, completed, before, wall, preparing, saved)
+
+
+class Engine:
+    """One rank: its agents' state, its queue, its outbox. Protocols drive it."""
+
+    def __init__(
+        self,
+        model: Model,
+        transport: Transport,
+        capacity: int,
+        debug: bool,
+        progress: Progress | None,
+    ) -> None:
+        self.model = model
+        self.transport = transport
+        self.debug = debug
+        self.signals: StopSignals | None = None
+        self.reached = 0
+        """Every event before this time has been handled here."""
+        self.channels = Channels(transport.size, transport.rank)
+        self.seconds = dict.fromkeys((*SECONDS, "kernel"), 0.0)
+        self._lap = time.perf_counter()
+        self._rounds = 0
+        self._peak = 0
+        self._progress = progress if transport.rank == 0 else None
+        self._next_report = time.perf_counter() + 0.2
+        self.partition = deal(model.units(), model.weights(), transport.size)
+        self.lookahead, self.reach = self._horizon()
+        first, last = self.partition.block(transport.rank)
+        self.state: Any = model.state(first, last)
+        self.queue = EventQueue(capacity)
+        self._ctl = new_ctl()
+        self._ctl[[FIRST, LAST, AGENTS, LOOKAHEAD]] = (
+            first, last, self.partition.agents, self.lookahead
+        )  # fmt: skip
+        self._out, self._letters = no_rows(), no_rows()
+        self._places = np.arange(transport.size + 1)
+        self._incoming: list[Rows] = []
+        self._make_room()
+        self._loop = compile_loop(model.handle, model.fanout, model.name)
+
+    def _horizon(self) -> tuple[int, int]:
+        """The lookahead, and how far beyond the earliest event a window reaches."""
+        if self.transport.size == 1:
+            return 0, 1
+        least = self.model.lookahead(self.partition)
+        if least.ps <= 0:
+            raise Refused(
+                f"{self.model.name}: {least.cause} may take {least.ps} ps, and the two are on "
+                "different ranks: ranks need a lookahead above 0 between them. Give that link a "
+                "latency, or use one rank"
+            )
+        return least.ps, least.ps
+
+    # -- beginnings
+
+    def start(self) -> int:
+        rows = np.asarray(self.model.start(self.state), np.int64).reshape(-1, WORDS)
+        early = np.flatnonzero(rows[:, TIME] < 0)
+        problem = None
+        if len(early):
+            problem = (
+                f"{self.model.name}: the first event {self._describe(rows[early[0]])} is in the "
+                "past: time begins at 0"
+            )
+        problems = [p for p in self.transport.everyone(problem) if p]
+        if problems:
+            raise Refused(problems[0])
+        self.queue.extend(rows)
+        self.queue.start(0)
+        return 0
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "model": self.model.name,
+            "ranks": self.transport.size,
+            **self.model.parameters(),
+        }
+
+    def save(self, directory: Path) -> Path:
+        cut = checkpoint.Cut(self.reached, self.events)
+        self.queue.extend(self.take_in())
+        arrays = {f"state.{name}": array for name, array in self.state._asdict().items()}
+        return checkpoint.save(
+            directory, self.transport, self.identity(), cut,
+            {"pending": self.queue.pending(), **arrays},
+        )  # fmt: skip
+
+    def resume(self, directory: Path) -> int:
+        cut, arrays = checkpoint.load(directory, self.transport, self.identity())
+        self.queue.extend(arrays.pop("pending"))
+        self.queue.start(cut.time)
+        self.state = type(self.state)(
+            **{name.removeprefix("state."): array for name, array in arrays.items()}
+        )
+        self._ctl[EVENTS] = cut.events
+        self._ctl[NOW] = cut.time
+        self.reached = cut.time
+        return cut.time
+
+    def compile(self, show: bool) -> None:
+        """Have every kernel ready, compiled by one rank per host and loaded by the others: try
+        each on a single unit of the model."""
+        unit = int(self.partition.unit_starts[self.transport.rank])
+        first, last = self.model.units()[unit : unit + 2].tolist()
+
+        def try_each() -> None:
+            state, queue = self.model.state(first, last), EventQueue()
+            queue.extend(np.asarray(self.model.start(state), np.int64).reshape(-1, WORDS))
+            queue.pending()
+            queue.next_time()
+            self._loop(self._sim()._replace(queue=queue.cells), state, NO_ROWS, 0, 0)
+
+        with jit.compile_notice(show and self.transport.host_leader):
+            self.transport.leader_first(try_each)
+
+    def begin(self) -> float:
+        """All is in place: start the clock."""
+        self.lap("exchange")
+        self.seconds = dict.fromkeys(self.seconds, 0.0)
+        return self._lap
+
+    # -- what protocols use
+
+    @property
+    def events(self) -> int:
+        return int(self._ctl[EVENTS])
+
+    @property
+    def stop_requested(self) -> bool:
+        return self.signals is not None and self.signals.received is not None
+
+    def next_time(self) -> int:
+        """Of the events this rank has, handled or not yet taken in."""
+        times = [int(rows[:, TIME].min()) for rows in self._incoming if len(rows)]
+        return min([self.queue.next_time(), *times])
+
+    def letters(self) -> tuple[Rows, list[int]]:
+        """What the last advance made for other ranks, and where each one's letter begins; given
+        out once, after that the letters are but heads."""
+        places = self._places.tolist()
+        self._places[:] = np.arange(len(places))
+        return self._letters, places
+
+    def deliver(self, letters: list[Rows]) -> None:
+        """Have events from other ranks taken in at the next advance."""
+        self._incoming += [letter[1:] for letter in letters]
+
+    def take_in(self) -> Rows:
+        """The events that were delivered; there is room for them now."""
+        if not self._incoming:
+            return NO_ROWS
+        rows = self._incoming[0] if len(self._incoming) == 1 else np.concatenate(self._incoming)
+        self._incoming = []
+        self.queue.reserve(len(rows))
+        return rows
+
+    def look(self) -> None:
+        """Take in what was delivered and write fresh letters, without handling anything."""
+        why = self._loop(self._sim(), self.state, self.take_in(), self.reached, 1)
+        assert why == DONE
+
+    def advance(self, horizon: int) -> None:
+        """Handle every event before `horizon`."""
+        if horizon <= self.reached:
+            return
+        began = self.lap("exchange")
+        self._rounds += 1
+        incoming, budget = self.take_in(), 1 if self.debug else 2**62
+        while True:
+            why = self._loop(self._sim(), self.state, incoming, horizon, budget)
+            incoming = NO_ROWS
+            if why == DONE:
+                break
+            if why == QUEUE_FULL:
+                self.queue.reserve(self.model.fanout)
+            elif why == OUTBOX_FULL:
+                self._make_room()
+            elif why == BUDGET:
+                self.check(self.events % CHECK_QUEUE_EVERY == 0)
+            elif why == FAULTY:
+                raise Fault(self._broken_rule())
+        self.reached = horizon
+        self._peak = max(self._peak, len(self.queue))
+        took = self.lap("kernel") - began
+        if self.transport.size == 1:
+            self.reach = max(1, self.reach * 2 if took < STRIDE_SECONDS else self.reach // 2)
+        if self.transport.size == 1 or self._rounds % SETTLE_EVERY == 0:
+            self.queue.settle(int(self._ctl[NOW]))
+
+    def _make_room(self) -> None:
+        """In the outbox, for one more event's offspring, and in the letters, for all of it."""
+        n = int(self._ctl[OUT])
+        self._out = grown(self._out, n + self.model.fanout, keep=n)
+        self._letters = grown(self._letters, len(self._out) + self.transport.size, keep=0)
+
+    def report(self, reached: int, events: int) -> None:
+        if self._progress and (now := time.perf_counter()) >= self._next_report:
+            self._progress(reached, events)
+            self._next_report = now + 0.1
+
+    def lap(self, what: str) -> float:
+        """The time since the last lap was spent on this. Returns the time of day."""
+        now = time.perf_counter()
+        self.seconds[what] += now - self._lap
+        self._lap = now
+        return now
+
+    def _sim(self) -> Sim:
+        return Sim(
+            self._ctl, self.queue.cells, self._out,
+            self.partition.agent_starts, self._letters, self._places,
+        )  # fmt: skip
+
+    # -- ends
+
+    def check(self, queue: bool = True) -> None:
+        """The model's invariants and our own."""
+        self.model.check(self.state)
+        if queue and self.debug:
+            self.queue.check()
+
+    def result(
+        self,
+        protocol: str,
+        completed: bool,
+        before: int,
+        wall: float,
+        preparing: Mapping[str, float],
+        saved: Path | None,
+    ) -> Result:
+        kernel = self.seconds.pop("kernel")
+        self.seconds["queue"] = kernel * float(self._ctl[QUEUE_TICKS] / max(1, self._ctl[ALL_TICKS]))
+        self.seconds["handlers"] = kernel - self.seconds["queue"]
+        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        ranks = self.transport.everyone(
+            (self.events, self.events - before, wall, self._peak, rss, self.seconds)
+        )
+        events, handled, walls, peaks, sizes, seconds = zip(*ranks, strict=True)
+        return Result(
+            model=self.model.name,
+            ranks=self.transport.size,
+            protocol=protocol,
+            completed=completed,
+            time_ps=self.reached,
+            events=sum(events),
+            digest=self.digest(),
+            wall_seconds=max(walls),
+            events_per_second=sum(handled) / max(walls),
+            compile_seconds=preparing["compile"],
+            build_seconds=preparing["build"],
+            seconds={name: sum(s[name] for s in seconds) / len(ranks) for name in SECONDS},
+            rounds=self._rounds,
+            peak_pending=sum(peaks),
+            max_rss_mb=max(sizes),
+            checkpoint=str(saved) if saved else None,
+            lookahead_ps=self.lookahead if self.transport.size > 1 else None,
+        )
+
+    def digest(self) -> str:
+        parts = self.transport.gather(self.model.fingerprint(self.state))
+        value = None
+        if parts is not None:
+            hashed = hashlib.blake2b(digest_size=16)
+            for part in parts:
+                hashed.update(np.ascontiguousarray(part).tobytes())
+            value = hashed.hexdigest()
+        return next(v for v in self.transport.everyone(value) if v is not None)
+
+    # -- words
+
+    def _describe(self, row: Rows) -> str:
+        at, key = int(row[TIME]), int(row[1])
+        kind = kind_of(key)
+        word = self.model.kinds[kind] if kind < len(self.model.kinds) else f"kind {kind}"
+        return f"'{word}' at agent {agent_of(key)} port {port_of(key)}, {at} ps"
+
+    def _broken_rule(self) -> str:
+        ctl = self._ctl
+        cause, culprit = ctl[CAUSE : CAUSE + WORDS], ctl[CULPRIT : CULPRIT + WORDS]
+        if ctl[FAULT] == LATE:
+            return (
+                f"{self.model.name}: {self._describe(culprit)} came from another rank into the "
+                f"past: this one has reached {self.reached} ps"
+            )
+        did = f"{self.model.name}: event {self._describe(cause)} made {self._describe(culprit)}"
+        delay = int(culprit[TIME] - cause[TIME])
+        if ctl[FAULT] == PAST:
+            return f"{did}: a negative delay ({delay} ps), into the past"
+        if ctl[FAULT] == TOO_SOON:
+            return (
+                f"{did}, on another rank after {delay} ps: less than the lookahead of "
+                f"{self.lookahead} ps that the model promised"
+            )
+        if ctl[FAULT] == NOBODY:
+            return f"{did}: there are only {self.partition.agents} agents"
+        return f"{did}: more events than its fanout of {self.model.fanout}"

@@ -1,0 +1,184 @@
+"""The one place where kernels meet the compiler.
+
+Three decorators and nothing else: `kernel` for what the hot loop calls (inlined into it), `entry`
+for what Python calls (compiled once, kept on disk), and `bind` for a loop that is written once and
+compiled once per model. With ``ODONATA_JIT=0`` all three return the Python function itself, so a
+kernel is its own readable twin: same results, bounds checked, stoppable in pdb.
+
+What a kernel may not do: allocate an array, raise, or count on signed overflow. Reference counting
+is off (``_nrt=False``), which made the same loop three times faster; a kernel that runs out of room
+returns a status and Python grows the array.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ENABLED = os.environ.get("ODONATA_JIT", "1") != "0" and os.environ.get("NUMBA_DISABLE_JIT") != "1"
+
+KEEP_DAYS = 30
+"""Compiled kernels of other versions are removed when they have not been used for this long."""
+
+_sources: set[str] = set()
+
+if ENABLED:
+    import numba
+    from numba.core import event as numba_event
+    from numba.extending import intrinsic
+
+    OPTIONS = {"_nrt": False, "error_model": "numpy", "boundscheck": False}
+
+
+def kernel(function: F) -> F:
+    """Compile for use inside other kernels, and inline it there."""
+    _sources.add(inspect.getfile(function))
+    if not ENABLED:
+        return function
+    return numba.njit(function, forceinline=True, **OPTIONS)  # type: ignore[no-any-return]
+
+
+def entry(function: F) -> F:
+    """Compile for calls from Python, and keep the result on disk.
+
+    Numba's own cache notices a change in this function but not in one that it calls; so the
+    directory carries a hash of every file that has defined a kernel up to here.
+    """
+    _sources.add(inspect.getfile(function))
+    if not ENABLED:
+        return function
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(cache_root() / _digest())
+    try:
+        return numba.njit(function, cache=True, **OPTIONS)  # type: ignore[no-any-return]
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+def bind(template: F, name: str, **names: Any) -> F:
+    """A copy of `template` in which each of `names` is another global, compiled as an `entry`.
+
+    Globals rather than arguments or closures, because only those let the compiled copy be kept on
+    disk. `name` must tell the copies of one template apart.
+    """
+    _sources.add(inspect.getfile(template))
+    copy = types.FunctionType(template.__code__, {**template.__globals__, **names}, name)
+    copy.__qualname__ = name
+    copy.__module__ = template.__module__
+    return entry(copy)  # type: ignore[return-value]
+
+
+def cache_root() -> Path:
+    """Where compiled kernels are kept: ``$ODONATA_CACHE_DIR``, else the user's cache directory.
+
+    Falls back to a private directory under the system's temporary one where the home directory
+    cannot be written; private, because the files are loaded as code.
+    """
+    named = os.environ.get("ODONATA_CACHE_DIR")
+    if named:
+        root = Path(named).expanduser()
+        root.mkdir(parents=True, exist_ok=True)
+        return root
+    base = os.environ.get("XDG_CACHE_HOME")
+    root = (Path(base) if base else Path.home() / ".cache") / "odonata" / "kernels"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        if os.access(root, os.W_OK):
+            return root
+    except OSError:
+        pass
+    root = Path(tempfile.gettempdir()) / f"odonata-kernels-{os.getuid()}"
+    root.mkdir(mode=0o700, exist_ok=True)
+    status = root.stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+        return Path(tempfile.mkdtemp(prefix="odonata-kernels-"))
+    return root
+
+
+def _digest() -> str:
+    """A name for "these sources under this compiler"."""
+    hashed = hashlib.sha256(f"{numba.__version__} {sys.version} {platform.machine()}".encode())
+    for path in sorted(_sources):
+        hashed.update(Path(path).read_bytes())
+    return hashed.hexdigest()[:16]
+
+
+def _prune(root: Path) -> None:
+    oldest = time.time() - KEEP_DAYS * 86400
+    for version in root.iterdir():
+        newest = max((f.stat().st_atime for f in version.rglob("*.nb?")), default=time.time())
+        if newest < oldest:
+            shutil.rmtree(version, ignore_errors=True)
+
+
+@contextmanager
+def compile_notice(show: bool) -> Iterator[None]:
+    """Says on stderr that kernels are being compiled, if and only if they are."""
+    if not ENABLED:
+        yield
+        return
+    began = 0.0
+
+    class Listener(numba_event.Listener):  # type: ignore[misc]
+        def on_start(self, event: Any) -> None:
+            nonlocal began
+            if not began:
+                began = time.perf_counter()
+                if show:
+                    say("odonata: compiling kernels (once for this version) ...")
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    def say(words: str, end: str = "") -> None:
+        print(words, end=end, file=sys.stderr, flush=True)
+
+    listener = Listener()
+    numba_event.register("numba:compile", listener)
+    try:
+        yield
+    finally:
+        numba_event.unregister("numba:compile", listener)
+        if began and show:
+            say(f" {time.perf_counter() - began:.1f} s", end="\n")
+            _prune(cache_root())
+
+
+if ENABLED:
+
+    @intrinsic
+    def ticks(typingctx: Any) -> Any:
+        """A cheap clock of no stated unit: only ratios of its differences mean anything."""
+        from llvmlite import binding, ir
+
+        binding.initialize_native_asmparser()
+
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            word = ir.IntType(64)
+            if platform.machine() in ("aarch64", "arm64"):
+                read = ir.InlineAsm(
+                    ir.FunctionType(word, []), "mrs $0, cntvct_el0", "=r", side_effect=True
+                )
+                return builder.call(read, [])
+            read = builder.module.declare_intrinsic(
+                "llvm.readcyclecounter", fnty=ir.FunctionType(word, [])
+            )
+            return builder.call(read, [])
+
+        return numba.int64(), codegen
+
+else:
+    ticks = time.perf_counter_ns

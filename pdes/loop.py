@@ -1,0 +1,205 @@
+"""The hot loop, and the one call by which a model makes an event.
+
+`advance` is written once and compiled once per model, with that model's `handle` inlined, so that a
+run is a single compiled function from one horizon to the next.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pdes.events import KEY, TIME, WORDS, A, B, Rows, agent_of
+from pdes.jit import bind, kernel, ticks
+from pdes.queue import CAPACITY, COUNT, Cells, drop, next_time, push
+
+NOW, FIRST, LAST, AGENTS, LOOKAHEAD, REACHED, EVENTS, OUT = range(8)
+"""Words of `Sim.ctl`: the time of the event being handled; this rank's agents are FIRST .. LAST - 1
+of AGENTS; the least delay of an event for another rank; the horizon before which all is done;
+events handled; events in the outbox."""
+SAMPLING, QUEUE_TICKS, ALL_TICKS, FAULT = range(8, 12)
+"""Whether this event is being timed, and the ticks counted so far; the rule that was broken."""
+CAUSE, CULPRIT = 12, 12 + WORDS
+"""Where the handled and the scheduled event are noted when a rule is broken."""
+CTL_WORDS = CULPRIT + WORDS
+
+DONE, QUEUE_FULL, OUTBOX_FULL, BUDGET, FAULTY = range(5)
+"""Why `advance` came back: at the horizon, for room, because it was told to, or in error."""
+
+PAST, TOO_SOON, NOBODY, TOO_MANY, LATE = range(1, 6)
+"""The rules that can be broken: four by a handler, the last by another rank."""
+
+NEXT, ROWS, STOP, HANDLED = range(WORDS)
+"""The words at the head of a letter to another rank: the earliest event that this rank has or has
+just sent; how many events follow; whether a stop is asked for; how many events it has handled."""
+
+SAMPLE_EVERY = 256
+"""One event in so many is timed, so that every run can say where its time went."""
+
+
+class Sim(NamedTuple):
+    """What a handler is given besides its own state: it reads `now` and calls `schedule`."""
+
+    ctl: Any
+    queue: Cells
+    out: Any
+    """Events for other ranks, as they come."""
+    starts: Any
+    """Every rank's first agent and, last, how many agents there are."""
+    letters: Any
+    """The same events grouped by rank, each group behind a head row: what is sent."""
+    places: Any
+    """Rank r's letter is letters[places[r] : places[r + 1]]."""
+
+
+@kernel
+def schedule(sim: Sim, time: int, key: int, a: int, b: int) -> None:
+    """Make an event at `time`, here or on whichever rank has the key's agent.
+
+    `time` may be now (an event of the same instant is handled in row order) but not before; for an
+    agent of another rank it is at least the lookahead away.
+    """
+    ctl = sim.ctl
+    agent = agent_of(key)
+    if time < ctl[NOW]:
+        _note(ctl, PAST, time, key, a, b)
+    elif ctl[FIRST] <= agent < ctl[LAST]:
+        if sim.queue.ctl[COUNT] >= sim.queue.ctl[CAPACITY]:
+            _note(ctl, TOO_MANY, time, key, a, b)
+        elif ctl[SAMPLING] != 0:
+            began = ticks()
+            push(sim.queue, time, key, a, b)
+            ctl[QUEUE_TICKS] += ticks() - began
+        else:
+            push(sim.queue, time, key, a, b)
+    elif agent >= ctl[AGENTS]:
+        _note(ctl, NOBODY, time, key, a, b)
+    elif time < ctl[NOW] + ctl[LOOKAHEAD]:
+        _note(ctl, TOO_SOON, time, key, a, b)
+    elif ctl[OUT] >= sim.out.shape[0]:
+        _note(ctl, TOO_MANY, time, key, a, b)
+    else:
+        n = ctl[OUT]
+        sim.out[n, TIME] = time
+        sim.out[n, KEY] = key
+        sim.out[n, A] = a
+        sim.out[n, B] = b
+        ctl[OUT] = n + 1
+
+
+@kernel
+def _note(ctl: Any, rule: int, time: int, key: int, a: int, b: int) -> None:
+    if ctl[FAULT] == 0:
+        ctl[FAULT] = rule
+        ctl[CULPRIT + TIME] = time
+        ctl[CULPRIT + KEY] = key
+        ctl[CULPRIT + A] = a
+        ctl[CULPRIT + B] = b
+
+
+def handle(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> None:
+    """Stands for the model's handler, which `compile_loop` puts in its place."""
+    raise NotImplementedError
+
+
+FANOUT = 1
+"""Stands for the model's fanout, likewise."""
+
+
+def advance(sim: Sim, state: Any, incoming: Any, horizon: int, budget: int) -> int:
+    """Take in events from other ranks, then handle everything before `horizon`, at most `budget`
+    events; say why it stopped. At the horizon the letters to the other ranks are ready.
+
+    The caller has made room for `incoming`, and passes it once.
+    """
+    ctl, queue = sim.ctl, sim.queue
+    for i in range(incoming.shape[0]):
+        t, k, a, b = incoming[i, TIME], incoming[i, KEY], incoming[i, A], incoming[i, B]
+        if t < ctl[REACHED]:
+            _note(ctl, LATE, t, k, a, b)
+            return FAULTY
+        push(queue, t, k, a, b)
+    while budget > 0:
+        sampled = ctl[EVENTS] & (SAMPLE_EVERY - 1) == 0
+        began = ticks() if sampled else 0
+        time = next_time(queue)
+        if time >= horizon:
+            ctl[REACHED] = horizon
+            _write_letters(sim, time)
+            return DONE
+        if queue.ctl[COUNT] + FANOUT > queue.ctl[CAPACITY]:
+            return QUEUE_FULL
+        if ctl[OUT] + FANOUT > sim.out.shape[0]:
+            return OUTBOX_FULL
+        key, a, b = queue.due[0, KEY], queue.due[0, A], queue.due[0, B]
+        drop(queue)
+        ctl[NOW] = time
+        ctl[EVENTS] += 1
+        if sampled:
+            ctl[QUEUE_TICKS] += ticks() - began
+            ctl[SAMPLING] = 1
+        handle(sim, state, time, key, a, b)
+        if sampled:
+            ctl[ALL_TICKS] += ticks() - began
+            ctl[SAMPLING] = 0
+        if ctl[FAULT] != 0:
+            ctl[CAUSE + TIME] = time
+            ctl[CAUSE + KEY] = key
+            ctl[CAUSE + A] = a
+            ctl[CAUSE + B] = b
+            return FAULTY
+        budget -= 1
+    return BUDGET
+
+
+@kernel
+def _write_letters(sim: Sim, next_time: int) -> None:
+    """Empty the outbox into a letter for each rank, by counting sort."""
+    ctl, out, letters, places = sim.ctl, sim.out, sim.letters, sim.places
+    ranks = places.shape[0] - 1
+    n = ctl[OUT]
+    places[:] = 1
+    for i in range(n):
+        places[_owner(sim.starts, ranks, agent_of(out[i, KEY]))] += 1
+        next_time = min(next_time, out[i, TIME])
+    place = 0
+    for r in range(ranks + 1):
+        size = places[r]
+        places[r] = place
+        if r < ranks:
+            letters[place, NEXT] = next_time
+            letters[place, ROWS] = size - 1
+            letters[place, STOP] = 0
+            letters[place, HANDLED] = ctl[EVENTS]
+        place += size
+    for i in range(n):
+        rank = _owner(sim.starts, ranks, agent_of(out[i, KEY]))
+        places[rank] += 1
+        for w in range(WORDS):
+            letters[places[rank], w] = out[i, w]
+    for r in range(ranks, 0, -1):
+        places[r] = places[r - 1] + 1
+    places[0] = 0
+    ctl[OUT] = 0
+
+
+@kernel
+def _owner(starts: Any, ranks: int, agent: int) -> int:
+    low, high = 0, ranks
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if starts[middle] <= agent:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def compile_loop(handler: Any, fanout: int, name: str) -> Any:
+    """`advance` for one model."""
+    return bind(advance, f"advance_{name}", handle=handler, FANOUT=fanout)
+
+
+def new_ctl() -> Rows:
+    return np.zeros(CTL_WORDS, np.int64)

@@ -1,0 +1,78 @@
+"""What any model gives the engine. One page; `pdes.phold` is its shortest example.
+
+A model is a set of numbered **agents**. Agents are dealt to ranks in whole **units** (a dragonfly
+group with its routers and nodes is one; in PHOLD every agent is its own), in order, so that a rank
+has a contiguous range of both. Events happen at agents; what happens is the handler:
+
+    @kernel
+    def handle(sim, state, time, key, a, b): ...
+
+compiled, called once per event in row order, allowed to change `state` of the agent it is called
+for and to call `schedule(sim, time, key, a, b)` at most `fanout` times. It must be a function of
+these alone: draw random numbers from `pdes.random` with a count kept in the agent's state.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pdes.events import Rows
+from pdes.partition import Partition
+
+
+class Lookahead(NamedTuple):
+    """The least time an event for another rank can take, and what sets it (said in errors)."""
+
+    ps: int
+    cause: str
+
+
+class Model(ABC):
+    name: str
+    """An identifier: it names the compiled loop and the checkpoint."""
+    handle: Callable[..., None]
+    """The handler, a `pdes.jit.kernel` (as a staticmethod)."""
+    fanout: int
+    """The most events one call of the handler makes."""
+    kinds: tuple[str, ...]
+    """A word for each kind of event, in order, for messages and profiles."""
+
+    @abstractmethod
+    def parameters(self) -> Mapping[str, int | float | str]:
+        """Everything that decides the outcome, under the user's names. A checkpoint is resumed only
+        by a model with equal parameters."""
+
+    @abstractmethod
+    def units(self) -> npt.NDArray[np.int64]:
+        """Unit u has the agents units[u] .. units[u + 1] - 1; one more entry than units."""
+
+    def weights(self) -> npt.NDArray[np.float64]:
+        """How much work each unit is, for dealing them out evenly."""
+        return np.ones(len(self.units()) - 1)
+
+    @abstractmethod
+    def lookahead(self, partition: Partition) -> Lookahead:
+        """Under this partition. Asked only where there is more than one rank."""
+
+    @abstractmethod
+    def state(self, first: int, last: int) -> NamedTuple:
+        """Fresh arrays for the agents first .. last - 1: a NamedTuple, defined at the top level of
+        an importable module. All that a handler reads or writes is here and nothing else is."""
+
+    @abstractmethod
+    def start(self, state: Any) -> Rows:
+        """The first events of those agents."""
+
+    @abstractmethod
+    def fingerprint(self, state: Any) -> npt.NDArray[Any]:
+        """A row for each of the agents that changes with anything in its state."""
+
+    def check(self, state: Any) -> None:
+        """Raise AssertionError where an invariant fails. After every event under debug, and at the
+        end of every run."""
+        return None

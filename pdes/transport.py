@@ -1,0 +1,247 @@
+"""How ranks talk: over MPI, or to nobody. The only module that imports mpi4py.
+
+`world()` gives the one transport of this process. Without a launcher that is `Serial`, and no MPI
+library is touched; under mpiexec or srun it is `Mpi`. Both have the same methods.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NoReturn, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pdes.arrays import doubled, grown
+from pdes.errors import Refused
+from pdes.events import WORDS, Rows
+from pdes.watchman import Watchman
+
+T = TypeVar("T")
+
+SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+"""What launchers (MPICH and its kin, Open MPI, MVAPICH, srun) tell a process of their number."""
+RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
+
+
+class Transport(Protocol):
+    rank: int
+    size: int
+    host_leader: bool
+    """Is this the first rank of its host?"""
+    library: str
+
+    def exchange(self, letters: Rows, places: list[int]) -> list[Rows]:
+        """Send every other rank r its letter, letters[places[r] : places[r + 1]], and receive one
+        from each, in rank order. A letter is a head row, whose second word says how many event
+        rows follow, and these. The answers are valid until the next call."""
+
+    def post(self, peer: int, rows: Rows) -> None:
+        """Send without waiting. Messages to one peer arrive in the order of their posting."""
+
+    def collect(self, wait: bool) -> list[tuple[int, Rows]]:
+        """What was posted to this rank and has arrived, as (sender, rows); with `wait`, at least
+        one message."""
+
+    def gather(self, array: npt.NDArray[Any]) -> list[npt.NDArray[Any]] | None:
+        """Every rank's array in rank order, on rank 0; None elsewhere."""
+
+    def everyone(self, thing: T) -> list[T]:
+        """Every rank's `thing`, on every rank. For small and rare things."""
+
+    def leader_first(self, action: Callable[[], T]) -> T:
+        """Do it on one rank of every host, then on the others."""
+
+    def fail(self, reason: str) -> NoReturn:
+        """End all ranks, now, giving the reason once."""
+
+    def watching(self) -> Any:
+        """A context in which the death of any rank ends all the others."""
+
+
+class Serial:
+    rank, size, host_leader, library = 0, 1, True, "none (one rank)"
+
+    def exchange(self, letters: Rows, places: list[int]) -> list[Rows]:
+        return []
+
+    def post(self, peer: int, rows: Rows) -> None:
+        raise AssertionError("one rank has no peer")
+
+    def collect(self, wait: bool) -> list[tuple[int, Rows]]:
+        return []
+
+    def gather(self, array: npt.NDArray[Any]) -> list[npt.NDArray[Any]] | None:
+        return [array]
+
+    def everyone(self, thing: T) -> list[T]:
+        return [thing]
+
+    def leader_first(self, action: Callable[[], T]) -> T:
+        return action()
+
+    def fail(self, reason: str) -> NoReturn:
+        print(f"odonata: {reason}", file=sys.stderr, flush=True)
+        raise SystemExit(1)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        yield
+
+
+class Mpi:
+    TAG = 1
+    ROOM = 64
+    """Rows that a letter may have, at first, before it takes two messages."""
+
+    def __init__(self, mpi: Any) -> None:
+        self._mpi = mpi
+        self._comm = mpi.COMM_WORLD.Dup()
+        self._host = self._comm.Split_type(mpi.COMM_TYPE_SHARED)
+        self.rank: int = self._comm.rank
+        self.size: int = self._comm.size
+        self.host_leader = self._host.rank == 0
+        self.library = mpi.Get_library_version().split("\n")[0].replace("\t", " ").strip("\0 ")
+        self._peers = [peer for peer in range(self.size) if peer != self.rank]
+        self._rooms = [np.empty((self.ROOM, WORDS), np.int64) for _ in range(self.size)]
+        self._fits = [self.ROOM] * self.size
+        self._waitall = mpi.Request.Waitall
+        self._posted: list[tuple[Any, Rows]] = []
+        self._watchman: Watchman | None = None
+
+    def exchange(self, letters: Rows, places: list[int]) -> list[Rows]:
+        comm, tag, rooms = self._comm, self.TAG, self._rooms
+        requests = [comm.Irecv(rooms[peer], peer, tag) for peer in self._peers]
+        for peer in self._peers:
+            start, end = places[peer], places[peer + 1]
+            requests.append(comm.Isend(letters[start : min(end, start + self._fits[peer])], peer, tag))
+        self._waitall(requests)
+        arrived = []
+        for peer in self._peers:
+            length = int(rooms[peer][0, 1]) + 1
+            if length > len(rooms[peer]) or places[peer + 1] - places[peer] > self._fits[peer]:
+                self._exchange_rest(peer, letters[places[peer] : places[peer + 1]], length)
+            arrived.append(rooms[peer][:length])
+        return arrived
+
+    def _exchange_rest(self, peer: int, letter: Rows, length: int) -> None:
+        """Some letter of this pair was longer than the room for it: exchange what is left over,
+        and let both sides make more room, each knowing what the other saw."""
+        fits, room = self._fits[peer], len(self._rooms[peer])
+        requests = []
+        if length > room:
+            self._rooms[peer] = grown(self._rooms[peer], length, keep=room)
+            requests.append(self._comm.Irecv(self._rooms[peer][room:length], peer, self.TAG))
+        if len(letter) > fits:
+            self._fits[peer] = doubled(fits, len(letter))
+            requests.append(self._comm.Isend(letter[fits:], peer, self.TAG))
+        self._waitall(requests)
+
+    def post(self, peer: int, rows: Rows) -> None:
+        while self._posted and self._posted[0][0].Test():
+            self._posted.pop(0)
+        self._posted.append((self._comm.Isend(rows, peer, self.TAG), rows))
+
+    def collect(self, wait: bool) -> list[tuple[int, Rows]]:
+        arrived = []
+        status = self._mpi.Status()
+        while True:
+            message = self._comm.Improbe(self._mpi.ANY_SOURCE, self.TAG, status)
+            if message is not None:
+                rows = np.empty((status.Get_count(self._mpi.INT64_T) // WORDS, WORDS), np.int64)
+                message.Recv(rows)
+                arrived.append((status.source, rows))
+            elif arrived or not wait:
+                return arrived
+            else:
+                os.sched_yield()
+
+    def gather(self, array: npt.NDArray[Any]) -> list[npt.NDArray[Any]] | None:
+        counts = self._comm.gather(len(array), 0)
+        flat = np.ascontiguousarray(array)
+        if counts is None:
+            self._comm.Send(flat.view(np.uint8).reshape(-1), 0, self.TAG + 1)
+            return None
+        arrays: list[npt.NDArray[Any]] = [flat]
+        for peer in range(1, self.size):
+            arrays.append(np.empty((counts[peer], *array.shape[1:]), array.dtype))
+            self._comm.Recv(arrays[peer].view(np.uint8).reshape(-1), peer, self.TAG + 1)
+        return arrays
+
+    def everyone(self, thing: T) -> list[T]:
+        return self._comm.allgather(thing)  # type: ignore[no-any-return]
+
+    def leader_first(self, action: Callable[[], T]) -> T:
+        if not self.host_leader:
+            self._host.Barrier()
+        result = action()
+        if self.host_leader:
+            self._host.Barrier()
+        return result
+
+    def fail(self, reason: str) -> NoReturn:
+        if self._watchman is not None:
+            self._watchman.hush()
+        print(f"odonata: rank {self.rank}: {reason}", file=sys.stderr, flush=True)
+        sys.stdout.flush()
+        self._comm.Abort(1)
+        os._exit(1)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        mates = self._host.allgather((self.rank, os.getpid()))
+        mine = Watchman.hire(mates) if self.host_leader else None
+        self._watchman = Watchman.known(self._host.bcast(mine.pid if mine else None))
+        orderly = False
+        try:
+            yield
+            orderly = True
+        except Refused:
+            orderly = True
+            raise
+        finally:
+            if orderly:
+                self._comm.Barrier()
+                if mine:
+                    mine.dismiss()
+                self._host.Barrier()
+                self._watchman = None
+
+
+def launched_ranks() -> int | None:
+    """How many ranks a launcher says there are; 0 where there is a launcher that does not say;
+    None where there is none."""
+    for name in SIZE_VARIABLES:
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return 0 if any(name in os.environ for name in RANK_VARIABLES) else None
+
+
+@cache
+def world() -> Transport:
+    """This process's transport: MPI exactly where a launcher started more than one rank."""
+    ranks = launched_ranks()
+    if ranks is None or ranks == 1:
+        return Serial()
+    try:
+        import mpi4py
+
+        mpi4py.rc.thread_level = "funneled"
+        os.environ.setdefault("MPIR_CVAR_SUPPRESS_ABORT_MESSAGE", "1")
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        raise Refused(
+            f"started as one of several ranks, but mpi4py cannot be loaded ({error}); "
+            "install it with: pip install 'odonata[mpi]'"
+        ) from error
+    if ranks > 1 and MPI.COMM_WORLD.size != ranks:
+        raise Refused(
+            f"the launcher started {ranks} ranks, but mpi4py sees {MPI.COMM_WORLD.size}: it was "
+            "built for another MPI than this launcher's. Use that MPI's own mpiexec, or rebuild: "
+            "pip install --no-binary=mpi4py --force-reinstall mpi4py"
+        )
+    return Serial() if MPI.COMM_WORLD.size == 1 else Mpi(MPI)

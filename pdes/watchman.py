@@ -1,0 +1,91 @@
+"""A small process beside the ranks of a host that outlives them if one dies.
+
+MPI ranks in shared memory do not notice that another was killed: they wait. Some launchers clean
+up, some do not, and none says which rank it was on stderr. The watchman sleeps on the ranks' process
+handles; when one goes without having said goodbye, it names it and kills the rest. It is a process,
+not a thread, so that neither a busy kernel nor the launcher's own clean-up can silence it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+WATCH = r"""
+import os, select, signal, socket, sys
+hushed = []
+signal.signal(signal.SIGUSR2, lambda *_: hushed.append(1))
+mates = dict(map(int, mate.split(":")) for mate in sys.argv[1].split(","))
+poll = select.poll()
+poll.register(0, select.POLLIN)
+ranks = {}
+for rank, pid in mates.items():
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        fd = os.open("/dev/null", os.O_RDONLY)
+    ranks[fd] = rank
+    poll.register(fd, select.POLLIN)
+print("watching", flush=True)
+events = poll.poll()
+gone = sorted(ranks[fd] for fd, _ in events if fd in ranks)
+if not gone:
+    if os.read(0, 1):
+        sys.exit(0)
+    gone = sorted(ranks[fd] for fd, _ in poll.poll() if fd in ranks)
+if not hushed:
+    rank = gone[0]
+    print(f"odonata: rank {rank} (process {mates[rank]} on {socket.gethostname()}) died; "
+          "the run ends here", file=sys.stderr, flush=True)
+for rank, pid in mates.items():
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+"""
+
+
+class Watchman:
+    """Known to every rank of the host by its pid; dismissed by the one that hired it."""
+
+    def __init__(self, pid: int, process: subprocess.Popen[bytes] | None = None) -> None:
+        self.pid = pid
+        self._process = process
+
+    @classmethod
+    def hire(cls, mates: list[tuple[int, int]]) -> Watchman | None:
+        """Start watching these (rank, pid). None where the system has no process handles."""
+        try:
+            os.close(os.pidfd_open(os.getpid()))
+        except (AttributeError, OSError):
+            return None
+        words = ",".join(f"{rank}:{pid}" for rank, pid in mates)
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", WATCH, words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        return cls(process.pid, process)
+
+    @classmethod
+    def known(cls, pid: int | None) -> Watchman | None:
+        return None if pid is None else cls(pid)
+
+    def hush(self) -> None:
+        """This rank is about to die and has given the reason itself."""
+        try:
+            os.kill(self.pid, signal.SIGUSR2)
+        except ProcessLookupError:
+            pass
+
+    def dismiss(self) -> None:
+        assert self._process is not None and self._process.stdin is not None
+        self._process.stdin.write(b".")
+        self._process.stdin.close()
+        self._process.wait()

@@ -1,0 +1,42 @@
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HERE = Path(__file__).parent
+version = (HERE / "odonata" / "_version.py").read_text().split('"')[1]
+
+TEST = ["hypothesis", "import-linter", "mypy", "pytest", "pytest-mpi", "ruff"]
+MPI = ["mpi4py>=4", "mpich"]
+
+setup(
+    name="odonata",
+    version=version,
+    description="A dragonfly supercomputer, simulated packet by packet on MPI, in Python",
+    long_description=(HERE / "README.md").read_text(),
+    long_description_content_type="text/markdown",
+    license="BSD-3-Clause",
+    license_files=["LICENSE"],
+    packages=find_packages(
+        include=[p for name in ("pdes", "topology", "policies", "odonata") for p in (name, f"{name}.*")]
+    ),
+    package_data={"": ["py.typed"]},
+    python_requires=">=3.11",
+    install_requires=[
+        "click>=8",
+        "h5py>=3.10",
+        "networkx>=3",
+        "numba>=0.60",
+        "numpy>=1.26",
+        "rich>=13",
+        "scipy>=1.11",
+    ],
+    extras_require={"mpi": MPI, "test": [*TEST, *MPI]},
+    entry_points={"console_scripts": ["odonata = odonata.cli:main"]},
+    classifiers=[
+        "Development Status :: 3 - Alpha",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX",
+        "Programming Language :: Python :: 3",
+        "Topic :: System :: Distributed Computing",
+    ],
+)

@@ -1,0 +1,1 @@
+"""The machine: groups, routers, nodes, links, cabling. Pure structure, no time."""
