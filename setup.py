@@ -17,7 +17,9 @@ setup(
     license="BSD-3-Clause",
     license_files=["LICENSE"],
     packages=find_packages(
-        include=[p for name in ("pdes", "topology", "policies", "odonata") for p in (name, f"{name}.*")]
+        include=[
+            p for name in ("pdes", "topology", "policies", "odonata") for p in (name, f"{name}.*")
+        ]
     ),
     package_data={"": ["py.typed"]},
     python_requires=">=3.11",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import resource
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ import numpy as np
 from pdes import checkpoint, jit
 from pdes.arrays import grown
 from pdes.errors import Fault, Refused
-from pdes.events import TIME, WORDS, Rows, agent_of, kind_of, no_rows, port_of
+from pdes.events import AGENT_MASK, KEY, PORT_BITS, TIME, WORDS, Rows, no_rows, unpack
 from pdes.loop import (
     AGENTS,
     ALL_TICKS,
@@ -57,7 +58,7 @@ from pdes.transport import Transport, world
 
 SECONDS = ("handlers", "queue", "exchange", "waiting", "checkpoint")
 """What a rank spends its time on. Packing, unpacking and all bookkeeping between two horizons are
-`exchange`; from the first word sent to the last received is `waiting`, for the others or the wire."""
+`exchange`; from the first word sent to the last received is `waiting`, for others or the wire."""
 
 STRIDE_SECONDS = 0.05
 """One rank alone has no horizon but its cut; it comes up for signals and progress this often."""
@@ -102,6 +103,8 @@ class Result:
     """Of the largest rank."""
     checkpoint: str | None
     lookahead_ps: int | None
+    mpi: str
+    """The MPI library the ranks talked through."""
 
 
 def run(
@@ -140,9 +143,9 @@ def run(
     # Compiled integers wrap around; numpy's scalars do so too, but would say so every time.
     with nullcontext() if jit.ENABLED else np.errstate(over="ignore"):
         try:
-            with transport.watching():
+            with StopSignals(listen=checkpoint_dir is not None) as signals, transport.watching():
                 began = time.perf_counter()
-                engine = Engine(model, transport, capacity, debug, progress)
+                engine = Engine(model, transport, signals, capacity, debug, progress)
                 engine.compile(show_compiling)
                 compiled = time.perf_counter()
                 at = engine.resume(resume) if resume else engine.start()
@@ -162,9 +165,12 @@ def run(
             transport.fail(explain(error))
 
 
-def explain(error: BaseException) -> str:
-    """One line for a user; the kind of error is part of it unless it is one of ours."""
-    return str(error) if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
+def explain(error: Exception) -> str:
+    """A line for what can be expected to go wrong; the whole story for what is a mistake of ours
+    or of a model's."""
+    if isinstance(error, Fault | OSError | MemoryError):
+        return str(error) or type(error).__name__
+    return "".join(traceback.format_exception(error)).rstrip()
 
 
 def _drive(
@@ -180,20 +186,18 @@ def _drive(
     saved: Path | None = None
     transport.everyone(None)
     began, before = engine.begin(), engine.events
-    with StopSignals() if directory else nullcontext() as signals:
-        engine.signals = signals
-        while True:
-            cut = end if every is None else min(end, (engine.reached // every + 1) * every)
-            arrival = go(engine, cut)
-            engine.reached = arrival.time
-            completed = arrival.time >= end
-            if completed or (arrival.stopped and directory is None):
-                break
-            if directory and (arrival.stopped or arrival.time == cut):
-                saved = engine.save(directory)
-                engine.lap("checkpoint")
-            if arrival.stopped:
-                break
+    while True:
+        cut = end if every is None else min(end, (engine.reached // every + 1) * every)
+        arrival = go(engine, cut)
+        engine.reached = arrival.time
+        completed = arrival.time >= end
+        if completed:
+            break
+        assert directory is not None
+        saved = engine.save(directory)
+        engine.lap("checkpoint")
+        if arrival.stopped:
+            break
     wall = time.perf_counter() - began
     engine.check()
     return engine.result(protocol, completed, before, wall, preparing, saved)
@@ -206,6 +210,7 @@ class Engine:
         self,
         model: Model,
         transport: Transport,
+        signals: StopSignals,
         capacity: int,
         debug: bool,
         progress: Progress | None,
@@ -213,7 +218,7 @@ class Engine:
         self.model = model
         self.transport = transport
         self.debug = debug
-        self.signals: StopSignals | None = None
+        self._signals = signals
         self.reached = 0
         """Every event before this time has been handled here."""
         self.channels = Channels(transport.size, transport.rank)
@@ -225,7 +230,7 @@ class Engine:
         self._next_report = time.perf_counter() + 0.2
         self.partition = deal(model.units(), model.weights(), transport.size)
         self.lookahead, self.reach = self._horizon()
-        first, last = self.partition.block(transport.rank)
+        self._block = first, last = self.partition.block(transport.rank)
         self.state: Any = model.state(first, last)
         self.queue = EventQueue(capacity)
         self._ctl = new_ctl()
@@ -254,13 +259,17 @@ class Engine:
     # -- beginnings
 
     def start(self) -> int:
-        rows = np.asarray(self.model.start(self.state), np.int64).reshape(-1, WORDS)
-        early = np.flatnonzero(rows[:, TIME] < 0)
+        first, last = self._block
+        rows = self._first_events(self.state, first, last)
+        agents = (rows[:, KEY] >> PORT_BITS) & AGENT_MASK
+        wrong = (rows[:, TIME] < 0) | (agents < first) | (agents >= last)
         problem = None
-        if len(early):
-            problem = (
-                f"{self.model.name}: the first event {self._describe(rows[early[0]])} is in the "
-                "past: time begins at 0"
+        if wrong.any():
+            row = rows[wrong.argmax()]
+            problem = f"{self.model.name}: the first event {self._describe(row)} is " + (
+                "in the past: time begins at 0"
+                if row[TIME] < 0
+                else f"not at one of the agents asked for, {first} to {last - 1}"
             )
         problems = [p for p in self.transport.everyone(problem) if p]
         if problems:
@@ -268,6 +277,9 @@ class Engine:
         self.queue.extend(rows)
         self.queue.start(0)
         return 0
+
+    def _first_events(self, state: Any, first: int, last: int) -> Rows:
+        return np.asarray(self.model.start(state, first, last), np.int64).reshape(-1, WORDS)
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -305,7 +317,7 @@ class Engine:
 
         def try_each() -> None:
             state, queue = self.model.state(first, last), EventQueue()
-            queue.extend(np.asarray(self.model.start(state), np.int64).reshape(-1, WORDS))
+            queue.extend(self._first_events(state, first, last))
             queue.pending()
             queue.next_time()
             self._loop(self._sim()._replace(queue=queue.cells), state, NO_ROWS, 0, 0)
@@ -327,7 +339,7 @@ class Engine:
 
     @property
     def stop_requested(self) -> bool:
-        return self.signals is not None and self.signals.received is not None
+        return self._signals.received is not None
 
     def next_time(self) -> int:
         """Of the events this rank has, handled or not yet taken in."""
@@ -429,7 +441,9 @@ class Engine:
         saved: Path | None,
     ) -> Result:
         kernel = self.seconds.pop("kernel")
-        self.seconds["queue"] = kernel * float(self._ctl[QUEUE_TICKS] / max(1, self._ctl[ALL_TICKS]))
+        self.seconds["queue"] = kernel * float(
+            self._ctl[QUEUE_TICKS] / max(1, self._ctl[ALL_TICKS])
+        )
         self.seconds["handlers"] = kernel - self.seconds["queue"]
         rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         ranks = self.transport.everyone(
@@ -454,6 +468,7 @@ class Engine:
             max_rss_mb=max(sizes),
             checkpoint=str(saved) if saved else None,
             lookahead_ps=self.lookahead if self.transport.size > 1 else None,
+            mpi=self.transport.library,
         )
 
     def digest(self) -> str:
@@ -469,10 +484,10 @@ class Engine:
     # -- words
 
     def _describe(self, row: Rows) -> str:
-        at, key = int(row[TIME]), int(row[1])
-        kind = kind_of(key)
+        at = int(row[TIME])
+        kind, agent, port = unpack(int(row[KEY]))
         word = self.model.kinds[kind] if kind < len(self.model.kinds) else f"kind {kind}"
-        return f"'{word}' at agent {agent_of(key)} port {port_of(key)}, {at} ps"
+        return f"'{word}' at agent {agent} port {port}, {at} ps"
 
     def _broken_rule(self) -> str:
         ctl = self._ctl

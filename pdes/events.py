@@ -30,9 +30,11 @@ AGENT_MASK, PORT_MASK = AGENTS - 1, PORTS - 1
 KIND_SHIFT = AGENT_BITS + PORT_BITS
 
 
-@kernel
-def key_of(kind: int, agent: int, port: int) -> int:
+def pack(kind: int, agent: int, port: int) -> int:
     return (kind << KIND_SHIFT) | (agent << PORT_BITS) | port
+
+
+key_of = kernel(pack)
 
 
 @kernel
@@ -48,6 +50,11 @@ def agent_of(key: int) -> int:
 @kernel
 def port_of(key: int) -> int:
     return key & PORT_MASK
+
+
+def unpack(key: int) -> tuple[int, int, int]:
+    """Kind, agent, port; like `pack` for Python, while the others are for kernels."""
+    return key >> KIND_SHIFT, (key >> PORT_BITS) & AGENT_MASK, key & PORT_MASK
 
 
 def no_rows() -> Rows:

@@ -159,7 +159,7 @@ def compile_notice(show: bool) -> Iterator[None]:
 
 if ENABLED:
 
-    @intrinsic
+    @intrinsic  # type: ignore[untyped-decorator]
     def ticks(typingctx: Any) -> Any:
         """A cheap clock of no stated unit: only ratios of its differences mean anything."""
         from llvmlite import binding, ir

@@ -65,8 +65,8 @@ class Model(ABC):
         an importable module. All that a handler reads or writes is here and nothing else is."""
 
     @abstractmethod
-    def start(self, state: Any) -> Rows:
-        """The first events of those agents."""
+    def start(self, state: Any, first: int, last: int) -> Rows:
+        """The first events of those agents, given the state made for them."""
 
     @abstractmethod
     def fingerprint(self, state: Any) -> npt.NDArray[Any]:

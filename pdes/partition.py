@@ -31,9 +31,7 @@ class Partition:
         return int(self.agent_starts[rank]), int(self.agent_starts[rank + 1])
 
 
-def deal(
-    units: npt.NDArray[np.int64], weights: npt.NDArray[np.float64], ranks: int
-) -> Partition:
+def deal(units: npt.NDArray[np.int64], weights: npt.NDArray[np.float64], ranks: int) -> Partition:
     """Cut the row of units where the running weight comes closest to an equal share."""
     count = len(units) - 1
     if ranks > count:

@@ -26,7 +26,6 @@ GOLDEN = U64(0x9E3779B97F4A7C15)
 
 
 class State(NamedTuple):
-    first: npt.NDArray[np.int64]
     integers: npt.NDArray[np.int64]
     mean: npt.NDArray[np.float64]
     handled: npt.NDArray[np.int64]
@@ -59,10 +58,10 @@ def handle(sim: Sim, state: State, time: int, key: int, a: int, b: int) -> None:
 
 
 @entry
-def first_events(state: State, rows: Any, population: int) -> None:
+def first_events(state: State, rows: Any, first: int, population: int) -> None:
     for i in range(rows.shape[0]):
         me = i // population
-        process = state.first[0] + me
+        process = first + me
         _, delay = hop(state, me, process)
         rows[i, :] = 0
         rows[i, 0] = delay
@@ -114,7 +113,6 @@ class Phold(Model):
     def state(self, first: int, last: int) -> State:
         integers = [self.seed, self.processes, round(self.remote * 2**32), self.lookahead_ps]
         return State(
-            first=np.array([first]),
             integers=np.array(integers),
             mean=np.array([float(self.mean_ps - self.lookahead_ps)]),
             handled=np.zeros(last - first, np.int64),
@@ -122,9 +120,9 @@ class Phold(Model):
             history=np.zeros(last - first, np.uint64),
         )
 
-    def start(self, state: State) -> Rows:
-        rows = np.empty((len(state.handled) * self.population, 4), np.int64)
-        first_events(state, rows, self.population)
+    def start(self, state: State, first: int, last: int) -> Rows:
+        rows = np.empty(((last - first) * self.population, 4), np.int64)
+        first_events(state, rows, first, self.population)
         return rows
 
     def fingerprint(self, state: State) -> npt.NDArray[Any]:

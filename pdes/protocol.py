@@ -16,15 +16,55 @@ collective at all, but creeps through idle time one lookahead per message.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from pdes.events import FOREVER, WORDS
+from pdes.events import FOREVER, WORDS, Rows
 from pdes.loop import STOP
+from pdes.transport import Transport
 
-if TYPE_CHECKING:
-    from pdes.engine import Engine
+
+class Engine(Protocol):
+    """What a protocol needs of a rank (`pdes.engine.Engine` is one)."""
+
+    transport: Transport
+    channels: Channels
+    lookahead: int
+    """The least delay of an event for another rank."""
+    reach: int
+    """How far beyond the earliest event of all a window may go."""
+    reached: int
+    """Every event before this time has been handled here."""
+
+    @property
+    def events(self) -> int:
+        """Handled so far."""
+
+    @property
+    def stop_requested(self) -> bool:
+        """By a signal to this rank."""
+
+    def next_time(self) -> int:
+        """Of the events that are here and not handled."""
+
+    def letters(self) -> tuple[Rows, list[int]]:
+        """What the last advance made for other ranks, and where each one's letter begins."""
+
+    def deliver(self, letters: list[Rows]) -> None:
+        """Have events from other ranks taken in at the next advance."""
+
+    def look(self) -> None:
+        """Take in what was delivered and write fresh letters, without handling anything."""
+
+    def advance(self, horizon: int) -> None:
+        """Handle every event before `horizon`."""
+
+    def report(self, reached: int, events: int) -> None:
+        """How far all ranks have come."""
+
+    def lap(self, what: str) -> float:
+        """The time since the last lap was spent on this."""
 
 
 class Arrival(NamedTuple):
@@ -49,7 +89,7 @@ def window(engine: Engine, cut: int) -> Arrival:
             floor, stop = min(floor, their_floor), stop | their_stop
             handled += their_handled
         engine.deliver(arrived)
-        engine.report(floor, handled)
+        engine.report(min(floor, cut), handled)
         engine.lap("exchange")
         if stop or floor >= cut:
             return Arrival(min(floor, cut), bool(stop))

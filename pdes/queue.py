@@ -159,9 +159,7 @@ def _turn(q: Cells) -> None:
         q.blocks[bucket >> BLOCK_BITS] -= 1
     while slot >= 0:
         rows = q.rows
-        _heap_push(
-            q.due, size, rows[slot, TIME], rows[slot, KEY], rows[slot, A], rows[slot, B]
-        )
+        _heap_push(q.due, size, rows[slot, TIME], rows[slot, KEY], rows[slot, A], rows[slot, B])
         size += 1
         following = q.link[slot]
         q.link[slot] = ctl[FREE]

@@ -5,23 +5,24 @@ from __future__ import annotations
 import signal
 import threading
 from types import FrameType
-from typing import Any
+from typing import Any, Self
 
 STOPPING = (signal.SIGTERM, signal.SIGUSR1)
 
 
 class StopSignals:
-    """While entered, remembers such a signal instead of dying of it."""
+    """While entered (and told to listen), remembers such a signal instead of dying of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, listen: bool) -> None:
+        self._listen = listen and threading.current_thread() is threading.main_thread()
         self.received: str | None = None
         self._before: dict[signal.Signals, Any] = {}
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.received = signal.Signals(number).name
 
-    def __enter__(self) -> StopSignals:
-        if threading.current_thread() is threading.main_thread():
+    def __enter__(self) -> Self:
+        if self._listen:
             self._before = {s: signal.signal(s, self._note) for s in STOPPING}
         return self
 

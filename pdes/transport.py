@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -16,16 +17,13 @@ from typing import Any, NoReturn, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from pdes import launcher
 from pdes.arrays import doubled, grown
 from pdes.errors import Refused
 from pdes.events import WORDS, Rows
 from pdes.watchman import Watchman
 
 T = TypeVar("T")
-
-SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
-"""What launchers (MPICH and its kin, Open MPI, MVAPICH, srun) tell a process of their number."""
-RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
 
 
 class Transport(Protocol):
@@ -118,7 +116,9 @@ class Mpi:
         requests = [comm.Irecv(rooms[peer], peer, tag) for peer in self._peers]
         for peer in self._peers:
             start, end = places[peer], places[peer + 1]
-            requests.append(comm.Isend(letters[start : min(end, start + self._fits[peer])], peer, tag))
+            requests.append(
+                comm.Isend(letters[start : min(end, start + self._fits[peer])], peer, tag)
+            )
         self._waitall(requests)
         arrived = []
         for peer in self._peers:
@@ -184,11 +184,17 @@ class Mpi:
         return result
 
     def fail(self, reason: str) -> NoReturn:
-        if self._watchman is not None:
-            self._watchman.hush()
-        print(f"odonata: rank {self.rank}: {reason}", file=sys.stderr, flush=True)
+        """Where all ranks are on this host, the watchman ends them when this one is gone. Elsewhere
+        that is for MPI to do, after a moment: launchers drop what an aborting rank said last."""
+        watchman = self._watchman
+        if watchman is not None:
+            watchman.hush()
+        if watchman is None or watchman.may_speak():
+            print(f"odonata: rank {self.rank}: {reason}", file=sys.stderr, flush=True)
         sys.stdout.flush()
-        self._comm.Abort(1)
+        if watchman is None or self._host.size < self.size:
+            time.sleep(0.3)
+            self._mpi.COMM_WORLD.Abort(1)
         os._exit(1)
 
     @contextmanager
@@ -212,19 +218,10 @@ class Mpi:
                 self._watchman = None
 
 
-def launched_ranks() -> int | None:
-    """How many ranks a launcher says there are; 0 where there is a launcher that does not say;
-    None where there is none."""
-    for name in SIZE_VARIABLES:
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name])
-    return 0 if any(name in os.environ for name in RANK_VARIABLES) else None
-
-
 @cache
 def world() -> Transport:
     """This process's transport: MPI exactly where a launcher started more than one rank."""
-    ranks = launched_ranks()
+    ranks = launcher.ranks()
     if ranks is None or ranks == 1:
         return Serial()
     try:

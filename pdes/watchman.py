@@ -1,15 +1,17 @@
 """A small process beside the ranks of a host that outlives them if one dies.
 
 MPI ranks in shared memory do not notice that another was killed: they wait. Some launchers clean
-up, some do not, and none says which rank it was on stderr. The watchman sleeps on the ranks' process
-handles; when one goes without having said goodbye, it names it and kills the rest. It is a process,
-not a thread, so that neither a busy kernel nor the launcher's own clean-up can silence it.
+up, some do not, and none says on stderr which rank it was. The watchman sleeps on the ranks'
+process handles; when one goes without having said goodbye, it names it and kills the rest. It is a
+process, not a thread, so that neither a busy kernel nor the launcher's clean-up can silence it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -29,15 +31,17 @@ for rank, pid in mates.items():
     ranks[fd] = rank
     poll.register(fd, select.POLLIN)
 print("watching", flush=True)
-events = poll.poll()
-gone = sorted(ranks[fd] for fd, _ in events if fd in ranks)
-if not gone:
-    if os.read(0, 1):
-        sys.exit(0)
-    gone = sorted(ranks[fd] for fd, _ in poll.poll() if fd in ranks)
+gone = []
+while not gone:
+    for fd, _ in poll.poll():
+        if fd in ranks:
+            gone.append(ranks[fd])
+        elif os.read(0, 1):
+            sys.exit(0)
+        else:
+            gone.insert(0, next(iter(mates)))
 if not hushed:
-    rank = gone[0]
-    print(f"odonata: rank {rank} (process {mates[rank]} on {socket.gethostname()}) died; "
+    print(f"odonata: rank {gone[0]} (process {mates[gone[0]]} on {socket.gethostname()}) died; "
           "the run ends here", file=sys.stderr, flush=True)
 for rank, pid in mates.items():
     try:
@@ -77,15 +81,24 @@ class Watchman:
     def known(cls, pid: int | None) -> Watchman | None:
         return None if pid is None else cls(pid)
 
-    def hush(self) -> None:
-        """This rank is about to die and has given the reason itself."""
+    def may_speak(self) -> bool:
+        """A rank asks before it gives the reason of its failure: the first of its host may. The
+        claim is a socket name, which goes with the process that holds it."""
+        self._claim = socket.socket(socket.AF_UNIX)
         try:
+            self._claim.bind(f"\0odonata-{self.pid}")
+        except OSError:
+            return False
+        return True
+
+    def hush(self) -> None:
+        """This rank is about to die, and the reason has been given."""
+        with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGUSR2)
-        except ProcessLookupError:
-            pass
 
     def dismiss(self) -> None:
-        assert self._process is not None and self._process.stdin is not None
+        assert self._process is not None
+        assert self._process.stdin is not None
         self._process.stdin.write(b".")
         self._process.stdin.close()
         self._process.wait()

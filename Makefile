@@ -1,0 +1,60 @@
+# Everything sets itself up in .venv; Python 3.11 or later, make and pip are all it takes.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/ready
+
+# The parallel tests, and on how many ranks they prove something.
+RANKS  ?= 2 3 4
+
+.PHONY: help demo test lint serial parallel bench doctor format clean
+
+help:
+	@echo "make demo      simulate on two ranks and show what happened"
+	@echo "make test      lint, types, contracts, serial and parallel tests"
+	@echo "make bench     how fast, against one rank and against ROSS"
+	@echo "make doctor    does this installation work?"
+	@echo "make format    rewrite the sources as the linter wants them"
+	@echo "make clean     remove everything that make made"
+
+$(READY): setup.py pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or later is needed, $(PYTHON) is older; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "setting up $(VENV) (once; about a minute)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --disable-pip-version-check --editable '.[test]' \
+	  > $(VENV)/install.log 2>&1 || { cat $(VENV)/install.log; exit 1; }
+	@touch $@
+
+demo: $(READY)
+	@echo "PHOLD, 1,024 processes, 16 events each, on two MPI ranks:"
+	@$(BIN)/mpiexec -n 2 $(BIN)/odonata bench phold --end 1ms --seed 7
+
+test: lint serial parallel
+
+lint: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+serial: $(READY)
+	$(BIN)/python -m pytest -q
+
+parallel: $(READY)
+	@set -e; for n in $(RANKS); do echo "--- $$n ranks"; \
+	  $(BIN)/mpiexec -n $$n $(BIN)/python -m pytest -q --with-mpi --only-mpi tests/parallel; done
+
+bench: $(READY)
+	@$(BIN)/python scripts/bench.py
+
+doctor: $(READY)
+	@$(BIN)/odonata doctor
+
+format: $(READY)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

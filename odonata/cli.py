@@ -1,0 +1,140 @@
+"""The command line. Nothing heavy is imported here: `odonata --help` is instant."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from odonata._version import __version__
+from odonata.units import show_time, time_ps
+from pdes import launcher
+from pdes.errors import Fault, Refused
+
+
+class Time(click.ParamType):  # type: ignore[type-arg]
+    name = "TIME"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        if isinstance(value, int):
+            return value
+        try:
+            return time_ps(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+TIME = Time()
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(context_settings=SETTINGS)
+@click.version_option(__version__, prog_name="odonata")
+def cli() -> None:
+    """Simulate a dragonfly supercomputer: its packets, its jobs, its watts.
+
+    Every command works alone and under mpiexec, and gives the same answer on any number of ranks.
+    """
+
+
+@cli.group(context_settings=SETTINGS)
+def bench() -> None:
+    """Run a known workload and say how fast."""
+
+
+def run_options(command: Any) -> Any:
+    """The options of anything that is simulated, and `How` in their place."""
+
+    def with_how(**options: Any) -> None:
+        from odonata.bench import How
+
+        names = ("end", "protocol", "debug", "checkpoint_dir", "checkpoint_every", "progress")
+        resume, known = options.pop("resume"), {name: options.pop(name) for name in names}
+        if resume is not None:
+            known["resume"] = Path(resume or known["checkpoint_dir"])
+        command(how=How(**known), **options)
+
+    with_how.__name__, with_how.__doc__ = command.__name__, command.__doc__
+    with_how.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    for option in reversed(
+        [
+            click.option("--protocol", type=click.Choice(["window", "null"]), default="window",
+                         show_default=True, help="How ranks agree on how far it is safe to go."),
+            click.option("--checkpoint-every", type=TIME, help="Of simulated time."),
+            click.option("--checkpoint-dir", type=click.Path(path_type=Path),
+                         default="odonata-checkpoint", show_default=True,
+                         help="Where those, and the one that SIGTERM or SIGUSR1 makes, are kept."),
+            click.option("--resume", is_flag=False, flag_value="", metavar="[DIR]",
+                         help="Go on from the newest checkpoint there (or in --checkpoint-dir)."),
+            click.option("--debug", is_flag=True,
+                         help="One rank, JIT off, everything checked after every event."),
+            click.option("--progress/--no-progress", default=None,
+                         help="Show how far it is; by default on a terminal only."),
+            click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout."),
+        ]
+    ):  # fmt: skip
+        with_how = option(with_how)
+    return with_how
+
+
+@bench.command(context_settings=SETTINGS)
+@run_options
+@click.option("--lps", default=1024, show_default=True, help="Logical processes.")
+@click.option("--population", default=16, show_default=True, help="Events at each, always.")
+@click.option("--remote", default=0.25, show_default=True,
+              help="Probability that an event goes to a uniformly random process.")  # fmt: skip
+@click.option("--lookahead", type=TIME, default="500ns", show_default=True, help="Least delay.")
+@click.option("--mean", type=TIME, default="1us", show_default=True, help="Of the whole delay.")
+@click.option("--end", type=TIME, default="300us", show_default=True, help="Of simulated time.")
+@click.option("--seed", default=1, show_default=True)
+def phold(how: Any, as_json: bool, **parameters: Any) -> None:
+    """PHOLD, the benchmark of parallel discrete-event simulators."""
+    from odonata import bench as benches
+
+    result = benches.phold(how, **parameters)
+    if launcher.rank() == 0:
+        if as_json:
+            print(benches.to_json(result))
+        else:
+            from rich.console import Console
+
+            Console().print(benches.table(result))
+        if not result.completed:
+            print(f"odonata: stopped at {show_time(result.time_ps)}; go on with --resume "
+                  f"{how.checkpoint_dir}", file=sys.stderr)  # fmt: skip
+
+
+@cli.command(context_settings=SETTINGS)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def doctor(as_json: bool) -> None:
+    """Find out whether this installation works, alone and on two ranks."""
+    from odonata.doctor import examine
+
+    sys.exit(examine(as_json))
+
+
+def main() -> None:
+    """The console command: `cli`, with errors as one line, once, whatever the number of ranks."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.ClickException as error:
+        if launcher.rank() == 0:
+            error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except Refused as refusal:
+        _leave(2, str(refusal))
+    except (Fault, OSError, MemoryError) as error:
+        if "--debug" in sys.argv:
+            raise
+        _leave(1, str(error) or type(error).__name__)
+
+
+def _leave(status: int, reason: str) -> NoReturn:
+    """All ranks come here together."""
+    if launcher.rank() == 0:
+        print(f"odonata: {reason}", file=sys.stderr)
+    sys.exit(status)

@@ -1,0 +1,34 @@
+"""What a launcher (mpiexec, srun) has told this process, read without touching any MPI."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+"""MPICH and its kin, Open MPI, MVAPICH, srun."""
+RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
+OURS = ("PMI", "OMPI_", "MV2_", "SLURM_", "HYDRA_", "HYDI_", "MPI_LOCAL", "MPIR_", "PRTE_")
+
+
+def ranks() -> int | None:
+    """How many ranks were started; 0 where there is a launcher that does not say; None where there
+    is no launcher."""
+    for name in SIZES:
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    if any(name in os.environ for name in RANKS if name != "SLURM_PROCID"):
+        return 0
+    return None
+
+
+def rank() -> int:
+    """This process's rank, as far as can be told; 0 without a launcher."""
+    if ranks() is None:
+        return 0
+    return next((int(os.environ[n]) for n in RANKS if os.environ.get(n, "").isdigit()), 0)
+
+
+def environment_without() -> Mapping[str, str]:
+    """This process's environment as if no launcher had started it, to start one from."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(OURS)}

@@ -1,0 +1,77 @@
+"""What tests share: the real command in a real process, under the real mpiexec."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from odonata.doctor import find_mpiexec
+from pdes import launcher
+
+settings.register_profile("odonata", deadline=None, max_examples=150)
+settings.load_profile("odonata")
+
+PATIENCE = 120
+
+
+def command(*words: str, ranks: int = 1) -> list[str]:
+    """`odonata ...`, under mpiexec where there is more than one rank."""
+    prefix = []
+    if ranks > 1:
+        mpiexec = find_mpiexec()
+        assert mpiexec, "the tests need mpiexec: pip install 'odonata[test]'"
+        prefix = [mpiexec, "-n", str(ranks)]
+    return [*prefix, sys.executable, "-m", "odonata", *words]
+
+
+def start(*words: str, ranks: int = 1, cwd: Path | None = None) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command(*words, ranks=ranks),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env=clean_environment(),
+    )
+
+
+def clean_environment() -> dict[str, str]:
+    return {**launcher.environment_without(), "PYTHONPATH": os.getcwd(), "COLUMNS": "100"}
+
+
+@pytest.fixture
+def odonata(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command to its end, in an empty directory."""
+
+    def go(*words: str, ranks: int = 1, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command(*words, ranks=ranks),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+            cwd=tmp_path,
+            env={**clean_environment(), **env},
+        )
+
+    return go
+
+
+@pytest.fixture
+def phold(odonata: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., Any]:
+    """`odonata bench phold --json ...`, read."""
+
+    def go(*words: str, ranks: int = 1, **env: str) -> Any:
+        done = odonata("bench", "phold", "--json", *words, ranks=ranks, **env)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return go

@@ -1,0 +1,118 @@
+"""What was laid down is taken up again unchanged, or refused by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from pdes import checkpoint
+from pdes.engine import run
+from pdes.errors import Refused
+from pdes.phold import Phold
+
+MODEL = Phold(processes=64, population=4, seed=9)
+END = 40_000_000
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A directory with a checkpoint at 30 us."""
+    run(MODEL, 35_000_000, checkpoint_dir=tmp_path, checkpoint_every=10_000_000)
+    return tmp_path
+
+
+def only(directory: Path) -> Path:
+    (place,) = directory.glob("at-*")
+    return place
+
+
+def test_a_resumed_run_ends_like_an_undisturbed_one(saved: Path) -> None:
+    assert only(saved).name == "at-0000000000030000000"
+    undisturbed, resumed = run(MODEL, END), run(MODEL, END, resume=saved)
+    assert resumed.digest == undisturbed.digest
+    assert resumed.events == undisturbed.events
+
+
+def test_checkpoints_on_the_way_change_nothing(tmp_path: Path) -> None:
+    often = run(MODEL, END, checkpoint_dir=tmp_path, checkpoint_every=999_983)
+    assert often.digest == run(MODEL, END).digest
+    assert list(tmp_path.iterdir()) == [only(tmp_path)]
+
+
+def test_a_signal_makes_a_checkpoint_and_the_rest_follows(tmp_path: Path) -> None:
+    def interrupt(reached: int, events: int) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    model, end = Phold(seed=2), 400_000_000
+    stopped = run(model, end, checkpoint_dir=tmp_path, progress=interrupt)
+    assert not stopped.completed
+    assert 0 < stopped.time_ps < end
+    assert stopped.checkpoint == str(only(tmp_path))
+    resumed = run(model, end, resume=tmp_path)
+    assert resumed.completed
+    assert resumed.digest == run(model, end).digest
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("name", ["rank-0000.h5", "manifest.json"])
+@pytest.mark.parametrize("damage", ["truncated", "altered", "emptied"])
+def test_a_damaged_checkpoint_is_refused_by_name(saved: Path, name: str, damage: str) -> None:
+    path = only(saved) / name
+    whole = path.read_bytes()
+    middle = len(whole) // 2
+    path.write_bytes(
+        {
+            "truncated": whole[:middle],
+            "altered": whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
+            "emptied": b"",
+        }[damage]
+    )
+    with pytest.raises(Refused, match=f"{path}: does not match its checksum"):
+        run(MODEL, END, resume=saved)
+
+
+def test_a_missing_part_is_refused_by_name(saved: Path) -> None:
+    path = only(saved) / "rank-0000.h5"
+    path.unlink()
+    with pytest.raises(Refused, match=f"{path}: this rank's part .* is missing"):
+        run(MODEL, END, resume=saved)
+
+
+def test_the_checkpoint_of_another_run_is_refused_by_what_differs(saved: Path) -> None:
+    other = Phold(processes=64, population=4, seed=10)
+    with pytest.raises(Refused, match="made with seed = 9, this run has seed = 10"):
+        run(other, END, resume=saved)
+
+
+def test_a_checkpoint_of_another_format_is_refused(saved: Path) -> None:
+    path = only(saved) / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest.pop("checksum")
+    manifest["format"] = 99
+    manifest["checksum"] = checkpoint._checksum(manifest)
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(Refused, match="checkpoint format 99, this version reads 1"):
+        run(MODEL, END, resume=saved)
+
+
+def test_an_end_before_the_checkpoint_is_refused(saved: Path) -> None:
+    with pytest.raises(Refused, match="made at 30000000 ps, after the end at 1000 ps"):
+        run(MODEL, 1000, resume=saved)
+
+
+def test_nothing_to_resume_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="holds no complete checkpoint"):
+        run(MODEL, END, resume=tmp_path)
+    with pytest.raises(Refused, match="no such checkpoint directory"):
+        run(MODEL, END, resume=tmp_path / "nowhere")
+
+
+def test_a_half_written_checkpoint_does_not_count(saved: Path) -> None:
+    partial = saved / checkpoint.PARTIAL
+    partial.mkdir()
+    (partial / "rank-0000.h5").write_bytes(b"half")
+    assert run(MODEL, END, resume=saved).digest == run(MODEL, END).digest
