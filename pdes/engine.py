@@ -21,13 +21,14 @@ import numpy as np
 
 from pdes import checkpoint, jit
 from pdes.arrays import grown
-from pdes.errors import Fault, Refused
+from pdes.errors import Fault, Refused, require
 from pdes.events import AGENT_MASK, KEY, PORT_BITS, TIME, WORDS, Rows, no_rows, unpack
 from pdes.loop import (
     AGENTS,
     ALL_TICKS,
     BUDGET,
     CAUSE,
+    COMING,
     CULPRIT,
     DONE,
     EVENTS,
@@ -62,6 +63,9 @@ SECONDS = ("handlers", "queue", "exchange", "waiting", "checkpoint")
 
 STRIDE_SECONDS = 0.05
 """One rank alone has no horizon but its cut; it comes up for signals and progress this often."""
+
+LOST_SECONDS = 2.0
+"""A rank that MPI cannot reach has probably died; so long its watchman may take to say so."""
 
 SETTLE_EVERY = 16
 """Rounds between looks at how well the queue's days fit."""
@@ -128,18 +132,13 @@ def run(
     from the newest one in a directory. `debug` wants one rank and the JIT off.
     """
     transport = transport or world()
-    if protocol not in PROTOCOLS:
-        raise Refused(f"protocol = {protocol}: one of {', '.join(PROTOCOLS)} is possible")
-    if end < 0:
-        raise Refused(f"end = {end} ps: before the beginning of time, which is 0")
-    if checkpoint_every is not None and checkpoint_every <= 0:
-        raise Refused(f"checkpoint every {checkpoint_every} ps: more than 0 is possible")
-    if checkpoint_every is not None and checkpoint_dir is None:
-        raise Refused("checkpoint every so often: into which directory?")
-    if debug and transport.size > 1:
-        raise Refused(f"debug runs on one rank, and this is a run on {transport.size}")
-    if debug and jit.ENABLED:
-        raise Refused("debug wants the JIT off: set ODONATA_JIT=0 before importing pdes")
+    every, ranks = checkpoint_every, transport.size
+    require(protocol in PROTOCOLS, f"protocol = {protocol}: one of {', '.join(PROTOCOLS)} can be")
+    require(end >= 0, f"end = {end} ps: before the beginning of time, which is 0")
+    require(every is None or every > 0, f"checkpoint every {every} ps: more than 0 can be")
+    require(every is None or checkpoint_dir is not None, "checkpoint: into which directory?")
+    require(ranks == 1 or not debug, f"debug runs on one rank, and this is a run on {ranks}")
+    require(not (debug and jit.ENABLED), "debug: set ODONATA_JIT=0 before importing pdes")
     # Compiled integers wrap around; numpy's scalars do so too, but would say so every time.
     with nullcontext() if jit.ENABLED else np.errstate(over="ignore"):
         try:
@@ -149,16 +148,17 @@ def run(
                 engine.compile(show_compiling)
                 compiled = time.perf_counter()
                 at = engine.resume(resume) if resume else engine.start()
-                if at > end:
-                    raise Refused(f"{resume}: was made at {at} ps, after the end at {end} ps")
+                require(at <= end, f"{resume}: was made at {at} ps, after the end at {end} ps")
                 preparing = {"compile": compiled - began, "build": time.perf_counter() - compiled}
-                return _drive(engine, end, protocol, checkpoint_dir, checkpoint_every, preparing)
+                return _drive(engine, end, protocol, checkpoint_dir, every, preparing)
         except Refused:
             raise
         except KeyboardInterrupt:
             if transport.size == 1:
                 raise
             transport.fail("interrupted")
+        except transport.Lost as error:
+            transport.fail(f"MPI failed: {error}", patience=LOST_SECONDS)
         except Exception as error:
             if transport.size == 1:
                 raise
@@ -238,7 +238,8 @@ class Engine:
             first, last, self.partition.agents, self.lookahead
         )  # fmt: skip
         self._out, self._letters = no_rows(), no_rows()
-        self._places = np.arange(transport.size + 1)
+        self._heads = np.arange(transport.size + 1)
+        self._places = self._heads.copy()
         self._incoming: list[Rows] = []
         self._make_room()
         self._loop = compile_loop(model.handle, model.fanout, model.name)
@@ -327,6 +328,8 @@ class Engine:
 
     def begin(self) -> float:
         """All is in place: start the clock."""
+        self._loop = jit.direct(self._loop, self._sim(), self.state, NO_ROWS, 0, 0)
+        self.look()
         self.lap("exchange")
         self.seconds = dict.fromkeys(self.seconds, 0.0)
         return self._lap
@@ -344,13 +347,13 @@ class Engine:
     def next_time(self) -> int:
         """Of the events this rank has, handled or not yet taken in."""
         times = [int(rows[:, TIME].min()) for rows in self._incoming if len(rows)]
-        return min([self.queue.next_time(), *times])
+        return min([int(self._ctl[COMING]), *times])
 
     def letters(self) -> tuple[Rows, list[int]]:
         """What the last advance made for other ranks, and where each one's letter begins; given
         out once, after that the letters are but heads."""
-        places = self._places.tolist()
-        self._places[:] = np.arange(len(places))
+        places: list[int] = self._places.tolist()
+        self._places[:] = self._heads
         return self._letters, places
 
     def deliver(self, letters: list[Rows]) -> None:

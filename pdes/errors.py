@@ -15,3 +15,9 @@ class Fault(Exception):
 
     Known to one rank only: that rank says why and takes the others down with it.
     """
+
+
+def require(fine: bool, otherwise: str) -> None:
+    """Refuse, unless it is fine."""
+    if not fine:
+        raise Refused(otherwise)

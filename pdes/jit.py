@@ -81,6 +81,19 @@ def bind(template: F, name: str, **names: Any) -> F:
     return entry(copy)  # type: ignore[return-value]
 
 
+def direct(function: F, *arguments: Any) -> F:
+    """The compiled code of an `entry` for arguments of exactly these types.
+
+    Saves the look at every argument that the compiler's dispatcher takes on every call: 0.6
+    microseconds instead of 6 for a loop and its state. The caller keeps to these types.
+    """
+    if not ENABLED:
+        return function
+    signature = tuple(numba.typeof(argument) for argument in arguments)
+    function.compile(signature)  # type: ignore[attr-defined]
+    return function.overloads[signature].entry_point  # type: ignore[attr-defined, no-any-return]
+
+
 def cache_root() -> Path:
     """Where compiled kernels are kept: ``$ODONATA_CACHE_DIR``, else the user's cache directory.
 
@@ -138,13 +151,13 @@ def compile_notice(show: bool) -> Iterator[None]:
             if not began:
                 began = time.perf_counter()
                 if show:
-                    say("odonata: compiling kernels (once for this version) ...")
+                    say("odonata: compiling kernels, once for this version ...")
 
         def on_end(self, event: Any) -> None:
             pass
 
-    def say(words: str, end: str = "") -> None:
-        print(words, end=end, file=sys.stderr, flush=True)
+    def say(words: str) -> None:
+        print(words, file=sys.stderr, flush=True)
 
     listener = Listener()
     numba_event.register("numba:compile", listener)
@@ -153,7 +166,7 @@ def compile_notice(show: bool) -> Iterator[None]:
     finally:
         numba_event.unregister("numba:compile", listener)
         if began and show:
-            say(f" {time.perf_counter() - began:.1f} s", end="\n")
+            say(f"odonata: compiled in {time.perf_counter() - began:.1f} s")
             _prune(cache_root())
 
 

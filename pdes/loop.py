@@ -14,13 +14,13 @@ from pdes.events import KEY, TIME, WORDS, A, B, Rows, agent_of
 from pdes.jit import bind, kernel, ticks
 from pdes.queue import CAPACITY, COUNT, Cells, drop, next_time, push
 
-NOW, FIRST, LAST, AGENTS, LOOKAHEAD, REACHED, EVENTS, OUT = range(8)
+NOW, FIRST, LAST, AGENTS, LOOKAHEAD, REACHED, COMING, EVENTS, OUT = range(9)
 """Words of `Sim.ctl`: the time of the event being handled; this rank's agents are FIRST .. LAST - 1
-of AGENTS; the least delay of an event for another rank; the horizon before which all is done;
-events handled; events in the outbox."""
-SAMPLING, QUEUE_TICKS, ALL_TICKS, FAULT = range(8, 12)
+of AGENTS; the least delay of an event for another rank; the horizon before which all is done; the
+time of the event that comes next; events handled; events in the outbox."""
+SAMPLING, QUEUE_TICKS, ALL_TICKS, FAULT = range(9, 13)
 """Whether this event is being timed, and the ticks counted so far; the rule that was broken."""
-CAUSE, CULPRIT = 12, 12 + WORDS
+CAUSE, CULPRIT = 13, 13 + WORDS
 """Where the handled and the scheduled event are noted when a rule is broken."""
 CTL_WORDS = CULPRIT + WORDS
 
@@ -67,12 +67,11 @@ def schedule(sim: Sim, time: int, key: int, a: int, b: int) -> None:
     elif ctl[FIRST] <= agent < ctl[LAST]:
         if sim.queue.ctl[COUNT] >= sim.queue.ctl[CAPACITY]:
             _note(ctl, TOO_MANY, time, key, a, b)
-        elif ctl[SAMPLING] != 0:
-            began = ticks()
-            push(sim.queue, time, key, a, b)
-            ctl[QUEUE_TICKS] += ticks() - began
         else:
+            began = ticks() if ctl[SAMPLING] != 0 else 0
             push(sim.queue, time, key, a, b)
+            if began != 0:
+                ctl[QUEUE_TICKS] += ticks() - began
     elif agent >= ctl[AGENTS]:
         _note(ctl, NOBODY, time, key, a, b)
     elif time < ctl[NOW] + ctl[LOOKAHEAD]:
@@ -126,6 +125,7 @@ def advance(sim: Sim, state: Any, incoming: Any, horizon: int, budget: int) -> i
         time = next_time(queue)
         if time >= horizon:
             ctl[REACHED] = horizon
+            ctl[COMING] = time
             _write_letters(sim, time)
             return DONE
         if queue.ctl[COUNT] + FANOUT > queue.ctl[CAPACITY]:

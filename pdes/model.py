@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,10 +43,10 @@ class Model(ABC):
     kinds: tuple[str, ...]
     """A word for each kind of event, in order, for messages and profiles."""
 
-    @abstractmethod
     def parameters(self) -> Mapping[str, int | float | str]:
-        """Everything that decides the outcome, under the user's names. A checkpoint is resumed only
-        by a model with equal parameters."""
+        """Everything that decides the outcome, under the user's names: as it stands, the fields of
+        a dataclass. A checkpoint is resumed only by a model with equal parameters."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
 
     @abstractmethod
     def units(self) -> npt.NDArray[np.int64]:

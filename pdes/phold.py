@@ -5,16 +5,12 @@ new event after lookahead + Exp(mean - lookahead), at a uniformly random process
 `remote`, else at its own.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from pdes.errors import Refused
+from pdes.errors import require
 from pdes.events import Rows, agent_of, key_of
 from pdes.jit import entry, kernel
 from pdes.loop import FIRST, Sim, schedule
@@ -22,29 +18,25 @@ from pdes.model import Lookahead, Model
 from pdes.partition import Partition
 from pdes.random import U64, below, draw, exponential
 
+SEED, PROCESSES, THRESHOLD, LEAST, SPREAD = range(5)
 GOLDEN = U64(0x9E3779B97F4A7C15)
 
 
 class State(NamedTuple):
-    integers: npt.NDArray[np.int64]
-    mean: npt.NDArray[np.float64]
-    handled: npt.NDArray[np.int64]
-    draws: npt.NDArray[np.int64]
-    history: npt.NDArray[np.uint64]
-    """A hash over (time, sender) of every event handled, in order."""
-
-
-SEED, PROCESSES, THRESHOLD, LEAST = range(4)
+    numbers: Any  # the five above
+    handled: Any  # events, by process
+    draws: Any  # random numbers, by process
+    history: Any  # a hash over (time, sender) of every event handled, in order, by process
 
 
 @kernel
 def hop(state: State, me: int, process: int) -> Any:
     """Where the process's next event goes, and after what delay."""
-    n, x = state.integers, state.draws[me]
-    state.draws[me] = x + 1
-    w0, w1, w2, w3 = draw(n[SEED], process, x)
+    n, count = state.numbers, state.draws[me]
+    state.draws[me] = count + 1
+    w0, w1, w2, w3 = draw(n[SEED], process, count)
     target = below(w1, n[PROCESSES]) if np.int64(w0) < n[THRESHOLD] else process
-    return target, n[LEAST] + np.int64(exponential(w2, w3) * state.mean[0] + 0.5)
+    return target, n[LEAST] + np.int64(exponential(w2, w3) * n[SPREAD] + 0.5)
 
 
 @kernel
@@ -60,11 +52,8 @@ def handle(sim: Sim, state: State, time: int, key: int, a: int, b: int) -> None:
 @entry
 def first_events(state: State, rows: Any, first: int, population: int) -> None:
     for i in range(rows.shape[0]):
-        me = i // population
-        process = first + me
-        _, delay = hop(state, me, process)
-        rows[i, :] = 0
-        rows[i, 0] = delay
+        process = first + i // population
+        rows[i, 0] = hop(state, process - first, process)[1]
         rows[i, 1] = key_of(0, process, 0)
         rows[i, 2] = process
 
@@ -80,30 +69,18 @@ class Phold(Model):
     mean_ps: int = 1_000_000
     seed: int = 1
 
-    name = "phold"
-    handle = staticmethod(handle)
-    fanout = 1
-    kinds = ("hop",)
+    name, handle, fanout, kinds = "phold", staticmethod(handle), 1, ("hop",)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.processes < 2**32:
-            raise Refused(f"phold: {self.processes} processes: 1 to 2**32 - 1 are possible")
-        if self.population < 0:
-            raise Refused(f"phold: a population of {self.population} events a process")
-        if not 0 <= self.remote <= 1:
-            raise Refused(f"phold: remote = {self.remote}: a probability is from 0 to 1")
-        if not 0 <= self.lookahead_ps <= self.mean_ps:
-            raise Refused(
-                f"phold: lookahead {self.lookahead_ps} ps, mean delay {self.mean_ps} ps: "
-                "the lookahead is part of the delay, so 0 <= lookahead <= mean"
-            )
-        if not 0 <= self.seed < 2**63:
-            raise Refused(f"phold: seed = {self.seed}: 0 to 2**63 - 1 are possible")
+        delays = f"lookahead {self.lookahead_ps} ps, mean delay {self.mean_ps} ps"
+        require(1 <= self.processes < 2**32, f"{self.processes} processes: 1 to 2**32 - 1 can be")
+        require(self.population >= 0, f"a population of {self.population}: 0 or more can be")
+        require(0 <= self.remote <= 1, f"remote = {self.remote}: a probability is from 0 to 1")
+        require(0 <= self.lookahead_ps <= self.mean_ps, f"{delays}: 0 <= lookahead <= mean can be")
+        require(self.mean_ps < 2**50, f"{delays}: a mean below 2**50 ps can be")
+        require(0 <= self.seed < 2**63, f"seed = {self.seed}: 0 to 2**63 - 1 can be")
 
-    def parameters(self) -> Mapping[str, int | float | str]:
-        return asdict(self)
-
-    def units(self) -> npt.NDArray[np.int64]:
+    def units(self) -> Any:
         return np.arange(self.processes + 1)
 
     def lookahead(self, partition: Partition) -> Lookahead:
@@ -111,21 +88,17 @@ class Phold(Model):
         return Lookahead(self.lookahead_ps, f"an event from process {last} to {last + 1}")
 
     def state(self, first: int, last: int) -> State:
-        integers = [self.seed, self.processes, round(self.remote * 2**32), self.lookahead_ps]
-        return State(
-            integers=np.array(integers),
-            mean=np.array([float(self.mean_ps - self.lookahead_ps)]),
-            handled=np.zeros(last - first, np.int64),
-            draws=np.zeros(last - first, np.int64),
-            history=np.zeros(last - first, np.uint64),
-        )
+        least, spread = self.lookahead_ps, self.mean_ps - self.lookahead_ps
+        numbers = [self.seed, self.processes, round(self.remote * 2**32), least, spread]
+        handled, draws = np.zeros((2, last - first), np.int64)
+        return State(np.array(numbers), handled, draws, np.zeros(last - first, np.uint64))
 
     def start(self, state: State, first: int, last: int) -> Rows:
-        rows = np.empty(((last - first) * self.population, 4), np.int64)
+        rows = np.zeros(((last - first) * self.population, 4), np.int64)
         first_events(state, rows, first, self.population)
         return rows
 
-    def fingerprint(self, state: State) -> npt.NDArray[Any]:
+    def fingerprint(self, state: State) -> Any:
         return np.column_stack((state.handled.view(np.uint64), state.history))
 
     def check(self, state: State) -> None:

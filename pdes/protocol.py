@@ -18,8 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-import numpy as np
-
 from pdes.events import FOREVER, WORDS, Rows
 from pdes.loop import STOP
 from pdes.transport import Transport
@@ -105,46 +103,44 @@ class Channels:
     """What a rank knows of each other one under `null`; lasts from cut to cut."""
 
     def __init__(self, size: int, rank: int) -> None:
-        self.promise = np.zeros(size, np.int64)
+        self.promise = [0] * size
         self.promise[rank] = FOREVER
-        self.marks = np.zeros(size, np.int64)
-        self.handled = np.zeros(size, np.int64)
-        self.bid_leg = np.zeros(size, np.int64)
-        self.bid = np.zeros(size, np.int64)
         self.promised = 0
+        """What this rank promised last."""
+        self.marks = [0] * size
+        self.handled = [0] * size
+        self.bids: dict[int, tuple[int, int]] = {}
+        """Of ranks that were asked to stop: on the way to which cut, and at what time."""
 
 
 def null(engine: Engine, cut: int) -> Arrival:
     """A stop is settled thus: whoever is asked, or hears of it, stands still and bids the time it
-    has already been allowed to reach; the largest bid becomes the cut. Who has reached the old cut
-    already need not bid: its mark says so."""
+    has already been allowed to reach; when everyone has, the largest bid becomes the cut. Who has
+    reached the old cut already need not bid: its mark says so, and the old cut stands."""
     transport, channels = engine.transport, engine.channels
     if transport.size == 1:
         return window(engine, cut)
-    me = transport.rank
-    others = np.arange(transport.size) != me
-    leg = int(channels.marks[me]) + 1
+    me, ranks = transport.rank, range(transport.size)
+    leg = channels.marks[me] + 1
     while True:
-        bids = channels.bid_leg == leg
-        stopping = bool(bids.any()) or engine.stop_requested
-        marked = channels.marks[me] == leg
-        if stopping and not marked and not bids[me]:
-            channels.bid_leg[me], channels.bid[me] = leg, engine.reached
+        bids = {rank: time for rank, (on, time) in channels.bids.items() if on == leg}
+        stopping = engine.stop_requested or bool(bids)
+        if channels.marks[me] == leg:
+            if all(marks >= leg for marks in channels.marks):
+                return Arrival(engine.reached, bool(bids))
+        elif stopping and me not in bids:
+            channels.bids[me] = leg, engine.reached
             _post(engine, force=True)
-        elif stopping and not marked and not (bids | (channels.marks >= leg)).all():
-            pass
-        elif not marked:
-            target = cut
-            if stopping and (channels.marks[~bids] < leg).all():
-                target = int(channels.bid[bids].max())
-            safe = min(int(channels.promise.min()), target)
+            continue
+        elif all(rank in bids or channels.marks[rank] >= leg for rank in ranks) or not stopping:
+            target = max(bids.values()) if len(bids) == transport.size else cut
+            safe = min(*channels.promise, target)
             engine.advance(safe)
-            marked = safe == target
-            channels.marks[me] += marked
-            _post(engine, force=bool(marked))
-        if marked and (channels.marks[others] >= leg).all():
-            stopped = bool((channels.bid_leg == leg).any())
-            return Arrival(engine.reached, stopped)
+            if safe == target:
+                channels.marks[me] = leg
+            _post(engine, force=safe == target)
+            if safe == target:
+                continue
         _receive(engine)
 
 
@@ -153,12 +149,12 @@ def _post(engine: Engine, force: bool) -> None:
     transport, channels = engine.transport, engine.channels
     me = transport.rank
     letters, places = engine.letters()
-    soonest = min(engine.next_time(), int(channels.promise.min()))
+    soonest = min(engine.next_time(), *channels.promise)
     promise = min(soonest, FOREVER - engine.lookahead) + engine.lookahead
     news = force or promise > channels.promised
     channels.promised = promise
-    bid = int(channels.bid[me]) if channels.bid_leg[me] == channels.marks[me] + 1 else -1
-    head = promise, int(channels.marks[me]), bid, engine.events
+    on, bid = channels.bids.get(me, (0, -1))
+    head = promise, channels.marks[me], bid if on > channels.marks[me] else -1, engine.events
     for peer in range(transport.size):
         letter = letters[places[peer] : places[peer + 1]]
         if peer != me and (news or len(letter) > 1):
@@ -177,9 +173,9 @@ def _receive(engine: Engine) -> None:
         channels.marks[sender] = marks
         channels.handled[sender] = handled
         if bid >= 0:
-            channels.bid_leg[sender], channels.bid[sender] = marks + 1, bid
+            channels.bids[sender] = marks + 1, bid
     engine.deliver([letter for _, letter in messages])
-    engine.report(engine.reached, engine.events + int(channels.handled.sum()))
+    engine.report(engine.reached, engine.events + sum(channels.handled))
     engine.lap("exchange")
 
 

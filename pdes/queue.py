@@ -90,6 +90,8 @@ def _heap_push(heap: Any, size: int, t: int, k: int, a: int, b: int) -> None:
 def _heap_drop(heap: Any, size: int) -> None:
     """Remove the root of a heap of `size` events."""
     size -= 1
+    if size == 0:
+        return
     t, k, a, b = heap[size, TIME], heap[size, KEY], heap[size, A], heap[size, B]
     i = 0
     while True:
@@ -242,9 +244,9 @@ def _cells(capacity: int, shift: int, buckets: int, day: int) -> Cells:
         due=np.empty((capacity, WORDS), np.int64),
         far=np.empty((capacity, WORDS), np.int64),
         rows=np.empty((capacity, WORDS), np.int64),
-        link=np.arange(1, capacity + 1, dtype=np.int64),
-        heads=np.full(buckets, -1, np.int64),
-        blocks=np.zeros(buckets >> BLOCK_BITS, np.int64),
+        link=np.arange(1, capacity + 1, dtype=np.int32),
+        heads=np.full(buckets, -1, np.int32),
+        blocks=np.zeros(buckets >> BLOCK_BITS, np.int32),
     )
 
 

@@ -81,16 +81,10 @@ def log(x: float) -> float:
         e = e + 1
     s = (m - 1.0) / (m + 1.0)
     z = s * s
-    series = z * (1.0 / 21.0) + (1.0 / 19.0)
-    series = series * z + (1.0 / 17.0)
-    series = series * z + (1.0 / 15.0)
-    series = series * z + (1.0 / 13.0)
-    series = series * z + (1.0 / 11.0)
-    series = series * z + (1.0 / 9.0)
-    series = series * z + (1.0 / 7.0)
-    series = series * z + (1.0 / 5.0)
-    series = series * z + (1.0 / 3.0)
-    series = series * z
+    y = z * z  # the even and the odd terms apart: two short chains of operations, not one long
+    odd = (((y * (1 / 19) + 1 / 15) * y + 1 / 11) * y + 1 / 7) * y + 1 / 3
+    even = (((y * (1 / 21) + 1 / 17) * y + 1 / 13) * y + 1 / 9) * y + 1 / 5
+    series = z * (odd + z * even)
     return 2.0 * s + 2.0 * s * series + e * LN2  # type: ignore[no-any-return]
 
 

@@ -32,6 +32,8 @@ class Transport(Protocol):
     host_leader: bool
     """Is this the first rank of its host?"""
     library: str
+    Lost: type[Exception]
+    """What the other methods raise when another rank cannot be reached."""
 
     def exchange(self, letters: Rows, places: list[int]) -> list[Rows]:
         """Send every other rank r its letter, letters[places[r] : places[r + 1]], and receive one
@@ -54,15 +56,21 @@ class Transport(Protocol):
     def leader_first(self, action: Callable[[], T]) -> T:
         """Do it on one rank of every host, then on the others."""
 
-    def fail(self, reason: str) -> NoReturn:
-        """End all ranks, now, giving the reason once."""
+    def fail(self, reason: str, patience: float = 0.0) -> NoReturn:
+        """End all ranks, giving the reason once; after a while, if somebody else may have a better
+        reason to give."""
 
     def watching(self) -> Any:
         """A context in which the death of any rank ends all the others."""
 
 
+class Unreachable(Exception):
+    """One rank alone has nobody to lose; this is never raised."""
+
+
 class Serial:
     rank, size, host_leader, library = 0, 1, True, "none (one rank)"
+    Lost: type[Exception] = Unreachable
 
     def exchange(self, letters: Rows, places: list[int]) -> list[Rows]:
         return []
@@ -82,7 +90,7 @@ class Serial:
     def leader_first(self, action: Callable[[], T]) -> T:
         return action()
 
-    def fail(self, reason: str) -> NoReturn:
+    def fail(self, reason: str, patience: float = 0.0) -> NoReturn:
         print(f"odonata: {reason}", file=sys.stderr, flush=True)
         raise SystemExit(1)
 
@@ -98,6 +106,7 @@ class Mpi:
 
     def __init__(self, mpi: Any) -> None:
         self._mpi = mpi
+        self.Lost = mpi.Exception
         self._comm = mpi.COMM_WORLD.Dup()
         self._host = self._comm.Split_type(mpi.COMM_TYPE_SHARED)
         self.rank: int = self._comm.rank
@@ -183,9 +192,10 @@ class Mpi:
             self._host.Barrier()
         return result
 
-    def fail(self, reason: str) -> NoReturn:
+    def fail(self, reason: str, patience: float = 0.0) -> NoReturn:
         """Where all ranks are on this host, the watchman ends them when this one is gone. Elsewhere
         that is for MPI to do, after a moment: launchers drop what an aborting rank said last."""
+        time.sleep(patience)
         watchman = self._watchman
         if watchman is not None:
             watchman.hush()

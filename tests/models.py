@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,9 +51,6 @@ class Rogue(Model):
     fanout = 1
     kinds = ("tick",)
 
-    def parameters(self) -> Mapping[str, int | float | str]:
-        return asdict(self)
-
     def units(self) -> Any:
         return np.arange(self.agents + 1)
 
@@ -97,9 +93,6 @@ class Tree(Model):
     handle = staticmethod(branch)
     fanout = 2
     kinds = ("branch",)
-
-    def parameters(self) -> Mapping[str, int | float | str]:
-        return asdict(self)
 
     def units(self) -> Any:
         return np.arange(2)
