@@ -22,7 +22,7 @@ import numpy as np
 from pdes import checkpoint, jit
 from pdes.arrays import grown
 from pdes.errors import Fault, Refused, require
-from pdes.events import AGENT_MASK, KEY, PORT_BITS, TIME, WORDS, Rows, no_rows, unpack
+from pdes.events import AGENT_MASK, FOREVER, KEY, PORT_BITS, TIME, WORDS, Rows, no_rows, unpack
 from pdes.loop import (
     AGENTS,
     ALL_TICKS,
@@ -221,7 +221,7 @@ class Engine:
         self._signals = signals
         self.reached = 0
         """Every event before this time has been handled here."""
-        self.channels = Channels(transport.size, transport.rank)
+        self.channels = Channels(transport.size, transport.rank, start=0)
         self.seconds = dict.fromkeys((*SECONDS, "kernel"), 0.0)
         self._lap = time.perf_counter()
         self._rounds = 0
@@ -306,8 +306,8 @@ class Engine:
             **{name.removeprefix("state."): array for name, array in arrays.items()}
         )
         self._ctl[EVENTS] = cut.events
-        self._ctl[NOW] = cut.time
-        self.reached = cut.time
+        self._ctl[NOW] = self.reached = cut.time
+        self.channels = Channels(self.transport.size, self.transport.rank, start=cut.time)
         return cut.time
 
     def compile(self, show: bool) -> None:
@@ -398,7 +398,8 @@ class Engine:
         self._peak = max(self._peak, len(self.queue))
         took = self.lap("kernel") - began
         if self.transport.size == 1:
-            self.reach = max(1, self.reach * 2 if took < STRIDE_SECONDS else self.reach // 2)
+            longer, shorter = min(2 * self.reach, FOREVER), max(1, self.reach // 2)
+            self.reach = longer if took < STRIDE_SECONDS else shorter
         if self.transport.size == 1 or self._rounds % SETTLE_EVERY == 0:
             self.queue.settle(int(self._ctl[NOW]))
 

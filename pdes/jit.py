@@ -22,7 +22,7 @@ import tempfile
 import time
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -105,13 +105,13 @@ def cache_root() -> Path:
         root = Path(named).expanduser()
         root.mkdir(parents=True, exist_ok=True)
         return root
-    base = os.environ.get("XDG_CACHE_HOME")
-    root = (Path(base) if base else Path.home() / ".cache") / "odonata" / "kernels"
     try:
+        base = os.environ.get("XDG_CACHE_HOME")
+        root = (Path(base) if base else Path.home() / ".cache") / "odonata" / "kernels"
         root.mkdir(parents=True, exist_ok=True)
         if os.access(root, os.W_OK):
             return root
-    except OSError:
+    except (OSError, RuntimeError):  # no home, or one that cannot be written
         pass
     root = Path(tempfile.gettempdir()) / f"odonata-kernels-{os.getuid()}"
     root.mkdir(mode=0o700, exist_ok=True)
@@ -131,10 +131,11 @@ def _digest() -> str:
 
 def _prune(root: Path) -> None:
     oldest = time.time() - KEEP_DAYS * 86400
-    for version in root.iterdir():
-        newest = max((f.stat().st_atime for f in version.rglob("*.nb?")), default=time.time())
-        if newest < oldest:
-            shutil.rmtree(version, ignore_errors=True)
+    with suppress(OSError):  # another rank or run may be doing the same
+        for version in root.iterdir():
+            newest = max((f.stat().st_atime for f in version.rglob("*.nb?")), default=time.time())
+            if newest < oldest:
+                shutil.rmtree(version, ignore_errors=True)
 
 
 @contextmanager

@@ -102,8 +102,8 @@ been asked to stop, the earliest cut it can still stop at (else -1); events hand
 class Channels:
     """What a rank knows of each other one under `null`; lasts from cut to cut."""
 
-    def __init__(self, size: int, rank: int) -> None:
-        self.promise = [0] * size
+    def __init__(self, size: int, rank: int, start: int) -> None:
+        self.promise = [start] * size
         self.promise[rank] = FOREVER
         self.promised = 0
         """What this rank promised last."""

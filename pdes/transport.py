@@ -248,7 +248,8 @@ def world() -> Transport:
     if ranks > 1 and MPI.COMM_WORLD.size != ranks:
         raise Refused(
             f"the launcher started {ranks} ranks, but mpi4py sees {MPI.COMM_WORLD.size}: it was "
-            "built for another MPI than this launcher's. Use that MPI's own mpiexec, or rebuild: "
+            "built for another MPI than this launcher's. Use that MPI's own mpiexec, or under srun "
+            "try --mpi=pmi2 or --mpi=pmix, or rebuild it: "
             "pip install --no-binary=mpi4py --force-reinstall mpi4py"
         )
     return Serial() if MPI.COMM_WORLD.size == 1 else Mpi(MPI)
