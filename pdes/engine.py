@@ -1,19 +1,10 @@
-"""One rank's engine, and `run`, which takes a model from its first event to its end.
-
-The order of things: deal the agents to ranks, build this rank's state and first events (or read
-them from a checkpoint), then go from cut to cut under a protocol; what happens only now and then
-(a checkpoint, a stop) happens at cuts, where all ranks agree on everything.
-"""
+"""One rank: its agents' state, its queue, its outbox, and what a protocol asks of them."""
 
 from __future__ import annotations
 
 import hashlib
-import resource
 import time
-import traceback
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +12,7 @@ import numpy as np
 
 from pdes import checkpoint, jit
 from pdes.arrays import grown
-from pdes.errors import Fault, Refused, require
+from pdes.errors import Fault, Refused
 from pdes.events import AGENT_MASK, FOREVER, KEY, PORT_BITS, TIME, WORDS, Rows, no_rows, unpack
 from pdes.loop import (
     AGENTS,
@@ -52,10 +43,10 @@ from pdes.loop import (
 )
 from pdes.model import Model
 from pdes.partition import deal
-from pdes.protocol import PROTOCOLS, Channels
+from pdes.protocol import Channels
 from pdes.queue import EventQueue
 from pdes.signals import StopSignals
-from pdes.transport import Transport, world
+from pdes.transport import Transport
 
 SECONDS = ("handlers", "queue", "exchange", "waiting", "checkpoint")
 """What a rank spends its time on. Packing, unpacking and all bookkeeping between two horizons are
@@ -63,9 +54,6 @@ SECONDS = ("handlers", "queue", "exchange", "waiting", "checkpoint")
 
 STRIDE_SECONDS = 0.05
 """One rank alone has no horizon but its cut; it comes up for signals and progress this often."""
-
-LOST_SECONDS = 2.0
-"""A rank that MPI cannot reach has probably died; so long its watchman may take to say so."""
 
 SETTLE_EVERY = 16
 """Rounds between looks at how well the queue's days fit."""
@@ -79,132 +67,8 @@ Progress = Callable[[int, int], None]
 """Told the simulated time reached and the events handled so far on all ranks."""
 
 
-@dataclass(frozen=True)
-class Result:
-    """What a run was and did. Sums and means are over all ranks; every rank gets the same."""
-
-    model: str
-    ranks: int
-    protocol: str
-    completed: bool
-    """False where a signal stopped it; then `checkpoint` says where it can go on."""
-    time_ps: int
-    events: int
-    digest: str
-    """Over the final state of every agent, in agent order."""
-    wall_seconds: float
-    events_per_second: float
-    """Of this process's part of the run, if it was resumed."""
-    compile_seconds: float
-    """To compile the kernels, or to load them where they had been compiled before."""
-    build_seconds: float
-    seconds: Mapping[str, float]
-    """Mean over ranks of the time spent on each of SECONDS."""
-    rounds: int
-    """How often rank 0 came up for an agreement with the others."""
-    peak_pending: int
-    max_rss_mb: float
-    """Of the largest rank."""
-    checkpoint: str | None
-    lookahead_ps: int | None
-    mpi: str
-    """The MPI library the ranks talked through."""
-
-
-def run(
-    model: Model,
-    end: int,
-    *,
-    protocol: str = "window",
-    checkpoint_dir: Path | None = None,
-    checkpoint_every: int | None = None,
-    resume: Path | None = None,
-    debug: bool = False,
-    progress: Progress | None = None,
-    show_compiling: bool = True,
-    capacity: int = 16,
-    transport: Transport | None = None,
-) -> Result:
-    """Handle every event before `end` (picoseconds), on all the ranks there are.
-
-    With a `checkpoint_dir`, SIGTERM and SIGUSR1 stop the run at a checkpoint there, and
-    `checkpoint_every` (simulated picoseconds) makes one at every multiple of it. `resume` goes on
-    from the newest one in a directory. `debug` wants one rank and the JIT off.
-    """
-    transport = transport or world()
-    every, ranks = checkpoint_every, transport.size
-    require(protocol in PROTOCOLS, f"protocol = {protocol}: one of {', '.join(PROTOCOLS)} can be")
-    require(end >= 0, f"end = {end} ps: before the beginning of time, which is 0")
-    require(every is None or every > 0, f"checkpoint every {every} ps: more than 0 can be")
-    require(every is None or checkpoint_dir is not None, "checkpoint: into which directory?")
-    require(ranks == 1 or not debug, f"debug runs on one rank, and this is a run on {ranks}")
-    require(not (debug and jit.ENABLED), "debug: set ODONATA_JIT=0 before importing pdes")
-    # Compiled integers wrap around; numpy's scalars do so too, but would say so every time.
-    with nullcontext() if jit.ENABLED else np.errstate(over="ignore"):
-        try:
-            with StopSignals(listen=checkpoint_dir is not None) as signals, transport.watching():
-                began = time.perf_counter()
-                engine = Engine(model, transport, signals, capacity, debug, progress)
-                engine.compile(show_compiling)
-                compiled = time.perf_counter()
-                at = engine.resume(resume) if resume else engine.start()
-                require(at <= end, f"{resume}: was made at {at} ps, after the end at {end} ps")
-                preparing = {"compile": compiled - began, "build": time.perf_counter() - compiled}
-                return _drive(engine, end, protocol, checkpoint_dir, every, preparing)
-        except Refused:
-            raise
-        except KeyboardInterrupt:
-            if transport.size == 1:
-                raise
-            transport.fail("interrupted")
-        except transport.Lost as error:
-            transport.fail(f"MPI failed: {error}", patience=LOST_SECONDS)
-        except Exception as error:
-            if transport.size == 1:
-                raise
-            transport.fail(explain(error))
-
-
-def explain(error: Exception) -> str:
-    """A line for what can be expected to go wrong; the whole story for what is a mistake of ours
-    or of a model's."""
-    if isinstance(error, Fault | OSError | MemoryError):
-        return str(error) or type(error).__name__
-    return "".join(traceback.format_exception(error)).rstrip()
-
-
-def _drive(
-    engine: Engine,
-    end: int,
-    protocol: str,
-    directory: Path | None,
-    every: int | None,
-    preparing: Mapping[str, float],
-) -> Result:
-    transport = engine.transport
-    go = PROTOCOLS[protocol]
-    saved: Path | None = None
-    transport.everyone(None)
-    began, before = engine.begin(), engine.events
-    while True:
-        cut = end if every is None else min(end, (engine.reached // every + 1) * every)
-        arrival = go(engine, cut)
-        engine.reached = arrival.time
-        completed = arrival.time >= end
-        if completed:
-            break
-        assert directory is not None
-        saved = engine.save(directory)
-        engine.lap("checkpoint")
-        if arrival.stopped:
-            break
-    wall = time.perf_counter() - began
-    engine.check()
-    return engine.result(protocol, completed, before, wall, preparing, saved)
-
-
 class Engine:
-    """One rank: its agents' state, its queue, its outbox. Protocols drive it."""
+    """Built for the agents of this rank, begun (`start` or `resume`), then driven by a protocol."""
 
     def __init__(
         self,
@@ -224,8 +88,8 @@ class Engine:
         self.channels = Channels(transport.size, transport.rank, start=0)
         self.seconds = dict.fromkeys((*SECONDS, "kernel"), 0.0)
         self._lap = time.perf_counter()
-        self._rounds = 0
-        self._peak = 0
+        self.rounds = 0
+        self.peak = 0
         self._progress = progress if transport.rank == 0 else None
         self._next_report = time.perf_counter() + 0.2
         self.partition = deal(model.units(), model.weights(), transport.size)
@@ -379,7 +243,7 @@ class Engine:
         if horizon <= self.reached:
             return
         began = self.lap("exchange")
-        self._rounds += 1
+        self.rounds += 1
         incoming, budget = self.take_in(), 1 if self.debug else 2**62
         while True:
             why = self._loop(self._sim(), self.state, incoming, horizon, budget)
@@ -395,12 +259,12 @@ class Engine:
             elif why == FAULTY:
                 raise Fault(self._broken_rule())
         self.reached = horizon
-        self._peak = max(self._peak, len(self.queue))
+        self.peak = max(self.peak, len(self.queue))
         took = self.lap("kernel") - began
         if self.transport.size == 1:
             longer, shorter = min(2 * self.reach, FOREVER), max(1, self.reach // 2)
             self.reach = longer if took < STRIDE_SECONDS else shorter
-        if self.transport.size == 1 or self._rounds % SETTLE_EVERY == 0:
+        if self.transport.size == 1 or self.rounds % SETTLE_EVERY == 0:
             self.queue.settle(int(self._ctl[NOW]))
 
     def _make_room(self) -> None:
@@ -435,45 +299,12 @@ class Engine:
         if queue and self.debug:
             self.queue.check()
 
-    def result(
-        self,
-        protocol: str,
-        completed: bool,
-        before: int,
-        wall: float,
-        preparing: Mapping[str, float],
-        saved: Path | None,
-    ) -> Result:
-        kernel = self.seconds.pop("kernel")
-        self.seconds["queue"] = kernel * float(
-            self._ctl[QUEUE_TICKS] / max(1, self._ctl[ALL_TICKS])
-        )
-        self.seconds["handlers"] = kernel - self.seconds["queue"]
-        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        ranks = self.transport.everyone(
-            (self.events, self.events - before, wall, self._peak, rss, self.seconds)
-        )
-        events, handled, walls, peaks, sizes, seconds = zip(*ranks, strict=True)
-        return Result(
-            model=self.model.name,
-            ranks=self.transport.size,
-            protocol=protocol,
-            completed=completed,
-            time_ps=self.reached,
-            events=sum(events),
-            digest=self.digest(),
-            wall_seconds=max(walls),
-            events_per_second=sum(handled) / max(walls),
-            compile_seconds=preparing["compile"],
-            build_seconds=preparing["build"],
-            seconds={name: sum(s[name] for s in seconds) / len(ranks) for name in SECONDS},
-            rounds=self._rounds,
-            peak_pending=sum(peaks),
-            max_rss_mb=max(sizes),
-            checkpoint=str(saved) if saved else None,
-            lookahead_ps=self.lookahead if self.transport.size > 1 else None,
-            mpi=self.transport.library,
-        )
+    def spent(self) -> dict[str, float]:
+        """Seconds on each of SECONDS; the kernel's are divided as the timed events say."""
+        seconds = dict(self.seconds)
+        kernel = seconds.pop("kernel")
+        queue = float(self._ctl[QUEUE_TICKS] / max(1, self._ctl[ALL_TICKS]))
+        return {**seconds, "queue": kernel * queue, "handlers": kernel * (1 - queue)}
 
     def digest(self) -> str:
         parts = self.transport.gather(self.model.fingerprint(self.state))

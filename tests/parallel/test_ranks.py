@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from models import Rogue
 
-from pdes.engine import run
 from pdes.errors import Refused
 from pdes.phold import Phold
+from pdes.run import run
 from pdes.transport import Mpi, Serial, world
 
 pytestmark = pytest.mark.mpi(min_size=2)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pdes import checkpoint
-from pdes.engine import run
 from pdes.errors import Refused
 from pdes.phold import Phold
+from pdes.run import run
 
 MODEL = Phold(processes=64, population=4, seed=9)
 END = 40_000_000

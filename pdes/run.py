@@ -1,0 +1,182 @@
+"""`run` takes a model from its first event to its end, on all the ranks there are.
+
+The order of things: deal the agents to ranks, build this rank's state and first events (or read
+them from a checkpoint), then go from cut to cut under a protocol. What happens only now and then (a
+checkpoint, a stop) happens at cuts, where all ranks agree on everything.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pdes import jit
+from pdes.engine import SECONDS, Engine, Progress
+from pdes.errors import Fault, Refused, require
+from pdes.model import Model
+from pdes.protocol import PROTOCOLS
+from pdes.signals import StopSignals
+from pdes.transport import Transport, world
+
+LOST_SECONDS = 2.0
+"""A rank that MPI cannot reach has probably died; so long its watchman may take to say so."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run was and did. Sums and means are over all ranks; every rank gets the same."""
+
+    model: str
+    ranks: int
+    protocol: str
+    completed: bool
+    """False where a signal stopped it; then `checkpoint` says where it can go on."""
+    time_ps: int
+    events: int
+    digest: str
+    """Over the final state of every agent, in agent order."""
+    wall_seconds: float
+    events_per_second: float
+    """Of this process's part of the run, if it was resumed."""
+    compile_seconds: float
+    """To compile the kernels, or to load them where they had been compiled before."""
+    build_seconds: float
+    seconds: Mapping[str, float]
+    """Mean over ranks of the time spent on each of SECONDS."""
+    rounds: int
+    """How often rank 0 came up for an agreement with the others."""
+    peak_pending: int
+    max_rss_mb: float
+    """Of the largest rank."""
+    checkpoint: str | None
+    lookahead_ps: int | None
+    mpi: str
+    """The MPI library the ranks talked through."""
+
+
+def run(
+    model: Model,
+    end: int,
+    *,
+    protocol: str = "window",
+    checkpoint_dir: Path | None = None,
+    checkpoint_every: int | None = None,
+    resume: Path | None = None,
+    debug: bool = False,
+    progress: Progress | None = None,
+    show_compiling: bool = True,
+    capacity: int = 16,
+    transport: Transport | None = None,
+) -> Result:
+    """Handle every event before `end` (picoseconds), on all the ranks there are.
+
+    With a `checkpoint_dir`, SIGTERM and SIGUSR1 stop the run at a checkpoint there, and
+    `checkpoint_every` (simulated picoseconds) makes one at every multiple of it. `resume` goes on
+    from the newest one in a directory. `debug` wants one rank and the JIT off.
+    """
+    transport = transport or world()
+    every, ranks = checkpoint_every, transport.size
+    require(protocol in PROTOCOLS, f"protocol = {protocol}: one of {', '.join(PROTOCOLS)} can be")
+    require(end >= 0, f"end = {end} ps: before the beginning of time, which is 0")
+    require(every is None or every > 0, f"checkpoint every {every} ps: more than 0 can be")
+    require(every is None or checkpoint_dir is not None, "checkpoint: into which directory?")
+    require(ranks == 1 or not debug, f"debug runs on one rank, and this is a run on {ranks}")
+    require(not (debug and jit.ENABLED), "debug: set ODONATA_JIT=0 before importing pdes")
+    # Compiled integers wrap around; numpy's scalars do so too, but would say so every time.
+    with nullcontext() if jit.ENABLED else np.errstate(over="ignore"):
+        try:
+            with StopSignals(listen=checkpoint_dir is not None) as signals, transport.watching():
+                began = time.perf_counter()
+                engine = Engine(model, transport, signals, capacity, debug, progress)
+                engine.compile(show_compiling)
+                compiled = time.perf_counter()
+                at = engine.resume(resume) if resume else engine.start()
+                require(at <= end, f"{resume}: was made at {at} ps, after the end at {end} ps")
+                preparing = {"compile": compiled - began, "build": time.perf_counter() - compiled}
+                return _drive(engine, end, protocol, checkpoint_dir, every, preparing)
+        except Refused:
+            raise
+        except KeyboardInterrupt:
+            if transport.size == 1:
+                raise
+            transport.fail("interrupted")
+        except transport.Lost as error:
+            transport.fail(f"MPI failed: {error}", patience=LOST_SECONDS)
+        except Exception as error:
+            if transport.size == 1:
+                raise
+            transport.fail(explain(error))
+
+
+def explain(error: Exception) -> str:
+    """A line for what can be expected to go wrong; the whole story for what is a mistake of ours
+    or of a model's."""
+    if isinstance(error, Fault | OSError | MemoryError):
+        return str(error) or type(error).__name__
+    return "".join(traceback.format_exception(error)).rstrip()
+
+
+def _drive(
+    engine: Engine,
+    end: int,
+    protocol: str,
+    directory: Path | None,
+    every: int | None,
+    preparing: Mapping[str, float],
+) -> Result:
+    transport = engine.transport
+    go = PROTOCOLS[protocol]
+    saved: Path | None = None
+    transport.everyone(None)
+    began, before = engine.begin(), engine.events
+    while True:
+        cut = end if every is None else min(end, (engine.reached // every + 1) * every)
+        arrival = go(engine, cut)
+        engine.reached = arrival.time
+        completed = arrival.time >= end
+        if completed:
+            break
+        assert directory is not None
+        saved = engine.save(directory)
+        engine.lap("checkpoint")
+        if arrival.stopped:
+            break
+    wall = engine.lap("exchange") - began
+    engine.check()
+    mine = (engine.events, engine.events - before, wall, engine.peak, _rss_mb(), engine.spent())
+    ranks = transport.everyone(mine)
+    events, handled, walls, peaks, sizes, seconds = zip(*ranks, strict=True)
+    return Result(
+        model=engine.model.name,
+        ranks=transport.size,
+        protocol=protocol,
+        completed=completed,
+        time_ps=engine.reached,
+        events=sum(events),
+        digest=engine.digest(),
+        wall_seconds=max(walls),
+        events_per_second=sum(handled) / max(walls),
+        compile_seconds=preparing["compile"],
+        build_seconds=preparing["build"],
+        seconds={name: sum(s[name] for s in seconds) / len(ranks) for name in SECONDS},
+        rounds=engine.rounds,
+        peak_pending=sum(peaks),
+        max_rss_mb=max(sizes),
+        checkpoint=str(saved) if saved else None,
+        lookahead_ps=engine.lookahead if transport.size > 1 else None,
+        mpi=transport.library,
+    )
+
+
+def _rss_mb() -> float:
+    """The most memory that this process ever had."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
