@@ -5,7 +5,8 @@ from setuptools import find_packages, setup
 HERE = Path(__file__).parent
 version = (HERE / "odonata" / "_version.py").read_text().split('"')[1]
 
-TEST = ["hypothesis", "import-linter", "mypy", "pytest", "pytest-mpi", "ruff"]
+# colorama, because numba behaves differently where it is present.
+TEST = ["colorama", "hypothesis", "import-linter", "mypy", "pytest", "pytest-mpi", "ruff"]
 MPI = ["mpi4py>=4", "mpich"]
 
 setup(

@@ -40,6 +40,11 @@ if ENABLED:
     from numba.core import event as numba_event
     from numba.extending import intrinsic
 
+    # Where colorama is installed, numba has it reset the colours of stdout when Python ends: four
+    # bytes behind a user's JSON. This tells it that it has done so already.
+    if "colorama.initialise" in sys.modules:
+        sys.modules["colorama.initialise"].atexit_done = True  # type: ignore[attr-defined]
+
     OPTIONS = {"_nrt": False, "error_model": "numpy", "boundscheck": False}
 
 

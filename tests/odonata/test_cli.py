@@ -55,6 +55,15 @@ def test_version(odonata: Run) -> None:
     assert odonata("--version").stdout == f"odonata, version {package.__version__}\n"
 
 
+def test_colorama_leaves_nothing_behind_the_json() -> None:
+    """Some versions of numba call its `init`, which resets colours on stdout when Python ends."""
+    code = "import pdes.jit, colorama; colorama.init(); print('{}')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, env=clean_environment(), check=True
+    )
+    assert done.stdout == b"{}\n"
+
+
 def test_json_has_what_was_promised(phold: Phold) -> None:
     told = phold(*SHORT)
     assert {"events", "digest", "events_per_second", "ranks", "protocol", "wall_seconds"} <= set(
