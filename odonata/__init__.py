@@ -15,8 +15,8 @@ _HOMES = {
     "Fault": "pdes.errors",
     "Phold": "pdes.phold",
     "Refused": "pdes.errors",
-    "Result": "pdes.run",
-    "run": "pdes.run",
+    "Result": "pdes.driver",
+    "run": "pdes.driver",
 }
 
 

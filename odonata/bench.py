@@ -14,8 +14,8 @@ from odonata.units import show_count, show_time
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from pdes.driver import Result
     from pdes.model import Model
-    from pdes.run import Result
 
 CHECKPOINTS = Path("odonata-checkpoint")
 
@@ -49,7 +49,7 @@ def _prepare(how: How) -> None:
 
 
 def _run(model: Model, how: How) -> Result:
-    from pdes.run import run
+    from pdes.driver import run
 
     line = ProgressLine(how.end) if wanted(how.progress) else None
     try:

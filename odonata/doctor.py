@@ -100,7 +100,7 @@ def _one_rank(_: list[Finding]) -> list[Finding]:
 def _mpi(_: list[Finding]) -> list[Finding]:
     if _version("mpi4py") is None:
         return [Finding("MPI", None, "mpi4py is not installed: one rank only",
-                        "for more: pip install 'odonata[mpi]'")]  # fmt: skip
+                        "for more: pip install mpi4py mpich")]  # fmt: skip
     mpiexec = find_mpiexec()
     if mpiexec is None:
         return [Finding("MPI", False, f"mpi4py {_version('mpi4py')}, but no mpiexec on the PATH",

@@ -25,7 +25,10 @@ def time_ps(text: str) -> int:
     unit = match and PICOSECONDS.get(match[2].replace("μ", "µ"))
     if not match or unit is None:
         raise ValueError(f"{text!r} is not a time: a number and one of ps, ns, us, ms, s")
-    exact = Decimal(match[1]) * unit
+    try:
+        exact = Decimal(match[1]) * unit
+    except ArithmeticError:
+        exact = Decimal("Infinity")
     if exact < 0:
         raise ValueError(f"{text!r}: a time is not negative")
     if exact > LONGEST:

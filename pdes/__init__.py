@@ -2,7 +2,40 @@
 
 To understand it, read in this order: `events` (time and the 32-byte row), `queue`, `random`,
 `model` (what a model gives), `phold` (the shortest one), `loop` (the compiled hot loop), `protocol`
-(how ranks agree), `engine` (one rank), `run` (from the first event to the last). Beside these stand
-`partition`, `transport` with `launcher` and `watchman`, `checkpoint`, `signals`, `arrays`,
+(how ranks agree), `engine` (one rank), `driver` (from the first event to the last). Beside these
+stand `partition`, `transport` with `launcher` and `watchman`, `checkpoint`, `signals`, `arrays`,
 `errors`, and `jit`, where the compiler is met.
+
+To write a model, all that is needed can be had from here: see docs/models.md.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOMES = {
+    "pdes.driver": ("Result", "run"),
+    "pdes.errors": ("Fault", "Refused"),
+    "pdes.events": ("Rows", "agent_of", "key_of", "kind_of", "pack", "port_of"),
+    "pdes.jit": ("entry", "kernel"),
+    "pdes.launcher": ("rank",),
+    "pdes.loop": ("Sim", "local", "schedule"),
+    "pdes.model": ("Lookahead", "Model"),
+    "pdes.partition": ("Partition",),
+    "pdes.queue": ("rows_of",),
+    "pdes.random": ("below", "draw", "exponential", "uniform"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'pdes' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

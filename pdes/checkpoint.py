@@ -1,17 +1,21 @@
 """A run laid down on disk, whole or not at all.
 
-A checkpoint is a directory ``at-<picoseconds>/``: one HDF5 file per rank with its arrays, and
+A checkpoint is a directory ``<run>/at-<picoseconds>/``: one HDF5 file per rank with its arrays, and
 ``manifest.json`` with what was run and every file's SHA-256. It is written beside its place and
-renamed into it when all ranks are done, so a directory of that name is complete; the one before it
-is removed only then. Ranks need a file system in common.
+renamed into it when all ranks are done, so a directory of that name is complete; those before it
+are removed only then. ``<run>`` is the model and a hash of its parameters, so another run never
+touches it; later checkpoints of the same run stay: being the same run, they are as good. Ranks need
+a file system in common.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +28,8 @@ from pdes.transport import Transport
 
 FORMAT = 1
 PARTIAL = ".partial"
+ABANDONED_SECONDS = 3600.0
+"""What a killed run left half written is cleared away by the next one after this long."""
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -39,14 +45,22 @@ def save(
     directory: Path, transport: Transport, identity: Mapping[str, Any], cut: Cut, arrays: Arrays
 ) -> Path:
     """Write this rank's arrays, all ranks together. Returns the checkpoint's path."""
-    partial = directory / PARTIAL
+    directory = directory / _run_name(identity)
+    partial = directory / f"{PARTIAL}-{transport.everyone(os.getpid())[0]}"
     if transport.rank == 0:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
+        directory.mkdir(parents=True, exist_ok=True)
+        for left in directory.glob(f"{PARTIAL}-*"):
+            if left == partial or left.stat().st_mtime < time.time() - ABANDONED_SECONDS:
+                shutil.rmtree(left)
+        partial.mkdir()
     transport.everyone(None)
     name = _file_name(transport.rank)
-    _write(partial / name, arrays)
-    files = transport.everyone((name, _sha256(partial / name), cut.events))
+    try:
+        digest = _write(partial / name, _image(arrays))
+    except OSError:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    files = transport.everyone((name, digest, cut.events))
     place = directory / f"at-{cut.time:019d}"
     if transport.rank == 0:
         manifest = {
@@ -57,44 +71,32 @@ def save(
             "sha256": {file: digest for file, digest, _ in files},
         }
         manifest["checksum"] = _checksum(manifest)
-        (partial / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
-        _sync(partial / "manifest.json")
-        older = [path for path in _complete(directory) if path != place]
-        shutil.rmtree(place, ignore_errors=True)
-        partial.rename(place)
-        _sync(directory)
-        for path in older:
-            shutil.rmtree(path)
+        _write(partial / "manifest.json", json.dumps(manifest, indent=1).encode())
+        _sync(partial)
+        _put_in_place(partial, place)
+        for path in _complete(directory):
+            if path < place:
+                shutil.rmtree(path)
     transport.everyone(None)
     return place
 
 
+def _put_in_place(partial: Path, place: Path) -> None:
+    """A checkpoint of the same moment, if there is one, is the same: aside with it."""
+    aside = partial.with_name(partial.name + "-aside")
+    if place.exists():
+        place.rename(aside)
+    partial.rename(place)
+    _sync(place.parent)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
 def load(
-    directory: Path, transport: Transport, identity: Mapping[str, Any]
-) -> tuple[Cut, dict[str, npt.NDArray[Any]]]:
-    """This rank's part of the newest checkpoint in (or at) `directory`; refused on every rank if
-    any rank finds it incomplete, altered, or of another run."""
-    problem, found = None, None
-    try:
-        found = _load(directory, transport.rank, identity)
-    except Refused as refusal:
-        problem = str(refusal)
-    problems = [p for p in transport.everyone(problem) if p is not None]
-    if problems:
-        raise Refused(problems[0])
-    assert found is not None
-    return found
-
-
-def _load(
     directory: Path, rank: int, identity: Mapping[str, Any]
 ) -> tuple[Cut, dict[str, npt.NDArray[Any]]]:
-    if not directory.is_dir():
-        raise Refused(f"{directory}: there is no such checkpoint directory")
-    complete = [directory] if (directory / "manifest.json").exists() else _complete(directory)
-    if not complete:
-        raise Refused(f"{directory}: holds no complete checkpoint (at-.../manifest.json)")
-    place = complete[-1]
+    """A rank's part of the newest checkpoint of this run in (or at) `directory`; refused if it is
+    incomplete, altered, or of another run."""
+    place = _find(directory, identity)
     manifest = _manifest(place / "manifest.json")
     _compare(place, manifest["identity"], json.loads(json.dumps(dict(identity))))
     path = place / _file_name(rank)
@@ -103,6 +105,24 @@ def _load(
     if _sha256(path) != manifest["sha256"][path.name]:
         raise Refused(f"{path}: does not match its checksum: truncated or altered")
     return Cut(manifest["time_ps"], manifest["events"][rank]), _read(path)
+
+
+def _find(directory: Path, identity: Mapping[str, Any]) -> Path:
+    """The newest checkpoint of this run, or of whichever run the directory points at."""
+    if not directory.is_dir():
+        raise Refused(f"{directory}: there is no such checkpoint directory")
+    if (directory / "manifest.json").exists():
+        return directory
+    ours = _complete(directory / _run_name(identity)) or _complete(directory)
+    others = [place for run in sorted(directory.iterdir()) for place in _complete(run)]
+    if not ours and not others:
+        raise Refused(f"{directory}: holds no complete checkpoint (at-.../manifest.json)")
+    return (ours or others)[-1]
+
+
+def _run_name(identity: Mapping[str, Any]) -> str:
+    words = json.dumps(dict(identity), sort_keys=True)
+    return f"{identity['model']}-{hashlib.sha256(words.encode()).hexdigest()[:8]}"
 
 
 def _manifest(path: Path) -> dict[str, Any]:
@@ -123,11 +143,11 @@ def _manifest(path: Path) -> dict[str, Any]:
 
 def _compare(place: Path, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
     for name in sorted({*theirs, *ours}):
-        if theirs.get(name) != ours.get(name):
-            raise Refused(
-                f"{place}: was made with {name} = {theirs.get(name)}, "
-                f"this run has {name} = {ours.get(name)}"
-            )
+        their, our = theirs.get(name), ours.get(name)
+        if their != our and isinstance(their, dict) and isinstance(our, dict):
+            _compare(place, their, our)
+        elif their != our:
+            raise Refused(f"{place}: was made with {name} = {their}, this run has {name} = {our}")
 
 
 def _complete(directory: Path) -> list[Path]:
@@ -138,13 +158,22 @@ def _file_name(rank: int) -> str:
     return f"rank-{rank:04d}.h5"
 
 
-def _write(path: Path, arrays: Arrays) -> None:
+def _image(arrays: Arrays) -> bytes:
+    """An HDF5 file in memory: writing it is then a plain write, which a full disk fails plainly."""
     import h5py
 
-    with h5py.File(path, "w") as file:
+    image = io.BytesIO()
+    with h5py.File(image, "w") as file:
         for name, array in arrays.items():
             file.create_dataset(name, data=array)
+    return image.getvalue()
+
+
+def _write(path: Path, content: bytes) -> str:
+    """Returns the content's SHA-256."""
+    path.write_bytes(content)
     _sync(path)
+    return hashlib.sha256(content).hexdigest()
 
 
 def _read(path: Path) -> dict[str, npt.NDArray[Any]]:

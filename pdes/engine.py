@@ -34,6 +34,7 @@ from pdes.loop import (
     OUT,
     OUTBOX_FULL,
     PAST,
+    PEAK,
     QUEUE_FULL,
     QUEUE_TICKS,
     TOO_SOON,
@@ -52,8 +53,8 @@ SECONDS = ("handlers", "queue", "exchange", "waiting", "checkpoint")
 """What a rank spends its time on. Packing, unpacking and all bookkeeping between two horizons are
 `exchange`; from the first word sent to the last received is `waiting`, for others or the wire."""
 
-STRIDE_SECONDS = 0.05
-"""One rank alone has no horizon but its cut; it comes up for signals and progress this often."""
+BUDGET_EVENTS = 1 << 18
+"""A kernel comes back after so many events, if not before: for signals, progress and Ctrl-C."""
 
 SETTLE_EVERY = 16
 """Rounds between looks at how well the queue's days fit."""
@@ -89,7 +90,6 @@ class Engine:
         self.seconds = dict.fromkeys((*SECONDS, "kernel"), 0.0)
         self._lap = time.perf_counter()
         self.rounds = 0
-        self.peak = 0
         self._progress = progress if transport.rank == 0 else None
         self._next_report = time.perf_counter() + 0.2
         self.partition = deal(model.units(), model.weights(), transport.size)
@@ -111,7 +111,7 @@ class Engine:
     def _horizon(self) -> tuple[int, int]:
         """The lookahead, and how far beyond the earliest event a window reaches."""
         if self.transport.size == 1:
-            return 0, 1
+            return 0, FOREVER
         least = self.model.lookahead(self.partition)
         if least.ps <= 0:
             raise Refused(
@@ -128,17 +128,16 @@ class Engine:
         rows = self._first_events(self.state, first, last)
         agents = (rows[:, KEY] >> PORT_BITS) & AGENT_MASK
         wrong = (rows[:, TIME] < 0) | (agents < first) | (agents >= last)
-        problem = None
         if wrong.any():
             row = rows[wrong.argmax()]
-            problem = f"{self.model.name}: the first event {self._describe(row)} is " + (
-                "in the past: time begins at 0"
-                if row[TIME] < 0
-                else f"not at one of the agents asked for, {first} to {last - 1}"
+            raise Refused(
+                f"{self.model.name}: the first event {self._describe(row)} is "
+                + (
+                    "in the past: time begins at 0"
+                    if row[TIME] < 0
+                    else f"not at one of the agents asked for, {first} to {last - 1}"
+                )
             )
-        problems = [p for p in self.transport.everyone(problem) if p]
-        if problems:
-            raise Refused(problems[0])
         self.queue.extend(rows)
         self.queue.start(0)
         return 0
@@ -150,12 +149,12 @@ class Engine:
         return {
             "model": self.model.name,
             "ranks": self.transport.size,
-            **self.model.parameters(),
+            "parameters": dict(self.model.parameters()),
         }
 
     def save(self, directory: Path) -> Path:
         cut = checkpoint.Cut(self.reached, self.events)
-        self.queue.extend(self.take_in())
+        self.look()
         arrays = {f"state.{name}": array for name, array in self.state._asdict().items()}
         return checkpoint.save(
             directory, self.transport, self.identity(), cut,
@@ -163,12 +162,16 @@ class Engine:
         )  # fmt: skip
 
     def resume(self, directory: Path) -> int:
-        cut, arrays = checkpoint.load(directory, self.transport, self.identity())
+        cut, arrays = checkpoint.load(directory, self.transport.rank, self.identity())
         self.queue.extend(arrays.pop("pending"))
         self.queue.start(cut.time)
-        self.state = type(self.state)(
-            **{name.removeprefix("state."): array for name, array in arrays.items()}
-        )
+        saved = {name.removeprefix("state."): array for name, array in arrays.items()}
+        fresh = self.state._asdict()
+        if {n: (a.dtype, a.ndim) for n, a in saved.items()} != {
+            n: (a.dtype, a.ndim) for n, a in fresh.items()
+        }:
+            raise Refused(f"{directory}: its arrays {[*saved]} are not the model's {[*fresh]}")
+        self.state = type(self.state)(**saved)
         self._ctl[EVENTS] = cut.events
         self._ctl[NOW] = self.reached = cut.time
         self.channels = Channels(self.transport.size, self.transport.rank, start=cut.time)
@@ -180,6 +183,14 @@ class Engine:
         unit = int(self.partition.unit_starts[self.transport.rank])
         first, last = self.model.units()[unit : unit + 2].tolist()
 
+        scripted = type(self.state).__module__ == "__main__"
+        how_often = "once for this version"
+        if scripted:
+            how_often = (
+                f"on every run, because {type(self.state).__name__} is defined in the main script "
+                "(in a module that it imports, they would be kept)"
+            )
+
         def try_each() -> None:
             state, queue = self.model.state(first, last), EventQueue()
             queue.extend(self._first_events(state, first, last))
@@ -187,8 +198,11 @@ class Engine:
             queue.next_time()
             self._loop(self._sim()._replace(queue=queue.cells), state, NO_ROWS, 0, 0)
 
-        with jit.compile_notice(show and self.transport.host_leader):
-            self.transport.leader_first(try_each)
+        with jit.compile_notice(show and self.transport.host_leader, how_often):
+            if scripted:
+                try_each()
+            else:
+                self.transport.leader_first(try_each)
 
     def begin(self) -> float:
         """All is in place: start the clock."""
@@ -203,6 +217,10 @@ class Engine:
     @property
     def events(self) -> int:
         return int(self._ctl[EVENTS])
+
+    @property
+    def peak(self) -> int:
+        return int(self._ctl[PEAK])
 
     @property
     def stop_requested(self) -> bool:
@@ -235,16 +253,18 @@ class Engine:
 
     def look(self) -> None:
         """Take in what was delivered and write fresh letters, without handling anything."""
-        why = self._loop(self._sim(), self.state, self.take_in(), self.reached, 1)
-        assert why == DONE
+        incoming = self.take_in()  # first: it may give the queue other arrays
+        why = self._loop(self._sim(), self.state, incoming, self.reached, 1)
+        if why == FAULTY:
+            raise Fault(self._broken_rule())
 
     def advance(self, horizon: int) -> None:
         """Handle every event before `horizon`."""
         if horizon <= self.reached:
             return
-        began = self.lap("exchange")
+        self.lap("exchange")
         self.rounds += 1
-        incoming, budget = self.take_in(), 1 if self.debug else 2**62
+        incoming, budget = self.take_in(), 1 if self.debug else BUDGET_EVENTS
         while True:
             why = self._loop(self._sim(), self.state, incoming, horizon, budget)
             incoming = NO_ROWS
@@ -255,17 +275,27 @@ class Engine:
             elif why == OUTBOX_FULL:
                 self._make_room()
             elif why == BUDGET:
-                self.check(self.events % CHECK_QUEUE_EVERY == 0)
+                horizon = self._breathe(horizon)
             elif why == FAULTY:
                 raise Fault(self._broken_rule())
         self.reached = horizon
-        self.peak = max(self.peak, len(self.queue))
-        took = self.lap("kernel") - began
-        if self.transport.size == 1:
-            longer, shorter = min(2 * self.reach, FOREVER), max(1, self.reach // 2)
-            self.reach = longer if took < STRIDE_SECONDS else shorter
-        if self.transport.size == 1 or self.rounds % SETTLE_EVERY == 0:
+        self.lap("kernel")
+        if self.rounds % SETTLE_EVERY == 0:
             self.queue.settle(int(self._ctl[NOW]))
+
+    def _breathe(self, horizon: int) -> int:
+        """In the middle of a long way to a horizon: what is done now and then, and the horizon. One
+        rank alone, asked to stop, makes it the end of the present instant; several have agreed on
+        theirs, and it is never farther than the lookahead."""
+        now = int(self._ctl[NOW])
+        if self.debug:
+            self.check(self.events % CHECK_QUEUE_EVERY == 0)
+        if self.transport.size > 1:
+            return horizon
+        self.rounds += 1
+        self.queue.settle(now)
+        self.report(now, self.events)
+        return min(horizon, now + 1) if self.stop_requested else horizon
 
     def _make_room(self) -> None:
         """In the outbox, for one more event's offspring, and in the letters, for all of it."""
@@ -306,6 +336,10 @@ class Engine:
         queue = float(self._ctl[QUEUE_TICKS] / max(1, self._ctl[ALL_TICKS]))
         return {**seconds, "queue": kernel * queue, "handlers": kernel * (1 - queue)}
 
+    def outcome(self) -> dict[str, Any]:
+        parts = self.transport.everyone(dict(self.model.outcome(self.state)))
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
     def digest(self) -> str:
         parts = self.transport.gather(self.model.fingerprint(self.state))
         value = None
@@ -321,7 +355,7 @@ class Engine:
     def _describe(self, row: Rows) -> str:
         at = int(row[TIME])
         kind, agent, port = unpack(int(row[KEY]))
-        word = self.model.kinds[kind] if kind < len(self.model.kinds) else f"kind {kind}"
+        word = dict(enumerate(self.model.kinds)).get(kind, f"kind {kind}")
         return f"'{word}' at agent {agent} port {port}, {at} ps"
 
     def _broken_rule(self) -> str:

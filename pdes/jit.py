@@ -16,7 +16,6 @@ import hashlib
 import inspect
 import os
 import platform
-import shutil
 import sys
 import tempfile
 import time
@@ -26,14 +25,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 ENABLED = os.environ.get("ODONATA_JIT", "1") != "0" and os.environ.get("NUMBA_DISABLE_JIT") != "1"
 
 KEEP_DAYS = 30
 """Compiled kernels of other versions are removed when they have not been used for this long."""
-
-_sources: set[str] = set()
+STAMP = "last-used"
 
 if ENABLED:
     import numba
@@ -50,7 +50,6 @@ if ENABLED:
 
 def kernel(function: F) -> F:
     """Compile for use inside other kernels, and inline it there."""
-    _sources.add(inspect.getfile(function))
     if not ENABLED:
         return function
     return numba.njit(function, forceinline=True, **OPTIONS)  # type: ignore[no-any-return]
@@ -59,14 +58,17 @@ def kernel(function: F) -> F:
 def entry(function: F) -> F:
     """Compile for calls from Python, and keep the result on disk.
 
-    Numba's own cache notices a change in this function but not in one that it calls; so the
-    directory carries a hash of every file that has defined a kernel up to here.
+    Numba's own cache notices a change in this function's file, but not in a kernel that it calls or
+    in a constant that either reads; so the directory is named by a hash of all of these.
     """
-    _sources.add(inspect.getfile(function))
     if not ENABLED:
         return function
     before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_root() / _digest())
+    version = cache_root() / _digest(function)
+    with suppress(OSError):
+        version.mkdir(exist_ok=True)
+        (version / STAMP).touch()
+    numba.config.CACHE_DIR = str(version)
     try:
         return numba.njit(function, cache=True, **OPTIONS)  # type: ignore[no-any-return]
     finally:
@@ -77,9 +79,8 @@ def bind(template: F, name: str, **names: Any) -> F:
     """A copy of `template` in which each of `names` is another global, compiled as an `entry`.
 
     Globals rather than arguments or closures, because only those let the compiled copy be kept on
-    disk. `name` must tell the copies of one template apart.
+    disk.
     """
-    _sources.add(inspect.getfile(template))
     copy = types.FunctionType(template.__code__, {**template.__globals__, **names}, name)
     copy.__qualname__ = name
     copy.__module__ = template.__module__
@@ -126,25 +127,61 @@ def cache_root() -> Path:
     return root
 
 
-def _digest() -> str:
-    """A name for "these sources under this compiler"."""
-    hashed = hashlib.sha256(f"{numba.__version__} {sys.version} {platform.machine()}".encode())
-    for path in sorted(_sources):
-        hashed.update(Path(path).read_bytes())
+def _digest(function: Callable[..., Any]) -> str:
+    """A name for all that is compiled into a function, under this compiler."""
+    about = [numba.__version__, sys.version, platform.machine()]
+    files = {__file__}
+    _describe(function, about, files, set())
+    hashed = hashlib.sha256(repr(about).encode())
+    for path in sorted(files):
+        hashed.update(Path(path).read_bytes() if os.path.exists(path) else path.encode())
     return hashed.hexdigest()[:16]
 
 
+def _describe(thing: Any, about: list[str], files: set[str], seen: set[int]) -> None:
+    """Note the file of a function and of every function it calls, and every constant they read."""
+    function = getattr(thing, "py_func", thing)
+    if not isinstance(function, types.FunctionType):
+        if isinstance(thing, int | float | complex | str | bytes | tuple | np.generic):
+            about.append(repr(thing))
+        elif isinstance(thing, type):
+            about.append(f"{thing.__module__}.{thing.__qualname__}")
+        elif isinstance(thing, np.ndarray):
+            about.append(repr(thing.tolist()))
+        return
+    if id(function) in seen:
+        return
+    seen.add(id(function))
+    files.add(function.__code__.co_filename)
+    about.append(f"{function.__module__}.{function.__qualname__}")
+    names = function.__code__.co_names
+    known = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
+    for name in sorted({*names, *function.__code__.co_freevars} & set(known)):
+        value = known[name]
+        about.append(name)
+        if isinstance(value, types.ModuleType):
+            for attribute in sorted(set(names) & set(vars(value))):
+                if value.__name__.partition(".")[0] not in ("numpy", "math"):
+                    _describe(vars(value)[attribute], about, files, seen)
+        else:
+            _describe(value, about, files, seen)
+
+
 def _prune(root: Path) -> None:
+    """Remove versions of ours, and nothing else, that nobody has used for long."""
     oldest = time.time() - KEEP_DAYS * 86400
-    with suppress(OSError):  # another rank or run may be doing the same
-        for version in root.iterdir():
-            newest = max((f.stat().st_atime for f in version.rglob("*.nb?")), default=time.time())
-            if newest < oldest:
-                shutil.rmtree(version, ignore_errors=True)
+    for stamp in root.glob(f"[0-9a-f]*/{STAMP}"):
+        with suppress(OSError):  # another run may be doing the same
+            if stamp.stat().st_mtime < oldest:
+                for kept in stamp.parent.glob("*/*.nb[ic]"):
+                    kept.unlink()
+                stamp.unlink()
+                for folder in (*stamp.parent.iterdir(), stamp.parent):
+                    folder.rmdir()
 
 
 @contextmanager
-def compile_notice(show: bool) -> Iterator[None]:
+def compile_notice(show: bool, how_often: str) -> Iterator[None]:
     """Says on stderr that kernels are being compiled, if and only if they are."""
     if not ENABLED:
         yield
@@ -157,7 +194,7 @@ def compile_notice(show: bool) -> Iterator[None]:
             if not began:
                 began = time.perf_counter()
                 if show:
-                    say("odonata: compiling kernels, once for this version ...")
+                    say(f"odonata: compiling kernels, {how_often} ...")
 
         def on_end(self, event: Any) -> None:
             pass

@@ -14,9 +14,9 @@ OURS = ("PMI", "OMPI_", "MV2_", "SLURM_", "HYDRA_", "HYDI_", "MPI_LOCAL", "MPIR_
 def ranks() -> int | None:
     """How many ranks were started; 0 where there is a launcher that does not say; None where there
     is no launcher."""
-    for name in SIZES:
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name])
+    told = [int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdigit()]
+    if told:
+        return max(told)  # an mpirun inside an srun inherits the outer one's
     if any(name in os.environ for name in RANKS if name != "SLURM_PROCID"):
         return 0
     return None

@@ -14,13 +14,14 @@ from pdes.events import KEY, TIME, WORDS, A, B, Rows, agent_of
 from pdes.jit import bind, kernel, ticks
 from pdes.queue import CAPACITY, COUNT, Cells, drop, next_time, push
 
-NOW, FIRST, LAST, AGENTS, LOOKAHEAD, REACHED, COMING, EVENTS, OUT = range(9)
+NOW, FIRST, LAST, AGENTS, LOOKAHEAD, REACHED, COMING, EVENTS, PEAK, OUT, MAY = range(11)
 """Words of `Sim.ctl`: the time of the event being handled; this rank's agents are FIRST .. LAST - 1
 of AGENTS; the least delay of an event for another rank; the horizon before which all is done; the
-time of the event that comes next; events handled; events in the outbox."""
-SAMPLING, QUEUE_TICKS, ALL_TICKS, FAULT = range(9, 13)
+time of the event that comes next; events handled; the most that were pending at once; events in
+the outbox; how many more events the handler may make."""
+SAMPLING, QUEUE_TICKS, ALL_TICKS, FAULT = range(11, 15)
 """Whether this event is being timed, and the ticks counted so far; the rule that was broken."""
-CAUSE, CULPRIT = 13, 13 + WORDS
+CAUSE, CULPRIT = 15, 15 + WORDS
 """Where the handled and the scheduled event are noted when a rule is broken."""
 CTL_WORDS = CULPRIT + WORDS
 
@@ -62,22 +63,20 @@ def schedule(sim: Sim, time: int, key: int, a: int, b: int) -> None:
     """
     ctl = sim.ctl
     agent = agent_of(key)
+    ctl[MAY] -= 1
     if time < ctl[NOW]:
         _note(ctl, PAST, time, key, a, b)
+    elif ctl[MAY] < 0:
+        _note(ctl, TOO_MANY, time, key, a, b)
     elif ctl[FIRST] <= agent < ctl[LAST]:
-        if sim.queue.ctl[COUNT] >= sim.queue.ctl[CAPACITY]:
-            _note(ctl, TOO_MANY, time, key, a, b)
-        else:
-            began = ticks() if ctl[SAMPLING] != 0 else 0
-            push(sim.queue, time, key, a, b)
-            if began != 0:
-                ctl[QUEUE_TICKS] += ticks() - began
+        began = ticks() if ctl[SAMPLING] != 0 else 0
+        push(sim.queue, time, key, a, b)
+        if began != 0:
+            ctl[QUEUE_TICKS] += ticks() - began
     elif agent >= ctl[AGENTS]:
         _note(ctl, NOBODY, time, key, a, b)
     elif time < ctl[NOW] + ctl[LOOKAHEAD]:
         _note(ctl, TOO_SOON, time, key, a, b)
-    elif ctl[OUT] >= sim.out.shape[0]:
-        _note(ctl, TOO_MANY, time, key, a, b)
     else:
         n = ctl[OUT]
         sim.out[n, TIME] = time
@@ -85,6 +84,12 @@ def schedule(sim: Sim, time: int, key: int, a: int, b: int) -> None:
         sim.out[n, A] = a
         sim.out[n, B] = b
         ctl[OUT] = n + 1
+
+
+@kernel
+def local(sim: Sim, key: int) -> int:
+    """The row, in this rank's state, of the agent that an event is at."""
+    return agent_of(key) - sim.ctl[FIRST]  # type: ignore[no-any-return]
 
 
 @kernel
@@ -135,6 +140,7 @@ def advance(sim: Sim, state: Any, incoming: Any, horizon: int, budget: int) -> i
         key, a, b = queue.due[0, KEY], queue.due[0, A], queue.due[0, B]
         drop(queue)
         ctl[NOW] = time
+        ctl[MAY] = FANOUT
         ctl[EVENTS] += 1
         if sampled:
             ctl[QUEUE_TICKS] += ticks() - began
@@ -143,6 +149,7 @@ def advance(sim: Sim, state: Any, incoming: Any, horizon: int, budget: int) -> i
         if sampled:
             ctl[ALL_TICKS] += ticks() - began
             ctl[SAMPLING] = 0
+        ctl[PEAK] = max(ctl[PEAK], queue.ctl[COUNT] + ctl[OUT])
         if ctl[FAULT] != 0:
             ctl[CAUSE + TIME] = time
             ctl[CAUSE + KEY] = key

@@ -9,7 +9,10 @@ has a contiguous range of both. Events happen at agents; what happens is the han
 
 compiled, called once per event in row order, allowed to change `state` of the agent it is called
 for and to call `schedule(sim, time, key, a, b)` at most `fanout` times. It must be a function of
-these alone: draw random numbers from `pdes.random` with a count kept in the agent's state.
+these alone: draw random numbers from `pdes.random` with a count kept in the agent's state. The
+state on a rank has rows for that rank's agents only: `local(sim, key)` is the row of the agent that
+an event is at. (Compiled code does not check its indices; with ``ODONATA_JIT=0`` it is not compiled
+and does, on any number of ranks.)
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ class Lookahead(NamedTuple):
 
 class Model(ABC):
     name: str
-    """An identifier: it names the compiled loop and the checkpoint."""
+    """An identifier, for messages and checkpoints."""
     handle: Callable[..., None]
     """The handler, a `pdes.jit.kernel` (as a staticmethod)."""
     fanout: int
@@ -72,6 +75,11 @@ class Model(ABC):
     @abstractmethod
     def fingerprint(self, state: Any) -> npt.NDArray[Any]:
         """A row for each of the agents that changes with anything in its state."""
+
+    def outcome(self, state: Any) -> Mapping[str, npt.NDArray[Any]]:
+        """What a user wants to know in the end: arrays with a row for each of the agents. The
+        run's `Result` has them of all agents, in agent order, on every rank."""
+        return {}
 
     def check(self, state: Any) -> None:
         """Raise AssertionError where an invariant fails. After every event under debug, and at the

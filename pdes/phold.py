@@ -13,7 +13,7 @@ import numpy as np
 from pdes.errors import require
 from pdes.events import Rows, agent_of, key_of
 from pdes.jit import entry, kernel
-from pdes.loop import FIRST, Sim, schedule
+from pdes.loop import Sim, local, schedule
 from pdes.model import Lookahead, Model
 from pdes.partition import Partition
 from pdes.random import U64, below, draw, exponential
@@ -41,8 +41,7 @@ def hop(state: State, me: int, process: int) -> Any:
 
 @kernel
 def handle(sim: Sim, state: State, time: int, key: int, a: int, b: int) -> None:
-    process = agent_of(key)
-    me = process - sim.ctl[FIRST]
+    process, me = agent_of(key), local(sim, key)
     state.handled[me] += 1
     state.history[me] = (state.history[me] ^ U64(time) ^ (U64(a) << U64(40))) * GOLDEN
     target, delay = hop(state, me, process)
@@ -73,12 +72,12 @@ class Phold(Model):
 
     def __post_init__(self) -> None:
         delays = f"lookahead {self.lookahead_ps} ps, mean delay {self.mean_ps} ps"
-        require(1 <= self.processes < 2**32, f"{self.processes} processes: 1 to 2**32 - 1 can be")
-        require(self.population >= 0, f"a population of {self.population}: 0 or more can be")
-        require(0 <= self.remote <= 1, f"remote = {self.remote}: a probability is from 0 to 1")
-        require(0 <= self.lookahead_ps <= self.mean_ps, f"{delays}: 0 <= lookahead <= mean can be")
-        require(self.mean_ps < 2**50, f"{delays}: a mean below 2**50 ps can be")
-        require(0 <= self.seed < 2**63, f"seed = {self.seed}: 0 to 2**63 - 1 can be")
+        require(1 <= self.processes < 2**32, f"{self.processes} processes: must be 1 .. 2**32 - 1")
+        require(self.population >= 0, f"a population of {self.population}: must not be negative")
+        require(0 <= self.remote <= 1, f"remote = {self.remote}: must be a probability, 0 .. 1")
+        require(0 <= self.lookahead_ps <= self.mean_ps, f"{delays}: must be 0 <= lookahead <= mean")
+        require(self.mean_ps < 2**50, f"{delays}: the mean must be below 2**50 ps")
+        require(0 <= self.seed < 2**63, f"seed = {self.seed}: must be 0 .. 2**63 - 1")
 
     def units(self) -> Any:
         return np.arange(self.processes + 1)
@@ -97,6 +96,9 @@ class Phold(Model):
         rows = np.zeros(((last - first) * self.population, 4), np.int64)
         first_events(state, rows, first, self.population)
         return rows
+
+    def outcome(self, state: State) -> dict[str, Any]:
+        return {"handled": state.handled}
 
     def fingerprint(self, state: State) -> Any:
         return np.column_stack((state.handled.view(np.uint64), state.history))

@@ -187,10 +187,11 @@ class Mpi:
     def leader_first(self, action: Callable[[], T]) -> T:
         if not self.host_leader:
             self._host.Barrier()
-        result = action()
-        if self.host_leader:
-            self._host.Barrier()
-        return result
+        try:
+            return action()
+        finally:
+            if self.host_leader:
+                self._host.Barrier()
 
     def fail(self, reason: str, patience: float = 0.0) -> NoReturn:
         """Where all ranks are on this host, the watchman ends them when this one is gone. Elsewhere
@@ -228,6 +229,20 @@ class Mpi:
                 self._watchman = None
 
 
+def together(transport: Transport, action: Callable[[], T]) -> T:
+    """Do it on every rank; what any of them refuses, all refuse, with the first one's reason. The
+    action may not wait for others in a way that a refusal would cut short."""
+    problem, result = None, None
+    try:
+        result = action()
+    except Refused as refusal:
+        problem = str(refusal)
+    problems = [p for p in transport.everyone(problem) if p is not None]
+    if problems:
+        raise Refused(problems[0])
+    return result  # type: ignore[return-value]
+
+
 @cache
 def world() -> Transport:
     """This process's transport: MPI exactly where a launcher started more than one rank."""
@@ -243,7 +258,7 @@ def world() -> Transport:
     except (ImportError, RuntimeError) as error:
         raise Refused(
             f"started as one of several ranks, but mpi4py cannot be loaded ({error}); "
-            "install it with: pip install 'odonata[mpi]'"
+            "install it with: pip install mpi4py mpich"
         ) from error
     if ranks > 1 and MPI.COMM_WORLD.size != ranks:
         raise Refused(

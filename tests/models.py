@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pdes.events import Rows, agent_of, key_of, pack
+from pdes.events import Rows, agent_of, key_of, kind_of, pack, port_of
 from pdes.jit import kernel
-from pdes.loop import FIRST, Sim, schedule
+from pdes.loop import Sim, local, schedule
 from pdes.model import Lookahead, Model
 from pdes.partition import Partition
 from pdes.queue import rows_of
+from pdes.random import below, draw
 
 
 class RogueState(NamedTuple):
@@ -27,7 +28,7 @@ DELAY, TARGET, COPIES = range(3)
 def rogue(sim: Sim, state: RogueState, time: int, key: int, a: int, b: int) -> None:
     n = state.integers
     agent = agent_of(key)
-    state.handled[agent - sim.ctl[FIRST]] += 1
+    state.handled[local(sim, key)] += 1
     target = agent if n[TARGET] < 0 else n[TARGET]
     for _ in range(n[COPIES]):
         schedule(sim, time + n[DELAY], key_of(0, target, 0), 0, 0)
@@ -108,3 +109,67 @@ class Tree(Model):
 
     def fingerprint(self, state: TreeState) -> Any:
         return state.leaves
+
+
+class NetState(NamedTuple):
+    numbers: Any
+    mate: Any
+    count: Any
+    history: Any
+
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@kernel
+def relay(sim: Sim, state: NetState, time: int, key: int, a: int, b: int) -> None:
+    agent, kind, me = agent_of(key), kind_of(key), local(sim, key)
+    n = state.count[me]
+    state.count[me] = n + 1
+    mixed = np.uint64(time) ^ np.uint64(key) ^ (np.uint64(a) << np.uint64(7))
+    state.history[me] = (state.history[me] ^ mixed ^ (np.uint64(b) << np.uint64(33))) * GOLDEN
+    w0, w1, w2, w3 = draw(state.numbers[0], agent, n)
+    if kind == 0:
+        schedule(sim, time, key_of(1, state.mate[me], below(w0, 5)), agent, b)
+        if b > 0:
+            for port in range(2):
+                target = below(w1 if port == 0 else w2, state.numbers[1])
+                later = time + state.numbers[2] + below(w3, 4) * 10
+                schedule(sim, later, key_of(2, target, port), agent, b - 1)
+    elif kind == 1:
+        schedule(sim, time + below(w0, 3), key_of(2, agent, port_of(key) + 1), a, -1)
+    elif b >= 0:
+        schedule(sim, time + below(w0, 2), key_of(0, agent, 0), a, b)
+
+
+@dataclass(frozen=True)
+class Net(Model):
+    """All that PHOLD has not: three kinds of events, ports, a fanout of three, units of several
+    agents and of unequal weight, links without delay inside a unit, many events at one instant."""
+
+    size: int = 12
+    depth: int = 6
+    delay: int = 1000
+    seed: int = 3
+
+    name, handle, fanout, kinds = "net", staticmethod(relay), 3, ("ask", "tell", "pass")
+
+    def units(self) -> Any:
+        return np.concatenate(([0], np.cumsum(2 * (1 + np.arange(self.size) % 4))))
+
+    def weights(self) -> Any:
+        return np.diff(self.units()).astype(float)
+
+    def lookahead(self, partition: Partition) -> Lookahead:
+        return Lookahead(self.delay, "a link between units")
+
+    def state(self, first: int, last: int) -> NetState:
+        numbers = np.array([self.seed, int(self.units()[-1]), self.delay])
+        count, history = np.zeros(last - first, np.int64), np.zeros(last - first, np.uint64)
+        return NetState(numbers, np.arange(first, last) ^ 1, count, history)
+
+    def start(self, state: NetState, first: int, last: int) -> Rows:
+        return rows_of((0, pack(0, agent, 0), 0, self.depth) for agent in range(first, last))
+
+    def fingerprint(self, state: NetState) -> Any:
+        return np.column_stack((state.count.view(np.uint64), state.history))

@@ -36,6 +36,7 @@ def test_a_time_is_read(text: str, ps: int) -> None:
         ("-1ns", "not negative"),
         ("0.5ps", "whole number of picoseconds"),
         ("1e30s", "longest time"),
+        ("1e9999999s", "longest time"),
     ],
 )
 def test_what_is_no_time_is_refused_with_what_is(text: str, words: str) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from models import Rogue
+from models import Net, Rogue
 
+from pdes.driver import run
 from pdes.errors import Refused
+from pdes.events import Rows
 from pdes.phold import Phold
-from pdes.run import run
 from pdes.transport import Mpi, Serial, world
 
 pytestmark = pytest.mark.mpi(min_size=2)
@@ -53,6 +55,35 @@ def test_ranks_give_the_same_bytes_as_one(ranks: Mpi, model: Phold, protocol: st
 
 
 @pytest.mark.parametrize("protocol", ["window", "null"])
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_model_with_everything_gives_the_same_bytes_as_one(protocol: str, seed: int) -> None:
+    alone = run(Net(seed=seed), 10**6, transport=Serial())
+    together = run(Net(seed=seed), 10**6, protocol=protocol)
+    assert alone.events > 20_000
+    assert (together.events, together.digest) == (alone.events, alone.digest)
+
+
+def test_the_outcome_is_whole_and_in_agent_order_on_every_rank() -> None:
+    model = Phold(processes=77, seed=5)
+    alone = run(model, 10_000_000, transport=Serial()).outcome["handled"]
+    assert run(model, 10_000_000).outcome["handled"].tolist() == alone.tolist()
+
+
+class Picky(Phold):
+    """Refuses on one rank what it takes on the others."""
+
+    def start(self, state: Any, first: int, last: int) -> Rows:
+        if first > 0:
+            raise Refused("this rank does not like its first events")
+        return super().start(state, first, last)
+
+
+def test_what_one_rank_refuses_all_refuse(ranks: Mpi) -> None:
+    with pytest.raises(Refused, match="this rank does not like its first events"):
+        run(Picky(processes=40), 10**6)
+
+
+@pytest.mark.parametrize("protocol", ["window", "null"])
 def test_a_restart_on_ranks_gives_the_same_bytes_as_one(shared: Path, protocol: str) -> None:
     model, end = Phold(processes=100, seed=8), 30_000_000
     run(model, 25_000_000, protocol=protocol, checkpoint_dir=shared, checkpoint_every=3_000_017)
@@ -70,12 +101,22 @@ def test_a_checkpoint_of_one_protocol_serves_the_other(shared: Path) -> None:
 def test_a_part_damaged_on_one_rank_is_refused_on_all(ranks: Mpi, shared: Path) -> None:
     model = Phold(processes=100, seed=8)
     run(model, 9_000_000, checkpoint_dir=shared, checkpoint_every=4_000_000)
-    part = shared / "at-0000000000008000000" / "rank-0001.h5"
+    (part,) = shared.glob("phold-*/at-0000000000008000000/rank-0001.h5")
     if ranks.rank == 0:
         part.write_bytes(part.read_bytes()[:-100])
     ranks.everyone(None)
     with pytest.raises(Refused, match=r"rank-0001\.h5: does not match its checksum"):
         run(model, 9_000_000, resume=shared)
+
+
+def test_a_late_null_resume_does_not_creep_from_time_zero(shared: Path) -> None:
+    """From 0 to 20 ms in steps of the lookahead would be forty thousand rounds."""
+    model = Phold(processes=8, population=1, seed=2)
+    every = 20_000_000_000
+    run(model, every + 1, checkpoint_dir=shared, checkpoint_every=every)
+    resumed = run(model, every + 10_000_000, protocol="null", resume=shared)
+    assert resumed.resumed_ps == every
+    assert resumed.rounds < 1000
 
 
 def test_zero_lookahead_between_ranks_is_refused_with_its_cause() -> None:

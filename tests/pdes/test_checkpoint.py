@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -10,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pdes import checkpoint
+from pdes.driver import run
 from pdes.errors import Refused
 from pdes.phold import Phold
-from pdes.run import run
 
 MODEL = Phold(processes=64, population=4, seed=9)
 END = 40_000_000
@@ -26,7 +27,7 @@ def saved(tmp_path: Path) -> Path:
 
 
 def only(directory: Path) -> Path:
-    (place,) = directory.glob("at-*")
+    (place,) = directory.glob("*/at-*")
     return place
 
 
@@ -40,7 +41,7 @@ def test_a_resumed_run_ends_like_an_undisturbed_one(saved: Path) -> None:
 def test_checkpoints_on_the_way_change_nothing(tmp_path: Path) -> None:
     often = run(MODEL, END, checkpoint_dir=tmp_path, checkpoint_every=999_983)
     assert often.digest == run(MODEL, END).digest
-    assert list(tmp_path.iterdir()) == [only(tmp_path)]
+    assert list(only(tmp_path).parent.iterdir()) == [only(tmp_path)]
 
 
 def test_a_signal_makes_a_checkpoint_and_the_rest_follows(tmp_path: Path) -> None:
@@ -88,6 +89,44 @@ def test_the_checkpoint_of_another_run_is_refused_by_what_differs(saved: Path) -
         run(other, END, resume=saved)
 
 
+def test_another_run_leaves_it_alone(saved: Path) -> None:
+    other = Phold(processes=64, population=4, seed=10)
+    run(other, END, checkpoint_dir=saved, checkpoint_every=30_000_000)
+    assert len(list(saved.glob("*/at-0000000000030000000"))) == 2
+    assert run(MODEL, END, resume=saved).digest == run(MODEL, END).digest
+    assert run(other, END, resume=saved).digest == run(other, END).digest
+
+
+def test_beginning_again_keeps_a_later_one(saved: Path) -> None:
+    run(MODEL, 8_000_000, checkpoint_dir=saved, checkpoint_every=7_000_000)
+    assert run(MODEL, END, resume=saved).resumed_ps == 30_000_000
+
+
+def test_a_parameter_named_like_one_of_ours_hides_nothing(tmp_path: Path) -> None:
+    class Named(Phold):
+        def parameters(self) -> dict[str, int | float | str]:
+            return {"ranks": 64, "model": "phold"}
+
+    run(Named(processes=8), 10_000_000, checkpoint_dir=tmp_path, checkpoint_every=7_000_000)
+    manifest = json.loads((only(tmp_path) / "manifest.json").read_text())
+    assert manifest["identity"]["ranks"] == 1
+
+
+def test_a_full_disk_is_said_plainly_and_leaves_the_one_before(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, content: bytes) -> None:
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match=r"No space left on device.*rank-0000\.h5"):
+        run(MODEL, END, resume=saved, checkpoint_dir=saved, checkpoint_every=7_000_000)
+    monkeypatch.undo()
+    assert list(only(saved).parent.iterdir()) == [only(saved)]
+    assert run(MODEL, END, resume=saved).digest == run(MODEL, END).digest
+
+
 def test_a_checkpoint_of_another_format_is_refused(saved: Path) -> None:
     path = only(saved) / "manifest.json"
     manifest = json.loads(path.read_text())
@@ -112,7 +151,7 @@ def test_nothing_to_resume_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_half_written_checkpoint_does_not_count(saved: Path) -> None:
-    partial = saved / checkpoint.PARTIAL
+    partial = only(saved).parent / f"{checkpoint.PARTIAL}-1"
     partial.mkdir()
     (partial / "rank-0000.h5").write_bytes(b"half")
     assert run(MODEL, END, resume=saved).digest == run(MODEL, END).digest

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import heapq
+import os
+import signal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from models import Rogue, Tree
+from models import Net, Rogue, Tree
 
 from pdes import jit, random
+from pdes.driver import run
 from pdes.engine import Engine
 from pdes.errors import Fault, Refused
 from pdes.phold import GOLDEN, Phold
-from pdes.run import run
 from pdes.signals import StopSignals
 from pdes.transport import Serial
 
@@ -91,8 +94,32 @@ def test_nothing_happens_at_or_after_the_end() -> None:
 
 
 def test_an_event_of_the_same_instant_is_handled_in_it() -> None:
-    with pytest.raises(Fault, match="more events than its fanout of 1"):
-        run(Rogue(delay=0, copies=3), 1)
+    """`Net` asks, tells and passes on without delay: all three at time 0, then the next at 1000."""
+    at_once = run(Net(depth=1), 1)
+    assert at_once.events >= 2 * Net().units()[-1]
+    assert run(Net(depth=1), 1000).events < run(Net(depth=1), 1100).events
+
+
+@pytest.mark.parametrize("made", [2, 3, 40])
+def test_one_event_more_than_the_fanout_is_too_many(made: int) -> None:
+    class Generous(Rogue):
+        fanout = made
+
+    assert run(Generous(copies=made), 2000).events == 1 + made
+    with pytest.raises(Fault, match=f"more events than its fanout of {made}"):
+        run(Generous(copies=made + 1), 2000)
+
+
+def test_a_signal_is_heard_in_the_middle_of_a_dense_phase(tmp_path: Path) -> None:
+    """Sparse at first, so that nothing is suspected; then without an end in sight."""
+
+    def interrupt(reached: int, events: int) -> None:
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    endless = Rogue(delay=1)
+    stopped = run(endless, 2**62, checkpoint_dir=tmp_path, progress=interrupt)
+    assert not stopped.completed
+    assert stopped.events == stopped.time_ps
 
 
 def test_a_million_pending_events_come_from_room_for_sixteen() -> None:
@@ -127,8 +154,9 @@ def test_a_first_event_at_a_foreign_agent_is_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"protocol": "optimistic"}, "protocol = optimistic: one of window, null"),
+        ({"protocol": "optimistic"}, "protocol = optimistic: must be one of window, null"),
         ({"end": -1}, "end = -1 ps"),
+        ({"end": 2**62 + 1}, "must be 0 .. 4611686018427387904"),
         ({"checkpoint_every": 0, "checkpoint_dir": "x"}, "checkpoint every 0 ps"),
         ({"checkpoint_every": 5}, "into which directory"),
     ],

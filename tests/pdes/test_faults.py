@@ -18,7 +18,7 @@ HERE = Path(__file__).parent.parent
 def rogue_run(parameters: str, protocol: str) -> subprocess.CompletedProcess[str]:
     code = (
         f"import sys; sys.path.insert(0, {str(HERE)!r}); from models import Rogue; "
-        f"from pdes.run import run; run(Rogue({parameters}), 10**9, protocol={protocol!r})"
+        f"from pdes.driver import run; run(Rogue({parameters}), 10**9, protocol={protocol!r})"
     )
     mpiexec = find_mpiexec()
     assert mpiexec

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,10 @@ from pdes.errors import Fault, Refused, require
 from pdes.model import Model
 from pdes.protocol import PROTOCOLS
 from pdes.signals import StopSignals
-from pdes.transport import Transport, world
+from pdes.transport import Transport, together, world
+
+LATEST = 2**62
+"""The latest end, in picoseconds (53 days): a delay beyond it must not overflow."""
 
 LOST_SECONDS = 2.0
 """A rank that MPI cannot reach has probably died; so long its watchman may take to say so."""
@@ -35,17 +39,19 @@ class Result:
     """What a run was and did. Sums and means are over all ranks; every rank gets the same."""
 
     model: str
+    parameters: Mapping[str, int | float | str]
     ranks: int
     protocol: str
     completed: bool
     """False where a signal stopped it; then `checkpoint` says where it can go on."""
+    resumed_ps: int | None
+    """Where it went on from a checkpoint: wall_seconds and speed are those of the rest."""
     time_ps: int
     events: int
     digest: str
     """Over the final state of every agent, in agent order."""
     wall_seconds: float
     events_per_second: float
-    """Of this process's part of the run, if it was resumed."""
     compile_seconds: float
     """To compile the kernels, or to load them where they had been compiled before."""
     build_seconds: float
@@ -54,12 +60,14 @@ class Result:
     rounds: int
     """How often rank 0 came up for an agreement with the others."""
     peak_pending: int
+    """The most events that one rank had at once, those on their way to others included."""
     max_rss_mb: float
     """Of the largest rank."""
     checkpoint: str | None
-    lookahead_ps: int | None
     mpi: str
     """The MPI library the ranks talked through."""
+    outcome: Mapping[str, Any]
+    """What the model's `outcome` gives, of all agents."""
 
 
 def run(
@@ -84,24 +92,33 @@ def run(
     """
     transport = transport or world()
     every, ranks = checkpoint_every, transport.size
-    require(protocol in PROTOCOLS, f"protocol = {protocol}: one of {', '.join(PROTOCOLS)} can be")
-    require(end >= 0, f"end = {end} ps: before the beginning of time, which is 0")
-    require(every is None or every > 0, f"checkpoint every {every} ps: more than 0 can be")
+    require(protocol in PROTOCOLS, f"protocol = {protocol}: must be one of {', '.join(PROTOCOLS)}")
+    require(0 <= end <= LATEST, f"end = {end} ps: must be 0 .. {LATEST}")
+    require(every is None or every > 0, f"checkpoint every {every} ps: must be more than 0")
     require(every is None or checkpoint_dir is not None, "checkpoint: into which directory?")
-    require(ranks == 1 or not debug, f"debug runs on one rank, and this is a run on {ranks}")
+    require(
+        ranks == 1 or not debug,
+        f"debug runs on one rank, not on {ranks} (there, set ODONATA_JIT=0)",
+    )
     require(not (debug and jit.ENABLED), "debug: set ODONATA_JIT=0 before importing pdes")
     # Compiled integers wrap around; numpy's scalars do so too, but would say so every time.
     with nullcontext() if jit.ENABLED else np.errstate(over="ignore"):
         try:
             with StopSignals(listen=checkpoint_dir is not None) as signals, transport.watching():
                 began = time.perf_counter()
-                engine = Engine(model, transport, signals, capacity, debug, progress)
-                engine.compile(show_compiling)
+                engine = together(
+                    transport, lambda: Engine(model, transport, signals, capacity, debug, progress)
+                )
+                together(transport, lambda: engine.compile(show_compiling))
                 compiled = time.perf_counter()
-                at = engine.resume(resume) if resume else engine.start()
+                at = together(
+                    transport, lambda: engine.resume(resume) if resume else engine.start()
+                )
                 require(at <= end, f"{resume}: was made at {at} ps, after the end at {end} ps")
                 preparing = {"compile": compiled - began, "build": time.perf_counter() - compiled}
-                return _drive(engine, end, protocol, checkpoint_dir, every, preparing)
+                return _drive(
+                    engine, end, protocol, checkpoint_dir, every, preparing, at if resume else None
+                )
         except Refused:
             raise
         except KeyboardInterrupt:
@@ -131,6 +148,7 @@ def _drive(
     directory: Path | None,
     every: int | None,
     preparing: Mapping[str, float],
+    resumed: int | None,
 ) -> Result:
     transport = engine.transport
     go = PROTOCOLS[protocol]
@@ -156,9 +174,11 @@ def _drive(
     events, handled, walls, peaks, sizes, seconds = zip(*ranks, strict=True)
     return Result(
         model=engine.model.name,
+        parameters=engine.model.parameters(),
         ranks=transport.size,
         protocol=protocol,
         completed=completed,
+        resumed_ps=resumed,
         time_ps=engine.reached,
         events=sum(events),
         digest=engine.digest(),
@@ -168,11 +188,11 @@ def _drive(
         build_seconds=preparing["build"],
         seconds={name: sum(s[name] for s in seconds) / len(ranks) for name in SECONDS},
         rounds=engine.rounds,
-        peak_pending=sum(peaks),
+        peak_pending=max(peaks),
         max_rss_mb=max(sizes),
         checkpoint=str(saved) if saved else None,
-        lookahead_ps=engine.lookahead if transport.size > 1 else None,
         mpi=transport.library,
+        outcome=engine.outcome(),
     )
 
 

@@ -1,0 +1,94 @@
+"""What is kept on disk serves exactly what it was compiled from, and nothing else is touched."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import clean_environment
+
+from pdes import jit
+
+MODEL = """
+from dataclasses import dataclass
+from models import Rogue, RogueState
+from pdes import kernel, schedule
+from constants import DELAY
+
+@kernel
+def one(sim, state, time, key, a, b):
+    state.handled[0] += 1
+    schedule(sim, time + DELAY, key, a, b)
+
+@kernel
+def two(sim, state, time, key, a, b):
+    state.handled[0] += 1
+    schedule(sim, time + 2 * DELAY, key, a, b)
+
+@dataclass(frozen=True)
+class One(Rogue):
+    handle = staticmethod(one)
+
+@dataclass(frozen=True)
+class Two(One):  # under the same name
+    handle = staticmethod(two)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "mine.py").write_text(MODEL)
+    (tmp_path / "constants.py").write_text("DELAY = 1000\n")
+    return tmp_path
+
+
+def events(folder: Path, what: str, **env: str) -> int:
+    tests = Path(__file__).parent.parent
+    code = f"import pdes; from {what.rpartition('.')[0]} import *; import sys; " + (
+        f"print(pdes.run({what.rpartition('.')[2]}(), 100_000, show_compiling=False).events)"
+    )
+    environment = {**clean_environment(), "ODONATA_CACHE_DIR": str(folder / "cache"), **env}
+    environment["PYTHONPATH"] += os.pathsep + str(tests)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=environment, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    return int(done.stdout)
+
+
+def test_a_constant_from_another_module_is_compiled_in_anew(folder: Path) -> None:
+    assert events(folder, "mine.One") == 100
+    (folder / "constants.py").write_text("DELAY = 500\n")
+    assert events(folder, "mine.One") == events(folder, "mine.One", ODONATA_JIT="0") == 200
+
+
+def test_two_models_of_one_name_keep_their_own_handlers(folder: Path) -> None:
+    assert events(folder, "mine.One") == 100
+    assert events(folder, "mine.Two") == 50
+
+
+def test_a_model_may_change_its_file(folder: Path) -> None:
+    assert events(folder, "mine.One") == 100
+    (folder / "mine.py").rename(folder / "yours.py")
+    assert events(folder, "yours.One") == 100
+
+
+def test_only_old_versions_of_ours_are_removed(tmp_path: Path) -> None:
+    theirs = tmp_path / "abcdef" / "src" / "f.nbi"
+    ours = [tmp_path / name / "src" / "f.nbi" for name in ("0123456789abcdef", "fedcba9876543210")]
+    long_ago = time.time() - 86400 * (jit.KEEP_DAYS + 1)
+    for path in (theirs, *ours):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    for path in ours:
+        (path.parent.parent / jit.STAMP).touch()
+    for path in (theirs, ours[0].parent.parent / jit.STAMP):
+        os.utime(path, (long_ago, long_ago))
+    jit._prune(tmp_path)
+    assert theirs.exists()
+    assert not (tmp_path / "0123456789abcdef").exists()
+    assert ours[1].exists()

@@ -1,0 +1,190 @@
+"""Several ranks in one process, over a wire whose timing hypothesis chooses: whatever it does, and
+whoever is told to stop whenever, the answer is that of one rank."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models import Net
+
+from pdes.driver import Result, run
+from pdes.engine import Engine
+from pdes.events import Rows
+from pdes.model import Model
+from pdes.phold import Phold
+from pdes.transport import Serial, Unreachable
+
+PATIENCE = 30.0
+
+
+class Wire:
+    """What the ranks of one run share."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.slots: list[Any] = [None] * size
+        self.barrier = threading.Barrier(size, timeout=PATIENCE)
+        self.mail: list[deque[tuple[int, Rows]]] = [deque() for _ in range(size)]
+        self.arrival = threading.Condition()
+
+
+class Thread:
+    """A transport between threads, which delivers some of what has arrived, and never out of the
+    order of its sender."""
+
+    host_leader, library = True, "threads"
+    Lost: type[Exception] = Unreachable
+
+    def __init__(self, wire: Wire, rank: int, seed: int, stop_after: int | None) -> None:
+        self.wire, self.rank, self.size = wire, rank, wire.size
+        self.stop_after = stop_after
+        self._random = random.Random(seed * 64 + rank)
+
+    def everyone(self, thing: Any) -> list[Any]:
+        self.wire.slots[self.rank] = thing
+        self.wire.barrier.wait()
+        things = list(self.wire.slots)
+        self.wire.barrier.wait()
+        return things
+
+    def exchange(self, letters: Rows, places: list[int]) -> list[Rows]:
+        mine = [letters[places[r] : places[r + 1]].copy() for r in range(self.size)]
+        theirs = self.everyone(mine)
+        return [theirs[r][self.rank] for r in range(self.size) if r != self.rank]
+
+    def post(self, peer: int, rows: Rows) -> None:
+        with self.wire.arrival:
+            self.wire.mail[peer].append((self.rank, rows))
+            self.wire.arrival.notify_all()
+
+    def collect(self, wait: bool) -> list[tuple[int, Rows]]:
+        mail = self.wire.mail[self.rank]
+        with self.wire.arrival:
+            if wait and not self.wire.arrival.wait_for(lambda: len(mail) > 0, PATIENCE):
+                raise TimeoutError("nobody writes: deadlock")
+            return [mail.popleft() for _ in range(self._random.randint(1, len(mail)))]
+
+    def gather(self, array: Any) -> Any:
+        parts = self.everyone(array)
+        return parts if self.rank == 0 else None
+
+    def leader_first(self, action: Callable[[], Any]) -> Any:
+        return action()
+
+    def fail(self, reason: str, patience: float = 0.0) -> NoReturn:
+        self.wire.barrier.abort()
+        raise AssertionError(reason)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        yield
+
+
+def run_threads(
+    model: Model, end: int, size: int, seed: int, stops: dict[int, int], **options: Any
+) -> list[Result]:
+    wire = Wire(size)
+    results: list[Any] = [None] * size
+
+    def rank(r: int) -> None:
+        try:
+            peer = Thread(wire, r, seed, stops.get(r))
+            results[r] = run(model, end, transport=peer, **options)
+        except BaseException as error:
+            wire.barrier.abort()
+            results[r] = error
+
+    threads = [threading.Thread(target=rank, args=(r,)) for r in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(2 * PATIENCE)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
+
+
+@pytest.fixture(autouse=True)
+def stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rank is told to stop when it has handled so many events."""
+
+    def requested(engine: Engine) -> bool:
+        after = getattr(engine.transport, "stop_after", None)
+        return after is not None and engine.events >= after
+
+    monkeypatch.setattr(Engine, "stop_requested", property(requested))
+
+
+models = st.one_of(
+    st.builds(
+        Phold,
+        processes=st.integers(4, 40),
+        population=st.integers(0, 6),
+        remote=st.sampled_from([0.0, 0.1, 1.0]),
+        lookahead_ps=st.sampled_from([40_000, 500_000, 1_000_000]),
+        seed=st.integers(0, 99),
+    ),
+    st.builds(Net, depth=st.integers(0, 4), delay=st.sampled_from([200_000, 600_000])),
+)
+
+
+@settings(max_examples=60)
+@given(
+    model=models,
+    size=st.integers(2, 4),
+    seed=st.integers(0, 2**32),
+    protocol=st.sampled_from(["window", "null"]),
+    every=st.sampled_from([None, 90_000, 700_001, 3_000_000]),
+    stops=st.dictionaries(st.integers(0, 3), st.integers(0, 300), max_size=3),
+)
+def test_no_timing_and_no_stop_changes_the_answer(
+    model: Model, size: int, seed: int, protocol: str, every: int | None, stops: dict[int, int]
+) -> None:
+    end = 4_000_000
+    alone = run(model, end, transport=Serial())
+    with tempfile.TemporaryDirectory() as name:
+        options: dict[str, Any] = {
+            "protocol": protocol, "checkpoint_dir": Path(name), "checkpoint_every": every,
+        }  # fmt: skip
+        first = run_threads(model, end, size, seed, stops, **options)
+        assert len({(r.time_ps, r.completed) for r in first}) == 1
+        if not first[0].completed:
+            first = run_threads(model, end, size, seed, {}, resume=Path(name), **options)
+    for result in first:
+        assert result.completed
+        assert (result.events, result.digest) == (alone.events, alone.digest)
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32), size=st.integers(2, 4), after=st.integers(1, 2000))
+def test_a_stop_comes_before_the_end(seed: int, size: int, after: int) -> None:
+    """Asked on one rank early in a long run, all stop at one cut, and it lies where they were."""
+    model = Phold(processes=16, population=8, seed=1)
+    with tempfile.TemporaryDirectory() as name:
+        results = run_threads(
+            model, 10**9, size, seed, {size - 1: after}, protocol="null", checkpoint_dir=Path(name)
+        )
+    (time,) = {r.time_ps for r in results}
+    expected = run(model, time, transport=Serial())
+    assert not any(r.completed for r in results)
+    assert time < 10**9
+    assert {r.events for r in results} == {expected.events}
+    assert {r.digest for r in results} == {expected.digest}
+
+
+def test_the_harness_finds_a_deadlock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("test_protocols.PATIENCE", 0.1)
+    rank = Thread(Wire(2), 0, 0, None)
+    with pytest.raises(TimeoutError, match="deadlock"):
+        rank.collect(wait=True)
