@@ -28,7 +28,7 @@ $(READY): setup.py pyproject.toml
 
 demo: $(READY)
 	@echo "PHOLD, 1,024 processes, 16 events each, on two MPI ranks:"
-	@$(BIN)/mpiexec -n 2 $(BIN)/odonata bench phold --end 1ms --seed 7
+	@$(BIN)/mpiexec -n 2 $(BIN)/odonata bench phold --end 1ms --seed 7 --compare
 
 test: lint serial parallel
 

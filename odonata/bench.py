@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,29 +31,43 @@ class How:
     checkpoint_every: int | None = None
     resume: Path | None = None
     progress: bool | None = None
+    compare: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run gave and, where a comparison was asked for, what one rank alone gave."""
+
+    result: Result
+    alone: Result | None
+
+    @property
+    def same(self) -> bool:
+        assert self.alone is not None
+        return self.alone.digest == self.result.digest
 
 
 def phold(
     how: How, *, lps: int, population: int, remote: float, lookahead: int, mean: int, seed: int
-) -> Result:
-    _prepare(how)
+) -> Report:
     from pdes.phold import Phold
 
     return _run(Phold(lps, population, remote, lookahead, mean, seed), how)
 
 
-def _prepare(how: How) -> None:
+def prepare(how: How) -> None:
     """What must be settled before the first kernel is imported."""
     if how.debug:
         os.environ["ODONATA_JIT"] = "0"
 
 
-def _run(model: Model, how: How) -> Result:
+def _run(model: Model, how: How) -> Report:
     from pdes.driver import run
+    from pdes.transport import Serial, world
 
     line = ProgressLine(how.end) if wanted(how.progress) else None
     try:
-        return run(
+        result = run(
             model,
             how.end,
             protocol=how.protocol,
@@ -66,15 +80,26 @@ def _run(model: Model, how: How) -> Result:
     finally:
         if line:
             line.close()
+    alone = None
+    if how.compare and result.completed and world().rank == 0:
+        alone = run(model, how.end, transport=Serial())
+    world().everyone(None)
+    return Report(result, alone)
 
 
-def to_json(result: Result) -> str:
-    return json.dumps(asdict(result), indent=1)
+def to_json(report: Report) -> str:
+    """All but the arrays, which are for Python."""
+    told = {k: v for k, v in vars(report.result).items() if k != "outcome"}
+    if report.alone:
+        told["alone_events_per_second"] = report.alone.events_per_second
+        told["alone_digest"] = report.alone.digest
+    return json.dumps(told, indent=1)
 
 
-def table(result: Result) -> Table:
+def table(report: Report) -> Table:
     from rich.table import Table
 
+    result = report.result
     ranks = f"{result.ranks} rank{'s' * (result.ranks > 1)}"
     shown = Table(
         title=f"{result.model} on {ranks}, {result.protocol} protocol", title_justify="left",
@@ -83,7 +108,7 @@ def table(result: Result) -> Table:
     shown.add_column()
     shown.add_column(justify="right")
     shown.add_column(min_width=26)
-    for name, value, note in _lines(result):
+    for name, value, note in [*_lines(result), *_comparison(report)]:
         shown.add_row(name, value, note)
     shown.add_section()
     total = sum(result.seconds.values()) or 1.0
@@ -95,14 +120,26 @@ def table(result: Result) -> Table:
 
 
 def _lines(result: Result) -> list[tuple[str, str, str]]:
+    since = "" if result.resumed_ps is None else f"resumed at {show_time(result.resumed_ps)}"
+    stopped = "" if result.completed else "stopped by a signal"
+    part = ", of this part" if since else ""
     lines = [
-        ("simulated", show_time(result.time_ps), "" if result.completed else "stopped by a signal"),
-        ("events", f"{result.events:,}", f"{result.peak_pending:,} pending at most"),
-        ("wall time", f"{result.wall_seconds:.3f} s", f"{result.rounds:,} rounds"),
-        ("speed", f"{show_count(result.events_per_second)}/s", "events per second"),
+        ("simulated", show_time(result.time_ps), ", ".join(filter(None, (since, stopped)))),
+        ("events", f"{result.events:,}", f"{result.peak_pending:,} at once on a rank, at most"),
+        ("wall time", f"{result.wall_seconds:.3f} s", f"{result.rounds:,} rounds{part}"),
+        ("speed", f"{show_count(result.events_per_second)}/s", f"events per second{part}"),
         ("memory", f"{result.max_rss_mb:.0f} MB", "largest rank"),
         ("digest", result.digest[:12], "final state of every process"),
     ]
     if result.checkpoint:
         lines.append(("checkpoint", "", result.checkpoint))
     return lines
+
+
+def _comparison(report: Report) -> list[tuple[str, str, str]]:
+    if report.alone is None:
+        return []
+    ratio = report.result.events_per_second / report.alone.events_per_second
+    verdict = "the same digest" if report.same else f"ANOTHER DIGEST: {report.alone.digest[:12]}"
+    speed = f"{show_count(report.alone.events_per_second)}/s"
+    return [("one rank", speed, f"{verdict}; {ratio:.2f} times as fast now")]

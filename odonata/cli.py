@@ -50,7 +50,8 @@ def run_options(command: Any) -> Any:
     def with_how(**options: Any) -> None:
         from odonata.bench import How
 
-        names = ("end", "protocol", "debug", "checkpoint_dir", "checkpoint_every", "progress")
+        names = ("end", "protocol", "debug", "checkpoint_dir", "checkpoint_every", "progress",
+                 "compare")  # fmt: skip
         resume, known = options.pop("resume"), {name: options.pop(name) for name in names}
         if resume is not None:
             known["resume"] = Path(resume or known["checkpoint_dir"])
@@ -68,6 +69,8 @@ def run_options(command: Any) -> Any:
                          help="Where those, and the one that SIGTERM or SIGUSR1 makes, are kept."),
             click.option("--resume", is_flag=False, flag_value="", metavar="[DIR]",
                          help="Go on from the newest checkpoint there (or in --checkpoint-dir)."),
+            click.option("--compare", is_flag=True,
+                         help="Run it on one rank too, afterwards, and compare."),
             click.option("--debug", is_flag=True,
                          help="One rank, JIT off, everything checked after every event."),
             click.option("--progress/--no-progress", default=None,
@@ -93,17 +96,23 @@ def phold(how: Any, as_json: bool, **parameters: Any) -> None:
     """PHOLD, the benchmark of parallel discrete-event simulators."""
     from odonata import bench as benches
 
-    result = benches.phold(how, **parameters)
-    if launcher.rank() == 0:
-        if as_json:
-            print(benches.to_json(result))
-        else:
-            from rich.console import Console
+    benches.prepare(how)
+    from pdes.transport import world
 
-            Console().print(benches.table(result))
-        if not result.completed:
-            print(f"odonata: stopped at {show_time(result.time_ps)}; go on with --resume "
-                  f"{how.checkpoint_dir}", file=sys.stderr)  # fmt: skip
+    report = benches.phold(how, **parameters)
+    if world().rank > 0:
+        return
+    if as_json:
+        print(benches.to_json(report))
+    else:
+        from rich.console import Console
+
+        Console().print(benches.table(report))
+    if not report.result.completed:
+        print(f"odonata: stopped at {show_time(report.result.time_ps)}; go on with --resume "
+              f"{how.checkpoint_dir}", file=sys.stderr)  # fmt: skip
+    if report.alone and not report.same:
+        raise Fault("one rank gave another digest: please report this")
 
 
 @cli.command(context_settings=SETTINGS)
@@ -112,7 +121,7 @@ def doctor(as_json: bool) -> None:
     """Find out whether this installation works, alone and on two ranks."""
     from odonata.doctor import examine
 
-    sys.exit(examine(as_json))
+    sys.exit(examine(as_json) if launcher.rank() == 0 else 0)
 
 
 def main() -> None:

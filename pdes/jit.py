@@ -71,6 +71,8 @@ def entry(function: F) -> F:
     numba.config.CACHE_DIR = str(version)
     try:
         return numba.njit(function, cache=True, **OPTIONS)  # type: ignore[no-any-return]
+    except RuntimeError:  # it comes from no file: a notebook, or standard input
+        return numba.njit(function, **OPTIONS)  # type: ignore[no-any-return]
     finally:
         numba.config.CACHE_DIR = before
 

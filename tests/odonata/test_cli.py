@@ -110,6 +110,17 @@ def test_a_checkpoint_and_a_restart_change_nothing(phold: Phold, ranks: int, pro
     assert first["events"] == second["events"]
 
 
+def test_a_comparison_with_one_rank_is_shown(odonata: Run) -> None:
+    done = odonata("bench", "phold", *SHORT, "--compare", ranks=2)
+    assert done.returncode == 0
+    assert "the same digest" in done.stdout
+
+
+def test_a_resumed_run_says_from_when(odonata: Run, phold: Phold) -> None:
+    phold(*SHORT, "--checkpoint-every", "7us")
+    assert "resumed at 28 us" in odonata("bench", "phold", *SHORT, "--resume").stdout
+
+
 def test_a_checkpoint_for_another_number_of_ranks_is_refused(odonata: Run, phold: Phold) -> None:
     phold(*SHORT, "--checkpoint-every", "7us")
     done = odonata("bench", "phold", *SHORT, "--resume", ranks=2)

@@ -1,0 +1,43 @@
+"""Every example and tool is run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import PATIENCE, clean_environment
+
+from odonata.doctor import find_mpiexec
+
+SCRIPTS = Path(__file__).parent.parent / "scripts"
+
+
+def script(name: str, *words: str, ranks: int = 1, **env: str) -> str:
+    prefix = [str(find_mpiexec()), "-n", str(ranks)] if ranks > 1 else []
+    done = subprocess.run(
+        [*prefix, sys.executable, str(SCRIPTS / name), *words],
+        capture_output=True, text=True, timeout=PATIENCE, env={**clean_environment(), **env},
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_ring_is_the_same_on_any_ranks() -> None:
+    alone, together = script("ring.py"), script("ring.py", ranks=2)
+    assert alone.replace("on 1 ranks", "on 2 ranks") == together
+    assert script("ring.py", ODONATA_JIT="0") == alone
+
+
+def test_the_ring_goes_round() -> None:
+    visits = eval(script("ring.py").rpartition("visits:")[2])
+    assert len(visits) == 10
+    assert max(visits) - min(visits) <= 1
+
+
+@pytest.mark.parametrize("flag", [[], ["--json"]])
+def test_the_benchmark_measures(flag: list[str]) -> None:
+    shown = script("bench.py", "--ranks", "1", "--repeat", "1", *flag)
+    assert "events_per_second" in shown if flag else "one digest for all runs" in shown
