@@ -170,9 +170,12 @@ def _image(arrays: Arrays) -> bytes:
 
 
 def _write(path: Path, content: bytes) -> str:
-    """Returns the content's SHA-256."""
-    path.write_bytes(content)
-    _sync(path)
+    """Returns the content's SHA-256. A failure names the file, which the system's own may not."""
+    try:
+        path.write_bytes(content)
+        _sync(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
     return hashlib.sha256(content).hexdigest()
 
 
