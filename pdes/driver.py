@@ -92,6 +92,7 @@ def run(
     """
     transport = transport or world()
     every, ranks = checkpoint_every, transport.size
+    require(model.name.isidentifier(), f"a model named {model.name!r}: must be an identifier")
     require(protocol in PROTOCOLS, f"protocol = {protocol}: must be one of {', '.join(PROTOCOLS)}")
     require(0 <= end <= LATEST, f"end = {end} ps: must be 0 .. {LATEST}")
     require(every is None or every > 0, f"checkpoint every {every} ps: must be more than 0")

@@ -106,7 +106,8 @@ class Engine:
         self._places = self._heads.copy()
         self._incoming: list[Rows] = []
         self._make_room()
-        self._loop = compile_loop(model.handle, model.fanout, model.name)
+        kept_for = f"{model.name}_{type(self.state).__module__}.{type(self.state).__qualname__}"
+        self._loop = compile_loop(model.handle, model.fanout, kept_for)
 
     def _horizon(self) -> tuple[int, int]:
         """The lookahead, and how far beyond the earliest event a window reaches."""
