@@ -104,7 +104,7 @@ def _note(ctl: Any, rule: int, time: int, key: int, a: int, b: int) -> None:
 
 def handle(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> None:
     """Stands for the model's handler, which `compile_loop` puts in its place."""
-    raise NotImplementedError
+    raise AssertionError("a loop that was compiled for no model")
 
 
 FANOUT = 1
