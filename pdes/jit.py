@@ -18,6 +18,7 @@ import os
 import platform
 import sys
 import tempfile
+import threading
 import time
 import types
 from collections.abc import Callable, Iterator
@@ -34,6 +35,9 @@ ENABLED = os.environ.get("ODONATA_JIT", "1") != "0" and os.environ.get("NUMBA_DI
 KEEP_DAYS = 30
 """Compiled kernels of other versions are removed when they have not been used for this long."""
 STAMP = "last-used"
+
+_cache_dir_lock = threading.Lock()
+"""Numba knows one cache directory per process; it is ours only while one function is decorated."""
 
 if ENABLED:
     import numba
@@ -63,18 +67,19 @@ def entry(function: F) -> F:
     """
     if not ENABLED:
         return function
-    before = numba.config.CACHE_DIR
     version = cache_root() / _digest(function)
     with suppress(OSError):
         version.mkdir(exist_ok=True)
         (version / STAMP).touch()
-    numba.config.CACHE_DIR = str(version)
-    try:
-        return numba.njit(function, cache=True, **OPTIONS)  # type: ignore[no-any-return]
-    except RuntimeError:  # it comes from no file: a notebook, or standard input
-        return numba.njit(function, **OPTIONS)  # type: ignore[no-any-return]
-    finally:
-        numba.config.CACHE_DIR = before
+    with _cache_dir_lock:
+        before = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = str(version)
+        try:
+            return numba.njit(function, cache=True, **OPTIONS)  # type: ignore[no-any-return]
+        except RuntimeError:  # it comes from no file: a notebook, or standard input
+            return numba.njit(function, **OPTIONS)  # type: ignore[no-any-return]
+        finally:
+            numba.config.CACHE_DIR = before
 
 
 def bind(template: F, name: str, **names: Any) -> F:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -75,6 +76,33 @@ def test_a_model_may_change_its_file(folder: Path) -> None:
     assert events(folder, "mine.One") == 100
     (folder / "mine.py").rename(folder / "yours.py")
     assert events(folder, "yours.One") == 100
+
+
+def test_threads_do_not_mix_their_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ODONATA_CACHE_DIR", str(tmp_path / "kept"))
+    before, places = numba.config.CACHE_DIR, []
+
+    def work() -> None:
+        for number in range(200):
+            bound = jit.bind(doubled, f"doubled_{number}")
+            places.append(bound._cache.cache_path)  # type: ignore[attr-defined]
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(places) == 800
+    assert all(place.startswith(str(tmp_path / "kept")) for place in places)
+    assert before == numba.config.CACHE_DIR
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+def doubled(x: int) -> int:
+    return 2 * x
 
 
 def test_only_old_versions_of_ours_are_removed(tmp_path: Path) -> None:
