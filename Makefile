@@ -41,9 +41,11 @@ lint: $(READY)
 serial: $(READY)
 	$(BIN)/python -m pytest -q
 
+# Each rank has a temporary directory of its own: pytest's usual one is swept by all that share it.
 parallel: $(READY)
-	@set -e; for n in $(RANKS); do echo "--- $$n ranks"; \
-	  $(BIN)/mpiexec -n $$n $(BIN)/python -m pytest -q --with-mpi --only-mpi tests/parallel; done
+	@set -e; for n in $(RANKS); do echo "--- $$n ranks"; rm -rf .ranks; mkdir .ranks; \
+	  $(BIN)/mpiexec -n $$n sh -c 'exec $(BIN)/python -m pytest -q --with-mpi --only-mpi \
+	  --basetemp=.ranks/$$$$ -p no:cacheprovider tests/parallel'; done; rm -rf .ranks
 
 bench: $(READY)
 	@$(BIN)/python scripts/bench.py
@@ -56,5 +58,5 @@ format: $(READY)
 	$(BIN)/ruff format
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .ranks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
