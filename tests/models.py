@@ -70,6 +70,21 @@ class Rogue(Model):
         return state.handled
 
 
+@kernel
+def burst(sim: Sim, state: RogueState, time: int, key: int, a: int, b: int) -> None:
+    state.handled[0] += 1
+    schedule(sim, time + (10**9 if a < state.integers[COPIES] else 1), key, a + 1, b)
+
+
+@dataclass(frozen=True)
+class Burst(Rogue):
+    """`copies` events a millisecond apart, then one every picosecond, for ever."""
+
+    copies: int = 80
+
+    name, handle = "burst", staticmethod(burst)
+
+
 class TreeState(NamedTuple):
     depth: Any
     leaves: Any
