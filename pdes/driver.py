@@ -11,7 +11,7 @@ import resource
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +57,8 @@ class Result:
     build_seconds: float
     seconds: Mapping[str, float]
     """Mean over ranks of the time spent on each of SECONDS."""
+    kinds: Mapping[str, Mapping[str, float]]
+    """Of each kind of event: how many, and which share of the handlers' time (as sampled)."""
     rounds: int
     """How often rank 0 came up for an agreement with the others."""
     peak_pending: int
@@ -170,9 +172,10 @@ def _drive(
             break
     wall = engine.lap("exchange") - began
     engine.check()
-    mine = (engine.events, engine.events - before, wall, engine.peak, _rss_mb(), engine.spent())
+    mine = (engine.events, engine.events - before, wall, engine.peak, _rss_mb(), engine.spent(),
+            engine.kinds())  # fmt: skip
     ranks = transport.everyone(mine)
-    events, handled, walls, peaks, sizes, seconds = zip(*ranks, strict=True)
+    events, handled, walls, peaks, sizes, seconds, kinds = zip(*ranks, strict=True)
     return Result(
         model=engine.model.name,
         parameters=engine.model.parameters(),
@@ -188,6 +191,7 @@ def _drive(
         compile_seconds=preparing["compile"],
         build_seconds=preparing["build"],
         seconds={name: sum(s[name] for s in seconds) / len(ranks) for name in SECONDS},
+        kinds=_profile(kinds),
         rounds=engine.rounds,
         peak_pending=max(peaks),
         max_rss_mb=max(sizes),
@@ -195,6 +199,17 @@ def _drive(
         mpi=transport.library,
         outcome=engine.outcome(),
     )
+
+
+def _profile(ranks: Sequence[Mapping[str, tuple[int, float]]]) -> dict[str, dict[str, float]]:
+    events = {kind: sum(rank[kind][0] for rank in ranks) for kind in ranks[0]}
+    ticks = {kind: sum(n * t for n, t in (rank[kind] for rank in ranks)) for kind in ranks[0]}
+    total = sum(ticks.values()) or 1.0
+    return {
+        kind: {"events": events[kind], "share": ticks[kind] / total}
+        for kind in events
+        if events[kind]
+    }
 
 
 def _rss_mb() -> float:

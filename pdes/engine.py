@@ -17,6 +17,7 @@ from pdes.events import AGENT_MASK, FOREVER, KEY, PORT_BITS, TIME, WORDS, Rows, 
 from pdes.loop import (
     AGENTS,
     ALL_TICKS,
+    BEARERS,
     BUDGET,
     CAUSE,
     COMING,
@@ -26,6 +27,7 @@ from pdes.loop import (
     FAULT,
     FAULTY,
     FIRST,
+    HANDLED_KIND,
     LAST,
     LATE,
     LOOKAHEAD,
@@ -35,14 +37,19 @@ from pdes.loop import (
     OUTBOX_FULL,
     PAST,
     PEAK,
+    POOL_FULL,
     QUEUE_FULL,
     QUEUE_TICKS,
+    SAMPLED_KIND,
+    TICKS_KIND,
     TOO_SOON,
     Sim,
     compile_loop,
     new_ctl,
+    new_kinds,
 )
 from pdes.model import Model
+from pdes.parcels import Pool, new_pool, reserved
 from pdes.partition import deal
 from pdes.protocol import Channels
 from pdes.queue import EventQueue
@@ -101,13 +108,17 @@ class Engine:
         self._ctl[[FIRST, LAST, AGENTS, LOOKAHEAD]] = (
             first, last, self.partition.agents, self.lookahead
         )  # fmt: skip
-        self._out, self._letters = no_rows(), no_rows()
+        self._ctl[BEARERS] = sum(1 << kind for kind in model.bearers)
+        self._kinds = new_kinds()
+        self._pool = new_pool(model.parcel)
+        transport.carry(WORDS + model.parcel)
+        self._out = self._letters = no_rows(WORDS + model.parcel)
         self._heads = np.arange(transport.size + 1)
         self._places = self._heads.copy()
         self._incoming: list[Rows] = []
         self._make_room()
         kept_for = f"{model.name}_{type(self.state).__module__}.{type(self.state).__qualname__}"
-        self._loop = compile_loop(model.handle, model.fanout, kept_for)
+        self._loop = compile_loop(model.handle, model.fanout, model.takes, kept_for)
 
     def _horizon(self) -> tuple[int, int]:
         """The lookahead, and how far beyond the earliest event a window reaches."""
@@ -159,13 +170,15 @@ class Engine:
         arrays = {f"state.{name}": array for name, array in self.state._asdict().items()}
         return checkpoint.save(
             directory, self.transport, self.identity(), cut,
-            {"pending": self.queue.pending(), **arrays},
+            {"pending": self.queue.pending(), "pool": self._pool.ctl,
+             "parcels": self._pool.rows, **arrays},
         )  # fmt: skip
 
     def resume(self, directory: Path) -> int:
         cut, arrays = checkpoint.load(directory, self.transport.rank, self.identity())
         self.queue.extend(arrays.pop("pending"))
         self.queue.start(cut.time)
+        self._pool = Pool(arrays.pop("pool"), arrays.pop("parcels"))
         saved = {name.removeprefix("state."): array for name, array in arrays.items()}
         fresh = self.state._asdict()
         if {n: (a.dtype, a.ndim) for n, a in saved.items()} != {
@@ -250,6 +263,8 @@ class Engine:
         rows = self._incoming[0] if len(self._incoming) == 1 else np.concatenate(self._incoming)
         self._incoming = []
         self.queue.reserve(len(rows))
+        if self.model.parcel:
+            self._pool = reserved(self._pool, len(rows))
         return rows
 
     def look(self) -> None:
@@ -275,6 +290,8 @@ class Engine:
                 self.queue.reserve(self.model.fanout)
             elif why == OUTBOX_FULL:
                 self._make_room()
+            elif why == POOL_FULL:
+                self._pool = reserved(self._pool, self.model.takes)
             elif why == BUDGET:
                 horizon = self._breathe(horizon)
             elif why == FAULTY:
@@ -319,14 +336,14 @@ class Engine:
     def _sim(self) -> Sim:
         return Sim(
             self._ctl, self.queue.cells, self._out,
-            self.partition.agent_starts, self._letters, self._places,
+            self.partition.agent_starts, self._letters, self._places, self._pool, self._kinds,
         )  # fmt: skip
 
     # -- ends
 
     def check(self, queue: bool = True) -> None:
         """The model's invariants and our own."""
-        self.model.check(self.state)
+        self.model.check(self.state, self.queue.content(), self._pool.rows)
         if queue and self.debug:
             self.queue.check()
 
@@ -336,6 +353,14 @@ class Engine:
         kernel = seconds.pop("kernel")
         queue = float(self._ctl[QUEUE_TICKS] / max(1, self._ctl[ALL_TICKS]))
         return {**seconds, "queue": kernel * queue, "handlers": kernel * (1 - queue)}
+
+    def kinds(self) -> dict[str, tuple[int, float]]:
+        """Of each kind of event: how many, and the ticks of one outside the queue, as timed."""
+        rows = self._kinds[: len(self.model.kinds)].tolist()
+        return {
+            word: (row[HANDLED_KIND], row[TICKS_KIND] / max(1, row[SAMPLED_KIND]))
+            for word, row in zip(self.model.kinds, rows, strict=True)
+        }
 
     def outcome(self) -> dict[str, Any]:
         parts = self.transport.everyone(dict(self.model.outcome(self.state)))

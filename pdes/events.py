@@ -57,5 +57,5 @@ def unpack(key: int) -> tuple[int, int, int]:
     return key >> KIND_SHIFT, (key >> PORT_BITS) & AGENT_MASK, key & PORT_MASK
 
 
-def no_rows() -> Rows:
-    return np.empty((0, WORDS), np.int64)
+def no_rows(words: int = WORDS) -> Rows:
+    return np.empty((0, words), np.int64)

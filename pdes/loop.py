@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pdes.events import KEY, TIME, WORDS, A, B, Rows, agent_of
+from pdes.events import KEY, KINDS, TIME, WORDS, A, B, Rows, agent_of, kind_of
 from pdes.jit import bind, kernel, ticks
+from pdes.parcels import TAKEN, Pool, give, take
 from pdes.queue import CAPACITY, COUNT, Cells, drop, next_time, push
 
 NOW, FIRST, LAST, AGENTS, LOOKAHEAD, REACHED, COMING, EVENTS, PEAK, OUT, MAY = range(11)
@@ -21,11 +22,13 @@ time of the event that comes next; events handled; the most that were pending at
 the outbox; how many more events the handler may make."""
 SAMPLING, QUEUE_TICKS, ALL_TICKS, FAULT = range(11, 15)
 """Whether this event is being timed, and the ticks counted so far; the rule that was broken."""
-CAUSE, CULPRIT = 15, 15 + WORDS
+BEARERS = 15
+"""The kinds of events that bear a parcel, as bits."""
+CAUSE, CULPRIT = 16, 16 + WORDS
 """Where the handled and the scheduled event are noted when a rule is broken."""
 CTL_WORDS = CULPRIT + WORDS
 
-DONE, QUEUE_FULL, OUTBOX_FULL, BUDGET, FAULTY = range(5)
+DONE, QUEUE_FULL, OUTBOX_FULL, POOL_FULL, BUDGET, FAULTY = range(6)
 """Why `advance` came back: at the horizon, for room, because it was told to, or in error."""
 
 PAST, TOO_SOON, NOBODY, TOO_MANY, LATE = range(1, 6)
@@ -34,6 +37,10 @@ PAST, TOO_SOON, NOBODY, TOO_MANY, LATE = range(1, 6)
 NEXT, ROWS, STOP, HANDLED = range(WORDS)
 """The words at the head of a letter to another rank: the earliest event that this rank has or has
 just sent; how many events follow; whether a stop is asked for; how many events it has handled."""
+
+HANDLED_KIND, SAMPLED_KIND, TICKS_KIND = range(3)
+"""Words of a row of `Sim.kinds`: events of that kind, how many were timed, and their ticks outside
+the queue."""
 
 SAMPLE_EVERY = 256
 """One event in so many is timed, so that every run can say where its time went."""
@@ -52,6 +59,10 @@ class Sim(NamedTuple):
     """The same events grouped by rank, each group behind a head row: what is sent."""
     places: Any
     """Rank r's letter is letters[places[r] : places[r + 1]]."""
+    pool: Pool
+    """The parcels."""
+    kinds: Any
+    """What each kind of event cost so far."""
 
 
 @kernel
@@ -83,7 +94,22 @@ def schedule(sim: Sim, time: int, key: int, a: int, b: int) -> None:
         sim.out[n, KEY] = key
         sim.out[n, A] = a
         sim.out[n, B] = b
+        if (ctl[BEARERS] >> kind_of(key)) & 1:
+            for w in range(sim.pool.rows.shape[1]):
+                sim.out[n, WORDS + w] = sim.pool.rows[a, w]
+            give(sim.pool, a)
         ctl[OUT] = n + 1
+
+
+@kernel
+def new_parcel(sim: Sim) -> int:
+    """The number of a parcel, to be filled: its words are whatever they were."""
+    return take(sim.pool)
+
+
+@kernel
+def drop_parcel(sim: Sim, number: int) -> None:
+    give(sim.pool, number)
 
 
 @kernel
@@ -107,8 +133,8 @@ def handle(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> None:
     raise AssertionError("a loop that was compiled for no model")
 
 
-FANOUT = 1
-"""Stands for the model's fanout, likewise."""
+FANOUT, TAKES = 1, 0
+"""Stand for the model's own, likewise."""
 
 
 def advance(sim: Sim, state: Any, incoming: Any, horizon: int, budget: int) -> int:
@@ -123,6 +149,10 @@ def advance(sim: Sim, state: Any, incoming: Any, horizon: int, budget: int) -> i
         if t < ctl[REACHED]:
             _note(ctl, LATE, t, k, a, b)
             return FAULTY
+        if (ctl[BEARERS] >> kind_of(k)) & 1:
+            a = take(sim.pool)
+            for w in range(sim.pool.rows.shape[1]):
+                sim.pool.rows[a, w] = incoming[i, WORDS + w]
         push(queue, t, k, a, b)
     while budget > 0:
         sampled = ctl[EVENTS] & (SAMPLE_EVERY - 1) == 0
@@ -137,18 +167,25 @@ def advance(sim: Sim, state: Any, incoming: Any, horizon: int, budget: int) -> i
             return QUEUE_FULL
         if ctl[OUT] + FANOUT > sim.out.shape[0]:
             return OUTBOX_FULL
+        if TAKES > 0 and sim.pool.ctl[TAKEN] + TAKES > sim.pool.rows.shape[0]:
+            return POOL_FULL
         key, a, b = queue.due[0, KEY], queue.due[0, A], queue.due[0, B]
         drop(queue)
         ctl[NOW] = time
         ctl[MAY] = FANOUT
         ctl[EVENTS] += 1
+        sim.kinds[kind_of(key), HANDLED_KIND] += 1
         if sampled:
+            sim.kinds[kind_of(key), SAMPLED_KIND] += 1
+            sim.kinds[kind_of(key), TICKS_KIND] += ctl[QUEUE_TICKS]
             ctl[QUEUE_TICKS] += ticks() - began
             ctl[SAMPLING] = 1
         handle(sim, state, time, key, a, b)
         if sampled:
-            ctl[ALL_TICKS] += ticks() - began
+            elapsed = ticks() - began
+            ctl[ALL_TICKS] += elapsed
             ctl[SAMPLING] = 0
+            sim.kinds[kind_of(key), TICKS_KIND] += elapsed - ctl[QUEUE_TICKS]
         ctl[PEAK] = max(ctl[PEAK], queue.ctl[COUNT] + ctl[OUT])
         if ctl[FAULT] != 0:
             ctl[CAUSE + TIME] = time
@@ -183,7 +220,7 @@ def _write_letters(sim: Sim, next_time: int) -> None:
     for i in range(n):
         rank = _owner(sim.starts, ranks, agent_of(out[i, KEY]))
         places[rank] += 1
-        for w in range(WORDS):
+        for w in range(out.shape[1]):
             letters[places[rank], w] = out[i, w]
     for r in range(ranks, 0, -1):
         places[r] = places[r - 1] + 1
@@ -203,10 +240,14 @@ def _owner(starts: Any, ranks: int, agent: int) -> int:
     return low
 
 
-def compile_loop(handler: Any, fanout: int, name: str) -> Any:
+def compile_loop(handler: Any, fanout: int, takes: int, name: str) -> Any:
     """`advance` for one model."""
-    return bind(advance, f"advance_{name}", handle=handler, FANOUT=fanout)
+    return bind(advance, f"advance_{name}", handle=handler, FANOUT=fanout, TAKES=takes)
 
 
 def new_ctl() -> Rows:
     return np.zeros(CTL_WORDS, np.int64)
+
+
+def new_kinds() -> Rows:
+    return np.zeros((KINDS, 3), np.int64)

@@ -46,6 +46,13 @@ class Model(ABC):
     kinds: tuple[str, ...]
     """A word for each kind of event, in order, for messages and profiles."""
 
+    parcel: int = 0
+    """Words of a parcel, where events carry more than two words (`pdes.parcels`)."""
+    bearers: tuple[int, ...] = ()
+    """The kinds of events, below 63, that bear one."""
+    takes: int = 0
+    """The most parcels that one call of the handler takes."""
+
     def parameters(self) -> Mapping[str, int | float | str]:
         """Everything that decides the outcome, under the user's names: as it stands, the fields of
         a dataclass. A checkpoint is resumed only by a model with equal parameters."""
@@ -81,7 +88,8 @@ class Model(ABC):
         run's `Result` has them of all agents, in agent order, on every rank."""
         return {}
 
-    def check(self, state: Any) -> None:
-        """Raise AssertionError where an invariant fails. After every event under debug, and at the
-        end of every run."""
+    def check(self, state: Any, pending: Rows, parcels: Rows) -> None:
+        """Raise AssertionError where an invariant fails, given also the events that this rank has
+        (in no order) and the parcels. After every event under debug, and at the end of every run.
+        """
         return None

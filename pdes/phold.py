@@ -103,5 +103,5 @@ class Phold(Model):
     def fingerprint(self, state: State) -> Any:
         return np.column_stack((state.handled.view(np.uint64), state.history))
 
-    def check(self, state: State) -> None:
+    def check(self, state: State, pending: Rows, parcels: Rows) -> None:
         assert (state.draws == state.handled + self.population).all(), "a draw was lost"

@@ -78,12 +78,12 @@ def window(engine: Engine, cut: int) -> Arrival:
         letters, places = engine.letters()
         if engine.stop_requested:
             letters[places[:-1], STOP] = 1
-        floor, _, stop, handled = letters[0].tolist()
+        floor, _, stop, handled = letters[0, :WORDS].tolist()
         engine.lap("exchange")
         arrived = engine.transport.exchange(letters, places)
         engine.lap("waiting")
         for letter in arrived:
-            their_floor, _, their_stop, their_handled = letter[0].tolist()
+            their_floor, _, their_stop, their_handled = letter[0, :WORDS].tolist()
             floor, stop = min(floor, their_floor), stop | their_stop
             handled += their_handled
         engine.deliver(arrived)
@@ -158,7 +158,7 @@ def _post(engine: Engine, force: bool) -> None:
     for peer in range(transport.size):
         letter = letters[places[peer] : places[peer + 1]]
         if peer != me and (news or len(letter) > 1):
-            letter[0] = head
+            letter[0, :WORDS] = head
             transport.post(peer, letter.copy())
     engine.lap("exchange")
 
@@ -168,7 +168,7 @@ def _receive(engine: Engine) -> None:
     messages = engine.transport.collect(wait=True)
     engine.lap("waiting")
     for sender, letter in messages:
-        promise, marks, bid, handled = letter[0].tolist()
+        promise, marks, bid, handled = letter[0, :WORDS].tolist()
         channels.promise[sender] = promise
         channels.marks[sender] = marks
         channels.handled[sender] = handled

@@ -277,10 +277,15 @@ class EventQueue:
         rows = np.empty((min(n, len(self)), WORDS), np.int64)
         return rows[: _take(self.cells, rows)]
 
-    def pending(self) -> Rows:
-        """A copy of every pending event, in order: the queue's whole content."""
+    def content(self) -> Rows:
+        """A copy of every pending event, in no order."""
         rows = np.empty((len(self), WORDS), np.int64)
         _dump(self.cells, rows)
+        return rows
+
+    def pending(self) -> Rows:
+        """A copy of every pending event, in order."""
+        rows = self.content()
         return rows[np.lexsort(rows.T[::-1])]
 
     def reserve(self, n: int) -> None:
@@ -318,8 +323,7 @@ class EventQueue:
             self._rebuild(int(ctl[CAPACITY]), shift, buckets)
 
     def _rebuild(self, capacity: int, shift: int, buckets: int) -> None:
-        rows = np.empty((len(self), WORDS), np.int64)
-        _dump(self.cells, rows)
+        rows = self.content()
         day = (int(rows[:, TIME].min()) >> shift) - 1 if len(rows) else 0
         pops = self.cells.ctl[POPS]
         self.cells = _cells(capacity, shift, buckets, day)

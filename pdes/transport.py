@@ -35,6 +35,9 @@ class Transport(Protocol):
     Lost: type[Exception]
     """What the other methods raise when another rank cannot be reached."""
 
+    def carry(self, words: int) -> None:
+        """From now on rows have so many words. On all ranks, while nothing is on its way."""
+
     def exchange(self, letters: Rows, places: list[int]) -> list[Rows]:
         """Send every other rank r its letter, letters[places[r] : places[r + 1]], and receive one
         from each, in rank order. A letter is a head row, whose second word says how many event
@@ -71,6 +74,9 @@ class Unreachable(Exception):
 class Serial:
     rank, size, host_leader, library = 0, 1, True, "none (one rank)"
     Lost: type[Exception] = Unreachable
+
+    def carry(self, words: int) -> None:
+        return None
 
     def exchange(self, letters: Rows, places: list[int]) -> list[Rows]:
         return []
@@ -114,11 +120,15 @@ class Mpi:
         self.host_leader = self._host.rank == 0
         self.library = mpi.Get_library_version().split("\n")[0].replace("\t", " ").strip("\0 ")
         self._peers = [peer for peer in range(self.size) if peer != self.rank]
-        self._rooms = [np.empty((self.ROOM, WORDS), np.int64) for _ in range(self.size)]
-        self._fits = [self.ROOM] * self.size
+        self.carry(WORDS)
         self._waitall = mpi.Request.Waitall
         self._posted: list[tuple[Any, Rows]] = []
         self._watchman: Watchman | None = None
+
+    def carry(self, words: int) -> None:
+        self._words = words
+        self._rooms = [np.empty((self.ROOM, words), np.int64) for _ in range(self.size)]
+        self._fits = [self.ROOM] * self.size
 
     def exchange(self, letters: Rows, places: list[int]) -> list[Rows]:
         comm, tag, rooms = self._comm, self.TAG, self._rooms
@@ -161,7 +171,8 @@ class Mpi:
         while True:
             message = self._comm.Improbe(self._mpi.ANY_SOURCE, self.TAG, status)
             if message is not None:
-                rows = np.empty((status.Get_count(self._mpi.INT64_T) // WORDS, WORDS), np.int64)
+                words = self._words
+                rows = np.empty((status.Get_count(self._mpi.INT64_T) // words, words), np.int64)
                 message.Recv(rows)
                 arrived.append((status.source, rows))
             elif arrived or not wait:
