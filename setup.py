@@ -27,6 +27,7 @@ setup(
     install_requires=[
         "click>=8",
         "h5py>=3.10",
+        "matplotlib>=3.8",
         "networkx>=3",
         "numba>=0.60",
         "numpy>=1.26",

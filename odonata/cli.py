@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from odonata._version import __version__
+from odonata.options import machine_options
 from odonata.units import show_time, time_ps
 from pdes import launcher
 from pdes.errors import Fault, Refused
@@ -113,6 +114,28 @@ def phold(how: Any, as_json: bool, **parameters: Any) -> None:
               f"{how.checkpoint_dir}", file=sys.stderr)  # fmt: skip
     if report.alone and not report.same:
         raise Fault("one rank gave another digest: please report this")
+
+
+@cli.command(context_settings=SETTINGS)
+@machine_options
+@click.argument("name", required=False)
+@click.option("--list", "list_all", is_flag=True, help="The presets, and where they come from.")
+@click.option("--ranks", type=int, help="Say how this many ranks would share it.")
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False),
+              help="Draw it, as .png, .svg or .pdf.")  # fmt: skip
+@click.option("--graphml", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write it as a graph, nodes included.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def topology(list_all: bool, as_json: bool, **request: Any) -> None:
+    """Describe, draw or export a machine: a preset NAME, or one of your own."""
+    if launcher.rank() > 0:
+        return
+    from odonata import machine
+
+    if list_all:
+        print(machine.presets_json()) if as_json else machine.show(machine.presets())
+    else:
+        machine.describe(as_json=as_json, **request)
 
 
 @cli.command(context_settings=SETTINGS)

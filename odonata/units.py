@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal
 
@@ -52,3 +53,58 @@ def show_count(value: float) -> str:
         if value >= size:
             return f"{value / size:.3g}{prefix}"
     return f"{value:.3g}"
+
+
+PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
+            "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}  # fmt: skip
+BYTES = {f"{prefix}B": Decimal(size) for prefix, size in PREFIXES.items()}
+BANDWIDTHS = {f"{unit}/s": size for unit, size in BYTES.items()} | {
+    f"{prefix}bit/s": Decimal(size) / 8 for prefix, size in PREFIXES.items()
+}
+
+
+def bandwidth(text: str) -> float:
+    """Bytes per second from '8 Gbit/s', '25 GB/s', '5.25 GiB/s'."""
+    match = _QUANTITY.fullmatch(text)
+    unit = match and BANDWIDTHS.get(match[2])
+    if not match or unit is None:
+        raise ValueError(
+            f"{text!r} is not a bandwidth: a number and one of Gbit/s, GB/s, GiB/s, "
+            "or these with k, M or T for G"
+        )
+    try:
+        value = float(Decimal(match[1]) * unit)
+    except ArithmeticError:
+        value = math.inf
+    if not 0 < value < math.inf:
+        raise ValueError(f"{text!r}: a bandwidth is more than zero, and finite")
+    return value
+
+
+def size_bytes(text: str) -> int:
+    """Bytes from '4 KiB', '2048 B', '1.5 kB'."""
+    match = _QUANTITY.fullmatch(text)
+    unit = match and BYTES.get(match[2])
+    if not match or unit is None:
+        raise ValueError(
+            f"{text!r} is not a size: a number and one of B, kB, KiB, MB, MiB, GB, GiB"
+        )
+    try:
+        exact = Decimal(match[1]) * unit
+    except ArithmeticError:
+        exact = Decimal("Infinity")
+    if exact < 0:
+        raise ValueError(f"{text!r}: a size is not negative")
+    if exact > LONGEST:
+        raise ValueError(f"{text!r}: the largest size is {LONGEST} B")
+    if exact != exact.to_integral_value():
+        raise ValueError(f"{text!r}: a size is a whole number of bytes")
+    return int(exact)
+
+
+def show_bandwidth(bytes_per_second: float) -> str:
+    """'5.637 GB/s': four figures."""
+    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if bytes_per_second >= size:
+            return f"{bytes_per_second / size:.4g} {prefix}B/s"
+    return f"{bytes_per_second:.4g} B/s"

@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+LINE_WORDS = 8
+"""Of a cache line."""
+
 
 def doubled(length: int, needed: int) -> int:
     """`length`, doubled until it is at least `needed`, so that growing is cheap on the whole."""
@@ -23,3 +26,11 @@ def grown(array: npt.NDArray[Any], needed: int, keep: int) -> npt.NDArray[Any]:
     larger = np.empty((doubled(len(array), needed), *array.shape[1:]), array.dtype)
     larger[:keep] = array[:keep]
     return larger
+
+
+def aligned(shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Zeros, beginning on a cache line."""
+    size = int(np.prod(shape))
+    spare = np.zeros(size + LINE_WORDS, np.int64)
+    skip = -(spare.ctypes.data // 8) % LINE_WORDS
+    return spare[skip : skip + size].reshape(shape)

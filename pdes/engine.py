@@ -110,6 +110,7 @@ class Engine:
         )  # fmt: skip
         self._ctl[BEARERS] = sum(1 << kind for kind in model.bearers)
         self._kinds = new_kinds()
+        self._made = np.zeros((model.fanout, WORDS), np.int64)
         self._pool = new_pool(model.parcel)
         transport.carry(WORDS + model.parcel)
         self._out = self._letters = no_rows(WORDS + model.parcel)
@@ -335,7 +336,7 @@ class Engine:
 
     def _sim(self) -> Sim:
         return Sim(
-            self._ctl, self.queue.cells, self._out,
+            self._ctl, self.queue.cells, self._made, self._out,
             self.partition.agent_starts, self._letters, self._places, self._pool, self._kinds,
         )  # fmt: skip
 
@@ -363,7 +364,8 @@ class Engine:
         }
 
     def outcome(self) -> dict[str, Any]:
-        parts = self.transport.everyone(dict(self.model.outcome(self.state)))
+        mine = self.model.outcome(self.state, self.queue.content(), self._pool.rows)
+        parts = self.transport.everyone(dict(mine))
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def digest(self) -> str:

@@ -88,10 +88,15 @@ def bind(template: F, name: str, **names: Any) -> F:
     Globals rather than arguments or closures, because only those let the compiled copy be kept on
     disk.
     """
+    return entry(rebound(template, name, **names))
+
+
+def rebound(template: F, name: str, **names: Any) -> F:
+    """The same, not compiled: for a `kernel` that comes in several kinds."""
     copy = types.FunctionType(template.__code__, {**template.__globals__, **names}, name)
     copy.__qualname__ = name
     copy.__module__ = template.__module__
-    return entry(copy)  # type: ignore[return-value]
+    return copy  # type: ignore[return-value]
 
 
 def direct(function: F, *arguments: Any) -> F:

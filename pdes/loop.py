@@ -15,16 +15,15 @@ from pdes.jit import bind, kernel, ticks
 from pdes.parcels import TAKEN, Pool, give, take
 from pdes.queue import CAPACITY, COUNT, Cells, drop, next_time, push
 
-NOW, FIRST, LAST, AGENTS, LOOKAHEAD, REACHED, COMING, EVENTS, PEAK, OUT, MAY = range(11)
+NOW, FIRST, LAST, AGENTS, LOOKAHEAD, REACHED, COMING, EVENTS, PEAK, OUT, MADE = range(11)
 """Words of `Sim.ctl`: the time of the event being handled; this rank's agents are FIRST .. LAST - 1
 of AGENTS; the least delay of an event for another rank; the horizon before which all is done; the
 time of the event that comes next; events handled; the most that were pending at once; events in
-the outbox; how many more events the handler may make."""
-SAMPLING, QUEUE_TICKS, ALL_TICKS, FAULT = range(11, 15)
-"""Whether this event is being timed, and the ticks counted so far; the rule that was broken."""
-BEARERS = 15
-"""The kinds of events that bear a parcel, as bits."""
-CAUSE, CULPRIT = 16, 16 + WORDS
+the outbox; events that the handler has made."""
+QUEUE_TICKS, ALL_TICKS, FAULT, BEARERS = range(11, 15)
+"""Ticks counted so far, of the events that are timed; the rule that was broken; the kinds of events
+that bear a parcel, as bits."""
+CAUSE, CULPRIT = 15, 15 + WORDS
 """Where the handled and the scheduled event are noted when a rule is broken."""
 CTL_WORDS = CULPRIT + WORDS
 
@@ -51,6 +50,8 @@ class Sim(NamedTuple):
 
     ctl: Any
     queue: Cells
+    made: Any
+    """Room for the events that one call of the handler makes."""
     out: Any
     """Events for other ranks, as they come."""
     starts: Any
@@ -72,18 +73,26 @@ def schedule(sim: Sim, time: int, key: int, a: int, b: int) -> None:
     `time` may be now (an event of the same instant is handled in row order) but not before; for an
     agent of another rank it is at least the lookahead away.
     """
+    made = sim.ctl[MADE]
+    sim.ctl[MADE] = made + 1
+    if made < sim.made.shape[0]:
+        sim.made[made, TIME] = time
+        sim.made[made, KEY] = key
+        sim.made[made, A] = a
+        sim.made[made, B] = b
+    else:
+        _note(sim.ctl, TOO_MANY, time, key, a, b)
+
+
+@kernel
+def _dispatch(sim: Sim, time: int, key: int, a: int, b: int) -> None:
+    """To the queue or to the outbox; in one place, so that the queue's code is there only once."""
     ctl = sim.ctl
     agent = agent_of(key)
-    ctl[MAY] -= 1
     if time < ctl[NOW]:
         _note(ctl, PAST, time, key, a, b)
-    elif ctl[MAY] < 0:
-        _note(ctl, TOO_MANY, time, key, a, b)
     elif ctl[FIRST] <= agent < ctl[LAST]:
-        began = ticks() if ctl[SAMPLING] != 0 else 0
         push(sim.queue, time, key, a, b)
-        if began != 0:
-            ctl[QUEUE_TICKS] += ticks() - began
     elif agent >= ctl[AGENTS]:
         _note(ctl, NOBODY, time, key, a, b)
     elif time < ctl[NOW] + ctl[LOOKAHEAD]:
@@ -172,20 +181,22 @@ def advance(sim: Sim, state: Any, incoming: Any, horizon: int, budget: int) -> i
         key, a, b = queue.due[0, KEY], queue.due[0, A], queue.due[0, B]
         drop(queue)
         ctl[NOW] = time
-        ctl[MAY] = FANOUT
+        ctl[MADE] = 0
         ctl[EVENTS] += 1
-        sim.kinds[kind_of(key), HANDLED_KIND] += 1
-        if sampled:
-            sim.kinds[kind_of(key), SAMPLED_KIND] += 1
-            sim.kinds[kind_of(key), TICKS_KIND] += ctl[QUEUE_TICKS]
-            ctl[QUEUE_TICKS] += ticks() - began
-            ctl[SAMPLING] = 1
+        kind = sim.kinds[kind_of(key)]
+        kind[HANDLED_KIND] += 1
+        taken = ticks() if sampled else 0
         handle(sim, state, time, key, a, b)
+        handled = ticks() if sampled else 0
+        for i in range(min(ctl[MADE], sim.made.shape[0])):
+            made = sim.made[i]
+            _dispatch(sim, made[TIME], made[KEY], made[A], made[B])
         if sampled:
-            elapsed = ticks() - began
-            ctl[ALL_TICKS] += elapsed
-            ctl[SAMPLING] = 0
-            sim.kinds[kind_of(key), TICKS_KIND] += elapsed - ctl[QUEUE_TICKS]
+            now = ticks()
+            kind[SAMPLED_KIND] += 1
+            kind[TICKS_KIND] += handled - taken
+            ctl[QUEUE_TICKS] += (now - handled) + (taken - began)
+            ctl[ALL_TICKS] += now - began
         ctl[PEAK] = max(ctl[PEAK], queue.ctl[COUNT] + ctl[OUT])
         if ctl[FAULT] != 0:
             ctl[CAUSE + TIME] = time

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pdes.arrays import doubled
+from pdes.arrays import aligned, doubled
 from pdes.events import Rows
 from pdes.jit import kernel
 
@@ -23,8 +23,6 @@ NEXT = 0
 """The word of a parcel that chains it to another: the free list is such a chain."""
 FREE, TAKEN = 0, 1
 """Words of `Pool.ctl`: the first free parcel, and how many are taken."""
-LINE_WORDS = 8
-"""Of a cache line, on which rows of that size begin."""
 
 
 class Pool(NamedTuple):
@@ -68,8 +66,6 @@ def reserved(pool: Pool, n: int) -> Pool:
 def _rows(count: int, words: int) -> Rows:
     """Zeros, so that a checkpoint of parcels never used is the same every time; memory that is
     never touched but for its link is cheap."""
-    spare = np.zeros(count * words + LINE_WORDS, np.int64)
-    skip = -(spare.ctypes.data // 8) % LINE_WORDS
-    rows = spare[skip : skip + count * words].reshape(count, words)
+    rows = aligned((count, words))
     rows[:, NEXT] = np.arange(1, count + 1)
     return rows

@@ -1,0 +1,205 @@
+"""The laws of the network, checked: credits, buffers, bytes; and deadlock, found and shown.
+
+Every channel's credit is, at every instant, its buffer less what was sent there and not yet paid
+back: what moves towards it, what is blocked behind it, and what is paid back by a credit on its
+way. The events that are pending and the parcels tell all of these, so the books are kept twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odonata.agents.link import (
+    ARRIVE,
+    BLOCKED,
+    CAPACITY,
+    CREDIT,
+    DELIVER,
+    FAR,
+    FAR_KEY,
+    FEEDER_BITS,
+    FEEDER_HERE,
+    HEAD,
+    RETURNS,
+    UNLIMITED,
+    VC_BITS,
+)
+from odonata.agents.packet import CAME, PATH, ROOM, SIZE, VC_MASK, VC_SHIFT
+from pdes.events import AGENT_MASK, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, A, Rows
+from pdes.parcels import NEXT
+
+if TYPE_CHECKING:
+    from odonata.agents.network import Network, State
+
+
+def chained(parcels: Rows, heads: Rows) -> tuple[Rows, Rows]:
+    """Every parcel in the chains that begin at `heads` (-1: none), and whose chain it is in."""
+    which, numbers = [], []
+    here = np.flatnonzero(heads >= 0)
+    at = heads[here]
+    while len(at):
+        which.append(here)
+        numbers.append(at)
+        at = parcels[at, NEXT]
+        here, at = here[at >= 0], at[at >= 0]
+    if not which:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return np.concatenate(which), np.concatenate(numbers)
+
+
+def _inputs(network: Network, state: State, pending: Rows) -> tuple[Rows, Rows]:
+    """Of the packets on their way to a router: the port rows they arrive at, and their numbers."""
+    m, keys = network.machine, pending[:, KEY]
+    moving = keys >> KIND_SHIFT == ARRIVE
+    agents, ports = (keys[moving] >> PORT_BITS) & AGENT_MASK, keys[moving] & PORT_MASK
+    group = (agents >> network.agent_bits) - state.shape[5]
+    router = agents & ((1 << network.agent_bits) - 1)
+    rows = group * m.routers * (m.radix + m.nodes) + router * m.radix + ports
+    return rows, pending[moving, A]
+
+
+def _channels(state: State) -> Rows:
+    return state.ports[:, 1:]  # type: ignore[no-any-return]
+
+
+def _occupied(state: State, parcels: Rows, numbers: Rows) -> tuple[Rows, Rows, Rows]:
+    """Of these packets, which are in a router: which of them are, and port row and VC of the input
+    that each occupies."""
+    came = parcels[numbers, CAME]
+    inside = came >= 0
+    came = came[inside]
+    rows = came >> FEEDER_BITS
+    rows = np.where(came & FEEDER_HERE, state.ports[rows, 0, FAR], rows)
+    return inside, rows, came & VC_MASK
+
+
+def held(network: Network, state: State, pending: Rows, parcels: Rows) -> Rows:
+    """Bytes that each input buffer of this rank holds or is about to: by port and VC."""
+    total = np.zeros(state.slow.shape[:2], np.int64)
+    rows, numbers = _inputs(network, state, pending)
+    vcs = (parcels[numbers, PATH] >> VC_SHIFT) & VC_MASK
+    np.add.at(total, (rows, vcs), parcels[numbers, SIZE])
+    _, blocked = chained(parcels, _channels(state)[:, :, HEAD].reshape(-1))
+    inside, rows, vcs = _occupied(state, parcels, blocked)
+    np.add.at(total, (rows, vcs), parcels[blocked[inside], SIZE])
+    return total
+
+
+def check(network: Network, state: State, pending: Rows, parcels: Rows) -> None:
+    ports, channels = state.ports[:, 0], _channels(state)
+    limited = ports[:, CAPACITY] < UNLIMITED
+    capacity = np.broadcast_to(ports[:, CAPACITY, None], channels.shape[:2])
+    which, numbers = chained(parcels, channels[:, :, RETURNS].reshape(-1))
+    returning = np.bincount(which, parcels[numbers, ROOM], capacity.size)
+    returning = returning.astype(np.int64).reshape(capacity.shape)
+    credit = channels[:, :, CREDIT]
+    assert (credit >= 0).all(), "a channel's credit is negative"
+    assert (credit + returning <= capacity).all(), "more credit than there is buffer"
+
+    which, numbers = chained(parcels, channels[:, :, HEAD].reshape(-1))
+    waiting = np.bincount(which // channels.shape[1], parcels[numbers, SIZE], len(ports))
+    assert (waiting == ports[:, BLOCKED]).all(), "a port's blocked bytes are not those in its chains"
+
+    inputs = held(network, state, pending, parcels)
+    known = limited & (ports[:, FAR] >= 0)
+    spent = (capacity - credit - returning)[known]
+    assert (spent == inputs[ports[known, FAR]]).all(), "credit was lost or made up"
+    buffers = np.zeros(len(ports), np.int64)
+    buffers[ports[known, FAR]] = ports[known, CAPACITY]
+    buffers[ports[:, FAR] < 0] = np.iinfo(np.int64).max  # its feeder's books are on another rank
+    assert (inputs <= buffers[:, None]).all(), "a buffer is over-full"
+
+
+def findings(network: Network, state: State, pending: Rows, parcels: Rows) -> dict[str, Any]:
+    """For `conclude`, from each rank: bytes on their way and blocked; each blocked channel with the
+    bytes its far end holds; and each blocked packet's channel with the one that fed it."""
+    kinds = pending[:, KEY] >> KIND_SHIFT
+    moving = pending[(kinds == ARRIVE) | (kinds == DELIVER), A]
+    ports, channels, vcs = state.ports[:, 0], _channels(state), state.slow.shape[1]
+    heads = channels[:, :, HEAD].reshape(-1)
+    which, numbers = chained(parcels, heads)
+    names = _names(network, state)
+    stuck = np.flatnonzero(heads >= 0)
+    spent = ports[stuck // vcs, CAPACITY] - channels[stuck // vcs, stuck % vcs, CREDIT]
+    inside, row, vc = _occupied(state, parcels, numbers)
+    feeders = ports[row, FAR_KEY]
+    feeder = _name((feeders >> PORT_BITS) & AGENT_MASK, feeders & PORT_MASK, vc)
+    edges = np.column_stack((feeder, names[which[inside]], parcels[numbers[inside], SIZE]))
+    return {
+        "bytes": np.array([[parcels[moving, SIZE].sum(), parcels[numbers, SIZE].sum()]]),
+        "blocked": np.column_stack((names[stuck], spent)),
+        "waits": edges,
+    }
+
+
+def _name(agent: Any, port: Any, vc: Any) -> Any:
+    """A channel, by a number that means the same on every rank."""
+    return (agent << PORT_BITS) | (port << VC_BITS) | vc
+
+
+def _names(network: Network, state: State) -> Rows:
+    m, groups, vcs = network.machine, len(state.histogram), state.slow.shape[1]
+    first = int(state.shape[5])
+    routers, nodes = np.arange(m.routers), np.arange(m.routers * m.nodes)
+    agent = np.concatenate((np.repeat(routers, m.radix), m.routers + nodes))
+    port = np.concatenate((np.tile(np.arange(m.radix), m.routers), 0 * nodes))
+    group = (np.arange(first, first + groups) << network.agent_bits)[:, None]
+    names = _name(group + agent, port, 0).reshape(-1, 1) + np.arange(vcs)
+    return names.reshape(-1)
+
+
+def deadlock(blocked: Rows, waits: Rows) -> list[int]:
+    """A cycle of channels each of which waits for the next for ever, or nothing.
+
+    A channel can never go on if all that its far end holds is blocked, in channels that can never
+    go on. Those that may are struck off until no more are."""
+    following: dict[int, list[int]] = {}
+    behind: dict[int, int] = {}
+    for feeder, channel, size in waits.tolist():
+        following.setdefault(feeder, []).append(channel)
+        behind[feeder] = behind.get(feeder, 0) + size
+    dead = {name for name, spent in blocked.tolist() if spent and behind.get(name, 0) == spent}
+    while True:
+        alive = {name for name in dead if any(other not in dead for other in following[name])}
+        if not alive:
+            break
+        dead -= alive
+    if not dead:
+        return []
+    at, seen = min(dead), []
+    while at not in seen:
+        seen.append(at)
+        at = min(following[at])
+    return seen[seen.index(at) :]
+
+
+def words_for(network: Network, name: int) -> str:
+    """A channel in words."""
+    m, agent = network.machine, name >> PORT_BITS
+    port, vc = (name & PORT_MASK) >> VC_BITS, name & ((1 << VC_BITS) - 1)
+    group, index = agent >> network.agent_bits, agent & ((1 << network.agent_bits) - 1)
+    if index >= m.routers:
+        return f"node {group * m.routers * m.nodes + index - m.routers} VC {vc}"
+    kind = (
+        "terminal" if port < m.nodes else "local" if port < m.nodes + m.routers - 1 else "global"
+    )
+    return f"router {group * m.routers + index} (group {group}) {kind} port {port} VC {vc}"
+
+
+def conclude(network: Network, outcome: dict[str, Any]) -> str | None:
+    """Raise AssertionError where bytes were lost, over all ranks; say where it is deadlocked."""
+    from odonata.agents.node import GOT_BYTES, MADE_BYTES
+
+    made, got = outcome["nodes"][:, [MADE_BYTES, GOT_BYTES]].sum(axis=0).tolist()
+    moving, blocked = outcome["bytes"].sum(axis=0).tolist()
+    assert made == got + moving + blocked, (
+        f"{made} bytes were made; {got} arrived, {moving} are moving, {blocked} wait"
+    )
+    cycle = deadlock(outcome["blocked"], outcome["waits"])
+    if not cycle:
+        return None
+    return " -> ".join(words_for(network, name) for name in [*cycle, cycle[0]])
+
+

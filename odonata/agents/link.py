@@ -1,0 +1,263 @@
+"""Ports, links and credits: how a packet gets from one buffer to the next.
+
+A **port** has an outgoing link, shared by its **channels**, one a VC. A packet that wants a channel
+is granted the link when the buffer at the far end has room for all of it (virtual cut-through): at
+that instant it reserves the link, behind what has reserved it before, and leaves when its turn has
+come. So channels share a link in the order in which they become ready, a channel without credit
+holds up nobody else, and a hop costs one event, not one for the link and one for the credit: when a
+packet leaves is known as soon as it is granted, so the credit for the room it leaves behind is
+handed back at once, dated when it will be there, and read when somebody needs it. Only a channel
+with a packet blocked has an event scheduled for its next credit.
+
+Where the other end is on another rank a credit is an event there. It changes nothing: no credit is
+used before its date, and at the same instant credits come first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from odonata.agents.packet import (
+    BORN,
+    CAME,
+    DUE,
+    ENDS,
+    LUCK,
+    PATH,
+    ROOM,
+    SIZE,
+    TAIL,
+    VC_MASK,
+    VC_SHIFT,
+)
+from pdes.events import FOREVER, agent_of, key_of, kind_of, port_of
+from pdes.jit import kernel
+from pdes.loop import Sim, drop_parcel, new_parcel, schedule
+from pdes.parcels import NEXT
+from pdes.random import HALF, LOW, U64
+
+CREDIT_DUE, ARRIVE, DELIVER, GENERATE = range(4)
+"""Kinds of events, in the order in which they happen at one instant."""
+
+BUSY, USED, RATE, LATENCY, FAR_KEY, FAR, CAPACITY, BLOCKED = range(8)
+"""Words of a port: until when its link is reserved; how long it has been, altogether; picoseconds a
+byte, times 2**16; picoseconds to the other end; the key of an arrival there, and the row of that
+port, or -1 on another rank; bytes of each buffer there; bytes that wait for credit here."""
+
+CREDIT, RETURNS, SOONEST, HEAD, STARTED, PACKETS, BYTES, WAIT = range(8)
+"""Words of a channel: bytes known to be free at the far end; credits on their way, as a chain, and
+the earliest of their dates; the first blocked packet, or -1; when the last packet granted starts.
+And counters: packets, bytes, and the picoseconds in which one waited and the link was busy."""
+
+LAST, SINCE, MARK, STALL, PADDING = range(5)
+"""Words of a channel that are seldom touched: the last blocked packet; since when the first has
+been first, and how long the link had been used by then. And counters: the picoseconds in which the
+first packet waited, without credit, and the link was free; bytes by which flits were not full."""
+
+LINE = 8
+"""Words of a port and of a channel: each is a cache line, and a port's channels are behind it. On
+a large machine a hop costs what its cache misses cost, so there is nothing there that need not be.
+"""
+
+RATE_BITS = 16
+UNLIMITED = 1 << 60
+"""Credit of a channel into a node, which takes in whatever comes."""
+
+GRANTS = 4
+"""The most packets that one event grants; where more could go, another event goes on."""
+VC_BITS = 4
+"""An event at a channel has the port's number and these for the VC as its port."""
+FEEDER_HERE, FEEDER_BITS = 1 << 6, 7
+"""What a packet knows of the input that it occupies (its word CAME): VC 4 | class of link 2 | is
+its feeder on this rank 1 | the row of the feeding port or, where that is elsewhere, of its own."""
+
+
+@kernel
+def serialisation(rate: int, size: int) -> int:
+    return (size * rate + (1 << (RATE_BITS - 1))) >> RATE_BITS
+
+
+@kernel
+def used_by(port: Any, now: int) -> int:
+    """For how long the link has been used before `now`: reservations never leave gaps ahead."""
+    return port[USED] - max(0, port[BUSY] - now)  # type: ignore[no-any-return]
+
+
+@kernel
+def collect(sim: Sim, channel: Any, now: int) -> None:
+    """Take in the credits that are there by now."""
+    rows = sim.pool.rows
+    number, kept, soonest = channel[RETURNS], -1, FOREVER
+    while number >= 0:
+        following = rows[number, NEXT]
+        if rows[number, DUE] <= now:
+            channel[CREDIT] += rows[number, ROOM]
+            drop_parcel(sim, number)
+        else:
+            soonest = min(soonest, rows[number, DUE])
+            rows[number, NEXT] = kept
+            kept = number
+        number = following
+    channel[RETURNS], channel[SOONEST] = kept, soonest
+
+
+@kernel
+def refund(sim: Sim, state: Any, came: int, size: int, left: int, now: int) -> None:
+    """A packet's tail leaves the buffer of an input at `left`: tell the channel that feeds it."""
+    vc, latency = came & VC_MASK, state.latencies[(came >> VC_BITS) & 3]
+    row = came >> FEEDER_BITS
+    due, awaited = left + latency, True
+    if came & FEEDER_HERE:
+        channel = state.ports[row, 1 + vc]
+        if channel[SOONEST] <= now:
+            collect(sim, channel, now)
+        number = new_parcel(sim)
+        credit = sim.pool.rows[number]
+        credit[NEXT], credit[DUE], credit[ROOM] = channel[RETURNS], due, size
+        channel[RETURNS] = number
+        awaited = due < channel[SOONEST] and channel[HEAD] >= 0
+        channel[SOONEST] = min(channel[SOONEST], due)
+        size = 0
+    if awaited:
+        key = state.ports[state.ports[row, 0, FAR] if came & FEEDER_HERE else row, 0, FAR_KEY]
+        schedule(sim, due, channel_key(key, vc), size, 0)
+
+
+@kernel
+def channel_key(key: int, vc: int) -> int:
+    """The key of an event at a channel, given that of an arrival at its port."""
+    return key_of(CREDIT_DUE, agent_of(key), (port_of(key) << VC_BITS) | vc)
+
+
+@kernel
+def launch(sim: Sim, state: Any, row: int, vc: int, number: int, now: int, since: int) -> int:
+    """Grant a packet, for which there is credit, the link; it has been first in its channel since
+    `since`. Returns when it starts."""
+    port, channel, packet = state.ports[row, 0], state.ports[row, 1 + vc], sim.pool.rows[number]
+    size = packet[SIZE]
+    start = max(now, port[BUSY])
+    left = max(start + serialisation(port[RATE], size), packet[TAIL])
+    port[BUSY] = left
+    port[USED] += left - start
+    channel[CREDIT] -= size
+    channel[PACKETS] += 1
+    channel[BYTES] += size
+    channel[WAIT] += start - max(since, channel[STARTED])
+    channel[STARTED] = start
+    if size & state.flit[0]:
+        state.slow[row, vc, PADDING] += state.flit[0] + 1 - (size & state.flit[0])
+    if packet[CAME] >= 0:
+        refund(sim, state, packet[CAME], size, left, now)
+    packet[CAME] = (row << FEEDER_BITS) | FEEDER_HERE if port[FAR] >= 0 else 0
+    packet[PATH] = (packet[PATH] & ~(VC_MASK << VC_SHIFT)) | (vc << VC_SHIFT)
+    packet[TAIL] = 0 if state.whole[0] else left - start
+    key = port[FAR_KEY]
+    there = (left if state.whole[0] else start) + port[LATENCY] + state.delay[0]
+    if kind_of(key) == DELIVER:
+        there = left + port[LATENCY]
+    schedule(sim, there, key, number, 0)
+    return start
+
+
+@kernel
+def block(sim: Sim, state: Any, row: int, vc: int, number: int, now: int) -> None:
+    """Chain a packet, or a message of this node, to the end of its channel."""
+    port, channel, rows = state.ports[row, 0], state.ports[row, 1 + vc], sim.pool.rows
+    slow = state.slow[row, vc]
+    rows[number, NEXT] = -1
+    if channel[HEAD] < 0:
+        channel[HEAD] = number
+        slow[SINCE], slow[MARK] = now, used_by(port, now)
+    else:
+        rows[slow[LAST], NEXT] = number
+    slow[LAST] = number
+    port[BLOCKED] += rows[number, SIZE]
+
+
+@kernel
+def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
+    """Grant what is blocked in a channel as far as its credit goes; `key` is that of an event at
+    this channel. Returns the bytes whose sending starts within the measurement."""
+    port, channel, rows = state.ports[row, 0], state.ports[row, 1 + vc], sim.pool.rows
+    slow = state.slow[row, vc]
+    if channel[SOONEST] <= now:
+        collect(sim, channel, now)
+    measured = 0
+    for _ in range(GRANTS):
+        number = channel[HEAD]
+        if number < 0:
+            return measured
+        size = min(rows[number, SIZE], state.largest[0])
+        if channel[CREDIT] < size:
+            break
+        if size < rows[number, SIZE]:
+            number = _cut(sim, number, size)
+        else:
+            channel[HEAD] = rows[number, NEXT]
+        port[BLOCKED] -= size
+        since = slow[SINCE]
+        stalled = (now - since) - (used_by(port, now) - slow[MARK])
+        slow[STALL] += stalled
+        channel[WAIT] -= stalled
+        start = launch(sim, state, row, vc, number, now, since)
+        if state.measured[0] <= start < state.measured[1]:
+            measured += size
+        slow[SINCE], slow[MARK] = now, used_by(port, now)
+    if channel[HEAD] >= 0:
+        size = min(rows[channel[HEAD], SIZE], state.largest[0])
+        again = now if channel[CREDIT] >= size else channel[SOONEST]
+        if again < FOREVER:
+            schedule(sim, again, key, 0, 0)
+    return measured
+
+
+@kernel
+def _cut(sim: Sim, message: int, size: int) -> int:
+    """The next packet of a message that is larger."""
+    rows = sim.pool.rows
+    number = new_parcel(sim)
+    left = rows[message, SIZE] - size
+    rows[message, SIZE] = left
+    rows[number, ENDS], rows[number, BORN] = rows[message, ENDS], rows[message, BORN]
+    rows[number, SIZE], rows[number, PATH] = size, rows[message, PATH]
+    rows[number, CAME], rows[number, TAIL] = -1, 0
+    rows[number, LUCK] = another(rows[message, LUCK], left)
+    return number
+
+
+@kernel
+def another(word: int, salt: int) -> Any:
+    """Another 32-bit random word from one and a number (the finaliser of splitmix64)."""
+    x = (U64(word) << HALF) + U64(salt) + U64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> U64(30))) * U64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> U64(27))) * U64(0x94D049BB133111EB)
+    return (x >> HALF) & LOW
+
+
+@kernel
+def send(sim: Sim, state: Any, row: int, vc: int, number: int, now: int, key: int) -> None:
+    """A packet wants a channel: grant it the link, or block it there."""
+    channel = state.ports[row, 1 + vc]
+    size = sim.pool.rows[number, SIZE]
+    if channel[HEAD] < 0:
+        if channel[CREDIT] < size and channel[SOONEST] <= now:
+            collect(sim, channel, now)
+        if channel[CREDIT] >= size:
+            launch(sim, state, row, vc, number, now, now)
+            return
+        if channel[SOONEST] < FOREVER:
+            schedule(sim, channel[SOONEST], key, 0, 0)
+    block(sim, state, row, vc, number, now)
+
+
+@kernel
+def occupied(sim: Sim, state: Any, row: int, now: int) -> int:
+    """Bytes at the far end of a port, on their way there, or waiting for credit here."""
+    port = state.ports[row, 0]
+    total = port[BLOCKED]
+    for vc in range(state.slow.shape[1]):
+        channel = state.ports[row, 1 + vc]
+        if channel[SOONEST] <= now:
+            collect(sim, channel, now)
+        total += port[CAPACITY] - channel[CREDIT]
+    return total  # type: ignore[no-any-return]

@@ -1,0 +1,406 @@
+"""The machine's network and its traffic, as a model for the engine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odonata.agents import router
+from odonata.agents.link import (
+    ARRIVE,
+    BUSY,
+    BYTES,
+    CAPACITY,
+    CREDIT,
+    CREDIT_DUE,
+    DELIVER,
+    FAR,
+    FAR_KEY,
+    GENERATE,
+    GRANTS,
+    HEAD,
+    LATENCY,
+    LINE,
+    PACKETS,
+    PADDING,
+    RATE,
+    RATE_BITS,
+    RETURNS,
+    SOONEST,
+    STALL,
+    UNLIMITED,
+    USED,
+    VC_BITS,
+    WAIT,
+    pump,
+)
+from odonata.agents.node import (
+    BINS,
+    INJECTED,
+    NODE_WORDS,
+    deliver,
+    first_messages,
+    generate,
+    nic_row,
+    node_row,
+)
+from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS, PARCEL, VC_MASK
+from odonata.agents.router import AGENT_BITS, GATE_BITS, ROUTERS, port_row
+from odonata.agents.traffic import Traffic
+from pdes.arrays import aligned
+from pdes.errors import Refused, require
+from pdes.events import FOREVER, Rows, agent_of, key_of, kind_of, pack, port_of
+from pdes.jit import kernel, rebound
+from pdes.loop import Sim
+from pdes.model import Lookahead, Model
+from pdes.partition import Partition
+from policies.routing import Routing, routing
+from topology.dragonfly import Dragonfly, LinkClass
+
+COUNTERS = ("packets", "flits", "bytes", "stall_ps", "wait_ps")
+
+
+class State(NamedTuple):
+    shape: Any  # odonata.agents.router
+    traffic: Any  # odonata.agents.node
+    gates: Any  # by group of this rank, other group, cable
+    threshold: Any
+    pace: Any  # mean gap in ps, or per slot
+    measured: Any  # from, until
+    delay: Any  # of a router's pipeline
+    largest: Any  # packet
+    flit: Any  # bytes - 1, and their logarithm
+    whole: Any  # store and forward?
+    latencies: Any  # of a link, by class
+    ports: Any  # by port: its own line, then those of its channels: odonata.agents.link
+    slow: Any  # by port and VC
+    nodes: Any  # by node: odonata.agents.node
+    partners: Any
+    history: Any  # of what a node took in
+    histogram: Any  # of latencies, by group
+
+
+def arrive(sim: Sim, state: State, time: int, key: int, number: int) -> None:
+    """Stands for that of one routing."""
+
+
+@kernel
+def credit(sim: Sim, state: State, time: int, key: int) -> None:
+    """Grant what waits in a channel: credit is there for it, or it has only just come."""
+    shape, agent, port = state.shape, agent_of(key), port_of(key)
+    group = agent >> shape[AGENT_BITS]
+    index = agent & ((1 << shape[AGENT_BITS]) - 1)
+    node = index - shape[ROUTERS]
+    if node < 0:
+        row = port_row(shape, group, index) + (port >> VC_BITS)
+    else:
+        row = nic_row(shape, group, node)
+    started = pump(sim, state, row, port & VC_MASK, time, key)
+    if node >= 0:
+        state.nodes[node_row(shape, group, node), INJECTED] += started
+
+
+@kernel
+def pay(state: State, key: int, room: int) -> None:
+    """Credit has come from another rank."""
+    shape, agent, port = state.shape, agent_of(key), port_of(key)
+    router = agent & ((1 << shape[AGENT_BITS]) - 1)
+    row = port_row(shape, agent >> shape[AGENT_BITS], router) + (port >> VC_BITS)
+    state.ports[row, 1 + (port & VC_MASK), CREDIT] += room
+
+
+def handle(sim: Sim, state: State, time: int, key: int, a: int, b: int) -> None:
+    kind = kind_of(key)
+    if kind == ARRIVE:
+        arrive(sim, state, time, key, a)
+    elif kind == DELIVER:
+        deliver(sim, state, time, key, a)
+    else:
+        ready = True
+        if kind == GENERATE:
+            ready = generate(sim, state, time, key)
+            key = key_of(CREDIT_DUE, agent_of(key), 0)
+        elif a > 0:
+            pay(state, key, a)
+        if ready:
+            credit(sim, state, time, key)
+
+
+@lru_cache
+def handler(how: Routing) -> Any:
+    return kernel(rebound(handle, "handle", arrive=router.compiled(how)))
+
+
+@dataclass(frozen=True)
+class Network(Model):
+    """Buffers are bytes of each virtual channel, at the end of a link of that class; `delay_ps` is
+    a router's pipeline. `via`: detours lead through a random "group" or a random "router" of one.
+    `vcs`: "hops", or "one" for all, which deadlocks and is there to show it.
+    """
+
+    machine: Dragonfly
+    traffic: Traffic
+    routing: str = "minimal"
+    via: str = "group"
+    threshold: float | None = None
+    bias: int | None = None
+    packet_bytes: int = 512
+    flit_bytes: int = 16
+    terminal_buffer: int = 16384
+    local_buffer: int = 16384
+    global_buffer: int = 32768
+    delay_ps: int = 50_000
+    forwarding: str = "cut-through"
+    vcs: str = "hops"
+    seed: int = 1
+
+    name, kinds = "dragonfly", ("credit", "arrive", "deliver", "generate")
+    parcel, bearers = PARCEL, (ARRIVE, DELIVER)
+    fanout, takes = 2 * GRANTS + 2, GRANTS + 1
+
+    def __post_init__(self) -> None:
+        m = self.machine
+        require(m.groups <= MOST_GROUPS, f"groups = {m.groups}: at most {MOST_GROUPS}")
+        require(m.routers <= MOST_ROUTERS, f"routers = {m.routers}: at most {MOST_ROUTERS} a group")
+        require(m.nodes <= MOST_NODES, f"nodes = {m.nodes}: at most {MOST_NODES} a router")
+        require(m.global_links <= 1 << GATE_BITS, f"global_links = {m.global_links}: at most 256")
+        try:
+            routing(self.routing)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+        require(self.via in ("group", "router"), f"via = {self.via}: group or router")
+        require(
+            self.forwarding in ("cut-through", "store"),
+            f"forwarding = {self.forwarding}: cut-through or store",
+        )
+        require(self.vcs in ("hops", "one"), f"vcs = {self.vcs}: hops or one")
+        flit, packet = self.flit_bytes, self.packet_bytes
+        require(flit > 0 and flit & (flit - 1) == 0, f"flit = {flit} B: a power of two")
+        require(1 <= packet <= 2**20, f"packet = {packet} B: 1 .. 2**20 bytes")
+        for name in ("terminal_buffer", "local_buffer", "global_buffer"):
+            size = getattr(self, name)
+            require(
+                packet <= size < 2**40,
+                f"{name} = {size} B: must hold a packet of {packet} B, all of it",
+            )
+        require(0 <= self.delay_ps <= 10**12, f"delay = {self.delay_ps} ps: 0 .. 1 s")
+        require(self.threshold is None or self.threshold >= 0, "threshold: not negative")
+        require(0 <= self.seed < 2**63, f"seed = {self.seed}: must be 0 .. 2**63 - 1")
+        self.traffic.check_on(m)
+
+    def parameters(self) -> dict[str, Any]:
+        told = asdict(self)
+        for part in ("machine", "traffic"):
+            for name, value in told.pop(part).items():
+                told[f"{part}.{name}"] = value
+        return told
+
+    @property
+    def handle(self) -> Any:  # type: ignore[override]
+        return handler(routing(self.routing))
+
+    # -- numbers
+
+    @property
+    def agent_bits(self) -> int:
+        return (self.machine.routers * (1 + self.machine.nodes) - 1).bit_length()
+
+    @property
+    def bases(self) -> tuple[int, int, int]:
+        """The first local VC after 0, 1 and 2 global hops."""
+        how = routing(self.routing)
+        if how.always_straight or self.machine.groups == 1:
+            return 0, 1, 1
+        at_first = 2 if how.revises else 1
+        return 0, at_first, at_first + (2 if self.via == "router" else 1)
+
+    @property
+    def channels(self) -> int:
+        """Virtual channels of a port."""
+        if self.vcs == "one":
+            return 1
+        return self.bases[2] + 1
+
+    def slot_ps(self) -> float:
+        """What a message takes on its node's link, exactly."""
+        return self.traffic.message_bytes * 1e12 / self.machine.terminal.bandwidth
+
+    def serialisation(self, link: LinkClass, size: int) -> int:
+        return (size * rate_of(link) + (1 << (RATE_BITS - 1))) >> RATE_BITS
+
+    # -- for the engine
+
+    def units(self) -> Rows:
+        return np.arange(self.machine.groups + 1) << self.agent_bits
+
+    def lookahead(self, partition: Partition) -> Lookahead:
+        """A packet takes the link's latency and the far router's pipeline; a credit the latency,
+        after a packet's serialisation."""
+        m, last = self.machine, int(partition.unit_starts[1]) - 1
+        rest = self.traffic.message_bytes % self.packet_bytes
+        least = min(rest or self.packet_bytes, self.traffic.message_bytes)
+        shortest = min(self.serialisation(link, least) for link in (m.terminal, m.local, m.global_))
+        return Lookahead(
+            m.global_.latency_ps + min(self.delay_ps, shortest),
+            f"a packet over the global cable from group {last} to group {last + 1}",
+        )
+
+    def state(self, first: int, last: int) -> State:
+        m, t = self.machine, self.traffic
+        g0, g1 = first >> self.agent_bits, last >> self.agent_bits
+        how = routing(self.routing)
+        n0, n1 = g0 * m.routers * m.nodes, g1 * m.routers * m.nodes
+        ports = self._ports(g0, g1)
+        slot = round(self.slot_ps()) if t.arrivals == "bernoulli" else 0
+        bias = how.bias if self.bias is None else self.bias
+        until = FOREVER if t.measure_ps is None else t.warmup_ps + t.measure_ps
+        gates = m.gates()[g0:g1]
+        per_group = m.routers * m.nodes
+        return State(
+            shape=np.array(
+                [m.nodes, m.routers, m.groups, m.radix, self.agent_bits, g0,
+                 m.routers * (m.radix + m.nodes), m.copies, *self.bases,
+                 -1 if self.vcs == "hops" else 0, self.via == "router", bias]
+            ),
+            traffic=np.array(
+                [self.seed, t.how, m.n_nodes, per_group, t.stride % m.groups, t.message_bytes,
+                 -1 if t.messages is None else t.messages,
+                 FOREVER if t.stop_ps is None else t.stop_ps, slot,
+                 round(t.hot * 2**32), t.hot_every]
+            ),
+            gates=((gates // max(1, m.global_links)) << GATE_BITS) | gates % max(1, m.global_links),
+            threshold=np.array([how.threshold if self.threshold is None else self.threshold]),
+            pace=np.array([self._pace()]),
+            measured=np.array([t.warmup_ps, until]),
+            delay=np.array([self.delay_ps]),
+            largest=np.array([self.packet_bytes]),
+            flit=np.array([self.flit_bytes - 1, self.flit_bytes.bit_length() - 1]),
+            whole=np.array([int(self.forwarding == "store")]),
+            latencies=np.array([link.latency_ps for link in (m.terminal, m.local, m.global_)]),
+            ports=ports,
+            slow=np.zeros((len(ports), self.channels, PADDING + 1), np.int64),
+            nodes=np.zeros((n1 - n0, NODE_WORDS), np.int64),
+            partners=t.partners(m, self.seed, n0, n1),
+            history=np.zeros(n1 - n0, np.uint64),
+            histogram=np.zeros((g1 - g0, BINS), np.int64),
+        )  # fmt: skip
+
+    def _pace(self) -> float:
+        """The factor of an exponential variate that gives the gap: in ps, or in slots (which are
+        geometric: the whole part of an exponential variate)."""
+        if self.traffic.arrivals == "poisson":
+            return self.slot_ps() / self.traffic.load
+        return -1.0 / float(np.log1p(-min(self.traffic.load, 1 - 1e-12)))
+
+    def _ports(self, g0: int, g1: int) -> Rows:
+        """A group's rows: the ports of its routers, one router after the other, then its nodes'."""
+        m = self.machine
+        p, a, h, radix, groups = m.nodes, m.routers, m.global_links, m.radix, g1 - g0
+        per_group = a * (radix + p)
+        lines = aligned((groups, per_group, 1 + self.channels, LINE))
+        rows = np.zeros((groups, per_group, LINE), np.int64)
+        base = np.arange(groups)[:, None, None] * per_group
+        agents = (np.arange(g0, g1) << self.agent_bits)[:, None, None]
+        r = np.arange(a)[None, :, None]
+        ports = np.zeros((groups, a, radix, LINE), np.int64)
+
+        k = np.arange(p)[None, None, :]
+        part = ports[:, :, :p]
+        _fill(part, m.terminal, UNLIMITED)
+        part[..., FAR_KEY] = pack(DELIVER, agents + a + r * p + k, 0)
+        part[..., FAR] = base + a * radix + r * p + k
+
+        j = np.arange(a - 1)[None, None, :]
+        x = j + (j >= r)
+        part = ports[:, :, p : p + a - 1]
+        _fill(part, m.local, self.local_buffer)
+        far_port = p + r - (r > x)
+        part[..., FAR_KEY] = pack(ARRIVE, agents + x, far_port)
+        part[..., FAR] = base + x * radix + far_port
+
+        if h and m.groups > 1:
+            part = ports[:, :, p + a - 1 :]
+            _fill(part, m.global_, self.global_buffer)
+            far = m.far()[g0:g1].reshape(groups, a, h).astype(np.int64)
+            group, q = far // (a * h), far % (a * h)
+            far_port = p + a - 1 + q % h
+            lit = far >= 0
+            here = lit & (group >= g0) & (group < g1)
+            part[..., FAR_KEY] = np.where(
+                lit, pack(ARRIVE, (group << self.agent_bits) + q // h, far_port), 0
+            )
+            part[..., FAR] = np.where(
+                here, (group - g0) * per_group + (q // h) * radix + far_port, -1
+            )
+
+        nics = rows[:, a * radix :]
+        i = np.arange(a * p)[None, :]
+        _fill(nics, m.terminal, self.terminal_buffer)
+        nics[..., FAR_KEY] = pack(ARRIVE, agents[:, :, 0] + i // p, i % p)
+        nics[..., FAR] = base[:, :, 0] + (i // p) * radix + i % p
+        rows[:, : a * radix] = ports.reshape(groups, a * radix, LINE)
+        lines[:, :, 0] = rows
+        lines[:, :, 1:, CREDIT] = rows[:, :, None, CAPACITY]
+        lines[:, :, 1:, RETURNS] = lines[:, :, 1:, HEAD] = -1
+        lines[:, :, 1:, SOONEST] = FOREVER
+        return lines.reshape(-1, 1 + self.channels, LINE)
+
+    def start(self, state: State, first: int, last: int) -> Rows:
+        m = self.machine
+        g0, g1 = first >> self.agent_bits, last >> self.agent_bits
+        groups = np.arange(g0, g1)[:, None] << self.agent_bits
+        keys = pack(GENERATE, groups + m.routers + np.arange(m.routers * m.nodes), 0).reshape(-1)
+        rows = np.zeros((len(keys), 4), np.int64)
+        first_node = g0 * m.routers * m.nodes
+        first_messages(state, rows, keys, first_node)
+        sends = np.full(len(rows), self.traffic.messages != 0)
+        sends &= rows[:, 0] < state.traffic[7]
+        if self.traffic.pattern in ("permutation", "transpose"):
+            sends &= state.partners != np.arange(first_node, first_node + len(rows))
+        return rows[sends]
+
+    def counters(self, state: State) -> Any:
+        """By group, port and VC: COUNTERS."""
+        hot, slow = state.ports[:, 1:], state.slow
+        flits = (hot[:, :, BYTES] + slow[:, :, PADDING]) // self.flit_bytes
+        counters = np.stack(
+            (hot[:, :, PACKETS], flits, hot[:, :, BYTES], slow[:, :, STALL], hot[:, :, WAIT]), 2
+        )
+        return counters.reshape(len(state.histogram), -1, self.channels, len(COUNTERS))
+
+    def fingerprint(self, state: State) -> Any:
+        """Of each group: the counters of every port, and what its nodes have seen."""
+        parts = (self.counters(state), np.ascontiguousarray(state.ports[:, 0, [BUSY, USED]]),
+                 state.nodes, state.history, state.histogram)  # fmt: skip
+        groups = len(state.histogram)
+        return np.hstack([part.reshape(groups, -1).view(np.uint64) for part in parts])
+
+    def outcome(self, state: State, pending: Rows, parcels: Rows) -> dict[str, Any]:
+        from odonata.agents.audit import findings
+
+        return {
+            "counters": self.counters(state),
+            "used_ps": state.ports[:, 0, USED].reshape(len(state.histogram), -1),
+            "nodes": state.nodes,
+            "histogram": state.histogram,
+            **findings(self, state, pending, parcels),
+        }
+
+    def check(self, state: State, pending: Rows, parcels: Rows) -> None:
+        from odonata.agents.audit import check
+
+        check(self, state, pending, parcels)
+
+
+def rate_of(link: LinkClass) -> int:
+    """Picoseconds a byte, times 2**16."""
+    return max(1, round(1e12 / link.bandwidth * 2**RATE_BITS))
+
+
+def _fill(part: Rows, link: LinkClass, capacity: int) -> None:
+    part[..., RATE], part[..., LATENCY], part[..., CAPACITY] = (
+        rate_of(link), link.latency_ps, capacity
+    )  # fmt: skip

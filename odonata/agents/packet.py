@@ -1,0 +1,69 @@
+"""What a message and a packet are: one parcel of eight words, a cache line.
+
+A **message** waits in its node's source queue until the NIC has cut it into **packets**; the last
+piece takes over the message's own parcel. A packet is **moving** (an event bears it to a router or
+a node) or **blocked** (it is chained to the channel whose credit it waits for). A returning
+**credit** is a parcel too, chained to the channel it returns to (`odonata.agents.link`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pdes.jit import kernel
+from pdes.parcels import NEXT
+
+ENDS, BORN, SIZE, PATH, CAME, TAIL, LUCK = range(1, 8)
+"""Words of a packet: the addresses of source and destination; when its message was made; bytes (of
+a message: those not yet cut off); how it goes (below); the input it occupies (`link.FEEDER_BITS`),
+or -1 in its own node; while moving how long after its head its tail comes, while here the time
+when that comes; a random word for its routing decisions."""
+PARCEL = 8
+
+DUE, ROOM = 1, 2
+"""Words of a returning credit: when it is there, and how many bytes."""
+
+assert NEXT == 0
+
+# An address, 32 bits: group 14 | router in the group 10 | node of the router 8.
+GROUP_SHIFT, ROUTER_SHIFT = 18, 8
+MOST_GROUPS, MOST_ROUTERS, MOST_NODES = 1 << 14, 1 << 10, 1 << 8
+ROUTER_MASK, NODE_MASK = MOST_ROUTERS - 1, MOST_NODES - 1
+ADDRESS = (1 << 32) - 1
+
+# The path, from the lowest bit: global hops taken 2 | local hops taken in this group 2 | on a
+# detour 1 | VC it comes on 4 | routers visited 4 | unused 3 | intermediate router's address 32.
+GLOBALS, LOCALS, DETOUR = 3, 3 << 2, 1 << 4
+LOCAL, LOCAL_SHIFT = 1 << 2, 2
+VC_SHIFT, VISIT, VISIT_SHIFT, MID_SHIFT = 5, 1 << 9, 9, 16
+VC_MASK = VISIT_MASK = 15
+
+
+@kernel
+def address(group: int, router: int, node: int) -> int:
+    return (group << GROUP_SHIFT) | (router << ROUTER_SHIFT) | node
+
+
+@kernel
+def group_at(where: int) -> int:
+    return where >> GROUP_SHIFT
+
+
+@kernel
+def router_at(where: int) -> int:
+    return (where >> ROUTER_SHIFT) & ROUTER_MASK
+
+
+@kernel
+def node_at(where: int) -> int:
+    return where & NODE_MASK
+
+
+@kernel
+def destination(packet: Any) -> int:
+    return packet[ENDS] & ADDRESS  # type: ignore[no-any-return]
+
+
+@kernel
+def vc_of(path: int) -> int:
+    return (path >> VC_SHIFT) & VC_MASK

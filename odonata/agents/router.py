@@ -1,0 +1,188 @@
+"""A router: a packet arrives, its way is chosen, it wants a channel of the port it leaves by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from odonata.agents.link import (
+    CAPACITY,
+    CREDIT_DUE,
+    FEEDER_BITS,
+    VC_BITS,
+    another,
+    occupied,
+    send,
+)
+from odonata.agents.packet import (
+    CAME,
+    DETOUR,
+    GLOBALS,
+    LOCAL,
+    LOCAL_SHIFT,
+    LOCALS,
+    LUCK,
+    MID_SHIFT,
+    PATH,
+    TAIL,
+    VISIT,
+    address,
+    destination,
+    group_at,
+    node_at,
+    router_at,
+    vc_of,
+)
+from pdes.events import agent_of, key_of, port_of
+from pdes.jit import kernel, rebound
+from pdes.loop import Sim
+from pdes.random import U64, below
+from policies.routing.base import SIGHTS, Outlook, Routing
+
+NODES, ROUTERS, GROUPS, RADIX, AGENT_BITS, FIRST_GROUP, GROUP_PORTS, COPIES = range(8)
+BASES, VCS_MASK, BY_ROUTER, BIAS = 8, 11, 12, 13
+"""Words of `State.shape`: p, a, g; ports of a router; an agent is its group's number shifted by
+these, plus its own; this rank's first group; rows of ports a group has (its routers', then its
+nodes'); cables between two groups; the first local VC after 0, 1 and 2 global hops; 0 where all
+hops are to share one VC (and deadlock), else all bits; whether detours are by a router or a group; a parameter of the routing."""
+GATE_BITS = 8
+"""An entry of `State.gates` is the router that has the cable, shifted, plus which of its cables."""
+
+
+@kernel
+def port_row(shape: Any, group: int, router: int) -> int:
+    """The row of a router's port 0."""
+    return (group - shape[FIRST_GROUP]) * shape[GROUP_PORTS] + router * shape[RADIX]  # type: ignore[no-any-return]
+
+
+@kernel
+def step(shape: Any, gates: Any, group: int, router: int, target: int, path: int, luck: Any) -> Any:
+    """From this router towards the target: by which port, on which VC, and the path after that.
+
+    The VC counts hops: a global hop's is the number of those before it; a local hop's is a base for
+    the number of global hops before it, plus the local hops already made in this group. So along
+    any way channels only go up in one order, and none waits for itself.
+    """
+    globals_taken, locals_taken = path & GLOBALS, (path & LOCALS) >> LOCAL_SHIFT
+    towards = router_at(target)
+    if group_at(target) != group:
+        copy = 0 if shape[COPIES] == 1 else below(luck, shape[COPIES])
+        gate = gates[group - shape[FIRST_GROUP], group_at(target), copy]
+        towards = gate >> GATE_BITS
+        if towards == router:
+            port = shape[NODES] + shape[ROUTERS] - 1 + (gate & ((1 << GATE_BITS) - 1))
+            return port, globals_taken & shape[VCS_MASK], (path & ~LOCALS) + 1
+    elif towards == router:
+        return node_at(target), 0, path
+    port = shape[NODES] + towards - (1 if towards > router else 0)
+    vc = (shape[BASES + globals_taken] + locals_taken) & shape[VCS_MASK]
+    return port, vc, path + LOCAL
+
+
+@kernel
+def candidate(shape: Any, group: int, goal: int, luck: Any) -> int:
+    """A random router (of a random group, where detours are by a group) in neither the packet's
+    group nor its destination's; -1 where there is none."""
+    others = shape[GROUPS] - 2
+    if others < 1:
+        return -1
+    low, high = min(group, goal), max(group, goal)
+    via = below(luck, others)
+    via += 1 if via >= low else 0
+    via += 1 if via >= high else 0
+    router = below(another(luck, 1), shape[ROUTERS]) if shape[BY_ROUTER] else 0
+    return address(via, router, 0)
+
+
+def detours(straight: Outlook, detour: Outlook, threshold: float, bias: int) -> bool:
+    """Stands for the routing's own, as the constants below do."""
+    raise AssertionError("a router of no routing")
+
+
+STRAIGHT, SEES, REVISES = False, 0, False
+
+
+@kernel
+def look(sim: Sim, state: Any, row: int, now: int) -> Outlook:
+    queued = occupied(sim, state, row, now)
+    return Outlook(queued, state.ports[row, 0, CAPACITY] * state.slow.shape[1] - queued)
+
+
+def look_ahead(
+    sim: Sim, state: Any, group: int, router: int, target: int, path: int, luck: Any, now: int
+) -> Outlook:
+    """How the way to a target in another group looks: from this router's port (sees 1), or from
+    the cable it will take (sees 2)."""
+    shape = state.shape
+    if SEES == 2:
+        copy = 0 if shape[COPIES] == 1 else below(luck, shape[COPIES])
+        gate = state.gates[group - shape[FIRST_GROUP], group_at(target), copy]
+        port = shape[NODES] + shape[ROUTERS] - 1 + (gate & ((1 << GATE_BITS) - 1))
+        return look(sim, state, port_row(shape, group, gate >> GATE_BITS) + port, now)
+    port, _, _ = step(shape, state.gates, group, router, target, path, luck)
+    return look(sim, state, port_row(shape, group, router) + port, now)
+
+
+def choose(
+    sim: Sim, state: Any, group: int, router: int, packet: Any, path: int, now: int
+) -> int:
+    """The path, with a detour on it if the routing wants one here."""
+    shape, goal = state.shape, destination(packet)
+    if group_at(goal) == group:
+        return path
+    luck = another(packet[LUCK], 2 + ((path & LOCALS) >> LOCAL_SHIFT))
+    mid = candidate(shape, group, group_at(goal), luck)
+    if mid < 0:
+        return path
+    if SEES == 0:
+        wanted = detours(Outlook(0, 0), Outlook(0, 0), state.threshold[0], shape[BIAS])
+    else:
+        cable = U64(packet[LUCK])
+        straight = look_ahead(sim, state, group, router, goal, path, cable, now)
+        detour = look_ahead(sim, state, group, router, mid, path, cable, now)
+        wanted = detours(straight, detour, state.threshold[0], shape[BIAS])
+    return path | DETOUR | (mid << MID_SHIFT) if wanted else path
+
+
+def arrive(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
+    """The head of a packet is through the router's pipeline."""
+    shape, agent, came = state.shape, agent_of(key), port_of(key)
+    group = agent >> shape[AGENT_BITS]
+    router = agent & ((1 << shape[AGENT_BITS]) - 1)
+    row = port_row(shape, group, router)
+    packet = sim.pool.rows[number]
+    path = packet[PATH] + VISIT
+    link = 0 if came < shape[NODES] else 1 if came < shape[NODES] + shape[ROUTERS] - 1 else 2
+    feeder = packet[CAME] if packet[CAME] else (row + came) << FEEDER_BITS
+    packet[CAME] = feeder | (link << VC_BITS) | vc_of(path)
+    packet[TAIL] += time
+    target = destination(packet)
+    if path & DETOUR:
+        mid = path >> MID_SHIFT
+        if group_at(mid) == group and (not shape[BY_ROUTER] or router_at(mid) == router):
+            path &= (1 << MID_SHIFT) - 1 - DETOUR
+        else:
+            target = mid
+    elif not STRAIGHT and (came < shape[NODES] or (REVISES and path & GLOBALS == 0)):
+        path = choose(sim, state, group, router, packet, path, time)
+        if path & DETOUR:
+            target = path >> MID_SHIFT
+    port, vc, path = step(shape, state.gates, group, router, target, path, U64(packet[LUCK]))
+    packet[PATH] = path
+    send(sim, state, row + port, vc, number, time,
+         key_of(CREDIT_DUE, agent, (port << VC_BITS) | vc))  # fmt: skip
+
+
+def compiled(routing: Routing) -> Any:
+    """`arrive` for one routing."""
+    about = {"SEES": SIGHTS.index(routing.sees), "detours": routing.detours}
+    ahead = kernel(rebound(look_ahead, "look_ahead", **about))
+    chosen = kernel(rebound(choose, "choose", look_ahead=ahead, **about))
+    return kernel(
+        rebound(
+            arrive,
+            "arrive",
+            choose=chosen,
+            STRAIGHT=routing.always_straight,
+            REVISES=routing.revises,
+        )
+    )

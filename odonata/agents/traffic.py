@@ -1,0 +1,93 @@
+"""Open-loop traffic: every node makes messages at an offered load, whatever becomes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pdes.errors import require
+from pdes.events import Rows
+from topology.dragonfly import Dragonfly
+
+PATTERNS = ("uniform", "adversarial", "permutation", "transpose", "hotspot")
+ARRIVALS = ("poisson", "bernoulli")
+UNIFORM, ADVERSARIAL, PARTNER, HOTSPOT = range(4)
+"""How a destination is found: the first two and the last by a draw, PARTNER in a table."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """`load` is in parts of the bandwidth of a node's link. Messages made in the `measure`
+    picoseconds after `warmup` are those whose latency counts; the sources go on until `stop`.
+
+    uniform: to any other node. adversarial: to any node `stride` groups on. permutation: a random
+    one, the same all the time. transpose: nodes as the most nearly square matrix, row by row; to
+    the same place in its transpose. hotspot: a part `hot` of the messages to every 32nd node, the
+    rest uniform. Arrivals are a Poisson process or, bernoulli, in each of the slots that a message
+    takes on the node's link with a probability `load`.
+    """
+
+    pattern: str = "uniform"
+    load: float = 0.3
+    arrivals: str = "poisson"
+    message_bytes: int = 512
+    messages: int | None = None
+    """A node makes no more than this."""
+    stride: int = 1
+    hot: float = 0.1
+    hot_every: int = 32
+    warmup_ps: int = 0
+    measure_ps: int | None = None
+    """None: to the end."""
+    stop_ps: int | None = None
+
+    def __post_init__(self) -> None:
+        one_of = ", ".join
+        require(self.pattern in PATTERNS, f"traffic = {self.pattern}: one of {one_of(PATTERNS)}")
+        require(
+            self.arrivals in ARRIVALS, f"arrivals = {self.arrivals}: one of {one_of(ARRIVALS)}"
+        )
+        require(0 < self.load <= 1, f"load = {self.load}: above 0, at most 1 (of a node's link)")
+        require(
+            1 <= self.message_bytes < 2**40, f"message = {self.message_bytes} B: 1 .. 2**40 bytes"
+        )
+        require(0 <= self.hot <= 1, f"hot = {self.hot}: a probability, 0 .. 1")
+        require(self.hot_every >= 1, f"hot_every = {self.hot_every}: at least 1")
+        require(self.messages is None or self.messages >= 0, f"messages = {self.messages}: not < 0")
+        require(self.warmup_ps >= 0, f"warm-up of {self.warmup_ps} ps: not negative")
+        require(
+            self.measure_ps is None or self.measure_ps > 0,
+            f"measurement of {self.measure_ps} ps: above 0",
+        )
+
+    def check_on(self, machine: Dragonfly) -> None:
+        """Refuse what makes no sense on this machine."""
+        require(machine.n_nodes > 1, "a single node has nobody to talk to")
+        require(
+            self.pattern != "adversarial" or self.stride % machine.groups != 0,
+            f"stride = {self.stride}: adversarial traffic goes to another group, "
+            f"1 .. {machine.groups - 1} on",
+        )
+
+    @property
+    def how(self) -> int:
+        return {"uniform": UNIFORM, "adversarial": ADVERSARIAL, "hotspot": HOTSPOT}.get(
+            self.pattern, PARTNER
+        )
+
+    def partners(self, machine: Dragonfly, seed: int, first: int, last: int) -> Rows:
+        """The node that each of the nodes first .. last - 1 sends to, where that is fixed."""
+        n = machine.n_nodes
+        if self.pattern == "permutation":
+            order = np.random.Generator(np.random.Philox(key=seed)).permutation(n)
+            to = np.empty(n, np.int64)
+            to[order] = np.roll(order, -1)  # one cycle through all nodes: nobody sends to itself
+            return to[first:last]
+        if self.pattern == "transpose":
+            rows = next(r for r in range(int(n**0.5), 0, -1) if n % r == 0)
+            node = np.arange(first, last)
+            return (node % (n // rows)) * rows + node // (n // rows)
+        return np.zeros(last - first, np.int64)
+
+

@@ -1,0 +1,129 @@
+"""Command-line options that several commands share. As in `cli`, nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odonata.units import bandwidth, time_ps
+from pdes.errors import Refused
+
+if TYPE_CHECKING:
+    from topology import Dragonfly
+
+DEFAULT_PRESET = "kim-1056"
+KINDS = ("terminal", "local", "global")
+SHAPE = ("nodes", "routers", "global_links", "groups", "cabling", "links_per_pair")
+
+
+class Quantity(click.ParamType):  # type: ignore[type-arg]
+    """A number with a unit, by one of the parsers of `odonata.units`."""
+
+    def __init__(self, name: str, parse: Callable[[str], float | None]) -> None:
+        self.name, self.parse = name, parse
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+TIME = Quantity("TIME", time_ps)
+BANDWIDTH = Quantity("RATE", bandwidth)
+
+
+def _copies(text: str) -> int | None:
+    if text == "all":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r}: a whole number, or all") from None
+
+
+COPIES = Quantity("N|all", _copies)
+UNSET = object()
+
+
+def machine_options(command: Any) -> Any:
+    """The options that describe a machine, and `machine: Dragonfly` in their place.
+
+    A preset comes first, and what is given explicitly overrides it. A command that also has an
+    argument NAME takes the preset from there too, and is told which it was, as `preset`.
+    """
+
+    @functools.wraps(command)
+    def with_machine(**options: Any) -> Any:
+        named = "name" in options
+        name, option = options.pop("name", None), options.pop("preset")
+        if name and option and name != option:
+            raise Refused(f"two presets, {name} and {option}: name one")
+        preset = name or option or DEFAULT_PRESET
+        links = {kind: (options.pop(f"{kind}_bandwidth"), options.pop(f"{kind}_latency"))
+                 for kind in KINDS}  # fmt: skip
+        shape = {key: options.pop(key) for key in SHAPE}
+        options["machine"] = chosen(preset, links, shape)
+        if named:
+            options["preset"] = preset
+        return command(**options)
+
+    whole = click.INT
+    decorators = [
+        click.option("--preset", metavar="NAME",
+                     help=f"Start from this machine, by default {DEFAULT_PRESET}; "
+                          "`odonata topology --list` has them."),
+        click.option("--nodes", type=whole, help="Nodes a router, p."),
+        click.option("--routers", type=whole, help="Routers a group, a."),
+        click.option("--global-links", type=whole, help="Global links a router, h."),
+        click.option("--groups", type=whole, help="Groups, g."),
+        click.option("--cabling", help="absolute, relative or circulant."),
+        click.option("--links-per-pair", type=COPIES, default=UNSET,
+                     help="Cables between two groups; all: as many as there are ports for."),
+    ]  # fmt: skip
+    for kind in KINDS:
+        decorators += [
+            click.option(f"--{kind}-bandwidth", type=BANDWIDTH, help=f"Of each {kind} link."),
+            click.option(f"--{kind}-latency", type=TIME, help=f"Of each {kind} link."),
+        ]
+    for decorate in reversed(decorators):
+        with_machine = decorate(with_machine)
+    return with_machine
+
+
+def chosen(
+    preset: str, links: dict[str, tuple[float | None, int | None]], shape: dict[str, Any]
+) -> Dragonfly:
+    """A preset, with whatever is not None (or UNSET) in place of its own."""
+    from dataclasses import replace
+
+    from topology import BadMachine, LinkClass
+    from topology.presets import PRESETS
+
+    if preset not in PRESETS:
+        near = difflib.get_close_matches(preset, PRESETS, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise Refused(f"preset {preset!r}: one of {', '.join(PRESETS)}{hint}")
+    machine = PRESETS[preset].machine
+    kept = ("links_per_pair",)
+    changes = {k: v for k, v in shape.items() if v is not UNSET and (v is not None or k in kept)}
+    for kind, (rate, latency) in links.items():
+        own = machine.link(kind)
+        try:
+            link = LinkClass(
+                own.bandwidth if rate is None else rate,
+                own.latency_ps if latency is None else latency,
+            )
+        except BadMachine as error:
+            raise Refused(f"{kind} {error}") from None
+        changes["global_" if kind == "global" else kind] = link
+    try:
+        return replace(machine, **changes)
+    except BadMachine as error:
+        raise Refused(str(error)) from None

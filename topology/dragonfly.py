@@ -1,0 +1,288 @@
+"""The canonical dragonfly of Kim et al. (ISCA 2008): its parameters, its numbering, its cabling.
+
+Everybody counts alike, or the packets go astray:
+
+- router R = group·a + r; node = R·p + k.
+- The ports of a router: 0 … p−1 lead to its nodes; p … p+a−2 to the others of its group, in
+  order; p+a−1 … p+a−1+h−1 out of the group.
+- The global ports of a group: q = r·h + k.
+- Each pair of groups is joined by K cables. A group numbers the others by slots 0 … g−2, in the
+  order its cabling gives, and copy c towards slot s leaves at q = c·(g−1) + s: parallel cables
+  leave from different routers wherever that can be. Ports past K·(g−1) are dark.
+- Copy c of i → j is the same cable as copy c of j → i.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int32]
+
+CABLINGS = ("absolute", "relative", "circulant")
+SLOWEST, FASTEST = 1e6, 1e13
+LONGEST_PS = 10**12
+MOST_PORTS = 2**31 - 1
+
+
+class BadMachine(ValueError):
+    """No such machine can be built: the value, the rule it breaks, and what would be accepted."""
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    try:
+        whole = operator.index(value)
+    except TypeError:
+        whole = None
+    if whole is None or isinstance(value, bool | np.bool_):
+        raise BadMachine(f"{name} = {value!r}: a whole number, at least {least}")
+    if whole < least:
+        raise BadMachine(f"{name} = {whole}: at least {least}")
+    return whole
+
+
+@dataclass(frozen=True)
+class LinkClass:
+    """Cables of one kind. Bandwidth in bytes per second and direction; latency in picoseconds."""
+
+    bandwidth: float
+    latency_ps: int
+
+    def __post_init__(self) -> None:
+        value = self.bandwidth
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+            raise BadMachine(f"bandwidth = {value!r}: a finite number of bytes per second")
+        if not SLOWEST <= value <= FASTEST:
+            raise BadMachine(
+                f"bandwidth = {value:g}: from {SLOWEST:g} to {FASTEST:g} bytes per second"
+            )
+        object.__setattr__(self, "bandwidth", float(value))
+        latency = _whole("latency_ps", self.latency_ps, 0)
+        if latency > LONGEST_PS:
+            raise BadMachine(f"latency_ps = {latency}: at most {LONGEST_PS}, a second")
+        object.__setattr__(self, "latency_ps", latency)
+
+
+class Cable(NamedTuple):
+    """One end of a cable, seen from a router: the far end is a node where the kind is terminal."""
+
+    port: int
+    far: int
+    far_port: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class Dragonfly:
+    """A machine. The letters of the literature are p, a, h, g, in the order of the fields.
+
+    `links_per_pair` is how many cables join two groups; None means all a·h ports of a group,
+    spread evenly over the g−1 others, which g−1 must then divide.
+
+    The default links are of the Slingshot kind: 200 Gbit/s, copper in the group, fibre outside.
+    """
+
+    nodes: int
+    routers: int
+    global_links: int
+    groups: int
+    cabling: str = "absolute"
+    links_per_pair: int | None = None
+    terminal: LinkClass = LinkClass(25e9, 50_000)
+    local: LinkClass = LinkClass(25e9, 50_000)
+    global_: LinkClass = LinkClass(25e9, 300_000)
+
+    def __post_init__(self) -> None:
+        for name, least in (("nodes", 1), ("routers", 1), ("global_links", 0), ("groups", 1)):
+            object.__setattr__(self, name, _whole(name, getattr(self, name), least))
+        if self.links_per_pair is not None:
+            whole = _whole("links_per_pair", self.links_per_pair, 1)
+            object.__setattr__(self, "links_per_pair", whole)
+        if self.cabling not in CABLINGS:
+            raise BadMachine(f"cabling = {self.cabling!r}: one of {', '.join(CABLINGS)}")
+        for name in ("terminal", "local", "global_"):
+            if not isinstance(getattr(self, name), LinkClass):
+                raise BadMachine(f"{name} = {getattr(self, name)!r}: a LinkClass")
+        self._check_cabling()
+        if self.n_routers * self.radix > MOST_PORTS:
+            raise BadMachine(
+                f"groups·routers·radix = {self.n_routers * self.radix} ports: "
+                f"at most {MOST_PORTS} can be numbered"
+            )
+
+    def _check_cabling(self) -> None:
+        ports, others, pairs = self.global_ports, self.groups - 1, self.links_per_pair
+        if others == 0:
+            if pairs is not None:
+                raise BadMachine(
+                    f"links_per_pair = {pairs}: one group has no pairs; leave it unset"
+                )
+            return
+        if self.global_links == 0:
+            raise BadMachine(
+                f"global_links = 0: {self.groups} groups need at least "
+                f"{-(-others // self.routers)} a router; 0 is for a single group"
+            )
+        if others > ports:
+            raise BadMachine(
+                f"groups = {self.groups}: at most routers·global_links + 1 = {ports + 1} groups "
+                "can be cabled"
+            )
+        if pairs is None and ports % others:
+            below = next(g for g in range(self.groups - 1, 0, -1) if g == 1 or ports % (g - 1) == 0)
+            above = next(g for g in range(self.groups + 1, ports + 2) if ports % (g - 1) == 0)
+            raise BadMachine(
+                f"groups = {self.groups}: routers·global_links = {ports} ports cannot be spread "
+                f"evenly over {others} other groups; set links_per_pair to at most "
+                f"{ports // others}, or groups to {below} or {above}"
+            )
+        if pairs is not None and pairs * others > ports:
+            raise BadMachine(
+                f"links_per_pair = {pairs}: {others} other groups need {pairs * others} ports and "
+                f"a group has routers·global_links = {ports}; at most {ports // others}"
+            )
+
+    @property
+    def n_routers(self) -> int:
+        return self.groups * self.routers
+
+    @property
+    def n_nodes(self) -> int:
+        return self.n_routers * self.nodes
+
+    @property
+    def radix(self) -> int:
+        """Ports of a router, dark ones included."""
+        return self.nodes + self.routers - 1 + self.global_links
+
+    @property
+    def global_ports(self) -> int:
+        """Of a group: a·h, dark ones included."""
+        return self.routers * self.global_links
+
+    @property
+    def copies(self) -> int:
+        """Cables between any two groups, K; 0 where there is one group."""
+        if self.groups == 1:
+            return 0
+        return self.links_per_pair or self.global_ports // (self.groups - 1)
+
+    @property
+    def dark(self) -> int:
+        """Global ports of a group without a cable."""
+        return self.global_ports - self.copies * (self.groups - 1)
+
+    @property
+    def n_links(self) -> dict[str, int]:
+        """Cables of each kind; each carries its bandwidth both ways at once."""
+        return {
+            "terminal": self.n_nodes,
+            "local": self.groups * self.routers * (self.routers - 1) // 2,
+            "global": self.copies * self.groups * (self.groups - 1) // 2,
+        }
+
+    def link(self, kind: str) -> LinkClass:
+        """The class of 'terminal', 'local' or 'global' cables."""
+        return {"terminal": self.terminal, "local": self.local, "global": self.global_}[kind]
+
+    def gates(self) -> Ints:
+        """[g, g, K]: where, in group i, copy c towards group j leaves; −1 for j = i.
+
+        Kept, shared and read-only, as is `far`.
+        """
+        return self._gates
+
+    def far(self) -> Ints:
+        """[g, a·h]: group·(a·h) + q at the other end of the cable; −1 for dark ports."""
+        return self._far
+
+    @cached_property
+    def _slots(self) -> Ints:
+        """[g, g]: the slot that group i gives to group j; meaningless for j = i."""
+        g = self.groups
+        i, j = np.ogrid[:g, :g]
+        if self.cabling == "absolute":
+            slots = j - (j > i)
+        elif self.cabling == "relative":
+            slots = (j - i - 1) % g
+        else:  # circulant: +1, −1, +2, −2, …; half way round comes last, and once
+            ahead = (j - i) % g
+            slots = np.where(2 * ahead <= g, 2 * (ahead - 1), 2 * (g - ahead) - 1)
+        return np.asarray(slots, np.int32)
+
+    @cached_property
+    def _gates(self) -> Ints:
+        g, copies = self.groups, self.copies
+        first = np.arange(copies, dtype=np.int32) * np.int32(g - 1)
+        gates: Ints = self._slots[:, :, None] + first
+        gates[np.arange(g), np.arange(g)] = -1
+        return _frozen(gates)
+
+    @cached_property
+    def _far(self) -> Ints:
+        g, ports = self.groups, self.global_ports
+        far = np.full((g, ports), -1, np.int32)
+        here, there = np.nonzero(~np.eye(g, dtype=bool))
+        for copy in range(self.copies):
+            out = self.gates()[:, :, copy]
+            far[here, out[here, there]] = there * ports + out[there, here]
+        return _frozen(far)
+
+    def global_cables(self) -> Ints:
+        """[cables, 4]: group i, port q, group j, port q' of each, once, with i < j."""
+        i, j = np.triu_indices(self.groups, 1)
+        gates = self.gates()
+        i, j, c = (np.repeat(i, self.copies), np.repeat(j, self.copies),
+                   np.tile(np.arange(self.copies), len(i)))  # fmt: skip
+        return np.stack([i, gates[i, j, c], j, gates[j, i, c]], axis=1).astype(np.int32)
+
+    def local_port(self, r: int, x: int) -> int:
+        """The port of router r of a group that leads to router x of it."""
+        if r == x or not (0 <= r < self.routers and 0 <= x < self.routers):
+            raise ValueError(f"routers {r} and {x}: two different ones of 0 … {self.routers - 1}")
+        return self.nodes + (x if x < r else x - 1)
+
+    def global_port(self, q: int) -> tuple[int, int]:
+        """The router of a group, and its port, that is global port q of the group."""
+        if not 0 <= q < self.global_ports:
+            raise ValueError(f"global port {q}: a group has 0 … {self.global_ports - 1}")
+        r, k = divmod(q, self.global_links)
+        return r, self.nodes + self.routers - 1 + k
+
+    def where(self, node: int) -> tuple[int, int, int]:
+        """Group, router in the group, and place at the router, of a node."""
+        if not 0 <= node < self.n_nodes:
+            raise ValueError(f"node {node}: the machine has 0 … {self.n_nodes - 1}")
+        router, k = divmod(node, self.nodes)
+        group, r = divmod(router, self.routers)
+        return group, r, k
+
+    def neighbours(self, router: int) -> list[Cable]:
+        """What each port of a router is joined to, in order; dark ports are left out."""
+        if not 0 <= router < self.n_routers:
+            raise ValueError(f"router {router}: the machine has 0 … {self.n_routers - 1}")
+        group, r = divmod(router, self.routers)
+        cables = [Cable(k, router * self.nodes + k, 0, "terminal") for k in range(self.nodes)]
+        for x in (*range(r), *range(r + 1, self.routers)):
+            cables.append(
+                Cable(self.local_port(r, x), router - r + x, self.local_port(x, r), "local")
+            )
+        for q in range(r * self.global_links, (r + 1) * self.global_links):
+            if (end := int(self.far()[group, q])) >= 0:
+                there, far_q = divmod(end, self.global_ports)
+                x, far_port = self.global_port(far_q)
+                port = self.global_port(q)[1]
+                cables.append(Cable(port, there * self.routers + x, far_port, "global"))
+        return cables
+
+
+def _frozen(table: Ints) -> Ints:
+    table.flags.writeable = False
+    return table

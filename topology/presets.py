@@ -1,0 +1,101 @@
+"""Machines by name, each with where its numbers come from, and where they are ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from topology.dragonfly import Dragonfly, LinkClass
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A machine, what it is, and who says so."""
+
+    machine: Dragonfly
+    about: str
+    source: str
+
+
+GIBI = 2.0**30
+NS = 1000
+
+_KIM = "J. Kim, W. J. Dally, S. Scott, D. Abts: Technology-Driven, Highly-Scalable Dragonfly "\
+       "Topology, ISCA 2008"  # fmt: skip
+_ZHANG = "Y. Zhang: thesis (Boston University), table 3.1; SST's 40 ns a link"
+
+
+def _alike(machine: Dragonfly, link: LinkClass) -> Dragonfly:
+    """With the same cable everywhere."""
+    return replace(machine, terminal=link, local=link, global_=link)
+
+
+def _levelspread(routers: int, global_links: int, groups: int) -> Preset:
+    return Preset(
+        _alike(Dragonfly(4, routers, global_links, groups), LinkClass(1e9, 40 * NS)),
+        f"Level-Spread study, a={routers} g={groups}; its global links also at 2 or 32 Gbit/s",
+        _ZHANG,
+    )
+
+
+_KIM_1056 = Dragonfly(4, 8, 4, 33)
+_CODES = "CODES (Mubarak et al., TPDS 2017), model dragonfly{}, as we measured it"
+
+PRESETS: dict[str, Preset] = {
+    "kim-72": Preset(
+        Dragonfly(2, 4, 2, 9),
+        "the example of the dragonfly paper; links of our choice",
+        f"{_KIM}, figure 5",
+    ),
+    "kim-1056": Preset(
+        _KIM_1056,
+        "the 1K network the dragonfly paper evaluates; links of our choice",
+        f"{_KIM}, section 4",
+    ),
+    "levelspread-272": _levelspread(4, 4, 17),
+    "levelspread-528": _levelspread(4, 8, 33),
+    "levelspread-544": _levelspread(8, 2, 17),
+    "levelspread-1056": _levelspread(8, 4, 33),
+    "codes-c": Preset(
+        replace(
+            _KIM_1056,
+            terminal=LinkClass(5.25 * GIBI, 100 * NS),
+            local=LinkClass(5.25 * GIBI, 100 * NS),
+            global_=LinkClass(4.7 * GIBI, 100 * NS),
+        ),
+        "kim-1056 with the links of CODES's example: our workload C",
+        _CODES.format(""),
+    ),
+    "codes-d": Preset(
+        _alike(_KIM_1056, LinkClass(2 * GIBI, 100 * NS)),
+        "kim-1056, every link 2 GiB/s: our workload D; latency of our choice",
+        _CODES.format("-dally"),
+    ),
+    "theta": Preset(
+        Dragonfly(
+            4,
+            96,
+            10,
+            12,
+            links_per_pair=87,
+            terminal=LinkClass(16e9, 100 * NS),
+            local=LinkClass(5.25e9, 100 * NS),
+            global_=LinkClass(4.7e9, 100 * NS),
+        ),
+        "as large as Theta, a Cray XC40; but its groups are grids of 6 × 16, cabled along rows "
+        "and columns, and all-to-all here; 87 links a pair (all ports) and 100 ns are ours",
+        "ALCF, Theta machine overview: 24 racks, two a group; B. Alverson et al.: Cray XC Series "
+        "Network, WP-Aries01-1112: 96 routers a group, 10 optical ports, 5.25, 4.7 and 16 GB/s",
+    ),
+    "frontier": Preset(
+        Dragonfly(16, 32, 16, 74, links_per_pair=4),
+        "the compute groups of Frontier, HPE Slingshot, 16 endpoints a switch, four of them a "
+        "node; without its storage and service groups; latencies of our choice",
+        "S. Atchley et al.: Frontier: Exploring Exascale, SC'23; four links a pair also in "
+        "glennklockwood.com/garden/systems/frontier",
+    ),
+    "large-262k": Preset(
+        Dragonfly(16, 32, 16, 513),
+        "the largest balanced dragonfly of 64-port switches with 16 nodes each; not built",
+        "ours, by the balance a = 2p = 2h of Kim et al., ISCA 2008",
+    ),
+}
