@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,8 @@ from odonata.units import show_count, show_time
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from odonata.agents.network import Network
+    from odonata.performance import Performance
     from pdes.driver import Result
     from pdes.model import Model
 
@@ -40,6 +41,7 @@ class Report:
 
     result: Result
     alone: Result | None
+    network: Performance | None = None
 
     @property
     def same(self) -> bool:
@@ -55,10 +57,13 @@ def phold(
     return _run(Phold(lps, population, remote, lookahead, mean, seed), how)
 
 
-def prepare(how: How) -> None:
-    """What must be settled before the first kernel is imported."""
-    if how.debug:
-        os.environ["ODONATA_JIT"] = "0"
+def dragonfly(how: How, network: Network) -> Report:
+    from odonata.performance import performance
+
+    report = _run(network, how)
+    if report.alone:
+        performance(network, report.alone)
+    return replace(report, network=performance(network, report.result))
 
 
 def _run(model: Model, how: How) -> Report:
@@ -90,6 +95,9 @@ def _run(model: Model, how: How) -> Report:
 def to_json(report: Report) -> str:
     """All but the arrays, which are for Python."""
     told = {k: v for k, v in vars(report.result).items() if k != "outcome"}
+    if report.network:
+        told |= vars(report.network)
+        told["hops_per_second"] = report.network.packet_hops / report.result.wall_seconds
     if report.alone:
         told["alone_events_per_second"] = report.alone.events_per_second
         told["alone_digest"] = report.alone.digest
@@ -110,13 +118,44 @@ def table(report: Report) -> Table:
     shown.add_column(min_width=26)
     for name, value, note in [*_lines(result), *_comparison(report)]:
         shown.add_row(name, value, note)
+    if report.network:
+        shown.add_section()
+        for name, value, note in _network(report.network, result):
+            shown.add_row(name, value, note)
     shown.add_section()
     total = sum(result.seconds.values()) or 1.0
     for name, seconds in result.seconds.items():
         if seconds:
-            share = seconds / total
-            shown.add_row(name, f"{seconds:.3f} s", f"{'█' * round(20 * share)} {share:.0%}")
+            shown.add_row(name, f"{seconds:.3f} s", _bar(seconds / total))
+    if len(result.kinds) > 1:
+        shown.add_section()
+        for name, about in result.kinds.items():
+            note = f"{_bar(about['share'])} of handlers"
+            shown.add_row(f"{name} events", f"{about['events']:,}", note)
     return shown
+
+
+def _bar(share: float) -> str:
+    return f"{'█' * round(20 * share)} {share:.0%}"
+
+
+def _network(told: Performance, result: Result) -> list[tuple[str, str, str]]:
+    speed = told.packet_hops / result.wall_seconds
+    state = "saturated: source queues grow" if told.saturated else f"of {told.offered:.3f} offered"
+    lines = [
+        ("packets", f"{told.packets:,}", f"{told.mean_hops:.2f} routers each"),
+        ("packet-hops", f"{show_count(speed)}/s", f"{told.packet_hops:,}"),
+        ("throughput", f"{told.throughput:.3f}", state),
+        ("latency, mean", f"{told.mean_latency_ns:,.1f} ns",
+         f"median {told.median_latency_ns:,.0f}, 99 % {told.p99_latency_ns:,.0f}, "
+         f"most {told.max_latency_ns:,.0f}"),
+    ]  # fmt: skip
+    for kind, link in told.links.items():
+        lines.append(
+            (f"{kind} links", f"{link['utilisation']:.1%}",
+             f"busiest {link['max_utilisation']:.1%}; {link['stall_to_flit']:.3f} stalls a flit")
+        )  # fmt: skip
+    return lines
 
 
 def _lines(result: Result) -> list[tuple[str, str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -9,25 +10,11 @@ from typing import Any, NoReturn
 import click
 
 from odonata._version import __version__
-from odonata.options import machine_options
-from odonata.units import show_time, time_ps
+from odonata.options import TIME, machine_options, network_options
+from odonata.units import show_time
 from pdes import launcher
 from pdes.errors import Fault, Refused
 
-
-class Time(click.ParamType):  # type: ignore[type-arg]
-    name = "TIME"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        if isinstance(value, int):
-            return value
-        try:
-            return time_ps(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-TIME = Time()
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -43,6 +30,13 @@ def cli() -> None:
 @cli.group(context_settings=SETTINGS)
 def bench() -> None:
     """Run a known workload and say how fast."""
+
+
+def _without_jit(ctx: Any, param: Any, debug: bool) -> bool:
+    """What must be settled before the first kernel is imported."""
+    if debug:
+        os.environ["ODONATA_JIT"] = "0"
+    return debug
 
 
 def run_options(command: Any) -> Any:
@@ -72,7 +66,7 @@ def run_options(command: Any) -> Any:
                          help="Go on from the newest checkpoint there (or in --checkpoint-dir)."),
             click.option("--compare", is_flag=True,
                          help="Run it on one rank too, afterwards, and compare."),
-            click.option("--debug", is_flag=True,
+            click.option("--debug", is_flag=True, callback=_without_jit, is_eager=True,
                          help="One rank, JIT off, everything checked after every event."),
             click.option("--progress/--no-progress", default=None,
                          help="Show how far it is; by default on a terminal only."),
@@ -97,10 +91,25 @@ def phold(how: Any, as_json: bool, **parameters: Any) -> None:
     """PHOLD, the benchmark of parallel discrete-event simulators."""
     from odonata import bench as benches
 
-    benches.prepare(how)
+    _tell(how, benches.phold(how, **parameters), as_json)
+
+
+@bench.command(context_settings=SETTINGS)
+@network_options
+@run_options
+@click.option("--duration", "end", type=TIME, help="Of simulated time.  [default: 100us]")
+def dragonfly(how: Any, as_json: bool, network: Any) -> None:
+    """A dragonfly, packet by packet, under open-loop traffic."""
+    from odonata import bench as benches
+
+    _tell(how, benches.dragonfly(how, network), as_json)
+
+
+def _tell(how: Any, report: Any, as_json: bool) -> None:
+    """The same for every bench; of several ranks one speaks."""
+    from odonata import bench as benches
     from pdes.transport import world
 
-    report = benches.phold(how, **parameters)
     if world().rank > 0:
         return
     if as_json:

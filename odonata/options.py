@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odonata.units import bandwidth, time_ps
+from odonata.units import bandwidth, size_bytes, time_ps
 from pdes.errors import Refused
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]
 
 TIME = Quantity("TIME", time_ps)
 BANDWIDTH = Quantity("RATE", bandwidth)
+SIZE = Quantity("SIZE", size_bytes)
 
 
 def _copies(text: str) -> int | None:
@@ -55,13 +56,12 @@ UNSET = object()
 def machine_options(command: Any) -> Any:
     """The options that describe a machine, and `machine: Dragonfly` in their place.
 
-    A preset comes first, and what is given explicitly overrides it. A command that also has an
-    argument NAME takes the preset from there too, and is told which it was, as `preset`.
+    A preset comes first, and what is given explicitly overrides it; the command is told which it
+    was, as `preset`. One that also has an argument NAME takes the preset from there too.
     """
 
     @functools.wraps(command)
     def with_machine(**options: Any) -> Any:
-        named = "name" in options
         name, option = options.pop("name", None), options.pop("preset")
         if name and option and name != option:
             raise Refused(f"two presets, {name} and {option}: name one")
@@ -70,8 +70,7 @@ def machine_options(command: Any) -> Any:
                  for kind in KINDS}  # fmt: skip
         shape = {key: options.pop(key) for key in SHAPE}
         options["machine"] = chosen(preset, links, shape)
-        if named:
-            options["preset"] = preset
+        options["preset"] = preset
         return command(**options)
 
     whole = click.INT
@@ -127,3 +126,67 @@ def chosen(
         return replace(machine, **changes)
     except BadMachine as error:
         raise Refused(str(error)) from None
+
+
+NETWORK = {"routing": "routing", "via": "via", "threshold": "threshold", "bias": "bias",
+           "packet": "packet_bytes", "flit": "flit_bytes", "terminal_buffer": "terminal_buffer",
+           "local_buffer": "local_buffer", "global_buffer": "global_buffer", "delay": "delay_ps",
+           "forwarding": "forwarding", "vcs": "vcs", "seed": "seed"}  # fmt: skip
+TRAFFIC = {"traffic": "pattern", "load": "load", "arrivals": "arrivals",
+           "message": "message_bytes", "messages": "messages", "stride": "stride"}  # fmt: skip
+"""What an option is called in `Network` and in `Traffic`."""
+
+
+def network_options(command: Any) -> Any:
+    """The options of a machine, its routers and its traffic, and `network: Network` in their place.
+
+    A preset may come with a workload of its own (`odonata.workloads`); what is given explicitly
+    overrides it.
+    """
+
+    @machine_options
+    @functools.wraps(command)
+    def with_network(machine: Dragonfly, preset: str, **options: Any) -> Any:
+        from odonata.agents.network import Network
+        from odonata.agents.traffic import Traffic
+        from odonata.workloads import workload
+
+        given = {key: options.pop(key) for key in (*NETWORK, *TRAFFIC) if key in options}
+        given = {key: value for key, value in given.items() if value is not None}
+        network, traffic, end = workload(preset)
+        network |= {NETWORK[key]: value for key, value in given.items() if key in NETWORK}
+        traffic |= {TRAFFIC[key]: value for key, value in given.items() if key in TRAFFIC}
+        if "packet_bytes" in network and "message_bytes" not in traffic:
+            traffic["message_bytes"] = network["packet_bytes"]
+        if options.get("end", 0) is None:
+            options["end"] = end
+        built = Network(machine, Traffic(**traffic), **network)
+        return command(network=built, **options)
+
+    text, whole = click.STRING, click.INT
+    decorators = [
+        click.option("--routing", help="minimal, valiant, ugal-l, ugal-g, par or adaptive."),
+        click.option("--via", type=text, help="Detours lead through a random group, or router."),
+        click.option("--threshold", type=float, help="Of adaptive routings: how many times worse "
+                     "the straight way must look."),
+        click.option("--bias", type=SIZE, help="And how much worse, in addition."),
+        click.option("--traffic", type=text,
+                     help="uniform, adversarial, permutation, transpose or hotspot."),
+        click.option("--stride", type=whole, help="Adversarial: to the group so many on."),
+        click.option("--load", type=float, help="Offered, in parts of a node's link."),
+        click.option("--arrivals", type=text, help="poisson or bernoulli."),
+        click.option("--message", type=SIZE, help="By default one packet."),
+        click.option("--messages", type=whole, help="The most that a node sends."),
+        click.option("--packet", type=SIZE, help="The largest."),
+        click.option("--flit", type=SIZE),
+        click.option("--terminal-buffer", type=SIZE, help="Of each VC, at a node's router."),
+        click.option("--local-buffer", type=SIZE),
+        click.option("--global-buffer", type=SIZE),
+        click.option("--delay", type=TIME, help="Of a router's pipeline."),
+        click.option("--forwarding", type=text, help="cut-through, or store (and forward)."),
+        click.option("--vcs", type=text, help="hops; or one, which deadlocks."),
+        click.option("--seed", type=whole),
+    ]  # fmt: skip
+    for decorate in reversed(decorators):
+        with_network = decorate(with_network)
+    return with_network

@@ -40,6 +40,7 @@ from pdes.loop import (
     POOL_FULL,
     QUEUE_FULL,
     QUEUE_TICKS,
+    RECEIPTS,
     SAMPLED_KIND,
     TICKS_KIND,
     TOO_SOON,
@@ -109,6 +110,7 @@ class Engine:
             first, last, self.partition.agents, self.lookahead
         )  # fmt: skip
         self._ctl[BEARERS] = sum(1 << kind for kind in model.bearers)
+        self._ctl[RECEIPTS] = sum(1 << kind for kind in model.receipts)
         self._kinds = new_kinds()
         self._made = np.zeros((model.fanout, WORDS), np.int64)
         self._pool = new_pool(model.parcel)
@@ -119,7 +121,7 @@ class Engine:
         self._incoming: list[Rows] = []
         self._make_room()
         kept_for = f"{model.name}_{type(self.state).__module__}.{type(self.state).__qualname__}"
-        self._loop = compile_loop(model.handle, model.fanout, model.takes, kept_for)
+        self._loop = compile_loop(model, kept_for)
 
     def _horizon(self) -> tuple[int, int]:
         """The lookahead, and how far beyond the earliest event a window reaches."""

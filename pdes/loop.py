@@ -20,10 +20,10 @@ NOW, FIRST, LAST, AGENTS, LOOKAHEAD, REACHED, COMING, EVENTS, PEAK, OUT, MADE = 
 of AGENTS; the least delay of an event for another rank; the horizon before which all is done; the
 time of the event that comes next; events handled; the most that were pending at once; events in
 the outbox; events that the handler has made."""
-QUEUE_TICKS, ALL_TICKS, FAULT, BEARERS = range(11, 15)
+QUEUE_TICKS, ALL_TICKS, FAULT, BEARERS, RECEIPTS = range(11, 16)
 """Ticks counted so far, of the events that are timed; the rule that was broken; the kinds of events
-that bear a parcel, as bits."""
-CAUSE, CULPRIT = 15, 15 + WORDS
+that bear a parcel, and those that are received and not handled, as bits."""
+CAUSE, CULPRIT = 16, 16 + WORDS
 """Where the handled and the scheduled event are noted when a rule is broken."""
 CTL_WORDS = CULPRIT + WORDS
 
@@ -142,6 +142,10 @@ def handle(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> None:
     raise AssertionError("a loop that was compiled for no model")
 
 
+def receive(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> None:
+    """Stands for the model's, where it has one."""
+
+
 FANOUT, TAKES = 1, 0
 """Stand for the model's own, likewise."""
 
@@ -158,6 +162,13 @@ def advance(sim: Sim, state: Any, incoming: Any, horizon: int, budget: int) -> i
         if t < ctl[REACHED]:
             _note(ctl, LATE, t, k, a, b)
             return FAULTY
+        if (ctl[RECEIPTS] >> kind_of(k)) & 1:
+            ctl[MADE] = 0
+            receive(sim, state, t, k, a, b)
+            for j in range(min(ctl[MADE], sim.made.shape[0])):
+                made = sim.made[j]
+                push(queue, made[TIME], made[KEY], made[A], made[B])
+            continue
         if (ctl[BEARERS] >> kind_of(k)) & 1:
             a = take(sim.pool)
             for w in range(sim.pool.rows.shape[1]):
@@ -251,9 +262,16 @@ def _owner(starts: Any, ranks: int, agent: int) -> int:
     return low
 
 
-def compile_loop(handler: Any, fanout: int, takes: int, name: str) -> Any:
+def compile_loop(model: Any, name: str) -> Any:
     """`advance` for one model."""
-    return bind(advance, f"advance_{name}", handle=handler, FANOUT=fanout, TAKES=takes)
+    return bind(
+        advance,
+        f"advance_{name}",
+        handle=model.handle,
+        receive=model.receive,
+        FANOUT=model.fanout,
+        TAKES=model.takes,
+    )
 
 
 def new_ctl() -> Rows:

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdes.events import Rows
+from pdes.jit import kernel
 from pdes.partition import Partition
 
 
@@ -34,6 +35,11 @@ class Lookahead(NamedTuple):
 
     ps: int
     cause: str
+
+
+@kernel
+def nothing(sim: Any, state: Any, time: int, key: int, a: int, b: int) -> None:
+    """A model that receives nothing."""
 
 
 class Model(ABC):
@@ -52,6 +58,13 @@ class Model(ABC):
     """The kinds of events, below 63, that bear one."""
     takes: int = 0
     """The most parcels that one call of the handler takes."""
+
+    receipts: tuple[int, ...] = ()
+    """The kinds of events, below 63, that `receive` takes in when they come from another rank."""
+    receive: Callable[..., None] = staticmethod(nothing)
+    """Called for these, once, before the event's time has come, instead of `handle` at that time.
+    For what only has to be noted down, dated, to be read by handlers later: nothing may depend on
+    when it was called. It may take one parcel, and schedule one event on this rank."""
 
     def parameters(self) -> Mapping[str, int | float | str]:
         """Everything that decides the outcome, under the user's names: as it stands, the fields of

@@ -100,7 +100,9 @@ def check(network: Network, state: State, pending: Rows, parcels: Rows) -> None:
 
     which, numbers = chained(parcels, channels[:, :, HEAD].reshape(-1))
     waiting = np.bincount(which // channels.shape[1], parcels[numbers, SIZE], len(ports))
-    assert (waiting == ports[:, BLOCKED]).all(), "a port's blocked bytes are not those in its chains"
+    assert (waiting == ports[:, BLOCKED]).all(), (
+        "a port's blocked bytes are not those in its chains"
+    )
 
     inputs = held(network, state, pending, parcels)
     known = limited & (ports[:, FAR] >= 0)
@@ -182,9 +184,7 @@ def words_for(network: Network, name: int) -> str:
     group, index = agent >> network.agent_bits, agent & ((1 << network.agent_bits) - 1)
     if index >= m.routers:
         return f"node {group * m.routers * m.nodes + index - m.routers} VC {vc}"
-    kind = (
-        "terminal" if port < m.nodes else "local" if port < m.nodes + m.routers - 1 else "global"
-    )
+    kind = "terminal" if port < m.nodes else "local" if port < m.nodes + m.routers - 1 else "global"
     return f"router {group * m.routers + index} (group {group}) {kind} port {port} VC {vc}"
 
 
@@ -201,5 +201,3 @@ def conclude(network: Network, outcome: dict[str, Any]) -> str | None:
     if not cycle:
         return None
     return " -> ".join(words_for(network, name) for name in [*cycle, cycle[0]])
-
-

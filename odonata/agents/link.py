@@ -9,8 +9,8 @@ packet leaves is known as soon as it is granted, so the credit for the room it l
 handed back at once, dated when it will be there, and read when somebody needs it. Only a channel
 with a packet blocked has an event scheduled for its next credit.
 
-Where the other end is on another rank a credit is an event there. It changes nothing: no credit is
-used before its date, and at the same instant credits come first.
+Where the other end is on another rank the credit is sent there and chained to its channel on
+receipt. It changes nothing: no credit is used before its date.
 """
 
 from __future__ import annotations
@@ -104,23 +104,28 @@ def collect(sim: Sim, channel: Any, now: int) -> None:
 @kernel
 def refund(sim: Sim, state: Any, came: int, size: int, left: int, now: int) -> None:
     """A packet's tail leaves the buffer of an input at `left`: tell the channel that feeds it."""
-    vc, latency = came & VC_MASK, state.latencies[(came >> VC_BITS) & 3]
-    row = came >> FEEDER_BITS
-    due, awaited = left + latency, True
+    vc, row = came & VC_MASK, came >> FEEDER_BITS
+    due = left + state.latencies[(came >> VC_BITS) & 3]
     if came & FEEDER_HERE:
-        channel = state.ports[row, 1 + vc]
-        if channel[SOONEST] <= now:
-            collect(sim, channel, now)
-        number = new_parcel(sim)
-        credit = sim.pool.rows[number]
-        credit[NEXT], credit[DUE], credit[ROOM] = channel[RETURNS], due, size
-        channel[RETURNS] = number
-        awaited = due < channel[SOONEST] and channel[HEAD] >= 0
-        channel[SOONEST] = min(channel[SOONEST], due)
-        size = 0
-    if awaited:
-        key = state.ports[state.ports[row, 0, FAR] if came & FEEDER_HERE else row, 0, FAR_KEY]
-        schedule(sim, due, channel_key(key, vc), size, 0)
+        if not repay(sim, state, row, vc, due, size, now):
+            return
+        row, size = state.ports[row, 0, FAR], 0
+    schedule(sim, due, channel_key(state.ports[row, 0, FAR_KEY], vc), size, 0)
+
+
+@kernel
+def repay(sim: Sim, state: Any, row: int, vc: int, due: int, size: int, now: int) -> bool:
+    """Chain a credit to its channel. Returns whether an event has to see to it when it is due."""
+    channel = state.ports[row, 1 + vc]
+    if channel[SOONEST] <= now:
+        collect(sim, channel, now)
+    number = new_parcel(sim)
+    credit = sim.pool.rows[number]
+    credit[NEXT], credit[DUE], credit[ROOM] = channel[RETURNS], due, size
+    channel[RETURNS] = number
+    awaited = due < channel[SOONEST] and channel[HEAD] >= 0
+    channel[SOONEST] = min(channel[SOONEST], due)
+    return awaited  # type: ignore[no-any-return]
 
 
 @kernel

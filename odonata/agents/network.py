@@ -36,6 +36,7 @@ from odonata.agents.link import (
     VC_BITS,
     WAIT,
     pump,
+    repay,
 )
 from odonata.agents.node import (
     BINS,
@@ -54,7 +55,7 @@ from pdes.arrays import aligned
 from pdes.errors import Refused, require
 from pdes.events import FOREVER, Rows, agent_of, key_of, kind_of, pack, port_of
 from pdes.jit import kernel, rebound
-from pdes.loop import Sim
+from pdes.loop import NOW, Sim, schedule
 from pdes.model import Lookahead, Model
 from pdes.partition import Partition
 from policies.routing import Routing, routing
@@ -104,12 +105,13 @@ def credit(sim: Sim, state: State, time: int, key: int) -> None:
 
 
 @kernel
-def pay(state: State, key: int, room: int) -> None:
-    """Credit has come from another rank."""
+def receive(sim: Sim, state: State, time: int, key: int, room: int, b: int) -> None:
+    """Credit comes from another rank."""
     shape, agent, port = state.shape, agent_of(key), port_of(key)
     router = agent & ((1 << shape[AGENT_BITS]) - 1)
     row = port_row(shape, agent >> shape[AGENT_BITS], router) + (port >> VC_BITS)
-    state.ports[row, 1 + (port & VC_MASK), CREDIT] += room
+    if repay(sim, state, row, port & VC_MASK, time, room, sim.ctl[NOW]):
+        schedule(sim, time, key, 0, 0)
 
 
 def handle(sim: Sim, state: State, time: int, key: int, a: int, b: int) -> None:
@@ -123,8 +125,6 @@ def handle(sim: Sim, state: State, time: int, key: int, a: int, b: int) -> None:
         if kind == GENERATE:
             ready = generate(sim, state, time, key)
             key = key_of(CREDIT_DUE, agent_of(key), 0)
-        elif a > 0:
-            pay(state, key, a)
         if ready:
             credit(sim, state, time, key)
 
@@ -158,7 +158,8 @@ class Network(Model):
     seed: int = 1
 
     name, kinds = "dragonfly", ("credit", "arrive", "deliver", "generate")
-    parcel, bearers = PARCEL, (ARRIVE, DELIVER)
+    parcel, bearers, receipts = PARCEL, (ARRIVE, DELIVER), (CREDIT_DUE,)
+    receive = staticmethod(receive)
     fanout, takes = 2 * GRANTS + 2, GRANTS + 1
 
     def __post_init__(self) -> None:

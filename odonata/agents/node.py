@@ -30,12 +30,12 @@ SEED, HOW, TOTAL, GROUP_NODES, STRIDE, MESSAGE, LIMIT, STOP, SLOT, HOT, HOT_EVER
 """Words of `State.traffic`; SLOT is 0 for a Poisson process, HOT a threshold for 32 random bits."""
 
 (DRAWS, MADE, MADE_BYTES, GOT, GOT_BYTES, LATENCY_SUM, LONGEST, HOPS, OFFERED, INJECTED, ACCEPTED,
- MEASURED, MEASURED_LATENCY, MEASURED_MADE) = range(14)  # fmt: skip
+ MEASURED, MEASURED_LATENCY, MEASURED_MADE, LAST_IN) = range(15)  # fmt: skip
 """Words of a node: random numbers drawn; messages made, and bytes; packets taken in, their bytes,
 latencies, largest latency, routers visited. Then, of the measurement: bytes offered, bytes whose
 sending began, bytes taken in, all three within it; packets made within it that were taken in, and
-their latencies; packets made within it."""
-NODE_WORDS = 14
+their latencies; packets made within it. And when the last packet was taken in."""
+NODE_WORDS = 15
 
 GOLDEN = U64(0x9E3779B97F4A7C15)
 BINS = 640
@@ -131,6 +131,7 @@ def deliver(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
     latency = time - born
     tally[GOT] += 1
     tally[GOT_BYTES] += size
+    tally[LAST_IN] = time
     tally[LATENCY_SUM] += latency
     tally[LONGEST] = max(tally[LONGEST], latency)
     tally[HOPS] += (packet[PATH] >> VISIT_SHIFT) & VISIT_MASK

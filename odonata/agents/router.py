@@ -122,9 +122,7 @@ def look_ahead(
     return look(sim, state, port_row(shape, group, router) + port, now)
 
 
-def choose(
-    sim: Sim, state: Any, group: int, router: int, packet: Any, path: int, now: int
-) -> int:
+def choose(sim: Sim, state: Any, group: int, router: int, packet: Any, path: int, now: int) -> int:
     """The path, with a detour on it if the routing wants one here."""
     shape, goal = state.shape, destination(packet)
     if group_at(goal) == group:

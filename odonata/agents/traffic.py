@@ -45,9 +45,7 @@ class Traffic:
     def __post_init__(self) -> None:
         one_of = ", ".join
         require(self.pattern in PATTERNS, f"traffic = {self.pattern}: one of {one_of(PATTERNS)}")
-        require(
-            self.arrivals in ARRIVALS, f"arrivals = {self.arrivals}: one of {one_of(ARRIVALS)}"
-        )
+        require(self.arrivals in ARRIVALS, f"arrivals = {self.arrivals}: one of {one_of(ARRIVALS)}")
         require(0 < self.load <= 1, f"load = {self.load}: above 0, at most 1 (of a node's link)")
         require(
             1 <= self.message_bytes < 2**40, f"message = {self.message_bytes} B: 1 .. 2**40 bytes"
@@ -89,5 +87,3 @@ class Traffic:
             node = np.arange(first, last)
             return (node % (n // rows)) * rows + node // (n // rows)
         return np.zeros(last - first, np.int64)
-
-

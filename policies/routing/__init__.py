@@ -16,6 +16,7 @@ To add one, write such a kernel and register it: `Routing("mine", detours, sees=
 from __future__ import annotations
 
 from policies.routing.base import ROUTINGS, Outlook, Routing, routing
-from policies.routing import adaptive, minimal, par, ugal, valiant  # noqa: E402, F401  isort: skip
+
+from policies.routing import adaptive, minimal, par, ugal, valiant  # noqa: F401  isort: skip
 
 __all__ = ["ROUTINGS", "Outlook", "Routing", "routing"]

@@ -1,0 +1,153 @@
+"""What a network did in a run, in the words of those who measure networks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odonata.agents.audit import conclude
+from odonata.agents.network import COUNTERS, Network
+from odonata.agents.node import (
+    ACCEPTED,
+    BIN_BITS,
+    BIN_ONE,
+    GOT,
+    HOPS,
+    INJECTED,
+    LAST_IN,
+    LONGEST,
+    MADE,
+    MEASURED,
+    MEASURED_LATENCY,
+    MEASURED_MADE,
+    OFFERED,
+)
+from pdes.errors import Fault
+
+if TYPE_CHECKING:
+    from pdes.driver import Result
+    from pdes.events import Rows
+
+GROWTH = 0.02
+"""Sources that cannot get rid of this part of what they make are saturated."""
+
+ALIASES = {
+    "N_FLIT": "flits on a link between routers, by the virtual channel they come in on",
+    "N_STALL": "stall_ps of the channels that feed an input, in flit times",
+    "P_REQ_FLIT": "flits a router sends to its node",
+    "P_REQ_STALL": "0: a node takes in whatever comes",
+}
+"""The counters of a Cray Aries router (Zhang 2021, table 3.3) that ours stand for."""
+
+
+@dataclass(frozen=True)
+class Performance:
+    """Latencies are from the making of a message to the arrival of a packet's last byte, over the
+    packets made during the measurement and delivered; loads are parts of the bandwidth of the
+    nodes' links."""
+
+    messages: int
+    packets: int
+    """Delivered, in the whole run."""
+    packet_hops: int
+    """Routers visited by those."""
+    mean_hops: float
+    measured_packets: int
+    undelivered_packets: int
+    """Made during the measurement and still under way at the end."""
+    mean_latency_ns: float
+    median_latency_ns: float
+    p99_latency_ns: float
+    max_latency_ns: float
+    offered: float
+    throughput: float
+    """What the nodes took in during the measurement."""
+    backlog_growth: float
+    """The part of what was offered by which the source queues grew."""
+    saturated: bool
+    links: Mapping[str, Mapping[str, float]]
+    """By class: mean and largest utilisation, and stall-to-flit ratio (flit times a flit)."""
+
+
+def performance(network: Network, result: Result) -> Performance:
+    """Raises Fault where the network is deadlocked, AssertionError where a byte was lost."""
+    cycle = conclude(network, result.outcome)
+    if cycle:
+        raise Fault(f"deadlock: {cycle}")
+    nodes, traffic = result.outcome["nodes"], network.traffic
+    total = dict(enumerate(nodes.sum(axis=0).tolist()))
+    histogram = result.outcome["histogram"].sum(axis=0)
+    start = min(traffic.warmup_ps, result.time_ps)
+    end = min(result.time_ps, start + (traffic.measure_ps or result.time_ps))
+    if traffic.messages is not None:
+        end = min(end, int(nodes[:, LAST_IN].max()))
+    span = max(1, end - start)
+    full = network.machine.n_nodes * network.machine.terminal.bandwidth * span / 1e12
+    offered, injected = total[OFFERED], total[INJECTED]
+    growth = max(0.0, (offered - injected) / offered) if offered else 0.0
+    measured = total[MEASURED]
+    return Performance(
+        messages=total[MADE],
+        packets=total[GOT],
+        packet_hops=total[HOPS],
+        mean_hops=total[HOPS] / max(1, total[GOT]),
+        measured_packets=measured,
+        undelivered_packets=total[MEASURED_MADE] - measured,
+        mean_latency_ns=total[MEASURED_LATENCY] / max(1, measured) / 1e3,
+        median_latency_ns=_quantile(histogram, 0.5) / 1e3,
+        p99_latency_ns=_quantile(histogram, 0.99) / 1e3,
+        max_latency_ns=int(nodes[:, LONGEST].max()) / 1e3,
+        offered=offered / full,
+        throughput=total[ACCEPTED] / full,
+        backlog_growth=growth,
+        saturated=growth > GROWTH,
+        links=_links(network, result, end if traffic.messages is not None else result.time_ps),
+    )
+
+
+def _quantile(histogram: Rows, part: float) -> float:
+    """Picoseconds, interpolated within a bin of a 16th of an octave."""
+    if not histogram.any():
+        return 0.0
+    sums = np.cumsum(histogram)
+    target = part * sums[-1]
+    which = int(np.searchsorted(sums, target))
+    low, high = ((np.arange(which, which + 2) + BIN_ONE) << BIN_BITS).view(np.float64)
+    inside = (target - (sums[which] - histogram[which])) / histogram[which]
+    return float(low + (high - low) * inside)
+
+
+def _links(network: Network, result: Result, until: int) -> dict[str, dict[str, float]]:
+    counters, used = result.outcome["counters"], result.outcome["used_ps"]
+    elapsed = max(1, until)
+    told = {}
+    for kind, (rows, link) in ports_by_class(network).items():
+        if not rows.any():
+            continue
+        some = counters[:, rows].reshape(-1, len(COUNTERS)).sum(axis=0)
+        _, flits, _, stall, _ = some.tolist()
+        flit_ps = network.flit_bytes * 1e12 / link.bandwidth
+        told[kind] = {
+            "utilisation": float(used[:, rows].mean() / elapsed),
+            "max_utilisation": float(used[:, rows].max() / elapsed),
+            "stall_to_flit": stall / flit_ps / max(1, flits),
+        }
+    return told
+
+
+def ports_by_class(network: Network) -> dict[str, tuple[Any, Any]]:
+    """Which of a group's ports are of which class, and their link. A group's ports are those of
+    its routers, one router after the other, then its nodes' (which inject)."""
+    m = network.machine
+    port = np.arange(m.radix)
+    kinds = np.where(port < m.nodes, 0, np.where(port < m.nodes + m.routers - 1, 1, 2))
+    kinds = np.concatenate((np.tile(kinds, m.routers), np.full(m.routers * m.nodes, 3)))
+    lit = np.ones(len(kinds), bool)
+    if m.dark:
+        glob = np.flatnonzero(kinds == 2)
+        lit[glob[m.global_ports - m.dark :]] = False
+    links = {"eject": m.terminal, "local": m.local, "global": m.global_, "inject": m.terminal}
+    return {name: ((kinds == i) & lit, link) for i, (name, link) in enumerate(links.items())}
