@@ -61,7 +61,7 @@ SECONDS = ("handlers", "queue", "exchange", "waiting", "checkpoint")
 """What a rank spends its time on. Packing, unpacking and all bookkeeping between two horizons are
 `exchange`; from the first word sent to the last received is `waiting`, for others or the wire."""
 
-BUDGET_EVENTS = 1 << 18
+BUDGET_EVENTS = 1 << 16
 """A kernel comes back after so many events, if not before: for signals, progress and Ctrl-C."""
 
 SETTLE_EVERY = 16

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pdes.events import KEY, KINDS, TIME, WORDS, A, B, Rows, agent_of, kind_of
-from pdes.jit import bind, kernel, ticks
+from pdes.events import FOREVER, KEY, KINDS, TIME, WORDS, A, B, Rows, agent_of, kind_of
+from pdes.jit import bind, kernel, prefetch, ticks
 from pdes.parcels import TAKEN, Pool, give, take
 from pdes.queue import CAPACITY, COUNT, Cells, drop, next_time, push
 
@@ -191,6 +191,8 @@ def advance(sim: Sim, state: Any, incoming: Any, horizon: int, budget: int) -> i
             return POOL_FULL
         key, a, b = queue.due[0, KEY], queue.due[0, A], queue.due[0, B]
         drop(queue)
+        if next_time(queue) != FOREVER and (ctl[BEARERS] >> kind_of(queue.due[0, KEY])) & 1:
+            prefetch(sim.pool.rows, queue.due[0, A])
         ctl[NOW] = time
         ctl[MADE] = 0
         ctl[EVENTS] += 1
