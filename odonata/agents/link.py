@@ -29,6 +29,7 @@ from odonata.agents.packet import (
     TAIL,
     VC_MASK,
     VC_SHIFT,
+    brief,
 )
 from pdes.events import FOREVER, agent_of, key_of, kind_of, port_of
 from pdes.jit import kernel
@@ -154,13 +155,14 @@ def launch(sim: Sim, state: Any, row: int, vc: int, number: int, now: int, since
     if packet[CAME] >= 0:
         refund(sim, state, packet[CAME], size, left, now)
     packet[CAME] = (row << FEEDER_BITS) | FEEDER_HERE if port[FAR] >= 0 else 0
-    packet[PATH] = (packet[PATH] & ~(VC_MASK << VC_SHIFT)) | (vc << VC_SHIFT)
+    path = (packet[PATH] & ~(VC_MASK << VC_SHIFT)) | (vc << VC_SHIFT)
+    packet[PATH] = path
     packet[TAIL] = 0 if state.whole[0] else left - start
     key = port[FAR_KEY]
     there = (left if state.whole[0] else start) + port[LATENCY] + state.delay[0]
     if kind_of(key) == DELIVER:
         there = left + port[LATENCY]
-    schedule(sim, there, key, number, 0)
+    schedule(sim, there, key, number, brief(packet[ENDS], path))
     return start
 
 

@@ -84,7 +84,7 @@ class State(NamedTuple):
     histogram: Any  # of latencies, by group
 
 
-def arrive(sim: Sim, state: State, time: int, key: int, number: int) -> None:
+def arrive(sim: Sim, state: State, time: int, key: int, number: int, told: int) -> None:
     """Stands for that of one routing."""
 
 
@@ -117,7 +117,7 @@ def receive(sim: Sim, state: State, time: int, key: int, room: int, b: int) -> N
 def handle(sim: Sim, state: State, time: int, key: int, a: int, b: int) -> None:
     kind = kind_of(key)
     if kind == ARRIVE:
-        arrive(sim, state, time, key, a)
+        arrive(sim, state, time, key, a, b)
     elif kind == DELIVER:
         deliver(sim, state, time, key, a)
     else:

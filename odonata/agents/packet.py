@@ -65,5 +65,12 @@ def destination(packet: Any) -> int:
 
 
 @kernel
+def brief(ends: int, path: int) -> int:
+    """What an arrival's second word tells of a packet, so that a router can choose its port while
+    the packet itself is still on its way into the cache: destination, and path without detour."""
+    return ((ends & ADDRESS) << MID_SHIFT) | (path & ((1 << MID_SHIFT) - 1))
+
+
+@kernel
 def vc_of(path: int) -> int:
     return (path >> VC_SHIFT) & VC_MASK

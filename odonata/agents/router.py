@@ -141,30 +141,32 @@ def choose(sim: Sim, state: Any, group: int, router: int, packet: Any, path: int
     return path | DETOUR | (mid << MID_SHIFT) if wanted else path
 
 
-def arrive(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
-    """The head of a packet is through the router's pipeline."""
+def arrive(sim: Sim, state: Any, time: int, key: int, number: int, told: int) -> None:
+    """The head of a packet is through the router's pipeline; `told` is its `brief`."""
     shape, agent, came = state.shape, agent_of(key), port_of(key)
     group = agent >> shape[AGENT_BITS]
     router = agent & ((1 << shape[AGENT_BITS]) - 1)
     row = port_row(shape, group, router)
     packet = sim.pool.rows[number]
-    path = packet[PATH] + VISIT
-    link = 0 if came < shape[NODES] else 1 if came < shape[NODES] + shape[ROUTERS] - 1 else 2
-    feeder = packet[CAME] if packet[CAME] else (row + came) << FEEDER_BITS
-    packet[CAME] = feeder | (link << VC_BITS) | vc_of(path)
-    packet[TAIL] += time
-    target = destination(packet)
+    path, target = (told & ((1 << MID_SHIFT) - 1)) + VISIT, told >> MID_SHIFT
+    vc_in = vc_of(path)
     if path & DETOUR:
-        mid = path >> MID_SHIFT
+        mid = packet[PATH] >> MID_SHIFT
         if group_at(mid) == group and (not shape[BY_ROUTER] or router_at(mid) == router):
-            path &= (1 << MID_SHIFT) - 1 - DETOUR
+            path -= DETOUR
         else:
+            path |= mid << MID_SHIFT
             target = mid
     elif not STRAIGHT and (came < shape[NODES] or (REVISES and path & GLOBALS == 0)):
         path = choose(sim, state, group, router, packet, path, time)
         if path & DETOUR:
             target = path >> MID_SHIFT
-    port, vc, path = step(shape, state.gates, group, router, target, path, U64(packet[LUCK]))
+    luck = U64(packet[LUCK]) if shape[COPIES] > 1 else U64(0)
+    port, vc, path = step(shape, state.gates, group, router, target, path, luck)
+    link = 0 if came < shape[NODES] else 1 if came < shape[NODES] + shape[ROUTERS] - 1 else 2
+    feeder = packet[CAME] if packet[CAME] else (row + came) << FEEDER_BITS
+    packet[CAME] = feeder | (link << VC_BITS) | vc_in
+    packet[TAIL] += time
     packet[PATH] = path
     send(sim, state, row + port, vc, number, time,
          key_of(CREDIT_DUE, agent, (port << VC_BITS) | vc))  # fmt: skip
