@@ -171,6 +171,7 @@ def _drive(
         if arrival.stopped:
             break
     wall = engine.lap("exchange") - began
+    engine.look()  # what came last is in no queue yet
     engine.check()
     mine = (engine.events, engine.events - before, wall, engine.peak, _rss_mb(), engine.spent(),
             engine.kinds())  # fmt: skip
