@@ -56,7 +56,7 @@ def kernel(function: F) -> F:
     """Compile for use inside other kernels, and inline it there."""
     if not ENABLED:
         return function
-    return numba.njit(function, forceinline=True, **OPTIONS)  # type: ignore[no-any-return]
+    return numba.njit(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)  # type: ignore[no-any-return]
 
 
 def entry(function: F) -> F:
