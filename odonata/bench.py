@@ -98,6 +98,7 @@ def to_json(report: Report) -> str:
     if report.network:
         told |= vars(report.network)
         told["hops_per_second"] = report.network.packet_hops / report.result.wall_seconds
+        told["bytes_per_node"] = bytes_per_node(report)
     if report.alone:
         told["alone_events_per_second"] = report.alone.events_per_second
         told["alone_digest"] = report.alone.digest
@@ -120,7 +121,7 @@ def table(report: Report) -> Table:
         shown.add_row(name, value, note)
     if report.network:
         shown.add_section()
-        for name, value, note in _network(report.network, result):
+        for name, value, note in _network(report, report.network):
             shown.add_row(name, value, note)
     shown.add_section()
     total = sum(result.seconds.values()) or 1.0
@@ -135,14 +136,23 @@ def table(report: Report) -> Table:
     return shown
 
 
+def bytes_per_node(report: Report) -> float:
+    """Of all ranks, the interpreter and the compiler included."""
+    assert report.network is not None
+    return report.result.ranks * report.result.max_rss_mb * 2**20 / report.network.nodes
+
+
 def _bar(share: float) -> str:
     return f"{'█' * round(20 * share)} {share:.0%}"
 
 
-def _network(told: Performance, result: Result) -> list[tuple[str, str, str]]:
-    speed = told.packet_hops / result.wall_seconds
+def _network(report: Report, told: Performance) -> list[tuple[str, str, str]]:
+    speed = told.packet_hops / report.result.wall_seconds
     state = "saturated: source queues grow" if told.saturated else f"of {told.offered:.3f} offered"
     lines = [
+        ("machine", f"{told.nodes:,} nodes",
+         f"built in {report.result.build_seconds:.2f} s; {bytes_per_node(report) / 1024:.1f} KiB "
+         "a node"),
         ("packets", f"{told.packets:,}", f"{told.mean_hops:.2f} routers each"),
         ("packet-hops", f"{show_count(speed)}/s", f"{told.packet_hops:,}"),
         ("throughput", f"{told.throughput:.3f}", state),

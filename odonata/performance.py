@@ -34,14 +34,6 @@ if TYPE_CHECKING:
 GROWTH = 0.02
 """Sources that cannot get rid of this part of what they make are saturated."""
 
-ALIASES = {
-    "N_FLIT": "flits on a link between routers, by the virtual channel they come in on",
-    "N_STALL": "stall_ps of the channels that feed an input, in flit times",
-    "P_REQ_FLIT": "flits a router sends to its node",
-    "P_REQ_STALL": "0: a node takes in whatever comes",
-}
-"""The counters of a Cray Aries router (Zhang 2021, table 3.3) that ours stand for."""
-
 
 @dataclass(frozen=True)
 class Performance:
@@ -49,7 +41,9 @@ class Performance:
     packets made during the measurement and delivered; loads are parts of the bandwidth of the
     nodes' links."""
 
+    nodes: int
     messages: int
+    """Made, in the whole run."""
     packets: int
     """Delivered, in the whole run."""
     packet_hops: int
@@ -90,6 +84,7 @@ def performance(network: Network, result: Result) -> Performance:
     growth = max(0.0, (offered - injected) / offered) if offered else 0.0
     measured = total[MEASURED]
     return Performance(
+        nodes=network.machine.n_nodes,
         messages=total[MADE],
         packets=total[GOT],
         packet_hops=total[HOPS],

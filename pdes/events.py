@@ -12,6 +12,8 @@ make (time, key) unique by itself.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -30,7 +32,8 @@ AGENT_MASK, PORT_MASK = AGENTS - 1, PORTS - 1
 KIND_SHIFT = AGENT_BITS + PORT_BITS
 
 
-def pack(kind: int, agent: int, port: int) -> int:
+def pack(kind: int, agent: Any, port: Any) -> Any:
+    """A key, or an array of them."""
     return (kind << KIND_SHIFT) | (agent << PORT_BITS) | port
 
 

@@ -50,13 +50,14 @@ if ENABLED:
         sys.modules["colorama.initialise"].atexit_done = True  # type: ignore[attr-defined]
 
     OPTIONS = {"_nrt": False, "error_model": "numpy", "boundscheck": False}
+    INLINED = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def kernel(function: F) -> F:
     """Compile for use inside other kernels, and inline it there."""
     if not ENABLED:
         return function
-    return numba.njit(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)  # type: ignore[no-any-return]
+    return numba.njit(function, **INLINED, **OPTIONS)  # type: ignore[no-any-return]
 
 
 def entry(function: F) -> F:

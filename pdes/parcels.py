@@ -6,7 +6,7 @@ it is, so state may refer to it too, and its first word, `NEXT`, is free to chai
 lists. When an event leaves for another rank its parcel travels with it and has another number
 there; so numbers must decide nothing: (time, key) of a bearer is unique.
 
-A handler calls `new_parcel` at most `Model.takes` times, and `drop_parcel` when it is done with one.
+A handler calls `new_parcel` at most `Model.takes` times, and `drop_parcel` when done with one.
 """
 
 from __future__ import annotations

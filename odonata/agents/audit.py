@@ -7,6 +7,7 @@ way. The events that are pending and the parcels tell all of these, so the books
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -149,7 +150,7 @@ def _names(network: Network, state: State) -> Rows:
     port = np.concatenate((np.tile(np.arange(m.radix), m.routers), 0 * nodes))
     group = (np.arange(first, first + groups) << network.agent_bits)[:, None]
     names = _name(group + agent, port, 0).reshape(-1, 1) + np.arange(vcs)
-    return names.reshape(-1)
+    return names.reshape(-1)  # type: ignore[no-any-return]
 
 
 def deadlock(blocked: Rows, waits: Rows) -> list[int]:
@@ -188,7 +189,7 @@ def words_for(network: Network, name: int) -> str:
     return f"router {group * m.routers + index} (group {group}) {kind} port {port} VC {vc}"
 
 
-def conclude(network: Network, outcome: dict[str, Any]) -> str | None:
+def conclude(network: Network, outcome: Mapping[str, Any]) -> str | None:
     """Raise AssertionError where bytes were lost, over all ranks; say where it is deadlocked."""
     from odonata.agents.node import GOT_BYTES, MADE_BYTES
 

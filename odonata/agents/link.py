@@ -75,7 +75,8 @@ its feeder on this rank 1 | the row of the feeding port or, where that is elsewh
 
 @kernel
 def serialisation(rate: int, size: int) -> int:
-    return (size * rate + (1 << (RATE_BITS - 1))) >> RATE_BITS
+    """At least a picosecond, so that no two packets arrive at one input at the same time."""
+    return max(1, (size * rate + (1 << (RATE_BITS - 1))) >> RATE_BITS)
 
 
 @kernel
@@ -132,7 +133,7 @@ def repay(sim: Sim, state: Any, row: int, vc: int, due: int, size: int, now: int
 @kernel
 def channel_key(key: int, vc: int) -> int:
     """The key of an event at a channel, given that of an arrival at its port."""
-    return key_of(CREDIT_DUE, agent_of(key), (port_of(key) << VC_BITS) | vc)
+    return key_of(CREDIT_DUE, agent_of(key), (port_of(key) << VC_BITS) | vc)  # type: ignore[no-any-return]
 
 
 @kernel
@@ -163,7 +164,7 @@ def launch(sim: Sim, state: Any, row: int, vc: int, number: int, now: int, since
     if kind_of(key) == DELIVER:
         there = left + port[LATENCY]
     schedule(sim, there, key, number, brief(packet[ENDS], path))
-    return start
+    return start  # type: ignore[no-any-return]
 
 
 @kernel

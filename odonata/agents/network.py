@@ -230,7 +230,8 @@ class Network(Model):
         return self.traffic.message_bytes * 1e12 / self.machine.terminal.bandwidth
 
     def serialisation(self, link: LinkClass, size: int) -> int:
-        return (size * rate_of(link) + (1 << (RATE_BITS - 1))) >> RATE_BITS
+        """Of so many bytes on such a link, as `odonata.agents.link` has it."""
+        return max(1, (size * rate_of(link) + (1 << (RATE_BITS - 1))) >> RATE_BITS)
 
     # -- for the engine
 
@@ -361,7 +362,7 @@ class Network(Model):
         sends &= rows[:, 0] < state.traffic[7]
         if self.traffic.pattern in ("permutation", "transpose"):
             sends &= state.partners != np.arange(first_node, first_node + len(rows))
-        return rows[sends]
+        return rows[sends]  # type: ignore[no-any-return]
 
     def counters(self, state: State) -> Any:
         """By group, port and VC: COUNTERS."""

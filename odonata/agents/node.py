@@ -1,4 +1,4 @@
-"""A node's network interface: it makes messages, cuts them into packets, and takes in what comes."""
+"""A node's network interface: it makes messages and takes in the packets that come."""
 
 from __future__ import annotations
 

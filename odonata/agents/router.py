@@ -43,7 +43,8 @@ BASES, VCS_MASK, BY_ROUTER, BIAS = 8, 11, 12, 13
 """Words of `State.shape`: p, a, g; ports of a router; an agent is its group's number shifted by
 these, plus its own; this rank's first group; rows of ports a group has (its routers', then its
 nodes'); cables between two groups; the first local VC after 0, 1 and 2 global hops; 0 where all
-hops are to share one VC (and deadlock), else all bits; whether detours are by a router or a group; a parameter of the routing."""
+hops are to share one VC (and deadlock), else all bits; whether detours are by a router or a group;
+a parameter of the routing."""
 GATE_BITS = 8
 """An entry of `State.gates` is the router that has the cable, shifted, plus which of its cables."""
 

@@ -1,0 +1,79 @@
+"""The counters of a run under the names of a Cray Aries router, and the ratio made of them.
+
+An Aries router counts at its tiles (Zhang 2021, section 3.5.1 and table 3.3). Ours stand for them
+as follows. A network tile is a port to another router:
+
+* N_FLIT: flits that came in over its link, by virtual channel;
+* N_STALL: the time, in flits of that link, in which a channel that feeds it had a packet ready, no
+  credit, and the link free: cycles lost in moving flits into this tile's buffer.
+
+A processor tile is a port to a node: P_REQ_FLIT counts the flits a node was sent, P_REQ_STALL is 0,
+because our nodes take in whatever comes. There are no responses: P_RSP_* would be 0 too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from odonata.agents.network import COUNTERS, Network
+
+FLITS, STALL = COUNTERS.index("flits"), COUNTERS.index("stall_ps")
+
+
+class Aries(NamedTuple):
+    n_flit: npt.NDArray[np.int64]
+    """By router, network tile (its ports but those to nodes, in order) and virtual channel."""
+    n_stall: npt.NDArray[np.float64]
+    """By router and network tile."""
+    p_req_flit: npt.NDArray[np.int64]
+    """By node."""
+    p_req_stall: npt.NDArray[np.int64]
+
+    def stall_to_flit(self) -> npt.NDArray[np.float64]:
+        """By router: the mean over its network tiles of stalls per incoming flit (Zhang, 3.5.2). A
+        tile that saw no flit counts as 0."""
+        flits = self.n_flit.sum(axis=2)
+        ratio = np.divide(self.n_stall, flits, out=np.zeros(flits.shape), where=flits > 0)
+        mean: npt.NDArray[np.float64] = ratio.mean(axis=1) if ratio.shape[1] else ratio.sum(axis=1)
+        return mean
+
+
+def aries(network: Network, outcome: Mapping[str, Any]) -> Aries:
+    """From the outcome of a run of this network."""
+    m = network.machine
+    p, radix = m.nodes, m.radix
+    counters = outcome["counters"][:, : m.routers * radix]
+    sent = counters.reshape(m.n_routers, radix, network.channels, len(COUNTERS))
+    feeder, lit = feeders(network)
+    flits = sent[..., FLITS].reshape(-1, network.channels)[feeder]
+    stall = sent[..., STALL].sum(axis=2).reshape(-1)[feeder].astype(float)
+    rates = [m.local.bandwidth] * (m.routers - 1) + [m.global_.bandwidth] * m.global_links
+    stall *= np.array(rates) / (network.flit_bytes * 1e12)
+    eject = sent[:, :p, :, FLITS].sum(axis=2).reshape(-1)
+    return Aries(flits * lit[..., None], stall * lit, eject, np.zeros_like(eject))
+
+
+def feeders(network: Network) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Of each router's ports to other routers: the port at the other end, as router · radix + port,
+    and whether there is one (a dark port's is 0)."""
+    m = network.machine
+    p, a, h, radix = m.nodes, m.routers, m.global_links, m.radix
+    ends = np.zeros((m.groups, a, radix - p), np.int64)
+    lit = np.ones(ends.shape, bool)
+    group = np.arange(m.groups)[:, None, None] * a
+    r = np.arange(a)[None, :, None]
+    j = np.arange(a - 1)[None, None, :]
+    x = j + (j >= r)
+    ends[:, :, : a - 1] = (group + x) * radix + p + r - (r > x)
+    if h and m.groups > 1:
+        far = m.far().reshape(m.groups, a, h).astype(np.int64)
+        there, q = far // (a * h), far % (a * h)
+        ends[:, :, a - 1 :] = (there * a + q // h) * radix + p + a - 1 + q % h
+        lit[:, :, a - 1 :] = far >= 0
+    elif h:
+        lit[:, :, a - 1 :] = False
+    return np.where(lit, ends, 0).reshape(-1, radix - p), lit.reshape(-1, radix - p)

@@ -1,0 +1,193 @@
+"""The routes that the kernel can take: where they lead, and that no channel waits for itself."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from machines import PARALLEL, ROUTINGS, SMALL, US, alone, network
+
+from odonata.agents.audit import conclude
+from odonata.agents.network import Network
+from odonata.agents.packet import DETOUR, MID_SHIFT, address
+from odonata.agents.router import step
+from odonata.performance import performance
+from pdes.errors import Fault
+from pdes.jit import entry
+from pdes.random import U64
+from policies.routing import ROUTINGS as REGISTER
+from policies.routing import routing
+from topology import Dragonfly
+
+
+@entry
+def hop(
+    shape: Any, gates: Any, group: int, router: int, target: int, path: int, copy: int, out: Any
+) -> None:
+    """`step`, by the cable that this copy is."""
+    luck = U64(copy * ((1 << 32) // shape[7]) + 1)
+    port, vc, after = step(shape, gates, group, router, target, path, luck)
+    out[0], out[1], out[2] = port, vc, after
+
+
+def where(group: int, router: int, node: int = 0) -> int:
+    found = address(group, router, node)
+    return int(found)
+
+
+if hasattr(address, "py_func"):
+    address = address.py_func
+
+
+class Routes:
+    """Every route of a network: from any router to any other, straight or by any detour, turning
+    away at any router of the first group if the routing may."""
+
+    def __init__(self, model: Network) -> None:
+        self.model, self.m = model, model.machine
+        self.state = model.state(0, int(model.units()[-1]))
+        self.how = routing(model.routing)
+        self.far = self.m.far()
+
+    def hop(self, group: int, router: int, target: int, path: int, copy: int) -> Any:
+        out = np.zeros(3, np.int64)
+        hop(self.state.shape, self.state.gates, group, router, target, path, copy, out)
+        return out.tolist()
+
+    def over(self, group: int, router: int, port: int) -> tuple[int, int]:
+        """Which router is at the other end."""
+        m = self.m
+        local = port - m.nodes
+        if local < m.routers - 1:
+            return group, local + (local >= router)
+        q = router * m.global_links + local - (m.routers - 1)
+        end = int(self.far[group, q])
+        assert end >= 0, "by a dark port"
+        there, q = divmod(end, m.global_ports)
+        return there, q // m.global_links
+
+    def walk(
+        self, start: tuple[int, int], goal: tuple[int, int], mid: tuple[int, int] | None,
+        turn: int, copy: int,
+    ) -> list[tuple[int, int, int, int]]:  # fmt: skip
+        """Channels as (group, router, port, VC); the detour is decided at the `turn`-th router."""
+        at, path, channels, visited = start, 0, [], 0
+        while True:
+            if mid and visited == turn and at[0] != goal[0]:
+                path |= DETOUR | where(*mid) << MID_SHIFT
+            visited += 1
+            target = where(*goal)
+            if path & DETOUR:
+                assert mid
+                if at[0] == mid[0] and (self.model.via == "group" or at == mid):
+                    path &= (1 << MID_SHIFT) - 1 - DETOUR
+                else:
+                    target = where(*mid)
+            if at == goal and not path & DETOUR:
+                return channels
+            port, vc, path = self.hop(*at, target, path, copy)
+            channels.append((*at, port, vc))
+            assert vc < self.model.channels
+            at = self.over(*at, port)
+            assert len(channels) < 8, "a packet goes round in circles"
+
+    def all(self) -> Any:
+        m = self.m
+        routers = list(itertools.product(range(m.groups), range(m.routers)))
+        for start, goal in itertools.product(routers, routers):
+            for copy in range(m.copies):
+                yield self.walk(start, goal, None, 0, copy)
+                if self.how.always_straight or start[0] == goal[0]:
+                    continue
+                mids = [r for r in routers if r[0] not in (start[0], goal[0])]
+                if self.model.via == "group":
+                    mids = [r for r in mids if r[1] == 0]
+                for mid, turn in itertools.product(mids, range(1 + self.how.revises)):
+                    straight = self.walk(start, goal, None, 0, copy)
+                    if turn == 0 or straight[0][2] < m.nodes + m.routers - 1:
+                        yield self.walk(start, goal, mid, turn, copy)
+
+
+def dependencies(model: Network) -> nx.DiGraph:
+    graph = nx.DiGraph()
+    for route in Routes(model).all():
+        graph.add_edges_from(itertools.pairwise(route))
+    return graph
+
+
+TINY = Dragonfly(1, 2, 2, 5)
+
+
+@pytest.mark.parametrize("via", ["group", "router"])
+@pytest.mark.parametrize("how", ROUTINGS)
+@pytest.mark.parametrize("machine", [TINY, PARALLEL], ids=["tiny", "parallel"])
+def test_no_channel_waits_for_itself(machine: Dragonfly, how: str, via: str) -> None:
+    graph = dependencies(network(machine, routing=how, via=via))
+    assert graph.number_of_edges() > 10
+    assert nx.is_directed_acyclic_graph(graph)
+
+
+@pytest.mark.parametrize("how", ["valiant", "par"])
+def test_with_one_channel_for_all_hops_there_are_cycles(how: str) -> None:
+    """So the test above can fail."""
+    graph = dependencies(network(TINY, routing=how, vcs="one"))
+    assert not nx.is_directed_acyclic_graph(graph)
+
+
+def test_every_built_in_routing_is_tested() -> None:
+    assert set(ROUTINGS) == set(REGISTER)
+    assert all(how.about for how in REGISTER.values())
+
+
+def test_a_straight_way_takes_at_most_three_hops_and_a_detour_six() -> None:
+    lengths = {
+        (how, via): max(map(len, Routes(network(TINY, routing=how, via=via)).all()))
+        for how in ("minimal", "valiant", "par")
+        for via in ("group", "router")
+    }
+    assert lengths["minimal", "group"] == 3
+    assert lengths["valiant", "group"] == 5
+    assert lengths["valiant", "router"] == 6
+    assert lengths["par", "group"] == 6
+    assert lengths["par", "router"] == 7
+
+
+JAMMED = {"load": 1.0, "routing": "valiant", "message_bytes": 512, "terminal_buffer": 512,
+          "local_buffer": 512, "global_buffer": 512}  # fmt: skip
+
+
+def test_a_broken_assignment_of_channels_deadlocks_and_the_cycle_is_shown() -> None:
+    model = network(SMALL, vcs="one", **JAMMED)
+    result = alone(model, 60 * US)
+    with pytest.raises(Fault, match="deadlock: router") as fault:
+        performance(model, result)
+    stops = str(fault.value).removeprefix("deadlock: ").split(" -> ")
+    assert stops[0] == stops[-1]
+    assert len(stops) > 2
+    assert all("VC 0" in stop for stop in stops)
+
+
+@pytest.mark.parametrize("how", ROUTINGS)
+def test_the_right_one_does_not(how: str) -> None:
+    model = network(SMALL, **JAMMED | {"routing": how})
+    result = alone(model, 60 * US)
+    assert conclude(model, result.outcome) is None
+    assert result.outcome["nodes"][:, 3].min() > 0
+
+
+def test_adaptive_routings_detour_only_where_it_helps() -> None:
+    """With no load they are minimal; with adversarial load they carry far more than minimal."""
+    throughput = {}
+    for how in ROUTINGS:
+        model = network(routing=how, pattern="adversarial", load=0.5, message_bytes=512,
+                        terminal_buffer=8192, local_buffer=8192, global_buffer=8192,
+                        warmup_ps=10 * US)  # fmt: skip
+        throughput[how] = performance(model, alone(model, 40 * US)).throughput
+        quiet = network(routing=how, load=0.001, message_bytes=512)
+        hops = performance(quiet, alone(quiet, 300 * US)).mean_hops
+        assert (hops > 4.2) == (how == "valiant"), how
+    for how in ("ugal-l", "ugal-g", "par", "adaptive", "valiant"):
+        assert throughput[how] > 2 * throughput["minimal"], (how, throughput)
