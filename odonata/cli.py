@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from odonata._version import __version__
-from odonata.options import TIME, machine_options, network_options
+from odonata.options import TIME, Quantity, curve_options, machine_options, network_options
 from odonata.units import show_time
 from pdes import launcher
 from pdes.errors import Fault, Refused
@@ -123,6 +123,44 @@ def _tell(how: Any, report: Any, as_json: bool) -> None:
               f"{how.checkpoint_dir}", file=sys.stderr)  # fmt: skip
     if report.alone and not report.same:
         raise Fault("one rank gave another digest: please report this")
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _loads(text: str) -> Any:
+    from odonata.latency import parse_loads
+
+    return parse_loads(text)
+
+
+@cli.command(context_settings=SETTINGS)
+@curve_options
+@click.option("--loads", type=Quantity("LOADS", _loads), default="0.05:0.95:0.05",
+              show_default=True, help="Offered, in parts of a node's link: start:stop:step, a list "
+              "(0.1,0.5), or one.")  # fmt: skip
+@click.option("--warmup", "warmup_ps", type=TIME, help="Before that, unmeasured.")
+@click.option("--measure", "measure_ps", type=TIME, help="Packets made in this time are measured.")
+@click.option("--drain", "drain_ps", type=TIME, help="For these to arrive, under the same load; by "
+              "default all three suit the machine.")  # fmt: skip
+@click.option("--all", "everything", is_flag=True,
+              help="Go on to the last load, however far beyond saturation.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1), metavar="N", default=_cores, help="Points at a "
+              "time, by default one a core; under mpiexec one a rank.")  # fmt: skip
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False),
+              help="Draw it, as .png, .svg or .pdf.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def latency(
+    network: Any, routings: Any, loads: Any, jobs: int, plot: Path | None, as_json: bool,
+    **phases: Any,
+) -> None:  # fmt: skip
+    """How long packets take as the load grows, and where the network is saturated."""
+    from odonata.curves import report
+    from odonata.latency import sweep
+
+    report(sweep(network, routings, loads, **phases), jobs, plot, as_json)
 
 
 @cli.command(context_settings=SETTINGS)

@@ -137,11 +137,11 @@ TRAFFIC = {"traffic": "pattern", "load": "load", "arrivals": "arrivals",
 """What an option is called in `Network` and in `Traffic`."""
 
 
-def network_options(command: Any) -> Any:
+def network_options(command: Any, curve: bool = False) -> Any:
     """The options of a machine, its routers and its traffic, and `network: Network` in their place.
 
     A preset may come with a workload of its own (`odonata.workloads`); what is given explicitly
-    overrides it.
+    overrides it. `curve`: see `curve_options`.
     """
 
     @machine_options
@@ -153,6 +153,9 @@ def network_options(command: Any) -> Any:
 
         given = {key: options.pop(key) for key in (*NETWORK, *TRAFFIC) if key in options}
         given = {key: value for key, value in given.items() if value is not None}
+        if curve:
+            names = [name.strip() for name in given.get("routing", Network.routing).split(",")]
+            given["routing"], options["routings"] = names[0], names
         network, traffic, end = workload(preset)
         network |= {NETWORK[key]: value for key, value in given.items() if key in NETWORK}
         traffic |= {TRAFFIC[key]: value for key, value in given.items() if key in TRAFFIC}
@@ -164,8 +167,14 @@ def network_options(command: Any) -> Any:
         return command(network=built, **options)
 
     text, whole = click.STRING, click.INT
+    fixed = [] if curve else [
+        click.option("--load", type=float, help="Offered, in parts of a node's link."),
+        click.option("--messages", type=whole, help="The most that a node sends."),
+    ]  # fmt: skip
+    several = " Several, with commas: as many curves." if curve else ""
     decorators = [
-        click.option("--routing", help="minimal, valiant, ugal-l, ugal-g, par or adaptive."),
+        click.option("--routing",
+                     help=f"minimal, valiant, ugal-l, ugal-g, par or adaptive.{several}"),
         click.option("--via", type=text, help="Detours lead through a random group, or router."),
         click.option("--threshold", type=float, help="Of adaptive routings: how many times worse "
                      "the straight way must look."),
@@ -173,10 +182,9 @@ def network_options(command: Any) -> Any:
         click.option("--traffic", type=text,
                      help="uniform, adversarial, permutation, transpose or hotspot."),
         click.option("--stride", type=whole, help="Adversarial: to the group so many on."),
-        click.option("--load", type=float, help="Offered, in parts of a node's link."),
+        *fixed,
         click.option("--arrivals", type=text, help="poisson or bernoulli."),
         click.option("--message", type=SIZE, help="By default one packet."),
-        click.option("--messages", type=whole, help="The most that a node sends."),
         click.option("--packet", type=SIZE, help="The largest."),
         click.option("--flit", type=SIZE),
         click.option("--terminal-buffer", type=SIZE, help="Of each VC, at a node's router."),
@@ -190,3 +198,9 @@ def network_options(command: Any) -> Any:
     for decorate in reversed(decorators):
         with_network = decorate(with_network)
     return with_network
+
+
+def curve_options(command: Any) -> Any:
+    """The same without --load, for a command that asks for `loads` itself; and --routing may name
+    several: the network has the first, and the command is told all, as `routings`."""
+    return network_options(command, curve=True)

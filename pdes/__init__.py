@@ -1,10 +1,10 @@
 """A conservative parallel discrete-event engine on MPI. It knows no network.
 
 To understand it, read in this order: `events` (time and the 32-byte row), `queue`, `random`,
-`model` (what a model gives), `phold` (the shortest one), `loop` (the compiled hot loop), `protocol`
-(how ranks agree), `engine` (one rank), `driver` (from the first event to the last). Beside these
-stand `partition`, `transport` with `launcher` and `watchman`, `checkpoint`, `signals`, `arrays`,
-`errors`, and `jit`, where the compiler is met.
+`parcels`, `model` (what a model gives), `phold` (the shortest one), `loop` (the compiled hot loop),
+`protocol` (how ranks agree), `engine` (one rank), `driver` (from the first event to the last).
+Beside these stand `partition`, `transport` with `board`, `launcher` and `watchman`, `checkpoint`,
+`signals`, `arrays`, `errors`, and `jit`, where the compiler is met.
 
 To write a model, all that is needed can be had from here: see docs/models.md.
 """
@@ -20,7 +20,7 @@ _HOMES = {
     "pdes.events": ("Rows", "agent_of", "key_of", "kind_of", "pack", "port_of"),
     "pdes.jit": ("entry", "kernel"),
     "pdes.launcher": ("rank",),
-    "pdes.loop": ("Sim", "local", "schedule"),
+    "pdes.loop": ("Sim", "drop_parcel", "local", "new_parcel", "schedule"),
     "pdes.model": ("Lookahead", "Model"),
     "pdes.partition": ("Partition",),
     "pdes.queue": ("rows_of",),

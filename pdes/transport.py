@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from pdes import launcher
 from pdes.arrays import doubled, grown
+from pdes.board import Board, board_bytes, place_bytes
 from pdes.errors import Refused
 from pdes.events import WORDS, Rows
 from pdes.watchman import Watchman
@@ -120,6 +121,7 @@ class Mpi:
         self.host_leader = self._host.rank == 0
         self.library = mpi.Get_library_version().split("\n")[0].replace("\t", " ").strip("\0 ")
         self._peers = [peer for peer in range(self.size) if peer != self.rank]
+        self._board = self._shared_board()
         self.carry(WORDS)
         self._waitall = mpi.Request.Waitall
         self._posted: list[tuple[Any, Rows]] = []
@@ -129,8 +131,28 @@ class Mpi:
         self._words = words
         self._rooms = [np.empty((self.ROOM, words), np.int64) for _ in range(self.size)]
         self._fits = [self.ROOM] * self.size
+        if self._board:
+            self._board.carry(words)
+
+    def _shared_board(self) -> Board | None:
+        """Where all ranks are on one host, and not too many."""
+        size = self.size
+        if self._host.size < size or not place_bytes(size):
+            return None
+        mine = board_bytes(size) if self.rank == 0 else 0
+        self._window = self._mpi.Win.Allocate_shared(mine, 8, comm=self._host)
+        self._window.Lock_all()
+        memory, _ = self._window.Shared_query(0)
+        if self.rank == 0:
+            np.frombuffer(memory, np.int64)[:] = 0
+        self._window.Sync()
+        self._host.Barrier()
+        self._window.Sync()
+        return Board(memory, self.rank, size, self._window.Sync)
 
     def exchange(self, letters: Rows, places: list[int]) -> list[Rows]:
+        if self._board:
+            return self._exchange_on_board(self._board, letters, places)
         comm, tag, rooms = self._comm, self.TAG, self._rooms
         requests = [comm.Irecv(rooms[peer], peer, tag) for peer in self._peers]
         for peer in self._peers:
@@ -145,6 +167,23 @@ class Mpi:
             if length > len(rooms[peer]) or places[peer + 1] - places[peer] > self._fits[peer]:
                 self._exchange_rest(peer, letters[places[peer] : places[peer + 1]], length)
             arrived.append(rooms[peer][:length])
+        return arrived
+
+    def _exchange_on_board(self, board: Board, letters: Rows, places: list[int]) -> list[Rows]:
+        arrived, requests = board.exchange(letters, places), []
+        for i, peer in enumerate(self._peers):
+            length = int(arrived[i][0, 1]) + 1
+            if length > board.fits:
+                whole = np.empty((length, letters.shape[1]), np.int64)
+                whole[: board.fits] = arrived[i]
+                requests.append(self._comm.Irecv(whole[board.fits :], peer, self.TAG))
+                arrived[i] = whole
+            rest = letters[places[peer] + board.fits : places[peer + 1]]
+            if len(rest):
+                requests.append(self._comm.Isend(rest, peer, self.TAG))
+            arrived[i] = arrived[i][:length]
+        if requests:
+            self._waitall(requests)
         return arrived
 
     def _exchange_rest(self, peer: int, letter: Rows, length: int) -> None:

@@ -145,7 +145,7 @@ def test_any_command_can_ask_for_a_machine() -> None:
     @click.command()
     @machine_options
     @click.option("--load", default=0.5)
-    def simulate(machine: Dragonfly, load: float) -> None:
+    def simulate(machine: Dragonfly, preset: str, load: float) -> None:
         print(machine.n_nodes, load)
 
     assert CliRunner().invoke(simulate, ["--preset", "kim-72"]).stdout == "72 0.5\n"

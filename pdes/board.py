@@ -1,0 +1,76 @@
+"""Where the ranks of one host leave each other letters: a board in memory that they share.
+
+An agreement between ranks is a letter each way, some thousand times a second; through MPI that takes
+three times as long as here, where it is a copy, a number that says which turn it belongs to, and a
+look at the other's. Each pair has two places, used in turns: who writes turn n + 2 has read turn
+n + 1 of the other, who by then has done with turn n.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from pdes.events import Rows
+
+MOST_BYTES = 1 << 26
+"""Of all places together."""
+PLACE_BYTES, LEAST_BYTES = 1 << 16, 1 << 12
+"""Of one; where there are so many ranks that it would be less than this, there is no board."""
+LINE = 8
+PATIENCE = 500
+"""Looks before others get the processor, if there is one for each rank."""
+
+
+def place_bytes(ranks: int) -> int:
+    """How large each place can be, or 0."""
+    room = min(PLACE_BYTES, MOST_BYTES // (2 * ranks * ranks)) & ~4095
+    return room if room >= LEAST_BYTES else 0
+
+
+def board_bytes(ranks: int) -> int:
+    return ranks * ranks * (2 * place_bytes(ranks) + 8 * LINE)
+
+
+class Board:
+    """`memory` is shared, zero, and board_bytes(ranks) long; `fence` keeps what was written and read
+    before it apart from what comes after, for memory that is not ordered by itself."""
+
+    def __init__(self, memory: Any, rank: int, ranks: int, fence: Any) -> None:
+        words = np.frombuffer(memory, np.int64)
+        flags = ranks * ranks * LINE
+        self._turns = words[:flags].reshape(ranks, ranks, LINE)[:, :, 0]
+        self._places = words[flags:].reshape(2, ranks, ranks, -1)
+        self._rank, self._peers = rank, [r for r in range(ranks) if r != rank]
+        self._fence = fence
+        self._turn = 0
+        self._patience = PATIENCE if ranks <= len(os.sched_getaffinity(0)) else 0
+        self.carry(1)
+
+    def carry(self, words: int) -> None:
+        self.fits = self._places.shape[3] // words
+        """Rows of a letter that have a place here."""
+        cut = self._places[..., : self.fits * words]
+        self._rows = cut.reshape(*cut.shape[:3], self.fits, words)
+
+    def exchange(self, letters: Rows, places: list[int]) -> list[Rows]:
+        """Of every peer, in order, what fits here of its letter."""
+        me, rows = self._rank, self._rows[self._turn & 1]
+        self._turn = turn = self._turn + 1
+        for peer in self._peers:
+            start = places[peer]
+            length = min(places[peer + 1] - start, self.fits)
+            rows[me, peer, :length] = letters[start : start + length]
+        self._fence()
+        self._turns[me] = turn
+        theirs = self._turns[:, me]
+        looks = 0
+        for peer in self._peers:
+            while theirs[peer] < turn:
+                looks += 1
+                if looks > self._patience:
+                    os.sched_yield()
+        self._fence()
+        return [rows[peer, me] for peer in self._peers]
