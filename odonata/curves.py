@@ -95,7 +95,7 @@ def table(asked: Sweep, found: Sequence[Curve]) -> Group:
         rows.add_row()
         rows.add_row(Text(curve.routing, "bold", justify="left"))
         for point in curve.points:
-            rows.add_row(*_cells(point))
+            rows.add_row(*_cells(curve, point))
     return Group(f"[bold]{title(asked)}[/bold]", "", rows, "", *_notes(asked, found))
 
 
@@ -111,7 +111,7 @@ def title(asked: Sweep) -> str:
     )
 
 
-def _cells(point: Point) -> list[str]:
+def _cells(curve: Curve, point: Point) -> list[str]:
     p = point.performance
     mark = "*" if point.saturated or point.late > LATE else " "
     times = [
@@ -126,6 +126,8 @@ def _cells(point: Point) -> list[str]:
         verdict = f"{point.late:.1%} late"
     if not p.measured_packets and not point.saturated:
         verdict = "too short"
+    if curve.unsettled(point):
+        verdict = "unsettled"
     return [f"{point.load:g}", f"{p.throughput:.3f}", *times, f"{p.mean_hops:.2f}", *busy, verdict]
 
 
@@ -140,6 +142,8 @@ def _notes(asked: Sweep, found: Sequence[Curve]) -> list[str]:
     points = [point for curve in found for point in curve.points]
     if any(point.saturated or point.late > LATE for point in points):
         notes.append("* only of the measured packets that arrived in time")
+    if any(curve.unsettled(point) for curve in found for point in curve.points):
+        notes.append("unsettled: queues were still filling; a longer --warmup settles it")
     for curve in found:
         if curve.saturated_at is None:
             notes.append(f"{curve.routing}: not saturated; throughput {curve.throughput:.3f}")

@@ -32,7 +32,8 @@ from pdes.transport import Serial, Transport, world
 
 MOST_LOADS = 1000
 BEYOND = 2
-"""Points past the first saturated one: that throughput is flat there, or falls, is worth seeing."""
+"""Saturated points past the first: that throughput is flat there, or falls, is worth seeing, and it
+tells saturation from queues that were still filling."""
 SIGMAS = 3
 """Standard deviations that chance is allowed."""
 
@@ -234,8 +235,19 @@ class Curve:
 
     @property
     def saturated_at(self) -> float | None:
-        """The lowest load that was too much."""
-        return next((point.load for point in self.points if point.saturated), None)
+        """The lowest load that was too much, as all above it were."""
+        lowest = None
+        for point in reversed(self.points):
+            if not point.saturated:
+                break
+            lowest = point.load
+        return lowest
+
+    def unsettled(self, point: Point) -> bool:
+        """Did it look saturated only because queues were still filling? At low loads an adaptive
+        routing turns to detours when the buffers on the straight way are full, which takes the
+        longer the lower the load; a higher load that is steady gives it away."""
+        return point.saturated and (self.saturated_at is None or point.load < self.saturated_at)
 
 
 def saturated(network: Network, result: Performance) -> bool:
@@ -327,12 +339,14 @@ class Agenda:
         self.found[outcome.routing, outcome.load] = outcome
 
     def _length(self, routing: str) -> int:
-        """Points of a curve, as far as is known."""
-        loads = self.asked.loads
+        """Points of a curve, as far as is known: to the first that is saturated like those before
+        it, BEYOND of them."""
+        loads, running = self.asked.loads, 0
         for i, load in enumerate(loads if not self.asked.everything else ()):
             point = self.found.get((routing, load))
-            if point is not None and point.saturated:
-                return min(len(loads), i + 1 + BEYOND)
+            running = running + 1 if point is not None and point.saturated else 0
+            if running > BEYOND:
+                return i + 1
         return len(loads)
 
     @property

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from odonata.agents.packet import (
     BORN,
     CAME,
@@ -259,13 +261,20 @@ def send(sim: Sim, state: Any, row: int, vc: int, number: int, now: int, key: in
 
 
 @kernel
-def occupied(sim: Sim, state: Any, row: int, now: int) -> int:
-    """Bytes at the far end of a port, on their way there, or waiting for credit here."""
-    port = state.ports[row, 0]
-    total = port[BLOCKED]
+def queued(port: Any, now: int) -> int:
+    """Bytes that wait at a port: those that have reserved its link and not yet left, and those
+    that are blocked."""
+    ahead = max(0, port[BUSY] - now) * (1 << RATE_BITS) / port[RATE]
+    return np.int64(ahead) + port[BLOCKED]  # type: ignore[no-any-return]
+
+
+@kernel
+def free(sim: Sim, state: Any, row: int, now: int) -> int:
+    """Bytes of buffer at the far end of a port that are known to be free, all channels together."""
+    total = 0
     for vc in range(state.slow.shape[1]):
         channel = state.ports[row, 1 + vc]
         if channel[SOONEST] <= now:
             collect(sim, channel, now)
-        total += port[CAPACITY] - channel[CREDIT]
-    return total  # type: ignore[no-any-return]
+        total += channel[CREDIT]
+    return total

@@ -399,7 +399,7 @@ class Network(Model):
 
 def rate_of(link: LinkClass) -> int:
     """Picoseconds a byte, times 2**16."""
-    return max(1, round(1e12 / link.bandwidth * 2**RATE_BITS))
+    return max(1, round(1e12 / link.bandwidth * (1 << RATE_BITS)))
 
 
 def _fill(part: Rows, link: LinkClass, capacity: int) -> None:

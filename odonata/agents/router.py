@@ -10,7 +10,8 @@ from odonata.agents.link import (
     FEEDER_BITS,
     VC_BITS,
     another,
-    occupied,
+    free,
+    queued,
     send,
 )
 from odonata.agents.packet import (
@@ -104,8 +105,8 @@ STRAIGHT, SEES, REVISES = False, 0, False
 
 @kernel
 def look(sim: Sim, state: Any, row: int, now: int) -> Outlook:
-    queued = occupied(sim, state, row, now)
-    return Outlook(queued, state.ports[row, 0, CAPACITY] * state.slow.shape[1] - queued)
+    port, room = state.ports[row, 0], free(sim, state, row, now)
+    return Outlook(queued(port, now), port[CAPACITY] * state.slow.shape[1] - room, room)
 
 
 def look_ahead(
@@ -133,7 +134,7 @@ def choose(sim: Sim, state: Any, group: int, router: int, packet: Any, path: int
     if mid < 0:
         return path
     if SEES == 0:
-        wanted = detours(Outlook(0, 0), Outlook(0, 0), state.threshold[0], shape[BIAS])
+        wanted = detours(Outlook(0, 0, 0), Outlook(0, 0, 0), state.threshold[0], shape[BIAS])
     else:
         cable = U64(packet[LUCK])
         straight = look_ahead(sim, state, group, router, goal, path, cable, now)
