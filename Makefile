@@ -10,7 +10,7 @@ RANKS  ?= 2 3 4
 .PHONY: help demo test lint serial parallel bench doctor format clean
 
 help:
-	@echo "make demo      simulate on two ranks and show what happened"
+	@echo "make demo      a dragonfly on two ranks, what it did, and pictures of it"
 	@echo "make test      lint, types, contracts, serial and parallel tests"
 	@echo "make bench     how fast, against one rank and against ROSS"
 	@echo "make doctor    does this installation work?"
@@ -27,8 +27,15 @@ $(READY): setup.py pyproject.toml
 	@touch $@
 
 demo: $(READY)
-	@echo "PHOLD, 1,024 processes, 16 events each, on two MPI ranks:"
-	@$(BIN)/mpiexec -n 2 $(BIN)/odonata bench phold --end 1ms --seed 7 --compare
+	@mkdir -p out
+	@echo "A 1,056-node dragonfly, every group talking to the next, adaptive routing, on two MPI ranks:"
+	@$(BIN)/mpiexec -n 2 $(BIN)/odonata bench dragonfly --preset kim-1056 --routing ugal-l \
+	  --traffic adversarial --load 0.3 --duration 30us --compare
+	@echo "How three routings take the same traffic as it grows, on a small one:"
+	@$(BIN)/odonata latency --preset kim-72 --routing minimal,valiant,ugal-l --traffic adversarial \
+	  --loads 0.05:0.55:0.1 --plot out/latency.png
+	@$(BIN)/odonata topology kim-72 --plot out/kim-72.png > out/kim-72.txt
+	@echo "pictures: out/latency.png, out/kim-72.png"
 
 test: lint serial parallel
 
@@ -58,5 +65,5 @@ format: $(READY)
 	$(BIN)/ruff format
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .ranks
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .ranks out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

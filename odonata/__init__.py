@@ -9,13 +9,38 @@ from typing import Any
 
 from odonata._version import __version__
 
-__all__ = ["Fault", "Phold", "Refused", "Result", "__version__", "run"]
+__all__ = [
+    "Aries",
+    "Dragonfly",
+    "Fault",
+    "LinkClass",
+    "Network",
+    "Performance",
+    "Phold",
+    "Refused",
+    "Result",
+    "Routing",
+    "Traffic",
+    "__version__",
+    "aries",
+    "performance",
+    "run",
+]
 
 _HOMES = {
+    "Aries": "odonata.counters",
+    "Dragonfly": "topology",
     "Fault": "pdes.errors",
+    "LinkClass": "topology",
+    "Network": "odonata.agents.network",
+    "Performance": "odonata.performance",
     "Phold": "pdes.phold",
     "Refused": "pdes.errors",
     "Result": "pdes.driver",
+    "Routing": "policies.routing",
+    "Traffic": "odonata.agents.traffic",
+    "aries": "odonata.counters",
+    "performance": "odonata.performance",
     "run": "pdes.driver",
 }
 

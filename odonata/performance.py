@@ -116,7 +116,7 @@ def _quantile(histogram: Rows, part: float) -> float:
 
 
 def _links(network: Network, result: Result, until: int) -> dict[str, dict[str, float]]:
-    counters, used = result.outcome["counters"], result.outcome["used_ps"]
+    counters, used = result.outcome["counters"], used_ps(result)
     elapsed = max(1, until)
     told = {}
     for kind, (rows, link) in ports_by_class(network).items():
@@ -131,6 +131,13 @@ def _links(network: Network, result: Result, until: int) -> dict[str, dict[str, 
             "stall_to_flit": stall / flit_ps / max(1, flits),
         }
     return told
+
+
+def used_ps(result: Result) -> Any:
+    """By group and port: for how long its link was used until the end of the run. What is reserved
+    beyond that is reserved without a gap."""
+    ahead = np.maximum(0, result.outcome["reserved_until_ps"] - result.time_ps)
+    return result.outcome["reserved_ps"] - ahead
 
 
 def ports_by_class(network: Network) -> dict[str, tuple[Any, Any]]:

@@ -1,8 +1,7 @@
 """Where the ranks of one host leave each other letters: a board in memory that they share.
 
-An agreement between ranks is a letter each way, some thousand times a second; through MPI that takes
-three times as long as here, where it is a copy, a number that says which turn it belongs to, and a
-look at the other's. Each pair has two places, used in turns: who writes turn n + 2 has read turn
+An agreement between ranks is a letter each way, some thousand times a second. Here that is a copy, a
+number that says which turn it belongs to, and a look at the other's. Each pair has two places, used in turns: who writes turn n + 2 has read turn
 n + 1 of the other, who by then has done with turn n.
 """
 
@@ -35,7 +34,7 @@ def board_bytes(ranks: int) -> int:
 
 
 class Board:
-    """`memory` is shared, zero, and board_bytes(ranks) long; `fence` keeps what was written and read
+    """`memory` is shared, zero, and board_bytes(ranks) long; `fence` keeps what was written or read
     before it apart from what comes after, for memory that is not ordered by itself."""
 
     def __init__(self, memory: Any, rank: int, ranks: int, fence: Any) -> None:

@@ -385,7 +385,8 @@ class Network(Model):
 
         return {
             "counters": self.counters(state),
-            "used_ps": state.ports[:, 0, USED].reshape(len(state.histogram), -1),
+            "reserved_ps": state.ports[:, 0, USED].reshape(len(state.histogram), -1),
+            "reserved_until_ps": state.ports[:, 0, BUSY].reshape(len(state.histogram), -1),
             "nodes": state.nodes,
             "histogram": state.histogram,
             **findings(self, state, pending, parcels),

@@ -10,10 +10,13 @@ SIGHTS = ("nothing", "port", "cable")
 
 
 class Outlook(NamedTuple):
-    """Of one way: bytes that wait for its port, are on their way through it or at its far end; and
-    bytes of buffer at the far end that are free. All channels of the port together."""
+    """Of one way, in bytes, all channels of its port together. `queued`: what waits at the port for
+    the link or for credit. `free`: buffer at the far end that is known to be free. `used`: the
+    rest of that buffer, which is what was sent (or has reserved the link) and not yet paid back;
+    so even an idle network shows what is on the wire in it."""
 
     queued: Any
+    used: Any
     free: Any
 
 

@@ -28,7 +28,7 @@ from odonata.agents.node import (
     MEASURED_MADE,
 )
 from odonata.counters import aries
-from odonata.performance import performance, ports_by_class
+from odonata.performance import performance, ports_by_class, used_ps
 from pdes.errors import Refused
 from topology import BadMachine, Dragonfly, LinkClass
 
@@ -234,7 +234,7 @@ def test_zero_load_latency_is_its_formula_for_every_pair(cabling: str, forwardin
 def test_counters_add_up() -> None:
     model = network(routing="ugal-l", load=0.9)
     result = alone(model)
-    counters, used = result.outcome["counters"], result.outcome["used_ps"]
+    counters, used = result.outcome["counters"], used_ps(result)
     assert (counters >= 0).all()
     assert (counters[..., BYTES] <= counters[..., FLITS] * model.flit_bytes).all()
     assert (counters[..., BYTES] <= counters[..., PACKETS] * model.packet_bytes).all()
@@ -242,7 +242,9 @@ def test_counters_add_up() -> None:
     assert (counters[..., STALL] <= result.time_ps).all()
     assert counters[..., STALL].sum() > 0
     assert counters[..., WAIT].sum() > 0
-    assert (used[:, ports_by_class(model)["inject"][0]] <= result.time_ps + 2 * US).all()
+    assert (used >= 0).all()
+    assert (used <= result.time_ps).all()
+    assert used.max() > 0.9 * result.time_ps
 
 
 def test_a_link_is_used_for_exactly_what_it_carries() -> None:
@@ -251,7 +253,7 @@ def test_a_link_is_used_for_exactly_what_it_carries() -> None:
     model = network(machine, messages=5, message_bytes=512)
     result = alone(model, DRAINED)
     packets = result.outcome["counters"][..., PACKETS].sum(axis=2)
-    assert (result.outcome["used_ps"] == packets * model.serialisation(link, 512)).all()
+    assert (used_ps(result) == packets * model.serialisation(link, 512)).all()
 
 
 def test_stall_is_time_without_credit_while_the_link_is_free() -> None:
