@@ -42,3 +42,9 @@ def test_the_ring_goes_round() -> None:
 def test_the_benchmark_measures(flag: list[str]) -> None:
     shown = script("bench.py", "--ranks", "1", "--repeat", "1", *flag)
     assert "events_per_second" in shown if flag else "one digest for all runs" in shown
+
+
+def test_the_network_is_what_was_meant() -> None:
+    claims = json.loads(script("validate.py", "--quick", "--json"))
+    assert list(claims) == ["zero-load", "queue", "booksim", "saturation"]
+    assert all(row["holds"] for rows in claims.values() for row in rows)

@@ -14,7 +14,6 @@ import numpy as np
 
 from odonata.agents.link import (
     ARRIVE,
-    BLOCKED,
     CAPACITY,
     CREDIT,
     DELIVER,
@@ -26,6 +25,7 @@ from odonata.agents.link import (
     RETURNS,
     UNLIMITED,
     VC_BITS,
+    WAITING,
 )
 from odonata.agents.packet import CAME, PATH, ROOM, SIZE, VC_MASK, VC_SHIFT
 from pdes.events import AGENT_MASK, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, A, Rows
@@ -100,10 +100,9 @@ def check(network: Network, state: State, pending: Rows, parcels: Rows) -> None:
     assert (credit + returning <= capacity).all(), "more credit than there is buffer"
 
     which, numbers = chained(parcels, channels[:, :, HEAD].reshape(-1))
-    waiting = np.bincount(which // channels.shape[1], parcels[numbers, SIZE], len(ports))
-    assert (waiting == ports[:, BLOCKED]).all(), (
-        "a port's blocked bytes are not those in its chains"
-    )
+    waiting = np.bincount(which, parcels[numbers, SIZE], capacity.size)
+    told = state.slow[:, :, WAITING].reshape(-1)
+    assert (waiting == told).all(), "a channel's blocked bytes are not those in its chain"
 
     inputs = held(network, state, pending, parcels)
     known = limited & (ports[:, FAR] >= 0)

@@ -42,20 +42,21 @@ from pdes.random import HALF, LOW, U64
 CREDIT_DUE, ARRIVE, DELIVER, GENERATE = range(4)
 """Kinds of events, in the order in which they happen at one instant."""
 
-BUSY, USED, RATE, LATENCY, FAR_KEY, FAR, CAPACITY, BLOCKED = range(8)
+BUSY, USED, RATE, LATENCY, FAR_KEY, FAR, CAPACITY = range(7)
 """Words of a port: until when its link is reserved; how long it has been, altogether; picoseconds a
 byte, times 2**16; picoseconds to the other end; the key of an arrival there, and the row of that
-port, or -1 on another rank; bytes of each buffer there; bytes that wait for credit here."""
+port, or -1 on another rank; bytes of each buffer there."""
 
 CREDIT, RETURNS, SOONEST, HEAD, STARTED, PACKETS, BYTES, WAIT = range(8)
 """Words of a channel: bytes known to be free at the far end; credits on their way, as a chain, and
 the earliest of their dates; the first blocked packet, or -1; when the last packet granted starts.
 And counters: packets, bytes, and the picoseconds in which one waited and the link was busy."""
 
-LAST, SINCE, MARK, STALL, PADDING = range(5)
+LAST, SINCE, MARK, WAITING, STALL, PADDING = range(6)
 """Words of a channel that are seldom touched: the last blocked packet; since when the first has
-been first, and how long the link had been used by then. And counters: the picoseconds in which the
-first packet waited, without credit, and the link was free; bytes by which flits were not full."""
+been first, and how long the link had been used by then; bytes that are blocked. And counters: the
+picoseconds in which the first packet waited, without credit, and the link was free; bytes by which
+flits were not full."""
 
 LINE = 8
 """Words of a port and of a channel: each is a cache line, and a port's channels are behind it. On
@@ -181,7 +182,7 @@ def block(sim: Sim, state: Any, row: int, vc: int, number: int, now: int) -> Non
     else:
         rows[slow[LAST], NEXT] = number
     slow[LAST] = number
-    port[BLOCKED] += rows[number, SIZE]
+    slow[WAITING] += rows[number, SIZE]
 
 
 @kernel
@@ -204,7 +205,7 @@ def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
             number = _cut(sim, number, size)
         else:
             channel[HEAD] = rows[number, NEXT]
-        port[BLOCKED] -= size
+        slow[WAITING] -= size
         since = slow[SINCE]
         stalled = (now - since) - (used_by(port, now) - slow[MARK])
         slow[STALL] += stalled
@@ -261,20 +262,18 @@ def send(sim: Sim, state: Any, row: int, vc: int, number: int, now: int, key: in
 
 
 @kernel
-def queued(port: Any, now: int) -> int:
-    """Bytes that wait at a port: those that have reserved its link and not yet left, and those
-    that are blocked."""
+def queued(state: Any, row: int, vc: int, now: int) -> int:
+    """Bytes that a packet would wait for in this channel: those that have reserved the link and
+    not yet left, and those that are blocked in it. Others' blocked packets do not hold it up."""
+    port = state.ports[row, 0]
     ahead = max(0, port[BUSY] - now) * (1 << RATE_BITS) / port[RATE]
-    return np.int64(ahead) + port[BLOCKED]  # type: ignore[no-any-return]
+    return np.int64(ahead) + state.slow[row, vc, WAITING]  # type: ignore[no-any-return]
 
 
 @kernel
-def free(sim: Sim, state: Any, row: int, now: int) -> int:
-    """Bytes of buffer at the far end of a port that are known to be free, all channels together."""
-    total = 0
-    for vc in range(state.slow.shape[1]):
-        channel = state.ports[row, 1 + vc]
-        if channel[SOONEST] <= now:
-            collect(sim, channel, now)
-        total += channel[CREDIT]
-    return total
+def free(sim: Sim, state: Any, row: int, vc: int, now: int) -> int:
+    """Bytes of buffer at the far end of a channel that are known to be free."""
+    channel = state.ports[row, 1 + vc]
+    if channel[SOONEST] <= now:
+        collect(sim, channel, now)
+    return channel[CREDIT]  # type: ignore[no-any-return]

@@ -210,20 +210,16 @@ class Network(Model):
         return (self.machine.routers * (1 + self.machine.nodes) - 1).bit_length()
 
     @property
-    def bases(self) -> tuple[int, int, int]:
-        """The first local VC after 0, 1 and 2 global hops."""
-        how = routing(self.routing)
-        if how.always_straight or self.machine.groups == 1:
-            return 0, 1, 1
-        at_first = 2 if how.revises else 1
-        return 0, at_first, at_first + (2 if self.via == "router" else 1)
+    def bases(self) -> tuple[int, int, int, int]:
+        """The first local VC of each leg (`odonata.agents.packet`)."""
+        if routing(self.routing).always_straight:
+            return 0, 0, 0, 1
+        return 0, 1, 2, 4 if self.via == "router" else 3
 
     @property
     def channels(self) -> int:
         """Virtual channels of a port."""
-        if self.vcs == "one":
-            return 1
-        return self.bases[2] + 1
+        return 1 if self.vcs == "one" else self.bases[3] + 1
 
     def slot_ps(self) -> float:
         """What a message takes on its node's link, exactly."""
@@ -265,7 +261,8 @@ class Network(Model):
             shape=np.array(
                 [m.nodes, m.routers, m.groups, m.radix, self.agent_bits, g0,
                  m.routers * (m.radix + m.nodes), m.copies, *self.bases,
-                 -1 if self.vcs == "hops" else 0, self.via == "router", bias]
+                 int(self.channels > 2), -1 if self.vcs == "hops" else 0, self.via == "router",
+                 bias]
             ),
             traffic=np.array(
                 [self.seed, t.how, m.n_nodes, per_group, t.stride % m.groups, t.message_bytes,

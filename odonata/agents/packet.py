@@ -31,9 +31,13 @@ MOST_GROUPS, MOST_ROUTERS, MOST_NODES = 1 << 14, 1 << 10, 1 << 8
 ROUTER_MASK, NODE_MASK = MOST_ROUTERS - 1, MOST_NODES - 1
 ADDRESS = (1 << 32) - 1
 
-# The path, from the lowest bit: global hops taken 2 | local hops taken in this group 2 | on a
-# detour 1 | VC it comes on 4 | routers visited 4 | unused 3 | intermediate router's address 32.
-GLOBALS, LOCALS, DETOUR = 3, 3 << 2, 1 << 4
+STRAIGHT, AWAY, BETWEEN, LAST_LEG = range(4)
+"""Legs of a way: in the first group on the straight way, or on a detour; in the intermediate group;
+in the destination's group, having come from another."""
+
+# The path, from the lowest bit: leg 2 | local hops taken on it 2 | on a detour 1 | VC it comes on 4
+# | routers visited 4 | unused 3 | intermediate router's address 32.
+LEG, LOCALS, DETOUR = 3, 3 << 2, 1 << 4
 LOCAL, LOCAL_SHIFT = 1 << 2, 2
 VC_SHIFT, VISIT, VISIT_SHIFT, MID_SHIFT = 5, 1 << 9, 9, 16
 VC_MASK = VISIT_MASK = 15

@@ -15,15 +15,19 @@ from odonata.agents.link import (
     send,
 )
 from odonata.agents.packet import (
+    AWAY,
+    BETWEEN,
     CAME,
     DETOUR,
-    GLOBALS,
+    LAST_LEG,
+    LEG,
     LOCAL,
     LOCAL_SHIFT,
     LOCALS,
     LUCK,
     MID_SHIFT,
     PATH,
+    STRAIGHT,
     TAIL,
     VISIT,
     address,
@@ -40,12 +44,12 @@ from pdes.random import U64, below
 from policies.routing.base import SIGHTS, Outlook, Routing
 
 NODES, ROUTERS, GROUPS, RADIX, AGENT_BITS, FIRST_GROUP, GROUP_PORTS, COPIES = range(8)
-BASES, VCS_MASK, BY_ROUTER, BIAS = 8, 11, 12, 13
+BASES, LAST_GLOBAL, VCS_MASK, BY_ROUTER, BIAS = 8, 12, 13, 14, 15
 """Words of `State.shape`: p, a, g; ports of a router; an agent is its group's number shifted by
 these, plus its own; this rank's first group; rows of ports a group has (its routers', then its
-nodes'); cables between two groups; the first local VC after 0, 1 and 2 global hops; 0 where all
-hops are to share one VC (and deadlock), else all bits; whether detours are by a router or a group;
-a parameter of the routing."""
+nodes'); cables between two groups; the first local VC of each leg; the VC of a last global hop; 0
+where all hops are to share one VC (and deadlock), else all bits; whether detours are by a router
+or a group; a parameter of the routing."""
 GATE_BITS = 8
 """An entry of `State.gates` is the router that has the cable, shifted, plus which of its cables."""
 
@@ -60,11 +64,12 @@ def port_row(shape: Any, group: int, router: int) -> int:
 def step(shape: Any, gates: Any, group: int, router: int, target: int, path: int, luck: Any) -> Any:
     """From this router towards the target: by which port, on which VC, and the path after that.
 
-    The VC counts hops: a global hop's is the number of those before it; a local hop's is a base for
-    the number of global hops before it, plus the local hops already made in this group. So along
-    any way channels only go up in one order, and none waits for itself.
+    Each leg has local VCs of its own, and goes on to the next if it makes a second hop; a global
+    hop is on VC 0 if it leads to an intermediate group, else on the last. So along any way channels
+    only go up in one order, and none waits for itself; and who waits for a crowded cable on the
+    straight way is in nobody's way who avoids it.
     """
-    globals_taken, locals_taken = path & GLOBALS, (path & LOCALS) >> LOCAL_SHIFT
+    leg, locals_taken = path & LEG, (path & LOCALS) >> LOCAL_SHIFT
     towards = router_at(target)
     if group_at(target) != group:
         copy = 0 if shape[COPIES] == 1 else below(luck, shape[COPIES])
@@ -72,11 +77,12 @@ def step(shape: Any, gates: Any, group: int, router: int, target: int, path: int
         towards = gate >> GATE_BITS
         if towards == router:
             port = shape[NODES] + shape[ROUTERS] - 1 + (gate & ((1 << GATE_BITS) - 1))
-            return port, globals_taken & shape[VCS_MASK], (path & ~LOCALS) + 1
+            vc = 0 if leg == AWAY else shape[LAST_GLOBAL]
+            return port, vc, (path & ~(LOCALS | LEG)) | (BETWEEN if leg == AWAY else LAST_LEG)
     elif towards == router:
         return node_at(target), 0, path
     port = shape[NODES] + towards - (1 if towards > router else 0)
-    vc = (shape[BASES + globals_taken] + locals_taken) & shape[VCS_MASK]
+    vc = (shape[BASES + leg] + locals_taken) & shape[VCS_MASK]
     return port, vc, path + LOCAL
 
 
@@ -95,18 +101,20 @@ def candidate(shape: Any, group: int, goal: int, luck: Any) -> int:
     return address(via, router, 0)
 
 
-def detours(straight: Outlook, detour: Outlook, threshold: float, bias: int) -> bool:
+def detours(straight: Outlook, detour: Outlook, threshold: float, bias: int, word: int) -> bool:
     """Stands for the routing's own, as the constants below do."""
     raise AssertionError("a router of no routing")
 
 
-STRAIGHT, SEES, REVISES = False, 0, False
+NEVER, SEES, REVISES = False, 0, False
 
 
 @kernel
-def look(sim: Sim, state: Any, row: int, now: int) -> Outlook:
-    port, room = state.ports[row, 0], free(sim, state, row, now)
-    return Outlook(queued(port, now), port[CAPACITY] * state.slow.shape[1] - room, room)
+def look(sim: Sim, state: Any, row: int, vc: int, now: int) -> Outlook:
+    used = 0
+    for other in range(state.slow.shape[1]):
+        used += state.ports[row, 0, CAPACITY] - free(sim, state, row, other, now)
+    return Outlook(queued(state, row, vc, now), free(sim, state, row, vc, now), used)
 
 
 def look_ahead(
@@ -118,10 +126,9 @@ def look_ahead(
     if SEES == 2:
         copy = 0 if shape[COPIES] == 1 else below(luck, shape[COPIES])
         gate = state.gates[group - shape[FIRST_GROUP], group_at(target), copy]
-        port = shape[NODES] + shape[ROUTERS] - 1 + (gate & ((1 << GATE_BITS) - 1))
-        return look(sim, state, port_row(shape, group, gate >> GATE_BITS) + port, now)
-    port, _, _ = step(shape, state.gates, group, router, target, path, luck)
-    return look(sim, state, port_row(shape, group, router) + port, now)
+        router = gate >> GATE_BITS
+    port, vc, _ = step(shape, state.gates, group, router, target, path, luck)
+    return look(sim, state, port_row(shape, group, router) + port, vc, now)
 
 
 def choose(sim: Sim, state: Any, group: int, router: int, packet: Any, path: int, now: int) -> int:
@@ -133,14 +140,16 @@ def choose(sim: Sim, state: Any, group: int, router: int, packet: Any, path: int
     mid = candidate(shape, group, group_at(goal), luck)
     if mid < 0:
         return path
+    away = (path & ~(LEG | LOCALS)) | AWAY | DETOUR | (mid << MID_SHIFT)
     if SEES == 0:
-        wanted = detours(Outlook(0, 0, 0), Outlook(0, 0, 0), state.threshold[0], shape[BIAS])
+        straight = detour = Outlook(0, 0, 0)
     else:
         cable = U64(packet[LUCK])
         straight = look_ahead(sim, state, group, router, goal, path, cable, now)
-        detour = look_ahead(sim, state, group, router, mid, path, cable, now)
-        wanted = detours(straight, detour, state.threshold[0], shape[BIAS])
-    return path | DETOUR | (mid << MID_SHIFT) if wanted else path
+        detour = look_ahead(sim, state, group, router, mid, away, cable, now)
+    word = int(another(luck, 3))
+    wanted = detours(straight, detour, state.threshold[0], shape[BIAS], word)
+    return away if wanted else path
 
 
 def arrive(sim: Sim, state: Any, time: int, key: int, number: int, told: int) -> None:
@@ -159,7 +168,7 @@ def arrive(sim: Sim, state: Any, time: int, key: int, number: int, told: int) ->
         else:
             path |= mid << MID_SHIFT
             target = mid
-    elif not STRAIGHT and (came < shape[NODES] or (REVISES and path & GLOBALS == 0)):
+    elif not NEVER and (came < shape[NODES] or (REVISES and path & LEG == STRAIGHT)):
         path = choose(sim, state, group, router, packet, path, time)
         if path & DETOUR:
             target = path >> MID_SHIFT
@@ -184,7 +193,7 @@ def compiled(routing: Routing) -> Any:
             arrive,
             "arrive",
             choose=chosen,
-            STRAIGHT=routing.always_straight,
+            NEVER=routing.always_straight,
             REVISES=routing.revises,
         )
     )

@@ -3,12 +3,12 @@
 A dragonfly has one shortest way (local, global, local) and as many detours as it has other groups.
 Every routing here answers one question, put to it when a packet comes from its node (and for `par`
 at each router until the packet leaves its group): *detour, by this candidate chosen at random, or
-go straight?* It is a kernel `detours(straight, detour, threshold, bias)` that is shown two
-`Outlook`s. What they tell is the routing's `sees`:
+go straight?* It is a kernel `detours(straight, detour, threshold, bias, word)` that is shown two
+`Outlook`s and given 32 random bits. What it sees is the routing's `sees`:
 
 * ``nothing``: they are not filled in;
-* ``port``: the output port of this router on either way, its queue as this router knows it;
-* ``cable``: the global cable on either way, wherever in this group it is.
+* ``port``: the channel by which it would leave this router on either way;
+* ``cable``: the channel of the global cable on either way, wherever in this group that is.
 
 To add one, write such a kernel and register it: `Routing("mine", detours, sees="port")`.
 """

@@ -15,7 +15,7 @@ from policies.routing.base import Outlook, Routing
 
 
 @kernel
-def detours(straight: Outlook, detour: Outlook, threshold: float, bias: int) -> bool:
+def detours(straight: Outlook, detour: Outlook, threshold: float, bias: int, word: int) -> bool:
     return detour.free > threshold * straight.free + bias  # type: ignore[no-any-return]
 
 

@@ -10,14 +10,14 @@ SIGHTS = ("nothing", "port", "cable")
 
 
 class Outlook(NamedTuple):
-    """Of one way, in bytes, all channels of its port together. `queued`: what waits at the port for
-    the link or for credit. `free`: buffer at the far end that is known to be free. `used`: the
-    rest of that buffer, which is what was sent (or has reserved the link) and not yet paid back;
-    so even an idle network shows what is on the wire in it."""
+    """Of one way, in bytes. `queued`: what a packet would wait for in its channel, because it has
+    reserved the link or waits for credit. `free`: buffer at the channel's far end that is known to
+    be free. `used`: of the buffers of all channels of that port, the rest: what was sent, or is
+    about to be, and not yet paid back; so even an idle network shows what is on the wire in it."""
 
     queued: Any
-    used: Any
     free: Any
+    used: Any
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Routing:
     router of the source's group until the packet leaves it."""
 
     name: str
-    detours: Callable[[Outlook, Outlook, float, int], bool]
+    detours: Callable[[Outlook, Outlook, float, int, int], bool]
     sees: str = "nothing"
     always_straight: bool = False
     """Never detours: fewer virtual channels will do."""

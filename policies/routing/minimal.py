@@ -12,7 +12,7 @@ from policies.routing.base import Outlook, Routing
 
 
 @kernel
-def detours(straight: Outlook, detour: Outlook, threshold: float, bias: int) -> bool:
+def detours(straight: Outlook, detour: Outlook, threshold: float, bias: int, word: int) -> bool:
     return False
 
 

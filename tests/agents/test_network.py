@@ -127,7 +127,7 @@ def test_a_lost_byte_is_noticed() -> None:
 def test_the_books_do_not_balance_after_a_forgery(word: str) -> None:
     """The audit can fail: change one number in a state that passes it."""
     from odonata.agents.audit import check
-    from odonata.agents.link import BLOCKED
+    from odonata.agents.link import WAITING
 
     model = network(load=1.0, pattern="adversarial")
     seen: list[Any] = []
@@ -142,7 +142,7 @@ def test_the_books_do_not_balance_after_a_forgery(word: str) -> None:
             state.ports[:, 0, CAPACITY] < 2**50))[0])  # fmt: skip
         state.ports[row, 1, CREDIT] -= 1
     elif word == "blocked":
-        state.ports[5, 0, BLOCKED] += 1
+        state.slow[5, 0, WAITING] += 1
     else:
         head = state.ports[:, 1:, HEAD].max()
         parcels[head, 3] += 1

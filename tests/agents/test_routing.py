@@ -12,7 +12,7 @@ from machines import PARALLEL, ROUTINGS, SMALL, US, alone, network
 
 from odonata.agents.audit import conclude
 from odonata.agents.network import Network
-from odonata.agents.packet import DETOUR, MID_SHIFT, address
+from odonata.agents.packet import AWAY, DETOUR, LEG, LOCALS, MID_SHIFT, address
 from odonata.agents.router import step
 from odonata.performance import performance
 from pdes.errors import Fault
@@ -77,7 +77,7 @@ class Routes:
         at, path, channels, visited = start, 0, [], 0
         while True:
             if mid and visited == turn and at[0] != goal[0]:
-                path |= DETOUR | where(*mid) << MID_SHIFT
+                path = path & ~(LEG | LOCALS) | AWAY | DETOUR | where(*mid) << MID_SHIFT
             visited += 1
             target = where(*goal)
             if path & DETOUR:
