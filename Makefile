@@ -30,7 +30,7 @@ demo: $(READY)
 	@mkdir -p out
 	@echo "A 1,056-node dragonfly, every group talking to the next, adaptive routing, on two MPI ranks:"
 	@$(BIN)/mpiexec -n 2 $(BIN)/odonata bench dragonfly --preset kim-1056 --routing ugal-l \
-	  --traffic adversarial --load 0.3 --duration 30us --compare
+	  --traffic adversarial --load 0.3 --warmup 10us --duration 30us --compare
 	@echo "How three routings take the same traffic as it grows, on a small one:"
 	@$(BIN)/odonata latency --preset kim-72 --routing minimal,valiant,ugal-l --traffic adversarial \
 	  --loads 0.05:0.55:0.1 --plot out/latency.png

@@ -10,6 +10,7 @@ from typing import Any
 from odonata._version import __version__
 
 __all__ = [
+    "PRESETS",
     "Aries",
     "Dragonfly",
     "Fault",
@@ -23,6 +24,7 @@ __all__ = [
     "Traffic",
     "__version__",
     "aries",
+    "links",
     "performance",
     "run",
 ]
@@ -33,14 +35,16 @@ _HOMES = {
     "Fault": "pdes.errors",
     "LinkClass": "topology",
     "Network": "odonata.agents.network",
-    "Performance": "odonata.performance",
+    "PRESETS": "topology.presets",
+    "Performance": "odonata.measured",
     "Phold": "pdes.phold",
     "Refused": "pdes.errors",
     "Result": "pdes.driver",
     "Routing": "policies.routing",
     "Traffic": "odonata.agents.traffic",
     "aries": "odonata.counters",
-    "performance": "odonata.performance",
+    "links": "odonata.measured",
+    "performance": "odonata.measured",
     "run": "pdes.driver",
 }
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from odonata.agents.network import Network
-    from odonata.performance import Performance
+    from odonata.measured import Performance
     from pdes.driver import Result
     from pdes.model import Model
 
@@ -58,7 +58,7 @@ def phold(
 
 
 def dragonfly(how: How, network: Network) -> Report:
-    from odonata.performance import performance
+    from odonata.measured import performance
 
     report = _run(network, how)
     if report.alone:

@@ -24,7 +24,7 @@ from decimal import Decimal, InvalidOperation
 from multiprocessing.connection import Connection, wait
 
 from odonata.agents.network import Network
-from odonata.performance import GROWTH, Performance, performance
+from odonata.measured import GROWTH, Performance, performance
 from odonata.units import show_time
 from pdes.driver import LATEST, LOST_SECONDS, explain, run
 from pdes.errors import Fault, require

@@ -204,7 +204,7 @@ def _spread(counts: Counts, what: str) -> str:
     words = [f"{_percent(counts[v], pairs)} {_plural(v, what)}" for v in common]
     rest = {value: count for value, count in counts.items() if value not in common}
     if rest:
-        words.append(f"{_percent(sum(rest.values()), pairs)} {min(rest)} to {max(rest)}")
+        words.append(f"{_percent(sum(rest.values()), pairs)} {_span(rest)}")
     return f"of {show_count(pairs)} router pairs, {', '.join(words)}"
 
 
@@ -214,3 +214,8 @@ def _percent(part: int, whole: int) -> str:
 
 def _plural(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
+
+
+def _span(counts: dict[int, int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low}" if low == high else f"{low} to {high}"

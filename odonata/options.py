@@ -132,8 +132,8 @@ NETWORK = {"routing": "routing", "via": "via", "threshold": "threshold", "bias":
            "packet": "packet_bytes", "flit": "flit_bytes", "terminal_buffer": "terminal_buffer",
            "local_buffer": "local_buffer", "global_buffer": "global_buffer", "delay": "delay_ps",
            "forwarding": "forwarding", "vcs": "vcs", "seed": "seed"}  # fmt: skip
-TRAFFIC = {"traffic": "pattern", "load": "load", "arrivals": "arrivals",
-           "message": "message_bytes", "messages": "messages", "stride": "stride"}  # fmt: skip
+TRAFFIC = {"traffic": "pattern", "load": "load", "arrivals": "arrivals", "warmup": "warmup_ps",
+           "measure": "measure_ps", "message": "message_bytes", "messages": "messages", "stride": "stride"}  # fmt: skip
 """What an option is called in `Network` and in `Traffic`."""
 
 
@@ -170,6 +170,8 @@ def network_options(command: Any, curve: bool = False) -> Any:
     fixed = [] if curve else [
         click.option("--load", type=float, help="Offered, in parts of a node's link."),
         click.option("--messages", type=whole, help="The most that a node sends."),
+        click.option("--warmup", type=TIME, help="Measure only what is made after that."),
+        click.option("--measure", type=TIME, help="And only for so long.  [default: to the end]"),
     ]  # fmt: skip
     several = " Several, with commas: as many curves." if curve else ""
     decorators = [
@@ -186,14 +188,14 @@ def network_options(command: Any, curve: bool = False) -> Any:
         click.option("--arrivals", type=text, help="poisson or bernoulli."),
         click.option("--message", type=SIZE, help="By default one packet."),
         click.option("--packet", type=SIZE, help="The largest."),
-        click.option("--flit", type=SIZE),
+        click.option("--flit", type=SIZE, help="In which counters count; a power of two."),
         click.option("--terminal-buffer", type=SIZE, help="Of each VC, at a node's router."),
-        click.option("--local-buffer", type=SIZE),
-        click.option("--global-buffer", type=SIZE),
+        click.option("--local-buffer", type=SIZE, help="Of each VC, at the end of a local link."),
+        click.option("--global-buffer", type=SIZE, help="And of a global one."),
         click.option("--delay", type=TIME, help="Of a router's pipeline."),
         click.option("--forwarding", type=text, help="cut-through, or store (and forward)."),
         click.option("--vcs", type=text, help="hops; or one, which deadlocks."),
-        click.option("--seed", type=whole),
+        click.option("--seed", type=whole, help="Of all random numbers.  [default: 1]"),
     ]  # fmt: skip
     for decorate in reversed(decorators):
         with_network = decorate(with_network)

@@ -1,8 +1,9 @@
 """Where the ranks of one host leave each other letters: a board in memory that they share.
 
-An agreement between ranks is a letter each way, some thousand times a second. Here that is a copy, a
-number that says which turn it belongs to, and a look at the other's. Each pair has two places, used in turns: who writes turn n + 2 has read turn
-n + 1 of the other, who by then has done with turn n.
+An agreement between ranks is a letter each way, some thousand times a second. Here that is a copy,
+a number that says which turn it belongs to, and a look at the other's. Each pair has two places,
+used in turns: who writes turn n + 2 has read turn n + 1 of the other, who by then has done with
+turn n.
 """
 
 from __future__ import annotations

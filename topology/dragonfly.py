@@ -7,8 +7,9 @@ Everybody counts alike, or the packets go astray:
   order; p+a−1 … p+a−1+h−1 out of the group.
 - The global ports of a group: q = r·h + k.
 - Each pair of groups is joined by K cables. A group numbers the others by slots 0 … g−2, in the
-  order its cabling gives, and copy c towards slot s leaves at q = c·(g−1) + s: parallel cables
-  leave from different routers wherever that can be. Ports past K·(g−1) are dark.
+  order its cabling gives, and its cables by n = c·(g−1) + s: copy c towards slot s. Cable n leaves
+  at q = ⌊n·a·h / (K·(g−1))⌋: parallel cables leave from different routers wherever that can be, and
+  ports that are left over are dark, as many at one router as at the next.
 - Copy c of i → j is the same cable as copy c of j → i.
 """
 
@@ -221,7 +222,8 @@ class Dragonfly:
     def _gates(self) -> Ints:
         g, copies = self.groups, self.copies
         first = np.arange(copies, dtype=np.int32) * np.int32(g - 1)
-        gates: Ints = self._slots[:, :, None] + first
+        cables = self._slots[:, :, None].astype(np.int64) + first
+        gates: Ints = (cables * self.global_ports // max(1, copies * (g - 1))).astype(np.int32)
         gates[np.arange(g), np.arange(g)] = -1
         return _frozen(gates)
 

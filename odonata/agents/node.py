@@ -38,10 +38,10 @@ their latencies; packets made within it. And when the last packet was taken in."
 NODE_WORDS = 15
 
 GOLDEN = U64(0x9E3779B97F4A7C15)
-BINS = 640
-"""Latencies are counted in bins of a 16th of an octave, up to 2**40 ps."""
-BIN_BITS = 48
-BIN_ONE = 1023 << 4
+BINS = 2560
+"""Latencies are counted in 64 bins an octave, up to 2**40 ps."""
+BIN_BITS = 46
+BIN_ONE = 1023 << 6
 
 
 @kernel

@@ -28,7 +28,7 @@ from odonata.agents.node import (
     MEASURED_MADE,
 )
 from odonata.counters import aries
-from odonata.performance import performance, ports_by_class, used_ps
+from odonata.measured import links, performance, ports_by_class, used_ps
 from pdes.errors import Refused
 from topology import BadMachine, Dragonfly, LinkClass
 
@@ -365,3 +365,21 @@ def test_the_module_runs_without_a_compiler_in_sight() -> None:
     words = "import sys, odonata.cli; print('numba' in sys.modules, 'numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_every_link_is_told_with_both_its_ends() -> None:
+    model = network(Dragonfly(2, 3, 2, 4, links_per_pair=1), routing="valiant")
+    result = alone(model)
+    told = links(model, result)
+    m = model.machine
+    assert len(told) == 2 * (m.n_links["local"] + m.n_links["global"])
+    ends = {(link.router, link.port): (link.to_router, link.to_port) for link in told}
+    assert all(ends[there] == here for here, there in ends.items())
+    for router in range(m.n_routers):
+        for cable in m.neighbours(router):
+            if cable.kind != "terminal":
+                assert ends[router, cable.port] == (cable.far, cable.far_port)
+    for kind in ("local", "global"):
+        carried = sum(link.bytes for link in told if link.kind == kind)
+        assert carried == sent(model, result.outcome, kind)[BYTES]
+    assert 0 < max(link.utilisation for link in told) <= 1

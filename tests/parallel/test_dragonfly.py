@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from machines import PARALLEL, PATTERNS, ROUTINGS, SMALL, US, alone, network
 
-from odonata.performance import performance
+from odonata.measured import performance
 from pdes.driver import run
 from pdes.errors import Fault
 from pdes.transport import world

@@ -117,7 +117,16 @@ def test_the_three_cablings(cabling: str, of_group_3: list[int]) -> None:
 
 def test_copies_come_one_round_after_another() -> None:
     m = Dragonfly(1, 4, 4, 5, links_per_pair=3)
-    assert (m.far()[0] // m.global_ports).tolist() == [1, 2, 3, 4] * 3 + [-1] * 4
+    assert (m.far()[0] // m.global_ports).tolist() == [
+        1, 2, 3, -1, 4, 1, 2, -1, 3, 4, 1, -1, 2, 3, 4, -1,
+    ]  # fmt: skip
+
+
+def test_dark_ports_are_spread_over_the_routers() -> None:
+    m = Dragonfly(16, 32, 16, 74, links_per_pair=4)
+    lit = (m.far()[0] >= 0).reshape(m.routers, m.global_links).sum(axis=1)
+    assert lit.sum() == 4 * 73
+    assert lit.max() - lit.min() <= 1
     assert m.gates()[0, 2].tolist() == [1, 5, 9]
 
 
