@@ -133,7 +133,8 @@ NETWORK = {"routing": "routing", "via": "via", "threshold": "threshold", "bias":
            "local_buffer": "local_buffer", "global_buffer": "global_buffer", "delay": "delay_ps",
            "forwarding": "forwarding", "vcs": "vcs", "seed": "seed"}  # fmt: skip
 TRAFFIC = {"traffic": "pattern", "load": "load", "arrivals": "arrivals", "warmup": "warmup_ps",
-           "measure": "measure_ps", "message": "message_bytes", "messages": "messages", "stride": "stride"}  # fmt: skip
+           "measure": "measure_ps", "message": "message_bytes", "messages": "messages",
+           "stride": "stride"}  # fmt: skip
 """What an option is called in `Network` and in `Traffic`."""
 
 
