@@ -164,6 +164,9 @@ def describe(
     as_json: bool,
 ) -> None:
     """What the command does: print, and draw or export where asked to."""
+    for path in (plot, graphml):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise Refused(f"{path}: there is no directory {path.absolute().parent}")
     if plot is not None:
         from odonata.draw import draw
 

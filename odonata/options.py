@@ -134,7 +134,7 @@ NETWORK = {"routing": "routing", "via": "via", "threshold": "threshold", "bias":
            "forwarding": "forwarding", "vcs": "vcs", "seed": "seed"}  # fmt: skip
 TRAFFIC = {"traffic": "pattern", "load": "load", "arrivals": "arrivals", "warmup": "warmup_ps",
            "measure": "measure_ps", "message": "message_bytes", "messages": "messages",
-           "stride": "stride"}  # fmt: skip
+           "stride": "stride", "hot": "hot"}  # fmt: skip
 """What an option is called in `Network` and in `Traffic`."""
 
 
@@ -184,6 +184,7 @@ def network_options(command: Any, curve: bool = False) -> Any:
         click.option("--bias", type=SIZE, help="And how much worse, in addition."),
         click.option("--traffic", type=text,
                      help="uniform, adversarial, permutation, transpose or hotspot."),
+        click.option("--hot", type=float, help="Hotspot: the part that goes to every 32nd node."),
         click.option("--stride", type=whole, help="Adversarial: to the group so many on."),
         *fixed,
         click.option("--arrivals", type=text, help="poisson or bernoulli."),

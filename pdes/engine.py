@@ -69,6 +69,9 @@ SETTLE_EVERY = 16
 
 NO_ROWS = no_rows()
 
+MOST_BITS = 62
+"""The largest kind of event that is told by a bit of a word."""
+
 CHECK_QUEUE_EVERY = 1024
 """Under debug the model is checked after every event, the whole queue after so many."""
 
@@ -109,6 +112,8 @@ class Engine:
         self._ctl[[FIRST, LAST, AGENTS, LOOKAHEAD]] = (
             first, last, self.partition.agents, self.lookahead
         )  # fmt: skip
+        if any(kind > MOST_BITS for kind in (*model.bearers, *model.receipts)):
+            raise Refused(f"{model.name}: bearers and receipts are kinds up to {MOST_BITS}")
         self._ctl[BEARERS] = sum(1 << kind for kind in model.bearers)
         self._ctl[RECEIPTS] = sum(1 << kind for kind in model.receipts)
         self._kinds = new_kinds()
@@ -366,7 +371,7 @@ class Engine:
         }
 
     def outcome(self) -> dict[str, Any]:
-        mine = self.model.outcome(self.state, self.queue.content(), self._pool.rows)
+        mine = self.model.outcome(self.state, self.queue.content(), self._pool.rows, self.reached)
         parts = self.transport.everyone(dict(mine))
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 

@@ -96,10 +96,12 @@ class Model(ABC):
     def fingerprint(self, state: Any) -> npt.NDArray[Any]:
         """A row for each of the agents that changes with anything in its state."""
 
-    def outcome(self, state: Any, pending: Rows, parcels: Rows) -> Mapping[str, npt.NDArray[Any]]:
+    def outcome(
+        self, state: Any, pending: Rows, parcels: Rows, time: int
+    ) -> Mapping[str, npt.NDArray[Any]]:
         """What a user wants to know in the end: arrays with a row for each of the agents (or of
         whatever: the run's `Result` has those of all ranks, one after the other). `pending` are
-        the events that are left, in no order."""
+        the events that are left, in no order, `time` is how far the run has come."""
         return {}
 
     def check(self, state: Any, pending: Rows, parcels: Rows) -> None:

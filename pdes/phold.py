@@ -97,7 +97,7 @@ class Phold(Model):
         first_events(state, rows, first, self.population)
         return rows
 
-    def outcome(self, state: State, pending: Rows, parcels: Rows) -> dict[str, Any]:
+    def outcome(self, state: State, pending: Rows, parcels: Rows, time: int) -> dict[str, Any]:
         return {"handled": state.handled}
 
     def fingerprint(self, state: State) -> Any:

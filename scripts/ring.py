@@ -54,7 +54,7 @@ class Ring(pdes.Model):
     def fingerprint(self, state: State) -> Any:
         return state.visits
 
-    def outcome(self, state: State, pending: pdes.Rows, parcels: pdes.Rows) -> dict[str, Any]:
+    def outcome(self, state: State, *rest: Any) -> dict[str, Any]:
         return {"visits": state.visits}
 
 

@@ -16,6 +16,7 @@ from odonata.agents.link import (
     ARRIVE,
     CAPACITY,
     CREDIT,
+    CREDIT_DUE,
     DELIVER,
     FAR,
     FAR_KEY,
@@ -23,12 +24,15 @@ from odonata.agents.link import (
     FEEDER_HERE,
     HEAD,
     RETURNS,
+    SOONEST,
     UNLIMITED,
     VC_BITS,
     WAITING,
+    WAKE,
 )
-from odonata.agents.packet import CAME, PATH, ROOM, SIZE, VC_MASK, VC_SHIFT
-from pdes.events import AGENT_MASK, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, A, Rows
+from odonata.agents.packet import CAME, DUE, PATH, ROOM, SIZE, VC_MASK, VC_SHIFT
+from odonata.agents.router import FIRST_GROUP
+from pdes.events import AGENT_MASK, FOREVER, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, TIME, A, Rows
 from pdes.parcels import NEXT
 
 if TYPE_CHECKING:
@@ -55,7 +59,7 @@ def _inputs(network: Network, state: State, pending: Rows) -> tuple[Rows, Rows]:
     m, keys = network.machine, pending[:, KEY]
     moving = keys >> KIND_SHIFT == ARRIVE
     agents, ports = (keys[moving] >> PORT_BITS) & AGENT_MASK, keys[moving] & PORT_MASK
-    group = (agents >> network.agent_bits) - state.shape[5]
+    group = (agents >> network.agent_bits) - state.shape[FIRST_GROUP]
     router = agents & ((1 << network.agent_bits) - 1)
     rows = group * m.routers * (m.radix + m.nodes) + router * m.radix + ports
     return rows, pending[moving, A]
@@ -104,6 +108,13 @@ def check(network: Network, state: State, pending: Rows, parcels: Rows) -> None:
     told = state.slow[:, :, WAITING].reshape(-1)
     assert (waiting == told).all(), "a channel's blocked bytes are not those in its chain"
 
+    soonest = np.full(capacity.size, FOREVER)
+    chain, numbers = chained(parcels, channels[:, :, RETURNS].reshape(-1))
+    np.minimum.at(soonest, chain, parcels[numbers, DUE])
+    told = channels[:, :, SOONEST].reshape(-1)
+    assert (soonest == told).all(), "a channel does not know when its next credit is due"
+    _check_wakes(network, state, pending, parcels)
+
     inputs = held(network, state, pending, parcels)
     known = limited & (ports[:, FAR] >= 0)
     spent = (capacity - credit - returning)[known]
@@ -114,9 +125,30 @@ def check(network: Network, state: State, pending: Rows, parcels: Rows) -> None:
     assert (inputs <= buffers[:, None]).all(), "a buffer is over-full"
 
 
+def _check_wakes(network: Network, state: State, pending: Rows, parcels: Rows) -> None:
+    """Of every channel in which something is blocked: that an event will see to it by the time its
+    next credit is due, and that its first packet really has to wait."""
+    heads, vcs = _channels(state)[:, :, HEAD].reshape(-1), state.slow.shape[1]
+    stuck = np.flatnonzero(heads >= 0)
+    if not len(stuck):
+        return
+    rows, vc = stuck // vcs, stuck % vcs
+    soonest, credit = (state.ports[rows, 1 + vc, word] for word in (SOONEST, CREDIT))
+    wake = state.slow[rows, vc, WAKE]
+    assert (wake <= soonest).all(), "nobody will see to a blocked channel when its credit is due"
+    wanted = np.minimum(parcels[heads[stuck], SIZE], network.packet_bytes)
+    could = wanted <= credit
+    waking = pending[pending[:, KEY] >> KIND_SHIFT == CREDIT_DUE]
+    events = set(map(tuple, waking[:, [TIME, KEY]].tolist()))
+    names = _names(network, state)[stuck]
+    for name, time in zip(names[wake < FOREVER], wake[wake < FOREVER], strict=True):
+        assert (int(time), int(name)) in events, "a channel waits for an event that is not there"
+    assert (wake[could] < FOREVER).all(), "a packet is blocked although there is credit for it"
+
+
 def findings(network: Network, state: State, pending: Rows, parcels: Rows) -> dict[str, Any]:
-    """For `conclude`, from each rank: bytes on their way and blocked; each blocked channel with the
-    bytes its far end holds; and each blocked packet's channel with the one that fed it."""
+    """For `conclude`, from each rank: bytes on their way and blocked; each blocked channel with its
+    buffer's size and its first packet's; each blocked packet's channel with that which fed it."""
     kinds = pending[:, KEY] >> KIND_SHIFT
     moving = pending[(kinds == ARRIVE) | (kinds == DELIVER), A]
     ports, channels, vcs = state.ports[:, 0], _channels(state), state.slow.shape[1]
@@ -124,14 +156,14 @@ def findings(network: Network, state: State, pending: Rows, parcels: Rows) -> di
     which, numbers = chained(parcels, heads)
     names = _names(network, state)
     stuck = np.flatnonzero(heads >= 0)
-    spent = ports[stuck // vcs, CAPACITY] - channels[stuck // vcs, stuck % vcs, CREDIT]
+    wanted = np.minimum(parcels[heads[stuck], SIZE], network.packet_bytes)
     inside, row, vc = _occupied(state, parcels, numbers)
     feeders = ports[row, FAR_KEY]
     feeder = _name((feeders >> PORT_BITS) & AGENT_MASK, feeders & PORT_MASK, vc)
     edges = np.column_stack((feeder, names[which[inside]], parcels[numbers[inside], SIZE]))
     return {
         "bytes": np.array([[parcels[moving, SIZE].sum(), parcels[numbers, SIZE].sum()]]),
-        "blocked": np.column_stack((names[stuck], spent)),
+        "blocked": np.column_stack((names[stuck], ports[stuck // vcs, CAPACITY], wanted)),
         "waits": edges,
     }
 
@@ -143,7 +175,7 @@ def _name(agent: Any, port: Any, vc: Any) -> Any:
 
 def _names(network: Network, state: State) -> Rows:
     m, groups, vcs = network.machine, len(state.histogram), state.slow.shape[1]
-    first = int(state.shape[5])
+    first = int(state.shape[FIRST_GROUP])
     routers, nodes = np.arange(m.routers), np.arange(m.routers * m.nodes)
     agent = np.concatenate((np.repeat(routers, m.radix), m.routers + nodes))
     port = np.concatenate((np.tile(np.arange(m.radix), m.routers), 0 * nodes))
@@ -155,16 +187,21 @@ def _names(network: Network, state: State) -> Rows:
 def deadlock(blocked: Rows, waits: Rows) -> list[int]:
     """A cycle of channels each of which waits for the next for ever, or nothing.
 
-    A channel can never go on if all that its far end holds is blocked, in channels that can never
-    go on. Those that may are struck off until no more are."""
-    following: dict[int, list[int]] = {}
-    behind: dict[int, int] = {}
+    A channel can go on if its first packet fits into the buffer at its far end less what is stuck
+    there: blocked in channels that cannot go on. Those that can are struck off until no more are.
+    """
+    following: dict[int, list[tuple[int, int]]] = {}
     for feeder, channel, size in waits.tolist():
-        following.setdefault(feeder, []).append(channel)
-        behind[feeder] = behind.get(feeder, 0) + size
-    dead = {name for name, spent in blocked.tolist() if spent and behind.get(name, 0) == spent}
+        following.setdefault(feeder, []).append((channel, size))
+    needs = {name: (capacity, wanted) for name, capacity, wanted in blocked.tolist()}
+    dead = set(needs)
     while True:
-        alive = {name for name in dead if any(other not in dead for other in following[name])}
+        alive = set()
+        for name in dead:
+            capacity, wanted = needs[name]
+            stuck = sum(size for other, size in following.get(name, ()) if other in dead)
+            if capacity - stuck >= wanted:
+                alive.add(name)
         if not alive:
             break
         dead -= alive
@@ -173,7 +210,7 @@ def deadlock(blocked: Rows, waits: Rows) -> list[int]:
     at, seen = min(dead), []
     while at not in seen:
         seen.append(at)
-        at = min(following[at])
+        at = min(other for other, _ in following[at] if other in dead)
     return seen[seen.index(at) :]
 
 

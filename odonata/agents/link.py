@@ -52,9 +52,10 @@ CREDIT, RETURNS, SOONEST, HEAD, STARTED, PACKETS, BYTES, WAIT = range(8)
 the earliest of their dates; the first blocked packet, or -1; when the last packet granted starts.
 And counters: packets, bytes, and the picoseconds in which one waited and the link was busy."""
 
-LAST, SINCE, MARK, WAITING, STALL, PADDING = range(6)
+LAST, SINCE, MARK, WAITING, WAKE, STALL, PADDING = range(7)
 """Words of a channel that are seldom touched: the last blocked packet; since when the first has
-been first, and how long the link had been used by then; bytes that are blocked. And counters: the
+been first, and how long the link had been used by then; bytes that are blocked; when the event
+that is to see to them happens (others for this channel are stale), or FOREVER. And counters: the
 picoseconds in which the first packet waited, without credit, and the link was free; bytes by which
 flits were not full."""
 
@@ -111,26 +112,38 @@ def refund(sim: Sim, state: Any, came: int, size: int, left: int, now: int) -> N
     """A packet's tail leaves the buffer of an input at `left`: tell the channel that feeds it."""
     vc, row = came & VC_MASK, came >> FEEDER_BITS
     due = left + state.latencies[(came >> VC_BITS) & 3]
-    if came & FEEDER_HERE:
-        if not repay(sim, state, row, vc, due, size, now):
-            return
-        row, size = state.ports[row, 0, FAR], 0
-    schedule(sim, due, channel_key(state.ports[row, 0, FAR_KEY], vc), size, 0)
+    if not came & FEEDER_HERE:
+        schedule(sim, due, channel_key(state.ports[row, 0, FAR_KEY], vc), size, 0)
+    elif repay(sim, state, row, vc, due, size, now):
+        key = state.ports[state.ports[row, 0, FAR], 0, FAR_KEY]
+        wake(sim, state, row, vc, due, channel_key(key, vc))
 
 
 @kernel
 def repay(sim: Sim, state: Any, row: int, vc: int, due: int, size: int, now: int) -> bool:
-    """Chain a credit to its channel. Returns whether an event has to see to it when it is due."""
+    """Chain a credit to its channel. Returns whether something is blocked there.
+
+    Old credits are collected before they outnumber those on their way, which keeps chains short
+    and the walk along them a few steps a credit.
+    """
     channel = state.ports[row, 1 + vc]
-    if channel[SOONEST] <= now:
+    if channel[SOONEST] <= 2 * now - due:
         collect(sim, channel, now)
     number = new_parcel(sim)
     credit = sim.pool.rows[number]
     credit[NEXT], credit[DUE], credit[ROOM] = channel[RETURNS], due, size
     channel[RETURNS] = number
-    awaited = due < channel[SOONEST] and channel[HEAD] >= 0
     channel[SOONEST] = min(channel[SOONEST], due)
-    return awaited  # type: ignore[no-any-return]
+    return channel[HEAD] >= 0  # type: ignore[no-any-return]
+
+
+@kernel
+def wake(sim: Sim, state: Any, row: int, vc: int, time: int, key: int) -> None:
+    """Have an event see to what is blocked in a channel at `time`, unless one does so before."""
+    slow = state.slow[row, vc]
+    if time < slow[WAKE]:
+        slow[WAKE] = time
+        schedule(sim, time, key, 0, 0)
 
 
 @kernel
@@ -217,8 +230,7 @@ def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
     if channel[HEAD] >= 0:
         size = min(rows[channel[HEAD], SIZE], state.largest[0])
         again = now if channel[CREDIT] >= size else channel[SOONEST]
-        if again < FOREVER:
-            schedule(sim, again, key, 0, 0)
+        wake(sim, state, row, vc, again, key)
     return measured
 
 
@@ -256,8 +268,7 @@ def send(sim: Sim, state: Any, row: int, vc: int, number: int, now: int, key: in
         if channel[CREDIT] >= size:
             launch(sim, state, row, vc, number, now, now)
             return
-        if channel[SOONEST] < FOREVER:
-            schedule(sim, channel[SOONEST], key, 0, 0)
+        wake(sim, state, row, vc, channel[SOONEST], key)
     block(sim, state, row, vc, number, now)
 
 

@@ -24,24 +24,30 @@ from odonata.agents.link import (
     HEAD,
     LATENCY,
     LINE,
+    MARK,
     PACKETS,
     PADDING,
     RATE,
     RATE_BITS,
     RETURNS,
+    SINCE,
     SOONEST,
     STALL,
+    STARTED,
     UNLIMITED,
     USED,
     VC_BITS,
     WAIT,
+    WAKE,
     pump,
     repay,
+    wake,
 )
 from odonata.agents.node import (
     BINS,
     INJECTED,
     NODE_WORDS,
+    STOP,
     deliver,
     first_messages,
     generate,
@@ -55,7 +61,7 @@ from pdes.arrays import aligned
 from pdes.errors import Refused, require
 from pdes.events import FOREVER, Rows, agent_of, key_of, kind_of, pack, port_of
 from pdes.jit import kernel, rebound
-from pdes.loop import NOW, Sim, schedule
+from pdes.loop import NOW, Sim
 from pdes.model import Lookahead, Model
 from pdes.partition import Partition
 from policies.routing import Routing, routing
@@ -89,17 +95,22 @@ def arrive(sim: Sim, state: State, time: int, key: int, number: int, told: int) 
 
 
 @kernel
-def credit(sim: Sim, state: State, time: int, key: int) -> None:
-    """Grant what waits in a channel: credit is there for it, or it has only just come."""
+def grant(sim: Sim, state: State, time: int, key: int, awaited: bool) -> None:
+    """Grant what waits in a channel: it has only just come, or credit was `awaited` and is there,
+    if this is the event that is to see to it."""
     shape, agent, port = state.shape, agent_of(key), port_of(key)
     group = agent >> shape[AGENT_BITS]
     index = agent & ((1 << shape[AGENT_BITS]) - 1)
-    node = index - shape[ROUTERS]
+    node, vc = index - shape[ROUTERS], port & VC_MASK
     if node < 0:
         row = port_row(shape, group, index) + (port >> VC_BITS)
     else:
         row = nic_row(shape, group, node)
-    started = pump(sim, state, row, port & VC_MASK, time, key)
+    if awaited:
+        if time != state.slow[row, vc, WAKE]:
+            return
+        state.slow[row, vc, WAKE] = FOREVER
+    started = pump(sim, state, row, vc, time, key)
     if node >= 0:
         state.nodes[node_row(shape, group, node), INJECTED] += started
 
@@ -110,8 +121,9 @@ def receive(sim: Sim, state: State, time: int, key: int, room: int, b: int) -> N
     shape, agent, port = state.shape, agent_of(key), port_of(key)
     router = agent & ((1 << shape[AGENT_BITS]) - 1)
     row = port_row(shape, agent >> shape[AGENT_BITS], router) + (port >> VC_BITS)
-    if repay(sim, state, row, port & VC_MASK, time, room, sim.ctl[NOW]):
-        schedule(sim, time, key, 0, 0)
+    vc = port & VC_MASK
+    if repay(sim, state, row, vc, time, room, sim.ctl[NOW]):
+        wake(sim, state, row, vc, time, key)
 
 
 def handle(sim: Sim, state: State, time: int, key: int, a: int, b: int) -> None:
@@ -126,7 +138,7 @@ def handle(sim: Sim, state: State, time: int, key: int, a: int, b: int) -> None:
             ready = generate(sim, state, time, key)
             key = key_of(CREDIT_DUE, agent_of(key), 0)
         if ready:
-            credit(sim, state, time, key)
+            grant(sim, state, time, key, kind == CREDIT_DUE)
 
 
 @lru_cache
@@ -179,16 +191,28 @@ class Network(Model):
         )
         require(self.vcs in ("hops", "one"), f"vcs = {self.vcs}: hops or one")
         flit, packet = self.flit_bytes, self.packet_bytes
-        require(flit > 0 and flit & (flit - 1) == 0, f"flit = {flit} B: a power of two")
         require(1 <= packet <= 2**20, f"packet = {packet} B: 1 .. 2**20 bytes")
+        require(
+            0 < flit <= 2**20 and flit & (flit - 1) == 0,
+            f"flit = {flit} B: a power of two, at most 2**20",
+        )
         for name in ("terminal_buffer", "local_buffer", "global_buffer"):
             size = getattr(self, name)
             require(
-                packet <= size < 2**40,
-                f"{name} = {size} B: must hold a packet of {packet} B, all of it",
+                packet <= size, f"{name} = {size} B: must hold a packet of {packet} B, all of it"
             )
+            require(size < 2**40, f"{name} = {size} B: below 2**40 bytes")
         require(0 <= self.delay_ps <= 10**12, f"delay = {self.delay_ps} ps: 0 .. 1 s")
-        require(self.threshold is None or self.threshold >= 0, "threshold: not negative")
+        require(
+            self.threshold is None or 0 <= self.threshold <= 1e6,
+            f"threshold = {self.threshold}: 0 .. 1e6",
+        )
+        require(
+            self.bias is None or abs(self.bias) < 2**40, f"bias = {self.bias} B: below 2**40 bytes"
+        )
+        gap = self.slot_ps() / self.traffic.load
+        require(gap < 2**56, f"load = {self.traffic.load:g}: a message every {gap / 1e12:g} s; "
+                "at least one every 72,000 s")  # fmt: skip
         require(0 <= self.seed < 2**63, f"seed = {self.seed}: must be 0 .. 2**63 - 1")
         self.traffic.check_on(m)
 
@@ -252,6 +276,8 @@ class Network(Model):
         how = routing(self.routing)
         n0, n1 = g0 * m.routers * m.nodes, g1 * m.routers * m.nodes
         ports = self._ports(g0, g1)
+        slow = np.zeros((len(ports), self.channels, PADDING + 1), np.int64)
+        slow[:, :, WAKE] = FOREVER
         slot = round(self.slot_ps()) if t.arrivals == "bernoulli" else 0
         bias = how.bias if self.bias is None else self.bias
         until = FOREVER if t.measure_ps is None else t.warmup_ps + t.measure_ps
@@ -280,7 +306,7 @@ class Network(Model):
             whole=np.array([int(self.forwarding == "store")]),
             latencies=np.array([link.latency_ps for link in (m.terminal, m.local, m.global_)]),
             ports=ports,
-            slow=np.zeros((len(ports), self.channels, PADDING + 1), np.int64),
+            slow=slow,
             nodes=np.zeros((n1 - n0, NODE_WORDS), np.int64),
             partners=t.partners(m, self.seed, n0, n1),
             history=np.zeros(n1 - n0, np.uint64),
@@ -320,9 +346,10 @@ class Network(Model):
         part[..., FAR_KEY] = pack(ARRIVE, agents + x, far_port)
         part[..., FAR] = base + x * radix + far_port
 
+        part = ports[:, :, p + a - 1 :]
+        _fill(part, m.global_, self.global_buffer)
+        part[..., FAR] = -1
         if h and m.groups > 1:
-            part = ports[:, :, p + a - 1 :]
-            _fill(part, m.global_, self.global_buffer)
             far = m.far()[g0:g1].reshape(groups, a, h).astype(np.int64)
             group, q = far // (a * h), far % (a * h)
             far_port = p + a - 1 + q % h
@@ -356,32 +383,41 @@ class Network(Model):
         first_node = g0 * m.routers * m.nodes
         first_messages(state, rows, keys, first_node)
         sends = np.full(len(rows), self.traffic.messages != 0)
-        sends &= rows[:, 0] < state.traffic[7]
+        sends &= rows[:, 0] < state.traffic[STOP]
         if self.traffic.pattern in ("permutation", "transpose"):
             sends &= state.partners != np.arange(first_node, first_node + len(rows))
         return rows[sends]  # type: ignore[no-any-return]
 
-    def counters(self, state: State) -> Any:
-        """By group, port and VC: COUNTERS."""
-        hot, slow = state.ports[:, 1:], state.slow
+    def counters(self, state: State, time: int) -> Any:
+        """By group, port and VC: COUNTERS, until `time`. A stall is booked when it ends and a wait
+        when it is known how long it will be: so what goes on now is added, and what is yet to come
+        taken off."""
+        port, hot, slow = state.ports[:, :1], state.ports[:, 1:], state.slow
+        used = port[:, :, USED] - np.maximum(0, port[:, :, BUSY] - time)
+        free = (time - slow[:, :, SINCE]) - (used - slow[:, :, MARK])
+        busy = (time - np.maximum(slow[:, :, SINCE], hot[:, :, STARTED])) - free
+        waits = hot[:, :, HEAD] >= 0
+        stall = slow[:, :, STALL] + np.where(waits, np.maximum(0, free), 0)
+        wait = hot[:, :, WAIT] + np.where(waits, np.maximum(0, busy), 0)
+        wait -= np.maximum(0, hot[:, :, STARTED] - time)
         flits = (hot[:, :, BYTES] + slow[:, :, PADDING]) // self.flit_bytes
-        counters = np.stack(
-            (hot[:, :, PACKETS], flits, hot[:, :, BYTES], slow[:, :, STALL], hot[:, :, WAIT]), 2
-        )
+        counters = np.stack((hot[:, :, PACKETS], flits, hot[:, :, BYTES], stall, wait), 2)
         return counters.reshape(len(state.histogram), -1, self.channels, len(COUNTERS))
 
     def fingerprint(self, state: State) -> Any:
         """Of each group: the counters of every port, and what its nodes have seen."""
-        parts = (self.counters(state), np.ascontiguousarray(state.ports[:, 0, [BUSY, USED]]),
+        parts = (state.ports[:, 1:, [STARTED, PACKETS, BYTES, WAIT]],
+                 state.slow[:, :, [STALL, PADDING]], state.ports[:, 0, [BUSY, USED]],
                  state.nodes, state.history, state.histogram)  # fmt: skip
         groups = len(state.histogram)
-        return np.hstack([part.reshape(groups, -1).view(np.uint64) for part in parts])
+        flat = [np.ascontiguousarray(part).reshape(groups, -1) for part in parts]
+        return np.hstack([part.view(np.uint64) for part in flat])
 
-    def outcome(self, state: State, pending: Rows, parcels: Rows) -> dict[str, Any]:
+    def outcome(self, state: State, pending: Rows, parcels: Rows, time: int) -> dict[str, Any]:
         from odonata.agents.audit import findings
 
         return {
-            "counters": self.counters(state),
+            "counters": self.counters(state, time),
             "reserved_ps": state.ports[:, 0, USED].reshape(len(state.histogram), -1),
             "reserved_until_ps": state.ports[:, 0, BUSY].reshape(len(state.histogram), -1),
             "nodes": state.nodes,

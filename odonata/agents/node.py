@@ -80,6 +80,7 @@ def target(state: Any, node: int, row: int, word: Any) -> int:
         hot = below(word, (traffic[TOTAL] + traffic[HOT_EVERY] - 1) // traffic[HOT_EVERY])
         if hot * traffic[HOT_EVERY] != node:
             return hot * traffic[HOT_EVERY]  # type: ignore[no-any-return]
+        word = another(word, 1)
     other = below(word, traffic[TOTAL] - 1)
     return other + (1 if other >= node else 0)
 

@@ -114,7 +114,8 @@ def look(sim: Sim, state: Any, row: int, vc: int, now: int) -> Outlook:
     used = 0
     for other in range(state.slow.shape[1]):
         used += state.ports[row, 0, CAPACITY] - free(sim, state, row, other, now)
-    return Outlook(queued(state, row, vc, now), free(sim, state, row, vc, now), used)
+    part = free(sim, state, row, vc, now) / state.ports[row, 0, CAPACITY]
+    return Outlook(queued(state, row, vc, now), part, used)
 
 
 def look_ahead(
@@ -142,7 +143,7 @@ def choose(sim: Sim, state: Any, group: int, router: int, packet: Any, path: int
         return path
     away = (path & ~(LEG | LOCALS)) | AWAY | DETOUR | (mid << MID_SHIFT)
     if SEES == 0:
-        straight = detour = Outlook(0, 0, 0)
+        straight = detour = Outlook(0, 0.0, 0)
     else:
         cable = U64(packet[LUCK])
         straight = look_ahead(sim, state, group, router, goal, path, cable, now)

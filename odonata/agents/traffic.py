@@ -51,8 +51,12 @@ class Traffic:
             1 <= self.message_bytes < 2**40, f"message = {self.message_bytes} B: 1 .. 2**40 bytes"
         )
         require(0 <= self.hot <= 1, f"hot = {self.hot}: a probability, 0 .. 1")
-        require(self.hot_every >= 1, f"hot_every = {self.hot_every}: at least 1")
-        require(self.messages is None or self.messages >= 0, f"messages = {self.messages}: not < 0")
+        require(1 <= self.hot_every < 2**40, f"hot_every = {self.hot_every}: at least 1")
+        require(
+            self.messages is None or 0 <= self.messages < 2**62,
+            f"messages = {self.messages}: 0 .. 2**62",
+        )
+        require(abs(self.stride) < 2**32, f"stride = {self.stride}: a number of groups")
         require(self.warmup_ps >= 0, f"warm-up of {self.warmup_ps} ps: not negative")
         require(
             self.measure_ps is None or self.measure_ps > 0,
@@ -62,6 +66,10 @@ class Traffic:
     def check_on(self, machine: Dragonfly) -> None:
         """Refuse what makes no sense on this machine."""
         require(machine.n_nodes > 1, "a single node has nobody to talk to")
+        require(
+            self.pattern != "adversarial" or machine.groups > 1,
+            "groups = 1: adversarial traffic goes to another group",
+        )
         require(
             self.pattern != "adversarial" or self.stride % machine.groups != 0,
             f"stride = {self.stride}: adversarial traffic goes to another group, "

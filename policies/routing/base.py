@@ -10,10 +10,10 @@ SIGHTS = ("nothing", "port", "cable")
 
 
 class Outlook(NamedTuple):
-    """Of one way, in bytes. `queued`: what a packet would wait for in its channel, because it has
-    reserved the link or waits for credit. `free`: buffer at the channel's far end that is known to
-    be free. `used`: of the buffers of all channels of that port, the rest: what was sent, or is
-    about to be, and not yet paid back; so even an idle network shows what is on the wire in it."""
+    """Of one way. `queued`: bytes that a packet would wait for in its channel, because they have
+    reserved the link or wait for credit. `free`: which part (0 to 1) of the buffer at the channel's
+    far end is known to be free. `used`: bytes that all channels of that port have sent, or are
+    about to, and that were not yet paid back; so even an idle network shows what is on the wire."""
 
     queued: Any
     free: Any

@@ -20,6 +20,7 @@ from odonata.agents.node import (
     GOT,
     GOT_BYTES,
     HOPS,
+    LAST_IN,
     LATENCY_SUM,
     LONGEST,
     MADE,
@@ -49,7 +50,7 @@ DRAINED = 200 * US
 @given(
     st.sampled_from(ROUTINGS),
     st.sampled_from(PATTERNS),
-    st.sampled_from((SMALL, PARALLEL, Dragonfly(3, 2, 2, 5), Dragonfly(2, 3, 0, 1))),
+    st.sampled_from((SMALL, PARALLEL, Dragonfly(3, 2, 2, 5), Dragonfly(2, 3, 2, 1))),
     st.sampled_from((1, 511, 512, 513, 3000)),
     st.sampled_from(("cut-through", "store")),
     st.sampled_from(("group", "router")),
@@ -67,10 +68,10 @@ def test_whatever_is_made_arrives_and_every_credit_returns(
     state: Any = None
     original = Network.outcome
 
-    def remembering(self: Network, s: Any, pending: Any, parcels: Any) -> Any:
+    def remembering(self: Network, s: Any, pending: Any, parcels: Any, time: int) -> Any:
         nonlocal state
         state = s, pending, parcels
-        return original(self, s, pending, parcels)
+        return original(self, s, pending, parcels, time)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Network, "outcome", remembering)
@@ -137,7 +138,6 @@ def test_the_books_do_not_balance_after_a_forgery(word: str) -> None:
     model, state, pending, parcels = seen[-1]
     check(model, state, pending, parcels)
     if word == "credit":
-        state.ports[0, 1 + 0, CREDIT] += 0
         row = int(np.flatnonzero((state.ports[:, 0, FAR] >= 0) & (
             state.ports[:, 0, CAPACITY] < 2**50))[0])  # fmt: skip
         state.ports[row, 1, CREDIT] -= 1
@@ -273,6 +273,83 @@ def test_stall_is_time_without_credit_while_the_link_is_free() -> None:
     assert inject[:, WAIT].tolist() == [9 * 512_000] * 2
 
 
+def test_a_credit_takes_the_latency_of_the_link_it_returns_over() -> None:
+    """The same over a global cable with a buffer of one packet, all latencies different: the cable
+    idles from the end of a packet until the credit for it is back."""
+    machine = Dragonfly(
+        1, 1, 1, 2, terminal=LinkClass(1e9, 7_000), local=LinkClass(1e9, 11_000),
+        global_=LinkClass(1e9, 130_000),
+    )  # fmt: skip
+    model = network(
+        machine, terminal_buffer=10**6, global_buffer=512, message_bytes=512 * 10, messages=1,
+        load=0.9, delay_ps=30_000,
+    )  # fmt: skip
+    result = alone(model, DRAINED)
+    rows, _ = ports_by_class(model)["global"]
+    cable = result.outcome["counters"][:, rows].sum(axis=(1, 2))
+    assert cable[:, PACKETS].tolist() == [10, 10]
+    assert cable[:, STALL].tolist() == [9 * (130_000 + 30_000 + 130_000)] * 2
+
+
+def test_a_stall_that_goes_on_at_the_end_is_counted() -> None:
+    link = LinkClass(1e9, 100_000)
+    machine = Dragonfly(2, 1, 0, 1, terminal=link, local=link, global_=link)
+    model = network(
+        machine, terminal_buffer=512, message_bytes=512 * 10, messages=1, pattern="permutation",
+        load=0.9, delay_ps=30_000,
+    )  # fmt: skip
+    start = int(alone(model, DRAINED).outcome["nodes"][:, LAST_IN].min()) - (
+        9 * 742_000 + 512_000 + 230_000
+    )
+    for after, stalled, waited in (
+        (512_000 + 200_000, 200_000, 512_000),
+        (600_000, 88_000, 512_000),
+        (742_000 + 100_000, 230_000, 612_000),
+    ):
+        inject = alone(model, start + after).outcome["counters"][0, 2:, 0]
+        assert (stalled, waited) in zip(inject[:, STALL], inject[:, WAIT], strict=True)
+
+
+def test_packets_of_one_channel_stay_in_order() -> None:
+    """Between two nodes all packets take the same channels: large and small ones, much blocked."""
+    link = LinkClass(1e9, 50_000)
+    machine = Dragonfly(2, 2, 1, 3, terminal=link, local=link, global_=LinkClass(3e8, 90_000))
+    model = network(machine, pattern="permutation", message_bytes=700, load=1.0)
+    times: dict[tuple[int, int], list[int]] = {}
+    original = Network.check
+
+    def watching(self: Network, state: Any, pending: Any, parcels: Any) -> None:
+        original(self, state, pending, parcels)
+        for row in pending[pending[:, 1] >> 56 == 2]:
+            packet = parcels[row[2]]
+            seen = times.setdefault((int(packet[1]), int(row[0])), [])
+            seen.append(int(packet[2]))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Network, "check", watching)
+        for end in range(US, 40 * US, 90_000):
+            alone(model, end)
+    born: dict[int, int] = {}
+    for (ends, _), made in sorted(times.items(), key=lambda item: item[0][1]):
+        assert made[0] >= born.get(ends, 0)
+        born[ends] = made[0]
+    assert len(times) > 50
+
+
+def test_a_saturated_run_costs_no_more_events_the_longer_it_lasts() -> None:
+    model = network(load=1.0, message_bytes=512, terminal_buffer=16384, local_buffer=16384)
+    for end in (20 * US, 160 * US):
+        kinds = alone(model, end).kinds
+        assert kinds["credit"]["events"] < 2 * kinds["arrive"]["events"]
+
+
+def test_parallel_cables_carry_equal_shares() -> None:
+    model = network(PARALLEL, message_bytes=512, load=0.3)
+    told = links(model, alone(model, 100 * US))
+    packets = np.array([link.packets for link in told if link.kind == "global"])
+    assert packets.min() > 0.75 * packets.mean()
+
+
 def test_aries_counters_are_ours_seen_from_the_other_end() -> None:
     model = network(PARALLEL, routing="valiant", load=0.9)
     result = alone(model)
@@ -336,6 +413,12 @@ def test_bernoulli_arrivals_come_in_slots() -> None:
         ({"arrivals": "weekly"}, "arrivals = weekly: one of poisson, bernoulli"),
         ({"forwarding": "wormhole"}, "forwarding = wormhole: cut-through or store"),
         ({"seed": -1}, "seed = -1"),
+        ({"messages": 10**23}, "messages = 100000000000000000000000: 0 .. 2**62"),
+        ({"load": 1e-20, "arrivals": "bernoulli"}, "load = 1e-20: a message every"),
+        ({"terminal_buffer": 2**50}, "terminal_buffer = 1125899906842624 B: below 2**40"),
+        ({"threshold": float("nan")}, "threshold = nan: 0 .. 1e6"),
+        ({"packet_bytes": 0}, "packet = 0 B: 1 .. 2**20"),
+        ({"flit_bytes": 2**62}, "flit = 4611686018427387904 B: a power of two, at most"),
         ({"delay_ps": -5}, "delay = -5 ps"),
     ],
 )

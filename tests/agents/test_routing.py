@@ -16,10 +16,10 @@ from odonata.agents.packet import AWAY, DETOUR, LEG, LOCALS, MID_SHIFT, address
 from odonata.agents.router import step
 from odonata.measured import performance
 from pdes.errors import Fault
-from pdes.jit import entry
+from pdes.jit import entry, kernel
 from pdes.random import U64
 from policies.routing import ROUTINGS as REGISTER
-from policies.routing import routing
+from policies.routing import Routing, routing
 from topology import Dragonfly
 
 
@@ -31,6 +31,14 @@ def hop(
     luck = U64(copy * ((1 << 32) // shape[7]) + 1)
     port, vc, after = step(shape, gates, group, router, target, path, luck)
     out[0], out[1], out[2] = port, vc, after
+
+
+@kernel
+def toss(straight: Any, detour: Any, threshold: float, bias: int, word: int) -> bool:
+    return word < 1 << 31
+
+
+Routing("toss", toss, about="for these tests")
 
 
 def where(group: int, router: int, node: int = 0) -> int:
@@ -138,7 +146,7 @@ def test_with_one_channel_for_all_hops_there_are_cycles(how: str) -> None:
 
 
 def test_every_built_in_routing_is_tested() -> None:
-    assert set(ROUTINGS) == set(REGISTER)
+    assert set(ROUTINGS) == set(REGISTER) - {"toss"}
     assert all(how.about for how in REGISTER.values())
 
 
@@ -191,3 +199,33 @@ def test_adaptive_routings_detour_only_where_it_helps() -> None:
         assert (hops > 4.2) == (how == "valiant"), how
     for how in ("ugal-l", "ugal-g", "par", "adaptive", "valiant"):
         assert throughput[how] > 2 * throughput["minimal"], (how, throughput)
+
+
+def test_par_changes_its_mind_where_ugal_cannot() -> None:
+    """Adversarial traffic, one node a router: routers without the cable learn of its queue only by
+    back-pressure; with PAR a packet that meets the queue turns away, in one local hop more."""
+    latency = {}
+    for how in ("ugal-l", "par"):
+        model = network(routing=how, pattern="adversarial", load=0.2, message_bytes=512,
+                        terminal_buffer=65536, local_buffer=65536, global_buffer=65536)  # fmt: skip
+        latency[how] = performance(model, alone(model, 20 * US)).mean_latency_ns
+    assert latency["par"] < 0.9 * latency["ugal-l"]
+
+
+def test_adaptive_goes_straight_until_the_buffer_ahead_is_half_full() -> None:
+    """Whatever the sizes of the buffers: on a quiet network it is minimal."""
+    hops = []
+    for how in ("minimal", "adaptive"):
+        model = network(routing=how, load=0.05, message_bytes=512, local_buffer=16384,
+                        global_buffer=32768)  # fmt: skip
+        hops.append(performance(model, alone(model, 30 * US)).mean_hops)
+    assert hops[0] == hops[1]
+
+
+def test_a_routing_of_ones_own_may_throw_dice() -> None:
+    model = network(routing="toss", load=0.1, message_bytes=512)
+    assert alone(model).digest == alone(model).digest
+    hops = [performance(m, alone(m, 30 * US)).mean_hops
+            for m in (network(routing=how, load=0.1, message_bytes=512)
+                      for how in ("minimal", "toss", "valiant"))]  # fmt: skip
+    assert hops[1] == pytest.approx((hops[0] + hops[2]) / 2, rel=0.02)
