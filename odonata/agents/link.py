@@ -273,12 +273,15 @@ def send(sim: Sim, state: Any, row: int, vc: int, number: int, now: int, key: in
 
 
 @kernel
-def queued(state: Any, row: int, vc: int, now: int) -> int:
-    """Bytes that a packet would wait for in this channel: those that have reserved the link and
-    not yet left, and those that are blocked in it. Others' blocked packets do not hold it up."""
+def queued(state: Any, row: int, now: int, first: int, last: int) -> int:
+    """Bytes that wait at a port: those that have reserved its link and not yet left, and those that
+    are blocked in the channels first .. last - 1."""
     port = state.ports[row, 0]
     ahead = max(0, port[BUSY] - now) * (1 << RATE_BITS) / port[RATE]
-    return np.int64(ahead) + state.slow[row, vc, WAITING]  # type: ignore[no-any-return]
+    total = np.int64(ahead)
+    for vc in range(first, last):
+        total += state.slow[row, vc, WAITING]
+    return total  # type: ignore[return-value]
 
 
 @kernel

@@ -149,8 +149,9 @@ def handler(how: Routing) -> Any:
 @dataclass(frozen=True)
 class Network(Model):
     """Buffers are bytes of each virtual channel, at the end of a link of that class; `delay_ps` is
-    a router's pipeline. `via`: detours lead through a random "group" or a random "router" of one.
-    `vcs`: "hops", or "one" for all, which deadlocks and is there to show it.
+    a router's pipeline. `threshold` and `bias` (bytes) are the routing's own unless given. `via`:
+    detours lead through a random "group" or a random "router" of one. `vcs`: "hops", or "one" for
+    all, which deadlocks and is there to show it.
     """
 
     machine: Dragonfly
@@ -279,7 +280,7 @@ class Network(Model):
         slow = np.zeros((len(ports), self.channels, PADDING + 1), np.int64)
         slow[:, :, WAKE] = FOREVER
         slot = round(self.slot_ps()) if t.arrivals == "bernoulli" else 0
-        bias = how.bias if self.bias is None else self.bias
+        bias = how.bias * self.packet_bytes if self.bias is None else self.bias
         until = FOREVER if t.measure_ps is None else t.warmup_ps + t.measure_ps
         gates = m.gates()[g0:g1]
         per_group = m.routers * m.nodes

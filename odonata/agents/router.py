@@ -110,26 +110,28 @@ NEVER, SEES, REVISES = False, 0, False
 
 
 @kernel
-def look(sim: Sim, state: Any, row: int, vc: int, now: int) -> Outlook:
+def look(sim: Sim, state: Any, row: int, vc: int, now: int, alone: bool) -> Outlook:
+    """How a channel looks; its queue alone, or that of the whole port."""
+    vcs = state.slow.shape[1]
     used = 0
-    for other in range(state.slow.shape[1]):
+    for other in range(vcs):
         used += state.ports[row, 0, CAPACITY] - free(sim, state, row, other, now)
     part = free(sim, state, row, vc, now) / state.ports[row, 0, CAPACITY]
-    return Outlook(queued(state, row, vc, now), part, used)
+    first, last = (vc, vc + 1) if alone else (0, vcs)
+    return Outlook(queued(state, row, now, first, last), part, used)
 
 
-def look_ahead(
-    sim: Sim, state: Any, group: int, router: int, target: int, path: int, luck: Any, now: int
-) -> Outlook:
-    """How the way to a target in another group looks: from this router's port (sees 1), or from
-    the cable it will take (sees 2)."""
+def first_channel(
+    state: Any, group: int, router: int, target: int, path: int, luck: Any
+) -> tuple[int, int]:
+    """By which port row and VC a packet would go towards another group: from this router (sees 1),
+    or out of the group (sees 2)."""
     shape = state.shape
     if SEES == 2:
         copy = 0 if shape[COPIES] == 1 else below(luck, shape[COPIES])
-        gate = state.gates[group - shape[FIRST_GROUP], group_at(target), copy]
-        router = gate >> GATE_BITS
+        router = state.gates[group - shape[FIRST_GROUP], group_at(target), copy] >> GATE_BITS
     port, vc, _ = step(shape, state.gates, group, router, target, path, luck)
-    return look(sim, state, port_row(shape, group, router) + port, vc, now)
+    return port_row(shape, group, router) + port, vc
 
 
 def choose(sim: Sim, state: Any, group: int, router: int, packet: Any, path: int, now: int) -> int:
@@ -146,8 +148,10 @@ def choose(sim: Sim, state: Any, group: int, router: int, packet: Any, path: int
         straight = detour = Outlook(0, 0.0, 0)
     else:
         cable = U64(packet[LUCK])
-        straight = look_ahead(sim, state, group, router, goal, path, cable, now)
-        detour = look_ahead(sim, state, group, router, mid, away, cable, now)
+        row, vc = first_channel(state, group, router, goal, path, cable)
+        other_row, other_vc = first_channel(state, group, router, mid, away, cable)
+        straight = look(sim, state, row, vc, now, row == other_row)
+        detour = look(sim, state, other_row, other_vc, now, row == other_row)
     word = int(another(luck, 3))
     wanted = detours(straight, detour, state.threshold[0], shape[BIAS], word)
     return away if wanted else path
@@ -187,8 +191,8 @@ def arrive(sim: Sim, state: Any, time: int, key: int, number: int, told: int) ->
 def compiled(routing: Routing) -> Any:
     """`arrive` for one routing."""
     about = {"SEES": SIGHTS.index(routing.sees), "detours": routing.detours}
-    ahead = kernel(rebound(look_ahead, "look_ahead", **about))
-    chosen = kernel(rebound(choose, "choose", look_ahead=ahead, **about))
+    ahead = kernel(rebound(first_channel, "first_channel", **about))
+    chosen = kernel(rebound(choose, "choose", first_channel=ahead, **about))
     return kernel(
         rebound(
             arrive,

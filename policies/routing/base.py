@@ -10,10 +10,11 @@ SIGHTS = ("nothing", "port", "cable")
 
 
 class Outlook(NamedTuple):
-    """Of one way. `queued`: bytes that a packet would wait for in its channel, because they have
-    reserved the link or wait for credit. `free`: which part (0 to 1) of the buffer at the channel's
-    far end is known to be free. `used`: bytes that all channels of that port have sent, or are
-    about to, and that were not yet paid back; so even an idle network shows what is on the wire."""
+    """Of one way. `queued`: bytes that wait at its port, because they have reserved the link or
+    have no credit; where both ways leave by one port, only those in its own channel. `free`: which
+    part (0 to 1) of the buffer at its channel's far end is known to be free. `used`: bytes that all
+    channels of that port have sent, or are about to, and that were not yet paid back; so even an
+    idle network shows what is on the wire."""
 
     queued: Any
     free: Any
@@ -34,7 +35,7 @@ class Routing:
     threshold: float = 1.0
     """How many times worse the straight way may look, unless the user says otherwise."""
     bias: int = 0
-    """How many bytes worse, in addition."""
+    """How many packets worse, in addition."""
     about: str = ""
     """One line: what it is, and the paper it comes from."""
 

@@ -16,6 +16,6 @@ Routing(
     sees="port",
     revises=True,
     threshold=2.0,
-    bias=0,
+    bias=4,
     about="UGAL-L, asked again until the packet leaves its group (Jiang et al., ISCA 2009)",
 )

@@ -1,7 +1,9 @@
 """UGAL: straight, unless the queue on the straight way is more than `threshold` times that on a
-random detour, plus `bias` bytes.
+random detour, plus `bias`.
 
-The threshold of 2 is the ratio of the ways' lengths: a detour takes two global hops, not one.
+The threshold of 2 is the ratio of the ways' lengths: a detour takes two global hops, not one. The
+bias, four packets, is what meets by chance at a port with nothing wrong: without it every tenth
+packet took a detour at a load of 0.1, and UGAL-L carried 0.84 of uniform traffic of 0.88.
 UGAL-L compares the two output ports of the packet's first router, which is what hardware can see;
 congestion at a cable of another router of the group shows there only once it has filled the buffers
 on the way. UGAL-G compares the cables themselves, wherever in the group they are: the ideal that
@@ -24,7 +26,7 @@ Routing(
     detours,
     sees="port",
     threshold=2.0,
-    bias=0,
+    bias=4,
     about="the shorter queue of this router, detours counting double (Singh 2005; Kim 2008)",
 )
 Routing(
@@ -32,6 +34,6 @@ Routing(
     detours,
     sees="cable",
     threshold=2.0,
-    bias=0,
+    bias=4,
     about="the same, but sees the queues at every global cable of the group (Kim 2008)",
 )
