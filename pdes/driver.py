@@ -112,13 +112,17 @@ def run(
                 engine = together(
                     transport, lambda: Engine(model, transport, signals, capacity, debug, progress)
                 )
+                built = time.perf_counter()
                 together(transport, lambda: engine.compile(show_compiling))
                 compiled = time.perf_counter()
                 at = together(
                     transport, lambda: engine.resume(resume) if resume else engine.start()
                 )
                 require(at <= end, f"{resume}: was made at {at} ps, after the end at {end} ps")
-                preparing = {"compile": compiled - began, "build": time.perf_counter() - compiled}
+                preparing = {
+                    "compile": compiled - built,
+                    "build": built - began + time.perf_counter() - compiled,
+                }
                 return _drive(
                     engine, end, protocol, checkpoint_dir, every, preparing, at if resume else None
                 )

@@ -244,7 +244,7 @@ def test_counters_add_up() -> None:
     assert counters[..., WAIT].sum() > 0
     assert (used >= 0).all()
     assert (used <= result.time_ps).all()
-    assert used.max() > 0.9 * result.time_ps
+    assert used.max() > 0.8 * result.time_ps
 
 
 def test_a_link_is_used_for_exactly_what_it_carries() -> None:
