@@ -49,7 +49,8 @@ class Row:
     ours: float
     reference: float
     tolerance: str
-    holds: bool
+    holds: bool | None
+    """None: only shown, because the two models are known to differ there."""
     unit: str = ""
 
 
@@ -352,11 +353,11 @@ def booksim(how: How) -> list[Row]:
         curves[pattern, routing] = ours
         first = ours[0.1] - theirs[0.1]
         for load in theirs:
-            if load >= BELOW or full[load] >= BELOW:
-                continue
             apart = ours[load] - theirs[load]
             what = f"{pattern}, {routing}, load {load}: apart {apart:+.2f}"
-            holds = abs(first) <= APART and abs(apart - first) <= SAME
+            holds: bool | None = abs(first) <= APART and abs(apart - first) <= SAME
+            if load >= BELOW or full[load] >= BELOW:
+                what, holds = f"{what}; links {full[load]:.0%} busy", None
             told = f"{first:+.1f} ± {SAME}" if load > 0.1 else f"± {APART}"
             rows.append(Row(what, ours[load], theirs[load], told, holds, "cycles"))
     for routing, latency in () if how.quick else BOOKSIM_LARGE.items():
@@ -523,12 +524,12 @@ def show(found: dict[str, list[Row]]) -> None:
             table.add_column(column, justify="right" if column in ("ours", "should be") else "left")
         for row in rows:
             digits = ".0f" if row.unit == "ps" else ".2f" if row.unit == "cycles" else ".4f"
-            verdict = "holds" if row.holds else "[red]FAILS[/red]"
+            verdict = {True: "holds", False: "[red]FAILS[/red]", None: "shown"}[row.holds]
             numbers = (f"{value:,{digits}}" for value in (row.ours, row.reference))
             table.add_row(row.what, *numbers, row.tolerance, row.unit, verdict)
         console.print(table)
-    rows = [row for some in found.values() for row in some]
-    failed = [row.what for row in rows if not row.holds]
+    rows = [row for some in found.values() for row in some if row.holds is not None]
+    failed = [row.what for row in rows if row.holds is False]
     console.print(f"{len(rows) - len(failed)} of {len(rows)} hold")
     for what in failed:
         console.print(f"does not hold: {what}")
@@ -548,7 +549,7 @@ def main() -> None:
         print(json.dumps(told, indent=1, ensure_ascii=False))
     else:
         show(found)
-    sys.exit(not all(row.holds for rows in found.values() for row in rows))
+    sys.exit(any(row.holds is False for rows in found.values() for row in rows))
 
 
 if __name__ == "__main__":
