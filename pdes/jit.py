@@ -50,7 +50,7 @@ if ENABLED:
         sys.modules["colorama.initialise"].atexit_done = True  # type: ignore[attr-defined]
 
     OPTIONS = {"_nrt": False, "error_model": "numpy", "boundscheck": False}
-    INLINED = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    INLINED = {"forceinline": True, "no_cfunc_wrapper": True}
 
 
 def kernel(function: F) -> F:
