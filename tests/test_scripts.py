@@ -44,15 +44,11 @@ def test_the_benchmark_measures(flag: list[str]) -> None:
     assert "events_per_second" in shown if flag else "one digest for all runs" in shown
 
 
-def test_the_network_is_what_was_meant() -> None:
-    claims = json.loads(script("validate.py", "--quick", "--json"))
-    assert list(claims) == ["zero-load", "queue", "booksim", "saturation"]
-    assert all(row["holds"] for rows in claims.values() for row in rows)
-
-
-def test_what_the_network_is_held_to_holds(tmp_path: Path) -> None:
+def test_the_network_is_what_was_meant(tmp_path: Path) -> None:
     """In short; all of it takes some minutes: python scripts/validate.py."""
-    told = script("validate.py", "--quick", "--plots", str(tmp_path), COLUMNS="160")
-    assert "FAILS" not in told
-    assert int(told.rsplit(" of ", 1)[1].split()[0]) > 40
+    claims = json.loads(script("validate.py", "--quick", "--json", "--plots", str(tmp_path)))
+    assert list(claims) == ["zero-load", "queue", "booksim", "saturation"]
+    judged = [row["holds"] for rows in claims.values() for row in rows if row["holds"] is not None]
+    assert len(judged) > 40
+    assert all(judged)
     assert len(list(tmp_path.glob("*.png"))) >= 3
