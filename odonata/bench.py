@@ -178,7 +178,7 @@ def _lines(result: Result) -> list[tuple[str, str, str]]:
         ("wall time", f"{result.wall_seconds:.3f} s", f"{result.rounds:,} rounds{part}"),
         ("speed", f"{show_count(result.events_per_second)}/s", f"events per second{part}"),
         ("memory", f"{result.max_rss_mb:.0f} MB", "largest rank"),
-        ("digest", result.digest[:12], "final state of every process"),
+        ("digest", result.digest[:12], "final state of every agent"),
     ]
     if result.checkpoint:
         lines.append(("checkpoint", "", result.checkpoint))

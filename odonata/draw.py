@@ -128,7 +128,7 @@ def _bundles(axes: Any, machine: Dragonfly) -> list[Line2D]:
 
 
 def _group(axes: Any, machine: Dragonfly) -> None:
-    """Group 0 alone: nodes inside their routers' spokes, global ports as stubs pointing out."""
+    """Group 0 alone: nodes inside their routers' spokes, global ports as the beginnings of their cables."""
     a, h = machine.routers, machine.global_links
     centre = np.zeros((1, 2))
     ring = 0.62
@@ -149,10 +149,10 @@ def _group(axes: Any, machine: Dragonfly) -> None:
     fan = (np.arange(h) - (h - 1) / 2) / max(h, 2) * 2 * np.pi * ring / a * 0.75
     tips = out[:, None] * 0.99 + side[:, None] * fan[None, :, None] * 1.6
     roots = np.broadcast_to((out * 0.80)[:, None], tips.shape) + side[:, None] * fan[None, :, None]
-    stubs = np.stack([roots, tips], 2)
+    begun = np.stack([roots, tips], 2)
     colour = np.repeat(colours[:, None], h, 1)
-    _lines(axes, stubs[lit], colour[lit], 1.0 if a <= 40 else 0.35, 0.95, 2)
-    _lines(axes, stubs[~lit], "#d8dde2", 0.8 if a <= 40 else 0.5, 0.9, 1)
+    _lines(axes, begun[lit], colour[lit], 1.0 if a <= 40 else 0.35, 0.95, 2)
+    _lines(axes, begun[~lit], "#d8dde2", 0.8 if a <= 40 else 0.5, 0.9, 1)
     p = machine.nodes
     rows = max(1, int(np.ceil(np.sqrt(p))))
     column, row = np.divmod(np.arange(p), rows)

@@ -178,7 +178,8 @@ def network_options(command: Any, curve: bool = False) -> Any:
     decorators = [
         click.option("--routing",
                      help=f"minimal, valiant, ugal-l, ugal-g, par or adaptive.{several}"),
-        click.option("--via", type=text, help="Detours lead through a random group, or router."),
+        click.option("--via", type=text,
+                     help="Detours lead through a random group, a router, or anywhere."),
         click.option("--threshold", type=float, help="Of adaptive routings: how many times worse "
                      "the straight way must look."),
         click.option("--bias", type=SIZE, help="And how much worse, in addition."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 
 PICOSECONDS = {
@@ -20,23 +21,33 @@ LONGEST = 2**62
 _QUANTITY = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s]*)\s*")
 
 
+def _exact(text: str, units: Mapping[str, Decimal], what: str, accepted: str) -> Decimal:
+    """A number times its unit, or infinity where that is too large for any purpose."""
+    match = _QUANTITY.fullmatch(text)
+    unit = match and units.get(match[2].replace("μ", "µ"))
+    if not match or unit is None:
+        raise ValueError(f"{text!r} is not a {what}: a number and one of {accepted}")
+    try:
+        return Decimal(match[1]) * unit
+    except ArithmeticError:
+        return Decimal("Infinity")
+
+
+def _whole(text: str, exact: Decimal, what: str, longest: str, unit: str) -> int:
+    if exact < 0:
+        raise ValueError(f"{text!r}: a {what} is not negative")
+    if exact > LONGEST:
+        raise ValueError(f"{text!r}: the {longest}")
+    if exact != exact.to_integral_value():
+        raise ValueError(f"{text!r}: a {what} is a whole number of {unit}")
+    return int(exact)
+
+
 def time_ps(text: str) -> int:
     """Picoseconds from '500ns', '1.5 us', '2e-3 s'. Raises ValueError saying what is accepted."""
-    match = _QUANTITY.fullmatch(text)
-    unit = match and PICOSECONDS.get(match[2].replace("μ", "µ"))
-    if not match or unit is None:
-        raise ValueError(f"{text!r} is not a time: a number and one of ps, ns, us, ms, s")
-    try:
-        exact = Decimal(match[1]) * unit
-    except ArithmeticError:
-        exact = Decimal("Infinity")
-    if exact < 0:
-        raise ValueError(f"{text!r}: a time is not negative")
-    if exact > LONGEST:
-        raise ValueError(f"{text!r}: the longest time is {show_time(LONGEST)}")
-    if exact != exact.to_integral_value():
-        raise ValueError(f"{text!r}: a time is a whole number of picoseconds")
-    return int(exact)
+    exact = _exact(text, PICOSECONDS, "time", "ps, ns, us, ms, s")
+    longest = f"longest time is {show_time(LONGEST)}"
+    return _whole(text, exact, "time", longest, "picoseconds")
 
 
 def show_time(ps: int) -> str:
@@ -65,17 +76,8 @@ BANDWIDTHS = {f"{unit}/s": size for unit, size in BYTES.items()} | {
 
 def bandwidth(text: str) -> float:
     """Bytes per second from '8 Gbit/s', '25 GB/s', '5.25 GiB/s'."""
-    match = _QUANTITY.fullmatch(text)
-    unit = match and BANDWIDTHS.get(match[2])
-    if not match or unit is None:
-        raise ValueError(
-            f"{text!r} is not a bandwidth: a number and one of Gbit/s, GB/s, GiB/s, "
-            "or these with k, M or T for G"
-        )
-    try:
-        value = float(Decimal(match[1]) * unit)
-    except ArithmeticError:
-        value = math.inf
+    accepted = "Gbit/s, GB/s, GiB/s, or these with k, M or T for G"
+    value = float(_exact(text, BANDWIDTHS, "bandwidth", accepted))
     if not 0 < value < math.inf:
         raise ValueError(f"{text!r}: a bandwidth is more than zero, and finite")
     return value
@@ -83,23 +85,8 @@ def bandwidth(text: str) -> float:
 
 def size_bytes(text: str) -> int:
     """Bytes from '4 KiB', '2048 B', '1.5 kB'."""
-    match = _QUANTITY.fullmatch(text)
-    unit = match and BYTES.get(match[2])
-    if not match or unit is None:
-        raise ValueError(
-            f"{text!r} is not a size: a number and one of B, kB, KiB, MB, MiB, GB, GiB"
-        )
-    try:
-        exact = Decimal(match[1]) * unit
-    except ArithmeticError:
-        exact = Decimal("Infinity")
-    if exact < 0:
-        raise ValueError(f"{text!r}: a size is not negative")
-    if exact > LONGEST:
-        raise ValueError(f"{text!r}: the largest size is {LONGEST} B")
-    if exact != exact.to_integral_value():
-        raise ValueError(f"{text!r}: a size is a whole number of bytes")
-    return int(exact)
+    exact = _exact(text, BYTES, "size", "B, kB, KiB, MB, MiB, GB, GiB")
+    return _whole(text, exact, "size", f"largest size is {LONGEST} B", "bytes")
 
 
 def show_bandwidth(bytes_per_second: float) -> str:

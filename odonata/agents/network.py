@@ -55,7 +55,7 @@ from odonata.agents.node import (
     node_row,
 )
 from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS, PARCEL, VC_MASK
-from odonata.agents.router import AGENT_BITS, GATE_BITS, ROUTERS, port_row
+from odonata.agents.router import AGENT_BITS, GATE_BITS, ROUTERS, VIAS, port_row
 from odonata.agents.traffic import Traffic
 from pdes.arrays import aligned
 from pdes.errors import Refused, require
@@ -79,7 +79,7 @@ class State(NamedTuple):
     measured: Any  # from, until
     delay: Any  # of a router's pipeline
     largest: Any  # packet
-    flit: Any  # bytes - 1, and their logarithm
+    flit: Any  # bytes - 1
     whole: Any  # store and forward?
     latencies: Any  # of a link, by class
     ports: Any  # by port: its own line, then those of its channels: odonata.agents.link
@@ -150,8 +150,9 @@ def handler(how: Routing) -> Any:
 class Network(Model):
     """Buffers are bytes of each virtual channel, at the end of a link of that class; `delay_ps` is
     a router's pipeline. `threshold` and `bias` (bytes) are the routing's own unless given. `via`:
-    detours lead through a random "group" or a random "router" of one. `vcs`: "hops", or "one" for
-    all, which deadlocks and is there to show it.
+    detours lead through a random third "group", a random "router" of one, or as in BookSim any
+    router "anywhere" (straight on if that is in the packet's own group). `vcs`: "hops", or "one"
+    for all, which deadlocks and is there to show it.
     """
 
     machine: Dragonfly
@@ -185,7 +186,7 @@ class Network(Model):
             routing(self.routing)
         except ValueError as error:
             raise Refused(str(error)) from None
-        require(self.via in ("group", "router"), f"via = {self.via}: group or router")
+        require(self.via in VIAS, f"via = {self.via}: one of {', '.join(VIAS)}")
         require(
             self.forwarding in ("cut-through", "store"),
             f"forwarding = {self.forwarding}: cut-through or store",
@@ -239,7 +240,7 @@ class Network(Model):
         """The first local VC of each leg (`odonata.agents.packet`)."""
         if routing(self.routing).always_straight:
             return 0, 0, 0, 1
-        return 0, 1, 2, 4 if self.via == "router" else 3
+        return 0, 1, 2, 3 if self.via == "group" else 4
 
     @property
     def channels(self) -> int:
@@ -288,7 +289,7 @@ class Network(Model):
             shape=np.array(
                 [m.nodes, m.routers, m.groups, m.radix, self.agent_bits, g0,
                  m.routers * (m.radix + m.nodes), m.copies, *self.bases,
-                 int(self.channels > 2), -1 if self.vcs == "hops" else 0, self.via == "router",
+                 int(self.channels > 2), -1 if self.vcs == "hops" else 0, VIAS.index(self.via),
                  bias]
             ),
             traffic=np.array(
@@ -303,7 +304,7 @@ class Network(Model):
             measured=np.array([t.warmup_ps, until]),
             delay=np.array([self.delay_ps]),
             largest=np.array([self.packet_bytes]),
-            flit=np.array([self.flit_bytes - 1, self.flit_bytes.bit_length() - 1]),
+            flit=np.array([self.flit_bytes - 1]),
             whole=np.array([int(self.forwarding == "store")]),
             latencies=np.array([link.latency_ps for link in (m.terminal, m.local, m.global_)]),
             ports=ports,

@@ -44,12 +44,14 @@ from pdes.random import U64, below
 from policies.routing.base import SIGHTS, Outlook, Routing
 
 NODES, ROUTERS, GROUPS, RADIX, AGENT_BITS, FIRST_GROUP, GROUP_PORTS, COPIES = range(8)
-BASES, LAST_GLOBAL, VCS_MASK, BY_ROUTER, BIAS = 8, 12, 13, 14, 15
+BASES, LAST_GLOBAL, VCS_MASK, VIA, BIAS = 8, 12, 13, 14, 15
 """Words of `State.shape`: p, a, g; ports of a router; an agent is its group's number shifted by
 these, plus its own; this rank's first group; rows of ports a group has (its routers', then its
 nodes'); cables between two groups; the first local VC of each leg; the VC of a last global hop; 0
-where all hops are to share one VC (and deadlock), else all bits; whether detours are by a router
-or a group; a parameter of the routing."""
+where all hops are to share one VC (and deadlock), else all bits; by what detours lead; a parameter
+of the routing."""
+VIAS = ("group", "router", "anywhere")
+GROUP, ROUTER, ANYWHERE = range(3)
 GATE_BITS = 8
 """An entry of `State.gates` is the router that has the cable, shifted, plus which of its cables."""
 
@@ -89,7 +91,12 @@ def step(shape: Any, gates: Any, group: int, router: int, target: int, path: int
 @kernel
 def candidate(shape: Any, group: int, goal: int, luck: Any) -> int:
     """A random router (of a random group, where detours are by a group) in neither the packet's
-    group nor its destination's; -1 where there is none."""
+    group nor its destination's; -1 where there is none. Where detours lead anywhere, a random
+    router of the whole machine; -1 where that is in the packet's own group."""
+    router = below(another(luck, 1), shape[ROUTERS]) if shape[VIA] != GROUP else 0
+    if shape[VIA] == ANYWHERE:
+        via = below(luck, shape[GROUPS])
+        return address(via, router, 0) if via != group else -1
     others = shape[GROUPS] - 2
     if others < 1:
         return -1
@@ -97,7 +104,6 @@ def candidate(shape: Any, group: int, goal: int, luck: Any) -> int:
     via = below(luck, others)
     via += 1 if via >= low else 0
     via += 1 if via >= high else 0
-    router = below(another(luck, 1), shape[ROUTERS]) if shape[BY_ROUTER] else 0
     return address(via, router, 0)
 
 
@@ -168,7 +174,7 @@ def arrive(sim: Sim, state: Any, time: int, key: int, number: int, told: int) ->
     vc_in = vc_of(path)
     if path & DETOUR:
         mid = packet[PATH] >> MID_SHIFT
-        if group_at(mid) == group and (not shape[BY_ROUTER] or router_at(mid) == router):
+        if group_at(mid) == group and (shape[VIA] == GROUP or router_at(mid) == router):
             path -= DETOUR
         else:
             path |= mid << MID_SHIFT

@@ -53,7 +53,7 @@ DRAINED = 200 * US
     st.sampled_from((SMALL, PARALLEL, Dragonfly(3, 2, 2, 5), Dragonfly(2, 3, 2, 1))),
     st.sampled_from((1, 511, 512, 513, 3000)),
     st.sampled_from(("cut-through", "store")),
-    st.sampled_from(("group", "router")),
+    st.sampled_from(("group", "router", "anywhere")),
     st.integers(0, 2**63 - 1),
 )
 def test_whatever_is_made_arrives_and_every_credit_returns(
@@ -403,7 +403,7 @@ def test_bernoulli_arrivals_come_in_slots() -> None:
     ("given", "reason"),
     [
         ({"routing": "best"}, "routing = 'best': one of adaptive, minimal"),
-        ({"via": "node"}, "via = node: group or router"),
+        ({"via": "node"}, "via = node: one of group, router, anywhere"),
         ({"local_buffer": 511}, "local_buffer = 511 B: must hold a packet of 512 B"),
         ({"flit_bytes": 12}, "flit = 12 B: a power of two"),
         ({"load": 0.0}, "load = 0.0: above 0"),

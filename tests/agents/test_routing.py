@@ -110,7 +110,8 @@ class Routes:
                 yield self.walk(start, goal, None, 0, copy)
                 if self.how.always_straight or start[0] == goal[0]:
                     continue
-                mids = [r for r in routers if r[0] not in (start[0], goal[0])]
+                near = (start[0],) if self.model.via == "anywhere" else (start[0], goal[0])
+                mids = [r for r in routers if r[0] not in near]
                 if self.model.via == "group":
                     mids = [r for r in mids if r[1] == 0]
                 for mid, turn in itertools.product(mids, range(1 + self.how.revises)):
@@ -129,7 +130,7 @@ def dependencies(model: Network) -> nx.DiGraph:
 TINY = Dragonfly(1, 2, 2, 5)
 
 
-@pytest.mark.parametrize("via", ["group", "router"])
+@pytest.mark.parametrize("via", ["group", "router", "anywhere"])
 @pytest.mark.parametrize("how", ROUTINGS)
 @pytest.mark.parametrize("machine", [TINY, PARALLEL], ids=["tiny", "parallel"])
 def test_no_channel_waits_for_itself(machine: Dragonfly, how: str, via: str) -> None:
