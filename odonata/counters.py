@@ -48,32 +48,11 @@ def aries(network: Network, outcome: Mapping[str, Any]) -> Aries:
     p, radix = m.nodes, m.radix
     counters = outcome["counters"][:, : m.routers * radix]
     sent = counters.reshape(m.n_routers, radix, network.channels, len(COUNTERS))
-    feeder, lit = feeders(network)
+    feeder = m.ends()
+    lit = feeder >= 0
     flits = sent[..., FLITS].reshape(-1, network.channels)[feeder]
     stall = sent[..., STALL].sum(axis=2).reshape(-1)[feeder].astype(float)
     rates = [m.local.bandwidth] * (m.routers - 1) + [m.global_.bandwidth] * m.global_links
     stall *= np.array(rates) / (network.flit_bytes * 1e12)
     eject = sent[:, :p, :, FLITS].sum(axis=2).reshape(-1)
     return Aries(flits * lit[..., None], stall * lit, eject, np.zeros_like(eject))
-
-
-def feeders(network: Network) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Of each router's ports to other routers: the port at the other end, as router · radix + port,
-    and whether there is one (a dark port's is 0)."""
-    m = network.machine
-    p, a, h, radix = m.nodes, m.routers, m.global_links, m.radix
-    ends = np.zeros((m.groups, a, radix - p), np.int64)
-    lit = np.ones(ends.shape, bool)
-    group = np.arange(m.groups)[:, None, None] * a
-    r = np.arange(a)[None, :, None]
-    j = np.arange(a - 1)[None, None, :]
-    x = j + (j >= r)
-    ends[:, :, : a - 1] = (group + x) * radix + p + r - (r > x)
-    if h and m.groups > 1:
-        far = m.far().reshape(m.groups, a, h).astype(np.int64)
-        there, q = far // (a * h), far % (a * h)
-        ends[:, :, a - 1 :] = (there * a + q // h) * radix + p + a - 1 + q % h
-        lit[:, :, a - 1 :] = far >= 0
-    elif h:
-        lit[:, :, a - 1 :] = False
-    return np.where(lit, ends, 0).reshape(-1, radix - p), lit.reshape(-1, radix - p)

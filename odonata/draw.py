@@ -128,7 +128,7 @@ def _bundles(axes: Any, machine: Dragonfly) -> list[Line2D]:
 
 
 def _group(axes: Any, machine: Dragonfly) -> None:
-    """Group 0 alone: nodes inside their routers' spokes, global ports as the beginnings of their cables."""
+    """Group 0 alone: nodes inside their routers' spokes, the beginnings of its global cables."""
     a, h = machine.routers, machine.global_links
     centre = np.zeros((1, 2))
     ring = 0.62

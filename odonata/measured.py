@@ -25,7 +25,6 @@ from odonata.agents.node import (
     MEASURED_MADE,
     OFFERED,
 )
-from odonata.counters import feeders
 from pdes.errors import Fault
 
 if TYPE_CHECKING:
@@ -162,13 +161,13 @@ def links(network: Network, result: Result) -> list[Link]:
     """Every link between routers, in order of router and port. (As a table:
     ``pandas.DataFrame(odonata.links(network, result))``.)"""
     m = network.machine
-    far, lit = feeders(network)
+    far = m.ends()
     ports = slice(0, m.routers * m.radix)
     shape = (m.n_routers, m.radix)
     used = used_ps(result)[:, ports].reshape(shape) / max(1, result.time_ps)
     counters = result.outcome["counters"].sum(axis=2)[:, ports].reshape(*shape, len(COUNTERS))
     told = []
-    for router, tile in np.argwhere(lit).tolist():
+    for router, tile in np.argwhere(far >= 0).tolist():
         port, (to_router, to_port) = tile + m.nodes, divmod(int(far[router, tile]), m.radix)
         kind = "local" if tile < m.routers - 1 else "global"
         told.append(Link(kind, router, port, to_router, to_port, float(used[router, port]),

@@ -237,6 +237,22 @@ class Dragonfly:
             far[here, out[here, there]] = there * ports + out[there, here]
         return _frozen(far)
 
+    def ends(self) -> npt.NDArray[np.int64]:
+        """[routers, radix − p]: what is at the other end of each port to a router, as that router ·
+        radix + its port; −1 for dark ports."""
+        p, a, h, radix = self.nodes, self.routers, self.global_links, self.radix
+        ends = np.full((self.groups, a, radix - p), -1, np.int64)
+        first = np.arange(self.groups)[:, None, None] * a
+        r, j = np.arange(a)[None, :, None], np.arange(a - 1)[None, None, :]
+        x = j + (j >= r)
+        ends[:, :, : a - 1] = (first + x) * radix + p + r - (r > x)
+        if h and self.groups > 1:
+            far = self.far().reshape(self.groups, a, h).astype(np.int64)
+            there, q = far // (a * h), far % (a * h)
+            out = (there * a + q // h) * radix + p + a - 1 + q % h
+            ends[:, :, a - 1 :] = np.where(far >= 0, out, -1)
+        return ends.reshape(-1, radix - p)
+
     def global_cables(self) -> Ints:
         """[cables, 4]: group i, port q, group j, port q' of each, once, with i < j."""
         i, j = np.triu_indices(self.groups, 1)

@@ -64,6 +64,7 @@ from pdes.jit import kernel, rebound
 from pdes.loop import NOW, Sim
 from pdes.model import Lookahead, Model
 from pdes.partition import Partition
+from pdes.random import log
 from policies.routing import Routing, routing
 from topology.dragonfly import Dragonfly, LinkClass
 
@@ -320,12 +321,13 @@ class Network(Model):
         geometric: the whole part of an exponential variate)."""
         if self.traffic.arrivals == "poisson":
             return self.slot_ps() / self.traffic.load
-        return -1.0 / float(np.log1p(-min(self.traffic.load, 1 - 1e-12)))
+        plain = getattr(log, "py_func", log)  # our own: a library's may differ in the last bit
+        return -1.0 / float(plain(1.0 - min(self.traffic.load, 1 - 1e-12)))
 
     def _ports(self, g0: int, g1: int) -> Rows:
         """A group's rows: the ports of its routers, one router after the other, then its nodes'."""
         m = self.machine
-        p, a, h, radix, groups = m.nodes, m.routers, m.global_links, m.radix, g1 - g0
+        p, a, radix, groups = m.nodes, m.routers, m.radix, g1 - g0
         per_group = a * (radix + p)
         lines = aligned((groups, per_group, 1 + self.channels, LINE))
         rows = np.zeros((groups, per_group, LINE), np.int64)
@@ -340,29 +342,16 @@ class Network(Model):
         part[..., FAR_KEY] = pack(DELIVER, agents + a + r * p + k, 0)
         part[..., FAR] = base + a * radix + r * p + k
 
-        j = np.arange(a - 1)[None, None, :]
-        x = j + (j >= r)
-        part = ports[:, :, p : p + a - 1]
-        _fill(part, m.local, self.local_buffer)
-        far_port = p + r - (r > x)
-        part[..., FAR_KEY] = pack(ARRIVE, agents + x, far_port)
-        part[..., FAR] = base + x * radix + far_port
-
-        part = ports[:, :, p + a - 1 :]
-        _fill(part, m.global_, self.global_buffer)
-        part[..., FAR] = -1
-        if h and m.groups > 1:
-            far = m.far()[g0:g1].reshape(groups, a, h).astype(np.int64)
-            group, q = far // (a * h), far % (a * h)
-            far_port = p + a - 1 + q % h
-            lit = far >= 0
-            here = lit & (group >= g0) & (group < g1)
-            part[..., FAR_KEY] = np.where(
-                lit, pack(ARRIVE, (group << self.agent_bits) + q // h, far_port), 0
-            )
-            part[..., FAR] = np.where(
-                here, (group - g0) * per_group + (q // h) * radix + far_port, -1
-            )
+        _fill(ports[:, :, p : p + a - 1], m.local, self.local_buffer)
+        _fill(ports[:, :, p + a - 1 :], m.global_, self.global_buffer)
+        ends = m.ends()[g0 * a : g1 * a].reshape(groups, a, radix - p)
+        far, far_port = ends // radix, ends % radix
+        group, place = far // a, far % a
+        lit, here = ends >= 0, (group >= g0) & (group < g1)
+        to = pack(ARRIVE, (group << self.agent_bits) + place, far_port)
+        there = (group - g0) * per_group + place * radix + far_port
+        ports[:, :, p:, FAR_KEY] = np.where(lit, to, 0)
+        ports[:, :, p:, FAR] = np.where(lit & here, there, -1)
 
         nics = rows[:, a * radix :]
         i = np.arange(a * p)[None, :]

@@ -256,15 +256,20 @@ def test_a_link_is_used_for_exactly_what_it_carries() -> None:
     assert (used_ps(result) == packets * model.serialisation(link, 512)).all()
 
 
-def test_stall_is_time_without_credit_while_the_link_is_free() -> None:
-    """One sender, a buffer of one packet: it stalls from the end of each packet until the credit
-    for it is back."""
+def starved() -> Network:
+    """Two nodes send each other ten packets, with a buffer of one."""
     link = LinkClass(1e9, 100_000)
     machine = Dragonfly(2, 1, 0, 1, terminal=link, local=link, global_=link)
-    model = network(
+    return network(
         machine, terminal_buffer=512, message_bytes=512 * 10, messages=1, pattern="permutation",
         load=0.9, delay_ps=30_000,
     )  # fmt: skip
+
+
+def test_stall_is_time_without_credit_while_the_link_is_free() -> None:
+    """One sender, a buffer of one packet: it stalls from the end of each packet until the credit
+    for it is back."""
+    model = starved()
     result = alone(model, DRAINED)
     inject = result.outcome["counters"][0, 2:, 0]
     # start, head at the router after latency and pipeline, leaves at once, tail a packet later, and
@@ -292,12 +297,7 @@ def test_a_credit_takes_the_latency_of_the_link_it_returns_over() -> None:
 
 
 def test_a_stall_that_goes_on_at_the_end_is_counted() -> None:
-    link = LinkClass(1e9, 100_000)
-    machine = Dragonfly(2, 1, 0, 1, terminal=link, local=link, global_=link)
-    model = network(
-        machine, terminal_buffer=512, message_bytes=512 * 10, messages=1, pattern="permutation",
-        load=0.9, delay_ps=30_000,
-    )  # fmt: skip
+    model = starved()
     start = int(alone(model, DRAINED).outcome["nodes"][:, LAST_IN].min()) - (
         9 * 742_000 + 512_000 + 230_000
     )
