@@ -251,7 +251,7 @@ class Dragonfly:
             there, q = far // (a * h), far % (a * h)
             out = (there * a + q // h) * radix + p + a - 1 + q % h
             ends[:, :, a - 1 :] = np.where(far >= 0, out, -1)
-        return ends.reshape(-1, radix - p)
+        return ends.reshape(self.n_routers, radix - p)
 
     def global_cables(self) -> Ints:
         """[cables, 4]: group i, port q, group j, port q' of each, once, with i < j."""

@@ -210,3 +210,18 @@ def test_one_group_needs_no_global_links_and_one_router_no_local_ones() -> None:
     assert Dragonfly(4, 8, 0, 1).far().shape == (1, 0)
     assert Dragonfly(4, 1, 4, 5).n_links == {"terminal": 20, "local": 0, "global": 10}
     assert Dragonfly(4, 8, 2, 1).dark == 16
+
+
+@given(machines())
+def test_both_ends_of_a_cable_name_each_other(machine: Dragonfly) -> None:
+    ends = machine.ends()
+    assert ends.shape == (machine.n_routers, machine.radix - machine.nodes)
+    for router in range(machine.n_routers):
+        cables = {c.port: c for c in machine.neighbours(router) if c.kind != "terminal"}
+        for tile, end in enumerate(ends[router].tolist()):
+            cable = cables.get(tile + machine.nodes)
+            assert (end >= 0) == (cable is not None)
+            if cable is not None:
+                assert divmod(end, machine.radix) == (cable.far, cable.far_port)
+                back = ends[cable.far, cable.far_port - machine.nodes]
+                assert divmod(int(back), machine.radix) == (router, tile + machine.nodes)
