@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from odonata.agents.network import COUNTERS, Network
+from odonata.agents.metrics import COUNTERS
+from odonata.agents.network import Network
 
 FLITS, STALL = COUNTERS.index("flits"), COUNTERS.index("stall_ps")
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from odonata.agents.audit import conclude
-from odonata.agents.network import COUNTERS, Network
+from odonata.agents.metrics import COUNTERS
+from odonata.agents.network import Network
 from odonata.agents.node import (
     ACCEPTED,
     BIN_BITS,
@@ -72,39 +73,74 @@ def performance(network: Network, result: Result) -> Performance:
     cycle = conclude(network, result.outcome)
     if cycle:
         raise Fault(f"deadlock: {cycle}")
-    nodes, traffic = result.outcome["nodes"], network.traffic
-    total = dict(enumerate(nodes.sum(axis=0).tolist()))
-    histogram = result.outcome["histogram"].sum(axis=0)
-    start = min(traffic.warmup_ps, result.time_ps)
-    end = min(result.time_ps, start + (traffic.measure_ps or result.time_ps))
+    nodes, outcome = result.outcome["nodes"], result.outcome
+    total = nodes.sum(axis=0).tolist()
+    return summarise(
+        network,
+        result.time_ps,
+        Totals(
+            messages=total[MADE], packets=total[GOT], hops=total[HOPS], offered=total[OFFERED],
+            injected=total[INJECTED], accepted=total[ACCEPTED], made=total[MEASURED_MADE],
+            measured=total[MEASURED], latency_ps=total[MEASURED_LATENCY],
+            longest_ps=int(nodes[:, LONGEST].max()), last_in_ps=int(nodes[:, LAST_IN].max()),
+        ),
+        outcome["histogram"].sum(axis=0),
+        outcome["counters"].sum(axis=2),
+        outcome["busy_ps"],
+    )  # fmt: skip
+
+
+class Totals(NamedTuple):
+    """Over all nodes; those from `offered` to `latency_ps` of the measurement only."""
+
+    messages: int
+    packets: int
+    hops: int
+    offered: int
+    injected: int
+    accepted: int
+    made: int
+    measured: int
+    latency_ps: int
+    longest_ps: int
+    last_in_ps: int
+
+
+def summarise(
+    network: Network, time_ps: int, total: Totals, histogram: Rows, counters: Any, busy_ps: Any
+) -> Performance:
+    """Of a run that has come to `time_ps`. `counters` (by group, port and counter) and `busy_ps`
+    may be None where ports were not recorded."""
+    traffic = network.traffic
+    start = min(traffic.warmup_ps, time_ps)
+    end = min(time_ps, start + (traffic.measure_ps or time_ps))
     if traffic.messages is not None:
-        end = min(end, int(nodes[:, LAST_IN].max()))
+        end = min(end, total.last_in_ps)
     span = max(1, end - start)
     full = network.machine.n_nodes * network.machine.terminal.bandwidth * span / 1e12
-    offered, injected = total[OFFERED], total[INJECTED]
-    growth = max(0.0, (offered - injected) / offered) if offered else 0.0
-    measured, longest = total[MEASURED], int(nodes[:, LONGEST].max())
+    growth = max(0.0, (total.offered - total.injected) / total.offered) if total.offered else 0.0
+    elapsed = end if traffic.messages is not None else time_ps
     return Performance(
         nodes=network.machine.n_nodes,
-        messages=total[MADE],
-        packets=total[GOT],
-        packet_hops=total[HOPS],
-        mean_hops=total[HOPS] / max(1, total[GOT]),
-        measured_packets=measured,
-        undelivered_packets=total[MEASURED_MADE] - measured,
-        mean_latency_ns=total[MEASURED_LATENCY] / max(1, measured) / 1e3,
-        median_latency_ns=min(longest, _quantile(histogram, 0.5)) / 1e3,
-        p99_latency_ns=min(longest, _quantile(histogram, 0.99)) / 1e3,
-        max_latency_ns=longest / 1e3,
-        offered=offered / full,
-        throughput=total[ACCEPTED] / full,
+        messages=total.messages,
+        packets=total.packets,
+        packet_hops=total.hops,
+        mean_hops=total.hops / max(1, total.packets),
+        measured_packets=total.measured,
+        undelivered_packets=total.made - total.measured,
+        mean_latency_ns=total.latency_ps / max(1, total.measured) / 1e3,
+        median_latency_ns=min(total.longest_ps, quantile(histogram, 0.5)) / 1e3,
+        p99_latency_ns=min(total.longest_ps, quantile(histogram, 0.99)) / 1e3,
+        max_latency_ns=total.longest_ps / 1e3,
+        offered=total.offered / full,
+        throughput=total.accepted / full,
         backlog_growth=growth,
         saturated=growth > GROWTH,
-        links=_links(network, result, end if traffic.messages is not None else result.time_ps),
+        links=_links(network, counters, busy_ps, elapsed) if counters is not None else {},
     )
 
 
-def _quantile(histogram: Rows, part: float) -> float:
+def quantile(histogram: Rows, part: float) -> float:
     """Picoseconds, interpolated within a bin, which is at most 1.6 % wide."""
     if not histogram.any():
         return 0.0
@@ -116,29 +152,21 @@ def _quantile(histogram: Rows, part: float) -> float:
     return float(low + (high - low) * inside)
 
 
-def _links(network: Network, result: Result, until: int) -> dict[str, dict[str, float]]:
-    counters, used = result.outcome["counters"], used_ps(result)
+def _links(network: Network, counters: Any, busy: Any, until: int) -> dict[str, dict[str, float]]:
     elapsed = max(1, until)
     told = {}
     for kind, (rows, link) in ports_by_class(network).items():
         if not rows.any():
             continue
         some = counters[:, rows].reshape(-1, len(COUNTERS)).sum(axis=0)
-        _, flits, _, stall, _ = some.tolist()
+        flits, stall = (int(some[COUNTERS.index(name)]) for name in ("flits", "stall_ps"))
         flit_ps = network.flit_bytes * 1e12 / link.bandwidth
         told[kind] = {
-            "utilisation": float(used[:, rows].mean() / elapsed),
-            "max_utilisation": float(used[:, rows].max() / elapsed),
+            "utilisation": float(busy[:, rows].mean() / elapsed),
+            "max_utilisation": float(busy[:, rows].max() / elapsed),
             "stall_to_flit": stall / flit_ps / max(1, flits),
         }
     return told
-
-
-def used_ps(result: Result) -> Any:
-    """By group and port: for how long its link was used until the end of the run. What is reserved
-    beyond that is reserved without a gap."""
-    ahead = np.maximum(0, result.outcome["reserved_until_ps"] - result.time_ps)
-    return result.outcome["reserved_ps"] - ahead
 
 
 class Link(NamedTuple):
@@ -164,7 +192,7 @@ def links(network: Network, result: Result) -> list[Link]:
     far = m.ends()
     ports = slice(0, m.routers * m.radix)
     shape = (m.n_routers, m.radix)
-    used = used_ps(result)[:, ports].reshape(shape) / max(1, result.time_ps)
+    used = result.outcome["busy_ps"][:, ports].reshape(shape) / max(1, result.time_ps)
     counters = result.outcome["counters"].sum(axis=2)[:, ports].reshape(*shape, len(COUNTERS))
     told = []
     for router, tile in np.argwhere(far >= 0).tolist():

@@ -107,6 +107,12 @@ def load(
     return Cut(manifest["time_ps"], manifest["events"][rank]), _read(path)
 
 
+def newest(directory: Path) -> Path | None:
+    """A directory to resume from, if there is a complete checkpoint in it."""
+    found = any(_complete(run) for run in directory.glob("*"))
+    return directory if found else None
+
+
 def _find(directory: Path, identity: Mapping[str, Any]) -> Path:
     """The newest checkpoint of this run, or of whichever run the directory points at."""
     if not directory.is_dir():

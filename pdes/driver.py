@@ -25,6 +25,7 @@ from pdes.errors import Fault, Refused, require
 from pdes.model import Model
 from pdes.protocol import PROTOCOLS
 from pdes.signals import StopSignals
+from pdes.stream import COMPLETE, STOPPED, Recorder, Recording
 from pdes.transport import Transport, together, world
 
 LATEST = 2**62
@@ -82,6 +83,7 @@ def run(
     resume: Path | None = None,
     debug: bool = False,
     progress: Progress | None = None,
+    record: Recording | None = None,
     show_compiling: bool = True,
     capacity: int = 16,
     transport: Transport | None = None,
@@ -90,7 +92,8 @@ def run(
 
     With a `checkpoint_dir`, SIGTERM and SIGUSR1 stop the run at a checkpoint there, and
     `checkpoint_every` (simulated picoseconds) makes one at every multiple of it. `resume` goes on
-    from the newest one in a directory. `debug` wants one rank and the JIT off.
+    from the newest one in a directory. `record` streams metrics to disk (`pdes.stream`); to resume
+    them the same must be asked for. `debug` wants one rank and the JIT off.
     """
     transport = transport or world()
     every, ranks = checkpoint_every, transport.size
@@ -112,20 +115,24 @@ def run(
                 engine = together(
                     transport, lambda: Engine(model, transport, signals, capacity, debug, progress)
                 )
+                metrics = _Metrics(engine, record, end, protocol)
                 built = time.perf_counter()
-                together(transport, lambda: engine.compile(show_compiling))
+                together(transport, lambda: engine.compile(show_compiling, metrics.recorder))
                 compiled = time.perf_counter()
                 at = together(
                     transport, lambda: engine.resume(resume) if resume else engine.start()
                 )
                 require(at <= end, f"{resume}: was made at {at} ps, after the end at {end} ps")
+                metrics.begin(at if resume else None)
                 preparing = {
                     "compile": compiled - built,
                     "build": built - began + time.perf_counter() - compiled,
                 }
-                return _drive(
-                    engine, end, protocol, checkpoint_dir, every, preparing, at if resume else None
-                )
+                with metrics:
+                    return _drive(
+                        engine, end, protocol, checkpoint_dir, every, preparing,
+                        at if resume else None, metrics,
+                    )  # fmt: skip
         except Refused:
             raise
         except KeyboardInterrupt:
@@ -156,6 +163,7 @@ def _drive(
     every: int | None,
     preparing: Mapping[str, float],
     resumed: int | None,
+    metrics: _Metrics,
 ) -> Result:
     transport = engine.transport
     go = PROTOCOLS[protocol]
@@ -163,17 +171,21 @@ def _drive(
     transport.everyone(None)
     began, before = engine.begin(), engine.events
     while True:
-        cut = end if every is None else min(end, (engine.reached // every + 1) * every)
+        cut = min(end, metrics.next(), _following(engine.reached, every))
         arrival = go(engine, cut)
         engine.reached = arrival.time
+        metrics.sample()
         completed = arrival.time >= end
         if completed:
             break
-        assert directory is not None
-        saved = engine.save(directory)
-        engine.lap("checkpoint")
+        if arrival.stopped or (every and arrival.time % every == 0):
+            assert directory is not None
+            metrics.sync()
+            saved = engine.save(directory)
+            engine.lap("checkpoint")
         if arrival.stopped:
             break
+    metrics.finish(completed)
     wall = engine.lap("exchange") - began
     engine.look()  # what came last is in no queue yet
     engine.check()
@@ -204,6 +216,64 @@ def _drive(
         mpi=transport.library,
         outcome=engine.outcome(),
     )
+
+
+def _following(time: int, every: int | None) -> int:
+    """The next multiple."""
+    return LATEST if every is None else (time // every + 1) * every
+
+
+class _Metrics:
+    """What a run records, if anything. On the way out the file is closed, whatever has happened."""
+
+    def __init__(self, engine: Engine, record: Recording | None, end: int, protocol: str) -> None:
+        self._engine, self._record, self._end = engine, record, end
+        self.recorder: Recorder | None = None
+        self._going = False
+        if record:
+            about = {"end_ps": end, "protocol": protocol}
+            self.recorder = together(engine.transport, lambda: engine.recorder(record, about))
+
+    def begin(self, resumed: int | None) -> None:
+        """From the start, or from a checkpoint at that time."""
+        if self.recorder is None:
+            return
+        left: int | None = None
+        if resumed is None:
+            self.recorder.start(self._engine.state)
+        else:
+            left = self.recorder.resume(self._engine.state, resumed)
+        lefts = self._engine.transport.everyone(left)
+        self._going = None in lefts or sum(filter(None, lefts)) != 0
+
+    def next(self) -> int:
+        if self._record is None or not self._going:
+            return LATEST
+        return _following(self._engine.reached, self._record.interval)
+
+    def sample(self) -> None:
+        if self.recorder and self._record and self._going:
+            time = self._engine.reached
+            if time > 0 and (time % self._record.interval == 0 or time == self._end):
+                self._going = self._engine.record(self.recorder)
+
+    def sync(self) -> None:
+        if self.recorder:
+            self.recorder.sync()
+
+    def finish(self, completed: bool) -> None:
+        """While it is still timed: what was sampled is on its way to the disk."""
+        if self.recorder:
+            self.recorder.flush()
+            self.recorder.close(COMPLETE if completed else STOPPED)
+            self._engine.lap("metrics")
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        if self.recorder:
+            self.recorder.close()
 
 
 def _profile(ranks: Sequence[Mapping[str, tuple[int, float]]]) -> dict[str, dict[str, float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +55,11 @@ from pdes.partition import deal
 from pdes.protocol import Channels
 from pdes.queue import EventQueue
 from pdes.signals import StopSignals
+from pdes.stream import Progress as Told
+from pdes.stream import Recorder, Recording
 from pdes.transport import Transport
 
-SECONDS = ("handlers", "queue", "exchange", "waiting", "checkpoint")
+SECONDS = ("handlers", "queue", "exchange", "waiting", "metrics", "checkpoint")
 """What a rank spends its time on. Packing, unpacking and all bookkeeping between two horizons are
 `exchange`; from the first word sent to the last received is `waiting`, for others or the wire."""
 
@@ -99,7 +101,7 @@ class Engine:
         """Every event before this time has been handled here."""
         self.channels = Channels(transport.size, transport.rank, start=0)
         self.seconds = dict.fromkeys((*SECONDS, "kernel"), 0.0)
-        self._lap = time.perf_counter()
+        self._began = self._lap = time.perf_counter()
         self.rounds = 0
         self._progress = progress if transport.rank == 0 else None
         self._next_report = time.perf_counter() + 0.2
@@ -199,7 +201,31 @@ class Engine:
         self.channels = Channels(self.transport.size, self.transport.rank, start=cut.time)
         return cut.time
 
-    def compile(self, show: bool) -> None:
+    def recorder(self, recording: Recording, about: Mapping[str, Any]) -> Recorder:
+        """For this rank's metrics; not yet begun."""
+        tables = self.model.tables(recording.interval)
+        unknown = [name for name in recording.tables if name not in tables]
+        if unknown:
+            raise Refused(f"{self.model.name} streams {', '.join(tables) or 'nothing'}, "
+                          f"not {unknown[0]}")  # fmt: skip
+        starts = self.partition.unit_starts
+        first, last = (int(starts[self.transport.rank + i]) for i in (0, 1))
+        about = {**about, "model": self.model.name, "ranks": self.transport.size,
+                 "first_unit": first, "last_unit": last}  # fmt: skip
+        return Recorder(recording, tables, self.transport.rank, about)
+
+    def record(self, recorder: Recorder) -> bool:
+        """A sample, at a cut. Returns whether anything is left to happen, on any rank."""
+        self.lap("exchange")
+        left = self.model.left(self.state, self.queue.content)
+        told = Told(self.events, left, time.perf_counter() - self._began)
+        recorder.take(self.state, self.reached, told)
+        self.lap("metrics")
+        left = sum(self.transport.everyone(left))
+        self.lap("waiting")
+        return left != 0
+
+    def compile(self, show: bool, recorder: Recorder | None = None) -> None:
         """Have every kernel ready, compiled by one rank per host and loaded by the others: try
         each on a single unit of the model."""
         unit = int(self.partition.unit_starts[self.transport.rank])
@@ -219,6 +245,8 @@ class Engine:
             queue.pending()
             queue.next_time()
             self._loop(self._sim()._replace(queue=queue.cells), state, NO_ROWS, 0, 0)
+            if recorder:
+                recorder.rehearse(state)
 
         with jit.compile_notice(show and self.transport.host_leader, how_often):
             if scripted:
@@ -232,6 +260,7 @@ class Engine:
         self.look()
         self.lap("exchange")
         self.seconds = dict.fromkeys(self.seconds, 0.0)
+        self._began = self._lap
         return self._lap
 
     # -- what protocols use

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from pdes.events import Rows
 from pdes.jit import kernel
 from pdes.partition import Partition
+from pdes.stream import Table
 
 
 class Lookahead(NamedTuple):
@@ -103,6 +104,17 @@ class Model(ABC):
         whatever: the run's `Result` has those of all ranks, one after the other). `pending` are
         the events that are left, in no order, `time` is how far the run has come."""
         return {}
+
+    def tables(self, interval: int) -> Mapping[str, Table]:
+        """What can be streamed while the run goes on, sampled at every such interval
+        (`pdes.stream`), by name."""
+        return {}
+
+    def left(self, state: Any, pending: Callable[[], Rows]) -> int:
+        """What is left to happen here, in any measure that sums to 0 over all ranks when nothing
+        measurable is, and not before: then streams end. It may not depend on the partition. As it
+        stands, streams go on to the end of the run."""
+        return 1
 
     def check(self, state: Any, pending: Rows, parcels: Rows) -> None:
         """Raise AssertionError where an invariant fails, given also the events that this rank has

@@ -17,6 +17,7 @@ from pdes.loop import Sim, local, schedule
 from pdes.model import Lookahead, Model
 from pdes.partition import Partition
 from pdes.random import U64, below, draw, exponential
+from pdes.stream import Series, Table
 
 SEED, PROCESSES, THRESHOLD, LEAST, SPREAD = range(5)
 GOLDEN = U64(0x9E3779B97F4A7C15)
@@ -99,6 +100,10 @@ class Phold(Model):
 
     def outcome(self, state: State, pending: Rows, parcels: Rows, time: int) -> dict[str, Any]:
         return {"handled": state.handled}
+
+    def tables(self, interval: int) -> dict[str, Table]:
+        handled = Series("processes/handled", ("process",), "1", "events handled")
+        return {"processes": Table((handled,), lambda state, time: [state.handled])}
 
     def fingerprint(self, state: State) -> Any:
         return np.column_stack((state.handled.view(np.uint64), state.history))

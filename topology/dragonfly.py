@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -33,19 +34,44 @@ LONGEST_PS = 10**12
 MOST_PORTS = 2**31 - 1
 
 
+class Broken(NamedTuple):
+    """A rule that a machine breaks: the `fields` it is about, the one to blame first; what was
+    `given` there; and what would be accepted."""
+
+    fields: tuple[str, ...]
+    given: str
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.given}: {self.rule}"
+
+
 class BadMachine(ValueError):
-    """No such machine can be built: the value, the rule it breaks, and what would be accepted."""
+    """No such machine can be built. `problems` are all the rules it breaks, one a line of the
+    text."""
+
+    problems: tuple[Broken, ...] = ()
 
 
-def _whole(name: str, value: Any, least: int) -> int:
+def _refuse(problems: list[Broken]) -> None:
+    if problems:
+        bad = BadMachine("\n".join(map(str, problems)))
+        bad.problems = tuple(problems)
+        raise bad
+
+
+def _whole(name: str, value: Any, least: int, problems: list[Broken]) -> Any:
+    """The value as an int, where it is one."""
     try:
         whole = operator.index(value)
     except TypeError:
         whole = None
     if whole is None or isinstance(value, bool | np.bool_):
-        raise BadMachine(f"{name} = {value!r}: a whole number, at least {least}")
+        rule = f"a whole number, at least {least}"
+        problems.append(Broken((name,), f"{name} = {value!r}", rule))
+        return value
     if whole < least:
-        raise BadMachine(f"{name} = {whole}: at least {least}")
+        problems.append(Broken((name,), f"{name} = {whole}", f"at least {least}"))
     return whole
 
 
@@ -57,17 +83,20 @@ class LinkClass:
     latency_ps: int
 
     def __post_init__(self) -> None:
+        problems: list[Broken] = []
         value = self.bandwidth
         if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-            raise BadMachine(f"bandwidth = {value!r}: a finite number of bytes per second")
-        if not SLOWEST <= value <= FASTEST:
-            raise BadMachine(
-                f"bandwidth = {value:g}: from {SLOWEST:g} to {FASTEST:g} bytes per second"
-            )
+            rule = "a finite number of bytes per second"
+            problems.append(Broken(("bandwidth",), f"bandwidth = {value!r}", rule))
+        elif not SLOWEST <= value <= FASTEST:
+            rule = f"from {SLOWEST:g} to {FASTEST:g} bytes per second"
+            problems.append(Broken(("bandwidth",), f"bandwidth = {value:g}", rule))
+        latency = _whole("latency_ps", self.latency_ps, 0, problems)
+        if isinstance(latency, int) and latency > LONGEST_PS:
+            rule = f"at most {LONGEST_PS}, a second"
+            problems.append(Broken(("latency_ps",), f"latency_ps = {latency}", rule))
+        _refuse(problems)
         object.__setattr__(self, "bandwidth", float(value))
-        latency = _whole("latency_ps", self.latency_ps, 0)
-        if latency > LONGEST_PS:
-            raise BadMachine(f"latency_ps = {latency}: at most {LONGEST_PS}, a second")
         object.__setattr__(self, "latency_ps", latency)
 
 
@@ -101,53 +130,69 @@ class Dragonfly:
     global_: LinkClass = LinkClass(25e9, 300_000)
 
     def __post_init__(self) -> None:
+        problems: list[Broken] = []
         for name, least in (("nodes", 1), ("routers", 1), ("global_links", 0), ("groups", 1)):
-            object.__setattr__(self, name, _whole(name, getattr(self, name), least))
+            whole = _whole(name, getattr(self, name), least, problems)
+            object.__setattr__(self, name, whole)
         if self.links_per_pair is not None:
-            whole = _whole("links_per_pair", self.links_per_pair, 1)
+            whole = _whole("links_per_pair", self.links_per_pair, 1, problems)
             object.__setattr__(self, "links_per_pair", whole)
+        if not problems:
+            problems += self._cabling_problems()
         if self.cabling not in CABLINGS:
-            raise BadMachine(f"cabling = {self.cabling!r}: one of {', '.join(CABLINGS)}")
+            rule = f"one of {', '.join(CABLINGS)}"
+            problems.append(Broken(("cabling",), f"cabling = {self.cabling!r}", rule))
         for name in ("terminal", "local", "global_"):
             if not isinstance(getattr(self, name), LinkClass):
-                raise BadMachine(f"{name} = {getattr(self, name)!r}: a LinkClass")
-        self._check_cabling()
-        if self.n_routers * self.radix > MOST_PORTS:
-            raise BadMachine(
-                f"groups·routers·radix = {self.n_routers * self.radix} ports: "
-                f"at most {MOST_PORTS} can be numbered"
-            )
+                given = f"{name} = {getattr(self, name)!r}"
+                problems.append(Broken((name,), given, "a LinkClass"))
+        _refuse(problems)
 
-    def _check_cabling(self) -> None:
+    def _cabling_problems(self) -> Iterator[Broken]:
+        """Of a machine whose numbers are numbers: at most one, the rules build on each other."""
         ports, others, pairs = self.global_ports, self.groups - 1, self.links_per_pair
-        if others == 0:
-            if pairs is not None:
-                raise BadMachine(
-                    f"links_per_pair = {pairs}: one group has no pairs; leave it unset"
-                )
-            return
-        if self.global_links == 0:
-            raise BadMachine(
-                f"global_links = 0: {self.groups} groups need at least "
-                f"{-(-others // self.routers)} a router; 0 is for a single group"
+        shape = ("groups", "routers", "global_links", "links_per_pair")
+        if others == 0 and pairs is not None:
+            yield Broken(
+                ("links_per_pair", "groups"),
+                f"links_per_pair = {pairs}",
+                "one group has no pairs; leave it unset",
             )
-        if others > ports:
-            raise BadMachine(
-                f"groups = {self.groups}: at most routers·global_links + 1 = {ports + 1} groups "
-                "can be cabled"
+        elif others and self.global_links == 0:
+            yield Broken(
+                ("global_links", "groups", "routers"),
+                "global_links = 0",
+                f"{self.groups} groups need at least {-(-others // self.routers)} a "
+                "router; 0 is for a single group",
             )
-        if pairs is None and ports % others:
-            below = next(g for g in range(self.groups - 1, 0, -1) if g == 1 or ports % (g - 1) == 0)
-            above = next(g for g in range(self.groups + 1, ports + 2) if ports % (g - 1) == 0)
-            raise BadMachine(
-                f"groups = {self.groups}: routers·global_links = {ports} ports cannot be spread "
-                f"evenly over {others} other groups; set links_per_pair to at most "
-                f"{ports // others}, or groups to {below} or {above}"
+        elif others > ports:
+            yield Broken(
+                shape[:3],
+                f"groups = {self.groups}",
+                f"at most routers·global_links + 1 = {ports + 1} groups can be cabled",
             )
-        if pairs is not None and pairs * others > ports:
-            raise BadMachine(
-                f"links_per_pair = {pairs}: {others} other groups need {pairs * others} ports and "
-                f"a group has routers·global_links = {ports}; at most {ports // others}"
+        elif (count := self.n_routers * self.radix) > MOST_PORTS:
+            largest = max(("nodes", *shape[:3]), key=lambda name: int(getattr(self, name)))
+            yield Broken(
+                (largest, "nodes", *shape),
+                f"{largest} = {getattr(self, largest)}",
+                f"groups·routers·radix = {count} ports: at most {MOST_PORTS} can be numbered",
+            )
+        elif others and pairs is None and ports % others:
+            below, above = _divisors_about(ports, others)
+            yield Broken(
+                shape,
+                f"groups = {self.groups}",
+                f"routers·global_links = {ports} ports cannot be spread evenly over "
+                f"{others} other groups; set links_per_pair to at most "
+                f"{ports // others}, or groups to {below + 1} or {above + 1}",
+            )
+        elif pairs is not None and pairs * others > ports:
+            yield Broken(
+                ("links_per_pair", *shape[:3]),
+                f"links_per_pair = {pairs}",
+                f"{others} other groups need {pairs * others} ports and a group has "
+                f"routers·global_links = {ports}; at most {ports // others}",
             )
 
     @property
@@ -299,6 +344,13 @@ class Dragonfly:
                 port = self.global_port(q)[1]
                 cables.append(Cable(port, there * self.routers + x, far_port, "global"))
         return cables
+
+
+def _divisors_about(number: int, between: int) -> tuple[int, int]:
+    """The largest divisor below, and the smallest above, what is none."""
+    small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
+    divisors = small + [number // d for d in small]
+    return max(d for d in divisors if d < between), min(d for d in divisors if d > between)
 
 
 def _frozen(table: Ints) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -24,13 +25,11 @@ from odonata.agents.link import (
     HEAD,
     LATENCY,
     LINE,
-    MARK,
     PACKETS,
     PADDING,
     RATE,
     RATE_BITS,
     RETURNS,
-    SINCE,
     SOONEST,
     STALL,
     STARTED,
@@ -43,9 +42,12 @@ from odonata.agents.link import (
     repay,
     wake,
 )
+from odonata.agents.metrics import COUNTERS, counted, tables
 from odonata.agents.node import (
     BINS,
+    GOT_BYTES,
     INJECTED,
+    MADE_BYTES,
     NODE_WORDS,
     STOP,
     deliver,
@@ -58,17 +60,18 @@ from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS, PARCEL,
 from odonata.agents.router import AGENT_BITS, GATE_BITS, ROUTERS, VIAS, port_row
 from odonata.agents.traffic import Traffic
 from pdes.arrays import aligned
-from pdes.errors import Refused, require
-from pdes.events import FOREVER, Rows, agent_of, key_of, kind_of, pack, port_of
+from pdes.errors import Findings
+from pdes.events import FOREVER, KEY, KIND_SHIFT, Rows, agent_of, key_of, kind_of, pack, port_of
 from pdes.jit import kernel, rebound
 from pdes.loop import NOW, Sim
 from pdes.model import Lookahead, Model
 from pdes.partition import Partition
 from pdes.random import log
-from policies.routing import Routing, routing
+from pdes.stream import Table
+from policies.routing import ROUTINGS, Routing, routing
 from topology.dragonfly import Dragonfly, LinkClass
 
-COUNTERS = ("packets", "flits", "bytes", "stall_ps", "wait_ps")
+FORWARDINGS, VCS = ("cut-through", "store"), ("hops", "one")
 
 
 class State(NamedTuple):
@@ -89,6 +92,7 @@ class State(NamedTuple):
     partners: Any
     history: Any  # of what a node took in
     histogram: Any  # of latencies, by group
+    received: Any  # bytes, by group and the group they come from
 
 
 def arrive(sim: Sim, state: State, time: int, key: int, number: int, told: int) -> None:
@@ -178,46 +182,77 @@ class Network(Model):
     fanout, takes = 2 * GRANTS + 2, GRANTS + 1
 
     def __post_init__(self) -> None:
-        m = self.machine
-        require(m.groups <= MOST_GROUPS, f"groups = {m.groups}: at most {MOST_GROUPS}")
-        require(m.routers <= MOST_ROUTERS, f"routers = {m.routers}: at most {MOST_ROUTERS} a group")
-        require(m.nodes <= MOST_NODES, f"nodes = {m.nodes}: at most {MOST_NODES} a router")
-        require(m.global_links <= 1 << GATE_BITS, f"global_links = {m.global_links}: at most 256")
-        try:
-            routing(self.routing)
-        except ValueError as error:
-            raise Refused(str(error)) from None
-        require(self.via in VIAS, f"via = {self.via}: one of {', '.join(VIAS)}")
-        require(
-            self.forwarding in ("cut-through", "store"),
-            f"forwarding = {self.forwarding}: cut-through or store",
+        m, found = self.machine, Findings()
+        unless, one_of = found.unless, ", ".join
+        for name, most in (
+            ("nodes", MOST_NODES),
+            ("routers", MOST_ROUTERS),
+            ("global_links", 1 << GATE_BITS),
+            ("groups", MOST_GROUPS),
+        ):
+            unless(
+                getattr(m, name) <= most,
+                f"{name} = {getattr(m, name)}",
+                f"at most {most} can be simulated",
+                f"machine.{name}",
+            )
+        unless(
+            self.routing in ROUTINGS,
+            f"routing = {self.routing!r}",
+            f"one of {one_of(sorted(ROUTINGS))}",
+            "routing",
         )
-        require(self.vcs in ("hops", "one"), f"vcs = {self.vcs}: hops or one")
+        unless(self.via in VIAS, f"via = {self.via}", f"one of {one_of(VIAS)}", "via")
+        unless(
+            self.threshold is None or 0 <= self.threshold <= 1e6,
+            f"threshold = {self.threshold}",
+            "0 .. 1e6",
+            "threshold",
+        )
+        unless(
+            self.bias is None or abs(self.bias) < 2**40,
+            f"bias = {self.bias} B",
+            "below 2**40 bytes",
+            "bias",
+        )
         flit, packet = self.flit_bytes, self.packet_bytes
-        require(1 <= packet <= 2**20, f"packet = {packet} B: 1 .. 2**20 bytes")
-        require(
+        unless(1 <= packet <= 2**20, f"packet = {packet} B", "1 .. 2**20 bytes", "packet_bytes")
+        unless(
             0 < flit <= 2**20 and flit & (flit - 1) == 0,
-            f"flit = {flit} B: a power of two, at most 2**20",
+            f"flit = {flit} B",
+            "a power of two, at most 2**20 bytes",
+            "flit_bytes",
         )
         for name in ("terminal_buffer", "local_buffer", "global_buffer"):
             size = getattr(self, name)
-            require(
-                packet <= size, f"{name} = {size} B: must hold a packet of {packet} B, all of it"
+            unless(
+                packet <= size,
+                f"{name} = {size} B",
+                f"must hold a packet of {packet} B, all of it",
+                name,
+                "packet_bytes",
             )
-            require(size < 2**40, f"{name} = {size} B: below 2**40 bytes")
-        require(0 <= self.delay_ps <= 10**12, f"delay = {self.delay_ps} ps: 0 .. 1 s")
-        require(
-            self.threshold is None or 0 <= self.threshold <= 1e6,
-            f"threshold = {self.threshold}: 0 .. 1e6",
+            unless(size < 2**40, f"{name} = {size} B", "below 2**40 bytes", name)
+        unless(0 <= self.delay_ps <= 10**12, f"delay = {self.delay_ps} ps", "0 .. 1 s", "delay_ps")
+        unless(
+            self.forwarding in FORWARDINGS,
+            f"forwarding = {self.forwarding}",
+            " or ".join(FORWARDINGS),
+            "forwarding",
         )
-        require(
-            self.bias is None or abs(self.bias) < 2**40, f"bias = {self.bias} B: below 2**40 bytes"
-        )
+        unless(self.vcs in VCS, f"vcs = {self.vcs}", " or ".join(VCS), "vcs")
+        unless(0 <= self.seed < 2**63, f"seed = {self.seed}", "0 .. 2**63 - 1", "seed")
         gap = self.slot_ps() / self.traffic.load
-        require(gap < 2**56, f"load = {self.traffic.load:g}: a message every {gap / 1e12:g} s; "
-                "at least one every 72,000 s")  # fmt: skip
-        require(0 <= self.seed < 2**63, f"seed = {self.seed}: must be 0 .. 2**63 - 1")
-        self.traffic.check_on(m)
+        unless(
+            gap < 2**56,
+            f"load = {self.traffic.load:g}",
+            f"a message every {gap / 1e12:g} s; at least one every 72,000 s",
+            "traffic.load",
+            "traffic.message_bytes",
+            "machine.terminal.bandwidth",
+        )
+        self.traffic.check_on(m, found)
+        found.refuse()
 
     def parameters(self) -> dict[str, Any]:
         told = asdict(self)
@@ -314,6 +349,7 @@ class Network(Model):
             partners=t.partners(m, self.seed, n0, n1),
             history=np.zeros(n1 - n0, np.uint64),
             histogram=np.zeros((g1 - g0, BINS), np.int64),
+            received=np.zeros((g1 - g0, m.groups), np.int64),
         )  # fmt: skip
 
     def _pace(self) -> float:
@@ -379,22 +415,6 @@ class Network(Model):
             sends &= state.partners != np.arange(first_node, first_node + len(rows))
         return rows[sends]  # type: ignore[no-any-return]
 
-    def counters(self, state: State, time: int) -> Any:
-        """By group, port and VC: COUNTERS, until `time`. A stall is booked when it ends and a wait
-        when it is known how long it will be: so what goes on now is added, and what is yet to come
-        taken off."""
-        port, hot, slow = state.ports[:, :1], state.ports[:, 1:], state.slow
-        used = port[:, :, USED] - np.maximum(0, port[:, :, BUSY] - time)
-        free = (time - slow[:, :, SINCE]) - (used - slow[:, :, MARK])
-        busy = (time - np.maximum(slow[:, :, SINCE], hot[:, :, STARTED])) - free
-        waits = hot[:, :, HEAD] >= 0
-        stall = slow[:, :, STALL] + np.where(waits, np.maximum(0, free), 0)
-        wait = hot[:, :, WAIT] + np.where(waits, np.maximum(0, busy), 0)
-        wait -= np.maximum(0, hot[:, :, STARTED] - time)
-        flits = (hot[:, :, BYTES] + slow[:, :, PADDING]) // self.flit_bytes
-        counters = np.stack((hot[:, :, PACKETS], flits, hot[:, :, BYTES], stall, wait), 2)
-        return counters.reshape(len(state.histogram), -1, self.channels, len(COUNTERS))
-
     def fingerprint(self, state: State) -> Any:
         """Of each group: the counters of every port, and what its nodes have seen."""
         parts = (state.ports[:, 1:, [STARTED, PACKETS, BYTES, WAIT]],
@@ -407,14 +427,28 @@ class Network(Model):
     def outcome(self, state: State, pending: Rows, parcels: Rows, time: int) -> dict[str, Any]:
         from odonata.agents.audit import findings
 
+        counters, busy = counted(state, time, self.channels)
+        groups = len(state.histogram)
         return {
-            "counters": self.counters(state, time),
-            "reserved_ps": state.ports[:, 0, USED].reshape(len(state.histogram), -1),
-            "reserved_until_ps": state.ports[:, 0, BUSY].reshape(len(state.histogram), -1),
+            "counters": np.moveaxis(counters, 0, 2).reshape(
+                groups, -1, self.channels, len(COUNTERS)
+            ),
+            "busy_ps": busy.reshape(groups, -1),
             "nodes": state.nodes,
             "histogram": state.histogram,
             **findings(self, state, pending, parcels),
         }
+
+    def tables(self, interval: int) -> Mapping[str, Table]:
+        return tables(self, interval)
+
+    def left(self, state: State, pending: Callable[[], Rows]) -> int:
+        """Bytes under way, as far as this rank can tell, and messages yet to be made."""
+        if self.traffic.messages is None and self.traffic.stop_ps is None:
+            return 1
+        made, got = state.nodes[:, [MADE_BYTES, GOT_BYTES]].sum(axis=0).tolist()
+        to_come = int((pending()[:, KEY] >> KIND_SHIFT == GENERATE).sum())
+        return int(made - got) + (to_come << 40)
 
     def check(self, state: State, pending: Rows, parcels: Rows) -> None:
         from odonata.agents.audit import check

@@ -8,9 +8,11 @@ import numpy as np
 
 from odonata.agents.link import HEAD, another, block
 from odonata.agents.packet import (
+    ADDRESS,
     BORN,
     CAME,
     ENDS,
+    GROUP_SHIFT,
     LUCK,
     PATH,
     SIZE,
@@ -38,7 +40,8 @@ their latencies; packets made within it. And when the last packet was taken in."
 NODE_WORDS = 15
 
 GOLDEN = U64(0x9E3779B97F4A7C15)
-BINS = 2560
+OCTAVE = 64
+BINS = 40 * OCTAVE
 """Latencies are counted in 64 bins an octave, up to 2**40 ps."""
 BIN_BITS = 46
 BIN_ONE = 1023 << 6
@@ -136,6 +139,8 @@ def deliver(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
     tally[LATENCY_SUM] += latency
     tally[LONGEST] = max(tally[LONGEST], latency)
     tally[HOPS] += (packet[PATH] >> VISIT_SHIFT) & VISIT_MASK
+    source = ((packet[ENDS] >> 32) & ADDRESS) >> GROUP_SHIFT
+    state.received[group - shape[FIRST_GROUP], source] += size
     mixed = U64(time) ^ (U64(packet[ENDS]) * GOLDEN) ^ (U64(born) << U64(20)) ^ U64(size)
     state.history[row] = (state.history[row] ^ mixed) * GOLDEN
     if state.measured[0] <= time < state.measured[1]:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pdes.errors import require
+from pdes.errors import Findings
 from pdes.events import Rows
 from topology.dragonfly import Dragonfly
 
 PATTERNS = ("uniform", "adversarial", "permutation", "transpose", "hotspot")
 ARRIVALS = ("poisson", "bernoulli")
+LATEST = 2**62
+"""Picoseconds: the last instant there is."""
 UNIFORM, ADVERSARIAL, PARTNER, HOTSPOT = range(4)
 """How a destination is found: the first two and the last by a draw, PARTNER in a table."""
 
@@ -43,37 +45,98 @@ class Traffic:
     stop_ps: int | None = None
 
     def __post_init__(self) -> None:
-        one_of = ", ".join
-        require(self.pattern in PATTERNS, f"traffic = {self.pattern}: one of {one_of(PATTERNS)}")
-        require(self.arrivals in ARRIVALS, f"arrivals = {self.arrivals}: one of {one_of(ARRIVALS)}")
-        require(0 < self.load <= 1, f"load = {self.load}: above 0, at most 1 (of a node's link)")
-        require(
-            1 <= self.message_bytes < 2**40, f"message = {self.message_bytes} B: 1 .. 2**40 bytes"
+        found, one_of = Findings(), ", ".join
+        unless, last = found.unless, self.warmup_ps + (self.measure_ps or 0)
+        unless(
+            self.pattern in PATTERNS,
+            f"traffic = {self.pattern}",
+            f"one of {one_of(PATTERNS)}",
+            "pattern",
         )
-        require(0 <= self.hot <= 1, f"hot = {self.hot}: a probability, 0 .. 1")
-        require(1 <= self.hot_every < 2**40, f"hot_every = {self.hot_every}: at least 1")
-        require(
+        unless(
+            0 < self.load <= 1,
+            f"load = {self.load}",
+            "above 0, at most 1 (of a node's link)",
+            "load",
+        )
+        unless(
+            self.arrivals in ARRIVALS,
+            f"arrivals = {self.arrivals}",
+            f"one of {one_of(ARRIVALS)}",
+            "arrivals",
+        )
+        unless(
+            1 <= self.message_bytes < 2**40,
+            f"message = {self.message_bytes} B",
+            "1 .. 2**40 bytes",
+            "message_bytes",
+        )
+        unless(
             self.messages is None or 0 <= self.messages < 2**62,
-            f"messages = {self.messages}: 0 .. 2**62",
+            f"messages = {self.messages}",
+            "0 .. 2**62",
+            "messages",
         )
-        require(abs(self.stride) < 2**32, f"stride = {self.stride}: a number of groups")
-        require(self.warmup_ps >= 0, f"warm-up of {self.warmup_ps} ps: not negative")
-        require(
+        unless(
+            abs(self.stride) < 2**32,
+            f"stride = {self.stride}",
+            "a number of groups, below 2**32",
+            "stride",
+        )
+        unless(0 <= self.hot <= 1, f"hot = {self.hot}", "a probability, 0 .. 1", "hot")
+        unless(
+            1 <= self.hot_every < 2**40,
+            f"hot_every = {self.hot_every}",
+            "at least 1, below 2**40",
+            "hot_every",
+        )
+        unless(self.warmup_ps >= 0, f"warm-up of {self.warmup_ps} ps", "not negative", "warmup_ps")
+        unless(
             self.measure_ps is None or self.measure_ps > 0,
-            f"measurement of {self.measure_ps} ps: above 0",
+            f"measurement of {self.measure_ps} ps",
+            "above 0",
+            "measure_ps",
         )
+        unless(
+            last <= LATEST,
+            f"measurement until {last} ps",
+            f"at most {LATEST} ps, 53 days",
+            "measure_ps" if self.measure_ps else "warmup_ps",
+            "warmup_ps",
+        )
+        unless(
+            self.stop_ps is None or self.stop_ps >= 0,
+            f"stop after {self.stop_ps} ps",
+            "not negative",
+            "stop_ps",
+        )
+        found.refuse()
 
-    def check_on(self, machine: Dragonfly) -> None:
-        """Refuse what makes no sense on this machine."""
-        require(machine.n_nodes > 1, "a single node has nobody to talk to")
-        require(
-            self.pattern != "adversarial" or machine.groups > 1,
-            "groups = 1: adversarial traffic goes to another group",
+    def check_on(self, machine: Dragonfly, found: Findings) -> None:
+        """Find what makes no sense on this machine, as a network that has both would call it."""
+        far = self.pattern == "adversarial"
+        found.unless(
+            machine.n_nodes > 1,
+            f"nodes = {machine.nodes}",
+            "a single node has nobody to talk to",
+            "machine.nodes",
+            "machine.routers",
+            "machine.groups",
         )
-        require(
-            self.pattern != "adversarial" or self.stride % machine.groups != 0,
-            f"stride = {self.stride}: adversarial traffic goes to another group, "
-            f"1 .. {machine.groups - 1} on",
+        found.unless(
+            not far or machine.groups > 1,
+            f"groups = {machine.groups}",
+            "adversarial traffic goes to another group",
+            "machine.groups",
+            "traffic.pattern",
+        )
+        found.unless(
+            not far or machine.groups == 1 or self.stride % machine.groups != 0,
+            f"stride = {self.stride}",
+            f"adversarial traffic goes to another group, 1 .. {machine.groups - 1} on",
+            "traffic.stride",
+            "traffic.pattern",
+            "machine.groups",
         )
 
     @property

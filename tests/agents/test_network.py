@@ -29,7 +29,7 @@ from odonata.agents.node import (
     MEASURED_MADE,
 )
 from odonata.counters import aries
-from odonata.measured import links, performance, ports_by_class, used_ps
+from odonata.measured import links, performance, ports_by_class
 from pdes.errors import Refused
 from topology import BadMachine, Dragonfly, LinkClass
 
@@ -234,7 +234,7 @@ def test_zero_load_latency_is_its_formula_for_every_pair(cabling: str, forwardin
 def test_counters_add_up() -> None:
     model = network(routing="ugal-l", load=0.9)
     result = alone(model)
-    counters, used = result.outcome["counters"], used_ps(result)
+    counters, used = result.outcome["counters"], result.outcome["busy_ps"]
     assert (counters >= 0).all()
     assert (counters[..., BYTES] <= counters[..., FLITS] * model.flit_bytes).all()
     assert (counters[..., BYTES] <= counters[..., PACKETS] * model.packet_bytes).all()
@@ -253,7 +253,7 @@ def test_a_link_is_used_for_exactly_what_it_carries() -> None:
     model = network(machine, messages=5, message_bytes=512)
     result = alone(model, DRAINED)
     packets = result.outcome["counters"][..., PACKETS].sum(axis=2)
-    assert (used_ps(result) == packets * model.serialisation(link, 512)).all()
+    assert (result.outcome["busy_ps"] == packets * model.serialisation(link, 512)).all()
 
 
 def starved() -> Network:

@@ -1,0 +1,192 @@
+"""What a network streams while it runs: which series there are, and how its state tells them.
+
+Ports, nodes and groups are in machine order. A counter's value at a time is exact: a stall is
+booked when it ends and a wait when it is known how long it will be, so what goes on at that time is
+added, and what is yet to come taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odonata.agents.link import (
+    BYTES,
+    HEAD,
+    MARK,
+    PACKETS,
+    PADDING,
+    SINCE,
+    STALL,
+    STARTED,
+    WAIT,
+    used_by,
+)
+from odonata.agents.node import (
+    ACCEPTED,
+    BINS,
+    GOT,
+    GOT_BYTES,
+    HOPS,
+    INJECTED,
+    LAST_IN,
+    LATENCY_SUM,
+    LONGEST,
+    MADE,
+    MADE_BYTES,
+    MEASURED,
+    MEASURED_LATENCY,
+    MEASURED_MADE,
+    OCTAVE,
+    OFFERED,
+)
+from pdes.jit import entry
+from pdes.stream import Series, Table
+
+if TYPE_CHECKING:
+    from odonata.agents.network import Network
+
+COUNTERS = ("packets", "flits", "bytes", "stall_ps", "wait_ps")
+SHORT = 10**8
+"""Picoseconds: in an interval up to this long no counter of a port grows beyond 32 bits. (Times
+grow by at most the interval a channel, bytes by what all the ports of a router can bring.)"""
+
+_ABOUT = {
+    "packets": ("1", "packets that were granted the link"),
+    "flits": ("1", "their flits"),
+    "bytes": ("B", "their bytes"),
+    "stall_ps": ("ps", "a packet waited, the link was free, there was no credit; summed over VCs"),
+    "wait_ps": ("ps", "a packet waited, the link was busy; summed over VCs"),
+    "busy_ps": ("ps", "the link was in use"),
+}
+_NODES = {
+    "sent_messages": (MADE, "1", "messages made"),
+    "sent_bytes": (MADE_BYTES, "B", "bytes of messages made"),
+    "received_packets": (GOT, "1", "packets taken in"),
+    "received_bytes": (GOT_BYTES, "B", "bytes taken in"),
+    "latency_ps": (LATENCY_SUM, "ps", "sum of their latencies, from the making of the message"),
+    "hops": (HOPS, "1", "sum of the routers that they visited"),
+}
+_GROUPS = {
+    "offered_bytes": (OFFERED, "B", "made during the measurement"),
+    "injected_bytes": (INJECTED, "B", "whose sending began during the measurement"),
+    "accepted_bytes": (ACCEPTED, "B", "taken in during the measurement"),
+    "measured_made": (MEASURED_MADE, "1", "packets made during the measurement"),
+    "measured_packets": (MEASURED, "1", "of these, taken in"),
+    "measured_latency_ps": (MEASURED_LATENCY, "ps", "sum of their latencies"),
+}
+
+
+@entry
+def tally(state: Any, time: int, by_channel: int, counters: Any, busy: Any) -> None:
+    """COUNTERS by counter, port row and channel (or their sum), and for how long each port's link
+    was in use, from the beginning until `time`."""
+    flit = state.flit[0] + 1
+    counters[:] = 0
+    for row in range(state.ports.shape[0]):
+        port = state.ports[row, 0]
+        used = used_by(port, time)
+        busy[row] = used
+        for vc in range(state.slow.shape[1]):
+            channel, slow = state.ports[row, 1 + vc], state.slow[row, vc]
+            if channel[PACKETS] == 0 and channel[HEAD] < 0:
+                continue
+            stall, wait = slow[STALL], channel[WAIT] - max(0, channel[STARTED] - time)
+            if channel[HEAD] >= 0:
+                free = (time - slow[SINCE]) - (used - slow[MARK])
+                stall += max(0, free)
+                wait += max(0, (time - max(slow[SINCE], channel[STARTED])) - free)
+            at = vc if by_channel else 0
+            counters[0, row, at] += channel[PACKETS]
+            counters[1, row, at] += (channel[BYTES] + slow[PADDING]) // flit
+            counters[2, row, at] += channel[BYTES]
+            counters[3, row, at] += stall
+            counters[4, row, at] += wait
+
+
+def counted(state: Any, time: int, channels: int = 0) -> tuple[Any, Any]:
+    """Counters by counter, port row and channel, and busy times by port row; with 0 channels they
+    are summed."""
+    counters = np.empty((len(COUNTERS), len(state.ports), max(1, channels)), np.int64)
+    busy = np.empty(len(state.ports), np.int64)
+    tally(state, time, int(channels > 0), counters, busy)
+    return counters, busy
+
+
+def tables(network: Network, interval: int) -> Mapping[str, Table]:
+    m = network.machine
+    own, behind = m.routers * m.radix, m.routers * m.nodes
+    narrow = "i4" if interval <= SHORT else "i8"
+
+    def of_routers(values: Any) -> Any:
+        """Without the nodes' own ports, which are behind those of their group's routers."""
+        rest = values.shape[1:]
+        groups = values.reshape(-1, own + behind, *rest)[:, :own]
+        return groups.reshape(-1, m.radix, *rest)
+
+    def of_nodes(values: Any) -> Any:
+        return values.reshape(-1, own + behind)[:, own:].reshape(-1)
+
+    def ports(state: Any, time: int) -> Sequence[Any]:
+        counters, busy = counted(state, time)
+        return [of_routers(values) for values in (*counters[:, :, 0], busy)]
+
+    def channels(state: Any, time: int) -> Sequence[Any]:
+        return [of_routers(values) for values in counted(state, time, network.channels)[0]]
+
+    def nodes(state: Any, time: int) -> Sequence[Any]:
+        counters, busy = counted(state, time)
+        injected = (
+            counters[0, :, 0],
+            counters[1, :, 0],
+            counters[3, :, 0],
+            counters[4, :, 0],
+            busy,
+        )
+        return [*(state.nodes[:, word] for word, _, _ in _NODES.values()), *map(of_nodes, injected)]
+
+    def groups(state: Any, time: int) -> Sequence[Any]:
+        words = state.nodes.reshape(-1, behind, state.nodes.shape[1])
+        sums = words.sum(axis=1)
+        return [*(sums[:, word] for word, _, _ in _GROUPS.values()),
+                words[:, :, LONGEST].max(axis=1), words[:, :, LAST_IN].max(axis=1),
+                state.received, state.histogram]  # fmt: skip
+
+    def series(table: str, dims: tuple[str, ...], names: Mapping[str, tuple[str, str]], dtype: str,
+               prefix: str = "") -> list[Series]:  # fmt: skip
+        return [Series(f"{table}/{prefix}{name}", dims, unit, about, dtype)
+                for name, (unit, about) in names.items()]  # fmt: skip
+
+    of_channel = {name: _ABOUT[name] for name in COUNTERS}
+    inject = {name: _ABOUT[name] for name in ("packets", "flits", "stall_ps", "wait_ps", "busy_ps")}
+    wide = {"nodes": _NODES, "groups": _GROUPS}
+    node, group = ({name: what[1:] for name, what in wide[t].items()} for t in ("nodes", "groups"))
+    return {
+        "ports": Table((*series("ports", ("router", "port"), _ABOUT, narrow),), ports),
+        "channels": Table(
+            (*series("channels", ("router", "port", "vc"), of_channel, narrow),), channels
+        ),
+        "nodes": Table(
+            (*series("nodes", ("node",), node, "i8"),
+             *series("nodes", ("node",), inject, narrow, "inject_")),
+            nodes,
+        ),
+        "groups": Table(
+            (*series("groups", ("group",), group, "i8"),
+             Series("groups/longest_latency_ps", ("group",), "ps",
+                    "the longest of any packet taken in so far", level=True),
+             Series("groups/last_received_ps", ("group",), "ps",
+                    "when the last packet was taken in so far", level=True),
+             Series("groups/traffic_bytes", ("group", "source_group"), "B",
+                    "bytes taken in, by the group that they come from"),
+             Series("groups/latencies", ("group", "bin"), "1",
+                    "measured packets by latency: 64 bins an octave, from 1 ps", narrow,
+                    tile=OCTAVE)),
+            groups,
+        ),
+    }  # fmt: skip
+
+
+assert BINS % OCTAVE == 0

@@ -1,0 +1,348 @@
+"""What a run measures, written to disk while it goes on: one HDF5 file a rank.
+
+A model that has something to tell gives `Model.tables`: named groups of **series**, each an array
+with a row for whatever the rank's agents are (ports, nodes). At every multiple of an interval of
+simulated time, which is a cut, all are **sampled**; what is written is the increase since the
+sample before, or for a level its value. Samples gather in a buffer of as many as make a chunk and
+are **flushed** when it is full, or when the oldest has waited for `Recording.flush_s`: that is what
+a crash can lose. Before a checkpoint they are on the disk, so a resumed run goes on where the
+checkpoint is, and its file is the same as if nothing had happened.
+
+Readers may follow (single-writer-multiple-reader): a sample is there when `time_ps` has it, which
+is written last. Chunks are compressed here rather than by HDF5, because deflate's run-length
+strategy is half as slow and, on shuffled counters, smaller; any HDF5 reads them. Chunks of nothing
+but zeros are not written at all. Room on the disk is reserved before HDF5 is asked to write: a full
+disk then is an error like any other, and the file stays in order.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import itertools
+import os
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pdes.errors import Fault
+from pdes.jit import entry
+
+FORMAT = 1
+BUFFER_BYTES = 1 << 23
+"""Of the samples that are gathered before they are written, about."""
+MOST_SAMPLES = 32
+CHUNK_BYTES = 1 << 20
+"""Of a chunk at most, where it can be divided, before it is compressed."""
+SLACK = 1 << 18
+"""Room on the disk for HDF5's own bookkeeping, at each flush."""
+RUNNING, STOPPED, COMPLETE, FAILED = range(4)
+"""What `status` says: the run goes on, or died; was stopped at a checkpoint; came to its end; ended
+in an error on this rank."""
+STATUS = "0: runs, or died; 1: stopped at a checkpoint; 2: complete; 3: failed"
+NAME = "rank-{:04d}.h5"
+
+Array = npt.NDArray[Any]
+
+
+class Series(NamedTuple):
+    """`name` is its place in the file; `dims` those of one sample, the first of which is dealt out
+    with the agents; `tile`, if any, how many of the last one a chunk has."""
+
+    name: str
+    dims: tuple[str, ...]
+    unit: str
+    about: str
+    dtype: str = "i8"
+    level: bool = False
+    tile: int = 0
+
+
+class Table(NamedTuple):
+    """Series that are sampled together: `sample(state, time)` gives as many arrays, counted from
+    the beginning of the run; it may give the same ones every time."""
+
+    series: tuple[Series, ...]
+    sample: Callable[[Any, int], Sequence[Array]]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What is asked for: which of the model's tables, how often (picoseconds), and where."""
+
+    directory: Path
+    interval: int
+    tables: tuple[str, ...]
+    flush_s: float = 2.0
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    """Of the file: where it comes from."""
+
+
+@entry
+def increase(value: Any, before: Any, grown: Any) -> bool:
+    """`value - before`, and `before` is `value` then. Returns whether all of it fitted."""
+    fits = True
+    for i in range(value.shape[0]):
+        by = value[i] - before[i]
+        before[i] = value[i]
+        grown[i] = by
+        fits = fits and grown[i] == by
+    return fits
+
+
+class Progress(NamedTuple):
+    """What the engine tells of itself, at a sample."""
+
+    events: int
+    left: int
+    wall_s: float
+
+
+ENGINE = (
+    Series("engine/events", ("rank",), "1", "events handled"),
+    Series("engine/left", ("rank",), "1", "what is left to happen (`Model.left`)", level=True),
+    Series("engine/wall_s", ("rank",), "s", "wall-clock time spent", "f8"),
+)
+"""Of every model. These depend on how many ranks there are, and on the machine they run on."""
+
+
+class Recorder:
+    """One rank's file."""
+
+    def __init__(
+        self, recording: Recording, tables: Mapping[str, Table], rank: int, about: Mapping[str, Any]
+    ) -> None:
+        self._recording = recording
+        self._tables = [tables[name] for name in recording.tables]
+        self._series = [s for table in self._tables for s in table.series] + [*ENGINE]
+        self._attributes = {
+            **recording.attributes, **about, "rank": rank, "format": FORMAT,
+            "interval_ps": recording.interval, "flush_s": recording.flush_s,
+        }  # fmt: skip
+        self.path = recording.directory / NAME.format(rank)
+        self._file: Any = None
+        self._base = self._filled = self._flushed = 0
+        self._oldest = 0.0
+        self._wall = time.perf_counter()
+
+    # -- beginnings
+
+    def rehearse(self, state: Any) -> None:
+        """Have every kernel of a sample compiled, on any state of the model."""
+        for table in self._tables:
+            table.sample(state, 0)
+        for dtype in {(s.dtype[0] + "8", s.dtype) for s in self._series}:
+            value, grown = (np.zeros(1, kind) for kind in dtype)
+            increase(value, value.copy(), grown)
+
+    def start(self, state: Any) -> None:
+        self._create(self.path, state)
+
+    def resume(self, state: Any, cut: int) -> int | None:
+        """Go on after the samples up to `cut`: what is beyond them is left behind, and what a crash
+        left open is closed, by writing the file anew. Returns what was left to happen here at the
+        last of them, if there is one."""
+        import h5py
+
+        if not self.path.exists():
+            raise OSError(errno.ENOENT, "the metrics to go on with are not there", str(self.path))
+        fresh = self.path.with_name(f".{self.path.name}.new")
+        self._create(fresh, state)
+        with h5py.File(self.path, "r", swmr=True) as old:
+            times = old["time_ps"][:]
+            times = times[times <= cut]
+            for first in range(0, len(times), self._rows):
+                part = slice(first, min(first + self._rows, len(times)))
+                self._filled = part.stop - part.start
+                self._times[: self._filled] = times[part]
+                for series, buffer, before in zip(
+                    self._series, self._buffers, self._before, strict=True
+                ):
+                    buffer[: self._filled] = rows = old[series.name][part]
+                    before += 0 if series.level else rows.sum(axis=0, dtype=before.dtype)
+                self.flush()
+            self._before[-1][:] = 0  # the clock starts anew
+            left = int(old["engine/left"][len(times) - 1, 0]) if len(times) else None
+        self.sync()
+        fresh.replace(self.path)
+        return left
+
+    def _create(self, path: Path, state: Any) -> None:
+        import h5py
+
+        samples = [np.asarray(a) for table in self._tables for a in table.sample(state, 0)]
+        samples += [np.zeros(1, s.dtype) for s in ENGINE]
+        self._before = [np.zeros(a.shape, a.dtype) for a in samples]
+        size = sum(a.size * np.dtype(s.dtype).itemsize
+                   for s, a in zip(self._series, samples, strict=True))  # fmt: skip
+        self._rows = max(1, min(MOST_SAMPLES, BUFFER_BYTES // size))
+        self._buffers = [np.zeros((self._rows, *a.shape), s.dtype)
+                         for s, a in zip(self._series, samples, strict=True)]  # fmt: skip
+        self._times = np.zeros(self._rows, np.int64)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        space = os.statvfs(path.parent)
+        if space.f_bavail * space.f_frsize < 2 * SLACK:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        self._file = file = h5py.File(path, "w", libver="latest")
+        file.attrs.update(self._attributes)
+        self._time_set = file.create_dataset(
+            "time_ps", (0,), "i8", maxshape=(None,), chunks=(1024,)
+        )
+        describe(self._time_set, ("time",), "ps", "when a sample was taken: the interval ends here")
+        self._status = file.create_dataset("status", data=np.int8(RUNNING))
+        describe(self._status, (), "1", STATUS)
+        self._sets = [self._create_set(s, a) for s, a in zip(self._series, samples, strict=True)]
+        file.swmr_mode = True
+        self._fd = os.open(path, os.O_RDWR)
+
+    def _create_set(self, series: Series, sample: Array) -> Any:
+        shape = list(sample.shape)
+        if series.tile:
+            shape[-1] = min(shape[-1], series.tile)
+        row = max(1, self._rows * int(np.prod(shape[1:])) * np.dtype(series.dtype).itemsize)
+        shape[0] = min(shape[0], max(1, CHUNK_BYTES // row))
+        made = self._file.create_dataset(
+            series.name, (0, *sample.shape), series.dtype, maxshape=(None, *sample.shape),
+            chunks=(self._rows, *(max(1, n) for n in shape)), fillvalue=0,
+            compression="gzip", compression_opts=1, shuffle=True,
+        )  # fmt: skip
+        describe(made, ("time", *series.dims), series.unit, series.about, series.level)
+        return made
+
+    # -- on the way
+
+    def take(self, state: Any, now: int, progress: Progress) -> None:
+        """A sample, at a cut."""
+        values = [*(a for table in self._tables for a in table.sample(state, now)), *progress]
+        everything = zip(self._series, values, self._before, self._buffers, strict=True)
+        for series, value, before, buffer in everything:
+            row = buffer[self._filled]
+            if series.level:
+                row[...] = value
+                continue
+            if not increase(_flat(value), _flat(before), _flat(row)):
+                raise Fault(f"{series.name}: what it grew by in one interval does not fit into "
+                            f"{row.dtype}: a shorter metrics interval is needed")  # fmt: skip
+        self._times[self._filled] = now
+        self._filled += 1
+        if self._filled == self._flushed + 1:
+            self._oldest = time.perf_counter()
+        waited = time.perf_counter() - self._oldest
+        if self._filled == self._rows or waited >= self._recording.flush_s:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand what was sampled to the operating system, where a reader finds it."""
+        n = self._filled
+        if n == self._flushed:
+            return
+        pieces = [piece for made, buffer in zip(self._sets, self._buffers, strict=True)
+                  for piece in _pieces(made, buffer, self._base)]  # fmt: skip
+        self._reserve(sum(len(data) for _, _, data in pieces) + SLACK)
+        length = self._base + n
+        try:
+            for made in self._sets:
+                made.resize(length, 0)
+            for made, offset, data in pieces:
+                made.id.write_direct_chunk(offset, data)
+            self._file.flush()
+            self._time_set.resize(length, 0)
+            self._time_set[self._base :] = self._times[:n]
+            self._file.flush()
+        except (OSError, RuntimeError) as error:
+            raise OSError(errno.EIO, f"writing metrics failed: {error}", str(self.path)) from error
+        self._flushed = n
+        if n == self._rows:
+            self._base, self._filled, self._flushed = length, 0, 0
+            for buffer in self._buffers:
+                buffer[:] = 0
+
+    def sync(self) -> None:
+        """Have everything on the disk."""
+        self.flush()
+        os.fsync(self._fd)
+
+    def _reserve(self, size: int) -> None:
+        """Blocks behind the end of the file, without changing its length; or ENOSPC."""
+        if _fallocate is None:
+            return
+        if _fallocate(self._fd, KEEP_SIZE, os.fstat(self._fd).st_size, size):
+            problem = ctypes.get_errno()
+            if problem not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINTR):
+                raise OSError(problem, os.strerror(problem), str(self.path))
+
+    # -- ends
+
+    def close(self, status: int = FAILED) -> None:
+        """Of a run that failed without flushing, which may be what failed."""
+        if self._file is None:
+            return
+        file, self._file = self._file, None
+        try:
+            self._status[()] = status
+        finally:
+            file.close()
+            os.close(self._fd)
+
+
+def describe(made: Any, dims: Sequence[str], unit: str, about: str, level: bool = False) -> None:
+    made.attrs["unit"], made.attrs["about"] = unit, about
+    if len(dims) > 1:
+        made.attrs["kind"] = "level" if level else "increase in the interval"
+    for axis, name in enumerate(dims):
+        made.dims[axis].label = name
+
+
+Piece = tuple[Any, tuple[int, ...], bytes]
+
+
+def _pieces(made: Any, buffer: Array, base: int) -> list[Piece]:
+    """The chunks of a buffer that have anything in them: where they go, compressed."""
+    chunk = made.chunks
+    starts = [range(0, size, step) for size, step in zip(buffer.shape[1:], chunk[1:], strict=True)]
+    pieces = []
+    for corner in itertools.product(*starts):
+        tile = (slice(None), *(slice(at, at + step)
+                               for at, step in zip(corner, chunk[1:], strict=True)))  # fmt: skip
+        part = buffer[tile]
+        if not part.any():
+            continue
+        if part.shape != chunk:
+            whole = np.zeros(chunk, buffer.dtype)
+            whole[tuple(slice(0, size) for size in part.shape)] = part
+            part = whole
+        pieces.append((made, (base, *corner), _deflated(part)))
+    return pieces
+
+
+def _flat(values: Any) -> Array:
+    return np.ascontiguousarray(values).reshape(-1)
+
+
+def _deflated(part: Array) -> bytes:
+    """As HDF5's shuffle and deflate filters would leave it."""
+    flat = _flat(part)
+    shuffled = np.ascontiguousarray(flat.view(np.uint8).reshape(-1, flat.itemsize).T)
+    deflate = zlib.compressobj(1, zlib.DEFLATED, 15, 8, zlib.Z_RLE)
+    return deflate.compress(shuffled.data) + deflate.flush()
+
+
+KEEP_SIZE = 1
+
+
+def _find_fallocate() -> Callable[..., int] | None:
+    try:
+        found = ctypes.CDLL(None, use_errno=True).fallocate
+    except (OSError, AttributeError):
+        return None
+    found.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    return found  # type: ignore[no-any-return]
+
+
+_fallocate = _find_fallocate()
