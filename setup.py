@@ -33,6 +33,7 @@ setup(
         "numpy>=1.26",
         "rich>=13",
         "scipy>=1.11",
+        "xarray>=2024.7",
     ],
     extras_require={"mpi": MPI, "test": [*TEST, *MPI]},
     entry_points={"console_scripts": ["odonata = odonata.cli:main"]},

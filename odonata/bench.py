@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odonata.progress import ProgressLine, wanted
+from odonata.summary import of_network
 from odonata.units import show_count, show_time
 
 if TYPE_CHECKING:
@@ -148,24 +149,14 @@ def _bar(share: float) -> str:
 
 def _network(report: Report, told: Performance) -> list[tuple[str, str, str]]:
     speed = told.packet_hops / report.result.wall_seconds
-    state = "saturated: source queues grow" if told.saturated else f"of {told.offered:.3f} offered"
-    lines = [
-        ("machine", f"{told.nodes:,} nodes",
-         f"built in {report.result.build_seconds:.2f} s; {bytes_per_node(report) / 1024:.1f} KiB "
-         "a node"),
-        ("packets", f"{told.packets:,}", f"{told.mean_hops:.2f} routers each"),
+    built = f"built in {report.result.build_seconds:.2f} s; {bytes_per_node(report) / 1024:.1f} KiB"
+    packets, *rest = of_network(told)
+    return [
+        ("machine", f"{told.nodes:,} nodes", f"{built} a node"),
+        packets,
         ("packet-hops", f"{show_count(speed)}/s", f"{told.packet_hops:,}"),
-        ("throughput", f"{told.throughput:.3f}", state),
-        ("latency, mean", f"{told.mean_latency_ns:,.1f} ns",
-         f"median {told.median_latency_ns:,.0f}, 99 % {told.p99_latency_ns:,.0f}, "
-         f"most {told.max_latency_ns:,.0f}"),
-    ]  # fmt: skip
-    for kind, link in told.links.items():
-        lines.append(
-            (f"{kind} links", f"{link['utilisation']:.1%}",
-             f"busiest {link['max_utilisation']:.1%}; {link['stall_to_flit']:.3f} stalls a flit")
-        )  # fmt: skip
-    return lines
+        *rest,
+    ]
 
 
 def _lines(result: Result) -> list[tuple[str, str, str]]:

@@ -27,16 +27,73 @@ def cli() -> None:
     """
 
 
-@cli.group(context_settings=SETTINGS)
-def bench() -> None:
-    """Run a known workload and say how fast."""
-
-
 def _without_jit(ctx: Any, param: Any, debug: bool) -> bool:
     """What must be settled before the first kernel is imported."""
     if debug:
         os.environ["ODONATA_JIT"] = "0"
     return debug
+
+
+@cli.command(context_settings=SETTINGS)
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Where its results go.  [default: out/NAME]")  # fmt: skip
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
+              help="In place of what the file says: machine.groups=33; repeatable.")  # fmt: skip
+@click.option("--resume", is_flag=True, help="Go on with the run in DIR from its last checkpoint "
+              "(or from the beginning, if there is none).")  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace the run in DIR.")
+@click.option("--metrics/--no-metrics", default=True,
+              help="Keep what is measured, or only tell the sums.")  # fmt: skip
+@click.option("--check", is_flag=True, help="Only say what would be run, or what is wrong.")
+@click.option("--debug", is_flag=True, callback=_without_jit, is_eager=True,
+              help="One rank, JIT off, everything checked after every event.")  # fmt: skip
+@click.option("--progress/--no-progress", default=None,
+              help="Show how far it is; by default on a terminal only.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def run(check: bool, as_json: bool, **request: Any) -> None:
+    """Run an experiment FILE, and keep what it measures."""
+    from odonata import running
+
+    asked = running.Request(**request)
+    if check:
+        running.show_plan(asked, as_json)
+    else:
+        running.show(running.execute(asked), as_json)
+
+
+@cli.command(context_settings=SETTINGS)
+@click.argument("path", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--every", default=1.0, show_default=True, help="Seconds between two looks.")
+@click.option("--once", is_flag=True, help="One look; so too where this is not a terminal.")
+def watch(path: Path, **how: Any) -> None:
+    """Follow the run in DIR while it goes on."""
+    from rich.console import Console
+
+    from odonata import watch as watching
+
+    watching.watch(path, console=Console(), **how)
+
+
+@cli.command(context_settings=SETTINGS)
+@click.argument("a", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("b", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def diff(a: Path, b: Path, as_json: bool) -> None:
+    """Are the metrics of the runs A and B the same, bit for bit? If not, where? (status 1)"""
+    from odonata import diff as differences
+    from odonata.results import open as open_run
+
+    with open_run(a) as one, open_run(b) as other:
+        verdict = differences.compare(one, other)
+        print(differences.to_json(verdict) if as_json
+              else differences.words_for(verdict, one, other))  # fmt: skip
+    sys.exit(0 if verdict.same else 1)
+
+
+@cli.group(context_settings=SETTINGS)
+def bench() -> None:
+    """Run a known workload and say how fast."""
 
 
 def run_options(command: Any) -> Any:
@@ -183,6 +240,17 @@ def topology(list_all: bool, as_json: bool, **request: Any) -> None:
         print(machine.presets_json()) if as_json else machine.show(machine.presets())
     else:
         machine.describe(as_json=as_json, **request)
+
+
+@cli.command(context_settings=SETTINGS)
+@click.option("--json", "as_json", is_flag=True, help="As a JSON Schema, for editors.")
+@click.option("--toml", "as_toml", is_flag=True, help="As a file to start from.")
+def schema(as_json: bool, as_toml: bool) -> None:
+    """Tell what an experiment file may hold."""
+    if launcher.rank() == 0:
+        from odonata.schema import report
+
+        report(as_json, as_toml)
 
 
 @cli.command(context_settings=SETTINGS)

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odonata.units import bandwidth, size_bytes, time_ps
+from odonata import keys
+from odonata.keys import Key
+from odonata.units import bandwidth, signed_bytes, size_bytes, time_ps
 from pdes.errors import Refused
 
 if TYPE_CHECKING:
     from topology import Dragonfly
 
-DEFAULT_PRESET = "kim-1056"
 KINDS = ("terminal", "local", "global")
 SHAPE = ("nodes", "routers", "global_links", "groups", "cabling", "links_per_pair")
+UNSET = object()
+"""Where None can be asked for, by a word that stands for it (`Key.none`), this is not given."""
 
 
 class Quantity(click.ParamType):  # type: ignore[type-arg]
@@ -35,22 +38,80 @@ class Quantity(click.ParamType):  # type: ignore[type-arg]
             self.fail(str(error), param, ctx)
 
 
-TIME = Quantity("TIME", time_ps)
-BANDWIDTH = Quantity("RATE", bandwidth)
-SIZE = Quantity("SIZE", size_bytes)
-
-
-def _copies(text: str) -> int | None:
-    if text == "all":
-        return None
+def _number(kind: type[int] | type[float], text: str) -> float:
     try:
-        return int(text)
+        return kind(text)
     except ValueError:
-        raise ValueError(f"{text!r}: a whole number, or all") from None
+        raise ValueError(f"{text!r} is not {'a whole' if kind is int else 'a'} number") from None
 
 
-COPIES = Quantity("N|all", _copies)
-UNSET = object()
+TIME = Quantity("TIME", time_ps)
+TYPES: dict[str, Any] = {
+    "text": click.STRING,
+    "word": click.STRING,  # what is none is refused later, with the rest
+    "whole": click.INT,
+    "number": click.FLOAT,
+    "time": TIME,
+    "size": Quantity("SIZE", size_bytes),
+    "signed size": Quantity("SIZE", signed_bytes),
+    "bandwidth": Quantity("RATE", bandwidth),
+}
+NULLABLE = {"whole": ("N", functools.partial(_number, int)),
+            "number": ("NUMBER", functools.partial(_number, float))}  # fmt: skip
+
+
+def _type(key: Key) -> Any:
+    plain = TYPES[key.kind]
+    if not key.none:
+        return plain
+    name, parse = NULLABLE.get(key.kind) or (plain.name, plain.parse)
+
+    def parse_or_none(text: str) -> float | None:
+        if text == key.none:
+            return None
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise ValueError(f"{error}; or {key.none}") from None
+
+    return Quantity(f"{name}|{key.none}", parse_or_none)
+
+
+def _help(key: Key) -> str:
+    told = key.about
+    if key.words:
+        told = f"{told[:-1]}: {', '.join(key.words[:-1])} or {key.words[-1]}."
+    if key.section == "run" or (key.otherwise and key.section != "machine"):
+        told += f"  [default: {key.shown_default()}]"
+    return told
+
+
+def parameter(key: Key) -> str:
+    """What the command's function is given it as."""
+    return key.option or key.name
+
+
+def option(key: Key, more: str = "") -> Any:
+    """The click option of a key; `more` help."""
+    name = parameter(key)
+    return click.option(
+        f"--{name.replace('_', '-')}",
+        name,
+        type=_type(key),
+        default=UNSET if key.none else None,
+        metavar="NAME" if name == "preset" else None,
+        help=_help(key) + more,
+    )
+
+
+def _given(options: dict[str, Any], table: tuple[Key, ...]) -> dict[str, Any]:
+    """What of these was given, by field; taken out of the options."""
+    values = {key: options.pop(parameter(key)) for key in table if parameter(key) in options}
+    return {
+        key.last: value
+        for key, value in values.items()
+        if value is not (UNSET if key.none else None)
+    }
 
 
 def machine_options(command: Any) -> Any:
@@ -62,10 +123,10 @@ def machine_options(command: Any) -> Any:
 
     @functools.wraps(command)
     def with_machine(**options: Any) -> Any:
-        name, option = options.pop("name", None), options.pop("preset")
-        if name and option and name != option:
-            raise Refused(f"two presets, {name} and {option}: name one")
-        preset = name or option or DEFAULT_PRESET
+        name, preset = options.pop("name", None), options.pop("preset")
+        if name and preset and name != preset:
+            raise Refused(f"two presets, {name} and {preset}: name one")
+        preset = name or preset or keys.PRESET
         links = {kind: (options.pop(f"{kind}_bandwidth"), options.pop(f"{kind}_latency"))
                  for kind in KINDS}  # fmt: skip
         shape = {key: options.pop(key) for key in SHAPE}
@@ -73,26 +134,9 @@ def machine_options(command: Any) -> Any:
         options["preset"] = preset
         return command(**options)
 
-    whole = click.INT
-    decorators = [
-        click.option("--preset", metavar="NAME",
-                     help=f"Start from this machine, by default {DEFAULT_PRESET}; "
-                          "`odonata topology --list` has them."),
-        click.option("--nodes", type=whole, help="Nodes a router, p."),
-        click.option("--routers", type=whole, help="Routers a group, a."),
-        click.option("--global-links", type=whole, help="Global links a router, h."),
-        click.option("--groups", type=whole, help="Groups, g."),
-        click.option("--cabling", help="absolute, relative or circulant."),
-        click.option("--links-per-pair", type=COPIES, default=UNSET,
-                     help="Cables between two groups; all: as many as there are ports for."),
-    ]  # fmt: skip
-    for kind in KINDS:
-        decorators += [
-            click.option(f"--{kind}-bandwidth", type=BANDWIDTH, help=f"Of each {kind} link."),
-            click.option(f"--{kind}-latency", type=TIME, help=f"Of each {kind} link."),
-        ]
-    for decorate in reversed(decorators):
-        with_machine = decorate(with_machine)
+    for key in reversed(keys.of("machine")):
+        default = f"  [default: {keys.PRESET}]" if key.name == "preset" else ""
+        with_machine = option(key, default)(with_machine)
     return with_machine
 
 
@@ -120,7 +164,7 @@ def chosen(
                 own.latency_ps if latency is None else latency,
             )
         except BadMachine as error:
-            raise Refused(f"{kind} {error}") from None
+            raise Refused("\n".join(f"{kind} {told}" for told in error.problems)) from None
         changes["global_" if kind == "global" else kind] = link
     try:
         return replace(machine, **changes)
@@ -128,14 +172,10 @@ def chosen(
         raise Refused(str(error)) from None
 
 
-NETWORK = {"routing": "routing", "via": "via", "threshold": "threshold", "bias": "bias",
-           "packet": "packet_bytes", "flit": "flit_bytes", "terminal_buffer": "terminal_buffer",
-           "local_buffer": "local_buffer", "global_buffer": "global_buffer", "delay": "delay_ps",
-           "forwarding": "forwarding", "vcs": "vcs", "seed": "seed"}  # fmt: skip
-TRAFFIC = {"traffic": "pattern", "load": "load", "arrivals": "arrivals", "warmup": "warmup_ps",
-           "measure": "measure_ps", "message": "message_bytes", "messages": "messages",
-           "stride": "stride", "hot": "hot"}  # fmt: skip
-"""What an option is called in `Network` and in `Traffic`."""
+NETWORK = (*keys.of("network"), keys.BY_PATH["run.seed"])
+TRAFFIC = keys.of("traffic")
+SWEPT = ("load", "messages", "warmup", "measure", "stop")
+"""Of the traffic: what a command that makes curves sets itself."""
 
 
 def network_options(command: Any, curve: bool = False) -> Any:
@@ -152,14 +192,12 @@ def network_options(command: Any, curve: bool = False) -> Any:
         from odonata.agents.traffic import Traffic
         from odonata.workloads import workload
 
-        given = {key: options.pop(key) for key in (*NETWORK, *TRAFFIC) if key in options}
-        given = {key: value for key, value in given.items() if value is not None}
-        if curve:
-            names = [name.strip() for name in given.get("routing", Network.routing).split(",")]
-            given["routing"], options["routings"] = names[0], names
         network, traffic, end = workload(preset)
-        network |= {NETWORK[key]: value for key, value in given.items() if key in NETWORK}
-        traffic |= {TRAFFIC[key]: value for key, value in given.items() if key in TRAFFIC}
+        network |= _given(options, NETWORK)
+        traffic |= _given(options, TRAFFIC)
+        if curve:
+            names = [name.strip() for name in network.get("routing", Network.routing).split(",")]
+            network["routing"], options["routings"] = names[0], names
         if "packet_bytes" in network and "message_bytes" not in traffic:
             traffic["message_bytes"] = network["packet_bytes"]
         if options.get("end", 0) is None:
@@ -167,41 +205,11 @@ def network_options(command: Any, curve: bool = False) -> Any:
         built = Network(machine, Traffic(**traffic), **network)
         return command(network=built, **options)
 
-    text, whole = click.STRING, click.INT
-    fixed = [] if curve else [
-        click.option("--load", type=float, help="Offered, in parts of a node's link."),
-        click.option("--messages", type=whole, help="The most that a node sends."),
-        click.option("--warmup", type=TIME, help="Measure only what is made after that."),
-        click.option("--measure", type=TIME, help="And only for so long.  [default: to the end]"),
-    ]  # fmt: skip
-    several = " Several, with commas: as many curves." if curve else ""
-    decorators = [
-        click.option("--routing",
-                     help=f"minimal, valiant, ugal-l, ugal-g, par or adaptive.{several}"),
-        click.option("--via", type=text,
-                     help="Detours lead through a random group, a router, or anywhere."),
-        click.option("--threshold", type=float, help="Of adaptive routings: how many times worse "
-                     "the straight way must look."),
-        click.option("--bias", type=SIZE, help="And how much worse, in addition."),
-        click.option("--traffic", type=text,
-                     help="uniform, adversarial, permutation, transpose or hotspot."),
-        click.option("--hot", type=float, help="Hotspot: the part that goes to every 32nd node."),
-        click.option("--stride", type=whole, help="Adversarial: to the group so many on."),
-        *fixed,
-        click.option("--arrivals", type=text, help="poisson or bernoulli."),
-        click.option("--message", type=SIZE, help="By default one packet."),
-        click.option("--packet", type=SIZE, help="The largest."),
-        click.option("--flit", type=SIZE, help="In which counters count; a power of two."),
-        click.option("--terminal-buffer", type=SIZE, help="Of each VC, at a node's router."),
-        click.option("--local-buffer", type=SIZE, help="Of each VC, at the end of a local link."),
-        click.option("--global-buffer", type=SIZE, help="And of a global one."),
-        click.option("--delay", type=TIME, help="Of a router's pipeline."),
-        click.option("--forwarding", type=text, help="cut-through, or store (and forward)."),
-        click.option("--vcs", type=text, help="hops; or one, which deadlocks."),
-        click.option("--seed", type=whole, help="Of all random numbers.  [default: 1]"),
-    ]  # fmt: skip
-    for decorate in reversed(decorators):
-        with_network = decorate(with_network)
+    for key in reversed((*NETWORK, *TRAFFIC)):
+        if not (curve and key.name in SWEPT):
+            several = " Several, with commas: as many curves." if curve else ""
+            more = several if key.name == "routing" else ""
+            with_network = option(key, more)(with_network)
     return with_network
 
 

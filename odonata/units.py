@@ -89,6 +89,29 @@ def size_bytes(text: str) -> int:
     return _whole(text, exact, "size", f"largest size is {LONGEST} B", "bytes")
 
 
+def signed_bytes(text: str) -> int:
+    """The same, and '-4 KiB' too."""
+    negative = text.lstrip().startswith("-")
+    size = size_bytes(text.replace("-", "", 1) if negative else text)
+    return -size if negative else size
+
+
+def show_size(size: int) -> str:
+    """'4 KiB': exact, in the largest unit of which it is a whole number."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        if size and size % int(BYTES[unit]) == 0:
+            return f"{size // int(BYTES[unit])} {unit}"
+    return f"{size} B"
+
+
+def exact_bandwidth(bytes_per_second: float) -> str:
+    """'5.25 GiB/s': the shortest that reads back as the same number."""
+    value = Decimal(repr(bytes_per_second))
+    shown = [(value / BANDWIDTHS[unit], unit) for unit in ("GB/s", "GiB/s", "MB/s", "B/s")]
+    texts = [f"{number.normalize():f} {unit}" for number, unit in shown]
+    return min((text for text in texts if bandwidth(text) == bytes_per_second), key=len)
+
+
 def show_bandwidth(bytes_per_second: float) -> str:
     """'5.637 GB/s': four figures."""
     for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 """MPICH and its kin, Open MPI, MVAPICH, srun."""
 RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
+HERE = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE")
 OURS = ("PMI", "OMPI_", "MV2_", "SLURM_", "HYDRA_", "HYDI_", "MPI_LOCAL", "MPIR_", "PRTE_")
 
 
@@ -27,6 +28,13 @@ def rank() -> int:
     if ranks() is None:
         return 0
     return next((int(os.environ[n]) for n in RANKS if os.environ.get(n, "").isdigit()), 0)
+
+
+def hosts() -> int:
+    """On how many machines the ranks are, at most: each on one of its own, unless we are told how
+    many are on this one."""
+    here = next((int(os.environ[n]) for n in HERE if os.environ.get(n, "").isdigit()), 1)
+    return -(-(ranks() or 1) // max(1, here))
 
 
 def environment_without() -> Mapping[str, str]:

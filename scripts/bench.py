@@ -1,6 +1,7 @@
 """How fast the engine is: PHOLD on one rank and on several, and where the time goes.
 
     python scripts/bench.py [--ranks 1,2] [--protocol window,null] [--repeat 5] [--json]
+    python scripts/bench.py --metrics [--ranks 1,2] [--repeat 5]     # what streaming costs
 
 Runs of the different kinds take turns, so that a machine that is shared slows all of them alike;
 the median of each kind is shown, and ratios are between medians of one session.
@@ -15,7 +16,9 @@ import platform
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -23,6 +26,8 @@ from rich.table import Table
 
 from odonata.doctor import find_mpiexec
 
+HERE = Path(__file__).parent
+EXPERIMENT = HERE / "experiments" / "uniform.toml"
 WORKLOAD = (
     "--lps 1024 --population 16 --remote 0.25 --lookahead 500ns --mean 1us --end 300us --seed 7"
 )
@@ -79,6 +84,37 @@ def show(runs: dict[tuple[int, str], list[Any]]) -> None:
     console.print(f"{platform.machine()}, {os.cpu_count()} cores; ROSS: 0.87 M/s on a Neoverse-N1")
 
 
+def measure_metrics(ranks: int, repeat: int) -> tuple[list[Any], list[Any]]:
+    """The same experiment without metrics and with them, at its interval, in turns."""
+    plain, streamed = [], []
+    with tempfile.TemporaryDirectory() as out:
+        for turn in range(repeat + 1):
+            without = odonata(f"run {EXPERIMENT} -o {out}/a --overwrite --no-metrics --json", ranks)
+            with_them = odonata(f"run {EXPERIMENT} -o {out}/b --overwrite --json", ranks)
+            if turn:
+                plain.append(without)
+                streamed.append(with_them)
+    return plain, streamed
+
+
+def show_metrics(ranks: list[int], repeat: int) -> None:
+    table = Table(title=f"odonata run {EXPERIMENT.relative_to(HERE.parent)}", title_justify="left")
+    for column in ("ranks", "without metrics", "with", "ratio", "of each pair", "in streams"):
+        table.add_column(column, justify="right")
+    for n in ranks:
+        plain, streamed = measure_metrics(n, repeat)
+        digests = {run["digest"] for run in (*plain, *streamed)}
+        assert len(digests) == 1, f"digests differ: {digests}"
+        walls = [[run["wall_seconds"] for run in runs] for runs in (plain, streamed)]
+        without, with_them = map(statistics.median, walls)
+        pairs = sorted(b / a for a, b in zip(*walls, strict=True))
+        inside = statistics.median(run["seconds"]["metrics"] for run in streamed)
+        table.add_row(str(n), f"{without:.3f} s", f"{with_them:.3f} s",
+                      f"{with_them / without:.3f}", f"{pairs[0]:.3f} .. {pairs[-1]:.3f}",
+                      f"{inside / with_them:.1%}")  # fmt: skip
+    Console(width=None if sys.stdout.isatty() else 100).print(table)
+
+
 def show_start() -> None:
     began = time.perf_counter()
     subprocess.run(
@@ -97,8 +133,14 @@ def main() -> None:
     parser.add_argument("--ranks", default="1,2", help="numbers of ranks (default 1,2)")
     parser.add_argument("--protocol", default="window,null", help="default window,null")
     parser.add_argument("--repeat", type=int, default=5, help="runs of each kind (default 5)")
+    parser.add_argument(
+        "--metrics", action="store_true", help="time an experiment with and without"
+    )
     parser.add_argument("--json", action="store_true", help="every run, as one JSON list")
     asked = parser.parse_args()
+    if asked.metrics:
+        show_metrics([*map(int, asked.ranks.split(","))], asked.repeat)
+        return
     kinds = [
         (ranks, protocol)
         for ranks in map(int, asked.ranks.split(","))

@@ -1,0 +1,187 @@
+"""What follows from the metrics of a run: functions of an opened `Run`, as xarray objects.
+
+Rates are means over the interval that ends at a sample. A link's values are those of the port that
+sends on it; an Aries tile counts what comes in, so a tile's values here are those of the port at
+the other end of its cable (`odonata.counters`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from odonata.agents.metrics import COUNTERS
+from odonata.measured import Performance, Totals, quantile, summarise
+from odonata.results import Run
+
+CLASSES = ("local", "global")
+"""Of links between routers: electrical and optical, as a rule."""
+PERCENTILES = (50, 90, 99, 99.9)
+
+
+def utilisation(run: Run) -> xr.DataArray:
+    """By time, router and port: the part of the interval in which the link was in use. NaN where
+    no cable is plugged in."""
+    part: xr.DataArray = run.ports.busy_ps / run.interval.data[:, None, None]
+    return part.where(run.ports.lit).rename("utilisation").assign_attrs(unit="1")
+
+
+def stall_to_flit(
+    run: Run, threshold: str | float | Mapping[str, float] | None = "median"
+) -> xr.DataArray:
+    """By time and router: the mean over its network tiles of stalls per incoming flit (Zhang 2021,
+    section 3.5.2), where a stall is the time of a flit on that link.
+
+    A tile's sample with fewer stalls a second than a threshold is left out, because a ratio of two
+    small numbers may surge and mean nothing. "median": that of all samples of the run, for local
+    and for global tiles apart, as the paper has it; a number, or one for each class, in stalls a
+    second; or None. NaN where a router has no sample left.
+    """
+    m, flit_bytes = run.machine, run.network.flit_bytes
+    feeders = m.ends()
+    tile = xr.DataArray(feeders, dims=("router", "tile"))
+    ports = run.ports[["flits", "stall_ps"]].stack(end=("router", "port"), create_index=False)
+    ports = ports.drop_vars([name for name in ports.coords if name != "time"])
+    incoming = ports.isel(end=tile.clip(min=0))
+    rates = [m.local.bandwidth] * (m.routers - 1) + [m.global_.bandwidth] * m.global_links
+    stalls = incoming.stall_ps * (xr.DataArray(rates, dims="tile") / (flit_bytes * 1e12))
+    per_second = stalls / (run.interval.data[:, None, None] / 1e12)
+    of_class = np.repeat(CLASSES, (m.routers - 1, m.global_links))
+    counts = (tile >= 0) & (incoming.flits > 0)
+    if threshold is not None:
+        least = xr.zeros_like(tile, float)
+        for kind in CLASSES:
+            ours = of_class == kind
+            plugged = (tile >= 0).data & ours
+            samples = per_second.data[:, plugged]
+            least[:, ours] = _threshold(threshold, kind, samples)
+        counts = counts & (per_second >= least)
+    ratio = (stalls / incoming.flits.where(incoming.flits > 0)).where(counts)
+    told: xr.DataArray = ratio.mean("tile").assign_coords(
+        router=run.ports.router, group=run.ports.group, time=run.time
+    )
+    return told.rename("stall_to_flit").assign_attrs(unit="1")
+
+
+def _threshold(threshold: str | float | Mapping[str, float], kind: str, samples: Any) -> float:
+    if isinstance(threshold, Mapping):
+        return threshold[kind]
+    if isinstance(threshold, str):
+        if threshold != "median":
+            raise ValueError(f"threshold = {threshold!r}: median, numbers, or None")
+        return float(np.median(samples)) if samples.size else 0.0
+    return threshold
+
+
+def traffic_matrix(run: Run) -> xr.DataArray:
+    """Bytes taken in over the whole run, by the group they come from and the one they went to."""
+    total: xr.DataArray = run.groups.traffic_bytes.sum("time")
+    return total.transpose("source_group", "group").assign_attrs(unit="B")
+
+
+def cable_matrix(run: Run) -> xr.DataArray:
+    """Bytes that crossed the cables from one group to another: what a detour carries counts at
+    each of its cables."""
+    m = run.machine
+    sent = run.ports.bytes.sum("time")
+    far = run.ports.to_router
+    crossing = ((run.ports.kind == "global") & (far >= 0)).transpose("router", "port").data
+    matrix = np.zeros((m.groups, m.groups), np.int64)
+    source = np.broadcast_to(run.ports.group.data[:, None], crossing.shape)[crossing]
+    np.add.at(matrix, (source, far.data[crossing] // m.routers), sent.data[crossing])
+    groups = np.arange(m.groups)
+    dims = ("source_group", "group")
+    return xr.DataArray(matrix, dict.fromkeys(dims, groups), dims, "cable_bytes", {"unit": "B"})
+
+
+def latency_percentiles(
+    run: Run, percentiles: Sequence[float] = PERCENTILES, by_time: bool = False
+) -> xr.DataArray:
+    """Nanoseconds, of the packets that count for the measurement, by percentile; `by_time`: of
+    those taken in during each interval. NaN where there are none."""
+    counts = run.groups.latencies.sum("group")
+    counts = counts if by_time else counts.sum("time")
+    rows = counts.data.reshape(-1, counts.sizes["bin"])
+    told = [[quantile(row, p / 100) / 1e3 if row.any() else np.nan for p in percentiles]
+            for row in rows]  # fmt: skip
+    attrs = {"unit": "ns"}
+    if by_time:
+        return xr.DataArray(told, {"time": run.time, "percentile": [*percentiles]},
+                            ("time", "percentile"), "latency", attrs)  # fmt: skip
+    return xr.DataArray(told[0], {"percentile": [*percentiles]}, "percentile", "latency", attrs)
+
+
+def system(run: Run, last: int | None = None) -> xr.Dataset:
+    """The whole machine over time: offered and accepted load (of the nodes' links), mean latency,
+    mean utilisation and stalled part of the links of each class. Of the `last` samples only, if
+    that is given."""
+    m, some = run.machine, slice(-last if last else None, None)
+    nodes, interval = run.nodes.isel(time=some), run.interval.data[some]
+    full = m.n_nodes * m.terminal.bandwidth * interval / 1e12
+    packets = nodes.received_packets.sum("node")
+    told = {
+        "offered": nodes.sent_bytes.sum("node") / full,
+        "accepted": nodes.received_bytes.sum("node") / full,
+        "latency_ns": nodes.latency_ps.sum("node") / packets.where(packets > 0) / 1e3,
+        "packets": packets,
+    }
+    if recorded(run, "ports"):
+        ports = run.ports.isel(time=some)
+        for kind in CLASSES:
+            chosen = (ports.kind == kind) & ports.lit
+            n = int(chosen.sum())
+            if n:
+                for name, counter in (("busy", "busy_ps"), ("stalled", "stall_ps")):
+                    total = ports[counter].where(chosen, 0).sum(("router", "port"))
+                    told[f"{kind}_{name}"] = total / (n * interval)
+    return xr.Dataset(told, {"time": run.time[some]})
+
+
+def recorded(run: Run, table: str) -> bool:
+    return table not in ("ports", "channels") or bool(getattr(run.experiment.metrics, table))
+
+
+def summary(run: Run) -> Performance:
+    """The run in a few figures: those of `odonata.performance`, from what is on disk."""
+    nodes, groups = run.nodes, run.groups
+
+    def total(series: xr.DataArray) -> int:
+        return int(series.sum())
+
+    def last(series: xr.DataArray) -> int:
+        return int(series[-1].max()) if len(run.time) else 0
+
+    counters = busy = None
+    if recorded(run, "ports"):
+        counters, busy = _by_group(run)
+    return summarise(
+        run.network,
+        run.reached_ps,
+        Totals(
+            messages=total(nodes.sent_messages), packets=total(nodes.received_packets),
+            hops=total(nodes.hops), offered=total(groups.offered_bytes),
+            injected=total(groups.injected_bytes), accepted=total(groups.accepted_bytes),
+            made=total(groups.measured_made), measured=total(groups.measured_packets),
+            latency_ps=total(groups.measured_latency_ps),
+            longest_ps=last(groups.longest_latency_ps), last_in_ps=last(groups.last_received_ps),
+        ),
+        groups.latencies.sum(("time", "group")).data,
+        counters,
+        busy,
+    )  # fmt: skip
+
+
+def _by_group(run: Run) -> tuple[Any, Any]:
+    """Totals by group and port (those of its routers, then its nodes'), as the engine has them; the
+    bytes on a node's own link are not among what was recorded, and are not needed."""
+    groups = run.machine.groups
+    own = {name: run.ports[name].sum("time").data.reshape(groups, -1)
+           for name in (*COUNTERS, "busy_ps")}  # fmt: skip
+    theirs = {name: run.nodes[f"inject_{name}"].sum("time").data.reshape(groups, -1)
+              for name in ("packets", "flits", "stall_ps", "wait_ps", "busy_ps")}  # fmt: skip
+    none = np.zeros_like(theirs["packets"])
+    both = {name: np.hstack((own[name], theirs.get(name, none))) for name in own}
+    return np.stack([both[name] for name in COUNTERS], axis=2), both["busy_ps"]

@@ -1,0 +1,110 @@
+"""`odonata diff`: are the metrics of two runs the same, bit for bit, and if not, where?
+
+What depends on the machine that the simulation ran on is left aside: `engine/`, and attributes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import h5py
+import numpy as np
+
+from odonata.results import Run
+from odonata.units import show_time
+
+ASIDE = "engine/"
+BLOCK_BYTES = 1 << 26
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One dataset that is not the same in both."""
+
+    dataset: str
+    what: str
+    values: int | None = None
+    """How many differ, where the shapes are the same."""
+    first: str | None = None
+    """Where the first of these is, and what it is in either."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    datasets: int
+    samples: int
+    values: int
+    """That were compared."""
+    differences: list[Difference]
+
+    @property
+    def same(self) -> bool:
+        return not self.differences
+
+
+def compare(a: Run, b: Run) -> Verdict:
+    ours, theirs = _datasets(a), _datasets(b)
+    differences, values = [], 0
+    for name in sorted({*ours, *theirs}):
+        if name not in ours or name not in theirs:
+            where = a.path if name in ours else b.path
+            differences.append(Difference(name, f"only in {where}"))
+            continue
+        one, other = ours[name], theirs[name]
+        if one.shape != other.shape or one.dtype != other.dtype:
+            differences.append(Difference(
+                name, f"{one.dtype} {list(one.shape)} and {other.dtype} {list(other.shape)}"
+            ))  # fmt: skip
+        else:
+            values += one.size
+            if found := _values(name, one, other, a):
+                differences.append(found)
+    both = {*ours} & {*theirs}
+    return Verdict(len(both), min(len(a.time), len(b.time)), values, differences)
+
+
+def _datasets(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+
+    def note(name: str, thing: Any) -> None:
+        if isinstance(thing, h5py.Dataset) and not name.startswith(ASIDE):
+            found[name] = thing
+
+    run.file.visititems(note)
+    return found
+
+
+def _values(name: str, one: Any, other: Any, run: Run) -> Difference | None:
+    """Compared as bytes, some samples at a time."""
+    rows = max(1, BLOCK_BYTES // max(1, one.dtype.itemsize * int(np.prod(one.shape[1:]))))
+    count, first = 0, None
+    for start in range(0, len(one), rows):
+        left, right = (part[start : start + rows] for part in (one, other))
+        if left.tobytes() == right.tobytes():
+            continue
+        apart = np.argwhere(left != right)
+        count += len(apart)
+        if first is None and len(apart):
+            at = tuple(apart[0].tolist())
+            names = [f"{label.label} {i}" for label, i in zip(one.dims, at, strict=True)]
+            names[0] = f"sample {start + at[0]} ({show_time(int(run.time[start + at[0]]))})"
+            first = f"{', '.join(names)}: {left[at]} and {right[at]}"
+    return Difference(name, f"{count:,} of {one.size:,} values", count, first) if count else None
+
+
+def words_for(verdict: Verdict, a: Run, b: Run) -> str:
+    if verdict.same:
+        return (f"the same, bit for bit: {verdict.datasets} datasets, {verdict.samples} samples, "
+                f"{verdict.values:,} values")  # fmt: skip
+    lines = [f"{a.path} and {b.path} differ in {len(verdict.differences)} of "
+             f"{verdict.datasets} datasets:"]  # fmt: skip
+    for found in verdict.differences:
+        lines.append(f"  {found.dataset}: {found.what}"
+                     + (f"; the first at {found.first}" if found.first else ""))  # fmt: skip
+    return "\n".join(lines)
+
+
+def to_json(verdict: Verdict) -> str:
+    return json.dumps({"same": verdict.same, **asdict(verdict)}, indent=1)

@@ -1,0 +1,206 @@
+"""What a run left: `odonata.open("out")` gives its metrics as xarray objects.
+
+Each table is a dataset whose variables are read from disk when they are used. It works just as well
+on a run that goes on, or that died: what all of its ranks have written is there, and `complete`
+says which it is.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import xarray as xr
+from xarray.backends import BackendArray
+from xarray.core import indexing
+
+from odonata.agents.network import Network
+from odonata.agents.node import BIN_BITS, BIN_ONE, BINS
+from odonata.experiment import Experiment, parse
+from pdes.errors import Refused
+from pdes.join import join, opened, ranks_of
+from pdes.stream import FORMAT, NAME
+from topology import Dragonfly
+
+JOINED = "run.h5"
+
+
+class Run:
+    """An opened run. Close it, or use it in a `with`, where files must not stay open."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self.file = self._open()
+        """The HDF5 file behind all of it."""
+        self.attributes: dict[str, Any] = {k: _plain(v) for k, v in self.file.attrs.items()}
+        """Where it comes from: versions, host, when it was started, ..."""
+        if self.attributes.get("format") != FORMAT:
+            raise Refused(f"{path}: metrics of format {self.attributes.get('format')}, this "
+                          f"version reads {FORMAT}")  # fmt: skip
+        self.experiment: Experiment = parse(self.attributes["experiment"], str(path))
+        self.complete: bool = bool(self.attributes["complete"])
+        """False: it was stopped, died, or goes on."""
+        times = self.file["time_ps"][:]
+        self.time = xr.DataArray(times, dims="time", attrs={"unit": "ps"})
+        """When samples were taken, in picoseconds; each is about the interval that ends then."""
+        before = np.concatenate(([0], times[:-1]))
+        self.interval = xr.DataArray(times - before, {"time": times}, "time", attrs={"unit": "ps"})
+        """How long these are."""
+
+    def _open(self) -> Any:
+        """The joined file or, where there is none that is complete, one for the time being."""
+        paths = ranks_of(self.path)
+        joined = self.path / JOINED
+        if joined.exists():
+            file = opened(joined)
+            newest = max(path.stat().st_mtime for path in paths)
+            if file.attrs.get("complete") and joined.stat().st_mtime >= newest:
+                return file
+            file.close()
+        self._scratch = tempfile.TemporaryDirectory(prefix="odonata-")
+        target = Path(self._scratch.name) / JOINED
+        join(self.path, target)
+        return opened(target)
+
+    def close(self) -> None:
+        self.file.close()
+        if self._scratch:
+            self._scratch.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "complete" if self.complete else f"incomplete, {self.reached_ps} ps"
+        return f"<run {self.experiment.name!r} in {self.path}: {state}, {len(self.time)} samples>"
+
+    # -- what was run
+
+    @property
+    def network(self) -> Network:
+        return self.experiment.network
+
+    @property
+    def machine(self) -> Dragonfly:
+        return self.network.machine
+
+    @property
+    def reached_ps(self) -> int:
+        """How far it has come. A run that is complete may have fallen silent before its end; then
+        samples end there."""
+        if self.complete:
+            return self.experiment.end
+        return int(self.time[-1]) if len(self.time) else 0
+
+    @property
+    def digest(self) -> str | None:
+        """Of a run that is complete."""
+        return self.attributes.get("digest")
+
+    @property
+    def packages(self) -> dict[str, str]:
+        """Versions."""
+        return json.loads(self.attributes["packages"])  # type: ignore[no-any-return]
+
+    # -- what was measured
+
+    @cached_property
+    def ports(self) -> xr.Dataset:
+        """Of every port of every router, summed over its virtual channels."""
+        return self._table("ports", self._of_ports())
+
+    @cached_property
+    def channels(self) -> xr.Dataset:
+        """By virtual channel, where that was asked for (`metrics.channels`)."""
+        return self._table("channels", self._of_ports())
+
+    @cached_property
+    def nodes(self) -> xr.Dataset:
+        m = self.machine
+        router = np.arange(m.n_nodes) // m.nodes
+        return self._table("nodes", {
+            "node": ("node", np.arange(m.n_nodes)),
+            "router": ("node", router),
+            "group": ("node", router // m.routers),
+        })  # fmt: skip
+
+    @cached_property
+    def groups(self) -> xr.Dataset:
+        edges = ((np.arange(BINS) + BIN_ONE) << BIN_BITS).view(np.float64)
+        groups = np.arange(self.machine.groups)
+        return self._table("groups", {
+            "group": ("group", groups),
+            "source_group": ("source_group", groups),
+            "from_ps": ("bin", edges, {"unit": "ps", "about": "where a bin of latencies begins"}),
+        })  # fmt: skip
+
+    @cached_property
+    def engine(self) -> xr.Dataset:
+        """By rank, and different on every machine: how the simulation itself went."""
+        return self._table("engine", {})
+
+    def _of_ports(self) -> dict[str, Any]:
+        m = self.machine
+        router, port = np.arange(m.n_routers), np.arange(m.radix)
+        kind = np.where(port < m.nodes, "node", np.where(port < m.nodes + m.routers - 1,
+                                                         "local", "global"))  # fmt: skip
+        ends = np.full((m.n_routers, m.radix), -1)
+        ends[:, m.nodes :] = m.ends()
+        return {
+            "router": ("router", router),
+            "port": ("port", port),
+            "group": ("router", router // m.routers),
+            "kind": ("port", kind),
+            "to_router": (("router", "port"), np.where(ends >= 0, ends // m.radix, -1)),
+            "to_port": (("router", "port"), np.where(ends >= 0, ends % m.radix, -1)),
+            "lit": (("router", "port"), (ends >= 0) | (port < m.nodes)),
+        }
+
+    def _table(self, name: str, coordinates: dict[str, Any]) -> xr.Dataset:
+        if name not in self.file:
+            raise Refused(f"{self.path}: {name} were not recorded (metrics.{name} = false)")
+        variables = {}
+        for key, dataset in self.file[name].items():
+            dims = [label.label for label in dataset.dims]
+            attrs = {k: _plain(dataset.attrs[k]) for k in ("unit", "about", "kind")}
+            lazy = indexing.LazilyIndexedArray(_OnDisk(dataset))
+            variables[key] = xr.Variable(dims, lazy, attrs)
+        coordinates |= {"time": self.time, "interval_ps": ("time", self.interval.data)}
+        return xr.Dataset(variables, coordinates)
+
+
+class _OnDisk(BackendArray):  # type: ignore[misc]
+    """A dataset of an open file, read piece by piece."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        self.shape, self.dtype = dataset.shape, dataset.dtype
+
+    def __getitem__(self, key: Any) -> Any:
+        basic = indexing.IndexingSupport.BASIC
+        return indexing.explicit_indexing_adapter(key, self.shape, basic, self._read)
+
+    def _read(self, key: Any) -> Any:
+        return self._dataset[key]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def open(path: str | Path) -> Run:
+    """The run in a directory; refused where there is none."""
+    path = Path(path)
+    if not path.is_dir():
+        raise Refused(f"{path}: there is no such directory")
+    if not (path / NAME.format(0)).exists():
+        raise Refused(f"{path}: holds no run ({NAME.format(0)} is not there)")
+    return Run(path)

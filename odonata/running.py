@@ -1,0 +1,269 @@
+"""`odonata run`: an experiment, from its file to a directory of results.
+
+The directory has `experiment.toml` (all of it, defaults too), a file of metrics a rank, `run.h5`
+which joins them when the run is over, and `checkpoint/`. It belongs to one run: another one is
+refused unless it is told to resume or to overwrite.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from odonata._version import __version__
+from odonata.experiment import Experiment, load
+from odonata.keys import KEYS
+from odonata.measured import performance
+from odonata.progress import ProgressLine, wanted
+from odonata.results import JOINED
+from odonata.summary import of_run
+from odonata.units import show_count, show_time
+from pdes.checkpoint import newest
+from pdes.driver import Result, run
+from pdes.errors import Refused
+from pdes.join import join
+from pdes.stream import NAME, Recording
+from pdes.transport import Transport, together, world
+
+EXPERIMENT, CHECKPOINT = "experiment.toml", "checkpoint"
+UNTOLD = ("outcome", "parameters")
+"""Of a result: in the files, and in the experiment."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `odonata run` was asked for."""
+
+    file: Path | None
+    out: Path | None
+    changes: Sequence[str] = ()
+    resume: bool = False
+    overwrite: bool = False
+    debug: bool = False
+    progress: bool | None = None
+    metrics: bool = True
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What became of it."""
+
+    experiment: Experiment
+    out: Path
+    result: Result
+
+
+def asked(request: Request) -> tuple[Experiment, Path]:
+    """The experiment, and where it goes."""
+    if request.file is None:
+        if not request.resume or request.out is None:
+            raise Refused("which experiment? odonata run FILE, or to go on: "
+                          "odonata run --resume -o DIR")  # fmt: skip
+        kept = request.out / EXPERIMENT
+        if not kept.exists():
+            raise Refused(f"{request.out}: holds no run ({EXPERIMENT} is not there)")
+        return load(kept, request.changes), request.out
+    experiment = load(request.file, request.changes)
+    return experiment, request.out or Path("out") / experiment.name
+
+
+def execute(request: Request) -> Finished:
+    """On all the ranks there are."""
+    transport = world()
+    experiment, out = together(transport, lambda: asked(request))
+    with _claimed(out, transport, request, experiment):
+        resume = None
+        if request.resume:
+            resume = newest(out / CHECKPOINT)
+        together(transport, lambda: _prepare(out, experiment, request, resume, transport))
+        line = ProgressLine(experiment.end) if wanted(request.progress) else None
+        try:
+            result = run(
+                experiment.network,
+                experiment.end,
+                protocol=experiment.protocol,
+                checkpoint_dir=out / CHECKPOINT,
+                checkpoint_every=experiment.checkpoint_every,
+                resume=resume,
+                debug=request.debug,
+                progress=line,
+                record=recording(experiment, out) if request.metrics else None,
+                transport=transport,
+            )
+        finally:
+            if line:
+                line.close()
+        if transport.rank == 0 and request.metrics:
+            join(out, out / JOINED, {"digest": result.digest})
+        transport.everyone(None)
+    return Finished(experiment, out, result)
+
+
+def recording(experiment: Experiment, out: Path) -> Recording:
+    metrics = experiment.metrics
+    tables = ["ports"] * metrics.ports + ["channels"] * metrics.channels + ["nodes", "groups"]
+    return Recording(
+        out, metrics.interval_ps, tuple(tables), metrics.flush_s, provenance(experiment)
+    )
+
+
+def provenance(experiment: Experiment) -> dict[str, Any]:
+    """Where a file comes from."""
+    packages = ("numpy", "numba", "h5py", "mpi4py")
+    return {
+        "experiment": experiment.to_toml(),
+        "name": experiment.name,
+        "seed": experiment.network.seed,
+        "odonata": __version__,
+        "python": platform.python_version(),
+        "packages": json.dumps({name: _version(name) for name in packages}),
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": " ".join(sys.argv),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except ImportError:
+        return None
+
+
+# -- whose directory it is
+
+
+@contextmanager
+def _claimed(
+    out: Path, transport: Transport, request: Request, experiment: Experiment
+) -> Iterator[None]:
+    """The directory is ours, or refused: it holds another run, or one writes to it now."""
+    handle = together(transport, lambda: _claim(out, transport.rank, request, experiment))
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _claim(out: Path, rank: int, request: Request, experiment: Experiment) -> int | None:
+    if rank > 0:
+        return None
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        handle = os.open(out / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise Refused(f"{out}: cannot be written to: {error.strerror}") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            os.close(handle)
+            raise Refused(f"{out}: another run is writing there") from None
+    kept = out / EXPERIMENT
+    if kept.exists() and request.resume:
+        _compare(kept, experiment)
+    elif (out / NAME.format(0)).exists() and not request.overwrite:
+        raise Refused(f"{out}: holds a run already; --resume goes on with it, --overwrite replaces "
+                      "it, -o names another place")  # fmt: skip
+    return handle
+
+
+def _compare(kept: Path, ours: Experiment) -> None:
+    theirs = load(kept)
+    if theirs == ours:
+        return
+    different = [
+        f"{key.path} = {theirs.value(key)}, not {ours.value(key)}"
+        for key in KEYS
+        if theirs.value(key) != ours.value(key)
+    ]
+    raise Refused(f"{kept.parent}: was begun with " + "; ".join(different))
+
+
+def _prepare(
+    out: Path, experiment: Experiment, request: Request, resume: Path | None, transport: Transport
+) -> None:
+    """Clear away what this run replaces."""
+    if transport.rank > 0:
+        return
+    (out / JOINED).unlink(missing_ok=True)
+    if resume is None:
+        shutil.rmtree(out / CHECKPOINT, ignore_errors=True)
+        for path in out.glob(NAME.replace("{:04d}", "*")):
+            path.unlink()
+    (out / EXPERIMENT).write_text(experiment.to_toml())
+
+
+# -- what is said of it
+
+
+def to_json(finished: Finished) -> str:
+    told = {
+        "name": finished.experiment.name,
+        "out": str(finished.out),
+        **{k: v for k, v in vars(finished.result).items() if k not in UNTOLD},
+        **vars(performance(finished.experiment.network, finished.result)),
+    }
+    return json.dumps(told, indent=1)
+
+
+def show(finished: Finished, as_json: bool) -> None:
+    """Of several ranks one speaks."""
+    if world().rank > 0:
+        return
+    if as_json:
+        print(to_json(finished))
+    else:
+        Console().print(table(finished))
+    if not finished.result.completed:
+        print(f"odonata: stopped at {show_time(finished.result.time_ps)}; go on with: odonata "
+              f"run --resume -o {finished.out}", file=sys.stderr)  # fmt: skip
+
+
+def show_plan(request: Request, as_json: bool) -> None:
+    experiment, out = together(world(), lambda: asked(request))
+    if world().rank == 0:
+        print(json.dumps({"name": experiment.name, "out": str(out)}) if as_json
+              else experiment.to_toml(), end="")  # fmt: skip
+
+
+def table(finished: Finished) -> Table:
+    """A dozen lines; the report has the rest."""
+    result, experiment = finished.result, finished.experiment
+    told = performance(experiment.network, result)
+    ranks = f"{result.ranks} rank{'s' * (result.ranks > 1)}"
+    shown = Table(title=f"{experiment.name} on {ranks}", title_justify="left",
+                  show_header=False, min_width=64)  # fmt: skip
+    shown.add_column()
+    shown.add_column(justify="right")
+    shown.add_column(min_width=26)
+    for row in of_run(experiment, told, result.time_ps, result.completed):
+        shown.add_row(*row)
+    shown.add_section()
+    speed = f"{show_count(result.events_per_second)}/s"
+    shown.add_row("wall time", f"{result.wall_seconds:.2f} s", f"{speed} events")
+    if part := result.seconds["metrics"] / (sum(result.seconds.values()) or 1.0):
+        shown.add_row("metrics", f"{part:.1%}", f"of that; {_size(finished.out)} in {finished.out}")
+    shown.add_row("digest", result.digest[:12], "the same on any number of ranks")
+    return shown
+
+
+def _size(out: Path) -> str:
+    return f"{sum(path.stat().st_size for path in out.glob('*.h5')) / 1e6:.1f} MB"

@@ -1,0 +1,116 @@
+"""`odonata watch`: a run that goes on, or is over, followed in the terminal.
+
+It reads what the ranks have flushed and asks nothing of the run itself, so it can be started and
+stopped at will, on any machine that sees the files.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from odonata.derived import system
+from odonata.results import Run
+from odonata.results import open as open_run
+from odonata.units import show_count, show_time
+from pdes.join import status_of
+from pdes.stream import COMPLETE, FAILED, STOPPED
+
+SAMPLES = 32
+"""Of the latest, as many are shown."""
+BARS = "▁▂▃▄▅▆▇█"
+QUIET = 5
+"""Times the longest wait between two flushes: after that a run may well be dead."""
+
+
+class Frame(NamedTuple):
+    """What is shown, and whether it will ever change."""
+
+    shown: RenderableType
+    over: bool
+
+
+def watch(path: Path, every: float, once: bool, console: Console) -> None:
+    """Until the run is over, or the user has seen enough."""
+    if once or not console.is_terminal:
+        console.print(frame(path).shown)
+        return
+    with Live(console=console, auto_refresh=False, transient=False) as live:
+        while True:
+            now = frame(path)
+            live.update(now.shown, refresh=True)
+            if now.over:
+                return
+            time.sleep(every)
+
+
+def frame(path: Path) -> Frame:
+    status, age = status_of(path)
+    with open_run(path) as run:
+        flush_s = float(run.attributes["flush_s"])
+        if status == COMPLETE:
+            state = Text("complete", "green")
+        elif status == STOPPED:
+            state = Text(f"stopped at a checkpoint; odonata run --resume -o {path}", "yellow")
+        elif status == FAILED:
+            state = Text("failed", "red")
+        elif age > QUIET * max(flush_s, 1.0):
+            state = Text(f"nothing written for {age:.0f} s: in a long interval, or dead", "red")
+        else:
+            state = Text("running", "cyan")
+        rows: list[RenderableType] = [_heading(run, state)]
+        if len(run.time):
+            rows.append(_series(run))
+        return Frame(Group(*rows), status in (COMPLETE, STOPPED, FAILED))
+
+
+def _heading(run: Run, state: Text) -> RenderableType:
+    end, reached = run.experiment.end, run.reached_ps
+    done = reached / end if end else 1.0
+    bar = "━" * round(30 * done) + "╌" * (30 - round(30 * done))
+    wall = run.engine.wall_s.data.sum(axis=0).max() if len(run.time) else 0.0
+    events = int(run.engine.events.sum()) if len(run.time) else 0
+    pace = f"  {show_count(events / wall)} events/s" if wall else ""
+    left = ""
+    if not run.complete and reached and wall:
+        left = f"  {wall / reached * (end - reached):.0f} s left"
+    name = Text.assemble((run.experiment.name, "bold"), "  ", state)
+    line = Text(f"{bar} {done:4.0%}  {show_time(reached)} of {show_time(end)}{pace}{left}")
+    return Group(name, line)
+
+
+def _series(run: Run) -> RenderableType:
+    told = system(run, SAMPLES)
+    shown = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2))
+    for _ in range(3):
+        shown.add_column(no_wrap=True)
+    lines: list[tuple[str, str, Callable[[float], str]]] = [
+             ("accepted", "accepted", lambda v: f"{v:.3f} of a node's link"),
+             ("latency", "latency_ns", lambda v: f"{v:,.0f} ns, mean"),
+             ("local links", "local_busy", lambda v: f"{v:.1%} in use"),
+             ("global links", "global_busy", lambda v: f"{v:.1%} in use"),
+             ("stalled", "local_stalled", lambda v: f"{v:.1%} of local links' time"),
+             ]  # fmt: skip
+    for name, key, words in lines:
+        if key in told:
+            values = told[key].data
+            known = values[np.isfinite(values)]
+            shown.add_row(name, sparkline(values), words(known[-1]) if len(known) else "")
+    return shown
+
+
+def sparkline(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str:
+    """From zero to the largest; a gap where there is nothing."""
+    top = np.nanmax(values) if np.isfinite(values).any() else 0.0
+    marks = [" " if not np.isfinite(v) else
+             BARS[min(len(BARS) - 1, int(v / top * len(BARS)))] if top else BARS[0]
+             for v in values]  # fmt: skip
+    return "".join(marks)
