@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odonata.lines import of_network
 from odonata.progress import ProgressLine, wanted
-from odonata.summary import of_network
 from odonata.units import show_count, show_time
 
 if TYPE_CHECKING:

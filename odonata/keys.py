@@ -199,7 +199,7 @@ KEYS = (
         "checkpoint_every", none="never"),
     # -- metrics
     Key("metrics", "interval", "time", None, "Simulated time between two samples.",
-        "metrics.interval_ps", otherwise="5 us, for 20 .. 1,000 samples"),
+        "metrics.interval_ps", otherwise="10 us, for 20 .. 1,000 samples"),
     Key("metrics", "ports", "flag", True, "Keep the counters of every port.", "metrics.ports"),
     Key("metrics", "channels", "flag", False, "And of every virtual channel.",
         "metrics.channels"),

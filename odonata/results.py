@@ -22,11 +22,9 @@ from odonata.agents.network import Network
 from odonata.agents.node import BIN_BITS, BIN_ONE, BINS
 from odonata.experiment import Experiment, parse
 from pdes.errors import Refused
-from pdes.join import join, opened, ranks_of
+from pdes.join import JOINED, join, opened, ranks_of
 from pdes.stream import FORMAT, NAME
 from topology import Dragonfly
-
-JOINED = "run.h5"
 
 
 class Run:

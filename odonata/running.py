@@ -28,15 +28,14 @@ from rich.table import Table
 from odonata._version import __version__
 from odonata.experiment import Experiment, load
 from odonata.keys import KEYS
+from odonata.lines import of_run
 from odonata.measured import performance
 from odonata.progress import ProgressLine, wanted
-from odonata.results import JOINED
-from odonata.summary import of_run
 from odonata.units import show_count, show_time
 from pdes.checkpoint import newest
 from pdes.driver import Result, run
 from pdes.errors import Refused
-from pdes.join import join
+from pdes.join import JOINED, join
 from pdes.stream import NAME, Recording
 from pdes.transport import Transport, together, world
 

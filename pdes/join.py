@@ -18,6 +18,7 @@ import numpy as np
 from pdes.errors import Refused
 from pdes.stream import COMPLETE, FAILED, NAME
 
+JOINED = "run.h5"
 OF_A_RANK = ("rank", "first_unit", "last_unit")
 """Attributes that are not the run's."""
 

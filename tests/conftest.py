@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,24 @@ def clean_environment() -> dict[str, str]:
     return {**launcher.environment_without(), "PYTHONPATH": os.getcwd(), "COLUMNS": "100"}
 
 
+def pids(token: str) -> list[int]:
+    """The ranks among the processes that have `token` on their command line, in rank order."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (path / "cmdline").read_bytes().decode().split("\0")
+            environment = dict(
+                word.split("=", 1)
+                for word in (path / "environ").read_bytes().decode().split("\0")
+                if "=" in word
+            )
+        except (OSError, UnicodeDecodeError):
+            continue
+        if token in words and "PMI_RANK" in environment:
+            found[int(environment["PMI_RANK"])] = int(path.name)
+    return [found[rank] for rank in sorted(found)]
+
+
 @pytest.fixture
 def odonata(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the command to its end, in an empty directory."""
@@ -75,3 +93,19 @@ def phold(odonata: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[
         return json.loads(done.stdout)
 
     return go
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Three megabytes."""
+    place = tmp_path / "small"
+    place.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)]
+    try:
+        mounted = subprocess.run(words, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        mounted = False
+    if not mounted:
+        pytest.skip("no tmpfs could be mounted (that takes root): a full disk was NOT tried")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)

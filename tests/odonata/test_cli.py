@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import clean_environment, start
+from conftest import clean_environment, pids, start
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Phold = Callable[..., Any]
@@ -136,24 +136,6 @@ def running(process: subprocess.Popen[str]) -> None:
         if "events/s" in line:
             return
     raise AssertionError("it ended before it began")
-
-
-def pids(token: str) -> list[int]:
-    """The ranks among the processes that have `token` on their command line, in rank order."""
-    found = {}
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (path / "cmdline").read_bytes().decode().split("\0")
-            environment = dict(
-                word.split("=", 1)
-                for word in (path / "environ").read_bytes().decode().split("\0")
-                if "=" in word
-            )
-        except (OSError, UnicodeDecodeError):
-            continue
-        if token in words and "PMI_RANK" in environment:
-            found[int(environment["PMI_RANK"])] = int(path.name)
-    return [found[rank] for rank in sorted(found)]
 
 
 @pytest.mark.parametrize("protocol", ["window", "null"])

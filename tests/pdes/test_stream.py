@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -305,22 +304,6 @@ def test_a_rank_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 # -- a disk that is full
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Three megabytes."""
-    place = tmp_path / "small"
-    place.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)]
-    try:
-        mounted = subprocess.run(words, capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        mounted = False
-    if not mounted:
-        pytest.skip("no tmpfs could be mounted (that takes root): a full disk was NOT tried")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
 
 
 FILL = """

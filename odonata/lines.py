@@ -1,4 +1,4 @@
-"""What a run did, in a few rows: a name, a figure, and what it means. For tables of any kind."""
+"""What a run did, in a few lines: a name, a figure, and what it means. For tables of any kind."""
 
 from __future__ import annotations
 

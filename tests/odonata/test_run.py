@@ -1,0 +1,248 @@
+"""`odonata run`, as a user meets it: real processes, real mpiexec, real kills."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import pytest
+from conftest import PATIENCE, clean_environment, command, pids, start
+
+from odonata.experiment import load, parse
+from odonata.results import open as open_run
+
+Odonata = Callable[..., subprocess.CompletedProcess[str]]
+
+SMALL = """
+name = "small"
+[machine]
+preset = "kim-72"
+[traffic]
+pattern = "uniform"
+load = 0.4
+[run]
+duration = "60 us"
+checkpoint_every = "17 us"
+[metrics]
+interval = "5 us"
+flush = "20 ms"
+"""
+ENDLESS = [
+    "--set", "run.duration=40 s", "--set", "metrics.interval=1 ms", "--set",
+    "run.checkpoint_every=1 ms",
+]  # fmt: skip
+EXPERIMENTS = sorted((Path(__file__).parents[2] / "scripts" / "experiments").glob("*.toml"))
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+@pytest.fixture
+def go(odonata: Odonata) -> Callable[..., str]:
+    """Run it, and expect no trouble."""
+
+    def run(*words: Any, ranks: int = 1, **env: str) -> str:
+        done = odonata(*map(str, words), ranks=ranks, **env)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_one_two_and_three_ranks_leave_the_same_bits(
+    odonata: Odonata, go: Callable[..., str], small: Path, tmp_path: Path
+) -> None:
+    for ranks in (1, 2, 3):
+        told = json.loads(go("run", small, "-o", f"r{ranks}", "--json", ranks=ranks))
+        assert told["completed"]
+        assert told["ranks"] == ranks
+    go("run", small, "-o", "null", "--set", "run.protocol=null", ranks=2)
+    for other in ("r2", "r3", "null"):
+        assert go("diff", "r1", other).startswith("the same, bit for bit: ")
+    with h5py.File(tmp_path / "r3" / "run.h5") as file:
+        assert file["ports/flits"].is_virtual
+        assert len(file["ports/flits"].virtual_sources()) == 3
+    go("run", small, "-o", "other", "--set", "run.seed=2")
+    differing = odonata("diff", "r1", "other", "--json")
+    assert differing.returncode == 1
+    assert not json.loads(differing.stdout)["same"]
+
+
+def test_a_table_tells_what_was_run_and_what_came_out(go: Callable[..., str], small: Path) -> None:
+    told = go("run", small, "-o", "out", ranks=2)
+    for word in ("small on 2 ranks", "72 nodes", "latency, mean", "global links", "digest"):
+        assert word in told
+    assert "complete" in go("watch", "out")
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < until
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+
+
+def reached(out: Path) -> int:
+    """In samples that all ranks have written."""
+    if not (out / "rank-0001.h5").exists() or not [*out.glob("checkpoint/*/at-*")]:
+        return 0
+    with open_run(out) as run:
+        return len(run.time)
+
+
+def kill_all(process: subprocess.Popen[str], out: Path) -> None:
+    """Every rank at once: nobody gets to close anything."""
+    ranks = pids(str(out))
+    assert len(ranks) == 2
+    for pid in ranks:
+        os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode != 0
+
+
+def test_a_killed_run_stays_readable_and_resumes_to_the_same_bits(
+    go: Callable[..., str], small: Path, tmp_path: Path
+) -> None:
+    out, end = tmp_path / "killed", ["--set=run.duration=3 ms", "--set=run.checkpoint_every=170 us"]
+    process = start("run", str(small), "-o", str(out), *end, ranks=2, cwd=tmp_path)
+    wait_for(lambda: reached(out) > 40, process)
+    kill_all(process, out)
+    before = reached(out)
+    assert before > 40
+    for rank in (0, 1):
+        with h5py.File(out / f"rank-{rank:04d}.h5", "r", swmr=True) as file:
+            assert len(file["time_ps"]) >= before
+            assert file["ports/flits"][: before // 2].any()
+    with open_run(out) as run:
+        assert not run.complete
+    assert "INCOMPLETE" in go("report", out) + (out / "report.html").read_text()
+    told = json.loads(go("run", "--resume", "-o", out, "--json", ranks=2))
+    assert told["completed"]
+    assert told["resumed_ps"] >= 170_000_000
+    go("run", small, "-o", "whole", *end)
+    assert "the same, bit for bit" in go("diff", out, "whole")
+
+
+def test_a_run_without_a_checkpoint_resumes_from_the_beginning(
+    go: Callable[..., str], small: Path, tmp_path: Path
+) -> None:
+    out, never = tmp_path / "killed", ("--set", "run.checkpoint_every=never")
+    words = ("run", str(small), "-o", str(out), *never)
+    process = start(*words, "--set", "run.duration=40 s", "--set", "metrics.interval=1 ms",
+                    cwd=tmp_path)  # fmt: skip
+    wait_for((out / "rank-0000.h5").exists, process)
+    process.kill()
+    process.communicate()
+    (out / "experiment.toml").write_text(parse(SMALL, "small.toml", never[1:]).to_toml())
+    told = json.loads(go(*words, "--resume", "--json"))
+    assert told["resumed_ps"] is None
+    go("run", small, "-o", "whole", *never)
+    assert "the same, bit for bit" in go("diff", out, "whole")
+
+
+def test_sigterm_stops_at_a_checkpoint_and_says_how_to_go_on(
+    odonata: Odonata, small: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    process = start("run", str(small), "-o", str(out), *ENDLESS, ranks=2, cwd=tmp_path)
+    wait_for(lambda: reached(out) > 2, process)
+    process.terminate()
+    told, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, said
+    assert f"go on with: odonata run --resume -o {out}" in said
+    assert "INCOMPLETE" in told
+    watched = odonata("watch", str(out)).stdout
+    assert "stopped at a checkpoint" in watched
+
+
+def test_a_directory_belongs_to_one_run(odonata: Odonata, small: Path, tmp_path: Path) -> None:
+    def refused(*words: str) -> str:
+        done = odonata("run", *words)
+        assert done.returncode == 2
+        assert done.stdout == ""
+        return done.stderr
+
+    first = odonata("run", str(small), "-o", "out", "--json")
+    assert first.returncode == 0, first.stderr
+    assert "out: holds a run already; --resume goes on" in refused(str(small), "-o", "out")
+    differs = refused(str(small), "-o", "out", "--resume", "--set", "traffic.load=0.5")
+    assert "traffic.load = 0.4, not 0.5" in differs
+    again = json.loads(odonata("run", str(small), "-o", "out", "--overwrite", "--json").stdout)
+    assert again["digest"] == json.loads(first.stdout)["digest"]
+    assert "which experiment?" in refused("-o", "out")
+    assert "nowhere: holds no run" in refused("--resume", "-o", "nowhere")
+    process = start("run", str(small), "-o", "busy", *ENDLESS, cwd=tmp_path)
+    wait_for((tmp_path / "busy" / "rank-0000.h5").exists, process)
+    assert "busy: another run is writing there" in refused(str(small), "-o", "busy", "--overwrite")
+    process.kill()
+    process.communicate()
+
+
+def test_a_bad_file_is_refused_whole_before_anything_is_touched(
+    odonata: Odonata, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.toml").write_text(
+        "[machine]\ngroup = 9\n[traffic]\nload = 2\n[run]\nseed = -1"
+    )
+    for ranks in (1, 2):
+        done = odonata("run", "bad.toml", "-o", "out", ranks=ranks)
+        assert done.returncode == 2
+        assert done.stdout == ""
+        lines = done.stderr.strip().split("\n")
+        assert len(lines) == 3, done.stderr
+        for part in ("machine.groups?", "traffic.load = 2", "run.seed = -1"):
+            assert part in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_check_says_what_would_be_run(go: Callable[..., str], small: Path, tmp_path: Path) -> None:
+    text = go("run", small, "--check", "--set", "network.routing=par")
+    assert parse(text, "said").network.routing == "par"
+    assert [*tmp_path.iterdir()] == [small]
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.stem)
+def test_every_ready_made_experiment_runs(
+    go: Callable[..., str], path: Path, tmp_path: Path
+) -> None:
+    """Shortened, and on the shortest way, which need not be compiled anew."""
+    changes = ["run.duration=3 us", "traffic.warmup=0 s", "metrics.interval=1 us",
+               "network.routing=minimal", "traffic.messages=any"]  # fmt: skip
+    words = [word for change in changes for word in ("--set", change)]
+    told = json.loads(go("run", path, "-o", "out", "--json", *words))
+    assert told["packets"] > 0
+    with open_run(tmp_path / "out") as run:
+        assert run.experiment == load(path, changes)
+        assert run.time.data.tolist() == [10**6, 2 * 10**6, 3 * 10**6]
+
+
+# -- a disk that is full
+
+
+def test_a_full_disk_ends_a_run_on_two_ranks_and_what_was_written_stays(
+    small: Path, small_disk: Path, tmp_path: Path
+) -> None:
+    out = small_disk / "out"
+    changes = ("run.duration=90 ms", "run.checkpoint_every=never", "metrics.channels=true")
+    words = ("run", str(small), "-o", str(out), *(f"--set={change}" for change in changes))
+    done = subprocess.run(command(*words, ranks=2), capture_output=True, text=True, check=False,
+                          timeout=PATIENCE, env=clean_environment(), cwd=tmp_path)  # fmt: skip
+    assert done.returncode != 0
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    with open_run(out) as run:
+        assert not run.complete
+        assert len(run.time) > 3
+        assert run.ports.flits[: len(run.time)].any()
