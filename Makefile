@@ -10,7 +10,7 @@ RANKS  ?= 2 3 4
 .PHONY: help demo test lint serial parallel bench doctor format clean
 
 help:
-	@echo "make demo      a dragonfly on two ranks, what it did, and pictures of it"
+	@echo "make demo      a dragonfly on two ranks, what it did, and a report to open"
 	@echo "make test      lint, types, contracts, serial and parallel tests"
 	@echo "make bench     how fast, against one rank and against ROSS"
 	@echo "make doctor    does this installation work?"
@@ -27,15 +27,11 @@ $(READY): setup.py pyproject.toml
 	@touch $@
 
 demo: $(READY)
-	@mkdir -p out
-	@echo "A 1,056-node dragonfly, every group talking to the next, adaptive routing, on two MPI ranks:"
-	@$(BIN)/mpiexec -n 2 $(BIN)/odonata bench dragonfly --preset kim-1056 --routing ugal-l \
-	  --traffic adversarial --load 0.3 --warmup 10us --duration 30us --compare
-	@echo "How three routings take the same traffic as it grows, on a small one:"
-	@$(BIN)/odonata latency --preset kim-72 --routing minimal,valiant,ugal-l --traffic adversarial \
-	  --loads 0.05:0.55:0.1 --plot out/latency.png
-	@$(BIN)/odonata topology kim-72 --plot out/kim-72.png > out/kim-72.txt
-	@echo "pictures: out/latency.png, out/kim-72.png"
+	@echo "A 1,056-node dragonfly, every group talking to the next, adaptive routing, on two MPI ranks"
+	@echo "(scripts/experiments/demo.toml; the first time, kernels are compiled for some 20 s):"
+	@$(BIN)/mpiexec -n 2 $(BIN)/odonata run scripts/experiments/demo.toml -o out/demo --overwrite
+	@echo "open this in a browser:"
+	@$(BIN)/odonata report out/demo
 
 test: lint serial parallel
 

@@ -7,7 +7,7 @@ the other end of its cable (`odonata.counters`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from odonata.results import Run
 CLASSES = ("local", "global")
 """Of links between routers: electrical and optical, as a rule."""
 PERCENTILES = (50, 90, 99, 99.9)
+PIECE_BYTES = 1 << 26
+"""Of a series that is read at once."""
 
 
 def utilisation(run: Run) -> xr.DataArray:
@@ -86,12 +88,12 @@ def cable_matrix(run: Run) -> xr.DataArray:
     """Bytes that crossed the cables from one group to another: what a detour carries counts at
     each of its cables."""
     m = run.machine
-    sent = run.ports.bytes.sum("time")
+    sent = total_over_time(run.ports.bytes)
     far = run.ports.to_router
     crossing = ((run.ports.kind == "global") & (far >= 0)).transpose("router", "port").data
     matrix = np.zeros((m.groups, m.groups), np.int64)
     source = np.broadcast_to(run.ports.group.data[:, None], crossing.shape)[crossing]
-    np.add.at(matrix, (source, far.data[crossing] // m.routers), sent.data[crossing])
+    np.add.at(matrix, (source, far.data[crossing] // m.routers), sent[crossing])
     groups = np.arange(m.groups)
     dims = ("source_group", "group")
     return xr.DataArray(matrix, dict.fromkeys(dims, groups), dims, "cable_bytes", {"unit": "B"})
@@ -140,6 +142,24 @@ def system(run: Run, last: int | None = None) -> xr.Dataset:
     return xr.Dataset(told, {"time": run.time[some]})
 
 
+def pieces(series: xr.DataArray) -> Iterator[tuple[int, xr.DataArray]]:
+    """A series that may be larger than memory, some samples at a time, each with the number of its
+    first sample."""
+    row = series.dtype.itemsize * int(np.prod(series.shape[1:]))
+    step = max(1, PIECE_BYTES // max(1, row))
+    for first in range(0, series.sizes["time"], step):
+        yield first, series[first : first + step]
+
+
+def total_over_time(series: xr.DataArray, *dims: str) -> Any:
+    """Its sum over all samples, and over `dims`."""
+    rest = [size for dim, size in series.sizes.items() if dim not in ("time", *dims)]
+    total = np.zeros(rest, np.int64)
+    for _, some in pieces(series):
+        total += some.sum(("time", *dims)).data
+    return total
+
+
 def recorded(run: Run, table: str) -> bool:
     return table not in ("ports", "channels") or bool(getattr(run.experiment.metrics, table))
 
@@ -168,7 +188,7 @@ def summary(run: Run) -> Performance:
             latency_ps=total(groups.measured_latency_ps),
             longest_ps=last(groups.longest_latency_ps), last_in_ps=last(groups.last_received_ps),
         ),
-        groups.latencies.sum(("time", "group")).data,
+        total_over_time(groups.latencies, "group"),
         counters,
         busy,
     )  # fmt: skip
@@ -178,9 +198,9 @@ def _by_group(run: Run) -> tuple[Any, Any]:
     """Totals by group and port (those of its routers, then its nodes'), as the engine has them; the
     bytes on a node's own link are not among what was recorded, and are not needed."""
     groups = run.machine.groups
-    own = {name: run.ports[name].sum("time").data.reshape(groups, -1)
+    own = {name: total_over_time(run.ports[name]).reshape(groups, -1)
            for name in (*COUNTERS, "busy_ps")}  # fmt: skip
-    theirs = {name: run.nodes[f"inject_{name}"].sum("time").data.reshape(groups, -1)
+    theirs = {name: total_over_time(run.nodes[f"inject_{name}"]).reshape(groups, -1)
               for name in ("packets", "flits", "stall_ps", "wait_ps", "busy_ps")}  # fmt: skip
     none = np.zeros_like(theirs["packets"])
     both = {name: np.hstack((own[name], theirs.get(name, none))) for name in own}

@@ -6,6 +6,7 @@ import sys
 import time
 
 from odonata.units import show_count, show_time
+from pdes import launcher
 
 FIRST, EVERY, EVERY_LINE = 1.0, 0.2, 5.0
 """Seconds: before the first word; between two on a terminal; between two elsewhere."""
@@ -17,7 +18,7 @@ class ProgressLine:
 
     def __init__(self, end: int) -> None:
         self._end = end
-        self._terminal = sys.stderr.isatty()
+        self._terminal = launcher.terminal()
         self._began = time.perf_counter()
         self._next = self._began + FIRST
         self._width = 0
@@ -40,7 +41,9 @@ class ProgressLine:
         speed = (reached - reached_then) / seconds
         left = (self._end - reached) / speed if speed > 0 else float("inf")
         bar = "━" * round(24 * done) + "╌" * (24 - round(24 * done))
-        rest = f"{left:.0f} s left" if left < 3600 else f"{left / 3600:.1f} h left"
+        rest = "" if left == float("inf") else f"{left:.0f} s left"
+        if 3600 <= left < float("inf"):
+            rest = f"{left / 3600:.1f} h left"
         return (
             f"{bar} {done:4.0%}  {show_time(reached // 1000 * 1000)} of {show_time(self._end)}  "
             f"{show_count((events - events_then) / seconds)} events/s  {rest}"
@@ -60,4 +63,4 @@ class ProgressLine:
 
 
 def wanted(asked: bool | None) -> bool:
-    return sys.stderr.isatty() if asked is None else asked
+    return launcher.terminal() if asked is None else asked

@@ -4,7 +4,8 @@ To understand it, read in this order: `events` (time and the 32-byte row), `queu
 `parcels`, `model` (what a model gives), `phold` (the shortest one), `loop` (the compiled hot loop),
 `protocol` (how ranks agree), `engine` (one rank), `driver` (from the first event to the last).
 Beside these stand `partition`, `transport` with `board`, `launcher` and `watchman`, `checkpoint`,
-`signals`, `arrays`, `errors`, and `jit`, where the compiler is met.
+`stream` and `join` (metrics to HDF5), `signals`, `arrays`, `errors`, and `jit`, where the compiler
+is met.
 
 To write a model, all that is needed can be had from here: see docs/models.md.
 """
@@ -24,6 +25,7 @@ _HOMES = {
     "pdes.model": ("Lookahead", "Model"),
     "pdes.partition": ("Partition",),
     "pdes.queue": ("rows_of",),
+    "pdes.stream": ("Recording", "Series", "Table"),
     "pdes.random": ("below", "draw", "exponential", "uniform"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -79,6 +79,16 @@ def test_one_two_and_three_ranks_leave_the_same_bits(
     assert not json.loads(differing.stdout)["same"]
 
 
+def test_without_the_compiler_the_bits_are_the_same(go: Callable[..., str], small: Path) -> None:
+    short = (
+        "--set=run.duration=400 ns",
+        "--set=metrics.interval=100 ns",
+    )
+    go("run", small, "-o", "plain", "--debug", *short)
+    go("run", small, "-o", "compiled", *short)
+    assert go("diff", "plain", "compiled").startswith("the same, bit for bit: 28 datasets")
+
+
 def test_a_table_tells_what_was_run_and_what_came_out(go: Callable[..., str], small: Path) -> None:
     told = go("run", small, "-o", "out", ranks=2)
     for word in ("small on 2 ranks", "72 nodes", "latency, mean", "global links", "digest"):

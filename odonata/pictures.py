@@ -1,0 +1,212 @@
+"""The pictures of a report: which figures, in reading order, with the words that belong to each.
+
+A caption says how to read a figure and what was measured. A figure that a run has nothing for says
+why instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from odonata import figures
+from odonata.derived import recorded
+from odonata.figures import in_short, shares, span_ps
+from odonata.units import show_bandwidth, show_time
+
+if TYPE_CHECKING:
+    from odonata.results import Run
+
+SIZE, SQUARE = (5.8, 3.3), (5.8, 4.7)
+"""Inches: a column and a half of a paper, half of a page of the report."""
+LARGEST_RATIOS = 5 * 10**7
+"""Tile samples of which stall-to-flit ratios are worked out; ten arrays of that size are needed."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure and its words. `caption` says how to read it and what was measured; `missing` why
+    there is none, or nothing."""
+
+    name: str
+    section: str
+    title: str
+    draw: Callable[[Run, Axes], None]
+    caption: Callable[[Run], str]
+    missing: Callable[[Run], str]
+    size: tuple[float, float] = SIZE
+
+
+def _no_samples(run: Run) -> str:
+    return "" if len(run.time) else "No sample has been written yet."
+
+
+def _no_ports(run: Run) -> str:
+    if not recorded(run, "ports"):
+        return "Ports were not recorded (metrics.ports = false)."
+    return _no_samples(run)
+
+
+def _no_links(run: Run) -> str:
+    m = run.machine
+    between = m.routers > 1 or (m.groups > 1 and m.global_links > 0)
+    return _no_ports(run) or ("" if between else "One router: there are no links between routers.")
+
+
+def _no_tiles(run: Run) -> str:
+    m = run.machine
+    many = len(run.time) * m.n_routers * (m.routers - 1 + m.global_links) > LARGEST_RATIOS
+    return _no_links(run) or (
+        "Too many samples for this figure; odonata.derived.stall_to_flit works them out where "
+        "there is memory for it." if many else "")  # fmt: skip
+
+
+def _no_packets(run: Run) -> str:
+    if _no_samples(run):
+        return _no_samples(run)
+    if int(run.groups.measured_packets.sum()):
+        return ""
+    return f"No packet was measured: none that was made after the warm-up of " \
+           f"{show_time(run.network.traffic.warmup_ps)} has arrived."  # fmt: skip
+
+
+def _no_groups(run: Run) -> str:
+    return _no_samples(run) or ("" if run.machine.groups > 1 else "One group: there is no other.")
+
+
+def _no_cables(run: Run) -> str:
+    return _no_groups(run) or _no_ports(run)
+
+
+def _step(run: Run) -> str:
+    """What a step of a series is."""
+    steps, n = len(shares(run)), len(run.time)
+    width = show_time(run.experiment.metrics.interval_ps)
+    merged = "" if steps == n else f", {-(-n // steps)} of which are merged into a step"
+    return f"A step is the mean over an interval of {width}{merged}."
+
+
+def _of_load(run: Run) -> str:
+    rate = show_bandwidth(run.machine.terminal.bandwidth)
+    return (f"What nodes made (offered) and took in (accepted), in parts of what their links "
+            f"carry, {rate} each. Accepted below offered for long: the network is saturated. "
+            f"{_step(run)}")  # fmt: skip
+
+
+def _of_latency(run: Run) -> str:
+    traffic = run.network.traffic
+    grey = (" The wide grey line is the mean of all packets, those that are not measured too."
+            if traffic.warmup_ps or traffic.measure_ps is not None else "")  # fmt: skip
+    return (f"From the making of a message to the arrival of a packet's last byte, of the measured "
+            f"packets that arrived in each interval.{grey} A mean that keeps rising: source queues "
+            f"grow. {_step(run)}")  # fmt: skip
+
+
+def _of_busy(run: Run) -> str:
+    return (f"The part of the time in which links between routers were sending, mean over all of "
+            f"a class. {_step(run)}")  # fmt: skip
+
+
+def _of_stalled(run: Run) -> str:
+    return ("The part of the time in which a packet was waiting at a free link because there was "
+            f"no credit, summed over the link's virtual channels (so it may exceed 1), mean over "
+            f"all links of a class. {_step(run)}")  # fmt: skip
+
+
+def _of_latencies(run: Run) -> str:
+    told = in_short(run)
+    return (f"{told.measured_packets:,} measured packets. Each bar is as wide as any other on this "
+            f"logarithmic axis. {told.undelivered_packets:,} more were made during the measurement "
+            f"and had not arrived: they are not here.")  # fmt: skip
+
+
+def _of_tail(run: Run) -> str:
+    return ("How many packets take longer than that, on logarithmic axes: a bend to the right is a "
+            "long tail. Percentiles are read off bins of at most 1.6 %.")  # fmt: skip
+
+
+def _of_traffic(run: Run) -> str:
+    return (f"What nodes took in, from the group on the left for the group below, over "
+            f"{show_time(span_ps(run))}. The diagonal stayed in its group. "
+            f"White: nothing.")  # fmt: skip
+
+
+def _of_cables(run: Run) -> str:
+    m = run.machine
+    each = show_bandwidth(m.global_.bandwidth)
+    pair = f"{m.copies} cable{'s' * (m.copies != 1)} of {each} each way"
+    return (f"What was sent on the cables from a group to another, over {show_time(span_ps(run))}: "
+            f"a detour counts at each cable it takes, and a packet when it is granted the link, so "
+            f"a saturated cable may show a little more than it can carry. Two groups are joined by "
+            f"{pair}. Grey: no cable. White: nothing sent.")  # fmt: skip
+
+
+def _of_link_load(run: Run) -> str:
+    return (f"Every link, over {show_time(span_ps(run))}: the height of a curve is the part of the "
+            f"links of that class that were busy for no more of the time. Upright: all alike; a "
+            f"long slope: few carry the most. In brackets how many there are.")  # fmt: skip
+
+
+def _of_link_stalls(run: Run) -> str:
+    return ("The same for the time in which a packet was waiting at a free link without credit, "
+            "summed over virtual channels. A curve in the corner at the top left: "
+            "no stalls.")  # fmt: skip
+
+
+def _of_router_stalls(run: Run) -> str:
+    return ("A sample is a router in an interval: the mean over its network tiles of stalls per "
+            "incoming flit, in flit times (Zhang 2021, section 3.5.2). Tiles with fewer stalls a "
+            "second than the median of all samples of their class, local or global, "
+            "do not count.")  # fmt: skip
+
+
+def _of_group_stalls(run: Run) -> str:
+    return ("Where and when links stall: the time in which a packet was waiting at a free link "
+            "without credit, summed over virtual channels, mean over the links from a group's "
+            "routers to routers. White: no stall.")  # fmt: skip
+
+
+TIME, LATENCY, GROUPS, LINKS = "Over time", "Latency", "Between groups", "Links"
+FIGURES: Sequence[Picture] = (
+    Picture("load", TIME, "Offered and accepted load", figures.load, _of_load, _no_samples),
+    Picture("latency-time", TIME, "Latency", figures.latency, _of_latency, _no_packets),
+    Picture("utilisation-time", TIME, "Utilisation", figures.busy, _of_busy, _no_links),
+    Picture("stalled-time", TIME, "Stalls", figures.stalled, _of_stalled, _no_links),
+    Picture("latency", LATENCY, "Distribution", figures.latencies, _of_latencies, _no_packets),
+    Picture("latency-tail", LATENCY, "Tail", figures.tail, _of_tail, _no_packets),
+    Picture("traffic", GROUPS, "Traffic", figures.traffic, _of_traffic, _no_groups, SQUARE),
+    Picture("cables", GROUPS, "On the cables", figures.cables, _of_cables, _no_cables, SQUARE),
+    Picture("links", LINKS, "Utilisation of every link", figures.link_load,
+            _of_link_load, _no_ports),
+    Picture("link-stalls", LINKS, "Stalls of every link", figures.link_stalls,
+            _of_link_stalls, _no_ports),
+    Picture("router-stalls", LINKS, "Stall-to-flit ratio of routers", figures.router_stalls,
+            _of_router_stalls, _no_tiles),
+    Picture("group-stalls", LINKS, "Stalls of groups over time", figures.group_stalls,
+            _of_group_stalls, _no_links),
+)  # fmt: skip
+
+
+def drawn(run: Run, picture: Picture) -> Figure:
+    """Within `style`. Only where nothing is `missing`."""
+    figure = Figure(figsize=picture.size, facecolor="white", layout="constrained")
+    FigureCanvasAgg(figure)
+    picture.draw(run, figure.subplots())
+    return figure
+
+
+def write(run: Run, directory: Path, kind: str) -> list[Path]:
+    """All figures that there is something for, each in a file."""
+    paths = []
+    with figures.style():
+        for picture in FIGURES:
+            if not picture.missing(run):
+                paths.append(directory / f"{picture.name}.{kind}")
+                figures.save(drawn(run, picture), paths[-1], kind)
+    return paths
