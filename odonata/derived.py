@@ -86,9 +86,11 @@ def traffic_matrix(run: Run) -> xr.DataArray:
 
 def cable_matrix(run: Run) -> xr.DataArray:
     """Bytes that crossed the cables from one group to another: what a detour carries counts at
-    each of its cables."""
+    each of its cables. A packet's bytes are counted when it is granted the link, so what a link
+    could not have sent yet in the time it was in use is taken off again: some packets a cable."""
     m = run.machine
-    sent = total_over_time(run.ports.bytes)
+    granted, used = total_over_time(run.ports.bytes), total_over_time(run.ports.busy_ps)
+    sent = np.minimum(granted, np.rint(used * (m.global_.bandwidth / 1e12)).astype(np.int64))
     far = run.ports.to_router
     crossing = ((run.ports.kind == "global") & (far >= 0)).transpose("router", "port").data
     matrix = np.zeros((m.groups, m.groups), np.int64)

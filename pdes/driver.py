@@ -238,13 +238,18 @@ class _Metrics:
         """From the start, or from a checkpoint at that time."""
         if self.recorder is None:
             return
-        left: int | None = None
         if resumed is None:
             self.recorder.start(self._engine.state)
-        else:
-            left = self.recorder.resume(self._engine.state, resumed)
-        lefts = self._engine.transport.everyone(left)
-        self._going = None in lefts or sum(filter(None, lefts)) != 0
+            self._going = True
+            return
+        assert self._record is not None
+        lasts = self._engine.transport.everyone(self.recorder.resume(self._engine.state, resumed))
+        times = {last.time for last in lasts}
+        self._going = sum(last.left or 0 for last in lasts) != 0 or times == {0}
+        reach = min(times) + self._record.interval
+        if len(times) > 1 or (self._going and reach <= resumed):
+            raise Refused(f"{self._record.directory}: its metrics end at {min(times)} ps, before "
+                          f"the checkpoint at {resumed} ps")  # fmt: skip
 
     def next(self) -> int:
         if self._record is None or not self._going:
@@ -264,8 +269,7 @@ class _Metrics:
     def finish(self, completed: bool) -> None:
         """While it is still timed: what was sampled is on its way to the disk."""
         if self.recorder:
-            self.recorder.flush()
-            self.recorder.close(COMPLETE if completed else STOPPED)
+            self.recorder.finish(self._engine.state, COMPLETE if completed else STOPPED)
             self._engine.lap("metrics")
 
     def __enter__(self) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pdes.errors import Refused
-from pdes.stream import COMPLETE, FAILED, NAME
+from pdes.stream import COMPLETE, FAILED, NAME, open_file
 
 JOINED = "run.h5"
 OF_A_RANK = ("rank", "first_unit", "last_unit")
@@ -43,10 +43,8 @@ def ranks_of(directory: Path) -> list[Path]:
 
 def opened(path: Path) -> Any:
     """A file that may be written to at this moment, or whose writer died."""
-    import h5py
-
     try:
-        return h5py.File(path, "r", swmr=True)
+        return open_file(path, "r", swmr=True)
     except OSError as error:
         raise Refused(f"{path}: cannot be read: {error}") from None
 

@@ -42,6 +42,9 @@ CHUNK_BYTES = 1 << 20
 """Of a chunk at most, where it can be divided, before it is compressed."""
 SLACK = 1 << 18
 """Room on the disk for HDF5's own bookkeeping, at each flush."""
+WASTE = 0.3
+"""A file of which so much is no longer referred to is packed in the end."""
+LATEST = 2**62
 RUNNING, STOPPED, COMPLETE, FAILED = range(4)
 """What `status` says: the run goes on, or died; was stopped at a checkpoint; came to its end; ended
 in an error on this rank."""
@@ -96,6 +99,13 @@ def increase(value: Any, before: Any, grown: Any) -> bool:
     return fits
 
 
+class Last(NamedTuple):
+    """Of the samples that a file has: the time, or 0, and what was left to happen on this rank."""
+
+    time: int
+    left: int | None
+
+
 class Progress(NamedTuple):
     """What the engine tells of itself, at a sample."""
 
@@ -127,9 +137,12 @@ class Recorder:
         }  # fmt: skip
         self.path = recording.directory / NAME.format(rank)
         self._file: Any = None
-        self._base = self._filled = self._flushed = 0
         self._oldest = 0.0
-        self._wall = time.perf_counter()
+        self._rows = 0
+        self._times: Array = np.zeros(0, np.int64)
+        self._before: list[Array] = []
+        self._buffers: list[Array] = []
+        self._sets: list[Kept] = []
 
     # -- beginnings
 
@@ -142,19 +155,26 @@ class Recorder:
             increase(value, value.copy(), grown)
 
     def start(self, state: Any) -> None:
-        self._create(self.path, state)
+        """Under another name until it can be followed."""
+        fresh = self._fresh_name()
+        self._create(fresh, state)
+        fresh.replace(self.path)
 
-    def resume(self, state: Any, cut: int) -> int | None:
-        """Go on after the samples up to `cut`: what is beyond them is left behind, and what a crash
-        left open is closed, by writing the file anew. Returns what was left to happen here at the
-        last of them, if there is one."""
-        import h5py
-
+    def resume(self, state: Any, cut: int) -> Last:
+        """Go on after the samples up to `cut`; what is beyond them is left behind."""
         if not self.path.exists():
             raise OSError(errno.ENOENT, "the metrics to go on with are not there", str(self.path))
-        fresh = self.path.with_name(f".{self.path.name}.new")
+        return self._copy(state, cut)
+
+    def _fresh_name(self) -> Path:
+        return self.path.with_name(f".{self.path.name}.new")
+
+    def _copy(self, state: Any, cut: int) -> Last:
+        """Write the file anew, with its samples up to `cut`. (A file whose writer died cannot be
+        opened for writing: HDF5 leaves a mark in it, and has no call to remove that.)"""
+        fresh = self._fresh_name()
         self._create(fresh, state)
-        with h5py.File(self.path, "r", swmr=True) as old:
+        with open_file(self.path, "r", swmr=True) as old:
             times = old["time_ps"][:]
             times = times[times <= cut]
             for first in range(0, len(times), self._rows):
@@ -168,14 +188,16 @@ class Recorder:
                     before += 0 if series.level else rows.sum(axis=0, dtype=before.dtype)
                 self.flush()
             self._before[-1][:] = 0  # the clock starts anew
-            left = int(old["engine/left"][len(times) - 1, 0]) if len(times) else None
+            last = Last(0, None)
+            if len(times):
+                last = Last(int(times[-1]), int(old["engine/left"][len(times) - 1, 0]))
         self.sync()
         fresh.replace(self.path)
-        return left
+        return last
 
     def _create(self, path: Path, state: Any) -> None:
-        import h5py
-
+        self._base = self._filled = self._flushed = 0
+        self._written, self._replaced, self._partial = 0, 0, 0
         samples = [np.asarray(a) for table in self._tables for a in table.sample(state, 0)]
         samples += [np.zeros(1, s.dtype) for s in ENGINE]
         self._before = [np.zeros(a.shape, a.dtype) for a in samples]
@@ -189,7 +211,7 @@ class Recorder:
         space = os.statvfs(path.parent)
         if space.f_bavail * space.f_frsize < 2 * SLACK:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        self._file = file = h5py.File(path, "w", libver="latest")
+        self._file = file = open_file(path, "w", libver="latest")
         file.attrs.update(self._attributes)
         self._time_set = file.create_dataset(
             "time_ps", (0,), "i8", maxshape=(None,), chunks=(1024,)
@@ -244,7 +266,8 @@ class Recorder:
             return
         pieces = [piece for made, buffer in zip(self._sets, self._buffers, strict=True)
                   for piece in _pieces(made, buffer, self._base)]  # fmt: skip
-        self._reserve(sum(len(data) for _, _, data in pieces) + SLACK)
+        size = sum(len(data) for _, _, data in pieces)
+        self._reserve(size + SLACK)
         length = self._base + n
         try:
             for made in self._sets:
@@ -258,6 +281,9 @@ class Recorder:
         except (OSError, RuntimeError) as error:
             raise OSError(errno.EIO, f"writing metrics failed: {error}", str(self.path)) from error
         self._flushed = n
+        self._written += size
+        self._replaced += self._partial
+        self._partial = size if n < self._rows else 0
         if n == self._rows:
             self._base, self._filled, self._flushed = length, 0, 0
             for buffer in self._buffers:
@@ -279,6 +305,17 @@ class Recorder:
 
     # -- ends
 
+    def finish(self, state: Any, status: int) -> None:
+        """The end of a run, or of a part of it. Where samples came slowly, so that most were
+        flushed before their chunk was full, chunks were written time and again, and HDF5 does not
+        use such room again while a file may be followed: then the file is packed."""
+        self.flush()
+        if self._replaced > WASTE * self._written:
+            old = self._file, self._fd
+            self._copy(state, LATEST)
+            _close(*old)
+        self.close(status)
+
     def close(self, status: int = FAILED) -> None:
         """Of a run that failed without flushing, which may be what failed."""
         if self._file is None:
@@ -287,8 +324,19 @@ class Recorder:
         try:
             self._status[()] = status
         finally:
-            file.close()
-            os.close(self._fd)
+            _close(file, self._fd)
+
+
+def _close(file: Any, fd: int) -> None:
+    file.close()
+    os.close(fd)
+
+
+def open_file(path: Path, mode: str, **how: Any) -> Any:
+    """Where the file system knows no locks, without."""
+    import h5py
+
+    return h5py.File(path, mode, locking="best-effort", **how)
 
 
 def describe(made: Any, dims: Sequence[str], unit: str, about: str, level: bool = False) -> None:

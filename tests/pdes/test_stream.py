@@ -199,8 +199,7 @@ def test_a_file_that_is_gone_on_with_forgets_what_was_beyond_the_cut(
     recorder.flush()  # and it is not closed: its process died
     source.values = increases[:cut].sum(axis=0)
     again = source.recorder(path)
-    left = again.resume(None, cut)
-    assert left == (1 if cut else None)
+    assert again.resume(None, cut) == (cut, 1 if cut else None)
     for at in range(cut, samples):
         source.values += increases[at]
         take(again, at + 1)
@@ -220,6 +219,35 @@ def test_what_has_waited_long_enough_is_flushed(tmp_path: Path) -> None:
         take(recorder, at + 1)
         assert len(read(tmp_path, "time_ps")) == at + 1
     recorder.close()
+
+
+def test_a_file_whose_samples_came_slowly_is_packed_in_the_end(tmp_path: Path) -> None:
+    sizes = {}
+    for name, flush_s in (("slow", 0.0), ("quick", 1e9)):
+        source, random = Source((900,)), np.random.default_rng(1)
+        recorder = source.recorder(tmp_path / name, flush_s=flush_s)
+        recorder.start(None)
+        for at in range(3 * stream.MOST_SAMPLES + 2):
+            source.values += random.integers(0, 2**20, 900)
+            take(recorder, at + 1)
+        before = recorder.path.stat().st_size
+        recorder.finish(None, COMPLETE)
+        sizes[name] = recorder.path.stat().st_size
+        assert before > 3 * sizes[name] or name == "quick"
+    assert sizes["slow"] < 1.1 * sizes["quick"]
+    for name in ("t/counted", "t/level", "time_ps"):
+        assert (read(tmp_path / "slow", name) == read(tmp_path / "quick", name)).all()
+    assert status_of(tmp_path / "slow")[0] == COMPLETE
+    assert [p.name for p in (tmp_path / "slow").iterdir()] == ["rank-0000.h5"]
+
+
+def test_metrics_that_end_before_the_checkpoint_are_refused(tmp_path: Path) -> None:
+    """They are of another run, or somebody has put an older file there."""
+    ours, saved = recording(tmp_path / "out"), tmp_path / "saved"
+    run(MODEL, 8 * US, record=ours)
+    run(MODEL, 31 * US, checkpoint_dir=saved, checkpoint_every=15 * US)
+    with pytest.raises(Refused, match="its metrics end at 8000000 ps, before the checkpoint at 30"):
+        run(MODEL, 40 * US, record=ours, resume=saved)
 
 
 def test_zeros_take_no_room(tmp_path: Path) -> None:
