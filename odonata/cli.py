@@ -91,6 +91,37 @@ def diff(a: Path, b: Path, as_json: bool) -> None:
     sys.exit(0 if verdict.same else 1)
 
 
+RUN_DIR = click.Path(path_type=Path)
+
+
+@cli.command(context_settings=SETTINGS)
+@click.argument("directory", type=RUN_DIR, metavar="DIR")
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="PATH",
+              help="The page, or the directory of the figures.  [default: DIR/report.html, or "
+              "DIR/figures]")  # fmt: skip
+@click.option("--format", "kind", type=click.Choice(["html", "pdf", "png", "svg"]), default="html",
+              show_default=True, help="One page to read, or figures for a paper.")  # fmt: skip
+def report(directory: Path, out: Path | None, kind: str) -> None:
+    """Make a page, or figures, of the run in DIR; finished or not."""
+    if launcher.rank() == 0:
+        from odonata.report import write
+
+        print(write(directory, out, kind))
+
+
+@cli.command(context_settings=SETTINGS)
+@click.argument("directories", nargs=-1, required=True, type=RUN_DIR, metavar="DIR DIR...")
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False),
+              help="Draw them over each other, as .png, .svg or .pdf.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def compare(directories: tuple[Path, ...], plot: Path | None, as_json: bool) -> None:
+    """Tell how runs differ: in what was asked, and in what came of it."""
+    if launcher.rank() == 0:
+        from odonata.compare import show
+
+        show(directories, plot, as_json)
+
+
 @cli.group(context_settings=SETTINGS)
 def bench() -> None:
     """Run a known workload and say how fast."""

@@ -13,31 +13,62 @@ if TYPE_CHECKING:
 Row = tuple[str, str, str]
 
 
-def of_run(experiment: Experiment, told: Performance, reached_ps: int, complete: bool) -> list[Row]:
+def of_run(
+    experiment: Experiment,
+    told: Performance,
+    reached_ps: int,
+    complete: bool,
+    quiet_ps: int | None = None,
+) -> list[Row]:
+    """Of a run that has come to `reached_ps`; nothing happened any more after `quiet_ps`."""
     network, m = experiment.network, experiment.network.machine
-    short = "" if complete else f"INCOMPLETE: of {show_time(experiment.end)}"
-    return [
+    note = f"all was quiet by {show_time(quiet_ps)}" if quiet_ps is not None else ""
+    rows = [
         ("machine", f"{told.nodes:,} nodes",
          f"p={m.nodes} a={m.routers} h={m.global_links} g={m.groups}, {m.cabling} cabling"),
         ("load", f"{network.traffic.load:g}",
          f"{network.traffic.pattern} traffic, {network.routing} routing"),
-        ("simulated", show_time(reached_ps), short),
-        *of_network(told),
+        ("simulated", show_time(reached_ps),
+         note if complete else f"INCOMPLETE: of {show_time(experiment.end)}"),
     ]  # fmt: skip
+    if not reached_ps:
+        return [*rows, ("packets", "-", "no sample has been written yet")]
+    warmup = network.traffic.warmup_ps
+    if reached_ps <= warmup:
+        nothing = ("throughput", "-", f"all of it warm-up, {show_time(warmup)}")
+        return [*rows, *_packets(told), nothing, *_links(told)]
+    return [*rows, *of_network(told)]
 
 
 def of_network(told: Performance) -> list[Row]:
     state = "saturated: source queues grow" if told.saturated else f"of {told.offered:.3f} offered"
-    rows = [
-        ("packets", f"{told.packets:,}", f"{told.mean_hops:.2f} routers each"),
-        ("throughput", f"{told.throughput:.3f}", state),
-        ("latency, mean", f"{told.mean_latency_ns:,.1f} ns",
-         f"median {told.median_latency_ns:,.0f}, 99 % {told.p99_latency_ns:,.0f}, "
-         f"most {told.max_latency_ns:,.0f}"),
-    ]  # fmt: skip
-    for kind, link in told.links.items():
-        rows.append(
-            (f"{kind} links", f"{link['utilisation']:.1%}",
-             f"busiest {link['max_utilisation']:.1%}; {link['stall_to_flit']:.3f} stalls a flit")
+    latency = ("latency, mean", "-", "no packet was measured")
+    if told.measured_packets:
+        latency = (
+            "latency, mean", f"{told.mean_latency_ns:,.1f} ns",
+            f"median {told.median_latency_ns:,.0f}, 99 % {told.p99_latency_ns:,.0f}, "
+            f"most {told.max_latency_ns:,.0f}",
         )  # fmt: skip
+    return [
+        *_packets(told),
+        ("throughput", f"{told.throughput:.3f}", state),
+        latency,
+        *_links(told),
+    ]
+
+
+def _packets(told: Performance) -> list[Row]:
+    each = f"{told.mean_hops:.2f} routers each" if told.packets else "none has arrived"
+    rows = [("packets", f"{told.packets:,}", each)]
+    if told.measured_packets != told.packets:
+        rows.append(("measured", f"{told.measured_packets:,}",
+                     f"and {told.undelivered_packets:,} still under way"))  # fmt: skip
     return rows
+
+
+def _links(told: Performance) -> list[Row]:
+    return [
+        (f"{kind} links", f"{link['utilisation']:.1%}",
+         f"busiest {link['max_utilisation']:.1%}; {link['stall_to_flit']:.3f} stalls a flit")
+        for kind, link in told.links.items()
+    ]  # fmt: skip

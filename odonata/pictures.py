@@ -142,8 +142,7 @@ def _of_cables(run: Run) -> str:
     each = show_bandwidth(m.global_.bandwidth)
     pair = f"{m.copies} cable{'s' * (m.copies != 1)} of {each} each way"
     return (f"What was sent on the cables from a group to another, over {show_time(span_ps(run))}: "
-            f"a detour counts at each cable it takes, and a packet when it is granted the link, so "
-            f"a saturated cable may show a little more than it can carry. Two groups are joined by "
+            f"a detour counts at each cable it takes. Two groups are joined by "
             f"{pair}. Grey: no cable. White: nothing sent.")  # fmt: skip
 
 

@@ -63,7 +63,7 @@ class Run:
         self._scratch = tempfile.TemporaryDirectory(prefix="odonata-")
         target = Path(self._scratch.name) / JOINED
         join(self.path, target)
-        return opened(target)
+        return opened(target, follow=True)
 
     def close(self) -> None:
         self.file.close()

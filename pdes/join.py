@@ -8,10 +8,11 @@ or had when it died: what all ranks have is there.
 from __future__ import annotations
 
 import os
+import struct
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,14 +20,15 @@ from pdes.errors import Refused
 from pdes.stream import COMPLETE, FAILED, NAME, open_file
 
 JOINED = "run.h5"
+SUPERBLOCK, SIGNATURE = struct.Struct("<8sB2xB16xQ"), b"\x89HDF\r\n\x1a\n"
+PATIENCE = 0.5
+"""Seconds, for a flush that is under way."""
 OF_A_RANK = ("rank", "first_unit", "last_unit")
 """Attributes that are not the run's."""
 
 
 def ranks_of(directory: Path) -> list[Path]:
     """The files of a run, by rank; refused where there is none, or where one is missing."""
-    import h5py
-
     first = directory / NAME.format(0)
     if not first.exists():
         raise Refused(f"{directory}: holds no run ({first.name} is not there)")
@@ -36,17 +38,41 @@ def ranks_of(directory: Path) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise Refused(f"{path}: is missing; the run had {ranks} ranks")
-        if not h5py.is_hdf5(path):
-            raise Refused(f"{path}: is not an HDF5 file: truncated or altered")
+        opened(path).close()
     return paths
 
 
-def opened(path: Path) -> Any:
-    """A file that may be written to at this moment, or whose writer died."""
+def opened(path: Path, follow: bool | None = None) -> Any:
+    """A file that may be written to at this moment, or whose writer died; such a one is opened to
+    be followed. (What is not HDF5, or is cut off, is found out here: to follow a file that is cut
+    off HDF5 would wait for the rest of it, for ever.)"""
+    until = time.monotonic() + PATIENCE
+    while not (whole := _whole(path)) and time.monotonic() < until:
+        time.sleep(0.02)
+    if not whole:
+        raise Refused(f"{path}: is not a whole HDF5 file: truncated or altered")
     try:
-        return open_file(path, "r", swmr=True)
+        return open_file(path, "r", swmr=whole.written_to if follow is None else follow)
     except OSError as error:
         raise Refused(f"{path}: cannot be read: {error}") from None
+
+
+class _Whole(NamedTuple):
+    written_to: bool
+
+
+def _whole(path: Path) -> _Whole | None:
+    """From HDF5's superblock, version 3: what is marked in it, and where it says that the file
+    ends, which is there as soon as a flush is over."""
+    with path.open("rb") as file:
+        head = file.read(SUPERBLOCK.size)
+        size = os.fstat(file.fileno()).st_size
+    if len(head) < SUPERBLOCK.size:
+        return None
+    signature, version, flags, end = SUPERBLOCK.unpack(head)
+    if signature != SIGNATURE or version < 3 or size < end:
+        return None
+    return _Whole(flags != 0)
 
 
 def status_of(directory: Path) -> tuple[int, float]:

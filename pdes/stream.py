@@ -24,6 +24,7 @@ import os
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -279,7 +280,8 @@ class Recorder:
             self._time_set[self._base :] = self._times[:n]
             self._file.flush()
         except (OSError, RuntimeError) as error:
-            raise OSError(errno.EIO, f"writing metrics failed: {error}", str(self.path)) from error
+            reason = getattr(error, "errno", None) or errno.EIO
+            raise OSError(reason, os.strerror(reason), str(self.path)) from error
         self._flushed = n
         self._written += size
         self._replaced += self._partial
@@ -321,9 +323,9 @@ class Recorder:
         if self._file is None:
             return
         file, self._file = self._file, None
-        try:
+        # where writing has failed so will closing; the reason is being told already
+        with suppress(OSError, RuntimeError) if status == FAILED else nullcontext():
             self._status[()] = status
-        finally:
             _close(file, self._fd)
 
 

@@ -176,7 +176,7 @@ def tables(network: Network, interval: int) -> Mapping[str, Table]:
         "groups": Table(
             (*series("groups", ("group",), group, "i8"),
              Series("groups/longest_latency_ps", ("group",), "ps",
-                    "the longest of any packet taken in so far", level=True),
+                    "the longest of any measured packet so far", level=True),
              Series("groups/last_received_ps", ("group",), "ps",
                     "when the last packet was taken in so far", level=True),
              Series("groups/traffic_bytes", ("group", "source_group"), "B",

@@ -34,9 +34,10 @@ SEED, HOW, TOTAL, GROUP_NODES, STRIDE, MESSAGE, LIMIT, STOP, SLOT, HOT, HOT_EVER
 (DRAWS, MADE, MADE_BYTES, GOT, GOT_BYTES, LATENCY_SUM, LONGEST, HOPS, OFFERED, INJECTED, ACCEPTED,
  MEASURED, MEASURED_LATENCY, MEASURED_MADE, LAST_IN) = range(15)  # fmt: skip
 """Words of a node: random numbers drawn; messages made, and bytes; packets taken in, their bytes,
-latencies, largest latency, routers visited. Then, of the measurement: bytes offered, bytes whose
-sending began, bytes taken in, all three within it; packets made within it that were taken in, and
-their latencies; packets made within it. And when the last packet was taken in."""
+latencies, largest latency (of those measured), routers visited. Then, of the measurement: bytes
+offered, bytes whose sending began, bytes taken in, all three within it; packets made within it that
+were taken in, and their latencies; packets made within it. And when the last packet was taken in.
+"""
 NODE_WORDS = 15
 
 GOLDEN = U64(0x9E3779B97F4A7C15)
@@ -137,7 +138,6 @@ def deliver(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
     tally[GOT_BYTES] += size
     tally[LAST_IN] = time
     tally[LATENCY_SUM] += latency
-    tally[LONGEST] = max(tally[LONGEST], latency)
     tally[HOPS] += (packet[PATH] >> VISIT_SHIFT) & VISIT_MASK
     source = ((packet[ENDS] >> 32) & ADDRESS) >> GROUP_SHIFT
     state.received[group - shape[FIRST_GROUP], source] += size
@@ -148,6 +148,7 @@ def deliver(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
     if state.measured[0] <= born < state.measured[1]:
         tally[MEASURED] += 1
         tally[MEASURED_LATENCY] += latency
+        tally[LONGEST] = max(tally[LONGEST], latency)
         which = (np.float64(latency).view(np.int64) >> BIN_BITS) - BIN_ONE
         state.histogram[group - shape[FIRST_GROUP], max(0, min(which, BINS - 1))] += 1
     drop_parcel(sim, number)

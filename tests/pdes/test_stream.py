@@ -327,8 +327,42 @@ def test_a_rank_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(Refused, match=r"rank-0001.h5: is missing; the run had 2 ranks"):
         ranks_of(tmp_path)
     (tmp_path / "rank-0001.h5").write_bytes(b"nonsense")
-    with pytest.raises(Refused, match=r"rank-0001.h5: is not an HDF5 file"):
+    with pytest.raises(Refused, match=r"rank-0001.h5: is not a whole HDF5 file"):
         ranks_of(tmp_path)
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_a_file_that_is_cut_off_is_refused_and_not_waited_for(tmp_path: Path, dies: bool) -> None:
+    source = Source((50,))
+    recorder = source.recorder(tmp_path)
+    recorder.start(None)
+    for at in range(40):
+        source.values += at
+        take(recorder, at + 1)
+    recorder.flush()
+    if not dies:
+        recorder.close(COMPLETE)
+    whole = recorder.path.read_bytes()
+    for size in (0, 7, 60, len(whole) // 2, len(whole) - 1):
+        recorder.path.write_bytes(whole[:size])
+        with pytest.raises(Refused, match=r"rank-0000.h5: is not a whole HDF5 file"):
+            ranks_of(tmp_path)
+    recorder.path.write_bytes(whole)
+    assert status_of(tmp_path)[0] == (RUNNING if dies else COMPLETE)
+    recorder.close()
+
+
+def test_a_write_that_fails_is_told_in_a_line_and_what_was_written_stays(tmp_path: Path) -> None:
+    """As HDF5 meets it, with no room reserved: here by a limit on the size of files."""
+    done = subprocess.run(
+        ["sh", "-c", f"ulimit -f 500; exec {sys.executable} -c '{FILL}' {tmp_path}"],
+        capture_output=True, text=True, env=clean_environment(), timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("OSError: [Errno 27] File too large: ")
+    times, handled = read(tmp_path, "time_ps"), read(tmp_path, "processes/handled")
+    assert 0 < len(times) <= len(handled)  # those beyond have no time: they are not there
+    assert (handled[: len(times)].sum(axis=1) > 0).all()
 
 
 # -- a disk that is full

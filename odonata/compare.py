@@ -1,0 +1,299 @@
+"""`odonata compare`: runs beside each other: what was asked differently, and what came of it.
+
+Changes are relative, against the first run: a utilisation that goes from 40 % to 50 % has changed
+by +25 %.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from odonata.derived import summary
+from odonata.experiment import preset_of
+from odonata.keys import KEYS
+from odonata.measured import Performance
+from odonata.results import Run
+from odonata.results import open as open_run
+from odonata.units import show_time
+from pdes.errors import Refused
+from topology.presets import PRESETS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+WIDEST = 20
+"""Letters of a column; longer words are broken."""
+MOST_DRAWN = 8
+"""Runs that are told apart in one picture."""
+
+
+class Figure(NamedTuple):
+    """A line of the table: what it is, of which unit, and how it is read off a run. None where
+    there is nothing to tell, as the latency of no packet."""
+
+    path: str
+    name: str
+    form: str
+    of: Callable[[Performance], float | None]
+
+
+def _latency(field: str) -> Callable[[Performance], float | None]:
+    return lambda told: getattr(told, field) if told.measured_packets else None
+
+
+def _link(kind: str, field: str) -> Callable[[Performance], float | None]:
+    return lambda told: told.links[kind][field] if kind in told.links else None
+
+
+FIGURES = (
+    Figure("packets", "packets delivered", "{:,.0f}", lambda told: told.packets),
+    Figure("offered", "offered load", "{:.3f}", lambda told: told.offered),
+    Figure("throughput", "throughput", "{:.3f}", lambda told: told.throughput),
+    Figure("mean_latency_ns", "latency, mean (ns)", "{:,.1f}", _latency("mean_latency_ns")),
+    Figure("median_latency_ns", "latency, median (ns)", "{:,.0f}", _latency("median_latency_ns")),
+    Figure("p99_latency_ns", "latency, 99 % (ns)", "{:,.0f}", _latency("p99_latency_ns")),
+    Figure("max_latency_ns", "latency, longest (ns)", "{:,.0f}", _latency("max_latency_ns")),
+    Figure("mean_hops", "routers a packet", "{:.2f}",
+           lambda told: told.mean_hops if told.packets else None),
+    *(Figure(f"{kind}.{field}", f"{kind} links, {name}", form, _link(kind, field))
+      for field, name, form in (("utilisation", "utilisation", "{:.1%}"),
+                                ("max_utilisation", "busiest", "{:.1%}"),
+                                ("stall_to_flit", "stalls a flit", "{:.3f}"))
+      for kind in ("global", "local", "eject", "inject")),
+)  # fmt: skip
+
+
+class Compared(NamedTuple):
+    """A run, as it is told: `label` is what the user called it, as briefly as is clear."""
+
+    label: str
+    run: Run
+    told: Performance
+
+    @property
+    def begun(self) -> bool:
+        """Whether it came so far that anything was measured."""
+        return self.run.reached_ps > self.run.network.traffic.warmup_ps
+
+    def figure(self, figure: Figure) -> float | None:
+        """None before the first sample, and of loads before the warm-up is over."""
+        loads = ("offered", "throughput")
+        if not len(self.run.time) or (figure.path in loads and not self.begun):
+            return None
+        return figure.of(self.told)
+
+
+def show(directories: Sequence[Path], plot: Path | None, as_json: bool) -> None:
+    """What the command does."""
+    if len(directories) < 2:
+        raise Refused("compare: two runs at least: odonata compare DIR DIR")
+    if plot is not None:
+        from odonata.curves import check_name
+
+        check_name(plot)
+    with ExitStack() as stack:
+        opened = [stack.enter_context(open_run(path)) for path in directories]
+        runs = [Compared(label, run, summary(run))
+                for label, run in zip(labels(directories), opened, strict=True)]  # fmt: skip
+        if plot is not None:
+            draw(runs, plot)
+        if as_json:
+            print(to_json(runs))
+            return
+        from rich.console import Console
+
+        console = Console(highlight=False)
+        if not console.is_terminal:  # a file or a pipe is as wide as it must be
+            console.width = 100_000
+        for shown in tables(runs, console):
+            console.print(shown)
+            console.print()
+        for note in notes(runs):
+            console.print(note, style="bold", markup=False, soft_wrap=True)
+        console.print(f"Changes are relative, against {runs[0].label}.", style="dim", markup=False,
+                      soft_wrap=True)  # fmt: skip
+
+
+def tables(runs: Sequence[Compared], console: Console) -> list[Table]:
+    """One or, where the terminal is too narrow, several, each with the first run."""
+    from rich.measure import Measurement
+
+    first, others = runs[0], runs[1:]
+    unbound = console.options.update(max_width=100_000)
+    made: list[Table] = []
+    for size in range(len(others), 0, -1):
+        made = [table([first, *others[at : at + size]], differences(runs))
+                for at in range(0, len(others), size)]  # fmt: skip
+        if all(Measurement.get(console, unbound, one).maximum <= console.width for one in made):
+            break
+    return made
+
+
+def labels(directories: Sequence[Path]) -> list[str]:
+    """Their names or, where two are alike, the way to them."""
+    names = [path.resolve().name for path in directories]
+    return names if len(set(names)) == len(names) else [str(path) for path in directories]
+
+
+def differences(runs: Sequence[Compared]) -> dict[str, list[str]]:
+    """What was asked for, where that is not the same of all, by key, as a file would have it."""
+    told = {}
+    for key in KEYS:
+        values = [_asked(one.run, key) for one in runs]
+        if len(set(values)) > 1:
+            told[key.path] = values
+    return told
+
+
+def _asked(run: Run, key: Any) -> str:
+    """Quotes say nothing in a table. A machine that is no preset's has none."""
+    experiment = run.experiment
+    if key.path == "machine.preset" and PRESETS[preset_of(run.machine)].machine != run.machine:
+        return "-"
+    return str(key.write(experiment.value(key))).strip('"')
+
+
+def change(value: float | None, first: float | None) -> float | None:
+    """In parts of the first, or None where there is no such thing."""
+    if value is None or first is None or math.isclose(first, 0.0, abs_tol=1e-300):
+        return None
+    return value / first - 1
+
+
+def notes(runs: Sequence[Compared]) -> list[str]:
+    """What a reader must know before reading the figures."""
+    told = [
+        f"{one.label}: INCOMPLETE: {show_time(one.run.reached_ps)} of "
+        f"{show_time(one.run.experiment.end)}; stopped, died, or still running"
+        for one in runs
+        if not one.run.complete
+    ]
+    told += [
+        f"{one.label}: saturated: source queues grow, so its latencies grow with its duration"
+        for one in runs
+        if one.told.saturated
+    ]
+    unmeasured = [one for one in runs if not one.told.measured_packets]
+    told += [f"{one.label}: no packet was measured" for one in unmeasured]
+    same: dict[str, list[str]] = {}
+    for one in runs:
+        if one.run.digest:
+            same.setdefault(one.run.digest, []).append(one.label)
+    told += [f"{' = '.join(names)}: the same run (digest {digest[:12]})"
+             for digest, names in same.items() if len(names) > 1]  # fmt: skip
+    return told
+
+
+def to_json(runs: Sequence[Compared]) -> str:
+    """Changes are parts of the first run's figures; null where there is none."""
+    first = runs[0]
+    return json.dumps(
+        {
+            "differences": differences(runs),
+            "runs": [
+                {
+                    "label": one.label,
+                    "path": str(one.run.path),
+                    "name": one.run.experiment.name,
+                    "complete": one.run.complete,
+                    "reached_ps": one.run.reached_ps,
+                    "digest": one.run.digest,
+                    "saturated": one.told.saturated if one.begun else None,
+                    "figures": {figure.path: one.figure(figure) for figure in FIGURES},
+                    "change": {
+                        figure.path: change(one.figure(figure), first.figure(figure))
+                        for figure in FIGURES
+                    },
+                }
+                for one in runs
+            ],
+            "notes": notes(runs),
+        },
+        indent=1,
+    )
+
+
+def table(runs: Sequence[Compared], keys: Collection[str]) -> Table:
+    """Runs are columns, with the change beside each but the first; `keys` are those to tell."""
+    from rich.table import Table
+    from rich.text import Text
+
+    first = runs[0]
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    shown.add_column("", no_wrap=True)
+    for one in runs:
+        shown.add_column(Text(one.label), justify="right", overflow="fold", max_width=WIDEST)
+        if one is not first:
+            shown.add_column("", justify="right", no_wrap=True)
+
+    def add(name: str, cells: Sequence[str], changes: Sequence[str] = ()) -> None:
+        row = [Text(name, "dim")]
+        for i, cell in enumerate(cells):
+            row.append(Text(cell))
+            row += [Text(changes[i] if changes else "", "cyan")] if i else []
+        shown.add_row(*row)
+
+    by_path = {key.path: key for key in KEYS}
+    for path in keys:
+        add(path, [_asked(one.run, by_path[path]) for one in runs])
+    if not keys:
+        add("asked for the same", [])
+    shown.add_row()
+    add("simulated", [show_time(one.run.reached_ps) for one in runs])
+    add("state", ["complete" if one.run.complete else "INCOMPLETE" for one in runs])
+    add("saturated", [("yes" if one.told.saturated else "no") if one.begun else "-"
+                      for one in runs])  # fmt: skip
+    shown.add_row()
+    for figure in FIGURES:
+        values = [one.figure(figure) for one in runs]
+        if any(value is not None for value in values):
+            cells = ["-" if value is None else figure.form.format(value) for value in values]
+            add(figure.name, cells, [_percent(change(value, values[0])) for value in values])
+    return shown
+
+
+def _percent(part: float | None) -> str:
+    if part is None:
+        return ""
+    if abs(part) < 5e-4:
+        return "0%" if part == 0 else "±0.0%"
+    return f"{part:+,.0%}" if abs(part) >= 10 else f"{part:+.1%}"
+
+
+# -- the picture
+
+
+def draw(runs: Sequence[Compared], path: Path) -> None:
+    """Load, latency and global links over time, and the latencies of all packets, each run in its
+    colour."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+    from matplotlib.lines import Line2D
+
+    from odonata import figures
+
+    if len(runs) > MOST_DRAWN:
+        raise Refused(f"--plot: {len(runs)} runs: at most {MOST_DRAWN} can be told apart")
+    with figures.style():
+        canvas = Canvas(figsize=(11.5, 7.4), facecolor="white", layout="constrained")
+        FigureCanvasAgg(canvas)
+        (load, latency), (links, tail) = canvas.subplots(2, 2)
+        keys = []
+        for one, colour in zip(runs, figures.RUN_COLOURS, strict=False):
+            state = "" if one.run.complete else " (incomplete)"
+            keys.append(Line2D([], [], color=colour, lw=2, label=one.label + state))
+            figures.overlay(one.run, (load, latency, links, tail), colour)
+        figures.finish_overlay([one.run for one in runs], (load, latency, links, tail))
+        style = [Line2D([], [], color=figures.INK, lw=1.4, label="accepted, mean"),
+                 Line2D([], [], color=figures.INK, lw=0.9, ls=figures.DASHES,
+                        label="offered, 99 %")]  # fmt: skip
+        handles = keys + style
+        canvas.legend(handles, [str(handle.get_label()) for handle in handles],
+                      loc="outside upper center", ncols=min(6, len(handles)))  # fmt: skip
+        figures.save(canvas, path, path.suffix.lstrip(".").lower())

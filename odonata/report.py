@@ -1,0 +1,265 @@
+"""`odonata report`: a run on one page that opens anywhere, or its figures as files.
+
+The page is one file without scripts and without a reference to anything outside it. Everything that
+a user wrote is escaped. The same run makes the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from html import escape
+from io import StringIO
+from pathlib import Path
+
+from odonata.derived import recorded, summary
+from odonata.lines import Row, of_run
+from odonata.results import Run
+from odonata.results import open as open_run
+from odonata.units import show_time
+from pdes.errors import Refused
+
+PAGE, FIGURES = "report.html", "figures"
+"""Where they go in a run's directory."""
+
+
+def write(directory: Path, out: Path | None, kind: str) -> Path:
+    """The page, or a directory of figures; returns where it is."""
+    with open_run(directory) as run:
+        if kind == "html":
+            target = out or directory / PAGE
+            if target.is_dir():
+                raise Refused(f"-o {target}: is a directory; for a page, name a file")
+            _writable(target.absolute().parent)
+            target.write_text(page(run), encoding="utf-8")
+            return target
+        from odonata import pictures
+
+        target = out or directory / FIGURES
+        if target.exists() and not target.is_dir():
+            raise Refused(f"-o {target}: is a file; figures go into a directory")
+        if not len(run.time):
+            raise Refused(f"{directory}: no sample has been written yet, so there is no figure")
+        _writable(target.absolute().parent)
+        target.mkdir(exist_ok=True)
+        pictures.write(run, target, kind)
+        return target
+
+
+def _writable(directory: Path) -> None:
+    if not directory.is_dir():
+        raise Refused(f"{directory}: there is no such directory")
+
+
+def summary_rows(run: Run) -> list[Row]:
+    last = int(run.time[-1]) if len(run.time) else 0
+    quiet = last if run.complete and last < run.experiment.end else None
+    return of_run(run.experiment, summary(run), run.reached_ps, run.complete, quiet)
+
+
+# -- the page
+
+
+def page(run: Run) -> str:
+    """All of it. Only `_svg` and the words of this module go in as they are."""
+    experiment = run.experiment
+    state = "" if run.complete else (
+        f'<p class="banner" role="alert"><strong>INCOMPLETE: {show_time(run.reached_ps)} of '
+        f"{show_time(experiment.end)}</strong>; stopped, died, or still running. What follows is "
+        f"what had been written by then.</p>")  # fmt: skip
+    about = f'<p class="about">{escape(experiment.about)}</p>' if experiment.about else ""
+    return _PAGE.format(
+        title=escape(experiment.name),
+        style=_STYLE,
+        about=about,
+        machine=escape(_machine(run)),
+        state=state,
+        told=_state(run),
+        summary=_summary(run),
+        sections="\n".join(_sections(run)),
+        experiment=escape(run.attributes["experiment"]),
+        provenance=_table(_provenance(run), wide=True),
+        version=escape(str(run.attributes["odonata"])),
+    )
+
+
+def _state(run: Run) -> str:
+    if not run.complete:
+        return '<strong class="incomplete">incomplete</strong>'
+    digest = escape((run.digest or "")[:12])
+    return f"<strong>complete</strong> · {show_time(run.reached_ps)} · digest {digest}"
+
+
+def _summary(run: Run) -> str:
+    """Links beside all else."""
+    rows = summary_rows(run)
+    links = [row for row in rows if row[0].endswith(" links")]
+    tables = [[row for row in rows if row not in links], links]
+    return "".join(f'<div class="scroll">{_table(some)}</div>' for some in tables if some)
+
+
+def _machine(run: Run) -> str:
+    m, network = run.machine, run.network
+    nodes = f"{m.n_nodes:,} node{'s' * (m.n_nodes != 1)}"
+    groups = f"{m.groups:,} group{'s' * (m.groups != 1)}"
+    return (f"{nodes}, {m.n_routers:,} routers, {groups} · {network.routing} routing · "
+            f"{network.traffic.pattern} traffic at load {network.traffic.load:g}")  # fmt: skip
+
+
+def _sections(run: Run) -> Iterable[str]:
+    from odonata import figures, pictures
+
+    drawn: dict[str, list[str]] = {}
+    with figures.style():
+        for picture in pictures.FIGURES:
+            why = picture.missing(run)
+            if why:
+                body = f'<p class="missing">{escape(why)}</p>'
+            else:
+                alt = escape(f"{picture.section}: {picture.title}")
+                svg = _svg(pictures.drawn(run, picture), picture.name, alt)
+                body = f'<div class="card">{svg}</div>' \
+                       f"<figcaption>{escape(picture.caption(run))}</figcaption>"  # fmt: skip
+            drawn.setdefault(picture.section, []).append(
+                f'<figure id="{picture.name}"><h3>{escape(picture.title)}</h3>{body}</figure>'
+            )
+    for section, parts in drawn.items():
+        yield (f'<section><h2>{escape(section)}</h2><div class="figures">'
+               + "\n".join(parts) + "</div></section>")  # fmt: skip
+
+
+def _svg(figure: object, name: str, alt: str) -> str:
+    """A figure as part of a page: without what a file of its own has at its beginning, and with
+    names that no other figure on the page has."""
+    from odonata import figures
+
+    text = StringIO()
+    figures.save(figure, text, "svg")  # type: ignore[arg-type]
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
+    return re.sub(r'<svg width="[^"]*" height="[^"]*"|<svg height="[^"]*" width="[^"]*"',
+                  f'<svg role="img" aria-label="{alt}"', svg, count=1)  # fmt: skip
+
+
+def _table(rows: Iterable[Row], wide: bool = False) -> str:
+    """`wide`: a figure that needs no words has their room too."""
+    told = []
+    for name, value, meaning in rows:
+        both = wide and not meaning
+        figure = f'<td class="figure"{" colspan=2" * both}>{escape(value)}</td>'
+        words = "" if both else f"<td>{escape(meaning)}</td>"
+        told.append(f'<tr><th scope="row">{escape(name)}</th>{figure}{words}</tr>')
+    return "<table>" + "\n".join(told) + "</table>"
+
+
+def _provenance(run: Run) -> list[Row]:
+    told, ranks = run.attributes, int(run.attributes["ranks"])
+    versions = {"Python": told["python"], **{k: v for k, v in run.packages.items() if v}}
+    kept = [name for name in ("ports", "channels") if recorded(run, name)]
+    interval = show_time(run.experiment.metrics.interval_ps)
+    return [
+        ("digest", run.digest or "-", "the same on any number of ranks" if run.digest
+         else "none: the run is incomplete"),
+        ("odonata", str(told["odonata"]), ", ".join(f"{k} {v}" for k, v in versions.items())),
+        ("started", str(told["started"]), ""),
+        ("host", str(told["host"]), str(told["platform"])),
+        ("ranks", f"{ranks}", f"{told['protocol']} protocol"),
+        ("seed", str(told["seed"]), ""),
+        ("samples", f"{len(run.time):,}", f"every {interval}, of "
+         + ", ".join([*kept, "nodes", "groups"])),
+        ("command", str(told["command"]), ""),
+    ]  # fmt: skip
+
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #22303c; --soft: #5b6874; --line: #dfe4e9; --back: #f5f7f9;
+  --card: #fff; --accent: #0067a5; --warn: #8a2a12; --warn-back: #fdece6; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e3e9ee; --soft: #9dabb7; --line: #34414d;
+  --back: #161d24; --card: #1e2831; --accent: #6db7e6; --warn: #ffd3c4; --warn-back: #5a1f0e; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--back); color: var(--ink); line-height: 1.5;
+  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
+main { max-width: 1240px; margin: 0 auto; padding: 36px 28px 48px; }
+header { border-bottom: 1px solid var(--line); padding-bottom: 18px; margin-bottom: 22px; }
+.kind { margin: 0; color: var(--accent); font-size: 12px; letter-spacing: .09em; font-weight: 600;
+  text-transform: uppercase; }
+h1 { margin: 2px 0 4px; font-size: 30px; line-height: 1.2; overflow-wrap: anywhere; }
+h2 { margin: 34px 0 12px; font-size: 19px; }
+h3 { margin: 0 0 8px; font-size: 15px; font-weight: 600; }
+p { margin: 0; }
+.about { font-size: 17px; overflow-wrap: anywhere; white-space: pre-line; }
+.machine { color: var(--soft); margin-top: 4px; }
+.incomplete { color: var(--warn); }
+.banner { background: var(--warn-back); color: var(--warn); border-left: 5px solid #c4451f;
+  padding: 12px 16px; margin: 0 0 22px; font-size: 16px; border-radius: 4px; }
+.summary { align-items: start; }
+.scroll { overflow-x: auto; background: var(--card); border: 1px solid var(--line);
+  border-radius: 8px; padding: 6px 16px; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; vertical-align: top; padding: 6px 14px 6px 0; }
+tr + tr > * { border-top: 1px solid var(--line); }
+th { font-weight: 500; color: var(--soft); white-space: nowrap; width: 9.5em; }
+td { overflow-wrap: anywhere; }
+td.figure { font-variant-numeric: tabular-nums; font-weight: 600; }
+.summary td.figure { text-align: right; white-space: nowrap; width: 7em; }
+.summary th { width: 7.5em; }
+.origin td.figure { width: 38%; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), 1fr));
+  gap: 20px; }
+figure { margin: 0; min-width: 0; background: var(--card); border: 1px solid var(--line);
+  border-radius: 8px; padding: 14px 16px 16px; }
+.card { background: #fff; border-radius: 5px; padding: 6px; }
+.card svg { display: block; width: 100%; max-width: 680px; height: auto; margin: 0 auto; }
+figcaption { margin-top: 10px; font-size: 13.5px; line-height: 1.45; color: var(--soft); }
+.missing { color: var(--soft); font-style: italic; padding: 28px 0; text-align: center; }
+details { margin-top: 34px; } summary { cursor: pointer; font-size: 19px; font-weight: 600; }
+pre { background: var(--card); border: 1px solid var(--line); border-radius: 8px;
+  padding: 14px 16px; overflow-x: auto;
+  font: 13px/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
+footer { margin-top: 36px; color: var(--soft); font-size: 13px; }
+@media (max-width: 560px) { main { padding: 20px 12px; } h1 { font-size: 24px; }
+  .scroll, figure { padding-left: 10px; padding-right: 10px; }
+  th { white-space: normal; width: auto; } .summary td.figure { width: auto; } }
+@media print { :root { color-scheme: light; --ink: #000; --soft: #444; --line: #ccc;
+  --back: #fff; --card: #fff; --accent: #0067a5; --warn: #8a2a12; --warn-back: #fdece6; }
+  @page { margin: 14mm; } body { font-size: 11px; } main { padding: 0; max-width: none; }
+  figure, tr, .banner { break-inside: avoid; } h2 { break-after: avoid; }
+  .figures { grid-template-columns: 1fr 1fr; gap: 10px; } figcaption { font-size: 10px; } }
+"""
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="Odonata {version}">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<title>{title} · Odonata</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+<header>
+<p class="kind">Odonata run</p>
+<h1>{title}</h1>
+{about}
+<p class="machine">{machine}</p>
+<p class="machine">{told}</p>
+</header>
+{state}
+<section class="summary figures">{summary}</section>
+{sections}
+<details><summary>The experiment</summary>
+<pre>{experiment}</pre></details>
+<section class="origin"><h2>Where it comes from</h2><div class="scroll">{provenance}</div></section>
+<footer>Loads and throughput are parts of what the nodes' links carry. Latencies are from the making
+of a message to the arrival of a packet's last byte. The same experiment and seed give the same
+digest.</footer>
+</main>
+</body>
+</html>
+"""  # noqa: E501
