@@ -76,6 +76,20 @@ def watch(path: Path, **how: Any) -> None:
 
 
 @cli.command(context_settings=SETTINGS)
+@click.argument("path", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+def mend(path: Path) -> None:
+    """Close the files that a run which died left open, so that any program reads them.
+
+    Odonata itself needs none of it, and --resume does the same.
+    """
+    from odonata.running import mended
+
+    files = mended(path)
+    print(f"{path}: " + (f"closed {', '.join(file.name for file in files)}" if files
+                         else "nothing was left open"))  # fmt: skip
+
+
+@cli.command(context_settings=SETTINGS)
 @click.argument("a", type=click.Path(path_type=Path, file_okay=False))
 @click.argument("b", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")

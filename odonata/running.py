@@ -35,7 +35,7 @@ from odonata.units import show_count, show_time
 from pdes.checkpoint import newest
 from pdes.driver import Result, run
 from pdes.errors import Refused
-from pdes.join import JOINED, join
+from pdes.join import JOINED, join, mend, ranks_of
 from pdes.stream import NAME, Recording
 from pdes.transport import Transport, together, world
 
@@ -166,6 +166,21 @@ def _claim(out: Path, rank: int, request: Request, experiment: Experiment) -> in
         return None
     try:
         out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"{out}: cannot be written to: {error.strerror}") from None
+    handle = _lock(out)
+    kept = out / EXPERIMENT
+    if kept.exists() and request.resume:
+        _compare(kept, experiment)
+    elif (out / NAME.format(0)).exists() and not request.overwrite:
+        raise Refused(f"{out}: holds a run already; --resume goes on with it, --overwrite replaces "
+                      "it, -o names another place")  # fmt: skip
+    return handle
+
+
+def _lock(out: Path) -> int:
+    """Kept until the handle is closed; where the file system knows no locks, in name only."""
+    try:
         handle = os.open(out / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise Refused(f"{out}: cannot be written to: {error.strerror}") from None
@@ -175,13 +190,19 @@ def _claim(out: Path, rank: int, request: Request, experiment: Experiment) -> in
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
             os.close(handle)
             raise Refused(f"{out}: another run is writing there") from None
-    kept = out / EXPERIMENT
-    if kept.exists() and request.resume:
-        _compare(kept, experiment)
-    elif (out / NAME.format(0)).exists() and not request.overwrite:
-        raise Refused(f"{out}: holds a run already; --resume goes on with it, --overwrite replaces "
-                      "it, -o names another place")  # fmt: skip
     return handle
+
+
+def mended(out: Path) -> list[Path]:
+    """What `odonata mend` does: returns the files that had been left open."""
+    ranks_of(out)
+    handle = _lock(out)
+    try:
+        files = mend(out)
+        join(out, out / JOINED)
+    finally:
+        os.close(handle)
+    return files
 
 
 def _compare(kept: Path, ours: Experiment) -> None:

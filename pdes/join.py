@@ -87,6 +87,24 @@ def status_of(directory: Path) -> tuple[int, float]:
     return state, max(0.0, time.time() - max(path.stat().st_mtime for path in paths))
 
 
+def mend(directory: Path) -> list[Path]:
+    """Close the files that a run which died has left open, by copying what is in them (HDF5 has no
+    call for it), so that anything can read them. Returns those that had to be. Nobody may be
+    writing to them."""
+    mended = []
+    for path in ranks_of(directory):
+        whole = _whole(path)
+        if whole and whole.written_to:
+            fresh = path.with_name(f".{path.name}.new")
+            with opened(path) as old, open_file(fresh, "w", libver="latest") as new:
+                for name in old:
+                    old.copy(old[name], new, name)
+                new.attrs.update(old.attrs)
+            fresh.replace(path)
+            mended.append(path)
+    return mended
+
+
 def join(directory: Path, target: Path, attributes: Mapping[str, Any] | None = None) -> None:
     """Describe the run in `directory` by a file `target`; whatever was there is replaced. It has
     the attributes that the ranks' files share, and those given."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -137,6 +138,13 @@ def test_a_killed_run_stays_readable_and_resumes_to_the_same_bits(
             assert file["ports/flits"][: before // 2].any()
     with open_run(out) as run:
         assert not run.complete
+    mended = shutil.copytree(out, tmp_path / "mended")
+    assert "closed rank-0000.h5, rank-0001.h5" in go("mend", mended)
+    assert "nothing was left open" in go("mend", mended)
+    with h5py.File(mended / "run.h5") as file:
+        assert not file.attrs["complete"]
+        assert len(file["time_ps"]) == before
+    assert go("diff", out, mended).startswith("the same")
     assert "INCOMPLETE" in go("report", out) + (out / "report.html").read_text()
     told = json.loads(go("run", "--resume", "-o", out, "--json", ranks=2))
     assert told["completed"]
@@ -195,6 +203,7 @@ def test_a_directory_belongs_to_one_run(odonata: Odonata, small: Path, tmp_path:
     assert "nowhere: holds no run" in refused("--resume", "-o", "nowhere")
     process = start("run", str(small), "-o", "busy", *ENDLESS, cwd=tmp_path)
     wait_for((tmp_path / "busy" / "rank-0000.h5").exists, process)
+    assert "busy: another run is writing there" in odonata("mend", "busy").stderr
     assert "busy: another run is writing there" in refused(str(small), "-o", "busy", "--overwrite")
     process.kill()
     process.communicate()
