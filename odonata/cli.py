@@ -59,7 +59,7 @@ def run(check: bool, as_json: bool, **request: Any) -> None:
     if check:
         running.show_plan(asked, as_json)
     else:
-        running.show(running.execute(asked), as_json)
+        running.show(running.execute(asked), asked, as_json)
 
 
 @cli.command(context_settings=SETTINGS)
@@ -328,5 +328,5 @@ def main() -> None:
 def _leave(status: int, reason: str) -> NoReturn:
     """All ranks come here together."""
     if launcher.rank() == 0:
-        print(f"odonata: {reason}", file=sys.stderr)
+        print("\n".join(f"odonata: {line}" for line in reason.split("\n")), file=sys.stderr)
     sys.exit(status)

@@ -17,7 +17,7 @@ from odonata.derived import summary
 from odonata.experiment import preset_of
 from odonata.keys import KEYS
 from odonata.measured import Performance
-from odonata.results import Run
+from odonata.results import INCOMPLETE, Run
 from odonata.results import open as open_run
 from odonata.units import show_time
 from pdes.errors import Refused
@@ -170,7 +170,7 @@ def notes(runs: Sequence[Compared]) -> list[str]:
     """What a reader must know before reading the figures."""
     told = [
         f"{one.label}: INCOMPLETE: {show_time(one.run.reached_ps)} of "
-        f"{show_time(one.run.experiment.end)}; stopped, died, or still running"
+        f"{show_time(one.run.experiment.end)}; {INCOMPLETE[one.run.state]}"
         for one in runs
         if not one.run.complete
     ]

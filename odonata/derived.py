@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from odonata.agents.metrics import COUNTERS
-from odonata.measured import Performance, Totals, quantile, summarise
+from odonata.measured import Link, Performance, Totals, active_ps, quantile, summarise
 from odonata.results import Run
 
 CLASSES = ("local", "global")
@@ -40,7 +40,8 @@ def stall_to_flit(
     A tile's sample with fewer stalls a second than a threshold is left out, because a ratio of two
     small numbers may surge and mean nothing. "median": that of all samples of the run, for local
     and for global tiles apart, as the paper has it; a number, or one for each class, in stalls a
-    second; or None. NaN where a router has no sample left.
+    second; or None. Attributes say which it was. Where most tiles never stall the median is 0, and
+    nothing is left out. NaN where a router has no sample left.
     """
     m, flit_bytes = run.machine, run.network.flit_bytes
     feeders = m.ends()
@@ -53,19 +54,22 @@ def stall_to_flit(
     per_second = stalls / (run.interval.data[:, None, None] / 1e12)
     of_class = np.repeat(CLASSES, (m.routers - 1, m.global_links))
     counts = (tile >= 0) & (incoming.flits > 0)
+    thresholds = {}
     if threshold is not None:
         least = xr.zeros_like(tile, float)
         for kind in CLASSES:
             ours = of_class == kind
             plugged = (tile >= 0).data & ours
             samples = per_second.data[:, plugged]
-            least[:, ours] = _threshold(threshold, kind, samples)
+            thresholds[kind] = _threshold(threshold, kind, samples)
+            least[:, ours] = thresholds[kind]
         counts = counts & (per_second >= least)
     ratio = (stalls / incoming.flits.where(incoming.flits > 0)).where(counts)
     told: xr.DataArray = ratio.mean("tile").assign_coords(
         router=run.ports.router, group=run.ports.group, time=run.time
     )
-    return told.rename("stall_to_flit").assign_attrs(unit="1")
+    attrs = {f"{kind}_threshold": value for kind, value in thresholds.items()}
+    return told.rename("stall_to_flit").assign_attrs(unit="1", **attrs)
 
 
 def _threshold(threshold: str | float | Mapping[str, float], kind: str, samples: Any) -> float:
@@ -84,13 +88,48 @@ def traffic_matrix(run: Run) -> xr.DataArray:
     return total.transpose("source_group", "group").assign_attrs(unit="B")
 
 
-def cable_matrix(run: Run) -> xr.DataArray:
-    """Bytes that crossed the cables from one group to another: what a detour carries counts at
-    each of its cables. A packet's bytes are counted when it is granted the link, so what a link
-    could not have sent yet in the time it was in use is taken off again: some packets a cable."""
+def carried(run: Run) -> xr.DataArray:
+    """Bytes that each link sent over the run, by router and port. `ports.bytes` counts a packet
+    when it is granted the link, which may be well before it is sent; so what the link could not
+    have sent yet, in the time that it was in use, is taken off again."""
+    m, ports = run.machine, run.ports
+    rates = np.repeat(
+        [m.terminal.bandwidth, m.local.bandwidth, m.global_.bandwidth],
+        [m.nodes, m.routers - 1, m.global_links],
+    )
+    granted, used = total_over_time(ports.bytes), total_over_time(ports.busy_ps)
+    sent = np.minimum(granted, np.rint(used * (rates / 1e12)).astype(np.int64))
+    coordinates = {name: ports[name] for name in ports.coords if "time" not in ports[name].dims}
+    return xr.DataArray(sent, coordinates, ("router", "port"), "carried", {"unit": "B"})
+
+
+def busiest(run: Run, n: int = 10, by: str = "busy_ps") -> list[Link]:
+    """The links between routers with the largest `busy_ps`, `stall_ps`, `wait_ps` or `bytes` over
+    the run; of equal ones the first by router and port."""
     m = run.machine
-    granted, used = total_over_time(run.ports.bytes), total_over_time(run.ports.busy_ps)
-    sent = np.minimum(granted, np.rint(used * (m.global_.bandwidth / 1e12)).astype(np.int64))
+    names = ("packets", "flits", "bytes", "stall_ps", "wait_ps")
+    total = {name: total_over_time(run.ports[name])[:, m.nodes :] for name in (*names, "busy_ps")}
+    ends, span = m.ends(), active_ps(run.network, run.reached_ps, last_in_ps(run))
+    order = np.argsort(np.where(ends >= 0, -total[by], 1), axis=None, kind="stable")
+    told = []
+    for router, tile in zip(*np.unravel_index(order[:n], ends.shape), strict=True):
+        if ends[router, tile] >= 0:
+            far, far_port = divmod(int(ends[router, tile]), m.radix)
+            kind = "local" if tile < m.routers - 1 else "global"
+            used = float(total["busy_ps"][router, tile] / max(1, span))
+            counted = (int(total[name][router, tile]) for name in names)
+            told.append(Link(kind, int(router), int(tile) + m.nodes, far, far_port, used, *counted))
+    return told
+
+
+def last_in_ps(run: Run) -> int:
+    return int(run.groups.last_received_ps[-1].max()) if len(run.time) else 0
+
+
+def cable_matrix(run: Run) -> xr.DataArray:
+    """Bytes that crossed the cables from one group to another (`carried`): what a detour carries
+    counts at each of its cables."""
+    m, sent = run.machine, carried(run).data
     far = run.ports.to_router
     crossing = ((run.ports.kind == "global") & (far >= 0)).transpose("router", "port").data
     matrix = np.zeros((m.groups, m.groups), np.int64)
@@ -188,7 +227,7 @@ def summary(run: Run) -> Performance:
             injected=total(groups.injected_bytes), accepted=total(groups.accepted_bytes),
             made=total(groups.measured_made), measured=total(groups.measured_packets),
             latency_ps=total(groups.measured_latency_ps),
-            longest_ps=last(groups.longest_latency_ps), last_in_ps=last(groups.last_received_ps),
+            longest_ps=last(groups.longest_latency_ps), last_in_ps=last_in_ps(run),
         ),
         total_over_time(groups.latencies, "group"),
         counters,

@@ -53,14 +53,17 @@ def compare(a: Run, b: Run) -> Verdict:
             differences.append(Difference(name, f"only in {where}"))
             continue
         one, other = ours[name], theirs[name]
-        if one.shape != other.shape or one.dtype != other.dtype:
+        if one.shape[1:] != other.shape[1:] or one.dtype != other.dtype:
             differences.append(Difference(
                 name, f"{one.dtype} {list(one.shape)} and {other.dtype} {list(other.shape)}"
             ))  # fmt: skip
         else:
-            values += one.size
+            values += min(one.size, other.size)
             if found := _values(name, one, other, a):
                 differences.append(found)
+    if len(a.time) != len(b.time):
+        lengths = f"{len(a.time)} samples and {len(b.time)}; of others, those that both have"
+        differences.append(Difference("time_ps", lengths))
     both = {*ours} & {*theirs}
     return Verdict(len(both), min(len(a.time), len(b.time)), values, differences)
 
@@ -77,11 +80,11 @@ def _datasets(run: Run) -> dict[str, Any]:
 
 
 def _values(name: str, one: Any, other: Any, run: Run) -> Difference | None:
-    """Compared as bytes, some samples at a time."""
+    """Compared as bytes, some samples at a time; those that both have."""
     rows = max(1, BLOCK_BYTES // max(1, one.dtype.itemsize * int(np.prod(one.shape[1:]))))
-    count, first = 0, None
-    for start in range(0, len(one), rows):
-        left, right = (part[start : start + rows] for part in (one, other))
+    count, first, samples = 0, None, min(len(one), len(other))
+    for start in range(0, samples, rows):
+        left, right = (part[start : min(start + rows, samples)] for part in (one, other))
         if left.tobytes() == right.tobytes():
             continue
         apart = np.argwhere(left != right)

@@ -70,8 +70,14 @@ class Experiment:
         lines = []
         for section in ("", *SECTIONS):
             lines += ["", f"[{section}]"] if section else []
-            lines += [f"{key.name} = {key.write(self.value(key))}" for key in keys.of(section)]
+            lines += [f"{key.name} = {key.write(self.value(key))}" for key in keys.of(section)
+                      if key.path != "machine.preset" or self.is_preset]  # fmt: skip
         return "\n".join(lines) + "\n"
+
+    @property
+    def is_preset(self) -> bool:
+        """Is its machine one of those with a name?"""
+        return PRESETS[preset_of(self.network.machine)].machine == self.network.machine
 
     def value(self, key: Key) -> Any:
         """Of a key, as `Key.write` takes it."""
@@ -367,8 +373,14 @@ class _Reading:
         if end == 0:
             self._complain("above 0", duration)
         if self._get("traffic.warmup") >= end:
-            self._complain(f"below the duration of {show_time(end)}, or nothing is measured",
-                           BY_PATH["traffic.warmup"], duration)  # fmt: skip
+            self._complain(f"must be less than the duration of {show_time(end)}, or nothing is "
+                           "measured", BY_PATH["traffic.warmup"], duration)  # fmt: skip
+        stop = self._get("traffic.stop")
+        if stop is not None and self._get("traffic.warmup") >= stop:
+            self._complain(
+                f"must be less than traffic.stop, {show_time(stop)}, or nothing is measured",
+                *(BY_PATH[f"traffic.{k}"] for k in ("warmup", "stop")),
+            )
         if self._get("run.checkpoint_every") == 0:
             self._complain("above 0, or never", BY_PATH["run.checkpoint_every"])
         every = self.values.get("metrics.interval", usual_interval(end))
@@ -498,7 +510,8 @@ def _syntax(message: str, text: str) -> str:
     """What tomllib says, the line first."""
     match = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message, re.DOTALL)
     if match:
-        return f"line {match[2]}, column {match[3]}: {match[1]}"
+        said = match[1].replace("Cannot overwrite a value", "a key that was given before")
+        return f"line {match[2]}, column {match[3]}: {said}"
     if digits := re.search(r"\d{4300,}", text):  # which Python does not even try to read
         line = text.count("\n", 0, digits.start()) + 1
         return f"line {line}: a number of {len(digits[0])} digits"

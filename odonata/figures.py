@@ -25,6 +25,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from odonata.derived import (
     cable_matrix,
+    last_in_ps,
     pieces,
     stall_to_flit,
     summary,
@@ -32,7 +33,7 @@ from odonata.derived import (
     total_over_time,
     traffic_matrix,
 )
-from odonata.measured import quantile
+from odonata.measured import active_ps, quantile
 
 if TYPE_CHECKING:
     from odonata.results import Run
@@ -103,11 +104,8 @@ in_short = once(summary)
 
 
 def span_ps(run: Run) -> int:
-    """The time over which a run's means are taken, as in its summary: what was simulated or, where
-    nodes send a number of messages, until the last arrived."""
-    if run.network.traffic.messages is not None and len(run.time):
-        return max(1, min(run.reached_ps, int(run.groups.last_received_ps[-1].max())))
-    return max(1, run.reached_ps)
+    """The time over which a run's means are taken, as in its summary."""
+    return max(1, active_ps(run.network, run.reached_ps, last_in_ps(run)))
 
 
 def shares(run: Run) -> npt.NDArray[np.int64]:
@@ -443,8 +441,11 @@ def cumulated(values: Floats) -> tuple[Floats, Floats]:
     return np.concatenate((x[:1], x[kept])), np.concatenate(([0.0], (kept + 1) / n))
 
 
+ratios_of = once(stall_to_flit)
+
+
 def router_stalls(run: Run, axes: Axes) -> None:
-    ratios = stall_to_flit(run).data
+    ratios = ratios_of(run).data
     counted = ratios[~np.isnan(ratios)]
     most = float(counted.max()) if len(counted) else 0.0
     if most <= 0:

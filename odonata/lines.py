@@ -14,15 +14,13 @@ Row = tuple[str, str, str]
 
 
 def of_run(
-    experiment: Experiment,
-    told: Performance,
-    reached_ps: int,
-    complete: bool,
-    quiet_ps: int | None = None,
+    experiment: Experiment, told: Performance, reached_ps: int, complete: bool
 ) -> list[Row]:
-    """Of a run that has come to `reached_ps`; nothing happened any more after `quiet_ps`."""
+    """Of a run that has come to `reached_ps`."""
     network, m = experiment.network, experiment.network.machine
-    note = f"all was quiet by {show_time(quiet_ps)}" if quiet_ps is not None else ""
+    traffic, note = network.traffic, ""
+    if traffic.messages is not None or traffic.stop_ps is not None:
+        note = f"the last packet came at {told.last_arrival_ns / 1e3:,.3f} us"
     rows = [
         ("machine", f"{told.nodes:,} nodes",
          f"p={m.nodes} a={m.routers} h={m.global_links} g={m.groups}, {m.cabling} cabling"),

@@ -58,6 +58,8 @@ class Performance:
     """This and the next are read off a histogram with bins of at most 1.6 %."""
     p99_latency_ns: float
     max_latency_ns: float
+    last_arrival_ns: float
+    """When the last packet was taken in."""
     offered: float
     throughput: float
     """What the nodes took in during the measurement."""
@@ -114,12 +116,11 @@ def summarise(
     traffic = network.traffic
     start = min(traffic.warmup_ps, time_ps)
     end = min(time_ps, start + (traffic.measure_ps or time_ps))
-    if traffic.messages is not None:
-        end = min(end, total.last_in_ps)
+    end = min(end, active_ps(network, time_ps, total.last_in_ps))
     span = max(1, end - start)
     full = network.machine.n_nodes * network.machine.terminal.bandwidth * span / 1e12
     growth = max(0.0, (total.offered - total.injected) / total.offered) if total.offered else 0.0
-    elapsed = end if traffic.messages is not None else time_ps
+    elapsed = active_ps(network, time_ps, total.last_in_ps)
     return Performance(
         nodes=network.machine.n_nodes,
         messages=total.messages,
@@ -132,12 +133,24 @@ def summarise(
         median_latency_ns=min(total.longest_ps, quantile(histogram, 0.5)) / 1e3,
         p99_latency_ns=min(total.longest_ps, quantile(histogram, 0.99)) / 1e3,
         max_latency_ns=total.longest_ps / 1e3,
+        last_arrival_ns=total.last_in_ps / 1e3,
         offered=total.offered / full,
         throughput=total.accepted / full,
         backlog_growth=growth,
         saturated=growth > GROWTH,
         links=_links(network, counters, busy_ps, elapsed) if counters is not None else {},
     )
+
+
+def active_ps(network: Network, time_ps: int, last_in_ps: int) -> int:
+    """The time over which means are taken: what was simulated or, where sources stop of themselves,
+    until the last packet was taken in."""
+    return min(time_ps, last_in_ps) if ends(network) else time_ps
+
+
+def ends(network: Network) -> bool:
+    """Do the sources stop of themselves?"""
+    return network.traffic.messages is not None or network.traffic.stop_ps is not None
 
 
 def quantile(histogram: Rows, part: float) -> float:

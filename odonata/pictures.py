@@ -16,7 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from odonata import figures
-from odonata.derived import recorded
+from odonata.derived import CLASSES, recorded
 from odonata.figures import in_short, shares, span_ps
 from odonata.units import show_bandwidth, show_time
 
@@ -122,8 +122,9 @@ def _of_stalled(run: Run) -> str:
 def _of_latencies(run: Run) -> str:
     told = in_short(run)
     return (f"{told.measured_packets:,} measured packets. Each bar is as wide as any other on this "
-            f"logarithmic axis. {told.undelivered_packets:,} more were made during the measurement "
-            f"and had not arrived: they are not here.")  # fmt: skip
+            "logarithmic axis."
+            + (f" {told.undelivered_packets:,} more were made during the measurement and had not "
+               "arrived: they are not here." if told.undelivered_packets else ""))  # fmt: skip
 
 
 def _of_tail(run: Run) -> str:
@@ -161,8 +162,14 @@ def _of_link_stalls(run: Run) -> str:
 def _of_router_stalls(run: Run) -> str:
     return ("A sample is a router in an interval: the mean over its network tiles of stalls per "
             "incoming flit, in flit times (Zhang 2021, section 3.5.2). Tiles with fewer stalls a "
-            "second than the median of all samples of their class, local or global, "
-            "do not count.")  # fmt: skip
+            f"second than the median of all samples of their class do not count: here "
+            f"{_thresholds(run)}.")  # fmt: skip
+
+
+def _thresholds(run: Run) -> str:
+    found = {kind: figures.ratios_of(run).attrs[f"{kind}_threshold"] for kind in CLASSES}
+    told = ", ".join(f"{kind} {value:.3g}" for kind, value in found.items())
+    return told if any(found.values()) else f"{told}, so that all do"
 
 
 def _of_group_stalls(run: Run) -> str:

@@ -12,13 +12,14 @@ from html import escape
 from io import StringIO
 from pathlib import Path
 
-from odonata.derived import recorded, summary
+from odonata.derived import busiest, recorded, summary
 from odonata.lines import Row, of_run
-from odonata.results import Run
+from odonata.results import INCOMPLETE, Run
 from odonata.results import open as open_run
 from odonata.units import show_time
 from pdes.errors import Refused
 
+WORST_LINKS = 8
 PAGE, FIGURES = "report.html", "figures"
 """Where they go in a run's directory."""
 
@@ -52,9 +53,7 @@ def _writable(directory: Path) -> None:
 
 
 def summary_rows(run: Run) -> list[Row]:
-    last = int(run.time[-1]) if len(run.time) else 0
-    quiet = last if run.complete and last < run.experiment.end else None
-    return of_run(run.experiment, summary(run), run.reached_ps, run.complete, quiet)
+    return of_run(run.experiment, summary(run), run.reached_ps, run.complete)
 
 
 # -- the page
@@ -65,7 +64,7 @@ def page(run: Run) -> str:
     experiment = run.experiment
     state = "" if run.complete else (
         f'<p class="banner" role="alert"><strong>INCOMPLETE: {show_time(run.reached_ps)} of '
-        f"{show_time(experiment.end)}</strong>; stopped, died, or still running. What follows is "
+        f"{show_time(experiment.end)}</strong>; {INCOMPLETE[run.state]}. What follows is "
         f"what had been written by then.</p>")  # fmt: skip
     about = f'<p class="about">{escape(experiment.about)}</p>' if experiment.about else ""
     return _PAGE.format(
@@ -73,6 +72,7 @@ def page(run: Run) -> str:
         style=_STYLE,
         about=about,
         machine=escape(_machine(run)),
+        place=escape(str(run.path)),
         state=state,
         told=_state(run),
         summary=_summary(run),
@@ -123,9 +123,35 @@ def _sections(run: Run) -> Iterable[str]:
             drawn.setdefault(picture.section, []).append(
                 f'<figure id="{picture.name}"><h3>{escape(picture.title)}</h3>{body}</figure>'
             )
+    if recorded(run, "ports") and len(run.time):
+        drawn.setdefault(pictures.LINKS, []).extend(_worst(run, *which) for which in WORST)
     for section, parts in drawn.items():
         yield (f'<section><h2>{escape(section)}</h2><div class="figures">'
                + "\n".join(parts) + "</div></section>")  # fmt: skip
+
+
+WORST = (
+    ("Busiest links", "busy_ps", "Between routers, over the run: the part of the time in use."),
+    ("Links that stall most", "stall_ps", "The part of the time in which a packet waited at a free "
+     "link without credit, summed over virtual channels."),
+)  # fmt: skip
+
+
+def _worst(run: Run, title: str, counter: str, caption: str) -> str:
+    """A table of the links that stand out, as a figure."""
+    from odonata.figures import span_ps
+
+    per_group, span = run.machine.routers, span_ps(run)
+    rows = []
+    for link in busiest(run, WORST_LINKS, counter):
+        groups = f"group {link.router // per_group}"
+        if link.kind == "global":
+            groups += f" to {link.to_router // per_group}"
+        part = link.utilisation if counter == "busy_ps" else link.stall_ps / span
+        words = f"{link.kind}, {groups}, port {link.port}, {link.packets:,} packets"
+        rows.append((f"{link.router} → {link.to_router}", f"{part:.1%}", words))
+    return (f'<figure><h3>{title}</h3><div class="tabled">{_table(rows)}</div>'
+            f"<figcaption>{caption} Routers by number.</figcaption></figure>")  # fmt: skip
 
 
 def _svg(figure: object, name: str, alt: str) -> str:
@@ -248,7 +274,7 @@ _PAGE = """<!doctype html>
 <h1>{title}</h1>
 {about}
 <p class="machine">{machine}</p>
-<p class="machine">{told}</p>
+<p class="machine">{told} · {place}</p>
 </header>
 {state}
 <section class="summary figures">{summary}</section>

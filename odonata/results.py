@@ -22,9 +22,20 @@ from odonata.agents.network import Network
 from odonata.agents.node import BIN_BITS, BIN_ONE, BINS
 from odonata.experiment import Experiment, parse
 from pdes.errors import Refused
-from pdes.join import JOINED, join, opened, ranks_of
+from pdes.join import JOINED, join, opened, ranks_of, status_of
 from pdes.stream import FORMAT, NAME
 from topology import Dragonfly
+
+STATES = ("running", "stopped", "complete", "failed", "died")
+"""By `pdes.stream`'s numbers."""
+INCOMPLETE = {
+    "running": "it was still running",
+    "stopped": "it was stopped, at a checkpoint",
+    "complete": "it has been completed since",
+    "failed": "it ended in an error",
+    "died": "it died",
+}
+"""What is said of a run that is not complete."""
 
 
 class Run:
@@ -97,6 +108,11 @@ class Run:
         if self.complete:
             return self.experiment.end
         return int(self.time[-1]) if len(self.time) else 0
+
+    @property
+    def state(self) -> str:
+        """complete, stopped (at a checkpoint), failed, died, or running: as far as can be told."""
+        return STATES[status_of(self.path)[0]]
 
     @property
     def digest(self) -> str | None:

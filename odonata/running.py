@@ -14,6 +14,7 @@ import os
 import platform
 import shutil
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,8 +36,8 @@ from odonata.units import show_count, show_time
 from pdes.checkpoint import newest
 from pdes.driver import Result, run
 from pdes.errors import Refused
-from pdes.join import JOINED, join, mend, ranks_of
-from pdes.stream import NAME, Recording
+from pdes.join import JOINED, LOCK, join, mend, opened, ranks_of, status_of
+from pdes.stream import COMPLETE, NAME, Recording
 from pdes.transport import Transport, together, world
 
 EXPERIMENT, CHECKPOINT = "experiment.toml", "checkpoint"
@@ -81,13 +82,15 @@ def asked(request: Request) -> tuple[Experiment, Path]:
     return experiment, request.out or Path("out") / experiment.name
 
 
-def execute(request: Request) -> Finished:
-    """On all the ranks there are."""
+def execute(request: Request) -> Finished | None:
+    """On all the ranks there are. None: there was nothing left to be done."""
     transport = world()
     experiment, out = together(transport, lambda: asked(request))
     with _claimed(out, transport, request, experiment):
         resume = None
-        if request.resume:
+        if request.resume and together(transport, lambda: _begun(out, transport.size)):
+            if status_of(out)[0] == COMPLETE:
+                return None
             resume = newest(out / CHECKPOINT)
         together(transport, lambda: _prepare(out, experiment, request, resume, transport))
         line = ProgressLine(experiment.end) if wanted(request.progress) else None
@@ -111,6 +114,19 @@ def execute(request: Request) -> Finished:
             join(out, out / JOINED, {"digest": result.digest})
         transport.everyone(None)
     return Finished(experiment, out, result)
+
+
+def _begun(out: Path, ranks: int) -> bool:
+    """Is there a run to go on with? On another number of ranks it cannot be."""
+    first = out / NAME.format(0)
+    if not first.exists():
+        return False
+    with opened(first) as file:
+        before = int(file.attrs["ranks"])
+    if before != ranks and newest(out / CHECKPOINT):
+        raise Refused(f"{out}: its checkpoint is of {before} rank{'s' * (before > 1)}, this is "
+                      f"{ranks}: mpiexec -n {before} odonata run --resume -o {out}")  # fmt: skip
+    return before == ranks
 
 
 def recording(experiment: Experiment, out: Path) -> Recording:
@@ -181,16 +197,20 @@ def _claim(out: Path, rank: int, request: Request, experiment: Experiment) -> in
 def _lock(out: Path) -> int:
     """Kept until the handle is closed; where the file system knows no locks, in name only."""
     try:
-        handle = os.open(out / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(out / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise Refused(f"{out}: cannot be written to: {error.strerror}") from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            os.close(handle)
-            raise Refused(f"{out}: another run is writing there") from None
-    return handle
+    for patience in (0.05, 0.05, 0.0):  # somebody may just be looking whether it is held
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+                return handle
+            time.sleep(patience)
+        else:
+            return handle
+    os.close(handle)
+    raise Refused(f"{out}: another run is writing there")
 
 
 def mended(out: Path) -> list[Path]:
@@ -244,9 +264,14 @@ def to_json(finished: Finished) -> str:
     return json.dumps(told, indent=1)
 
 
-def show(finished: Finished, as_json: bool) -> None:
+def show(finished: Finished | None, request: Request, as_json: bool) -> None:
     """Of several ranks one speaks."""
     if world().rank > 0:
+        return
+    if finished is None:
+        print(f"odonata: {request.out}: is complete already", file=sys.stderr)
+        if as_json:
+            print(json.dumps({"out": str(request.out), "completed": True}))
         return
     if as_json:
         print(to_json(finished))
@@ -259,9 +284,17 @@ def show(finished: Finished, as_json: bool) -> None:
 
 def show_plan(request: Request, as_json: bool) -> None:
     experiment, out = together(world(), lambda: asked(request))
-    if world().rank == 0:
-        print(json.dumps({"name": experiment.name, "out": str(out)}) if as_json
-              else experiment.to_toml(), end="")  # fmt: skip
+    if world().rank > 0:
+        return
+    m, samples = experiment.network.machine, -(-experiment.end // experiment.metrics.interval_ps)
+    if as_json:
+        print(json.dumps({"name": experiment.name, "out": str(out), "nodes": m.n_nodes,
+                          "routers": m.n_routers, "samples": samples,
+                          "parameters": experiment.network.parameters()}, indent=1))  # fmt: skip
+        return
+    print(experiment.to_toml(), end="", flush=True)
+    print(f"odonata: this can be run: {m.n_nodes:,} nodes, {m.n_routers:,} routers, {samples:,} "
+          f"samples, into {out}", file=sys.stderr)  # fmt: skip
 
 
 def table(finished: Finished) -> Table:

@@ -22,7 +22,7 @@ from odonata.results import Run
 from odonata.results import open as open_run
 from odonata.units import show_count, show_time
 from pdes.join import status_of
-from pdes.stream import COMPLETE, FAILED, STOPPED
+from pdes.stream import COMPLETE, DIED, FAILED, STOPPED
 
 SAMPLES = 32
 """Of the latest, as many are shown."""
@@ -60,19 +60,21 @@ def frame(path: Path) -> Frame:
             state = Text("complete", "green")
         elif status == STOPPED:
             state = Text(f"stopped at a checkpoint; odonata run --resume -o {path}", "yellow")
-        elif status == FAILED:
-            state = Text("failed", "red")
+        elif status in (FAILED, DIED):
+            how = "failed" if status == FAILED else "died"
+            state = Text(f"{how}; odonata run --resume -o {path}", "red")
         elif age > QUIET * max(flush_s, 1.0):
             state = Text(f"nothing written for {age:.0f} s: in a long interval, or dead", "red")
         else:
             state = Text("running", "cyan")
-        rows: list[RenderableType] = [_heading(run, state)]
+        over = status in (COMPLETE, STOPPED, FAILED, DIED)
+        rows: list[RenderableType] = [_heading(run, state, over)]
         if len(run.time):
             rows.append(_series(run))
-        return Frame(Group(*rows), status in (COMPLETE, STOPPED, FAILED))
+        return Frame(Group(*rows), over)
 
 
-def _heading(run: Run, state: Text) -> RenderableType:
+def _heading(run: Run, state: Text, over: bool) -> RenderableType:
     end, reached = run.experiment.end, run.reached_ps
     done = reached / end if end else 1.0
     bar = "━" * round(30 * done) + "╌" * (30 - round(30 * done))
@@ -80,7 +82,7 @@ def _heading(run: Run, state: Text) -> RenderableType:
     events = int(run.engine.events.sum()) if len(run.time) else 0
     pace = f"  {show_count(events / wall)} events/s" if wall else ""
     left = ""
-    if not run.complete and reached and wall:
+    if not over and reached and wall:
         left = f"  {wall / reached * (end - reached):.0f} s left"
     name = Text.assemble((run.experiment.name, "bold"), "  ", state)
     line = Text(f"{bar} {done:4.0%}  {show_time(reached)} of {show_time(end)}{pace}{left}")

@@ -232,7 +232,7 @@ class Engine:
         first, last = self.model.units()[unit : unit + 2].tolist()
 
         scripted = type(self.state).__module__ == "__main__"
-        how_often = "once for this version"
+        how_often = " and ".join(filter(None, ("once for this version", self.model.variant)))
         if scripted:
             how_often = (
                 f"on every run, because {type(self.state).__name__} is defined in the main script "

@@ -7,6 +7,7 @@ or had when it died: what all ranks have is there.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import struct
 import time
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pdes.errors import Refused
-from pdes.stream import COMPLETE, FAILED, NAME, open_file
+from pdes.stream import COMPLETE, DIED, FAILED, NAME, RUNNING, open_file
 
 JOINED = "run.h5"
 SUPERBLOCK, SIGNATURE = struct.Struct("<8sB2xB16xQ"), b"\x89HDF\r\n\x1a\n"
@@ -75,16 +76,38 @@ def _whole(path: Path) -> _Whole | None:
     return _Whole(flags != 0)
 
 
+LOCK = ".lock"
+"""Held by whoever writes to a directory."""
+
+
 def status_of(directory: Path) -> tuple[int, float]:
     """Of the run there: its state (`pdes.stream`: failed if any rank has, else the least that any
-    is in), and how many seconds ago a rank last wrote."""
+    is in; or DIED), and how many seconds ago a rank last wrote."""
     paths = ranks_of(directory)
     states = []
     for path in paths:
         with opened(path) as file:
             states.append(int(file["status"][()]))
     state = FAILED if FAILED in states else min(states)
+    if state == RUNNING and _let_go(directory):
+        state = DIED
     return state, max(0.0, time.time() - max(path.stat().st_mtime for path in paths))
+
+
+def _let_go(directory: Path) -> bool:
+    """Does nobody write there any more, as far as can be told?"""
+    try:
+        handle = os.open(directory / LOCK, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(handle)
 
 
 def mend(directory: Path) -> list[Path]:

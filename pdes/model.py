@@ -53,6 +53,9 @@ class Model(ABC):
     kinds: tuple[str, ...]
     """A word for each kind of event, in order, for messages and profiles."""
 
+    variant: str = ""
+    """Of several ways in which one model is compiled, the name of this one."""
+
     parcel: int = 0
     """Words of a parcel, where events carry more than two words (`pdes.parcels`)."""
     bearers: tuple[int, ...] = ()

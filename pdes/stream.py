@@ -49,6 +49,8 @@ LATEST = 2**62
 RUNNING, STOPPED, COMPLETE, FAILED = range(4)
 """What `status` says: the run goes on, or died; was stopped at a checkpoint; came to its end; ended
 in an error on this rank."""
+DIED = 4
+"""What no file says of itself: it says that it runs, and nobody writes to it."""
 STATUS = "0: runs, or died; 1: stopped at a checkpoint; 2: complete; 3: failed"
 NAME = "rank-{:04d}.h5"
 

@@ -265,6 +265,10 @@ class Network(Model):
     def handle(self) -> Any:  # type: ignore[override]
         return handler(routing(self.routing))
 
+    @property
+    def variant(self) -> str:  # type: ignore[override]
+        return f"{self.routing} routing"
+
     # -- numbers
 
     @property

@@ -188,13 +188,14 @@ def test_an_experiment_is_the_same_after_writing_and_reading(
         network = Network(machine, traffic, routing, threshold=threshold, bias=bias, seed=seed)
     except Refused:
         assume(False)
+    assume(traffic.stop_ps is None or traffic.warmup_ps < traffic.stop_ps)
     end = min(2**62, interval * 90_000)
     made = Experiment(name, about, network, end, "null", interval,
                       Metrics(interval, ports, not ports, flush / 10**12))  # fmt: skip
     text = made.to_toml()
     assert parse(text, "x.toml") == made
     assert parse(text, "x.toml").to_toml() == text
-    assert all(f"\n{key.name} = " in f"\n{text}" for key in KEYS)
+    assert all(f"\n{key.name} = " in f"\n{text}" for key in KEYS if key.path != "machine.preset")
     conforms(tomllib.loads(text))
 
 
@@ -268,8 +269,10 @@ def test_a_change_is_read_as_toml_or_as_text() -> None:
         ("metrics.interval = '1 ps'", 'metrics.interval = "1 ps": 100,000,000 samples in 100 us; '
                                       "at most 100,000, as with 1 ns"),
         ("metrics.flush = '1 ps'", 'metrics.flush = "1 ps": 1 ms .. 60 s'),
-        ("traffic.warmup = '1 ms'", 'traffic.warmup = "1 ms": below the duration of 100 us, or '
-                                    "nothing is measured"),
+        ("traffic.warmup = '1 ms'", 'traffic.warmup = "1 ms": must be less than the duration of '
+                                    "100 us, or nothing is measured"),
+        ("traffic.warmup = '2 us'\ntraffic.stop = '1 us'",
+         'traffic.warmup = "2 us": must be less than traffic.stop, 1 us, or nothing is measured'),
     ],
 )  # fmt: skip
 def test_a_problem_is_told_with_file_key_value_and_rule(text: str, line: str) -> None:
@@ -341,7 +344,7 @@ def test_what_a_change_breaks_is_told_with_the_change() -> None:
     ("text", "told"),
     [
         ("a = 1\nb 2", "line 2, column 3: Expected '=' after a key in a key/value pair"),
-        ("[run]\nseed = 1\nseed = 2\n[metrics]", "line 3, column 9: Cannot overwrite a value"),
+        ("[run]\nseed = 1\nseed = 2\n[metrics]", "line 3, column 9: a key that was given before"),
         ("a = [\n\n", "line 2: Invalid value"),
         ("a = " + "[" * 9000, "nested too deeply"),
         ("\n[run]\nseed = " + "9" * 5000, "line 3: a number of 5000 digits"),

@@ -190,7 +190,7 @@ def test_a_run_that_died_is_told_as_incomplete(
     died = cut(small, tmp_path / "died", samples)
     text, seen = shown(died)
     reached = f"{samples} us" if samples else "0 ps"
-    assert f"INCOMPLETE: {reached} of 10 us; stopped, died, or still running" in seen.words
+    assert f"INCOMPLETE: {reached} of 10 us; it died" in seen.words
     assert 'role="alert"' in text
     assert seen.tags.count("svg") == {0: 0, 1: 9, 4: 1}[samples]
     assert ("all of it warm-up, 2 us" in seen.words) == (samples == 1)
@@ -208,7 +208,7 @@ def test_a_run_without_ports_says_so_in_place_of_figures(make: Make, only: Any) 
 
 def test_a_run_that_measured_no_packet_claims_no_latency(make: Make, only: Any) -> None:
     only("load", "latency-time", "latency", "latency-tail")
-    quiet = make("quiet", "traffic.stop=1us")
+    quiet = make("quiet", "traffic.messages=0")
     _, seen = shown(quiet)
     assert "no packet was measured" in seen.words
     assert "none that was made after the warm-up of 2 us has arrived" in seen.words
@@ -335,7 +335,7 @@ def test_compare_as_json_has_figures_and_changes(make: Make, small: Path, tmp_pa
     assert other["change"]["global.utilisation"] is None
     assert not nothing["complete"]
     assert set(nothing["figures"].values()) == {None}
-    assert "died: INCOMPLETE: 0 ps of 10 us; stopped, died, or still running" in told["notes"]
+    assert "died: INCOMPLETE: 0 ps of 10 us; it died" in told["notes"]
 
 
 def test_compare_knows_the_same_run(make: Make, small: Path) -> None:
