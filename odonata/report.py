@@ -148,7 +148,7 @@ def _worst(run: Run, title: str, counter: str, caption: str) -> str:
         if link.kind == "global":
             groups += f" to {link.to_router // per_group}"
         part = link.utilisation if counter == "busy_ps" else link.stall_ps / span
-        words = f"{link.kind}, {groups}, port {link.port}, {link.packets:,} packets"
+        words = f"{link.kind}, {groups}, port {link.port}"
         rows.append((f"{link.router} → {link.to_router}", f"{part:.1%}", words))
     return (f'<figure><h3>{title}</h3><div class="tabled">{_table(rows)}</div>'
             f"<figcaption>{caption} Routers by number.</figcaption></figure>")  # fmt: skip
@@ -222,6 +222,7 @@ p { margin: 0; }
 .incomplete { color: var(--warn); }
 .banner { background: var(--warn-back); color: var(--warn); border-left: 5px solid #c4451f;
   padding: 12px 16px; margin: 0 0 22px; font-size: 16px; border-radius: 4px; }
+.tabled .figure { white-space: nowrap; }
 .summary { align-items: start; }
 .scroll { overflow-x: auto; background: var(--card); border: 1px solid var(--line);
   border-radius: 8px; padding: 6px 16px; }
