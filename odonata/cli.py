@@ -72,7 +72,7 @@ def watch(path: Path, **how: Any) -> None:
 
     from odonata import watch as watching
 
-    watching.watch(path, console=Console(), **how)
+    watching.watch(path, console=Console(markup=False), **how)
 
 
 @cli.command(context_settings=SETTINGS)

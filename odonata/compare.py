@@ -108,7 +108,7 @@ def show(directories: Sequence[Path], plot: Path | None, as_json: bool) -> None:
             return
         from rich.console import Console
 
-        console = Console(highlight=False)
+        console = Console(highlight=False, markup=False)
         if not console.is_terminal:  # a file or a pipe is as wide as it must be
             console.width = 100_000
         for shown in tables(runs, console):

@@ -74,6 +74,8 @@ def stall_to_flit(
 
 def _threshold(threshold: str | float | Mapping[str, float], kind: str, samples: Any) -> float:
     if isinstance(threshold, Mapping):
+        if kind not in threshold:
+            raise ValueError(f"threshold = {threshold}: for each of {', '.join(CLASSES)}")
         return threshold[kind]
     if isinstance(threshold, str):
         if threshold != "median":
@@ -141,20 +143,34 @@ def cable_matrix(run: Run) -> xr.DataArray:
 
 
 def latency_percentiles(
-    run: Run, percentiles: Sequence[float] = PERCENTILES, by_time: bool = False
+    run: Run, percentiles: float | Sequence[float] = PERCENTILES, by_time: bool = False
 ) -> xr.DataArray:
     """Nanoseconds, of the packets that count for the measurement, by percentile; `by_time`: of
     those taken in during each interval. NaN where there are none."""
-    counts = run.groups.latencies.sum("group")
-    counts = counts if by_time else counts.sum("time")
-    rows = counts.data.reshape(-1, counts.sizes["bin"])
-    told = [[quantile(row, p / 100) / 1e3 if row.any() else np.nan for p in percentiles]
-            for row in rows]  # fmt: skip
-    attrs = {"unit": "ns"}
+    asked = np.atleast_1d(np.asarray(percentiles, float))
+    if not ((asked >= 0) & (asked <= 100)).all():
+        raise ValueError(f"percentiles = {percentiles}: 0 .. 100")
+    series = run.groups.latencies
     if by_time:
-        return xr.DataArray(told, {"time": run.time, "percentile": [*percentiles]},
-                            ("time", "percentile"), "latency", attrs)  # fmt: skip
-    return xr.DataArray(told[0], {"percentile": [*percentiles]}, "percentile", "latency", attrs)
+        rows = [row for _, some in pieces(series) for row in some.sum("group").data]
+    else:
+        rows = [total_over_time(series, "group")]
+    told = np.array([[percentile(run, row, p) for p in asked] for row in rows])
+    attrs, axis = {"unit": "ns"}, {"percentile": asked}
+    if by_time:
+        told = told.reshape(len(run.time), len(asked))
+        return xr.DataArray(told, {"time": run.time, **axis}, ("time", "percentile"), "latency",
+                            attrs)  # fmt: skip
+    return xr.DataArray(told[0], axis, "percentile", "latency", attrs)
+
+
+def percentile(run: Run, counts: Any, percent: float) -> float:
+    """Of latencies counted by bin, in nanoseconds: no more than the longest, for a bin may end
+    above it."""
+    if not counts.any():
+        return float("nan")
+    longest = float(run.groups.longest_latency_ps[-1].max())
+    return min(longest, quantile(counts, percent / 100)) / 1e3
 
 
 def system(run: Run, last: int | None = None) -> xr.Dataset:

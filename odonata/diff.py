@@ -64,8 +64,7 @@ def compare(a: Run, b: Run) -> Verdict:
     if len(a.time) != len(b.time):
         lengths = f"{len(a.time)} samples and {len(b.time)}; of others, those that both have"
         differences.append(Difference("time_ps", lengths))
-    both = {*ours} & {*theirs}
-    return Verdict(len(both), min(len(a.time), len(b.time)), values, differences)
+    return Verdict(len({*ours, *theirs}), min(len(a.time), len(b.time)), values, differences)
 
 
 def _datasets(run: Run) -> dict[str, Any]:

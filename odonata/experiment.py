@@ -35,7 +35,7 @@ from topology.presets import PRESETS
 
 LONGEST_FILE = 2**20
 """Bytes."""
-MOST_SAMPLES = 100_000
+MOST_SAMPLES, MOST_CHECKPOINTS = 100_000, 100_000
 FLUSH_PS = (10**9, 60 * 10**12)
 """Of wall time, as any time in picoseconds: from a millisecond to a minute."""
 MACHINE, TRAFFIC, NETWORK = "network.machine.", "network.traffic.", "network."
@@ -225,8 +225,13 @@ class _Reading:
             self._note(f"{told}: {unknown(path)}")
         else:
             value = _toml_value(text)
-            if BY_PATH[path].kind == "text" and not isinstance(value, str):
+            kind = BY_PATH[path].kind
+            if kind == "text" and not isinstance(value, str):
                 value = text
+            elif kind == "number" and re.fullmatch(r"[+-]?(\d+\.|\.\d+)", text):
+                value = float(text)  # as a shell's user writes it
+            elif kind == "flag" and text in ("True", "False"):
+                value = text == "True"
             self.given[path] = _Given(value, told)
 
     # -- problems
@@ -381,8 +386,13 @@ class _Reading:
                 f"must be less than traffic.stop, {show_time(stop)}, or nothing is measured",
                 *(BY_PATH[f"traffic.{k}"] for k in ("warmup", "stop")),
             )
-        if self._get("run.checkpoint_every") == 0:
-            self._complain("above 0, or never", BY_PATH["run.checkpoint_every"])
+        checkpoint = self._get("run.checkpoint_every")
+        often = BY_PATH["run.checkpoint_every"]
+        if checkpoint == 0:
+            self._complain("above 0, or never", often)
+        elif checkpoint is not None and -(-end // checkpoint) > MOST_CHECKPOINTS:
+            self._complain(f"{-(-end // checkpoint):,} checkpoints in {show_time(end)}; at most "
+                           f"{MOST_CHECKPOINTS:,}", often, duration)  # fmt: skip
         every = self.values.get("metrics.interval", usual_interval(end))
         if every == 0:
             self._complain("above 0", interval)

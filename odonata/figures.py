@@ -26,6 +26,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 from odonata.derived import (
     cable_matrix,
     last_in_ps,
+    percentile,
     pieces,
     stall_to_flit,
     summary,
@@ -33,7 +34,7 @@ from odonata.derived import (
     total_over_time,
     traffic_matrix,
 )
-from odonata.measured import active_ps, quantile
+from odonata.measured import active_ps
 
 if TYPE_CHECKING:
     from odonata.results import Run
@@ -286,7 +287,7 @@ def tail(run: Run, axes: Axes) -> None:
                        ("99.99 %", 0.0001)):  # fmt: skip
         if counts.sum() * part < 10:
             break
-        value = _capped(run, counts, 1 - part)
+        value = percentile(run, counts, 100 * (1 - part))
         axes.plot([value], [part], "o", ms=4.5, **DOT)
         axes.annotate(f"{name}: {value:,.0f} ns", (value, part), (7, 2), fontsize=8,
                       textcoords="offset points")  # fmt: skip
@@ -318,13 +319,7 @@ def _whole_histogram(run: Run) -> tuple[npt.NDArray[np.int64], Floats]:
 
 
 def _quantiles(run: Run, counts: npt.NDArray[np.int64], part: float) -> Floats:
-    return np.array([_capped(run, row, part) if row.any() else np.nan for row in counts])
-
-
-def _capped(run: Run, counts: npt.NDArray[np.int64], part: float) -> float:
-    """Nanoseconds. As in the summary, no more than the longest latency: a bin may end above it."""
-    longest = float(run.groups.longest_latency_ps[-1].max())
-    return min(longest, quantile(counts, part)) / 1e3
+    return np.array([percentile(run, row, 100 * part) for row in counts])
 
 
 def _latency_axis(axes: Axes, low: float, high: float) -> None:

@@ -159,7 +159,7 @@ def quantile(histogram: Rows, part: float) -> float:
         return 0.0
     sums = np.cumsum(histogram)
     target = part * sums[-1]
-    which = int(np.searchsorted(sums, target))
+    which = int(np.searchsorted(sums, max(target, 1e-9)))
     low, high = ((np.arange(which, which + 2) + BIN_ONE) << BIN_BITS).view(np.float64)
     inside = (target - (sums[which] - histogram[which])) / histogram[which]
     return float(low + (high - low) * inside)

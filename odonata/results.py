@@ -22,8 +22,9 @@ from odonata.agents.network import Network
 from odonata.agents.node import BIN_BITS, BIN_ONE, BINS
 from odonata.experiment import Experiment, parse
 from pdes.errors import Refused
-from pdes.join import JOINED, join, opened, ranks_of, status_of
-from pdes.stream import FORMAT, NAME
+from pdes.hdf5 import opened
+from pdes.join import JOINED, join, ranks_of, status_of
+from pdes.stream import FORMAT
 from topology import Dragonfly
 
 STATES = ("running", "stopped", "complete", "failed", "died")
@@ -67,8 +68,10 @@ class Run:
         joined = self.path / JOINED
         if joined.exists():
             file = opened(joined)
-            newest = max(path.stat().st_mtime for path in paths)
-            if file.attrs.get("complete") and joined.stat().st_mtime >= newest:
+            with opened(paths[0]) as first:
+                same = file.attrs.get("id") == first.attrs.get("id")
+                same = same and len(file["time_ps"]) == len(first["time_ps"])
+            if file.attrs.get("complete") and same:
                 return file
             file.close()
         self._scratch = tempfile.TemporaryDirectory(prefix="odonata-")
@@ -192,7 +195,8 @@ class Run:
 
 
 class _OnDisk(BackendArray):  # type: ignore[misc]
-    """A dataset of an open file, read piece by piece."""
+    """A dataset of an open file, read piece by piece. A copy reads the same file; in another
+    process it is opened there."""
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
@@ -205,6 +209,17 @@ class _OnDisk(BackendArray):  # type: ignore[misc]
     def _read(self, key: Any) -> Any:
         return self._dataset[key]
 
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+    def __reduce__(self) -> Any:
+        file = self._dataset.file
+        return _again, (file.filename, self._dataset.name, file.swmr_mode)
+
+
+def _again(path: str, name: str, follow: bool) -> _OnDisk:
+    return _OnDisk(opened(Path(path), follow)[name])
+
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
@@ -215,6 +230,4 @@ def open(path: str | Path) -> Run:
     path = Path(path)
     if not path.is_dir():
         raise Refused(f"{path}: there is no such directory")
-    if not (path / NAME.format(0)).exists():
-        raise Refused(f"{path}: holds no run ({NAME.format(0)} is not there)")
     return Run(path)

@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import platform
+import secrets
 import shutil
 import sys
 import time
@@ -36,7 +37,8 @@ from odonata.units import show_count, show_time
 from pdes.checkpoint import newest
 from pdes.driver import Result, run
 from pdes.errors import Refused
-from pdes.join import JOINED, LOCK, join, mend, opened, ranks_of, status_of
+from pdes.hdf5 import fresh_name, opened
+from pdes.join import JOINED, LOCK, join, mend, ranks_of, status_of
 from pdes.stream import COMPLETE, NAME, Recording
 from pdes.transport import Transport, together, world
 
@@ -89,7 +91,9 @@ def execute(request: Request) -> Finished | None:
     with _claimed(out, transport, request, experiment):
         resume = None
         if request.resume and together(transport, lambda: _begun(out, transport.size)):
-            if status_of(out)[0] == COMPLETE:
+            if together(transport, lambda: status_of(out)[0]) == COMPLETE:
+                if transport.rank == 0 and not (out / JOINED).exists():
+                    join(out, out / JOINED)
                 return None
             resume = newest(out / CHECKPOINT)
         together(transport, lambda: _prepare(out, experiment, request, resume, transport))
@@ -142,6 +146,7 @@ def provenance(experiment: Experiment) -> dict[str, Any]:
     packages = ("numpy", "numba", "h5py", "mpi4py")
     return {
         "experiment": experiment.to_toml(),
+        "id": secrets.token_hex(8),
         "name": experiment.name,
         "seed": experiment.network.seed,
         "odonata": __version__,
@@ -188,7 +193,7 @@ def _claim(out: Path, rank: int, request: Request, experiment: Experiment) -> in
     kept = out / EXPERIMENT
     if kept.exists() and request.resume:
         _compare(kept, experiment)
-    elif (out / NAME.format(0)).exists() and not request.overwrite:
+    elif not request.overwrite and ((out / NAME.format(0)).exists() or newest(out / CHECKPOINT)):
         raise Refused(f"{out}: holds a run already; --resume goes on with it, --overwrite replaces "
                       "it, -o names another place")  # fmt: skip
     return handle
@@ -243,12 +248,16 @@ def _prepare(
     """Clear away what this run replaces."""
     if transport.rank > 0:
         return
-    (out / JOINED).unlink(missing_ok=True)
     if resume is None:
+        (out / JOINED).unlink(missing_ok=True)
         shutil.rmtree(out / CHECKPOINT, ignore_errors=True)
         for path in out.glob(NAME.replace("{:04d}", "*")):
             path.unlink()
-    (out / EXPERIMENT).write_text(experiment.to_toml())
+        for path in out.glob(fresh_name(Path(NAME.replace("{:04d}", "*"))).name):
+            path.unlink()
+    kept = out / EXPERIMENT
+    if request.file is None or not kept.exists() or not kept.samefile(request.file):
+        kept.write_text(experiment.to_toml())
 
 
 # -- what is said of it
@@ -276,7 +285,7 @@ def show(finished: Finished | None, request: Request, as_json: bool) -> None:
     if as_json:
         print(to_json(finished))
     else:
-        Console().print(table(finished))
+        Console(markup=False).print(table(finished))
     if not finished.result.completed:
         print(f"odonata: stopped at {show_time(finished.result.time_ps)}; go on with: odonata "
               f"run --resume -o {finished.out}", file=sys.stderr)  # fmt: skip

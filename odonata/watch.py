@@ -21,8 +21,8 @@ from odonata.derived import system
 from odonata.results import Run
 from odonata.results import open as open_run
 from odonata.units import show_count, show_time
-from pdes.join import status_of
-from pdes.stream import COMPLETE, DIED, FAILED, STOPPED
+from pdes.join import claimed, status_of
+from pdes.stream import COMPLETE, DIED, FAILED, NAME, STOPPED
 
 SAMPLES = 32
 """Of the latest, as many are shown."""
@@ -39,7 +39,10 @@ class Frame(NamedTuple):
 
 
 def watch(path: Path, every: float, once: bool, console: Console) -> None:
-    """Until the run is over, or the user has seen enough."""
+    """Until the run is over, or the user has seen enough; from its beginning, if it is about to be
+    started."""
+    while not once and claimed(path) and not (path / NAME.format(0)).exists():
+        time.sleep(every)
     if once or not console.is_terminal:
         console.print(frame(path).shown)
         return

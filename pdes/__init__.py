@@ -4,7 +4,7 @@ To understand it, read in this order: `events` (time and the 32-byte row), `queu
 `parcels`, `model` (what a model gives), `phold` (the shortest one), `loop` (the compiled hot loop),
 `protocol` (how ranks agree), `engine` (one rank), `driver` (from the first event to the last).
 Beside these stand `partition`, `transport` with `board`, `launcher` and `watchman`, `checkpoint`,
-`stream` and `join` (metrics to HDF5), `signals`, `arrays`, `errors`, and `jit`, where the compiler
+`stream`, `join` and `hdf5` (metrics), `signals`, `arrays`, `errors`, and `jit`, where the compiler
 is met.
 
 To write a model, all that is needed can be had from here: see docs/models.md.

@@ -243,7 +243,9 @@ class _Metrics:
             self._going = True
             return
         assert self._record is not None
-        lasts = self._engine.transport.everyone(self.recorder.resume(self._engine.state, resumed))
+        recorder, engine = self.recorder, self._engine
+        last = together(engine.transport, lambda: recorder.resume(engine.state, resumed))
+        lasts = engine.transport.everyone(last)
         times = {last.time for last in lasts}
         self._going = sum(last.left or 0 for last in lasts) != 0 or times == {0}
         reach = min(times) + self._record.interval
@@ -269,7 +271,7 @@ class _Metrics:
     def finish(self, completed: bool) -> None:
         """While it is still timed: what was sampled is on its way to the disk."""
         if self.recorder:
-            self.recorder.finish(self._engine.state, COMPLETE if completed else STOPPED)
+            self.recorder.finish(COMPLETE if completed else STOPPED)
             self._engine.lap("metrics")
 
     def __enter__(self) -> None:

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import fcntl
 import os
-import struct
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pdes.errors import Refused
-from pdes.stream import COMPLETE, DIED, FAILED, NAME, RUNNING, open_file
+from pdes.hdf5 import opened, repack, whole
+from pdes.stream import COMPLETE, DIED, FAILED, NAME, RUNNING
 
 JOINED = "run.h5"
-SUPERBLOCK, SIGNATURE = struct.Struct("<8sB2xB16xQ"), b"\x89HDF\r\n\x1a\n"
-PATIENCE = 0.5
-"""Seconds, for a flush that is under way."""
+LOCK = ".lock"
+"""Held by whoever writes to a directory."""
 OF_A_RANK = ("rank", "first_unit", "last_unit")
 """Attributes that are not the run's."""
 
@@ -43,43 +42,6 @@ def ranks_of(directory: Path) -> list[Path]:
     return paths
 
 
-def opened(path: Path, follow: bool | None = None) -> Any:
-    """A file that may be written to at this moment, or whose writer died; such a one is opened to
-    be followed. (What is not HDF5, or is cut off, is found out here: to follow a file that is cut
-    off HDF5 would wait for the rest of it, for ever.)"""
-    until = time.monotonic() + PATIENCE
-    while not (whole := _whole(path)) and time.monotonic() < until:
-        time.sleep(0.02)
-    if not whole:
-        raise Refused(f"{path}: is not a whole HDF5 file: truncated or altered")
-    try:
-        return open_file(path, "r", swmr=whole.written_to if follow is None else follow)
-    except OSError as error:
-        raise Refused(f"{path}: cannot be read: {error}") from None
-
-
-class _Whole(NamedTuple):
-    written_to: bool
-
-
-def _whole(path: Path) -> _Whole | None:
-    """From HDF5's superblock, version 3: what is marked in it, and where it says that the file
-    ends, which is there as soon as a flush is over."""
-    with path.open("rb") as file:
-        head = file.read(SUPERBLOCK.size)
-        size = os.fstat(file.fileno()).st_size
-    if len(head) < SUPERBLOCK.size:
-        return None
-    signature, version, flags, end = SUPERBLOCK.unpack(head)
-    if signature != SIGNATURE or version < 3 or size < end:
-        return None
-    return _Whole(flags != 0)
-
-
-LOCK = ".lock"
-"""Held by whoever writes to a directory."""
-
-
 def status_of(directory: Path) -> tuple[int, float]:
     """Of the run there: its state (`pdes.stream`: failed if any rank has, else the least that any
     is in; or DIED), and how many seconds ago a rank last wrote."""
@@ -92,6 +54,11 @@ def status_of(directory: Path) -> tuple[int, float]:
     if state == RUNNING and _let_go(directory):
         state = DIED
     return state, max(0.0, time.time() - max(path.stat().st_mtime for path in paths))
+
+
+def claimed(directory: Path) -> bool:
+    """Is somebody about to write there, or at it?"""
+    return (directory / LOCK).exists() and not _let_go(directory)
 
 
 def _let_go(directory: Path) -> bool:
@@ -116,14 +83,9 @@ def mend(directory: Path) -> list[Path]:
     writing to them."""
     mended = []
     for path in ranks_of(directory):
-        whole = _whole(path)
-        if whole and whole.written_to:
-            fresh = path.with_name(f".{path.name}.new")
-            with opened(path) as old, open_file(fresh, "w", libver="latest") as new:
-                for name in old:
-                    old.copy(old[name], new, name)
-                new.attrs.update(old.attrs)
-            fresh.replace(path)
+        found = whole(path)
+        if found and found.written_to:
+            repack(path)
             mended.append(path)
     return mended
 
@@ -171,6 +133,7 @@ def _layout(parts: list[Any], length: int, home: Path) -> Any:
     for part, first, last in zip(parts, columns[:-1], columns[1:], strict=True):
         path = Path(part.file.filename).resolve()
         name = path.name if path.parent == home else str(path)
+        name = name.replace("%", "%%")  # or HDF5 takes it for a number's place
         source = h5py.VirtualSource(name, part.name, (length, *part.shape[1:]), part.dtype)
         whole[:, first:last] = source
     return whole

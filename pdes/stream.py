@@ -32,20 +32,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pdes.errors import Fault
+from pdes.errors import Fault, Refused
+from pdes.hdf5 import fresh_name, open_file, opened, repack
 from pdes.jit import entry
 
 FORMAT = 1
 BUFFER_BYTES = 1 << 22
 """Of the samples that are gathered before they are written, about."""
-MOST_SAMPLES = 32
+MOST_SAMPLES = 16
 CHUNK_BYTES = 1 << 20
 """Of a chunk at most, where it can be divided, before it is compressed."""
 SLACK = 1 << 18
 """Room on the disk for HDF5's own bookkeeping, at each flush."""
 WASTE = 0.3
 """A file of which so much is no longer referred to is packed in the end."""
-LATEST = 2**62
 RUNNING, STOPPED, COMPLETE, FAILED = range(4)
 """What `status` says: the run goes on, or died; was stopped at a checkpoint; came to its end; ended
 in an error on this rank."""
@@ -159,25 +159,18 @@ class Recorder:
 
     def start(self, state: Any) -> None:
         """Under another name until it can be followed."""
-        fresh = self._fresh_name()
+        fresh = fresh_name(self.path)
         self._create(fresh, state)
         fresh.replace(self.path)
 
     def resume(self, state: Any, cut: int) -> Last:
-        """Go on after the samples up to `cut`; what is beyond them is left behind."""
+        """Go on after the samples up to `cut`; what is beyond them is left behind. The file is
+        written anew, for one whose writer died cannot be opened for writing."""
         if not self.path.exists():
-            raise OSError(errno.ENOENT, "the metrics to go on with are not there", str(self.path))
-        return self._copy(state, cut)
-
-    def _fresh_name(self) -> Path:
-        return self.path.with_name(f".{self.path.name}.new")
-
-    def _copy(self, state: Any, cut: int) -> Last:
-        """Write the file anew, with its samples up to `cut`. (A file whose writer died cannot be
-        opened for writing: HDF5 leaves a mark in it, and has no call to remove that.)"""
-        fresh = self._fresh_name()
-        self._create(fresh, state)
-        with open_file(self.path, "r", swmr=True) as old:
+            raise Refused(f"{self.path}: the metrics to go on with are not there")
+        with opened(self.path) as old:
+            fresh = fresh_name(self.path)
+            self._create(fresh, state)
             times = old["time_ps"][:]
             times = times[times <= cut]
             for first in range(0, len(times), self._rows):
@@ -309,16 +302,18 @@ class Recorder:
 
     # -- ends
 
-    def finish(self, state: Any, status: int) -> None:
+    def finish(self, status: int) -> None:
         """The end of a run, or of a part of it. Where samples came slowly, so that most were
         flushed before their chunk was full, chunks were written time and again, and HDF5 does not
-        use such room again while a file may be followed: then the file is packed."""
+        use such room again while a file may be followed: then the file is packed, if there is room
+        for both."""
         self.flush()
-        if self._replaced > WASTE * self._written:
-            old = self._file, self._fd
-            self._copy(state, LATEST)
-            _close(*old)
         self.close(status)
+        if self._replaced > WASTE * self._written:
+            space = os.statvfs(self.path.parent)
+            if space.f_bavail * space.f_frsize > self._written - self._replaced + 4 * SLACK:
+                with suppress(OSError, RuntimeError):
+                    repack(self.path)
 
     def close(self, status: int = FAILED) -> None:
         """Of a run that failed without flushing, which may be what failed."""
@@ -328,19 +323,8 @@ class Recorder:
         # where writing has failed so will closing; the reason is being told already
         with suppress(OSError, RuntimeError) if status == FAILED else nullcontext():
             self._status[()] = status
-            _close(file, self._fd)
-
-
-def _close(file: Any, fd: int) -> None:
-    file.close()
-    os.close(fd)
-
-
-def open_file(path: Path, mode: str, **how: Any) -> Any:
-    """Where the file system knows no locks, without."""
-    import h5py
-
-    return h5py.File(path, mode, locking="best-effort", **how)
+            file.close()
+            os.close(self._fd)
 
 
 def describe(made: Any, dims: Sequence[str], unit: str, about: str, level: bool = False) -> None:

@@ -203,8 +203,10 @@ def test_a_change_is_read_as_toml_or_as_text() -> None:
     made = parse("[machine]\ngroups = 9", "x.toml", [
         "machine.groups=17", "run.duration=10us", 'run.checkpoint_every="2 us"', "name=2026-11-15",
         "metrics.ports=false", "traffic.load = 0.5", "about=1\nx=2", "network.routing=par",
-        "traffic.load=0.6",
+        "traffic.load=0.6", "metrics.channels=True", "traffic.hot=.5", "network.threshold=2.",
     ])  # fmt: skip
+    assert (made.metrics.channels, made.network.traffic.hot) == (True, 0.5)
+    assert made.network.threshold == 2
     assert made.network.machine.groups == 17
     assert (made.end, made.checkpoint_every) == (10 * US, 2 * US)
     assert (made.name, made.about) == ("2026-11-15", "1\nx=2")
@@ -271,6 +273,8 @@ def test_a_change_is_read_as_toml_or_as_text() -> None:
         ("metrics.flush = '1 ps'", 'metrics.flush = "1 ps": 1 ms .. 60 s'),
         ("traffic.warmup = '1 ms'", 'traffic.warmup = "1 ms": must be less than the duration of '
                                     "100 us, or nothing is measured"),
+        ("run.checkpoint_every = '1 ps'", 'run.checkpoint_every = "1 ps": 100,000,000 checkpoints '
+                                          "in 100 us; at most 100,000"),
         ("traffic.warmup = '2 us'\ntraffic.stop = '1 us'",
          'traffic.warmup = "2 us": must be less than traffic.stop, 1 us, or nothing is measured'),
     ],

@@ -197,6 +197,10 @@ def test_a_directory_belongs_to_one_run(odonata: Odonata, small: Path, tmp_path:
     assert "out: holds a run already; --resume goes on" in refused(str(small), "-o", "out")
     differs = refused(str(small), "-o", "out", "--resume", "--set", "traffic.load=0.5")
     assert "traffic.load = 0.4, not 0.5" in differs
+    complete = odonata("run", "-o", "out", "--resume")
+    assert (complete.returncode, complete.stdout) == (0, "")
+    assert "out: is complete already" in complete.stderr
+    assert (tmp_path / "out" / "run.h5").exists()
     again = json.loads(odonata("run", str(small), "-o", "out", "--overwrite", "--json").stdout)
     assert again["digest"] == json.loads(first.stdout)["digest"]
     assert "which experiment?" in refused("-o", "out")
@@ -207,6 +211,37 @@ def test_a_directory_belongs_to_one_run(odonata: Odonata, small: Path, tmp_path:
     assert "busy: another run is writing there" in refused(str(small), "-o", "busy", "--overwrite")
     process.kill()
     process.communicate()
+
+
+def test_a_directory_of_a_run_without_metrics_is_a_run_too(
+    odonata: Odonata, go: Callable[..., str], small: Path, tmp_path: Path
+) -> None:
+    """And a name that a terminal would take for markup, or a file that is its own copy."""
+    place = tmp_path / "[red]r[b]"
+    place.mkdir()
+    file = small.rename(place / "experiment.toml")
+    told = go("run", file, "-o", place, "--no-metrics")
+    assert "metrics" not in told
+    assert file.read_text() == SMALL
+    refused = odonata("run", str(file), "-o", str(place), "--no-metrics", "--set=run.seed=5")
+    assert refused.returncode == 2
+    assert "holds a run already" in refused.stderr
+    assert "in [red]r[b]" in go("run", file, "-o", place.name, "--overwrite")
+    assert file.read_text() == SMALL
+
+
+def test_another_number_of_ranks_is_told_with_the_command_to_use(
+    odonata: Odonata, small: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    process = start("run", str(small), "-o", str(out), *ENDLESS, ranks=2, cwd=tmp_path)
+    wait_for(lambda: reached(out) > 1, process)
+    kill_all(process, out)
+    assert "died" in odonata("watch", "out").stdout
+    refused = odonata("run", "--resume", "-o", "out")
+    assert refused.returncode == 2
+    assert "mpiexec -n 2 odonata run --resume -o out" in refused.stderr
+    assert reached(out) > 1
 
 
 def test_a_bad_file_is_refused_whole_before_anything_is_touched(

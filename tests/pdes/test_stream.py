@@ -18,7 +18,7 @@ from conftest import clean_environment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pdes import stream
+from pdes import checkpoint, stream
 from pdes.driver import run
 from pdes.errors import Fault, Refused
 from pdes.join import join, ranks_of, status_of
@@ -108,7 +108,7 @@ def test_a_resumed_recording_is_that_of_an_undisturbed_run(tmp_path: Path, every
 
 def test_to_resume_what_was_never_recorded_is_an_error(tmp_path: Path) -> None:
     run(MODEL, 8 * US, checkpoint_dir=tmp_path, checkpoint_every=7 * US)
-    with pytest.raises(FileNotFoundError, match=r"rank-0000\.h5"):
+    with pytest.raises(Refused, match=r"rank-0000\.h5: the metrics to go on with are not there"):
         run(MODEL, 20 * US, record=recording(tmp_path / "out"), resume=tmp_path)
 
 
@@ -231,7 +231,7 @@ def test_a_file_whose_samples_came_slowly_is_packed_in_the_end(tmp_path: Path) -
             source.values += random.integers(0, 2**20, 900)
             take(recorder, at + 1)
         before = recorder.path.stat().st_size
-        recorder.finish(None, COMPLETE)
+        recorder.finish(COMPLETE)
         sizes[name] = recorder.path.stat().st_size
         assert before > 3 * sizes[name] or name == "quick"
     assert sizes["slow"] < 1.1 * sizes["quick"]
@@ -239,6 +239,76 @@ def test_a_file_whose_samples_came_slowly_is_packed_in_the_end(tmp_path: Path) -
         assert (read(tmp_path / "slow", name) == read(tmp_path / "quick", name)).all()
     assert status_of(tmp_path / "slow")[0] == COMPLETE
     assert [p.name for p in (tmp_path / "slow").iterdir()] == ["rank-0000.h5"]
+
+
+def test_a_file_that_cannot_be_packed_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(stream, "repack", fail)
+    source = Source((900,))
+    recorder = source.recorder(tmp_path, flush_s=0.0)
+    recorder.start(None)
+    for at in range(5):
+        source.values += at
+        take(recorder, at + 1)
+    recorder.finish(COMPLETE)
+    assert status_of(tmp_path)[0] == COMPLETE
+    assert len(read(tmp_path, "time_ps")) == 5
+
+
+@pytest.mark.parametrize("damage", ["truncated", "nonsense", "empty"])
+def test_metrics_that_are_damaged_are_refused_and_not_waited_for(
+    tmp_path: Path, damage: str
+) -> None:
+    """Also those that look as if somebody were writing to them."""
+    ours, saved = recording(tmp_path / "out"), tmp_path / "saved"
+    run(MODEL, 20 * US, record=ours, checkpoint_dir=saved, checkpoint_every=7 * US)
+    path = tmp_path / "out" / "rank-0000.h5"
+    whole = bytearray(path.read_bytes())
+    whole[11] = 5
+    path.write_bytes(
+        {"truncated": bytes(whole[:9000]), "nonsense": b"x" * 999, "empty": b""}[damage]
+    )
+    with pytest.raises(Refused, match=r"rank-0000\.h5: is not a whole HDF5 file"):
+        run(MODEL, 40 * US, record=ours, resume=saved)
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["rank-0000.h5"]
+
+
+def test_the_clock_of_a_resumed_run_goes_forward(tmp_path: Path) -> None:
+    ours, saved = recording(tmp_path / "out"), tmp_path / "saved"
+    run(MODEL, 20 * US, record=ours, checkpoint_dir=saved, checkpoint_every=7 * US)
+    result = run(MODEL, 40 * US, record=ours, resume=saved)
+    spent = read(tmp_path / "out", "engine/wall_s")[:, 0]
+    assert (spent > 0).all()
+    assert spent[5:].sum() <= result.wall_seconds
+
+
+def test_samples_are_on_the_disk_before_a_checkpoint_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = []
+    sync, save = os.fsync, checkpoint.save
+    monkeypatch.setattr(stream.os, "fsync", lambda fd: (order.append("sync"), sync(fd))[1])
+    monkeypatch.setattr(checkpoint, "save", lambda *a: (order.append("save"), save(*a))[1])
+    run(MODEL, 8 * US, record=recording(tmp_path / "out"), checkpoint_dir=tmp_path / "saved",
+        checkpoint_every=7 * US)  # fmt: skip
+    assert order[: order.index("save") + 1] == ["sync", "save"]
+
+
+def test_chunks_of_a_large_machine_stay_small(tmp_path: Path) -> None:
+    source = Source((5 * 10**5, 3))
+    recorder = source.recorder(tmp_path)
+    recorder.start(None)
+    source.values += 1
+    take(recorder, 1)
+    recorder.flush()
+    recorder.close(COMPLETE)
+    with h5py.File(tmp_path / "rank-0000.h5") as file:
+        assert np.prod(file["t/counted"].chunks) * 4 <= stream.CHUNK_BYTES
+        assert file["t/counted"][0].sum() == 15 * 10**5
 
 
 def test_metrics_that_end_before_the_checkpoint_are_refused(tmp_path: Path) -> None:
