@@ -41,8 +41,10 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# As many files at a time as there are cores; what times something, by itself.
 serial: $(READY)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -m alone
+	$(BIN)/python -m pytest -q -m "not alone" -n auto --dist loadfile
 
 # Each rank has a temporary directory of its own: pytest's usual one is swept by all that share it.
 parallel: $(READY)

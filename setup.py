@@ -6,7 +6,16 @@ HERE = Path(__file__).parent
 version = (HERE / "odonata" / "_version.py").read_text().split('"')[1]
 
 # colorama, because numba behaves differently where it is present.
-TEST = ["colorama", "hypothesis", "import-linter", "mypy", "pytest", "pytest-mpi", "ruff"]
+TEST = [
+    "colorama",
+    "hypothesis",
+    "import-linter",
+    "mypy",
+    "pytest",
+    "pytest-mpi",
+    "pytest-xdist",
+    "ruff",
+]
 MPI = ["mpi4py>=4", "mpich"]
 
 setup(

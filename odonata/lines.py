@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 Row = tuple[str, str, str]
 
 
-def of_run(
-    experiment: Experiment, told: Performance, reached_ps: int, complete: bool
-) -> list[Row]:
+def of_run(experiment: Experiment, told: Performance, reached_ps: int, complete: bool) -> list[Row]:
     """Of a run that has come to `reached_ps`."""
     network, m = experiment.network, experiment.network.machine
     traffic, note = network.traffic, ""

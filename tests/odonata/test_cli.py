@@ -24,6 +24,7 @@ LONG = ("--lps", "1024", "--end", "40s", "--seed", "7", "--progress")
 """Hours; a test that uses it ends it."""
 
 
+@pytest.mark.alone
 def test_help_is_instant(odonata: Run) -> None:
     best = 9.0
     for _ in range(3):
@@ -41,6 +42,7 @@ def test_help_loads_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, env=clean_environment())
 
 
+@pytest.mark.alone
 def test_a_thousand_events_take_under_two_seconds_warm(phold: Phold) -> None:
     words = ("--lps", "64", "--population", "16", "--end", "1.4us")
     phold(*words)

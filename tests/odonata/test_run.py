@@ -126,7 +126,8 @@ def kill_all(process: subprocess.Popen[str], out: Path) -> None:
 def test_a_killed_run_stays_readable_and_resumes_to_the_same_bits(
     go: Callable[..., str], small: Path, tmp_path: Path
 ) -> None:
-    out, end = tmp_path / "killed", ["--set=run.duration=3 ms", "--set=run.checkpoint_every=170 us"]
+    out = tmp_path / "killed"
+    end = ["--set=run.duration=1.5 ms", "--set=run.checkpoint_every=170 us"]
     process = start("run", str(small), "-o", str(out), *end, ranks=2, cwd=tmp_path)
     wait_for(lambda: reached(out) > 40, process)
     kill_all(process, out)
