@@ -7,6 +7,7 @@ or had when it died: what all ranks have is there.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
@@ -119,6 +120,8 @@ def join(directory: Path, target: Path, attributes: Mapping[str, Any] | None = N
 
             files[0].visititems(add)
         partial.replace(target)
+    except RuntimeError as error:  # HDF5's, where the disk is full
+        raise OSError(errno.EIO, "cannot be written", str(target)) from error
     finally:
         partial.unlink(missing_ok=True)
         for file in files:
