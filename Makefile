@@ -7,7 +7,7 @@ READY  := $(VENV)/ready
 # The parallel tests, and on how many ranks they prove something.
 RANKS  ?= 2 3 4
 
-.PHONY: help demo test lint serial parallel bench doctor format clean
+.PHONY: help demo test lint warm serial parallel bench doctor format clean
 
 help:
 	@echo "make demo      a dragonfly on two ranks, what it did, and a report to open"
@@ -41,8 +41,13 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Every routing, compiled: once for a version, as many at a time as there are cores.
+warm: $(READY)
+	@echo minimal valiant ugal-l ugal-g par adaptive | xargs -n 1 -P $$(getconf _NPROCESSORS_ONLN) \
+	  $(BIN)/odonata bench dragonfly --preset kim-72 --duration 1ns --json --routing > /dev/null
+
 # As many files at a time as there are cores; what times something, by itself.
-serial: $(READY)
+serial: warm
 	$(BIN)/python -m pytest -q -m alone
 	$(BIN)/python -m pytest -q -m "not alone" -n auto --dist loadfile
 

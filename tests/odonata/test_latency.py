@@ -306,7 +306,7 @@ def test_interrupted_it_ends_quietly_and_leaves_nobody_behind() -> None:
                                env=clean_environment(), start_new_session=True)  # fmt: skip
     time.sleep(2.5)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    out, err = process.communicate(timeout=10)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
     assert "Traceback" not in err

@@ -188,6 +188,7 @@ def test_debug_is_refused_while_the_compiler_is_on() -> None:
         run(SMALL, END, debug=True)
 
 
+@pytest.mark.alone
 def test_where_the_time_went_adds_up_to_the_wall_time() -> None:
     result = run(Phold(seed=3), 50_000_000)
     assert sum(result.seconds.values()) == pytest.approx(result.wall_seconds, rel=1e-6)
