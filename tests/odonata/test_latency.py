@@ -303,7 +303,9 @@ def test_interrupted_it_ends_quietly_and_leaves_nobody_behind() -> None:
     """Whoever was left would keep stderr open, and this waiting."""
     words = command("latency", *WORDS, "--loads", "0.1:0.4:0.1", "--measure", "1s", "--jobs", "2")
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               env=clean_environment(), start_new_session=True)  # fmt: skip
+                               env=clean_environment(), start_new_session=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+                               )  # fmt: skip  # where tests run in the background, it is ignored
     time.sleep(2.5)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     out, err = process.communicate(timeout=60)
