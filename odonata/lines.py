@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odonata.measured import ends
 from odonata.units import show_time
 
 if TYPE_CHECKING:
+    from odonata.agents.network import Network
     from odonata.experiment import Experiment
     from odonata.measured import Performance
 
@@ -16,14 +18,13 @@ Row = tuple[str, str, str]
 def of_run(experiment: Experiment, told: Performance, reached_ps: int, complete: bool) -> list[Row]:
     """Of a run that has come to `reached_ps`."""
     network, m = experiment.network, experiment.network.machine
-    traffic, note = network.traffic, ""
-    if traffic.messages is not None or traffic.stop_ps is not None:
+    note = ""
+    if ends(network):
         note = f"the last packet came at {told.last_arrival_ns / 1e3:,.3f} us"
     rows = [
         ("machine", f"{told.nodes:,} nodes",
          f"p={m.nodes} a={m.routers} h={m.global_links} g={m.groups}, {m.cabling} cabling"),
-        ("load", f"{network.traffic.load:g}",
-         f"{network.traffic.pattern} traffic, {network.routing} routing"),
+        _sent(network),
         ("simulated", show_time(reached_ps),
          note if complete else f"INCOMPLETE: of {show_time(experiment.end)}"),
     ]  # fmt: skip
@@ -34,6 +35,14 @@ def of_run(experiment: Experiment, told: Performance, reached_ps: int, complete:
         nothing = ("throughput", "-", f"all of it warm-up, {show_time(warmup)}")
         return [*rows, *_packets(told), nothing, *_links(told)]
     return [*rows, *of_network(told)]
+
+
+def _sent(network: Network) -> Row:
+    if network.runs_jobs:
+        w = network.workload
+        return ("jobs", f"{len(w.jobs):,}", f"{w.allocation}, {w.order}, {network.routing} routing")
+    t = network.open_loop
+    return ("load", f"{t.load:g}", f"{t.pattern} traffic, {network.routing} routing")
 
 
 def of_network(told: Performance) -> list[Row]:

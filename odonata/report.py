@@ -103,7 +103,7 @@ def _machine(run: Run) -> str:
     nodes = f"{m.n_nodes:,} node{'s' * (m.n_nodes != 1)}"
     groups = f"{m.groups:,} group{'s' * (m.groups != 1)}"
     return (f"{nodes}, {m.n_routers:,} routers, {groups} · {network.routing} routing · "
-            f"{network.traffic.pattern} traffic at load {network.traffic.load:g}")  # fmt: skip
+            f"{network.open_loop.pattern} traffic at load {network.open_loop.load:g}")  # fmt: skip
 
 
 def _sections(run: Run) -> Iterable[str]:

@@ -31,6 +31,9 @@ from pdes.transport import Transport, together, world
 LATEST = 2**62
 """The latest end, in picoseconds (53 days): a delay beyond it must not overflow."""
 
+FIRST_LOOK = 10**7
+"""10 us."""
+
 LOST_SECONDS = 2.0
 """A rank that MPI cannot reach has probably died; so long its watchman may take to say so."""
 
@@ -75,7 +78,7 @@ class Result:
 
 def run(
     model: Model,
-    end: int,
+    end: int | None,
     *,
     protocol: str = "window",
     checkpoint_dir: Path | None = None,
@@ -88,7 +91,8 @@ def run(
     capacity: int = 16,
     transport: Transport | None = None,
 ) -> Result:
-    """Handle every event before `end` (picoseconds), on all the ranks there are.
+    """Handle every event before `end` (picoseconds), on all the ranks there are. `end` None: until
+    nothing is left (`Model.left`), which is looked for now and then, at times that are fixed.
 
     With a `checkpoint_dir`, SIGTERM and SIGUSR1 stop the run at a checkpoint there, and
     `checkpoint_every` (simulated picoseconds) makes one at every multiple of it. `resume` goes on
@@ -99,7 +103,7 @@ def run(
     every, ranks = checkpoint_every, transport.size
     require(model.name.isidentifier(), f"a model named {model.name!r}: must be an identifier")
     require(protocol in PROTOCOLS, f"protocol = {protocol}: must be one of {', '.join(PROTOCOLS)}")
-    require(0 <= end <= LATEST, f"end = {end} ps: must be 0 .. {LATEST}")
+    require(end is None or 0 <= end <= LATEST, f"end = {end} ps: must be 0 .. {LATEST}")
     require(every is None or every > 0, f"checkpoint every {every} ps: must be more than 0")
     require(every is None or checkpoint_dir is not None, "checkpoint: into which directory?")
     require(
@@ -122,7 +126,10 @@ def run(
                 at = together(
                     transport, lambda: engine.resume(resume) if resume else engine.start()
                 )
-                require(at <= end, f"{resume}: was made at {at} ps, after the end at {end} ps")
+                require(
+                    end is None or at <= end,
+                    f"{resume}: was made at {at} ps, after the end at {end} ps",
+                )
                 metrics.begin(at if resume else None)
                 preparing = {
                     "compile": compiled - built,
@@ -157,7 +164,7 @@ def explain(error: Exception) -> str:
 
 def _drive(
     engine: Engine,
-    end: int,
+    end: int | None,
     protocol: str,
     directory: Path | None,
     every: int | None,
@@ -171,11 +178,12 @@ def _drive(
     transport.everyone(None)
     began, before = engine.begin(), engine.events
     while True:
-        cut = min(end, metrics.next(), _following(engine.reached, every))
+        last = _look(engine.reached) if end is None else end
+        cut = min(last, metrics.next(), _following(engine.reached, every))
         arrival = go(engine, cut)
         engine.reached = arrival.time
-        metrics.sample()
-        completed = arrival.time >= end
+        completed = arrival.time >= last and (end is not None or not engine.left())
+        metrics.sample(completed)
         if completed:
             break
         if arrival.stopped or (every and arrival.time % every == 0):
@@ -218,6 +226,15 @@ def _drive(
     )
 
 
+def _look(time: int) -> int:
+    """After a time, the next at which it is looked whether anything is left: half as far again
+    each time, so that little is simulated in vain."""
+    look = FIRST_LOOK
+    while look <= time:
+        look += look // 2
+    return min(look, LATEST)
+
+
 def _following(time: int, every: int | None) -> int:
     """The next multiple."""
     return LATEST if every is None else (time // every + 1) * every
@@ -226,12 +243,14 @@ def _following(time: int, every: int | None) -> int:
 class _Metrics:
     """What a run records, if anything. On the way out the file is closed, whatever has happened."""
 
-    def __init__(self, engine: Engine, record: Recording | None, end: int, protocol: str) -> None:
-        self._engine, self._record, self._end = engine, record, end
+    def __init__(
+        self, engine: Engine, record: Recording | None, end: int | None, protocol: str
+    ) -> None:
+        self._engine, self._record = engine, record
         self.recorder: Recorder | None = None
         self._going = False
         if record:
-            about = {"end_ps": end, "protocol": protocol}
+            about = {"end_ps": LATEST if end is None else end, "protocol": protocol}
             self.recorder = together(engine.transport, lambda: engine.recorder(record, about))
 
     def begin(self, resumed: int | None) -> None:
@@ -258,10 +277,10 @@ class _Metrics:
             return LATEST
         return _following(self._engine.reached, self._record.interval)
 
-    def sample(self) -> None:
+    def sample(self, last: bool) -> None:
         if self.recorder and self._record and self._going:
             time = self._engine.reached
-            if time > 0 and (time % self._record.interval == 0 or time == self._end):
+            if time > 0 and (time % self._record.interval == 0 or last):
                 self._going = self._engine.record(self.recorder)
 
     def sync(self) -> None:

@@ -22,6 +22,8 @@ from pdes.loop import (
     CAUSE,
     COMING,
     CULPRIT,
+    DECIDE,
+    DECISIONS,
     DONE,
     EVENTS,
     FAULT,
@@ -114,10 +116,13 @@ class Engine:
         self._ctl[[FIRST, LAST, AGENTS, LOOKAHEAD]] = (
             first, last, self.partition.agents, self.lookahead
         )  # fmt: skip
-        if any(kind > MOST_BITS for kind in (*model.bearers, *model.receipts)):
-            raise Refused(f"{model.name}: bearers and receipts are kinds up to {MOST_BITS}")
+        if any(kind > MOST_BITS for kind in (*model.bearers, *model.receipts, *model.decisions)):
+            raise Refused(
+                f"{model.name}: bearers, receipts and decisions are kinds up to {MOST_BITS}"
+            )
         self._ctl[BEARERS] = sum(1 << kind for kind in model.bearers)
         self._ctl[RECEIPTS] = sum(1 << kind for kind in model.receipts)
+        self._ctl[DECISIONS] = sum(1 << kind for kind in model.decisions)
         self._kinds = new_kinds()
         self._made = np.zeros((model.fanout, WORDS), np.int64)
         self._pool = new_pool(model.parcel)
@@ -217,13 +222,22 @@ class Engine:
     def record(self, recorder: Recorder) -> bool:
         """A sample, at a cut. Returns whether anything is left to happen, on any rank."""
         self.lap("exchange")
-        left = self.model.left(self.state, self.queue.content)
+        left = self._left()
         told = Told(self.events, left, time.perf_counter() - self._began)
         recorder.take(self.state, self.reached, told)
         self.lap("metrics")
-        left = sum(self.transport.everyone(left))
+        return self.left(left)
+
+    def _left(self) -> int:
+        return self.model.left(self.state, self.queue.content)
+
+    def left(self, mine: int | None = None) -> bool:
+        """Is anything left to happen, on any rank? At a cut. If no rank has any event, nothing
+        will, whatever the model says."""
+        mine = self._left() if mine is None else mine
+        ranks = self.transport.everyone((mine, self.next_time()))
         self.lap("waiting")
-        return left != 0
+        return sum(left for left, _ in ranks) != 0 and any(time < FOREVER for _, time in ranks)
 
     def compile(self, show: bool, recorder: Recorder | None = None) -> None:
         """Have every kernel ready, compiled by one rank per host and loaded by the others: try
@@ -331,12 +345,36 @@ class Engine:
                 self._pool = reserved(self._pool, self.model.takes)
             elif why == BUDGET:
                 horizon = self._breathe(horizon)
+            elif why == DECIDE:
+                incoming = self._decided()
             elif why == FAULTY:
                 raise Fault(self._broken_rule())
         self.reached = horizon
         self.lap("kernel")
         if self.rounds % SETTLE_EVERY == 0:
             self.queue.settle(int(self._ctl[NOW]))
+
+    def _decided(self) -> Rows:
+        """What the model makes of the event that came up for a decision: returned as if it came
+        from another rank or, if it is for one, put into the outbox."""
+        time, key, a, b = self._ctl[CAUSE : CAUSE + WORDS].tolist()
+        rows = self.model.decide(self.state, time, key, a, b)
+        agents = (rows[:, KEY] >> PORT_BITS) & AGENT_MASK
+        first, last = self._block
+        mine = (agents >= first) & (agents < last)
+        soon = rows[:, TIME] < time + np.where(mine, 0, self.lookahead)
+        wrong = soon | (agents >= self.partition.agents)
+        if wrong.any():
+            rule = NOBODY if agents[wrong][0] >= self.partition.agents else TOO_SOON
+            self._ctl[FAULT] = PAST if rows[wrong][0, TIME] < time else rule
+            self._ctl[CULPRIT : CULPRIT + WORDS] = rows[wrong][0, :WORDS]
+            raise Fault(self._broken_rule())
+        others, n = rows[~mine], int(self._ctl[OUT])
+        self._make_room(len(others))
+        self._out[n : n + len(others)] = others
+        self._ctl[OUT] = n + len(others)
+        self._incoming.append(rows[mine])
+        return self.take_in()
 
     def _breathe(self, horizon: int) -> int:
         """In the middle of a long way to a horizon: what is done now and then, and the horizon. One
@@ -352,10 +390,10 @@ class Engine:
         self.report(now, self.events)
         return min(horizon, now + 1) if self.stop_requested else horizon
 
-    def _make_room(self) -> None:
+    def _make_room(self, more: int = 0) -> None:
         """In the outbox, for one more event's offspring, and in the letters, for all of it."""
         n = int(self._ctl[OUT])
-        self._out = grown(self._out, n + self.model.fanout, keep=n)
+        self._out = grown(self._out, n + more + self.model.fanout, keep=n)
         self._letters = grown(self._letters, len(self._out) + self.transport.size, keep=0)
 
     def report(self, reached: int, events: int) -> None:

@@ -23,12 +23,14 @@ the outbox; events that the handler has made."""
 QUEUE_TICKS, ALL_TICKS, FAULT, BEARERS, RECEIPTS = range(11, 16)
 """Ticks counted so far, of the events that are timed; the rule that was broken; the kinds of events
 that bear a parcel, and those that are received and not handled, as bits."""
-CAUSE, CULPRIT = 16, 16 + WORDS
-"""Where the handled and the scheduled event are noted when a rule is broken."""
+DECISIONS, CAUSE, CULPRIT = 16, 17, 17 + WORDS
+"""The kinds that are decided in Python, likewise; where the handled and the scheduled event are
+noted when a rule is broken, and the event that is to be decided."""
 CTL_WORDS = CULPRIT + WORDS
 
-DONE, QUEUE_FULL, OUTBOX_FULL, POOL_FULL, BUDGET, FAULTY = range(6)
-"""Why `advance` came back: at the horizon, for room, because it was told to, or in error."""
+DONE, QUEUE_FULL, OUTBOX_FULL, POOL_FULL, BUDGET, FAULTY, DECIDE = range(7)
+"""Why `advance` came back: at the horizon, for room, because it was told to, in error, or for a
+decision that is made in Python."""
 
 PAST, TOO_SOON, NOBODY, TOO_MANY, LATE = range(1, 6)
 """The rules that can be broken: four by a handler, the last by another rank."""
@@ -128,13 +130,18 @@ def local(sim: Sim, key: int) -> int:
 
 
 @kernel
+def _write(ctl: Any, where: int, time: int, key: int, a: int, b: int) -> None:
+    ctl[where + TIME] = time
+    ctl[where + KEY] = key
+    ctl[where + A] = a
+    ctl[where + B] = b
+
+
+@kernel
 def _note(ctl: Any, rule: int, time: int, key: int, a: int, b: int) -> None:
     if ctl[FAULT] == 0:
         ctl[FAULT] = rule
-        ctl[CULPRIT + TIME] = time
-        ctl[CULPRIT + KEY] = key
-        ctl[CULPRIT + A] = a
-        ctl[CULPRIT + B] = b
+        _write(ctl, CULPRIT, time, key, a, b)
 
 
 def handle(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> None:
@@ -198,6 +205,9 @@ def advance(sim: Sim, state: Any, incoming: Any, horizon: int, budget: int) -> i
         ctl[EVENTS] += 1
         kind = sim.kinds[kind_of(key)]
         kind[HANDLED_KIND] += 1
+        if (ctl[DECISIONS] >> kind_of(key)) & 1:
+            _write(ctl, CAUSE, time, key, a, b)
+            return DECIDE
         taken = ticks() if sampled else 0
         handle(sim, state, time, key, a, b)
         handled = ticks() if sampled else 0
@@ -212,10 +222,7 @@ def advance(sim: Sim, state: Any, incoming: Any, horizon: int, budget: int) -> i
             ctl[ALL_TICKS] += now - began
         ctl[PEAK] = max(ctl[PEAK], queue.ctl[COUNT] + ctl[OUT])
         if ctl[FAULT] != 0:
-            ctl[CAUSE + TIME] = time
-            ctl[CAUSE + KEY] = key
-            ctl[CAUSE + A] = a
-            ctl[CAUSE + B] = b
+            _write(ctl, CAUSE, time, key, a, b)
             return FAULTY
         budget -= 1
     return BUDGET

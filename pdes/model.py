@@ -70,6 +70,15 @@ class Model(ABC):
     For what only has to be noted down, dated, to be read by handlers later: nothing may depend on
     when it was called. It may take one parcel, and schedule one event on this rank."""
 
+    decisions: tuple[int, ...] = ()
+    """The kinds of events, below 63, that `decide` handles, in Python: rare ones, that bear no
+    parcel."""
+
+    def decide(self, state: Any, time: int, key: int, a: int, b: int) -> Rows:
+        """What such an event makes: rows of events, with room for a parcel's words behind each if
+        the model has parcels. There may be any number of them; the rules are those of a handler."""
+        raise NotImplementedError
+
     def parameters(self) -> Mapping[str, int | float | str]:
         """Everything that decides the outcome, under the user's names: as it stands, the fields of
         a dataclass. A checkpoint is resumed only by a model with equal parameters."""

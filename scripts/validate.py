@@ -106,7 +106,7 @@ def empty_ps(network: Network, way: Way) -> int:
     serialisation; every link's where routers store and forward."""
     m = network.machine
     links = [m.terminal, *[m.local] * way.local, *[m.global_] * way.across, m.terminal]
-    size = min(network.packet_bytes, network.traffic.message_bytes)
+    size = min(network.packet_bytes, network.open_loop.message_bytes)
     takes = [round(size * 1e12 / link.bandwidth) for link in links]
     wires = sum(link.latency_ps for link in links) + (len(links) - 1) * network.delay_ps
     return wires + (sum(takes) if network.forwarding == "store" else max(takes))
@@ -285,7 +285,7 @@ def booksim_network(pattern: str, routing: str, load: float, nodes: int, measure
 def as_booksim_counts(network: Network, cycles: float) -> float:
     """Our mean latency, with what BookSim's has in it: its uniform traffic includes messages of a
     node to itself, one in n, which visit one router."""
-    if network.traffic.pattern == "uniform":
+    if network.open_loop.pattern == "uniform":
         itself = empty_ps(network, Way(0, 0)) / CYCLE
         cycles += (itself - cycles) / network.machine.n_nodes
     return cycles

@@ -32,6 +32,7 @@ from odonata.agents.link import (
 )
 from odonata.agents.packet import CAME, DUE, PATH, ROOM, SIZE, VC_MASK, VC_SHIFT
 from odonata.agents.router import FIRST_GROUP
+from odonata.agents.task import WITHIN
 from pdes.events import AGENT_MASK, FOREVER, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, TIME, A, Rows
 from pdes.parcels import NEXT
 
@@ -150,7 +151,8 @@ def findings(network: Network, state: State, pending: Rows, parcels: Rows) -> di
     """For `conclude`, from each rank: bytes on their way and blocked; each blocked channel with its
     buffer's size and its first packet's; each blocked packet's channel with that which fed it."""
     kinds = pending[:, KEY] >> KIND_SHIFT
-    moving = pending[(kinds == ARRIVE) | (kinds == DELIVER), A]
+    outside = pending[:, KEY] & PORT_MASK < WITHIN
+    moving = pending[(kinds == ARRIVE) | ((kinds == DELIVER) & outside), A]
     ports, channels, vcs = state.ports[:, 0], _channels(state), state.slow.shape[1]
     heads = channels[:, :, HEAD].reshape(-1)
     which, numbers = chained(parcels, heads)

@@ -24,10 +24,14 @@ from odonata.agents.packet import (
     CAME,
     DUE,
     ENDS,
+    FROM_SHIFT,
     LUCK,
+    LUCK_MASK,
+    MORE,
     PATH,
     ROOM,
     SIZE,
+    SLOT_MASK,
     TAIL,
     VC_MASK,
     VC_SHIFT,
@@ -40,7 +44,8 @@ from pdes.parcels import NEXT
 from pdes.random import HALF, LOW, U64
 
 CREDIT_DUE, ARRIVE, DELIVER, GENERATE = range(4)
-"""Kinds of events, in the order in which they happen at one instant."""
+"""Kinds of events, in the order in which they happen at one instant. (Where jobs run, GENERATE is
+the next step of a task, and there are more: `odonata.agents.task`.)"""
 
 BUSY, USED, RATE, LATENCY, FAR_KEY, FAR, CAPACITY = range(7)
 """Words of a port: until when its link is reserved; how long it has been, altogether; picoseconds a
@@ -67,6 +72,9 @@ a large machine a hop costs what its cache misses cost, so there is nothing ther
 RATE_BITS = 16
 UNLIMITED = 1 << 60
 """Credit of a channel into a node, which takes in whatever comes."""
+
+SEND, MATCH, HOST, LAUNCH = range(4)
+"""Words of `State.nic`, all times: `odonata.agents.jobs.Workload`. SEND is -1 where no jobs run."""
 
 GRANTS = 4
 """The most packets that one event grants; where more could go, another event goes on."""
@@ -201,7 +209,9 @@ def block(sim: Sim, state: Any, row: int, vc: int, number: int, now: int) -> Non
 @kernel
 def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
     """Grant what is blocked in a channel as far as its credit goes; `key` is that of an event at
-    this channel. Returns the bytes whose sending starts within the measurement."""
+    this channel. Returns the bytes whose sending starts within the measurement.
+
+    When the last of a task's message leaves its node, the task sees to its next."""
     port, channel, rows = state.ports[row, 0], state.ports[row, 1 + vc], sim.pool.rows
     slow = state.slow[row, vc]
     if channel[SOONEST] <= now:
@@ -214,10 +224,12 @@ def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
         size = min(rows[number, SIZE], state.largest[0])
         if channel[CREDIT] < size:
             break
-        if size < rows[number, SIZE]:
-            number = _cut(sim, number, size)
-        else:
+        last = size == rows[number, SIZE]
+        if last:
             channel[HEAD] = rows[number, NEXT]
+        else:
+            number = _cut(sim, number, size)
+        posted = last and rows[number, CAME] < 0 and state.nic[SEND] >= 0
         slow[WAITING] -= size
         since = slow[SINCE]
         stalled = (now - since) - (used_by(port, now) - slow[MARK])
@@ -226,6 +238,9 @@ def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
         start = launch(sim, state, row, vc, number, now, since)
         if state.measured[0] <= start < state.measured[1]:
             measured += size
+        if posted:
+            slot = (rows[number, LUCK] >> FROM_SHIFT) & SLOT_MASK
+            schedule(sim, start + state.nic[SEND], key_of(GENERATE, agent_of(key), slot), 0, 0)
         slow[SINCE], slow[MARK] = now, used_by(port, now)
     if channel[HEAD] >= 0:
         size = min(rows[channel[HEAD], SIZE], state.largest[0])
@@ -244,7 +259,8 @@ def _cut(sim: Sim, message: int, size: int) -> int:
     rows[number, ENDS], rows[number, BORN] = rows[message, ENDS], rows[message, BORN]
     rows[number, SIZE], rows[number, PATH] = size, rows[message, PATH]
     rows[number, CAME], rows[number, TAIL] = -1, 0
-    rows[number, LUCK] = another(rows[message, LUCK], left)
+    luck = rows[message, LUCK]
+    rows[number, LUCK] = (luck & ~LUCK_MASK) | MORE | np.int64(another(luck, left))
     return number
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -10,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odonata.agents import router
+from odonata.agents.jobs import Workload
 from odonata.agents.link import (
     ARRIVE,
     BUSY,
@@ -58,15 +61,41 @@ from odonata.agents.node import (
 )
 from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS, PARCEL, VC_MASK
 from odonata.agents.router import AGENT_BITS, GATE_BITS, ROUTERS, VIAS, port_row
+from odonata.agents.scheduler import arrivals, decide
+from odonata.agents.task import (
+    DECIDE,
+    DONE,
+    EARLY,
+    ENDED,
+    PLACE,
+    START,
+    STATUS,
+    WITHIN,
+    command,
+    hear,
+    learn,
+    proceed,
+    take_in,
+)
 from odonata.agents.traffic import Traffic
 from pdes.arrays import aligned
 from pdes.errors import Findings
-from pdes.events import FOREVER, KEY, KIND_SHIFT, Rows, agent_of, key_of, kind_of, pack, port_of
+from pdes.events import (
+    FOREVER,
+    KEY,
+    KIND_SHIFT,
+    Rows,
+    agent_of,
+    key_of,
+    kind_of,
+    no_rows,
+    pack,
+    port_of,
+)
 from pdes.jit import kernel, rebound
-from pdes.loop import NOW, Sim
+from pdes.loop import NOW, Sim, drop_parcel
 from pdes.model import Lookahead, Model
 from pdes.partition import Partition
-from pdes.random import log
 from pdes.stream import Table
 from policies.routing import ROUTINGS, Routing, routing
 from topology.dragonfly import Dragonfly, LinkClass
@@ -93,6 +122,15 @@ class State(NamedTuple):
     history: Any  # of what a node took in
     histogram: Any  # of latencies, by group
     received: Any  # bytes, by group and the group they come from
+    nic: Any  # odonata.agents.link
+    jobs: Any  # odonata.agents.patterns
+    friends: Any  # by task of any job
+    places: Any  # likewise: odonata.agents.task
+    slots: Any  # by node
+    matching: Any  # by node: until when its NIC is busy with that
+    board: Any  # where the scheduler is, by job
+    owner: Any  # and by node of the machine: its job, or -1
+    labels: Any  # and of all jobs, one after the other: their nodes
 
 
 def arrive(sim: Sim, state: State, time: int, key: int, number: int, told: int) -> None:
@@ -132,11 +170,13 @@ def receive(sim: Sim, state: State, time: int, key: int, room: int, b: int) -> N
 
 
 def handle(sim: Sim, state: State, time: int, key: int, a: int, b: int) -> None:
+    """Of a network under open-loop traffic."""
     kind = kind_of(key)
     if kind == ARRIVE:
         arrive(sim, state, time, key, a, b)
     elif kind == DELIVER:
         deliver(sim, state, time, key, a)
+        drop_parcel(sim, a)
     else:
         ready = True
         if kind == GENERATE:
@@ -146,9 +186,34 @@ def handle(sim: Sim, state: State, time: int, key: int, a: int, b: int) -> None:
             grant(sim, state, time, key, kind == CREDIT_DUE)
 
 
+def handle_jobs(sim: Sim, state: State, time: int, key: int, a: int, b: int) -> None:
+    """Of one whose nodes run jobs."""
+    kind = kind_of(key)
+    if kind == ARRIVE:
+        arrive(sim, state, time, key, a, b)
+    elif kind == DELIVER:
+        if port_of(key) < WITHIN:
+            deliver(sim, state, time, key, a)
+        take_in(sim, state, time, key, a)
+    elif kind == PLACE:
+        learn(sim, state, a, b)
+    elif kind == START:
+        command(sim, state, time, key, a, b)
+    elif kind == ENDED:
+        hear(sim, state, time, key, a, b)
+    else:
+        ready = True
+        if kind == GENERATE:
+            ready = proceed(sim, state, time, key)
+            key = key_of(CREDIT_DUE, agent_of(key), 0)
+        if ready:
+            grant(sim, state, time, key, kind == CREDIT_DUE)
+
+
 @lru_cache
-def handler(how: Routing) -> Any:
-    return kernel(rebound(handle, "handle", arrive=router.compiled(how)))
+def handler(how: Routing, jobs: bool) -> Any:
+    template = handle_jobs if jobs else handle
+    return kernel(rebound(template, template.__name__, arrive=router.compiled(how)))
 
 
 @dataclass(frozen=True)
@@ -161,7 +226,7 @@ class Network(Model):
     """
 
     machine: Dragonfly
-    traffic: Traffic
+    traffic: Traffic | Workload
     routing: str = "minimal"
     via: str = "group"
     threshold: float | None = None
@@ -176,8 +241,9 @@ class Network(Model):
     vcs: str = "hops"
     seed: int = 1
 
-    name, kinds = "dragonfly", ("credit", "arrive", "deliver", "generate")
-    parcel, bearers, receipts = PARCEL, (ARRIVE, DELIVER), (CREDIT_DUE,)
+    name = "dragonfly"
+    parcel, bearers, receipts = PARCEL, (ARRIVE, DELIVER, PLACE), (CREDIT_DUE,)
+    decisions = (DECIDE,)
     receive = staticmethod(receive)
     fanout, takes = 2 * GRANTS + 2, GRANTS + 1
 
@@ -242,15 +308,6 @@ class Network(Model):
         )
         unless(self.vcs in VCS, f"vcs = {self.vcs}", " or ".join(VCS), "vcs")
         unless(0 <= self.seed < 2**63, f"seed = {self.seed}", "0 .. 2**63 - 1", "seed")
-        gap = self.slot_ps() / self.traffic.load
-        unless(
-            gap < 2**56,
-            f"load = {self.traffic.load:g}",
-            f"a message every {gap / 1e12:g} s; at least one every 72,000 s",
-            "traffic.load",
-            "traffic.message_bytes",
-            "machine.terminal.bandwidth",
-        )
         self.traffic.check_on(m, found)
         found.refuse()
 
@@ -259,21 +316,49 @@ class Network(Model):
         for part in ("machine", "traffic"):
             for name, value in told.pop(part).items():
                 told[f"{part}.{name}"] = value
+        if "traffic.jobs" in told:
+            told["traffic.jobs"] = json.dumps(told["traffic.jobs"])
         return told
 
     @property
+    def runs_jobs(self) -> bool:
+        return isinstance(self.traffic, Workload)
+
+    @property
+    def workload(self) -> Workload:
+        """Where it runs jobs."""
+        assert isinstance(self.traffic, Workload)
+        return self.traffic
+
+    @property
+    def open_loop(self) -> Traffic:
+        """Its traffic, where it does not."""
+        assert isinstance(self.traffic, Traffic)
+        return self.traffic
+
+    @property
     def handle(self) -> Any:  # type: ignore[override]
-        return handler(routing(self.routing))
+        return handler(routing(self.routing), self.runs_jobs)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:  # type: ignore[override]
+        own = ("step", "place", "start", "ended", "decide") if self.runs_jobs else ("generate",)
+        return ("credit", "arrive", "deliver", *own)
 
     @property
     def variant(self) -> str:  # type: ignore[override]
-        return f"{self.routing} routing"
+        return f"{self.routing} routing" + " of jobs" * self.runs_jobs
 
     # -- numbers
 
     @property
     def agent_bits(self) -> int:
-        return (self.machine.routers * (1 + self.machine.nodes) - 1).bit_length()
+        return (self.scheduler - (not self.runs_jobs)).bit_length()
+
+    @property
+    def scheduler(self) -> int:
+        """The agent, where jobs run: behind the nodes of group 0."""
+        return self.machine.routers * (1 + self.machine.nodes)
 
     @property
     def bases(self) -> tuple[int, int, int, int]:
@@ -288,8 +373,8 @@ class Network(Model):
         return 1 if self.vcs == "one" else self.bases[3] + 1
 
     def slot_ps(self) -> float:
-        """What a message takes on its node's link, exactly."""
-        return self.traffic.message_bytes * 1e12 / self.machine.terminal.bandwidth
+        """What a message of its traffic takes on its node's link, exactly."""
+        return self.open_loop.slot_ps(self.machine)
 
     def serialisation(self, link: LinkClass, size: int) -> int:
         """Of so many bytes on such a link, as `odonata.agents.link` has it."""
@@ -304,13 +389,16 @@ class Network(Model):
         """A packet takes the link's latency and the far router's pipeline; a credit the latency,
         after a packet's serialisation."""
         m, last = self.machine, int(partition.unit_starts[1]) - 1
-        rest = self.traffic.message_bytes % self.packet_bytes
-        least = min(rest or self.packet_bytes, self.traffic.message_bytes)
+        least = self.traffic.least_packet(self.packet_bytes)
         shortest = min(self.serialisation(link, least) for link in (m.terminal, m.local, m.global_))
-        return Lookahead(
+        packet = Lookahead(
             m.global_.latency_ps + min(self.delay_ps, shortest),
             f"a packet over the global cable from group {last} to group {last + 1}",
         )
+        if self.runs_jobs:
+            command = Lookahead(self.workload.launch_ps, "a command of the scheduler's (launch)")
+            return min(packet, command)
+        return packet
 
     def state(self, first: int, last: int) -> State:
         m, t = self.machine, self.traffic
@@ -320,11 +408,8 @@ class Network(Model):
         ports = self._ports(g0, g1)
         slow = np.zeros((len(ports), self.channels, PADDING + 1), np.int64)
         slow[:, :, WAKE] = FOREVER
-        slot = round(self.slot_ps()) if t.arrivals == "bernoulli" else 0
         bias = how.bias * self.packet_bytes if self.bias is None else self.bias
-        until = FOREVER if t.measure_ps is None else t.warmup_ps + t.measure_ps
         gates = m.gates()[g0:g1]
-        per_group = m.routers * m.nodes
         return State(
             shape=np.array(
                 [m.nodes, m.routers, m.groups, m.radix, self.agent_bits, g0,
@@ -332,16 +417,8 @@ class Network(Model):
                  int(self.channels > 2), -1 if self.vcs == "hops" else 0, VIAS.index(self.via),
                  bias]
             ),
-            traffic=np.array(
-                [self.seed, t.how, m.n_nodes, per_group, t.stride % m.groups, t.message_bytes,
-                 -1 if t.messages is None else t.messages,
-                 FOREVER if t.stop_ps is None else t.stop_ps, slot,
-                 round(t.hot * 2**32), t.hot_every]
-            ),
             gates=((gates // max(1, m.global_links)) << GATE_BITS) | gates % max(1, m.global_links),
             threshold=np.array([how.threshold if self.threshold is None else self.threshold]),
-            pace=np.array([self._pace()]),
-            measured=np.array([t.warmup_ps, until]),
             delay=np.array([self.delay_ps]),
             largest=np.array([self.packet_bytes]),
             flit=np.array([self.flit_bytes - 1]),
@@ -350,19 +427,11 @@ class Network(Model):
             ports=ports,
             slow=slow,
             nodes=np.zeros((n1 - n0, NODE_WORDS), np.int64),
-            partners=t.partners(m, self.seed, n0, n1),
             history=np.zeros(n1 - n0, np.uint64),
             histogram=np.zeros((g1 - g0, BINS), np.int64),
             received=np.zeros((g1 - g0, m.groups), np.int64),
+            **t.arrays(m, self.seed, g0, g1),
         )  # fmt: skip
-
-    def _pace(self) -> float:
-        """The factor of an exponential variate that gives the gap: in ps, or in slots (which are
-        geometric: the whole part of an exponential variate)."""
-        if self.traffic.arrivals == "poisson":
-            return self.slot_ps() / self.traffic.load
-        plain = getattr(log, "py_func", log)  # our own: a library's may differ in the last bit
-        return -1.0 / float(plain(1.0 - min(self.traffic.load, 1 - 1e-12)))
 
     def _ports(self, g0: int, g1: int) -> Rows:
         """A group's rows: the ports of its routers, one router after the other, then its nodes'."""
@@ -408,23 +477,35 @@ class Network(Model):
     def start(self, state: State, first: int, last: int) -> Rows:
         m = self.machine
         g0, g1 = first >> self.agent_bits, last >> self.agent_bits
+        if self.runs_jobs:
+            return arrivals(self) if g0 == 0 else no_rows()
         groups = np.arange(g0, g1)[:, None] << self.agent_bits
         keys = pack(GENERATE, groups + m.routers + np.arange(m.routers * m.nodes), 0).reshape(-1)
         rows = np.zeros((len(keys), 4), np.int64)
         first_node = g0 * m.routers * m.nodes
         first_messages(state, rows, keys, first_node)
-        sends = np.full(len(rows), self.traffic.messages != 0)
+        sends = np.full(len(rows), self.open_loop.messages != 0)
         sends &= rows[:, 0] < state.traffic[STOP]
-        if self.traffic.pattern in ("permutation", "transpose"):
+        if self.open_loop.pattern in ("permutation", "transpose"):
             sends &= state.partners != np.arange(first_node, first_node + len(rows))
         return rows[sends]  # type: ignore[no-any-return]
 
+    def decide(self, state: State, time: int, key: int, a: int, b: int) -> Rows:
+        return decide(self, state, time, a)
+
     def fingerprint(self, state: State) -> Any:
         """Of each group: the counters of every port, and what its nodes have seen."""
-        parts = (state.ports[:, 1:, [STARTED, PACKETS, BYTES, WAIT]],
+        parts: tuple[Any, ...] = (state.ports[:, 1:, [STARTED, PACKETS, BYTES, WAIT]],
                  state.slow[:, :, [STALL, PADDING]], state.ports[:, 0, [BUSY, USED]],
                  state.nodes, state.history, state.histogram)  # fmt: skip
         groups = len(state.histogram)
+        if self.runs_jobs:
+            seen = np.zeros((groups, 1), np.uint64)
+            if len(state.board):  # the scheduler's is in group 0
+                content = state.board.tobytes() + state.owner.tobytes()
+                seen[0] = zlib.crc32(content)
+            told = (state.slots[:, :, :EARLY], state.matching)  # chains are numbered as it comes
+            parts = (*parts, *told, seen)
         flat = [np.ascontiguousarray(part).reshape(groups, -1) for part in parts]
         return np.hstack([part.view(np.uint64) for part in flat])
 
@@ -440,6 +521,8 @@ class Network(Model):
             "busy_ps": busy.reshape(groups, -1),
             "nodes": state.nodes,
             "histogram": state.histogram,
+            "board": state.board,
+            "labels": state.labels,
             **findings(self, state, pending, parcels),
         }
 
@@ -447,10 +530,13 @@ class Network(Model):
         return tables(self, interval)
 
     def left(self, state: State, pending: Callable[[], Rows]) -> int:
-        """Bytes under way, as far as this rank can tell, and messages yet to be made."""
-        if self.traffic.messages is None and self.traffic.stop_ps is None:
-            return 1
+        """Bytes under way, as far as this rank can tell, and messages yet to be made, or jobs that
+        are not done."""
         made, got = state.nodes[:, [MADE_BYTES, GOT_BYTES]].sum(axis=0).tolist()
+        if self.runs_jobs:
+            return int(made - got) + (int((state.board[:, STATUS] != DONE).sum()) << 40)
+        if self.open_loop.messages is None and self.open_loop.stop_ps is None:
+            return 1
         to_come = int((pending()[:, KEY] >> KIND_SHIFT == GENERATE).sum())
         return int(made - got) + (to_come << 40)
 

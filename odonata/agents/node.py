@@ -25,7 +25,7 @@ from odonata.agents.router import AGENT_BITS, FIRST_GROUP, GROUP_PORTS, NODES, R
 from odonata.agents.traffic import ADVERSARIAL, HOTSPOT, PARTNER
 from pdes.events import agent_of
 from pdes.jit import entry, kernel
-from pdes.loop import Sim, drop_parcel, new_parcel, schedule
+from pdes.loop import Sim, new_parcel, schedule
 from pdes.random import U64, below, draw, exponential
 
 SEED, HOW, TOTAL, GROUP_NODES, STRIDE, MESSAGE, LIMIT, STOP, SLOT, HOT, HOT_EVERY = range(11)
@@ -126,7 +126,7 @@ def generate(sim: Sim, state: Any, time: int, key: int) -> bool:
 
 @kernel
 def deliver(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
-    """The tail of a packet is in."""
+    """The tail of a packet is in: count it."""
     shape, agent = state.shape, agent_of(key)
     group = agent >> shape[AGENT_BITS]
     index = (agent & ((1 << shape[AGENT_BITS]) - 1)) - shape[ROUTERS]
@@ -151,7 +151,6 @@ def deliver(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
         tally[LONGEST] = max(tally[LONGEST], latency)
         which = (np.float64(latency).view(np.int64) >> BIN_BITS) - BIN_ONE
         state.histogram[group - shape[FIRST_GROUP], max(0, min(which, BINS - 1))] += 1
-    drop_parcel(sim, number)
 
 
 @entry

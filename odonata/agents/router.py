@@ -33,6 +33,7 @@ from odonata.agents.packet import (
     address,
     destination,
     group_at,
+    luck_of,
     node_at,
     router_at,
     vc_of,
@@ -153,7 +154,7 @@ def choose(sim: Sim, state: Any, group: int, router: int, packet: Any, path: int
     if SEES == 0:
         straight = detour = Outlook(0, 0.0, 0)
     else:
-        cable = U64(packet[LUCK])
+        cable = luck_of(packet)
         row, vc = first_channel(state, group, router, goal, path, cable)
         other_row, other_vc = first_channel(state, group, router, mid, away, cable)
         straight = look(sim, state, row, vc, now, row == other_row)
@@ -183,7 +184,7 @@ def arrive(sim: Sim, state: Any, time: int, key: int, number: int, told: int) ->
         path = choose(sim, state, group, router, packet, path, time)
         if path & DETOUR:
             target = path >> MID_SHIFT
-    luck = U64(packet[LUCK]) if shape[COPIES] > 1 else U64(0)
+    luck = luck_of(packet) if shape[COPIES] > 1 else U64(0)
     port, vc, path = step(shape, state.gates, group, router, target, path, luck)
     link = 0 if came < shape[NODES] else 1 if came < shape[NODES] + shape[ROUTERS] - 1 else 2
     feeder = packet[CAME] if packet[CAME] else (row + came) << FEEDER_BITS

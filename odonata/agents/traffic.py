@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from odonata.agents.patterns import JOB_WORDS
 from pdes.errors import Findings
-from pdes.events import Rows
+from pdes.events import FOREVER, Rows
+from pdes.random import log
 from topology.dragonfly import Dragonfly
 
 PATTERNS = ("uniform", "adversarial", "permutation", "transpose", "hotspot")
@@ -16,6 +20,19 @@ LATEST = 2**62
 """Picoseconds: the last instant there is."""
 UNIFORM, ADVERSARIAL, PARTNER, HOTSPOT = range(4)
 """How a destination is found: the first two and the last by a draw, PARTNER in a table."""
+
+NO_JOBS: Mapping[str, Any] = {
+    "nic": np.full(4, -1),
+    "jobs": np.zeros((0, JOB_WORDS), np.int64),
+    "friends": np.zeros((0, 2), np.int64),
+    "places": np.zeros(0, np.int64),
+    "slots": np.zeros((0, 1, 8), np.int64),
+    "matching": np.zeros(0, np.int64),
+    "board": np.zeros((0, 4), np.int64),
+    "owner": np.zeros(0, np.int64),
+    "labels": np.zeros(0, np.int64),
+}
+"""The same where there are none."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +131,15 @@ class Traffic:
 
     def check_on(self, machine: Dragonfly, found: Findings) -> None:
         """Find what makes no sense on this machine, as a network that has both would call it."""
+        gap = self.slot_ps(machine) / self.load
+        found.unless(
+            gap < 2**56,
+            f"load = {self.load:g}",
+            f"a message every {gap / 1e12:g} s; at least one every 72,000 s",
+            "traffic.load",
+            "traffic.message_bytes",
+            "machine.terminal.bandwidth",
+        )
         far = self.pattern == "adversarial"
         found.unless(
             machine.n_nodes > 1,
@@ -144,6 +170,39 @@ class Traffic:
         return {"uniform": UNIFORM, "adversarial": ADVERSARIAL, "hotspot": HOTSPOT}.get(
             self.pattern, PARTNER
         )
+
+    def slot_ps(self, machine: Dragonfly) -> float:
+        """What a message takes on its node's link, exactly."""
+        return self.message_bytes * 1e12 / machine.terminal.bandwidth
+
+    def least_packet(self, packet_bytes: int) -> int:
+        """The smallest piece of a message."""
+        return min(self.message_bytes % packet_bytes or packet_bytes, self.message_bytes)
+
+    def pace(self, machine: Dragonfly) -> float:
+        """The factor of an exponential variate that gives the gap: in ps, or in slots (which are
+        geometric: the whole part of an exponential variate)."""
+        if self.arrivals == "poisson":
+            return self.slot_ps(machine) / self.load
+        plain = getattr(log, "py_func", log)  # our own: a library's may differ in the last bit
+        return -1.0 / float(plain(1.0 - min(self.load, 1 - 1e-12)))
+
+    def arrays(self, machine: Dragonfly, seed: int, g0: int, g1: int) -> Mapping[str, Any]:
+        """Those of `State` that are about traffic, and the others of that kind: without jobs."""
+        per_group = machine.routers * machine.nodes
+        slot = round(self.slot_ps(machine)) if self.arrivals == "bernoulli" else 0
+        until = FOREVER if self.measure_ps is None else self.warmup_ps + self.measure_ps
+        words = [seed, self.how, machine.n_nodes, per_group, self.stride % machine.groups,
+                 self.message_bytes, -1 if self.messages is None else self.messages,
+                 FOREVER if self.stop_ps is None else self.stop_ps, slot,
+                 round(self.hot * 2**32), self.hot_every]  # fmt: skip
+        return {
+            **NO_JOBS,
+            "traffic": np.array(words),
+            "pace": np.array([self.pace(machine)]),
+            "measured": np.array([self.warmup_ps, until]),
+            "partners": self.partners(machine, seed, g0 * per_group, g1 * per_group),
+        }
 
     def partners(self, machine: Dragonfly, seed: int, first: int, last: int) -> Rows:
         """The node that each of the nodes first .. last - 1 sends to, where that is fixed."""

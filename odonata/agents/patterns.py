@@ -1,0 +1,263 @@
+"""What the tasks of a job say to each other, step by step.
+
+A job makes so many **iterations**; an iteration of a pattern has so many **phases**, the same for
+all tasks. In each phase a task sends some messages, one after the other, and then waits for those
+that come to it in that phase; some tasks have nothing to do in some. Nothing is unrolled: `peer`
+names the next message of a task in a phase, `incoming` how many come to it, from the numbers alone.
+
+=================  =================================================================================
+all-to-all         to every other task, beginning with the next
+broadcast          task 0 to every other
+tree-broadcast     the same along a binomial tree: who has it hands it on
+fft3d              tasks as rows of a grid: all-to-all in each row, then in each column
+halo2d             to the up to 4 nearest in a grid, which has edges
+halo3d             to the up to 6 nearest in a grid of three dimensions
+halo3d26           and to those at its edges and corners, up to 26
+allreduce          recursive doubling; what is beyond a power of two is folded in before, and told
+                   after
+random-ring        both ways around a ring, in random order
+incast             every other task to task 0
+uniform            each to a random other, anew each time, not waiting for anybody until the end
+permutation        each to the next of a ring in random order
+=================  =================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from pdes.events import Rows
+from pdes.jit import entry, kernel
+from pdes.random import below, draw
+
+PATTERNS = (
+    "all-to-all", "broadcast", "tree-broadcast", "fft3d", "halo2d", "halo3d", "halo3d26",
+    "allreduce", "random-ring", "incast", "uniform", "permutation",
+)  # fmt: skip
+(ALL_TO_ALL, BROADCAST, TREE, FFT3D, HALO2D, HALO3D, HALO3D26, ALLREDUCE, RING, INCAST, UNIFORM,
+ PERMUTATION) = range(12)  # fmt: skip
+DIMENSIONS = {"fft3d": 2, "halo2d": 2, "halo3d": 3, "halo3d26": 3}
+"""Of the grid that a pattern is on."""
+
+(PATTERN, TASKS, MESSAGE, COMPUTE, PHASES, LAST, NX, NY, NZ, FOLD, BASE, SEED,
+ ARRIVAL, NODES) = range(14)  # fmt: skip
+"""Words of a row of `State.jobs`: which of PATTERNS; tasks; bytes of a message; picoseconds that a
+task computes before each iteration; phases of an iteration, and of all; its grid; the largest power
+of two in TASKS; where its tasks begin in `State.places` and `State.friends`; the seed of all; and
+for the scheduler when it arrives, and how many nodes it wants."""
+JOB_WORDS = 14
+
+NOBODY, NO_MORE = -1, -2
+"""For a peer: there is none in that place, or no further."""
+
+AFTER, BEFORE = 0, 1
+"""Of a task in `State.friends`: who is next in the ring, and who comes before. (AFTER, of a task of
+a uniform job: how many messages come to it in all.)"""
+
+STREAM = 1 << 48
+"""Tasks draw as agents beyond all nodes."""
+
+
+# -- before anything runs
+
+
+def near_cubic(tasks: int, dimensions: int) -> tuple[int, ...]:
+    """The sides of a grid, shortest first: of all boxes that hold the tasks that of least surface
+    (then of least volume); but one that they fill is preferred if its surface is at most a tenth
+    larger. Tasks fill a grid in order, so only its last layer may be incomplete: 34 tasks are
+    3 × 3 × 4 less two, not 1 × 2 × 17.
+    """
+    boxes = [(_surface(box), math.prod(box), box) for box in _boxes(tasks, dimensions)]
+    best = min(boxes)
+    full = min((box for box in boxes if box[1] == tasks), default=best)
+    return (full if full[0] <= 1.1 * best[0] else best)[2]
+
+
+def _boxes(tasks: int, dimensions: int) -> Iterator[tuple[int, ...]]:
+    """All whose last side is the longest, and no longer than it must be."""
+    least = 1
+    while least**dimensions <= tasks or least == 1:
+        if dimensions == 2:
+            yield least, max(least, -(-tasks // least))
+        else:
+            for rest in _boxes(-(-tasks // least), 2):
+                if rest[0] >= least:
+                    yield least, *rest
+        least += 1
+    yield (least,) * dimensions
+
+
+def _surface(box: tuple[int, ...]) -> int:
+    return sum(math.prod(box) // side for side in box)
+
+
+def phases(pattern: str, tasks: int) -> int:
+    """Of one iteration."""
+    if pattern == "allreduce":
+        return tasks.bit_length() + 1
+    return 2 if pattern in ("fft3d", "tree-broadcast") else 1
+
+
+def ring(seed: int, job: int, tasks: int) -> Rows:
+    """Who is next, and who comes before, in a random ring of all tasks."""
+    generator = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 1, job]))
+    order = generator.permutation(tasks)
+    friends = np.empty((tasks, 2), np.int64)
+    friends[order, AFTER], friends[order, BEFORE] = np.roll(order, -1), np.roll(order, 1)
+    return friends
+
+
+@kernel
+def stranger(seed: int, base: int, task: int, tasks: int, iteration: int) -> int:
+    """Whom a task of a uniform job sends to."""
+    word, _, _, _ = draw(seed, STREAM + base + task, iteration)
+    other = below(word, tasks - 1)
+    return other + (1 if other >= task else 0)
+
+
+@entry
+def count_strangers(seed: int, base: int, iterations: int, counts: Any) -> None:
+    """How many messages come to each task of a uniform job, in all."""
+    for task in range(counts.shape[0]):
+        for iteration in range(iterations):
+            counts[stranger(seed, base, task, counts.shape[0], iteration)] += 1
+
+
+# -- while it runs
+
+
+@kernel
+def beside(job: Any, task: int, dx: int, dy: int, dz: int) -> int:
+    """The task so far from another in the grid, or NOBODY."""
+    nx, ny, nz = job[NX], job[NY], job[NZ]
+    x, y, z = task % nx + dx, task // nx % ny + dy, task // (nx * ny) + dz
+    if not (0 <= x < nx and 0 <= y < ny and 0 <= z < nz):
+        return NOBODY
+    other = x + nx * (y + ny * z)
+    return other if other < job[TASKS] else NOBODY  # type: ignore[no-any-return]
+
+
+@kernel
+def neighbours(job: Any) -> int:
+    return 26 if job[PATTERN] == HALO3D26 else 6 if job[PATTERN] == HALO3D else 4
+
+
+@kernel
+def neighbour(job: Any, task: int, i: int) -> int:
+    """The i-th of the places around it: along one axis after the other, or all of 3 × 3 × 3."""
+    if job[PATTERN] == HALO3D26:
+        place = i if i < 13 else i + 1
+        return beside(job, task, place % 3 - 1, place // 3 % 3 - 1, place // 9 - 1)
+    axis, way = i // 2, 1 if i % 2 == 0 else -1
+    return beside(
+        job, task, way if axis == 0 else 0, way if axis == 1 else 0, way if axis == 2 else 0
+    )
+
+
+@kernel
+def lane(job: Any, task: int, phase: int) -> Any:
+    """Of a task in its row (even phases) or column: how many are in there, which it is, and where
+    the first is, and how far it is from one to the next."""
+    nx, n = job[NX], job[TASKS]
+    x, y = task % nx, task // nx
+    if phase % 2 == 0:
+        return min(nx, n - y * nx), x, y * nx, 1
+    return (n - x + nx - 1) // nx, y, x, nx
+
+
+@kernel
+def partner(job: Any, task: int, phase: int) -> int:
+    """Of an allreduce: whom a task exchanges with, or NOBODY. The first 2·rest tasks are pairs, of
+    which the odd one is folded into the even one."""
+    fold = job[FOLD]
+    rest = job[TASKS] - fold
+    if phase == 0 or phase == job[PHASES] - 1:
+        if task >= 2 * rest:
+            return NOBODY
+        sends = task % 2 == (1 if phase == 0 else 0)
+        return task ^ 1 if sends else NOBODY
+    if task < 2 * rest and task % 2 == 1:
+        return NOBODY
+    rank = task // 2 if task < 2 * rest else task - rest
+    if (1 << (phase - 1)) >= fold:
+        return NOBODY
+    other = rank ^ (1 << (phase - 1))
+    return 2 * other if other < rest else other + rest
+
+
+@kernel
+def peer(state: Any, number: int, task: int, phase: int, i: int) -> int:
+    """Whom message i of a task in a phase goes to; NOBODY; or NO_MORE."""
+    job = state.jobs[number]
+    pattern, n = job[PATTERN], job[TASKS]
+    if pattern == ALL_TO_ALL:
+        return (task + 1 + i) % n if i < n - 1 else NO_MORE
+    if pattern in (HALO2D, HALO3D, HALO3D26):
+        return neighbour(job, task, i) if i < neighbours(job) else NO_MORE
+    if pattern == FFT3D:
+        length, at, first, stride = lane(job, task, phase)
+        return first + (at + 1 + i) % length * stride if i < length - 1 else NO_MORE
+    if pattern == BROADCAST:
+        return i + 1 if task == 0 and i < n - 1 else NO_MORE
+    if pattern == TREE:
+        reach = job[FOLD] if job[FOLD] < n else job[FOLD] >> 1
+        child = reach >> i
+        if phase % 2 == 0 or child <= task:
+            return NO_MORE
+        return task + child if task + child < n else NOBODY
+    if i > 0 and pattern != RING:
+        return NO_MORE
+    if pattern == INCAST:
+        return 0 if task > 0 else NO_MORE
+    if pattern == ALLREDUCE:
+        return partner(job, task, phase % job[PHASES])
+    if pattern == UNIFORM:
+        if phase == job[LAST] - 1:
+            return NO_MORE
+        return stranger(job[SEED], job[BASE], task, n, phase)
+    return state.friends[job[BASE] + task, i] if i < 2 else NO_MORE  # type: ignore[no-any-return]
+
+
+@kernel
+def label(job: Any, phase: int) -> int:
+    """The phase in which what is sent in a phase is waited for."""
+    if job[PATTERN] == UNIFORM:
+        return job[LAST] - 1  # type: ignore[no-any-return]
+    return phase - 1 if job[PATTERN] == TREE else phase
+
+
+@kernel
+def incoming(state: Any, number: int, task: int, phase: int) -> int:
+    """How many messages a task waits for in a phase."""
+    job = state.jobs[number]
+    pattern, n = job[PATTERN], job[TASKS]
+    if pattern == ALL_TO_ALL:
+        return n - 1  # type: ignore[no-any-return]
+    if pattern in (HALO2D, HALO3D, HALO3D26):
+        count = 0
+        for i in range(neighbours(job)):
+            count += 1 if neighbour(job, task, i) != NOBODY else 0
+        return count
+    if pattern == FFT3D:
+        length, _, _, _ = lane(job, task, phase)
+        return length - 1  # type: ignore[no-any-return]
+    if pattern == BROADCAST:
+        return 1 if task > 0 else 0
+    if pattern == TREE:
+        return 1 if task > 0 and phase % 2 == 0 else 0
+    if pattern == INCAST:
+        return n - 1 if task == 0 else 0  # type: ignore[no-any-return]
+    if pattern == UNIFORM:
+        return state.friends[job[BASE] + task, AFTER] if phase == job[LAST] - 1 else 0  # type: ignore[no-any-return]
+    if pattern == ALLREDUCE:
+        step = phase % job[PHASES]
+        rest = n - job[FOLD]
+        if step == 0 or step == job[PHASES] - 1:
+            waits = task % 2 == (0 if step == 0 else 1)
+            return 1 if task < 2 * rest and waits else 0
+        return 1 if partner(job, task, step) != NOBODY else 0
+    return 2 if pattern == RING else 1
