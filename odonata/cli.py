@@ -10,7 +10,14 @@ from typing import Any, NoReturn
 import click
 
 from odonata._version import __version__
-from odonata.options import TIME, Quantity, curve_options, machine_options, network_options
+from odonata.options import (
+    TIME,
+    Quantity,
+    curve_options,
+    floor_options,
+    machine_options,
+    network_options,
+)
 from odonata.units import show_time
 from pdes import launcher
 from pdes.errors import Fault, Refused
@@ -265,6 +272,52 @@ def latency(
     report(sweep(network, routings, loads, **phases), jobs, plot, as_json)
 
 
+@cli.group(context_settings=SETTINGS)
+def study() -> None:
+    """Simulate all that a paper's question takes, and draw its figures."""
+
+
+def _change(text: str) -> Any:
+    from odonata.study.levelspread import parse_change
+
+    return parse_change(text)
+
+
+PARTS = ("all", "motivation", "homogeneous", "heterogeneous", "random", "order", "jokanovic",
+         "patterns")  # fmt: skip
+
+
+@study.command("level-spread", context_settings=SETTINGS)
+@click.option("--part", type=click.Choice(PARTS), default="all", show_default=True,
+              help="Which of its experiments.")  # fmt: skip
+@click.option("--workloads", type=click.IntRange(1), default=1000, show_default=True,
+              help="Random ones.")  # fmt: skip
+@click.option("--repeat", type=click.IntRange(1), default=10, show_default=True,
+              help="Of all others, with other seeds.")  # fmt: skip
+@click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              default="out/level-spread", show_default=True,
+              help="Where results go; what is there already is not simulated again.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1), metavar="N", default=_cores, help="Simulations at "
+              "a time, by default one a core; under mpiexec one a rank.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="The first.")
+@click.option("--set", "changes", type=Quantity("FIELD=VALUE", _change), multiple=True,
+              help="Otherwise than the study has it, everywhere: iterations=10; terminal=4, times "
+              "the bandwidth of a local link; repeatable.")  # fmt: skip
+@click.option("--report", "only", is_flag=True,
+              help="Simulate nothing: tell and draw what is in DIR.")  # fmt: skip
+@click.option("--pdf", is_flag=True, help="Figures as .pdf too.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def level_spread(workloads: int, repeat: int, seed: int, changes: Any, **how: Any) -> None:
+    """Do jobs talk faster where Level-Spread puts them? (Zhang, chapter 3.)
+
+    A run that was cut short goes on with the same command.
+    """
+    from odonata.study.levelspread import Asked
+    from odonata.study.sweep import report
+
+    report(Asked(workloads, repeat, seed, changes), **how)
+
+
 @cli.command(context_settings=SETTINGS)
 @machine_options
 @click.argument("name", required=False)
@@ -285,6 +338,51 @@ def topology(list_all: bool, as_json: bool, **request: Any) -> None:
         print(machine.presets_json()) if as_json else machine.show(machine.presets())
     else:
         machine.describe(as_json=as_json, **request)
+
+
+def _sizes(text: str) -> Any:
+    from odonata.allocate import parse_sizes
+
+    return parse_sizes(text)
+
+
+def _labels(text: str) -> Any:
+    from odonata.allocate import parse_labels
+
+    return parse_labels(text)
+
+
+@cli.command(context_settings=SETTINGS)
+@floor_options
+@click.option("--jobs", type=Quantity("SIZES", _sizes), required=True,
+              help="Nodes of each job, with commas: 4,8,54.")  # fmt: skip
+@click.option("--policy", default="level-spread", show_default=True, metavar="NAME",
+              help="Who chooses the nodes; `odonata policies` lists them.")  # fmt: skip
+@click.option("--order", default="fcfs", show_default=True, metavar="NAME",
+              help="In which the jobs are placed: fcfs, small-first or large-first.")  # fmt: skip
+@click.option("--busy", type=Quantity("LABELS", _labels), default="",
+              help="Nodes that are busy from the start: 0-15,40.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
+              help="Of what is random.")  # fmt: skip
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False),
+              help="Draw who sits where, as .png, .svg or .pdf.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def allocate(machine: Any, preset: str, **asked: Any) -> None:
+    """Place jobs on an idle machine, and say which nodes each of them gets."""
+    if launcher.rank() == 0:
+        from odonata.allocate import report
+
+        report(machine, **asked)
+
+
+@cli.command(context_settings=SETTINGS)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def policies(as_json: bool) -> None:
+    """List the policies there are: routings, allocations, queue disciplines."""
+    if launcher.rank() == 0:
+        from odonata.catalogue import report
+
+        report(as_json)
 
 
 @cli.command(context_settings=SETTINGS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -114,11 +115,12 @@ def _given(options: dict[str, Any], table: tuple[Key, ...]) -> dict[str, Any]:
     }
 
 
-def machine_options(command: Any) -> Any:
+def machine_options(command: Any, fitting: bool = False) -> Any:
     """The options that describe a machine, and `machine: Dragonfly` in their place.
 
     A preset comes first, and what is given explicitly overrides it; the command is told which it
     was, as `preset`. One that also has an argument NAME takes the preset from there too.
+    `fitting`: see `floor_options`.
     """
 
     @functools.wraps(command)
@@ -130,7 +132,7 @@ def machine_options(command: Any) -> Any:
         links = {kind: (options.pop(f"{kind}_bandwidth"), options.pop(f"{kind}_latency"))
                  for kind in KINDS}  # fmt: skip
         shape = {key: options.pop(key) for key in SHAPE}
-        options["machine"] = chosen(preset, links, shape)
+        options["machine"] = (chosen_to_fit if fitting else chosen)(preset, links, shape)
         options["preset"] = preset
         return command(**options)
 
@@ -170,6 +172,36 @@ def chosen(
         return replace(machine, **changes)
     except BadMachine as error:
         raise Refused(str(error)) from None
+
+
+def floor_options(command: Any) -> Any:
+    """The same for a command that has no use for cables: where the preset's global links do not
+    suit the shape that is asked for, and none are given, there are as few as do."""
+    return machine_options(command, fitting=True)
+
+
+def chosen_to_fit(
+    preset: str, links: dict[str, tuple[float | None, int | None]], shape: dict[str, Any]
+) -> Dragonfly:
+    """As `chosen`, but with the fewest global links that join any two groups by one cable, or by
+    as many as are asked for, where that is what the machine would be refused for."""
+    from topology.presets import PRESETS
+
+    try:
+        return chosen(preset, links, shape)
+    except Refused:
+        if preset not in PRESETS or shape["global_links"] is not None:
+            raise
+    own, pairs = PRESETS[preset].machine, shape["links_per_pair"]
+    others = (own.groups if shape["groups"] is None else shape["groups"]) - 1
+    routers = max(1, own.routers if shape["routers"] is None else shape["routers"])
+    if pairs is None:  # all, evenly
+        least = others // math.gcd(others, routers)
+    else:
+        pairs = pairs if pairs is not UNSET else 1 if others else None
+        least = -(-others * (pairs or 0) // routers)
+    fitted = {"global_links": max(0, least), "links_per_pair": pairs}
+    return chosen(preset, links, shape | fitted)
 
 
 NETWORK = (*keys.of("network"), keys.BY_PATH["run.seed"])

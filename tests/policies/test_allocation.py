@@ -1,0 +1,472 @@
+"""Every allocation does what its paper says, and never more than it may."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pdes.errors import Fault, Refused
+from policies import register
+from policies.allocation import (
+    ALLOCATIONS,
+    AllocationPolicy,
+    Floor,
+    allocate,
+    allocation,
+    allocation_named,
+)
+from policies.allocation.base import heap_by_heap, in_turn, starts
+from topology import Dragonfly
+
+FIGURE = Dragonfly(4, 4, 2, 9)
+"""Of the paper's figure 3.3."""
+RANDOM = ("rdn", "rdr", "rdg")
+ALL = tuple(ALLOCATIONS)
+
+
+def ask(name: str, floor: Floor, nodes: int, seed: int = 1) -> list[int]:
+    rng = np.random.default_rng(seed)
+    return [int(label) for label in allocate(allocation_named(name), floor, nodes, rng)]
+
+
+def one_after_another(name: str, machine: Dragonfly, *sizes: int) -> list[list[int]]:
+    idle, jobs = np.ones(machine.n_nodes, bool), []
+    for nodes in sizes:
+        jobs.append(ask(name, Floor(machine, idle), nodes))
+        idle[jobs[-1]] = False
+    return jobs
+
+
+def with_idle(machine: Dragonfly, *labels: int) -> Floor:
+    idle = np.zeros(machine.n_nodes, bool)
+    idle[list(labels)] = True
+    return Floor(machine, idle)
+
+
+@st.composite
+def floors(draw: st.DrawFn) -> tuple[Floor, int]:
+    """Any machine with at least one idle node, as full and as torn as can be, and a job for it."""
+    p, a, g = draw(st.integers(1, 5)), draw(st.integers(1, 5)), draw(st.integers(1, 8))
+    machine = Dragonfly(p, a, -(-(g - 1) // a), g, links_per_pair=1 if g > 1 else None)
+    part = draw(st.sampled_from((0.1, 0.4, 0.7, 0.95, 1.0)))
+    dice = random.Random(draw(st.integers(0, 10**6)))
+    idle = np.array([dice.random() < part for _ in range(machine.n_nodes)])
+    if draw(st.booleans()):  # whole routers are taken, or not at all
+        idle = np.repeat(idle[::p], p)
+    idle[dice.randrange(len(idle))] = True
+    free = int(idle.sum())
+    most = draw(st.sampled_from((p, a * p, free)))
+    return Floor(machine, idle), draw(st.integers(1, min(most, free)))
+
+
+# -- the paper's examples
+
+
+def test_the_three_jobs_of_figure_3_3_sit_as_drawn() -> None:
+    first, second, third = one_after_another("level-spread", FIGURE, 4, 8, 54)
+    assert first == [0, 1, 2, 3]
+    assert second == [16, 20, 24, 28, 17, 21, 25, 29]
+    assert third[:10] == [4, 18, 32, 48, 64, 80, 96, 112, 128, 5]
+    groups = [[label for label in third if label // 16 == g] for g in range(9)]
+    assert [len(group) for group in groups] == [6] * 9
+    assert groups[0] == [4, 5, 6, 7, 8, 9]
+    assert groups[1] == [18, 19, 22, 23, 26, 27]
+    assert all(group == list(range(16 * g, 16 * g + 6)) for g, group in enumerate(groups) if g > 1)
+
+
+def test_after_a_spread_job_one_of_a_group_less_a_node_is_spread_too() -> None:
+    machine = Dragonfly(4, 4, 4, 17)
+    first, second = one_after_another("level-spread", machine, 50, 15)
+    assert {label // 16 for label in first} == set(range(17))
+    assert [label // 16 for label in second] == list(range(15))
+
+
+def test_sixteen_node_jobs_have_a_group_each() -> None:
+    jobs = one_after_another("level-spread", Dragonfly(4, 4, 4, 17), *[16] * 17)
+    assert [{label // 16 for label in job} for job in jobs] == [{g} for g in range(17)]
+
+
+def test_level_spread_takes_the_emptiest_router_and_the_first_of_equals() -> None:
+    floor = with_idle(FIGURE, 0, 1, 4, 5, 6, 8, 9, 10)
+    assert ask("level-spread", floor, 2) == [4, 5]
+
+
+def test_slurm_takes_the_fullest_router_that_holds_the_job_and_first_fit_the_first() -> None:
+    floor = with_idle(FIGURE, 0, 1, 2, 3, 20, 21, 40, 41)
+    assert ask("slurm", floor, 2) == [20, 21]
+    assert ask("slurm-first-fit", floor, 2) == [0, 1]
+
+
+def test_slurm_gathers_the_leftovers_of_routers_where_none_holds_the_job() -> None:
+    floor = with_idle(FIGURE, 0, 1, 2, 5, 16, 20, 21)
+    for name in ("slurm", "slurm-first-fit"):
+        assert ask(name, floor, 5) == [5, 16, 20, 21, 0]
+
+
+def test_jokanovic_puts_small_jobs_left_and_large_ones_right() -> None:
+    small, large, full = one_after_another("jokanovic", FIGURE, 10, 17, 16)
+    assert small == list(range(10))
+    assert large == list(range(143, 126, -1))
+    assert full == list(range(16, 32))
+    assert ask("jokanovic", with_idle(FIGURE, 3, 40, 90), 2) == [3, 40]
+
+
+def test_round_robin_skips_what_is_exhausted() -> None:
+    floor = with_idle(FIGURE, 2, 20, 21, 24, 130, 140, 141)
+    assert ask("rrn", floor, 7) == [2, 20, 130, 21, 140, 24, 141]
+    assert ask("rrr", floor, 7) == [2, 20, 21, 130, 24, 140, 141]
+
+
+# -- the same in plain Python, step by step
+
+
+class Hall:
+    """Idle nodes as sets, and everything looked for anew at each step."""
+
+    def __init__(self, floor: Floor) -> None:
+        self.p, self.a, self.g = floor.machine.nodes, floor.machine.routers, floor.machine.groups
+        self.idle = {label for label in range(floor.machine.n_nodes) if floor.idle[label]}
+        self.taken: list[int] = []
+
+    def router(self, r: int) -> list[int]:
+        return sorted(label for label in self.idle if label // self.p == r)
+
+    def group(self, g: int) -> list[int]:
+        return sorted(label for label in self.idle if label // (self.p * self.a) == g)
+
+    def routers(self, g: int | None = None) -> Iterator[int]:
+        """That have idle nodes; of one group, or of all."""
+        among = range(self.a * self.g) if g is None else range(g * self.a, (g + 1) * self.a)
+        return (r for r in among if self.router(r))
+
+    def take(self, labels: list[int], wanted: int) -> None:
+        for label in labels[: wanted - len(self.taken)]:
+            self.idle.remove(label)
+            self.taken.append(label)
+
+
+def naive_rrn(hall: Hall, nodes: int) -> None:
+    while len(hall.taken) < nodes:
+        for g in range(hall.g):
+            hall.take(hall.group(g)[:1], nodes)
+
+
+def naive_rrr(hall: Hall, nodes: int) -> None:
+    while len(hall.taken) < nodes:
+        for g in range(hall.g):
+            for r in [*hall.routers(g)][:1]:
+                hall.take(hall.router(r), nodes)
+
+
+def naive_level_spread(hall: Hall, nodes: int) -> None:
+    router = max(range(hall.a * hall.g), key=lambda r: (len(hall.router(r)), -r))
+    group = max(range(hall.g), key=lambda g: (len(hall.group(g)), -g))
+    if len(hall.router(router)) >= nodes:
+        hall.take(hall.router(router), nodes)
+    elif len(hall.group(group)) >= nodes:
+        while len(hall.taken) < nodes:
+            for r in range(group * hall.a, (group + 1) * hall.a):
+                hall.take(hall.router(r)[:1], nodes)
+    else:
+        naive_rrn(hall, nodes)
+
+
+def naive_simple(hall: Hall, nodes: int) -> None:
+    hall.take(sorted(hall.idle), nodes)
+
+
+def naive_leftovers(hall: Hall, nodes: int) -> None:
+    while len(hall.taken) < nodes:
+        fewest = min(hall.routers(), key=lambda r: (len(hall.router(r)), r))
+        hall.take(hall.router(fewest), nodes)
+
+
+def naive_slurm(hall: Hall, nodes: int) -> None:
+    fits = [r for r in hall.routers() if len(hall.router(r)) >= nodes]
+    if fits:
+        hall.take(hall.router(min(fits, key=lambda r: (len(hall.router(r)), r))), nodes)
+    naive_leftovers(hall, nodes)
+
+
+def naive_first_fit(hall: Hall, nodes: int) -> None:
+    fits = [r for r in hall.routers() if len(hall.router(r)) >= nodes]
+    if fits:
+        hall.take(hall.router(fits[0]), nodes)
+    naive_leftovers(hall, nodes)
+
+
+def naive_jokanovic(hall: Hall, nodes: int) -> None:
+    if nodes > hall.a * hall.p:
+        hall.take(sorted(hall.idle, reverse=True), nodes)
+        return
+    fits = [g for g in range(hall.g) if len(hall.group(g)) >= nodes]
+    hall.take(hall.group(fits[0]) if fits else sorted(hall.idle), nodes)
+
+
+TWINS: dict[str, Callable[[Hall, int], None]] = {
+    "level-spread": naive_level_spread,
+    "rrn": naive_rrn,
+    "rrr": naive_rrr,
+    "simple": naive_simple,
+    "slurm": naive_slurm,
+    "slurm-first-fit": naive_first_fit,
+    "jokanovic": naive_jokanovic,
+}
+
+
+def test_every_policy_has_a_twin_or_is_random() -> None:
+    assert {*TWINS, *RANDOM} == set(ALL)
+
+
+@pytest.mark.parametrize("name", TWINS)
+@given(floors())
+@settings(max_examples=80)
+def test_it_chooses_as_its_naive_twin(name: str, asked: tuple[Floor, int]) -> None:
+    floor, nodes = asked
+    hall = Hall(floor)
+    TWINS[name](hall, nodes)
+    assert ask(name, floor, nodes) == hall.taken
+
+
+# -- what holds for all
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(floors(), st.integers(0, 2**32))
+@settings(max_examples=50)
+def test_it_chooses_as_many_different_idle_nodes_and_the_same_again(
+    name: str, asked: tuple[Floor, int], seed: int
+) -> None:
+    floor, nodes = asked
+    before = floor.idle.copy()
+    chosen = allocate(allocation_named(name), floor, nodes, np.random.default_rng(seed))
+    assert chosen.dtype == np.int64
+    assert len(set(chosen.tolist())) == len(chosen) == nodes
+    assert before[chosen].all()
+    assert (floor.idle == before).all()
+    assert ask(name, Floor(floor.machine, before), nodes, seed) == chosen.tolist()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_it_can_hand_out_the_whole_machine(name: str) -> None:
+    floor = Floor(FIGURE, np.ones(144, bool))
+    assert sorted(ask(name, floor, 144)) == list(range(144))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_only_the_random_ones_draw(name: str) -> None:
+    floor = Floor(FIGURE, np.ones(144, bool))
+    answers = {tuple(ask(name, floor, 20, seed)) for seed in range(10)}
+    assert (len(answers) > 5) == (name in RANDOM)
+
+
+@given(floors(), st.integers(0, 10**6))
+@settings(max_examples=60)
+def test_random_routers_and_groups_are_taken_whole_but_for_the_last(
+    asked: tuple[Floor, int], seed: int
+) -> None:
+    floor, nodes = asked
+    for name, size in (("rdr", floor.machine.nodes),
+                       ("rdg", floor.machine.nodes * floor.machine.routers)):  # fmt: skip
+        heaps: list[list[int]] = []
+        for label in ask(name, floor, nodes, seed):
+            if not heaps or heaps[-1][0] // size != label // size:
+                heaps.append([])
+            heaps[-1].append(label)
+        assert len({heap[0] // size for heap in heaps}) == len(heaps)
+        for heap in heaps:
+            first = heap[0] // size * size
+            idle = [label for label in range(first, first + size) if floor.idle[label]]
+            assert heap == (idle if heap is not heaps[-1] else idle[: len(heap)])
+
+
+@pytest.mark.parametrize(("name", "size"), [("rdn", 1), ("rdr", 4), ("rdg", 16)])
+def test_chance_favours_nobody(name: str, size: int) -> None:
+    """However many idle nodes a router or group has."""
+    idle = np.ones(144, bool)
+    idle[[1, 2, 17, 40]] = False
+    floor = Floor(FIGURE, idle)
+    heaps = sorted({label // size for label in floor.labels.tolist()})
+    counts = dict.fromkeys(heaps, 0)
+    rng = np.random.default_rng(5)
+    policy = allocation_named(name)
+    draws = 3000
+    for _ in range(draws):
+        counts[int(allocate(policy, floor, 1, rng)[0]) // size] += 1
+    expected = draws / len(heaps)
+    chi2 = sum((count - expected) ** 2 / expected for count in counts.values())
+    free = len(heaps) - 1
+    assert chi2 < free + 4 * (2 * free) ** 0.5
+
+
+# -- what they are made of
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=8).filter(any), st.data())
+def test_heaps_are_emptied_in_turn_or_one_by_one(sizes: list[int], data: st.DataObject) -> None:
+    counts = np.array(sizes, np.int32)
+    wanted = data.draw(st.integers(1, sum(sizes)))
+    begin = [sum(sizes[:i]) for i in range(len(sizes))]
+    rounds = [begin[i] + turn for turn in range(6) for i, n in enumerate(sizes) if turn < n]
+    assert in_turn(counts, wanted).tolist() == rounds[:wanted]
+    order = data.draw(st.permutations(range(len(sizes))))
+    whole = [begin[i] + k for i in order for k in range(sizes[i])]
+    taken = heap_by_heap(starts(counts), counts, np.array(order, np.int64), wanted)
+    assert taken.tolist() == whole[:wanted]
+
+
+@given(floors())
+def test_the_floor_counts_and_names_its_idle_nodes(asked: tuple[Floor, int]) -> None:
+    floor, _ = asked
+    m = floor.machine
+    cube = floor.idle.reshape(m.groups, m.routers, m.nodes)
+    assert floor.free == cube.sum() == len(floor.labels)
+    assert (floor.by_router == cube.sum(2)).all()
+    assert (floor.by_group == cube.sum((1, 2))).all()
+    for i in range(m.groups):
+        first, count = int(floor.group_starts[i]), int(floor.by_group[i])
+        assert floor.of_group(i).tolist() == floor.labels[first : first + count].tolist()
+    for r in range(m.n_routers):
+        first, count = int(floor.router_starts[r]), int(floor.by_router.flat[r])
+        assert floor.of_router(r).tolist() == floor.labels[first : first + count].tolist()
+
+
+def test_a_floor_does_not_follow_the_machine_and_cannot_be_written() -> None:
+    idle = np.ones(144, bool)
+    floor = Floor(FIGURE, idle)
+    idle[:] = False
+    assert floor.free == 144
+    for array in (floor.idle, floor.labels, floor.by_router, floor.by_group):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    with pytest.raises(ValueError, match="one bool a node, 144"):
+        Floor(FIGURE, np.ones(143, bool))
+    with pytest.raises(ValueError, match="one bool a node, 144"):
+        Floor(FIGURE, np.ones(144, np.int64))
+
+
+# -- one's own
+
+
+@pytest.fixture
+def mine() -> Iterator[Callable[[Any], AllocationPolicy]]:
+    """Register a function, or a class, for the time of a test."""
+    decorate = allocation("mine", about="a test's", source="nobody's")
+
+    def register_it(written: Any) -> AllocationPolicy:
+        decorate(written)
+        return allocation_named("mine")
+
+    yield register_it
+    ALLOCATIONS.pop("mine", None)
+    ALLOCATIONS._homes.pop("mine", None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        ([0, 1], "it chose 2"),
+        ([0, 1, 1], "it chose node 1 2 times"),
+        ([0, 1, 5], "it chose node 5, which is busy"),
+        ([0, 1, 144], r"it chose node 144, and the machine has 0 … 143"),
+        ([-1, 0, 1], r"it chose node -1, and the machine has 0 … 143"),
+        ([0.0, 1.0, 2.0], "not an array of node labels"),
+        ([True, False, True], "not an array of node labels"),
+        ([[0, 1, 2]], "not an array of node labels"),
+        ([0, [1, 2]], "not an array of node labels"),
+        (None, "not an array of node labels"),
+        ([], "not an array of node labels"),
+    ],
+)
+def test_a_bad_answer_names_the_policy(mine: Any, answer: Any, complaint: str) -> None:
+    policy = mine(lambda floor, nodes, rng: answer)
+    floor = with_idle(FIGURE, 0, 1, 2, 3)
+    with pytest.raises(Fault, match=f"allocation mine, asked for 3 nodes: .*{complaint}"):
+        allocate(policy, floor, 3, np.random.default_rng(1))
+
+
+def test_nobody_is_asked_for_what_there_is_not(mine: Any) -> None:
+    policy = mine(lambda floor, nodes, rng: pytest.fail("it was asked"))
+    for nodes in (0, -1, 5):
+        with pytest.raises(ValueError, match="1 to 4 can be had"):
+            allocate(policy, with_idle(FIGURE, 0, 1, 2, 3), nodes, np.random.default_rng(1))
+
+
+def test_a_class_is_registered_like_a_function(mine: Any) -> None:
+    class Last(AllocationPolicy):
+        def choose(self, floor: Floor, nodes: int, rng: np.random.Generator) -> Any:
+            return floor.labels[::-1][:nodes]
+
+    assert isinstance(mine(Last), Last)
+    assert ask("mine", with_idle(FIGURE, 5, 6, 7), 2) == [7, 6]
+
+
+def test_a_name_is_not_taken_from_another() -> None:
+    decorate = allocation("simple", about="not it", source="nobody's")
+    with pytest.raises(ValueError, match=r"'simple' is policies\.allocation\.compact\.simple"):
+        decorate(lambda floor, nodes, rng: floor.labels[:nodes])
+
+
+def test_an_unknown_name_is_refused_with_those_near_it() -> None:
+    with pytest.raises(Refused, match=r"'levelspread': one of .* did you mean level-spread"):
+        allocation_named("levelspread")
+    with pytest.raises(Refused, match=r"'qqqq': one of .*jokanovic[^?]*$"):
+        allocation_named("qqqq")
+
+
+def test_other_packages_are_asked_only_for_what_is_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loaded = []
+
+    def good() -> None:
+        loaded.append("good")
+        mine: register.Register[Any] = policies
+        mine.add(SimpleNamespace(name="theirs", about="", source=""), ("their", "code"))
+
+    def bad() -> None:
+        raise ImportError("no module named nothing")
+
+    points = [
+        SimpleNamespace(name="theirs", value="their:code", load=good),
+        SimpleNamespace(name="gone", value="gone:code", load=bad),
+    ]
+    monkeypatch.setattr(
+        register, "entry_points", lambda group: points if group == "odonata.test" else []
+    )
+    policies: register.Register[Any] = register.Register("test")
+    policies.add(SimpleNamespace(name="ours", about="", source=""), ("our", "code"))
+    assert policies.named("ours").name == "ours"
+    assert not loaded
+    assert policies.named("theirs").name == "theirs"
+    with pytest.raises(Refused, match="'gone': its entry point gone:code does not load: ImportErr"):
+        policies.named("gone")
+    with pytest.raises(Refused, match="'their': one of ours, theirs; did you mean theirs"):
+        policies.named("their")
+    assert loaded == ["good"]
+
+
+# -- time
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("part", [1.0, 0.5])
+def test_level_spread_places_a_job_on_100_000_nodes_in_two_milliseconds(part: float) -> None:
+    machine = Dragonfly(16, 32, 16, 196, links_per_pair=1)
+    idle = np.random.default_rng(1).random(machine.n_nodes) < part
+    policy, rng = allocation_named("level-spread"), np.random.default_rng(1)
+    for nodes in (2, 100, 1000, 20_000):
+        best = 9.0
+        for _ in range(15):
+            began = time.perf_counter()
+            allocate(policy, Floor(machine, idle), nodes, rng)
+            best = min(best, time.perf_counter() - began)
+        assert best < 2e-3
