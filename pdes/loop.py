@@ -6,6 +6,7 @@ run is a single compiled function from one horizon to the next.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -272,15 +273,14 @@ def _owner(starts: Any, ranks: int, agent: int) -> int:
 
 
 def compile_loop(model: Any, name: str) -> Any:
-    """`advance` for one model."""
-    return bind(
-        advance,
-        f"advance_{name}",
-        handle=model.handle,
-        receive=model.receive,
-        FANOUT=model.fanout,
-        TAKES=model.takes,
-    )
+    """`advance` for one model. A process that runs it again, as a study does, has it already."""
+    return _loop(name, model.handle, model.receive, model.fanout, model.takes)
+
+
+@lru_cache(maxsize=64)
+def _loop(name: str, handle: Any, receive: Any, fanout: int, takes: int) -> Any:
+    names = {"handle": handle, "receive": receive, "FANOUT": fanout, "TAKES": takes}
+    return bind(advance, f"advance_{name}", **names)
 
 
 def new_ctl() -> Rows:

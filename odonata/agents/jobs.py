@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,9 @@ import numpy as np
 from odonata.agents.patterns import (
     AFTER,
     DIMENSIONS,
+    EXCHANGES,
     JOB_WORDS,
+    PAIRED,
     PATTERNS,
     count_strangers,
     near_cubic,
@@ -43,6 +46,8 @@ class Job:
     pattern: str = "all-to-all"
     message_bytes: int = 1024
     iterations: int = 1
+    exchange: str = "posted"
+    """Or "pairwise", as there."""
     compute_ps: int = 0
     arrival_ps: int = 0
     grid: tuple[int, ...] | None = None
@@ -56,6 +61,15 @@ class Job:
             return 1, 1, 1
         sides = self.grid or near_cubic(tasks, DIMENSIONS[self.pattern])
         return (*sides, 1, 1)[:3]  # type: ignore[return-value]
+
+    @property
+    def pairwise(self) -> bool:
+        """Does it go one partner after the other?"""
+        return self.exchange == "pairwise" and self.pattern in PAIRED
+
+    def phases(self, tasks: int) -> int:
+        """Of one iteration."""
+        return phases(self.pattern, self.pairwise, tasks, self.sides(tasks))
 
     def problems(self, where: str, tasks_per_node: int, found: Findings) -> None:
         unless, tasks = found.unless, self.nodes * tasks_per_node
@@ -71,7 +85,10 @@ class Job:
                "1 .. 2**40 bytes", about("message_bytes"))  # fmt: skip
         unless(self.iterations >= 1, f"iterations = {self.iterations}", "at least 1",
                about("iterations"))  # fmt: skip
-        most = (MOST_PHASES - 1) // (phases(self.pattern, max(1, tasks)))
+        unless(self.exchange in EXCHANGES, f"exchange = {self.exchange}",
+               f"{' or '.join(EXCHANGES)}{nearest(self.exchange, EXCHANGES)}",
+               about("exchange"))  # fmt: skip
+        most = (MOST_PHASES - 1) // max(tasks + 1, 64)
         unless(self.iterations <= most, f"iterations = {self.iterations}", f"at most {most}",
                about("iterations"), about("pattern"), about("nodes"))  # fmt: skip
         unless(0 <= self.compute_ps <= LATEST // 2**10, f"compute = {self.compute_ps} ps",
@@ -106,8 +123,9 @@ class Job:
 
 
 def nearest(word: str, words: Sequence[str]) -> str:
-    import difflib
-
+    """What may have been meant, if it is not one of them."""
+    if word in words:
+        return ""
     near = difflib.get_close_matches(word, words, 1)
     return f"; did you mean {near[0]}?" if near else ""
 
@@ -195,12 +213,12 @@ class Workload:
         for number, job in enumerate(self.jobs):
             base, end = self.bases[number : number + 2].tolist()
             count = end - base
-            rounds = phases(job.pattern, count)
+            rounds = job.phases(count)
             waits = job.pattern == "uniform"
             table[number] = (
-                PATTERNS.index(job.pattern), count, job.message_bytes, job.compute_ps, rounds,
-                rounds * job.iterations + waits, *job.sides(count), 1 << (count.bit_length() - 1),
-                base, seed, job.arrival_ps, job.nodes,
+                PATTERNS.index(job.pattern), job.pairwise, count, job.message_bytes, job.compute_ps,
+                rounds, rounds * job.iterations + waits, *job.sides(count),
+                1 << (count.bit_length() - 1), base, seed,
             )  # fmt: skip
             if waits:
                 counts = np.zeros(count, np.int64)

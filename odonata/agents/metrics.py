@@ -42,8 +42,9 @@ from odonata.agents.node import (
     OCTAVE,
     OFFERED,
 )
+from odonata.agents.task import BEGAN, DONE, OVER, QUEUED, STATUS
 from pdes.jit import entry
-from pdes.stream import Series, Table
+from pdes.stream import Column, Series, Table
 
 if TYPE_CHECKING:
     from odonata.agents.network import Network
@@ -115,6 +116,38 @@ def counted(state: Any, time: int, channels: int = 0) -> tuple[Any, Any]:
     return counters, busy
 
 
+def of_jobs(network: Network) -> Table:
+    """What the scheduler knows; where it is not, there are no jobs to tell of. When a job is to
+    start is known a launch latency before."""
+    jobs = network.workload.jobs
+
+    def sample(state: Any, time: int) -> Sequence[Any]:
+        status = state.board[:, STATUS]
+        return [np.where(status == QUEUED, -1, state.board[:, BEGAN]),
+                np.where(status == DONE, state.board[:, OVER], -1), state.labels]  # fmt: skip
+
+    def column(name: str, unit: str, about: str, values: Sequence[Any]) -> Column:
+        def of(state: Any) -> Any:
+            return np.array(values)[: len(state.board)]
+
+        return Column(f"jobs/{name}", "job", unit, about, of)
+
+    names = [(job.name or f"job {n}").encode() for n, job in enumerate(jobs)]
+    return Table(
+        (Series("jobs/start_ps", ("job",), "ps", "when it was to start; -1: not yet known",
+                level=True),
+         Series("jobs/end_ps", ("job",), "ps", "when its last task ended; -1: not yet known",
+                level=True),
+         Series("jobs/labels", ("place",), "1", "the nodes of each job, in the order in which it "
+                "was given them, one job after the other; -1: none yet", "i4", level=True)),
+        sample,
+        (column("name", "1", "what it is called, in UTF-8", names),
+         column("pattern", "1", "how its tasks talk", [job.pattern.encode() for job in jobs]),
+         column("nodes", "1", "nodes that it asked for", [job.nodes for job in jobs]),
+         column("arrival_ps", "ps", "when it joined the queue", [job.arrival_ps for job in jobs])),
+    )  # fmt: skip
+
+
 def tables(network: Network, interval: int) -> Mapping[str, Table]:
     m = network.machine
     own, behind = m.routers * m.radix, m.routers * m.nodes
@@ -163,7 +196,8 @@ def tables(network: Network, interval: int) -> Mapping[str, Table]:
     inject = {name: _ABOUT[name] for name in ("packets", "flits", "stall_ps", "wait_ps", "busy_ps")}
     wide = {"nodes": _NODES, "groups": _GROUPS}
     node, group = ({name: what[1:] for name, what in wide[t].items()} for t in ("nodes", "groups"))
-    return {
+    jobs = {"jobs": of_jobs(network)} if network.runs_jobs else {}
+    return jobs | {
         "ports": Table((*series("ports", ("router", "port"), _ABOUT, narrow),), ports),
         "channels": Table(
             (*series("channels", ("router", "port", "vc"), of_channel, narrow),), channels

@@ -8,7 +8,7 @@ names the next message of a task in a phase, `incoming` how many come to it, fro
 =================  =================================================================================
 all-to-all         to every other task, beginning with the next
 broadcast          task 0 to every other
-tree-broadcast     the same along a binomial tree: who has it hands it on
+tree-broadcast     the same along a binary tree: who has it hands it on to two others
 fft3d              tasks as rows of a grid: all-to-all in each row, then in each column
 halo2d             to the up to 4 nearest in a grid, which has edges
 halo3d             to the up to 6 nearest in a grid of three dimensions
@@ -20,6 +20,10 @@ incast             every other task to task 0
 uniform            each to a random other, anew each time, not waiting for anybody until the end
 permutation        each to the next of a ring in random order
 =================  =================================================================================
+
+The **exchange** of those in which everybody sends and receives alike (all-to-all, fft3d, halos) is
+"posted", all messages of a phase at once, or "pairwise", with one partner after the other: a phase
+is then a message each way at most. The messages are the same; what is waited for is not.
 """
 
 from __future__ import annotations
@@ -40,16 +44,22 @@ PATTERNS = (
 )  # fmt: skip
 (ALL_TO_ALL, BROADCAST, TREE, FFT3D, HALO2D, HALO3D, HALO3D26, ALLREDUCE, RING, INCAST, UNIFORM,
  PERMUTATION) = range(12)  # fmt: skip
+EXCHANGES = ("posted", "pairwise")
+PAIRED = ("all-to-all", "fft3d", "halo2d", "halo3d", "halo3d26")
+"""For which it makes a difference."""
 DIMENSIONS = {"fft3d": 2, "halo2d": 2, "halo3d": 3, "halo3d26": 3}
 """Of the grid that a pattern is on."""
 
-(PATTERN, TASKS, MESSAGE, COMPUTE, PHASES, LAST, NX, NY, NZ, FOLD, BASE, SEED,
- ARRIVAL, NODES) = range(14)  # fmt: skip
-"""Words of a row of `State.jobs`: which of PATTERNS; tasks; bytes of a message; picoseconds that a
-task computes before each iteration; phases of an iteration, and of all; its grid; the largest power
-of two in TASKS; where its tasks begin in `State.places` and `State.friends`; the seed of all; and
-for the scheduler when it arrives, and how many nodes it wants."""
-JOB_WORDS = 14
+(PATTERN, PAIRWISE, TASKS, MESSAGE, COMPUTE, PHASES, LAST, NX, NY, NZ, FOLD, BASE,
+ SEED) = range(13)  # fmt: skip
+"""Words of a row of `State.jobs`: which of PATTERNS, and is its exchange pairwise; tasks; bytes of
+a message; picoseconds that a task computes before each iteration; phases of an iteration, and of
+all; its grid; the largest power of two in TASKS; where its tasks begin in `State.places` and
+`State.friends`; the seed of all."""
+JOB_WORDS = 13
+
+AXES = {"halo2d": 2, "halo3d": 3, "halo3d26": 13}
+"""Lines on which a task has two neighbours."""
 
 NOBODY, NO_MORE = -1, -2
 """For a peer: there is none in that place, or no further."""
@@ -95,10 +105,14 @@ def _surface(box: tuple[int, ...]) -> int:
     return sum(math.prod(box) // side for side in box)
 
 
-def phases(pattern: str, tasks: int) -> int:
+def phases(pattern: str, pairwise: bool, tasks: int, sides: tuple[int, int, int]) -> int:
     """Of one iteration."""
     if pattern == "allreduce":
         return tasks.bit_length() + 1
+    if pairwise and pattern in PAIRED:
+        nx, ny, _ = sides
+        row_by_row = {"all-to-all": tasks - 1, "fft3d": nx - 1 + ny - 1}
+        return max(1, row_by_row.get(pattern, 2 * AXES.get(pattern, 0)))
     return 2 if pattern in ("fft3d", "tree-broadcast") else 1
 
 
@@ -148,14 +162,19 @@ def neighbours(job: Any) -> int:
 
 @kernel
 def neighbour(job: Any, task: int, i: int) -> int:
-    """The i-th of the places around it: along one axis after the other, or all of 3 × 3 × 3."""
-    if job[PATTERN] == HALO3D26:
-        place = i if i < 13 else i + 1
-        return beside(job, task, place % 3 - 1, place // 3 % 3 - 1, place // 9 - 1)
+    """The i-th of the places around it, two on each line: first the three axes, or, in all of
+    3 × 3 × 3, the 13 lines through its middle. Pairwise, who is the first of the two on a line
+    depends on where it is there, so that partners find each other."""
     axis, way = i // 2, 1 if i % 2 == 0 else -1
-    return beside(
-        job, task, way if axis == 0 else 0, way if axis == 1 else 0, way if axis == 2 else 0
-    )
+    dx, dy, dz = 1 if axis == 0 else 0, 1 if axis == 1 else 0, 1 if axis == 2 else 0
+    if job[PATTERN] == HALO3D26:
+        dx, dy, dz = (14 + axis) % 3 - 1, (14 + axis) // 3 % 3 - 1, (14 + axis) // 9 - 1
+    if job[PAIRWISE]:
+        nx, ny = job[NX], job[NY]
+        x, y, z = task % nx, task // nx % ny, task // (nx * ny)
+        along = x if dx != 0 else y if dy != 0 else z
+        way = way if along % 2 == 0 else -way
+    return beside(job, task, way * dx, way * dy, way * dz)
 
 
 @kernel
@@ -167,6 +186,24 @@ def lane(job: Any, task: int, phase: int) -> Any:
     if phase % 2 == 0:
         return min(nx, n - y * nx), x, y * nx, 1
     return (n - x + nx - 1) // nx, y, x, nx
+
+
+@kernel
+def opposite(job: Any, task: int, phase: int) -> Any:
+    """Of a pairwise exchange: whom a task sends to in a phase, and whom it hears, or NOBODY."""
+    step, n = phase % job[PHASES], job[TASKS]
+    if job[PATTERN] == ALL_TO_ALL:
+        return (task + 1 + step) % n, (task - 1 - step) % n
+    if job[PATTERN] == FFT3D:
+        across = 1 if step >= job[NX] - 1 else 0
+        step -= across * (job[NX] - 1)
+        length, at, first, stride = lane(job, task, across)
+        if step >= length - 1:
+            return NOBODY, NOBODY
+        to, fro = (at + 1 + step) % length, (at - 1 - step) % length
+        return first + to * stride, first + fro * stride
+    other = neighbour(job, task, step)
+    return other, other
 
 
 @kernel
@@ -194,6 +231,9 @@ def peer(state: Any, number: int, task: int, phase: int, i: int) -> int:
     """Whom message i of a task in a phase goes to; NOBODY; or NO_MORE."""
     job = state.jobs[number]
     pattern, n = job[PATTERN], job[TASKS]
+    if job[PAIRWISE]:
+        to, _ = opposite(job, task, phase)
+        return to if i == 0 else NO_MORE  # type: ignore[no-any-return]
     if pattern == ALL_TO_ALL:
         return (task + 1 + i) % n if i < n - 1 else NO_MORE
     if pattern in (HALO2D, HALO3D, HALO3D26):
@@ -204,11 +244,8 @@ def peer(state: Any, number: int, task: int, phase: int, i: int) -> int:
     if pattern == BROADCAST:
         return i + 1 if task == 0 and i < n - 1 else NO_MORE
     if pattern == TREE:
-        reach = job[FOLD] if job[FOLD] < n else job[FOLD] >> 1
-        child = reach >> i
-        if phase % 2 == 0 or child <= task:
-            return NO_MORE
-        return task + child if task + child < n else NOBODY
+        child = 2 * task + 1 + i
+        return child if phase % 2 == 1 and i < 2 and child < n else NO_MORE
     if i > 0 and pattern != RING:
         return NO_MORE
     if pattern == INCAST:
@@ -235,6 +272,9 @@ def incoming(state: Any, number: int, task: int, phase: int) -> int:
     """How many messages a task waits for in a phase."""
     job = state.jobs[number]
     pattern, n = job[PATTERN], job[TASKS]
+    if job[PAIRWISE]:
+        _, fro = opposite(job, task, phase)
+        return 1 if fro != NOBODY else 0
     if pattern == ALL_TO_ALL:
         return n - 1  # type: ignore[no-any-return]
     if pattern in (HALO2D, HALO3D, HALO3D26):

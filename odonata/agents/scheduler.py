@@ -60,9 +60,9 @@ def decide(network: Network, state: State, time: int, ended: int) -> Rows:
     if ended >= 0:
         owner[owner == ended] = -1
     queue = [
-        Waiting(number, job.nodes, job.arrival_ps)
-        for number, job in enumerate(workload.jobs)
-        if board[number, STATUS] == QUEUED and job.arrival_ps <= time
+        Waiting(number, workload.jobs[number].nodes, workload.jobs[number].arrival_ps)
+        for number in np.flatnonzero(board[:, STATUS] == QUEUED).tolist()
+        if workload.jobs[number].arrival_ps <= time
     ]
     queue.sort(key=lambda job: (job.arrival_ps, job.number))
     discipline, policy = discipline_named(workload.order), allocation_named(workload.allocation)
