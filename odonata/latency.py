@@ -6,29 +6,25 @@ that the last of them meets the same load as the first. A point is **steady**, o
 network takes in less than it is offered, and its latency is only that of the packets that made it.
 A **curve** is the points of one routing, up to a few past the first that is saturated.
 
-Points know nothing of each other, so they are simulated side by side, each on one core: by worker
-processes, or by the ranks of an MPI job. Which way is chosen shows in nothing that is printed.
+Points know nothing of each other, so they are simulated side by side, each on one core
+(`odonata.pool`). How many at a time shows in nothing that is printed.
 """
 
 from __future__ import annotations
 
 import math
-import multiprocessing
-import signal
-import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from multiprocessing.connection import Connection, wait
+from functools import partial
 
+from odonata import pool
 from odonata.agents.network import Network
 from odonata.measured import GROWTH, Performance, performance
 from odonata.units import show_time
-from pdes.driver import LATEST, LOST_SECONDS, explain, run
+from pdes.driver import LATEST, explain, run
 from pdes.errors import Fault, require
-from pdes.transport import Serial, Transport, world
+from pdes.transport import Serial, world
 
 MOST_LOADS = 1000
 BEYOND = 2
@@ -95,12 +91,12 @@ class Sweep:
 
     def at(self, routing: str, load: float) -> Network:
         return replace(
-            self.network, routing=routing, traffic=replace(self.network.traffic, load=load)
+            self.network, routing=routing, traffic=replace(self.network.open_loop, load=load)
         )
 
     @property
     def end_ps(self) -> int:
-        traffic = self.network.traffic
+        traffic = self.network.open_loop
         return traffic.warmup_ps + (traffic.measure_ps or 0) + self.drain_ps
 
 
@@ -122,7 +118,7 @@ def sweep(
         for given, own in zip((warmup_ps, measure_ps, drain_ps), usual, strict=True)
     )
     traffic = replace(
-        network.traffic, messages=None, stop_ps=None, warmup_ps=warmup_ps, measure_ps=measure_ps
+        network.open_loop, messages=None, stop_ps=None, warmup_ps=warmup_ps, measure_ps=measure_ps
     )
     network = replace(network, traffic=traffic)
     return Sweep(
@@ -166,7 +162,7 @@ def way_ps(network: Network, local: int, across: int) -> int:
     """
     m = network.machine
     links = [m.terminal, *[m.local] * local, *[m.global_] * across, m.terminal]
-    size = min(network.packet_bytes, network.traffic.message_bytes)
+    size = min(network.packet_bytes, network.open_loop.message_bytes)
     takes = [network.serialisation(link, size) for link in links]
     pipelines = (len(links) - 1) * network.delay_ps
     wires = sum(link.latency_ps for link in links)
@@ -180,7 +176,7 @@ def zero_load_ps(network: Network) -> float | None:
     Every cable between two groups begins and ends at one router of each, so that a packet between
     random nodes of them needs a local hop on either side with a probability of (a - 1) / a.
     """
-    m, traffic = network.machine, network.traffic
+    m, traffic = network.machine, network.open_loop
     if traffic.message_bytes > network.packet_bytes:
         return None
     if traffic.pattern not in ("uniform", "adversarial"):
@@ -258,7 +254,7 @@ def saturated(network: Network, result: Performance) -> bool:
     short by GROWTH either, and by more than chance: so many messages are under way when the
     measurement begins, and so many when it ends, that either number varies by about its root.
     """
-    traffic = network.traffic
+    traffic = network.open_loop
     assert traffic.measure_ps is not None
     made = result.offered * network.machine.n_nodes * traffic.measure_ps / network.slot_ps()
     under_way = made * result.mean_latency_ns * 1e3 / traffic.measure_ps
@@ -277,7 +273,7 @@ class Task:
 
     @property
     def load(self) -> float:
-        return self.network.traffic.load
+        return self.network.open_loop.load
 
     def __str__(self) -> str:
         return f"{self.network.routing} at load {self.load:g}"
@@ -295,14 +291,9 @@ def simulate(task: Task) -> Point:
     return Point(network.routing, task.load, told, result.events, result.digest)
 
 
-def attempt(task: Task) -> Point | str:
-    """A point or, in a line, why there is none: for those who have to tell somebody else."""
-    try:
-        return simulate(task)
-    except Fault as fault:
-        return str(fault)
-    except Exception as error:
-        return f"{task}: {type(error).__name__}: {error} (one process, --jobs 1, tells where)"
+attempt = partial(pool.attempt, simulate)
+"""A point or, in a line, why there is none: for those who have to tell somebody else."""
+_Worker = partial(pool.Worker, simulate)
 
 
 @dataclass
@@ -333,10 +324,8 @@ class Agenda:
         self.dealt[routing] = index + 1
         return Task(sweep.at(routing, sweep.loads[index]), sweep.end_ps, index == 0)
 
-    def note(self, outcome: Point | str) -> None:
-        if isinstance(outcome, str):
-            raise Fault(outcome)
-        self.found[outcome.routing, outcome.load] = outcome
+    def note(self, answer: Point) -> None:
+        self.found[answer.routing, answer.load] = answer
 
     def _length(self, routing: str) -> int:
         """Points of a curve, as far as is known: to the first that is saturated like those before
@@ -365,153 +354,15 @@ class Agenda:
             for routing in self.asked.routings
         ]  # fmt: skip
 
-
-# -- three ways to get it
+    @property
+    def done(self) -> float:
+        return len(self.found) / max(1, len(self.found) + self.missing)
 
 
 def curves(asked: Sweep, jobs: int = 1) -> list[Curve]:
-    """Simulate all of it: on the ranks there are, on so many processes, or right here.
-
-    A script that wants processes must not do anything when it is imported (multiprocessing starts
-    them afresh).
-    """
-    require(jobs >= 1, f"jobs = {jobs}: at least 1")
-    agenda, transport = Agenda(asked), world()
-    line = CountLine(agenda, transport.rank == 0 and sys.stderr.isatty())
-    try:
-        if transport.size > 1:
-            _on_ranks(agenda, transport, line)
-        elif jobs > 1:
-            _on_processes(agenda, min(jobs, agenda.missing), line)
-        else:
-            while task := agenda.take():
-                agenda.note(simulate(task))
-                line.show()
-    finally:
-        line.close()
+    """Simulate all of it (`odonata.pool`): on the ranks there are, on so many processes, or right
+    here. All ranks get it."""
+    agenda = Agenda(asked)
+    pool.share(agenda, simulate, jobs)
+    agenda.found = world().everyone(agenda.found)[0]
     return agenda.curves()
-
-
-def _on_ranks(agenda: Agenda, transport: Transport, line: CountLine) -> None:
-    """In rounds of one point a rank. All ranks know all points, and so what comes next, and they
-    fail together."""
-    try:
-        with transport.watching():
-            failures: list[str] = []
-            while agenda.missing and not failures:
-                tasks = [agenda.take() for _ in range(transport.size)]
-                mine = tasks[transport.rank]
-                outcomes = transport.everyone(attempt(mine) if mine else None)
-                failures = [outcome for outcome in outcomes if isinstance(outcome, str)]
-                for outcome in outcomes:
-                    if isinstance(outcome, Point):
-                        agenda.note(outcome)
-                line.show()
-    except KeyboardInterrupt:
-        transport.fail("interrupted")
-    except transport.Lost as error:
-        transport.fail(f"MPI failed: {error}", patience=LOST_SECONDS)
-    except Exception as error:
-        transport.fail(explain(error))
-    if failures:
-        raise Fault(failures[0])
-
-
-def _on_processes(agenda: Agenda, jobs: int, line: CountLine) -> None:
-    """Whoever is idle gets the next point. What nobody needs any more is not waited for."""
-    workers = [_Worker() for _ in range(jobs)]
-    try:
-        for worker in workers:
-            worker.start()
-        busy: dict[Connection, _Worker] = {}
-        while agenda.missing:
-            for worker in workers:
-                if worker.pipe not in busy and (task := agenda.take()):
-                    worker.give(task)
-                    busy[worker.pipe] = worker
-            for pipe in wait(list(busy)):
-                assert isinstance(pipe, Connection)
-                agenda.note(busy.pop(pipe).answer())
-            line.show()
-    finally:
-        for worker in workers:
-            worker.end()
-
-
-class _Worker:
-    """A process that simulates points, one after the other, until its pipe is closed."""
-
-    def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.pipe, self._far = context.Pipe()
-        self._process = context.Process(target=_work, args=(self._far,), daemon=True)
-        self._task: Task | None = None
-
-    def start(self) -> None:
-        with _deaf():
-            self._process.start()
-        self._far.close()  # so that the end of the process is the end of the pipe
-
-    def give(self, task: Task) -> None:
-        self._task = task
-        with suppress(OSError):  # it is dead, and `answer` will say so
-            self.pipe.send(task)
-
-    def answer(self) -> Point | str:
-        try:
-            return self.pipe.recv()  # type: ignore[no-any-return]
-        except (EOFError, OSError):
-            self._process.join()
-            return (
-                f"{self._task}: its process died (exit status {self._process.exitcode}); if for "
-                "want of memory, fewer --jobs need less"
-            )
-
-    def end(self) -> None:
-        """Whatever it is doing."""
-        self.pipe.close()
-        if self._process.pid is not None:
-            self._process.terminate()
-            self._process.join()
-
-
-def _work(pipe: Connection) -> None:
-    while True:
-        try:
-            pipe.send(attempt(pipe.recv()))
-        except (EOFError, OSError):  # nobody is there any more
-            return
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """What is started in here does not hear Ctrl-C, which a terminal sends to all alike: the parent
-    hears it and ends the others."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-class CountLine:
-    """How many points are there, on a terminal."""
-
-    def __init__(self, agenda: Agenda, wanted: bool) -> None:
-        self._agenda, self._wanted, self._width = agenda, wanted, 0
-
-    def show(self) -> None:
-        if not self._wanted:
-            return
-        found, missing = len(self._agenda.found), self._agenda.missing
-        done = round(24 * found / (found + missing))
-        line = f"{'━' * done}{'╌' * (24 - done)} {found} of {found + missing} points"
-        print("\r" + line.ljust(self._width), end="", file=sys.stderr, flush=True)
-        self._width = len(line)
-
-    def close(self) -> None:
-        if self._width:
-            print("\r" + " " * self._width + "\r", end="", file=sys.stderr, flush=True)

@@ -57,6 +57,13 @@ class Transport(Protocol):
     def everyone(self, thing: T) -> list[T]:
         """Every rank's `thing`, on every rank. For small and rare things."""
 
+    def tell(self, peer: int, thing: Any) -> None:
+        """Send any object. Waits, if it is large, until the peer hears it."""
+
+    def hear(self, wait: bool) -> list[tuple[int, Any]]:
+        """What this rank was told and has arrived, as (sender, thing); with `wait`, at least one.
+        Waits asleep: for things that are rare."""
+
     def leader_first(self, action: Callable[[], T]) -> T:
         """Do it on one rank of every host, then on the others."""
 
@@ -93,6 +100,12 @@ class Serial:
 
     def everyone(self, thing: T) -> list[T]:
         return [thing]
+
+    def tell(self, peer: int, thing: Any) -> None:
+        raise AssertionError("one rank has no peer")
+
+    def hear(self, wait: bool) -> list[tuple[int, Any]]:
+        return []
 
     def leader_first(self, action: Callable[[], T]) -> T:
         return action()
@@ -233,6 +246,21 @@ class Mpi:
 
     def everyone(self, thing: T) -> list[T]:
         return self._comm.allgather(thing)  # type: ignore[no-any-return]
+
+    def tell(self, peer: int, thing: Any) -> None:
+        self._comm.send(thing, peer, self.TAG + 2)
+
+    def hear(self, wait: bool) -> list[tuple[int, Any]]:
+        heard: list[tuple[int, Any]] = []
+        status = self._mpi.Status()
+        while True:
+            message = self._comm.improbe(self._mpi.ANY_SOURCE, self.TAG + 2, status)
+            if message is not None:
+                heard.append((status.source, message.recv()))
+            elif heard or not wait:
+                return heard
+            else:
+                time.sleep(0.001)
 
     def leader_first(self, action: Callable[[], T]) -> T:
         if not self.host_leader:

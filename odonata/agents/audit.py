@@ -32,7 +32,7 @@ from odonata.agents.link import (
 )
 from odonata.agents.packet import CAME, DUE, PATH, ROOM, SIZE, VC_MASK, VC_SHIFT
 from odonata.agents.router import FIRST_GROUP
-from odonata.agents.task import WITHIN
+from odonata.agents.task import WITHIN, check_slots
 from pdes.events import AGENT_MASK, FOREVER, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, TIME, A, Rows
 from pdes.parcels import NEXT
 
@@ -116,6 +116,7 @@ def check(network: Network, state: State, pending: Rows, parcels: Rows) -> None:
     assert (soonest == told).all(), "a channel does not know when its next credit is due"
     _check_wakes(network, state, pending, parcels)
 
+    check_slots(state.slots)
     inputs = held(network, state, pending, parcels)
     known = limited & (ports[:, FAR] >= 0)
     spent = (capacity - credit - returning)[known]

@@ -58,7 +58,7 @@ from odonata.agents.patterns import (
     peer,
 )
 from odonata.agents.router import AGENT_BITS, NODES, ROUTERS
-from pdes.events import agent_of, key_of, port_of
+from pdes.events import Rows, agent_of, key_of, port_of
 from pdes.jit import kernel
 from pdes.loop import Sim, drop_parcel, new_parcel, schedule
 from pdes.parcels import NEXT
@@ -255,3 +255,10 @@ def hear(sim: Sim, state: Any, time: int, key: int, job: int, ended: int) -> Non
     if board[LEFT] == 0:
         board[STATUS] = DONE
         schedule(sim, time, key_of(DECIDE, agent_of(key), 0), job, 0)
+
+
+def check_slots(slots: Rows) -> None:
+    """Raise AssertionError where a task was sent something that it does not wait for."""
+    idle = slots[:, :, JOB] < 0
+    assert (slots[idle][:, EARLY] < 0).all(), "a packet came for a task that has ended"
+    assert (slots[:, :, DUE] >= 0).all(), "a task was sent more than it waits for"

@@ -1,0 +1,296 @@
+"""Independent tasks, done side by side: by worker processes, by the ranks of an MPI job, or here.
+
+An **agenda** knows what is to be done and what has come of it. One process deals: it asks the
+agenda for a task whenever somebody is idle, and hands it every answer as it comes. Under mpiexec
+that is rank 0; as dealing takes no time, it keeps a process of its own at work too, so that as many
+tasks are under way as there are ranks.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from typing import Any, NamedTuple, Protocol
+
+from pdes import launcher
+from pdes.driver import LOST_SECONDS, explain
+from pdes.errors import Fault, require
+from pdes.signals import STOPPING
+from pdes.transport import Transport, world
+
+Work = Callable[[Any], Any]
+"""A function of a module: processes import it."""
+PAUSE = 0.001
+"""Seconds between two looks of rank 0 at what the other ranks have sent."""
+
+
+class Agenda(Protocol):
+    """Asked on one process only. A task names itself with `str`."""
+
+    def take(self) -> Any:
+        """The next task. None: there is none, or not before another answer is noted."""
+
+    def note(self, answer: Any) -> None: ...
+
+    @property
+    def missing(self) -> int:
+        """Answers not noted yet, as far as is known; at 0, tasks under way are dropped."""
+
+    @property
+    def done(self) -> float:
+        """The part of all the work that is done, 0 .. 1."""
+
+
+class Failure(str):
+    """In a line, why there is no answer."""
+
+
+class Last(NamedTuple):
+    """Instead of a task, to a rank that gets no more."""
+
+    failure: Failure | None
+
+
+def share(agenda: Agenda, work: Work, jobs: int = 1, unit: str = "points") -> None:
+    """Do all of it: on the ranks there are, on so many processes, or right here.
+
+    Called on all ranks; only rank 0's agenda is asked and told. A task that fails ends all, with a
+    Fault that names it. A script that wants processes must not do anything when it is imported
+    (multiprocessing starts them afresh).
+    """
+    require(jobs >= 1, f"jobs = {jobs}: at least 1")
+    transport = world()
+    line = CountLine(agenda, unit, transport.rank == 0 and launcher.terminal())
+    try:
+        if transport.size > 1:
+            _on_ranks(agenda, work, transport, line)
+        elif jobs > 1:
+            _on_processes(agenda, work, min(jobs, max(1, agenda.missing)), line)
+        else:
+            while (task := agenda.take()) is not None:
+                agenda.note(work(task))
+                line.show()
+    finally:
+        line.close()
+
+
+def workers(jobs: int) -> int:
+    """How many tasks `share` has under way at a time."""
+    return world().size if world().size > 1 else jobs
+
+
+def attempt(work: Work, task: Any) -> Any:
+    """An answer, or a Failure: for those who have to tell somebody else."""
+    try:
+        return work(task)
+    except Fault as fault:
+        return Failure(fault)
+    except Exception as error:
+        return Failure(
+            f"{task}: {type(error).__name__}: {error} (one process, --jobs 1, tells where)"
+        )
+
+
+# -- on processes
+
+
+def _on_processes(agenda: Agenda, work: Work, jobs: int, line: CountLine) -> None:
+    """Whoever is idle gets the next task. What nobody needs any more is not waited for."""
+    idle = [Worker(work) for _ in range(jobs)]
+    every, busy = list(idle), dict[Connection, Worker]()
+    try:
+        for worker in every:
+            worker.start()
+        while agenda.missing:
+            while idle and (task := agenda.take()) is not None:
+                worker = idle.pop()
+                worker.give(task)
+                busy[worker.pipe] = worker
+            if not busy:
+                break
+            for pipe in wait(list(busy)):
+                assert isinstance(pipe, Connection)
+                worker = busy.pop(pipe)
+                agenda.note(_sound(worker.answer()))
+                idle.append(worker)
+            line.show()
+    finally:
+        for worker in every:
+            worker.end()
+
+
+def _sound(answer: Any) -> Any:
+    if isinstance(answer, Failure):
+        raise Fault(answer)
+    return answer
+
+
+class Worker:
+    """A process that does tasks, one after the other, until its pipe is closed."""
+
+    def __init__(self, work: Work) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, self._far = context.Pipe()
+        self._process = context.Process(target=_work, args=(work, self._far), daemon=True)
+        self._task: Any = None
+
+    def start(self) -> None:
+        with _deaf():
+            self._process.start()
+        self._far.close()  # so that the end of the process is the end of the pipe
+
+    def give(self, task: Any) -> None:
+        self._task = task
+        with suppress(OSError):  # it is dead, and `answer` will say so
+            self.pipe.send(task)
+
+    def answer(self) -> Any:
+        """Waits for it. A Failure, if the process has died."""
+        try:
+            return self.pipe.recv()
+        except (EOFError, OSError):
+            self._process.join()
+            return Failure(
+                f"{self._task}: its process died (exit status {self._process.exitcode}); if for "
+                "want of memory, fewer --jobs need less"
+            )
+
+    def end(self) -> None:
+        """Whatever it is doing."""
+        self.pipe.close()
+        if self._process.pid is not None:
+            self._process.kill()
+            self._process.join()
+
+
+def _work(work: Work, pipe: Connection) -> None:
+    for number in STOPPING:  # which Slurm sends to all alike, and the parent heeds
+        signal.signal(number, signal.SIG_IGN)
+    while True:
+        try:
+            pipe.send(attempt(work, pipe.recv()))
+        except (EOFError, OSError):  # nobody is there any more
+            return
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """What is started in here does not hear Ctrl-C, which a terminal sends to all alike: the parent
+    hears it and ends the others."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# -- on ranks
+
+
+def _on_ranks(agenda: Agenda, work: Work, transport: Transport, line: CountLine) -> None:
+    """They fail together: of a task that fails all hear, and a rank that dies takes the others
+    with it."""
+    try:
+        with transport.watching():
+            if transport.rank == 0:
+                failure = _deal(agenda, work, transport, line)
+                for peer in range(1, transport.size):
+                    transport.tell(peer, Last(failure))
+            else:
+                failure = _serve(work, transport)
+    except KeyboardInterrupt:
+        transport.fail("interrupted")
+    except transport.Lost as error:
+        transport.fail(f"MPI failed: {error}", patience=LOST_SECONDS)
+    except Exception as error:
+        transport.fail(explain(error))
+    if failure is not None:
+        raise Fault(failure)
+
+
+def _deal(agenda: Agenda, work: Work, transport: Transport, line: CountLine) -> Failure | None:
+    """Until all is done and every rank idle. Says what went wrong first."""
+    own, idle, failure = Worker(work), list(range(transport.size)), None
+    try:
+        own.start()
+        while True:
+            wanted = agenda.missing and not failure
+            while wanted and idle and (task := agenda.take()) is not None:
+                rank = idle.pop()
+                if rank == 0:
+                    own.give(task)
+                else:
+                    transport.tell(rank, task)
+            others = sum(rank not in idle for rank in range(1, transport.size))
+            if not others and (0 in idle or not wanted):
+                return failure
+            answers = transport.hear(wait=False)
+            if own.pipe.poll(0 if answers else PAUSE):
+                answers.append((0, own.answer()))
+            for rank, answer in answers:
+                idle.append(rank)
+                if isinstance(answer, Failure):
+                    failure = failure or answer
+                else:
+                    agenda.note(answer)
+            if answers:
+                line.show()
+    finally:
+        own.end()
+
+
+def _serve(work: Work, transport: Transport) -> Failure | None:
+    while True:
+        for _, told in transport.hear(wait=True):
+            if isinstance(told, Last):
+                return told.failure
+            transport.tell(0, attempt(work, told))
+
+
+# -- on a terminal
+
+
+class CountLine:
+    """How much is done, how fast, and how long it may still take."""
+
+    def __init__(self, agenda: Agenda, unit: str, wanted: bool) -> None:
+        self._agenda, self._unit, self._wanted, self._width = agenda, unit, wanted, 0
+        self._began, self._before, self._count = time.perf_counter(), 0.0, 0
+        if wanted:
+            self._before, self._missing = agenda.done, agenda.missing
+
+    def show(self) -> None:
+        """After every answer, or several."""
+        if not self._wanted:
+            return
+        missing, done = self._agenda.missing, self._agenda.done
+        self._count += max(0, self._missing - missing)
+        self._missing = missing
+        seconds = max(1e-9, time.perf_counter() - self._began)
+        bar = round(24 * done)
+        line = f"{'━' * bar}{'╌' * (24 - bar)} {missing:,} {self._unit} to go"
+        if seconds > 1 and done > self._before:
+            left = seconds * (1 - done) / (done - self._before)
+            line += f"  {self._count / seconds:.2g}/s  {show_seconds(left)} left"
+        print("\r" + line.ljust(self._width), end="", file=sys.stderr, flush=True)
+        self._width = len(line)
+
+    def close(self) -> None:
+        if self._width:
+            print("\r" + " " * self._width + "\r", end="", file=sys.stderr, flush=True)
+
+
+def show_seconds(seconds: float) -> str:
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,219 @@
+"""One simulation of a study: all that it depends on, and what it gives."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odonata.agents.network import Network
+from pdes.driver import explain, run
+from pdes.errors import Fault, require
+from pdes.transport import Serial
+from topology.presets import PRESETS
+
+if TYPE_CHECKING:
+    from topology.dragonfly import Dragonfly
+
+KB = 1024
+SMALL, LARGE = 0, 1
+"""Which of a point's kinds of jobs."""
+CLASSES = ("local", "global")
+COUNTS = ("packets", "stall_ps")
+"""Of the output ports to links of either class."""
+FIVE = (0, 25, 50, 75, 100)
+"""Percentiles that tell a distribution: a box and its whiskers."""
+
+TASKS_PER_NODE = 2
+FLIT = 8
+SEND_PS, MATCH_PS, HOST_PS = 50_000, 100_000, 150_000
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """So many jobs of a kind."""
+
+    count: int
+    nodes: int
+    pattern: str
+    message_bytes: int = KB
+
+
+@dataclass(frozen=True)
+class Point:
+    """`kinds`: the small jobs, then the large; or one kind. They are allocated in this `order`, all
+    before the first starts. `ratio` is that of a global link's bandwidth to a local one's,
+    `terminal` that of a node's link. The seed is that of task mapping, routing and of policies that
+    draw. What is simulated depends on nothing else, and neither does the `key`; which figures need
+    it is not part of it, so that those that need the same share it.
+    """
+
+    kinds: tuple[Jobs, ...]
+    allocation: str
+    seed: int
+    machine: str = "levelspread-272"
+    ratio: float = 1.0
+    order: str = "small-first"
+    mapping: str = "random"
+    iterations: int = 1
+    exchange: str = "pairwise"
+    broadcast: str = "tree-broadcast"
+    """Which of the simulator's patterns a broadcast is."""
+    routing: str = "adaptive"
+    threshold: float | None = None
+    packet_bytes: int = 1024
+    buffer_bytes: int = 14336
+    terminal: float = 1.0
+    delay_ps: int = 100_000
+
+    @cached_property
+    def key(self) -> str:
+        """The same in every process and version of Python."""
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    def __str__(self) -> str:
+        jobs = " and ".join(f"{k.count} × {k.nodes} nodes {k.pattern}" for k in self.kinds)
+        return (
+            f"{jobs} on {self.machine}, ratio {self.ratio:g}, {self.allocation}, seed {self.seed}"
+        )
+
+    @property
+    def weight(self) -> float:
+        """About how long it takes to simulate, in packets and in what every simulation takes."""
+        packets = sum(k.count * _messages(k) * math.ceil(k.message_bytes / self.packet_bytes)
+                      for k in self.kinds)  # fmt: skip
+        return self.iterations * packets + 50 * machine_of(self).n_nodes
+
+
+def _messages(jobs: Jobs) -> float:
+    tasks = jobs.nodes * TASKS_PER_NODE
+    each = {"all-to-all": tasks - 1, "broadcast": 1, "fft3d": 2 * math.sqrt(tasks),
+            "halo2d": 4, "halo3d": 6, "halo3d26": 26}  # fmt: skip
+    return tasks * each.get(jobs.pattern, math.log2(tasks))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`times_ps`: communication times, of each kind of jobs those of its jobs. `ports`: by class of
+    link and count, the FIVE percentiles over the output ports to such links."""
+
+    times_ps: tuple[tuple[int, ...], ...]
+    ports: Mapping[str, Mapping[str, tuple[float, ...]]]
+    events: int
+    digest: str
+    seconds: float
+    """Wall-clock."""
+
+    def mean_ps(self, kind: int) -> float:
+        return sum(self.times_ps[kind]) / len(self.times_ps[kind])
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An outcome, and of what."""
+
+    point: Point
+    outcome: Outcome
+
+
+def machine_of(point: Point) -> Dragonfly:
+    require(point.machine in PRESETS, f"machine = {point.machine!r}: `odonata topology --list` "
+            "lists those there are")  # fmt: skip
+    machine = PRESETS[point.machine].machine
+    bandwidth = machine.local.bandwidth
+    return replace(
+        machine,
+        global_=replace(machine.global_, bandwidth=bandwidth * point.ratio),
+        terminal=replace(machine.terminal, bandwidth=bandwidth * point.terminal),
+    )
+
+
+def network_of(point: Point) -> Network:
+    from odonata.agents.jobs import Job, Workload
+
+    jobs = tuple(
+        Job(nodes=kind.nodes, message_bytes=kind.message_bytes, iterations=point.iterations,
+            pattern=point.broadcast if kind.pattern == "broadcast" else kind.pattern,
+            exchange=point.exchange, mapping=point.mapping)
+        for kind in point.kinds
+        for _ in range(kind.count)
+    )  # fmt: skip
+    load = Workload(
+        jobs=jobs, allocation=point.allocation, order=point.order, tasks_per_node=TASKS_PER_NODE,
+        send_ps=SEND_PS, match_ps=MATCH_PS, host_ps=HOST_PS,
+    )  # fmt: skip
+    return Network(
+        machine_of(point), load, routing=point.routing, threshold=point.threshold,
+        packet_bytes=point.packet_bytes, flit_bytes=FLIT, terminal_buffer=point.buffer_bytes,
+        local_buffer=point.buffer_bytes, global_buffer=point.buffer_bytes,
+        delay_ps=point.delay_ps, seed=point.seed,
+    )  # fmt: skip
+
+
+def simulate(point: Point, show_compiling: bool = False) -> Answer:
+    """On this core, whatever ranks there are."""
+    from odonata.agents.audit import conclude
+    from odonata.measured import job_records
+
+    began = time.perf_counter()
+    network = network_of(point)
+    try:
+        result = run(network, None, transport=Serial(), show_compiling=show_compiling)
+        cycle = conclude(network, result.outcome)
+    except (Fault, OSError, MemoryError) as error:
+        raise Fault(f"{point}: {explain(error)}") from error
+    records = job_records(network, result)
+    if cycle or any(record.communication_ps is None for record in records):
+        raise Fault(f"{point}: deadlock: {cycle or 'a job did not end'}")
+    if len({record.start_ps for record in records}) > 1:
+        raise Fault(f"{point}: there was no room for all jobs at the same time")
+    times = iter([record.communication_ps or 0 for record in records])
+    by_kind = tuple(tuple(next(times) for _ in range(kind.count)) for kind in point.kinds)
+    ports = port_counts(network, result)
+    seconds = time.perf_counter() - began
+    return Answer(point, Outcome(by_kind, ports, result.events, result.digest, seconds))
+
+
+def port_counts(network: Network, result: Any) -> dict[str, dict[str, tuple[float, ...]]]:
+    from odonata.agents.metrics import COUNTERS
+    from odonata.measured import ports_by_class
+
+    counters, told = result.outcome["counters"].sum(axis=2), {}
+    classes = ports_by_class(network)
+    for kind in CLASSES:
+        rows, _ = classes[kind]
+        some = counters[:, rows].reshape(-1, len(COUNTERS))
+        told[kind] = {
+            name: tuple(np.percentile(some[:, COUNTERS.index(name)], FIVE).tolist())
+            for name in COUNTS
+        }
+    return told
+
+
+# -- as text
+
+
+def to_line(answer: Answer) -> str:
+    """One line of JSON; the point is written out, for whoever reads it with other programs."""
+    told = {"key": answer.point.key, "point": asdict(answer.point), **asdict(answer.outcome)}
+    return json.dumps(told, separators=(",", ":")) + "\n"
+
+
+def from_line(line: str) -> tuple[str, Outcome]:
+    """The key and the outcome. Raises ValueError, KeyError or TypeError where it is none."""
+    told = json.loads(line)
+    times = tuple(tuple(kind) for kind in told["times_ps"])
+    ports = {
+        kind: {name: tuple(five) for name, five in counts.items()}
+        for kind, counts in told["ports"].items()
+    }
+    outcome = Outcome(times, ports, told["events"], told["digest"], told["seconds"])
+    return told["key"], outcome
