@@ -191,7 +191,7 @@ def _boxes(asked: Asked, outcomes: Outcomes, nodes: int) -> Figure | None:
         return None
     figure, panels = _figure(9.2, 5.4, 2, 2, left=0.08, right=0.99, top=0.94, bottom=0.09,
                              wspace=0.17, hspace=0.28)  # fmt: skip
-    kinds = (("packets", 1.0, "packets of a port"), ("stall_ps", US, "stall time of a port (µs)"))
+    kinds = (("packets", 1.0, "packets of a port"), ("waiting_ps", US, "waiting at a port (µs)"))
     for line, link in zip(panels, ("global", "local"), strict=True):
         for axes, (count, unit, label) in zip(line, kinds, strict=True):
             for x, (name, some) in enumerate(found.items()):

@@ -26,8 +26,9 @@ KB = 1024
 SMALL, LARGE = 0, 1
 """Which of a point's kinds of jobs."""
 CLASSES = ("local", "global")
-COUNTS = ("packets", "stall_ps")
-"""Of the output ports to links of either class."""
+COUNTS = ("packets", "waiting_ps")
+"""Of the output ports to links of either class: packets, and the time in which one waited, for the
+link or for credit."""
 FIVE = (0, 25, 50, 75, 100)
 """Percentiles that tell a distribution: a box and its whiskers."""
 
@@ -191,9 +192,12 @@ def port_counts(network: Network, result: Any) -> dict[str, dict[str, tuple[floa
     for kind in CLASSES:
         rows, _ = classes[kind]
         some = counters[:, rows].reshape(-1, len(COUNTERS))
+        packets, stalled, waited = (
+            some[:, COUNTERS.index(name)] for name in ("packets", "stall_ps", "wait_ps")
+        )
         told[kind] = {
-            name: tuple(np.percentile(some[:, COUNTERS.index(name)], FIVE).tolist())
-            for name in COUNTS
+            name: tuple(np.percentile(count, FIVE).tolist())
+            for name, count in zip(COUNTS, (packets, stalled + waited), strict=True)
         }
     return told
 

@@ -98,7 +98,12 @@ class Ran:
 def fill(asked: Asked, parts: tuple[str, ...], out: Path, jobs: int) -> Ran:
     """Simulate all points of these parts that the store in `out` has not yet. On all ranks, which
     get the same answer."""
-    transport, wanted = world(), points(asked, parts)
+    return simulate_missing(points(asked, parts), out, jobs)
+
+
+def simulate_missing(wanted: Sequence[Point], out: Path, jobs: int) -> Ran:
+    """The same of any points, of which all differ."""
+    transport = world()
     buildable(wanted[0])
     mine = transport.leader_first(mark)
     began = time.perf_counter()

@@ -165,8 +165,8 @@ def test_a_key_depends_on_everything_that_is_simulated_and_on_nothing_else() -> 
         {"kinds": (Jobs(4, 16, "fft3d"),)}, {"kinds": (Jobs(3, 16, "fft3d", 2048),)},
         {"allocation": "rdn"}, {"seed": 2}, {"machine": "levelspread-528"}, {"ratio": 4.0},
         {"order": "large-first"}, {"mapping": "linear"}, {"iterations": 2}, {"threshold": 1.0},
-        {"packet_bytes": 1024}, {"buffer_bytes": 28672}, {"terminal": 2.0}, {"delay_ps": 1},
-        {"routing": "minimal"},
+        {"packet_bytes": 2048}, {"buffer_bytes": 28672}, {"terminal": 2.0}, {"delay_ps": 1},
+        {"routing": "minimal"}, {"exchange": "posted"}, {"broadcast": "broadcast"},
     ]  # fmt: skip
     keys = {replace(point, **change).key for change in changes}
     assert len(keys | {point.key}) == len(changes) + 1
@@ -189,7 +189,8 @@ def test_a_point_makes_the_machine_and_the_jobs_it_says() -> None:
     assert [job.nodes for job in network.workload.jobs] == [16, 16, 64]
     assert [job.message_bytes for job in network.workload.jobs] == [1024, 1024, 4096]
     assert (network.workload.allocation, network.workload.order) == ("rrn", "large-first")
-    assert (network.seed, network.routing, network.packet_bytes) == (5, "adaptive", 2048)
+    assert (network.seed, network.routing, network.packet_bytes) == (5, "adaptive", 1024)
+    assert {job.exchange for job in network.workload.jobs} == {"pairwise"}
     with pytest.raises(Refused, match="machine = 'nowhere'"):
         machine_of(replace(point, machine="nowhere"))
 
