@@ -76,6 +76,10 @@ def performance(network: Network, result: Result) -> Performance:
     cycle = conclude(network, result.outcome)
     if cycle:
         raise Fault(f"deadlock: {cycle}")
+    if network.runs_jobs and not result.outcome["pending"].sum():
+        for record in job_records(network, result):
+            if record.end_ps is None:
+                raise Fault(f"{record.name} never ended, and nothing is left to happen")
     nodes, outcome = result.outcome["nodes"], result.outcome
     total = nodes.sum(axis=0).tolist()
     return summarise(

@@ -182,7 +182,7 @@ def _drive(
         cut = min(last, metrics.next(), _following(engine.reached, every))
         arrival = go(engine, cut)
         engine.reached = arrival.time
-        completed = arrival.time >= last and (end is not None or not engine.left())
+        completed = arrival.time >= last and (last in (end, LATEST) or not engine.left())
         metrics.sample(completed)
         if completed:
             break

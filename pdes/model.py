@@ -76,7 +76,8 @@ class Model(ABC):
 
     def decide(self, state: Any, time: int, key: int, a: int, b: int) -> Rows:
         """What such an event makes: rows of events, with room for a parcel's words behind each if
-        the model has parcels. There may be any number of them; the rules are those of a handler."""
+        the model has parcels. There may be any number of them, of no kind that is received; the
+        rules are those of a handler."""
         raise NotImplementedError
 
     def parameters(self) -> Mapping[str, int | float | str]:

@@ -41,6 +41,7 @@ LINES: tuple[tuple[str, tuple[tuple[str, object], ...]], ...] = (
     ("buffers of 56 KiB", (("buffer_bytes", 57344),)),
     ("adaptive threshold 1", (("threshold", 1.0),)),
     ("adaptive threshold 4", (("threshold", 4.0),)),
+    ("28 KiB and threshold 4", (("buffer_bytes", 28672), ("threshold", 4.0))),
     ("minimal routing", (("routing", "minimal"),)),
     ("ugal-l routing", (("routing", "ugal-l"),)),
     ("node links 4 times as fast", (("terminal", 4.0),)),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pdes.events import Rows, agent_of, key_of, kind_of, pack, port_of
+from pdes.events import WORDS, Rows, agent_of, key_of, kind_of, pack, port_of
 from pdes.jit import kernel
-from pdes.loop import Sim, local, schedule
+from pdes.loop import Sim, drop_parcel, local, schedule
 from pdes.model import Lookahead, Model
 from pdes.partition import Partition
 from pdes.queue import rows_of
@@ -188,3 +189,85 @@ class Net(Model):
 
     def fingerprint(self, state: NetState) -> Any:
         return np.column_stack((state.count.view(np.uint64), state.history))
+
+
+class OfficeState(NamedTuple):
+    numbers: Any
+    asked: Any
+    seen: Any
+    history: Any
+
+
+ASK, WORK = range(2)
+ORDER, LAST_ORDER = 1, 2
+"""Words of a parcel: which order it is, and is it the last of its round."""
+
+
+@kernel
+def work(sim: Sim, state: OfficeState, time: int, key: int, a: int, b: int) -> None:
+    me, order = local(sim, key), sim.pool.rows[a]
+    state.seen[me] += 1
+    mixed = np.uint64(time) ^ (np.uint64(order[ORDER]) << np.uint64(20)) ^ np.uint64(b)
+    state.history[me] = (state.history[me] ^ mixed) * GOLDEN
+    if order[LAST_ORDER] == 1 and b > 0:
+        delay, clerk = state.numbers[0], state.numbers[1]
+        schedule(sim, time + delay, key_of(ASK, clerk, 0), agent_of(key), b)
+    drop_parcel(sim, a)
+
+
+@dataclass(frozen=True)
+class Office(Model):
+    """A clerk, asked `rounds` times, decides in Python: `orders` orders for all agents in turn, as
+    parcels, each at a port of its own (of events with the same time and key, those with parcels are
+    in no order); whoever has the last of them asks again. `delay` is what the clerk keeps to, `way`
+    what the question takes, `target` (if not negative) whom every order goes to."""
+
+    agents: int = 7
+    orders: int = 5
+    rounds: int = 6
+    clerk: int = 0
+    delay: int = 1000
+    way: int = 1000
+    promised: int = 1000
+    target: int = -1
+
+    name, fanout, kinds = "office", 1, ("ask", "work")
+    handle = staticmethod(work)
+    parcel, bearers, decisions = 4, (WORK,), (ASK,)
+
+    def units(self) -> Any:
+        return np.arange(self.agents + 1)
+
+    def lookahead(self, partition: Partition) -> Lookahead:
+        return Lookahead(self.promised, "an order of the clerk's")
+
+    def state(self, first: int, last: int) -> OfficeState:
+        n = last - first
+        numbers = np.array([self.way, self.clerk, first])
+        return OfficeState(numbers, *(np.zeros(n, np.int64) for _ in "as"), np.zeros(n, np.uint64))
+
+    def start(self, state: OfficeState, first: int, last: int) -> Rows:
+        here = first <= self.clerk < last
+        return rows_of([(0, pack(ASK, self.clerk, 0), -1, self.rounds)] * here)
+
+    def decide(self, state: OfficeState, time: int, key: int, a: int, b: int) -> Rows:
+        clerk = self.clerk - int(state.numbers[2])
+        done = int(state.asked[clerk]) * self.orders
+        state.asked[clerk] += 1
+        rows = np.zeros((self.orders, WORDS + self.parcel), np.int64)
+        for i in range(self.orders):
+            target = (done + i) % self.agents if self.target < 0 else self.target
+            rows[i, :WORDS] = time + self.delay, pack(WORK, target, i), 0, b - 1
+            rows[i, WORDS + ORDER], rows[i, WORDS + LAST_ORDER] = done + i, i == self.orders - 1
+        return rows
+
+    def fingerprint(self, state: OfficeState) -> Any:
+        whole = (state.asked.view(np.uint64), state.seen.view(np.uint64), state.history)
+        return np.column_stack(whole)
+
+    def outcome(self, state: OfficeState, *_: Any) -> dict[str, Any]:
+        return {"asked": state.asked, "seen": state.seen}
+
+    def left(self, state: OfficeState, pending: Callable[[], Rows]) -> int:
+        done = self.rounds * self.orders * (int(state.numbers[2]) == 0)
+        return done - int(state.seen.sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from odonata.agents.packet import LABEL_MASK
 from odonata.agents.patterns import (
     AFTER,
     DIMENSIONS,
@@ -31,8 +33,8 @@ from policies.scheduling import DISCIPLINES
 from topology.dragonfly import Dragonfly
 
 MAPPINGS = ("random", "linear")
-MOST_PHASES = 1 << 31
-"""Of a job; and, of a uniform one, messages of a task."""
+MOST_PHASES = LABEL_MASK
+"""Of a job: so that each has a label of its own."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,11 @@ class Job:
         unless(self.exchange in EXCHANGES, f"exchange = {self.exchange}",
                f"{' or '.join(EXCHANGES)}{nearest(self.exchange, EXCHANGES)}",
                about("exchange"))  # fmt: skip
-        most = (MOST_PHASES - 1) // max(tasks + 1, 64)
-        unless(self.iterations <= most, f"iterations = {self.iterations}", f"at most {most}",
+        most = MOST_PHASES
+        if self.pattern in PATTERNS and not found.problems:
+            most = (MOST_PHASES - 1) // self.phases(max(1, tasks))
+        unless(self.iterations <= most, f"iterations = {self.iterations}",
+               f"at most {most} of this pattern, on so many tasks",
                about("iterations"), about("pattern"), about("nodes"))  # fmt: skip
         unless(0 <= self.compute_ps <= LATEST // 2**10, f"compute = {self.compute_ps} ps",
                "0 .. an hour", about("compute_ps"))  # fmt: skip
@@ -107,9 +112,11 @@ class Job:
             unless(dims in (0, len(self.grid)), f"grid = {told}",
                    f"{self.pattern} needs {dims} sides",
                    about("grid"), about("pattern"))  # fmt: skip
-            made = int(np.prod(self.grid, dtype=object)) if self.grid else 0
-            unless(all(side >= 1 for side in self.grid) and made == tasks,
-                   f"grid = {told}", f"it has {made} places for the job's {tasks} tasks "
+            unless(all(side >= 1 for side in self.grid), f"grid = {told}", "sides of at least 1",
+                   about("grid"))  # fmt: skip
+            made = math.prod(self.grid)
+            unless(made == tasks, f"grid = {told}",
+                   f"it has {made} places for the job's {tasks} tasks "
                    f"({self.nodes} nodes, {tasks_per_node} tasks each)",
                    about("grid"), about("nodes"), "tasks_per_node")  # fmt: skip
         if isinstance(self.mapping, str):

@@ -24,14 +24,13 @@ from odonata.agents.packet import (
     CAME,
     DUE,
     ENDS,
-    FROM_SHIFT,
     LUCK,
     LUCK_MASK,
     MORE,
     PATH,
+    POSTED,
     ROOM,
     SIZE,
-    SLOT_MASK,
     TAIL,
     VC_MASK,
     VC_SHIFT,
@@ -43,9 +42,11 @@ from pdes.loop import Sim, drop_parcel, new_parcel, schedule
 from pdes.parcels import NEXT
 from pdes.random import HALF, LOW, U64
 
-CREDIT_DUE, ARRIVE, DELIVER, GENERATE = range(4)
-"""Kinds of events, in the order in which they happen at one instant. (Where jobs run, GENERATE is
-the next step of a task, and there are more: `odonata.agents.task`.)"""
+CREDIT_DUE, ARRIVE, DELIVER, PLACE, START, GENERATE, ENDED, DECIDE = range(8)
+"""Kinds of events, in the order in which they happen at one instant. GENERATE is the next message
+of a node or, where jobs run, the next step of a task; only there are: PLACE, where some of a job's
+tasks are, which every group is told that has any of them; START of a task, and that one has ENDED;
+and DECIDE, which asks the scheduler."""
 
 BUSY, USED, RATE, LATENCY, FAR_KEY, FAR, CAPACITY = range(7)
 """Words of a port: until when its link is reserved; how long it has been, altogether; picoseconds a
@@ -211,7 +212,8 @@ def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
     """Grant what is blocked in a channel as far as its credit goes; `key` is that of an event at
     this channel. Returns the bytes whose sending starts within the measurement.
 
-    When the last of a task's message leaves its node, the task sees to its next."""
+    When the last of a task's message leaves its node, the task goes on: to its next, if there is
+    one, which is through the NIC after a while."""
     port, channel, rows = state.ports[row, 0], state.ports[row, 1 + vc], sim.pool.rows
     slow = state.slow[row, vc]
     if channel[SOONEST] <= now:
@@ -229,7 +231,7 @@ def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
             channel[HEAD] = rows[number, NEXT]
         else:
             number = _cut(sim, number, size)
-        posted = last and rows[number, CAME] < 0 and state.nic[SEND] >= 0
+        came = rows[number, CAME]
         slow[WAITING] -= size
         since = slow[SINCE]
         stalled = (now - since) - (used_by(port, now) - slow[MARK])
@@ -238,9 +240,9 @@ def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
         start = launch(sim, state, row, vc, number, now, since)
         if state.measured[0] <= start < state.measured[1]:
             measured += size
-        if posted:
-            slot = (rows[number, LUCK] >> FROM_SHIFT) & SLOT_MASK
-            schedule(sim, start + state.nic[SEND], key_of(GENERATE, agent_of(key), slot), 0, 0)
+        if last and came <= POSTED:
+            task = key_of(GENERATE, agent_of(key), (POSTED - came) >> 1)
+            schedule(sim, start + state.nic[SEND] * ((POSTED - came) & 1), task, 0, 0)
         slow[SINCE], slow[MARK] = now, used_by(port, now)
     if channel[HEAD] >= 0:
         size = min(rows[channel[HEAD], SIZE], state.largest[0])

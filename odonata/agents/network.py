@@ -20,7 +20,9 @@ from odonata.agents.link import (
     CAPACITY,
     CREDIT,
     CREDIT_DUE,
+    DECIDE,
     DELIVER,
+    ENDED,
     FAR,
     FAR_KEY,
     GENERATE,
@@ -30,11 +32,13 @@ from odonata.agents.link import (
     LINE,
     PACKETS,
     PADDING,
+    PLACE,
     RATE,
     RATE_BITS,
     RETURNS,
     SOONEST,
     STALL,
+    START,
     STARTED,
     UNLIMITED,
     USED,
@@ -63,12 +67,8 @@ from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS, PARCEL,
 from odonata.agents.router import AGENT_BITS, GATE_BITS, ROUTERS, VIAS, port_row
 from odonata.agents.scheduler import arrivals, decide
 from odonata.agents.task import (
-    DECIDE,
     DONE,
     EARLY,
-    ENDED,
-    PLACE,
-    START,
     STATUS,
     WITHIN,
     command,
@@ -342,8 +342,8 @@ class Network(Model):
 
     @property
     def kinds(self) -> tuple[str, ...]:  # type: ignore[override]
-        own = ("step", "place", "start", "ended", "decide") if self.runs_jobs else ("generate",)
-        return ("credit", "arrive", "deliver", *own)
+        own = "step" if self.runs_jobs else "generate"
+        return ("credit", "arrive", "deliver", "place", "start", own, "ended", "decide")
 
     @property
     def variant(self) -> str:  # type: ignore[override]
@@ -523,6 +523,7 @@ class Network(Model):
             "histogram": state.histogram,
             "board": state.board,
             "labels": state.labels,
+            "pending": np.array([len(pending)]),
             **findings(self, state, pending, parcels),
         }
 

@@ -16,9 +16,10 @@ from pdes.random import U64
 
 ENDS, BORN, SIZE, PATH, CAME, TAIL, LUCK = range(1, 8)
 """Words of a packet: the addresses of source and destination; when its message was made; bytes (of
-a message: those not yet cut off); how it goes (below); the input it occupies (`link.FEEDER_BITS`),
-or -1 in its own node; while moving how long after its head its tail comes, while here the time
-when that comes; a random word for its routing decisions and, of a job's, who it is for (below)."""
+a message: those not yet cut off); how it goes (below); the input it occupies (`link.FEEDER_BITS`)
+or, in its own node, -1 (POSTED and below: of a job's message); while moving how long after its head
+its tail comes, while here the time when that comes; a random word for its routing decisions and, of
+a job's, who it is for (below)."""
 PARCEL = 8
 
 DUE, ROOM = 1, 2
@@ -43,12 +44,16 @@ LOCAL, LOCAL_SHIFT = 1 << 2, 2
 VC_SHIFT, VISIT, VISIT_SHIFT, MID_SHIFT = 5, 1 << 9, 9, 16
 VC_MASK = VISIT_MASK = 15
 
-# The luck, from the lowest bit: random 32 | and of a job's message: the phase it is waited for in,
-# its last bits, 16 | the slot of its task on that node 7 | and on its own 7 | more pieces follow 1.
+# The luck, from the lowest bit: random 32 | and of a job's message: the phase in which it is waited
+# for 23 | the slot there of the task it is for 7 | more pieces follow 1.
 LUCK_MASK = (1 << 32) - 1
-LABEL_SHIFT, LABEL_MASK = 32, (1 << 16) - 1
-TO_SHIFT, FROM_SHIFT, SLOT_MASK = 48, 55, (1 << 7) - 1
+LABEL_SHIFT, LABEL_MASK = 32, (1 << 23) - 1
+TO_SHIFT, SLOT_MASK = 55, (1 << 7) - 1
 MORE = 1 << 62
+
+POSTED = -2
+"""A job's message that is still in its node has as its word CAME this, less twice the slot of the
+task that sends it, less 1 if that has another to send then."""
 
 
 @kernel

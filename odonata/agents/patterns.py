@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,7 @@ STREAM = 1 << 48
 # -- before anything runs
 
 
+@lru_cache(maxsize=4096)
 def near_cubic(tasks: int, dimensions: int) -> tuple[int, ...]:
     """The sides of a grid, shortest first: of all boxes that hold the tasks that of least surface
     (then of least volume); but one that they fill is preferred if its surface is at most a tenth

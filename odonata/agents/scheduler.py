@@ -11,21 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from odonata.agents.link import DECIDE, PLACE, START
 from odonata.agents.packet import GROUP_SHIFT as ADDRESS_GROUP
 from odonata.agents.packet import PARCEL, ROUTER_SHIFT
 from odonata.agents.patterns import BASE
-from odonata.agents.task import (
-    BEGAN,
-    DECIDE,
-    LEFT,
-    PLACE,
-    PLACE_BITS,
-    PLACES,
-    QUEUED,
-    RUNNING,
-    START,
-    STATUS,
-)
+from odonata.agents.task import BEGAN, LEFT, PLACE_BITS, PLACES, QUEUED, RUNNING, STATUS
 from pdes.events import KEY, PORT_MASK, TIME, WORDS, A, B, Rows, pack
 from policies.allocation import Floor, allocate, allocation_named
 from policies.scheduling import Waiting, discipline_named, order_of

@@ -14,7 +14,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from odonata.agents.link import DELIVER, GENERATE, HEAD, HOST, LAUNCH, MATCH, SEND, block
+from odonata.agents.link import (
+    DECIDE,
+    DELIVER,
+    ENDED,
+    GENERATE,
+    HEAD,
+    HOST,
+    LAUNCH,
+    MATCH,
+    SEND,
+    block,
+)
 from odonata.agents.node import (
     DRAWS,
     GROUP_NODES,
@@ -30,13 +41,13 @@ from odonata.agents.packet import (
     BORN,
     CAME,
     ENDS,
-    FROM_SHIFT,
     LABEL_MASK,
     LABEL_SHIFT,
     LUCK,
     MORE,
     PARCEL,
     PATH,
+    POSTED,
     SIZE,
     SLOT_MASK,
     TAIL,
@@ -63,10 +74,6 @@ from pdes.jit import kernel
 from pdes.loop import Sim, drop_parcel, new_parcel, schedule
 from pdes.parcels import NEXT
 from pdes.random import draw
-
-PLACE, START, ENDED, DECIDE = range(GENERATE + 1, GENERATE + 5)
-"""Kinds of events, besides those of `odonata.agents.link`: where some of a job's tasks are, which
-every group that has any of them is told; a task starts; one has ended; the scheduler is asked."""
 
 JOB, TASK, PHASE, SENT, DUE, READY, EARLY = range(7)
 """Words of a slot: its task's job, or -1; its number there; the phase it is in; messages of it that
@@ -101,10 +108,13 @@ def scheduler_agent(shape: Any) -> int:
 
 
 @kernel
-def post(sim: Sim, state: Any, time: int, group: int, index: int, slot: int, to: int) -> bool:
-    """Give a message to the NIC. Returns whether it is the first there, and may go at once. To
-    another task of this node it does not go through the network, and is not counted there."""
-    shape, traffic = state.shape, state.traffic
+def post(sim: Sim, state: Any, time: int, key: int, to: int, more: int) -> bool:
+    """Give a message to the NIC; are there `more` to send in this phase? Returns whether it is the
+    first there, and may go at once. To another task of this node it does not go through the
+    network, and is not counted there."""
+    shape, traffic, agent, slot = state.shape, state.traffic, agent_of(key), port_of(key)
+    group = agent >> shape[AGENT_BITS]
+    index = (agent & ((1 << shape[AGENT_BITS]) - 1)) - shape[ROUTERS]
     row = node_row(shape, group, index)
     me, tally = state.slots[row, slot], state.nodes[row]
     job = state.jobs[me[JOB]]
@@ -115,17 +125,13 @@ def post(sim: Sim, state: Any, time: int, group: int, index: int, slot: int, to:
     message = sim.pool.rows[number]
     here = address(group, index // shape[NODES], index % shape[NODES])
     message[ENDS], message[BORN], message[SIZE] = (here << 32) | (place >> PLACE_BITS), time, size
-    message[PATH], message[CAME], message[TAIL] = 0, -1, 0
+    message[PATH], message[CAME], message[TAIL] = 0, POSTED - (2 * slot + more), 0
     message[LUCK] = (
-        int(luck)
-        | ((label(job, me[PHASE]) & LABEL_MASK) << LABEL_SHIFT)
-        | ((place & SLOT_MASK) << TO_SHIFT)
-        | (slot << FROM_SHIFT)
+        int(luck) | (label(job, me[PHASE]) << LABEL_SHIFT) | ((place & SLOT_MASK) << TO_SHIFT)
     )
     if here == place >> PLACE_BITS:
-        agent = (group << shape[AGENT_BITS]) + shape[ROUTERS] + index
         schedule(sim, time, key_of(DELIVER, agent, WITHIN + slot), number, 0)
-        schedule(sim, time + state.nic[SEND], key_of(GENERATE, agent, slot), 0, 0)
+        schedule(sim, time + state.nic[SEND] * more, key, 0, 0)
         return False
     tally[MADE] += 1
     tally[MADE_BYTES] += size
@@ -153,9 +159,11 @@ def enter(sim: Sim, state: Any, me: Any) -> int:
     me[DUE] = incoming(state, me[JOB], me[TASK], phase) * job[MESSAGE]
     me[SENT], me[READY] = 0, 0
     number, kept = me[EARLY], -1
+    if job[PATTERN] == UNIFORM and phase < job[LAST] - 1:
+        number, kept = -1, number  # all that comes is for the last
     while number >= 0:
         following_one = rows[number, NEXT]
-        if (rows[number, LUCK] >> LABEL_SHIFT) & LABEL_MASK == phase & LABEL_MASK:
+        if (rows[number, LUCK] >> LABEL_SHIFT) & LABEL_MASK == phase:
             me[DUE] -= rows[number, SIZE]
             me[READY] = max(me[READY], rows[number, TAIL])
             drop_parcel(sim, number)
@@ -172,16 +180,16 @@ def enter(sim: Sim, state: Any, me: Any) -> int:
 @kernel
 def proceed(sim: Sim, state: Any, time: int, key: int) -> bool:
     """A task goes on, as far as it can. Returns whether it has a message that may go at once."""
-    shape, agent, slot = state.shape, agent_of(key), port_of(key)
-    group = agent >> shape[AGENT_BITS]
+    shape, agent = state.shape, agent_of(key)
     index = (agent & ((1 << shape[AGENT_BITS]) - 1)) - shape[ROUTERS]
-    me = state.slots[node_row(shape, group, index), slot]
+    me = state.slots[node_row(shape, agent >> shape[AGENT_BITS], index), port_of(key)]
     while True:
         if me[SENT] != WAITING:
             to = following(state, me)
             if to != NO_MORE:
                 me[SENT] += 1
-                return post(sim, state, time, group, index, slot, to)
+                more = 1 if following(state, me) != NO_MORE else 0
+                return post(sim, state, time, key, to, more)
             me[SENT] = WAITING
         if me[DUE] > 0:
             return False
@@ -213,7 +221,7 @@ def take_in(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
         matched += state.nic[MATCH]
         state.matching[row] = matched
     there = matched + state.nic[HOST]
-    if (packet[LUCK] >> LABEL_SHIFT) & LABEL_MASK != me[PHASE] & LABEL_MASK:
+    if (packet[LUCK] >> LABEL_SHIFT) & LABEL_MASK != me[PHASE]:
         packet[TAIL] = there
         packet[NEXT] = me[EARLY]
         me[EARLY] = number

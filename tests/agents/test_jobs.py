@@ -1,0 +1,790 @@
+"""Jobs on a machine: how long they take, where they go, whom they wait for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from conftest import PATIENCE, clean_environment
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from machines import SMALL, US
+from test_patterns import everybody, expected_on_grid, near_cubic
+
+from odonata.agents.audit import conclude
+from odonata.agents.jobs import Job, Workload
+from odonata.agents.metrics import COUNTERS
+from odonata.agents.network import Network
+from odonata.agents.node import GOT_BYTES, MADE, MADE_BYTES
+from odonata.agents.patterns import DIMENSIONS, EXCHANGES, PAIRED, PATTERNS
+from odonata.agents.scheduler import seats
+from odonata.agents.task import DUE
+from odonata.doctor import find_mpiexec
+from odonata.measured import JobRecord, job_records, performance, ports_by_class
+from pdes.driver import Result, run
+from pdes.errors import Fault, Refused
+from pdes.transport import Serial
+from policies.allocation import ALLOCATIONS, allocation
+from policies.scheduling import DISCIPLINES, discipline
+from topology.presets import PRESETS
+
+HERE = Path(__file__).parent.parent
+LAUNCH, SEND, MATCH, HOST, DELAY = 2 * US, 30_000, 70_000, 90_000, 20_000
+BYTES = COUNTERS.index("bytes")
+PER_GROUP = SMALL.routers * SMALL.nodes
+
+
+def network(*jobs: Job, **given: Any) -> Network:
+    """One task a node, in the order of their labels, unless told otherwise."""
+    names = Workload.__dataclass_fields__
+    how = {"tasks_per_node": 1, "allocation": "simple", "launch_ps": LAUNCH, "send_ps": SEND,
+           "match_ps": MATCH, "host_ps": HOST}  # fmt: skip
+    how |= {name: given.pop(name) for name in [*given] if name in names}
+    jobs = tuple(
+        dataclasses.replace(job, mapping="linear") if job.mapping == "random" else job
+        for job in jobs
+    )
+    return Network(**{"machine": SMALL, "traffic": Workload(jobs, **how), "routing": "adaptive",
+                      "delay_ps": DELAY} | given)  # fmt: skip
+
+
+class Ran(NamedTuple):
+    network: Network
+    result: Result
+    jobs: list[JobRecord]
+    state: Any
+
+
+def go(model: Network, end: int | None = None, **how: Any) -> Ran:
+    """To its end, on one rank; with the state that it ends in. Nothing may be lost on the way."""
+    states = []
+    original = Network.outcome
+
+    def remembering(self: Network, state: Any, *rest: Any) -> Any:
+        states.append(state)
+        return original(self, state, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Network, "outcome", remembering)
+        result = run(model, end, transport=Serial(), show_compiling=False, **how)
+    assert conclude(model, result.outcome) is None
+    return Ran(model, result, job_records(model, result), states[0])
+
+
+def took(*jobs: Job, **given: Any) -> list[int | None]:
+    return [job.communication_ps for job in go(network(*jobs, **given)).jobs]
+
+
+@pytest.fixture
+def placed() -> Iterator[Callable[..., str]]:
+    """An allocation that gives a job the first of some lists of nodes that has its size and is all
+    idle."""
+    choices: list[Any] = []
+
+    @allocation("placed", about="a test's", source="nobody's")
+    def choose(floor: Any, nodes: int, rng: Any) -> Any:
+        return next(c for c in choices if len(c) == nodes and floor.idle[list(c)].all())
+
+    def on(*lists: Any) -> str:
+        choices[:] = lists
+        return "placed"
+
+    yield on
+    del ALLOCATIONS["placed"], ALLOCATIONS._homes["placed"]
+
+
+# -- nobody in the way
+
+
+def links_between(source: int, goal: int) -> list[Any]:
+    m = SMALL
+    (g0, r0), (g1, r1) = ((n // PER_GROUP, n % PER_GROUP // m.nodes) for n in (source, goal))
+    if g0 == g1:
+        return [m.terminal, *[m.local] * (r0 != r1), m.terminal]
+    gate, landing = (int(m.gates()[a, b, 0]) // m.global_links for a, b in ((g0, g1), (g1, g0)))
+    across = [*[m.local] * (gate != r0), m.global_, *[m.local] * (landing != r1)]
+    return [m.terminal, *across, m.terminal]
+
+
+def flight(model: Network, source: int, goal: int, size: int) -> int:
+    """From wanting the link to the last byte: all latencies and pipelines, and every packet once,
+    on the slowest link."""
+    links = links_between(source, goal)
+    slowest = min(links, key=lambda link: link.bandwidth)
+    whole, rest = divmod(size, model.packet_bytes)
+    packets = [model.packet_bytes] * whole + [rest] * (rest > 0)
+    return (
+        sum(link.latency_ps for link in links)
+        + (len(links) - 1) * model.delay_ps
+        + sum(model.serialisation(slowest, packet) for packet in packets)
+    )
+
+
+def one_of_each_way() -> list[int]:
+    """Goals from node 0: same router, same group, and g, lg, gl, lgl to others."""
+    ways = {tuple(links_between(0, goal)): goal for goal in range(SMALL.n_nodes - 1, 0, -1)}
+    return sorted(ways.values())
+
+
+@pytest.mark.parametrize("routing", ["adaptive", "minimal"])
+@pytest.mark.parametrize("size", [1, 512, 513, 3000])
+def test_one_message_takes_exactly_its_formula(
+    placed: Callable[..., str], size: int, routing: str
+) -> None:
+    goals = one_of_each_way()
+    assert len(goals) == 6
+    for goal in goals:
+        model = network(Job(2, "broadcast", size), allocation=placed([0, goal]), routing=routing)
+        (job,) = go(model).jobs
+        assert job.start_ps == LAUNCH
+        assert job.communication_ps == SEND + flight(model, 0, goal, size) + MATCH + HOST
+
+
+def test_within_a_node_a_message_does_not_touch_the_network() -> None:
+    ran = go(network(Job(1, "broadcast", 10**6), tasks_per_node=2))
+    assert ran.jobs[0].communication_ps == SEND + MATCH + HOST
+    assert not ran.result.outcome["counters"].any()
+    assert not ran.result.outcome["nodes"][:, [MADE, MADE_BYTES, GOT_BYTES]].any()
+
+
+def test_of_many_tasks_on_two_nodes_only_what_crosses_is_carried() -> None:
+    """8 × 8 pairs in each direction; the other 56 stay at home."""
+    ran = go(network(Job(2, "all-to-all", 700), tasks_per_node=8))
+    nodes = ran.result.outcome["nodes"]
+    assert nodes[:2, MADE].tolist() == [64, 64]
+    assert nodes[:2, GOT_BYTES].tolist() == [64 * 700] * 2
+    assert not nodes[2:].any()
+
+
+@pytest.mark.parametrize("pattern", ["all-to-all", "allreduce", "permutation"])
+@pytest.mark.parametrize(("iterations", "compute"), [(1, 0), (7, 0), (1, 123_457), (6, 123_457)])
+def test_iterations_and_computing_add_up_for_a_pair(
+    placed: Callable[..., str], pattern: str, iterations: int, compute: int
+) -> None:
+    where, goal = placed([0, 40]), 40
+    job = Job(2, pattern, 800, iterations=iterations, compute_ps=compute)
+    model = network(job, allocation=where, routing="minimal")
+    there, back = (flight(model, *ends, 800) for ends in ((0, goal), (goal, 0)))
+    if iterations > 1:
+        assert there == back, "or the one waits for the other"
+    each = compute + SEND + max(there, back) + MATCH + HOST
+    assert go(model).jobs[0].communication_ps == iterations * each
+
+
+def test_pairwise_each_partner_is_waited_for_before_the_next() -> None:
+    """Four nodes, each three steps away from having spoken to all."""
+    job = Job(4, "all-to-all", 100, exchange="pairwise")
+    model = network(job)
+    (paired,) = took(job)
+    (posted,) = took(dataclasses.replace(job, exchange="posted"))
+    step = {(a, b): SEND + flight(model, a, b, 100) + MATCH + HOST
+            for a in range(4) for b in range(4) if a != b}  # fmt: skip
+    assert paired is not None
+    assert posted is not None
+    assert 3 * min(step.values()) <= paired <= 3 * max(step.values())
+    assert posted < paired
+
+
+# -- the NIC's part
+
+
+@pytest.mark.parametrize("send", [30_000, 400_000, 2_000_000])
+def test_a_task_has_one_message_in_its_nic_at_a_time(send: int) -> None:
+    """The root's messages want the link one `send` after the other."""
+    model = network(Job(12, "broadcast", 100), send_ps=send, host_ps=5 * US)
+    ends = [i * send + flight(model, 0, i, 100) + MATCH + 5 * US for i in range(1, 12)]
+    assert go(model).jobs[0].communication_ps == max(ends)
+
+
+@pytest.mark.parametrize("match", [500_000, 3_000_000])
+def test_a_nic_matches_one_message_after_the_other(match: int) -> None:
+    model = network(Job(12, "incast", 100), match_ps=match)
+    first = SEND + min(flight(model, i, 0, 100) for i in range(1, 12))
+    assert go(model).jobs[0].communication_ps == first + 11 * match + HOST
+
+
+def test_handing_over_delays_but_holds_up_nobody() -> None:
+    quick, slow = (took(Job(12, "incast", 100), host_ps=host)[0] for host in (0, 5_000_000))
+    assert quick is not None
+    assert slow == quick + 5_000_000
+
+
+def test_a_message_of_many_packets_is_matched_once(placed: Callable[..., str]) -> None:
+    model = network(Job(2, "broadcast", 8 * 512), match_ps=10 * US, allocation=placed([0, 9]))
+    expected = SEND + flight(model, 0, 9, 8 * 512) + 10 * US + HOST
+    assert go(model).jobs[0].communication_ps == expected
+
+
+def test_tasks_of_one_node_share_its_link_and_its_matching_but_not_their_sending() -> None:
+    """Two nodes of two tasks; each sends to its opposite there, then to the other here. Both of the
+    first go through the NIC at the same time, and one of them waits for the link."""
+    job = Job(2, "halo2d", 512, grid=(2, 2), mapping=(0, 2, 1, 3))
+    model = network(job, tasks_per_node=2)
+    first = 2 * SEND  # to come is what stays in the node: it takes no time but this
+    assert first + MATCH > SEND + model.serialisation(SMALL.terminal, 512) + SEND
+    assert go(model).jobs[0].communication_ps == first + 4 * MATCH + HOST
+    unmatched = network(job, tasks_per_node=2, match_ps=0)
+    second = SEND + flight(model, 0, 1, 512) + model.serialisation(SMALL.terminal, 512)
+    assert go(unmatched).jobs[0].communication_ps == second + HOST
+
+
+def test_messages_of_one_phase_after_another_take_one_send_each() -> None:
+    send, often = 2_000_000, 5
+    model = network(Job(2, "broadcast", 100, iterations=often), send_ps=send)
+    expected = often * send + flight(model, 0, 1, 100) + MATCH + HOST
+    assert go(model).jobs[0].communication_ps == expected
+
+
+def test_without_any_overhead_two_tasks_of_a_node_hear_each_other() -> None:
+    (job,) = go(network(Job(1, "all-to-all"), tasks_per_node=2, send_ps=0)).jobs
+    assert job.communication_ps == 2 * MATCH + HOST  # two messages come, and one NIC matches both
+
+
+def test_without_any_overhead_at_all_different_nodes_hear_each_other() -> None:
+    model = network(Job(2, "broadcast", 100), send_ps=0, match_ps=0, host_ps=0, launch_ps=0)
+    (job,) = go(model).jobs
+    assert (job.start_ps, job.end_ps) == (0, flight(model, 0, 1, 100))
+
+
+# -- what goes where
+
+
+@pytest.mark.parametrize("each", [1, 2])
+@pytest.mark.parametrize(
+    ("pattern", "exchange"),
+    [*((name, how) for name in PAIRED for how in EXCHANGES), ("broadcast", "posted"),
+     ("incast", "posted")],
+)  # fmt: skip
+def test_bytes_between_groups_are_those_of_the_definition(
+    pattern: str, exchange: str, each: int
+) -> None:
+    nodes, size, iterations = 27, 600, 2
+    tasks = nodes * each
+    pairs = {
+        "all-to-all": lambda: everybody(range(tasks)),
+        "broadcast": lambda: Counter((0, other) for other in range(1, tasks)),
+        "incast": lambda: Counter((other, 0) for other in range(1, tasks)),
+    }
+    if pattern in DIMENSIONS:
+        sides = near_cubic(tasks, DIMENSIONS[pattern])
+        expected = sum(expected_on_grid(pattern, tasks, sides), Counter[tuple[int, int]]())
+    else:
+        expected = pairs[pattern]()
+    job = Job(nodes, pattern, size, iterations, exchange)
+    ran = go(network(job, tasks_per_node=each))
+    between = np.zeros((SMALL.groups, SMALL.groups), np.int64)
+    made = np.zeros(SMALL.n_nodes, np.int64)
+    for (a, b), count in expected.items():
+        if a // each != b // each:
+            between[b // each // PER_GROUP, a // each // PER_GROUP] += count * size * iterations
+            made[a // each] += count * size * iterations
+    assert (ran.state.received == between).all()
+    assert (ran.result.outcome["nodes"][:, MADE_BYTES] == made).all()
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_every_pattern_comes_to_an_end_and_is_whole(pattern: str) -> None:
+    tasks, size = 50, 1300
+    ran = go(network(Job(25, pattern, size, iterations=3, mapping=tuple(range(50))[::-1]),
+                     tasks_per_node=2, allocation="rdn"))  # fmt: skip
+    (job,) = ran.jobs
+    assert job.end_ps is not None
+    assert job.end_ps > job.start_ps
+    nodes = ran.result.outcome["nodes"].sum(axis=0)
+    assert nodes[MADE_BYTES] == nodes[GOT_BYTES] == size * nodes[MADE]
+    counts = {"all-to-all": 49 * 50, "broadcast": 49, "tree-broadcast": 49, "incast": 49,
+              "uniform": 50, "permutation": 50, "random-ring": 100,
+              "allreduce": 32 * 5 + 2 * (50 - 32)}  # fmt: skip
+    if pattern in counts:
+        assert nodes[MADE] <= 3 * counts[pattern]
+        assert nodes[MADE] >= 3 * counts[pattern] * (tasks - 12) // tasks or pattern == "allreduce"
+
+
+def test_two_jobs_over_one_cable_take_longer_than_alone(placed: Callable[..., str]) -> None:
+    """Between two groups of this machine there is one cable."""
+    size = 64 * 1024
+    where, job = placed([0, 8], [2, 10]), Job(2, "broadcast", size)
+    (alone,) = took(job, allocation=where, routing="minimal")
+    both = took(job, job, allocation=where, routing="minimal")
+    assert alone is not None
+    assert all(time is not None and time > 1.5 * alone for time in both)
+    model = network(job, routing="minimal")
+    cable = size // 512 * model.serialisation(SMALL.global_, 512)
+    assert max(time or 0 for time in both) > 2 * cable
+    apart = placed([0, 8], [18, 26])
+    assert took(job, job, allocation=apart, routing="minimal")[0] == alone
+
+
+def test_a_large_machine_runs_jobs_of_several_groups() -> None:
+    machine = PRESETS["levelspread-272"].machine
+    jobs = [Job(100, "halo3d", 2000), Job(100, "allreduce", 100), Job(72, "uniform", iterations=4)]
+    ran = go(network(*jobs, machine=machine, allocation="level-spread", tasks_per_node=2))
+    assert all(job.start_ps == LAUNCH and job.end_ps for job in ran.jobs)
+    labels = np.concatenate([job.labels for job in ran.jobs])
+    assert sorted(labels.tolist()) == list(range(272))
+    told = performance(ran.network, ran.result)
+    assert told.undelivered_packets == 0
+    assert told.measured_packets == told.packets > 0
+
+
+# -- the queue
+
+SHORT = {"pattern": "permutation", "message_bytes": 100}
+
+
+def test_a_job_that_does_not_fit_waits_for_the_end_of_the_first() -> None:
+    """Word of the end takes a launch latency, and so does the command to start."""
+    first, second = go(network(Job(40, **SHORT), Job(40, arrival_ps=5, **SHORT))).jobs
+    assert first.start_ps == LAUNCH
+    assert first.end_ps is not None
+    assert second.start_ps == first.end_ps + 2 * LAUNCH
+    assert second.waiting_ps == second.start_ps - 5
+    assert second.end_ps is not None
+    assert second.communication_ps == first.communication_ps
+
+
+def test_a_job_that_fits_beside_another_does_not_wait() -> None:
+    first, second = go(network(Job(40, **SHORT), Job(32, arrival_ps=5, **SHORT))).jobs
+    assert (first.start_ps, second.start_ps) == (LAUNCH, LAUNCH + 5)
+    assert set(first.labels) & set(second.labels) == set()
+
+
+def test_jobs_that_come_together_start_in_order_of_their_numbers() -> None:
+    jobs = go(network(*(Job(72, arrival_ps=9, **SHORT) for _ in range(4)))).jobs
+    starts = [job.start_ps for job in jobs]
+    assert starts[0] == 9 + LAUNCH
+    for before, after in pairwise(jobs):
+        assert before.end_ps is not None
+        assert after.start_ps == before.end_ps + 2 * LAUNCH
+
+
+def test_a_job_may_arrive_in_the_instant_another_ends_or_is_heard_to() -> None:
+    (only,) = go(network(Job(72, **SHORT))).jobs
+    assert only.end_ps is not None
+    for arrival in (only.end_ps, only.end_ps + LAUNCH, only.end_ps + LAUNCH + 1):
+        _, late = go(network(Job(72, **SHORT), Job(72, arrival_ps=arrival, **SHORT))).jobs
+        assert late.start_ps == max(only.end_ps + LAUNCH, arrival) + LAUNCH
+        assert late.end_ps is not None
+
+
+def test_nothing_happens_before_the_first_job_comes() -> None:
+    (job,) = go(network(Job(4, arrival_ps=10**12, **SHORT))).jobs
+    assert job.start_ps == 10**12 + LAUNCH
+    assert job.end_ps is not None
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [("fcfs", [0, 1, 2, 3]), ("small-first", [0, 2, 3, 1]), ("large-first", [0, 1, 3, 2])],
+)
+def test_who_waits_is_tried_in_the_order_of_the_discipline(order: str, expected: list[int]) -> None:
+    sizes = (72, 60, 40, 50)
+    jobs = [Job(nodes, arrival_ps=i, **SHORT) for i, nodes in enumerate(sizes)]
+    told = go(network(*jobs, order=order)).jobs
+    assert sorted(range(4), key=lambda i: told[i].start_ps or 0) == expected
+
+
+def test_nobody_passes_a_job_that_does_not_fit_unless_the_discipline_lets_them() -> None:
+    jobs = [Job(40, **SHORT), Job(72, arrival_ps=1, **SHORT), Job(8, arrival_ps=2, **SHORT)]
+    first, large, small = go(network(*jobs)).jobs
+    assert first.end_ps is not None
+    assert large.end_ps is not None
+    assert small.start_ps == large.end_ps + 2 * LAUNCH
+    discipline("lenient", about="a test's", source="nobody's", strict=False)(
+        lambda waiting: list(range(len(waiting)))
+    )
+    try:
+        _, large, small = go(network(*jobs, order="lenient")).jobs
+    finally:
+        del DISCIPLINES["lenient"], DISCIPLINES._homes["lenient"]
+    assert small.start_ps == 2 + LAUNCH
+    assert large.start_ps is not None
+
+
+KEYS: dict[str, Callable[[Job], int]] = {
+    "fcfs": lambda job: 0,
+    "small-first": lambda job: job.nodes,
+    "large-first": lambda job: -job.nodes,
+}
+
+
+def starts_of(model: Network, durations: list[int]) -> list[int]:
+    """When a strict queue starts each job, given how long each takes: the scheduler, once more."""
+    jobs, launch = model.workload.jobs, model.workload.launch_ps
+    key, free = KEYS[model.workload.order], model.machine.n_nodes
+    starts: dict[int, int] = {}
+    news = sorted((job.arrival_ps, 0, i) for i, job in enumerate(jobs))  # arrivals, then ends
+    while news:
+        time, ended, number = news.pop(0)
+        free += jobs[number].nodes if ended else 0
+        if not ended and news and news[0][:2] == (time, 0):
+            continue  # others come in the same instant
+        waiting = [i for i, job in enumerate(jobs) if job.arrival_ps <= time and i not in starts]
+        waiting.sort(key=lambda i: (key(jobs[i]), jobs[i].arrival_ps, i))
+        for i in waiting:
+            if jobs[i].nodes > free:
+                break
+            free -= jobs[i].nodes
+            starts[i] = time + launch
+            news.append((starts[i] + durations[i] + launch, 1, i))
+        news.sort()
+    return [starts[i] for i in range(len(jobs))]
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_random_arrivals_are_all_served_and_never_share_a_node(data: Any) -> None:
+    each = data.draw(st.integers(1, 3))
+    jobs = [
+        Job(
+            data.draw(st.integers(3 - min(each, 2), 72)),
+            data.draw(st.sampled_from(["permutation", "broadcast", "allreduce", "halo2d"])),
+            data.draw(st.sampled_from([1, 600])),
+            iterations=data.draw(st.integers(1, 3)),
+            arrival_ps=data.draw(st.sampled_from([0, 1, US, 3 * US, 4 * US + 7, 9 * US])),
+        )
+        for _ in range(data.draw(st.integers(1, 9)))
+    ]
+    model = network(
+        *jobs, tasks_per_node=each, order=data.draw(st.sampled_from([*KEYS])),
+        allocation=data.draw(st.sampled_from(["simple", "level-spread", "rdn", "rdg"])),
+        launch_ps=data.draw(st.sampled_from([0, 1000, LAUNCH])), seed=data.draw(st.integers(0, 99)),
+    )  # fmt: skip
+    launch, ran = model.workload.launch_ps, go(model)
+    for job in ran.jobs:
+        assert job.start_ps is not None
+        assert job.end_ps is not None
+        assert job.arrival_ps + launch <= job.start_ps < job.end_ps
+        assert len(set(job.labels)) == job.nodes
+        assert all(0 <= label < 72 for label in job.labels)
+    for one, other in combinations(ran.jobs, 2):
+        if set(one.labels) & set(other.labels):
+            early, late = sorted((one, other), key=lambda job: job.start_ps or 0)
+            assert early.end_ps + launch <= late.start_ps - launch  # type: ignore[operator]
+    assert (ran.state.owner == -1).all()
+    assert [job.start_ps for job in ran.jobs] == starts_of(
+        model, [job.communication_ps or 0 for job in ran.jobs]
+    )
+
+
+# -- where tasks go
+
+
+def tasks_at(ran: Ran) -> list[tuple[int, int]]:
+    """Of every task, its node and slot: as its group was told."""
+    where, slot = ran.state.places >> 7, ran.state.places & 127
+    group, router, node = where >> 18, (where >> 8) & 1023, where & 255
+    label = (group * SMALL.routers + router) * SMALL.nodes + node
+    return list(zip(label.tolist(), slot.tolist(), strict=True))
+
+
+def mapped(mapping: Any, seed: int = 1, each: int = 2, nodes: int = 9, jobs: int = 1) -> Ran:
+    model = network(*[Job(nodes, "incast", 100, mapping="linear")] * jobs, tasks_per_node=each,
+                    allocation="rdn", seed=seed)  # fmt: skip
+    given = tuple(dataclasses.replace(job, mapping=mapping) for job in model.workload.jobs)
+    traffic = dataclasses.replace(model.workload, jobs=given)
+    return go(dataclasses.replace(model, traffic=traffic))
+
+
+def test_a_linear_mapping_follows_the_order_in_which_nodes_were_given() -> None:
+    ran = mapped("linear")
+    (job,) = ran.jobs
+    assert tasks_at(ran) == [(node, slot) for node in job.labels for slot in range(2)]
+    assert ran.result.outcome["nodes"][job.labels[0], GOT_BYTES] == 1600
+
+
+def test_a_given_mapping_says_the_place_of_each_task() -> None:
+    mapping = (17, 0, 3, 2, 1, 16, 15, 4, 5, 6, 7, 8, 9, 14, 13, 12, 11, 10)
+    ran = mapped(mapping)
+    (job,) = ran.jobs
+    assert tasks_at(ran) == [(job.labels[place // 2], place % 2) for place in mapping]
+    received = ran.result.outcome["nodes"][:, GOT_BYTES]
+    assert received[job.labels[8]] == received.sum() == 1600
+
+
+def test_a_random_mapping_fills_the_same_places_in_another_order() -> None:
+    ran = mapped("random")
+    (job,) = ran.jobs
+    linear = [(node, slot) for node in job.labels for slot in range(2)]
+    assert tasks_at(ran) != linear
+    assert sorted(tasks_at(ran)) == sorted(linear)
+
+
+def test_every_job_is_mapped_by_chance_of_its_own() -> None:
+    workload = mapped("random", jobs=2).network.workload
+    assert seats(workload, 1, 0).tolist() != seats(workload, 1, 1).tolist()
+
+
+def test_another_seed_maps_otherwise_and_the_same_seed_gives_the_same_bits() -> None:
+    one, again, other = (mapped("random", seed) for seed in (1, 1, 2))
+    assert tasks_at(one) == tasks_at(again)
+    assert one.result.digest == again.result.digest
+    assert one.jobs == again.jobs
+    assert tasks_at(one) != tasks_at(other)
+    assert one.result.digest != other.result.digest
+    order = [tuple(seats(one.network.workload, seed, 0).tolist()) for seed in range(20)]
+    assert len(set(order)) == 20
+
+
+# -- what is told
+
+
+def test_records_say_what_is_known_so_far() -> None:
+    jobs = (Job(40, name="big", **SHORT), Job(72, arrival_ps=7, **SHORT))
+    before = go(network(*jobs), end=1).jobs
+    assert before[0] == JobRecord(0, "big", 40, "permutation", 0, LAUNCH, None, tuple(range(40)))
+    assert before[1] == JobRecord(1, "job 1", 72, "permutation", 7, None, None, ())
+    assert (before[0].communication_ps, before[0].waiting_ps) == (None, LAUNCH)
+    assert (before[1].communication_ps, before[1].waiting_ps) == (None, None)
+    after = go(network(*jobs)).jobs
+    assert [len(job.labels) for job in after] == [40, 72]
+    assert all(job.end_ps for job in after)
+
+
+def test_a_run_without_an_end_stops_soon_after_its_last_job() -> None:
+    ran = go(network(Job(72, **SHORT), Job(72, arrival_ps=50 * US, **SHORT)))
+    last = max(job.end_ps or 0 for job in ran.jobs) + LAUNCH
+    assert ran.result.completed
+    assert last <= ran.result.time_ps <= 1.5 * last
+    longer = go(ran.network, end=10**9)
+    assert longer.result.digest == ran.result.digest
+    assert longer.jobs == ran.jobs
+
+
+# -- one answer
+
+
+def mixed(**given: Any) -> Network:
+    """Small enough to be run without the compiler, with every check after every event."""
+    jobs = (
+        Job(3, "allreduce", 700, iterations=2, compute_ps=5000, mapping=(5, 0, 4, 1, 3, 2)),
+        Job(70, "broadcast", 100),
+        Job(9, "halo3d", 300, arrival_ps=3 * US),
+        Job(2, "uniform", 40, iterations=3, arrival_ps=3 * US),
+    )
+    return network(
+        *jobs, **{"tasks_per_node": 2, "allocation": "rdn", "order": "small-first"} | given
+    )
+
+
+def test_without_the_compiler_the_answer_is_the_same_and_the_invariants_hold() -> None:
+    code = (
+        f"import sys, json; sys.path[:0] = [{str(HERE)!r}, {str(HERE / 'agents')!r}]\n"
+        "import test_jobs as t\n"
+        "r = t.run(t.mixed(), None, debug=True)\n"
+        "jobs = t.job_records(t.mixed(), r)\n"
+        "print(json.dumps([r.digest, [(job.start_ps, job.end_ps) for job in jobs]]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False,
+        env={**clean_environment(), "ODONATA_JIT": "0"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    ran = go(mixed())
+    times = [[job.start_ps, job.end_ps] for job in ran.jobs]
+    assert json.loads(done.stdout) == [ran.result.digest, times]
+
+
+@pytest.mark.parametrize("cut", [1_000_000, 2_300_000, 3_000_000, 4_700_000])
+def test_a_run_resumed_from_a_checkpoint_ends_the_same(cut: int, tmp_path: Path) -> None:
+    whole = go(mixed())
+    go(mixed(), end=cut + 7, checkpoint_dir=tmp_path, checkpoint_every=cut)
+    resumed = go(mixed(), checkpoint_dir=tmp_path, resume=tmp_path)
+    assert resumed.result.resumed_ps == cut
+    assert resumed.result.digest == whole.result.digest
+    assert resumed.jobs == whole.jobs
+    assert resumed.result.time_ps == whole.result.time_ps
+
+
+def test_checkpoints_in_passing_change_nothing(tmp_path: Path) -> None:
+    often = go(mixed(), checkpoint_dir=tmp_path, checkpoint_every=999_983)
+    assert often.result.digest == go(mixed()).result.digest
+
+
+def test_the_checkpoint_of_another_workload_is_refused(tmp_path: Path) -> None:
+    go(mixed(), end=3 * US, checkpoint_dir=tmp_path, checkpoint_every=2 * US)
+    with pytest.raises(Refused, match=r"traffic\.order"):
+        go(mixed(order="fcfs"), resume=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"order": "large-first"}, {"allocation": "simple"}, {"seed": 2}, {"match_ps": MATCH + 1}],
+)
+def test_the_digest_tells_workloads_apart(given: dict[str, Any]) -> None:
+    assert go(mixed(**given)).result.digest != go(mixed()).result.digest
+
+
+@pytest.mark.parametrize(
+    ("job", "given", "after"),
+    [
+        (Job(2, "uniform", 100 * 512, iterations=65536), {}, 2 * US),
+        (Job(2, "broadcast", 1, iterations=65540), {"send_ps": 0, "match_ps": 10**9}, 200 * US),
+    ],
+    ids=["all-for-the-last-phase", "a-slow-receiver"],
+)
+def test_nobody_takes_what_is_for_65536_phases_later(
+    job: Job, given: dict[str, int], after: int
+) -> None:
+    """Looked at while the receiver is in its first phase."""
+    ran = go(network(job, **given), end=LAUNCH + after)
+    assert (ran.state.slots[:, :, DUE] >= 0).all()
+
+
+# -- policies that answer wrongly
+
+WRONG = """
+from policies.allocation import allocation
+from policies.scheduling import discipline
+
+@allocation("twice", about="", source="")
+def twice(floor, nodes, rng):
+    return [0] * nodes
+
+@discipline("nobody", about="", source="")
+def nobody(waiting):
+    return []
+"""
+
+
+@pytest.fixture
+def wrong() -> Iterator[None]:
+    exec(WRONG, {"__name__": __name__})
+    yield
+    del ALLOCATIONS["twice"], ALLOCATIONS._homes["twice"]
+    del DISCIPLINES["nobody"], DISCIPLINES._homes["nobody"]
+
+
+BAD_ANSWERS = [
+    ("allocation", "twice", "allocation twice, asked for 4 nodes: it chose node 0 4 times"),
+    ("order", "nobody", "scheduling nobody, of 1 jobs: [] does not name each"),
+]
+
+
+@pytest.mark.parametrize(("what", "name", "words"), BAD_ANSWERS)
+@pytest.mark.usefixtures("wrong")
+def test_a_policy_that_answers_wrongly_is_named(what: str, name: str, words: str) -> None:
+    with pytest.raises(Fault) as fault:
+        go(network(Job(4), **{what: name}))
+    assert words in str(fault.value)
+
+
+@pytest.mark.parametrize(("what", "name", "words"), BAD_ANSWERS)
+def test_a_policy_that_answers_wrongly_ends_all_ranks(what: str, name: str, words: str) -> None:
+    """Known to the scheduler's rank alone. Needs processes of its own: what is tested is that they
+    end."""
+    code = (
+        f"import sys; sys.path[:0] = [{str(HERE)!r}, {str(HERE / 'agents')!r}]\n{WRONG}\n"
+        f"import test_jobs as t\nt.run(t.network(t.Job(4), {what}={name!r}), None)"
+    )
+    mpiexec = find_mpiexec()
+    assert mpiexec
+    done = subprocess.run(
+        [mpiexec, "-n", "2", sys.executable, "-c", code],
+        capture_output=True, text=True, timeout=PATIENCE, check=False, env=clean_environment(),
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert done.stderr.count(words) == 1
+    assert done.stderr.count("odonata: rank") == 1
+
+
+# -- refusals
+
+
+@pytest.mark.parametrize(
+    ("job", "field", "words"),
+    [
+        ({"nodes": 0}, "jobs.0.nodes", "nodes = 0: at least 1"),
+        ({"nodes": -3}, "jobs.0.nodes", "nodes = -3: at least 1"),
+        ({"nodes": 1}, "jobs.0.nodes", "nodes = 1: all-to-all needs two tasks to talk"),
+        ({"pattern": "all-to-al"}, "jobs.0.pattern", "did you mean all-to-all?"),
+        ({"pattern": "halo4d"}, "jobs.0.pattern", "pattern = halo4d: one of all-to-all, broadcast"),
+        ({"message_bytes": 0}, "jobs.0.message_bytes", "message = 0 B: 1 .. 2**40"),
+        ({"message_bytes": 2**40}, "jobs.0.message_bytes", "message = 1099511627776 B: 1 .. 2**40"),
+        ({"iterations": 0}, "jobs.0.iterations", "iterations = 0: at least 1"),
+        ({"iterations": 2**31}, "jobs.0.iterations", "iterations = 2147483648: at most 8388606"),
+        ({"exchange": "pairwize"}, "jobs.0.exchange", "did you mean pairwise?"),
+        ({"compute_ps": -1}, "jobs.0.compute_ps", "compute = -1 ps: 0 .. an hour"),
+        ({"arrival_ps": -1}, "jobs.0.arrival_ps", "arrival = -1 ps: 0 .. "),
+        ({"arrival_ps": 2**62}, "jobs.0.arrival_ps", "26 days"),
+        ({"grid": (2, 2)}, "jobs.0.grid", "grid = 2 × 2: all-to-all is on no grid"),
+        ({"pattern": "halo3d", "grid": (2, 2)}, "jobs.0.grid", "halo3d needs 3 sides"),
+        ({"pattern": "halo2d", "grid": ()}, "jobs.0.grid", "halo2d needs 2 sides"),
+        ({"pattern": "halo2d", "grid": (2, 3)}, "jobs.0.grid",
+         "grid = 2 × 3: it has 6 places for the job's 4 tasks (4 nodes, 1 tasks each)"),
+        ({"pattern": "halo2d", "grid": (-2, -2)}, "jobs.0.grid", "grid = -2 × -2: sides of at least 1"),
+        ({"mapping": "backwards"}, "jobs.0.mapping", "mapping = backwards: random, linear or a l"),
+        ({"mapping": (0, 1, 2)}, "jobs.0.mapping",
+         "mapping = a list of 3: each of the job's 4 places once, 0 .. 3"),
+        ({"mapping": (0, 1, 2, 2)}, "jobs.0.mapping", "each of the job's 4 places once"),
+        ({"mapping": (1, 2, 3, 4)}, "jobs.0.mapping", "each of the job's 4 places once"),
+    ],
+)  # fmt: skip
+def test_an_impossible_job_is_refused_with_its_key_and_the_cure(
+    job: dict[str, Any], field: str, words: str
+) -> None:
+    with pytest.raises(Refused) as refusal:
+        Workload((Job(**{"nodes": 4, **job}),), tasks_per_node=1)
+    assert words in str(refusal.value)
+    assert any(p.fields[0] == field and words in str(p) for p in refusal.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "words"),
+    [
+        ({"jobs": ()}, "jobs", "jobs = none: at least one"),
+        ({"allocation": "simpel"}, "allocation", "did you mean simple?"),
+        ({"allocation": "xyzzy"}, "allocation", "allocation = xyzzy: one of level-spread"),
+        ({"order": "fcsf"}, "order", "did you mean fcfs?"),
+        ({"order": "last"}, "order", "order = last: one of fcfs"),
+        ({"tasks_per_node": 0}, "tasks_per_node", "tasks_per_node = 0: 1 .. 128"),
+        ({"tasks_per_node": 129}, "tasks_per_node", "tasks_per_node = 129: 1 .. 128"),
+        ({"launch_ps": -1}, "launch_ps", "launch = -1 ps: 0 .. 1,000 s"),
+        ({"send_ps": -1}, "send_ps", "send = -1 ps"),
+        ({"match_ps": -1}, "match_ps", "match = -1 ps"),
+        ({"host_ps": 10**15 + 1}, "host_ps", "host = 1000000000000001 ps"),
+    ],
+)
+def test_an_impossible_workload_is_refused_with_its_key_and_the_cure(
+    given: dict[str, Any], field: str, words: str
+) -> None:
+    with pytest.raises(Refused) as refusal:
+        Workload(**{"jobs": (Job(4),), **given})
+    assert words in str(refusal.value)
+    assert any(p.fields[0] == field and words in str(p) for p in refusal.value.problems)
+
+
+def test_a_job_larger_than_the_machine_is_refused() -> None:
+    with pytest.raises(Refused) as refusal:
+        network(Job(4), Job(73))
+    (problem,) = refusal.value.problems
+    assert problem.fields[0] == "traffic.jobs.1.nodes"
+    assert str(problem) == "nodes = 73: job 1 is larger than the machine, which has 72 nodes"
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(Refused) as refusal:
+        Workload((Job(4, "ring"), Job(4, mapping="left")), order="lifo", send_ps=-2)
+    fields = {problem.fields[0] for problem in refusal.value.problems}
+    assert fields == {"jobs.0.pattern", "jobs.1.mapping", "order", "send_ps"}
+
+
+def test_links_of_every_class_are_used_by_a_job_over_the_whole_machine() -> None:
+    ran = go(network(Job(72, "all-to-all", 64)))
+    counters = ran.result.outcome["counters"]
+    carried = {
+        kind: counters[:, rows].reshape(-1, len(COUNTERS)).sum(axis=0)[BYTES]
+        for kind, (rows, _) in ports_by_class(ran.network).items()
+    }
+    assert carried["inject"] == carried["eject"] == 72 * 71 * 64
+    assert carried["global"] >= 72 * 64 * 64
+    assert carried["local"] > 0
