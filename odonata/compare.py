@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from odonata.accounts import by_pattern, makespan_ps, mean
 from odonata.derived import summary
-from odonata.experiment import preset_of
-from odonata.keys import KEYS
-from odonata.measured import Performance
+from odonata.lines import still
+from odonata.measured import JobRecord, Performance
 from odonata.results import INCOMPLETE, Run
 from odonata.results import open as open_run
 from odonata.units import show_time
 from pdes.errors import Refused
-from topology.presets import PRESETS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,6 +40,15 @@ class Figure(NamedTuple):
     name: str
     form: str
     of: Callable[[Performance], float | None]
+
+
+class JobFigure(NamedTuple):
+    """The same, read off the jobs of a run, in microseconds."""
+
+    path: str
+    name: str
+    form: str
+    of: Callable[[Sequence[JobRecord]], float | None]
 
 
 def _latency(field: str) -> Callable[[Performance], float | None]:
@@ -69,22 +77,63 @@ FIGURES = (
 )  # fmt: skip
 
 
+LOADS = ("offered", "throughput")
+OF_JOBS = (
+    JobFigure("jobs.done", "jobs done", "{:,.0f}",
+              lambda jobs: sum(it.end_ps is not None for it in jobs)),
+    JobFigure("jobs.makespan_us", "makespan (us)", "{:,.1f}", lambda jobs: _us(makespan_ps(jobs))),
+    JobFigure("jobs.waiting_us", "waited, mean (us)", "{:,.1f}",
+              lambda jobs: _us(mean([it.waiting_ps for it in jobs]))),
+    JobFigure("jobs.communication_us", "communication, mean (us)", "{:,.1f}",
+              lambda jobs: _us(mean([it.communication_ps for it in jobs]))),
+)  # fmt: skip
+
+
+def _us(ps: float | None) -> float | None:
+    return None if ps is None else ps / 1e6
+
+
+def _of_pattern(pattern: str) -> JobFigure:
+    return JobFigure(f"jobs.communication_us.{pattern}", f"  of {pattern} (us)", "{:,.1f}",
+                     lambda jobs: _us(by_pattern(jobs).get(pattern)))  # fmt: skip
+
+
+def figures_of(runs: Sequence[Compared]) -> list[Figure | JobFigure]:
+    """Those that mean anything: of jobs how long they talk, in all and by pattern, in place of
+    what is offered."""
+    with_jobs = [one for one in runs if one.run.network.runs_jobs]
+    if not with_jobs:
+        return [*FIGURES]
+    patterns = dict.fromkeys(job.pattern for one in with_jobs for job in one.jobs)
+    rest = [it for it in FIGURES if it.path not in LOADS or len(with_jobs) < len(runs)]
+    return [*OF_JOBS, *map(_of_pattern, patterns), *rest]
+
+
 class Compared(NamedTuple):
     """A run, as it is told: `label` is what the user called it, as briefly as is clear."""
 
     label: str
     run: Run
     told: Performance
+    jobs: Sequence[JobRecord]
 
     @property
     def begun(self) -> bool:
         """Whether it came so far that anything was measured."""
         return self.run.reached_ps > self.run.network.traffic.warmup_ps
 
-    def figure(self, figure: Figure) -> float | None:
+    @property
+    def saturated(self) -> bool | None:
+        """None where that cannot be told: too early, or jobs wait for what they have sent."""
+        return self.told.saturated if self.begun and not self.run.network.runs_jobs else None
+
+    def figure(self, figure: Figure | JobFigure) -> float | None:
         """None before the first sample, and of loads before the warm-up is over."""
-        loads = ("offered", "throughput")
-        if not len(self.run.time) or (figure.path in loads and not self.begun):
+        if not len(self.run.time):
+            return None
+        if isinstance(figure, JobFigure):
+            return figure.of(self.jobs) if self.jobs else None
+        if figure.path in LOADS and (not self.begun or self.jobs):
             return None
         return figure.of(self.told)
 
@@ -99,7 +148,7 @@ def show(directories: Sequence[Path], plot: Path | None, as_json: bool) -> None:
         check_name(plot)
     with ExitStack() as stack:
         opened = [stack.enter_context(open_run(path)) for path in directories]
-        runs = [Compared(label, run, summary(run))
+        runs = [Compared(label, run, summary(run), run.job_records if run.network.runs_jobs else ())
                 for label, run in zip(labels(directories), opened, strict=True)]  # fmt: skip
         if plot is not None:
             draw(runs, plot)
@@ -143,20 +192,15 @@ def labels(directories: Sequence[Path]) -> list[str]:
 
 def differences(runs: Sequence[Compared]) -> dict[str, list[str]]:
     """What was asked for, where that is not the same of all, by key, as a file would have it."""
-    told = {}
-    for key in KEYS:
-        values = [_asked(one.run, key) for one in runs]
-        if len(set(values)) > 1:
-            told[key.path] = values
-    return told
+    asked = [one.run.experiment.written() for one in runs]
+    paths = dict.fromkeys(path for each in asked for path in each)
+    told = {path: [_asked(each, path) for each in asked] for path in paths}
+    return {path: values for path, values in told.items() if len(set(values)) > 1}
 
 
-def _asked(run: Run, key: Any) -> str:
-    """Quotes say nothing in a table. A machine that is no preset's has none."""
-    experiment = run.experiment
-    if key.path == "machine.preset" and PRESETS[preset_of(run.machine)].machine != run.machine:
-        return "-"
-    return str(key.write(experiment.value(key))).strip('"')
+def _asked(written: Mapping[str, str], path: str) -> str:
+    """Quotes say nothing in a table. What does not apply is not there."""
+    return written.get(path, "-").strip('"')
 
 
 def change(value: float | None, first: float | None) -> float | None:
@@ -169,15 +213,16 @@ def change(value: float | None, first: float | None) -> float | None:
 def notes(runs: Sequence[Compared]) -> list[str]:
     """What a reader must know before reading the figures."""
     told = [
-        f"{one.label}: INCOMPLETE: {show_time(one.run.reached_ps)} of "
-        f"{show_time(one.run.experiment.end)}; {INCOMPLETE[one.run.state]}"
+        f"{one.label}: INCOMPLETE: {show_time(one.run.reached_ps)} "
+        f"{'' if one.run.experiment.end else 'and '}{still(one.run.experiment)}; "
+        f"{INCOMPLETE[one.run.state]}"
         for one in runs
         if not one.run.complete
     ]
     told += [
         f"{one.label}: saturated: source queues grow, so its latencies grow with its duration"
         for one in runs
-        if one.told.saturated
+        if one.told.saturated and not one.run.network.runs_jobs
     ]
     unmeasured = [one for one in runs if not one.told.measured_packets]
     told += [f"{one.label}: no packet was measured" for one in unmeasured]
@@ -192,7 +237,7 @@ def notes(runs: Sequence[Compared]) -> list[str]:
 
 def to_json(runs: Sequence[Compared]) -> str:
     """Changes are parts of the first run's figures; null where there is none."""
-    first = runs[0]
+    first, shown = runs[0], figures_of(runs)
     return json.dumps(
         {
             "differences": differences(runs),
@@ -204,11 +249,11 @@ def to_json(runs: Sequence[Compared]) -> str:
                     "complete": one.run.complete,
                     "reached_ps": one.run.reached_ps,
                     "digest": one.run.digest,
-                    "saturated": one.told.saturated if one.begun else None,
-                    "figures": {figure.path: one.figure(figure) for figure in FIGURES},
+                    "saturated": one.saturated,
+                    "figures": {figure.path: one.figure(figure) for figure in shown},
                     "change": {
                         figure.path: change(one.figure(figure), first.figure(figure))
-                        for figure in FIGURES
+                        for figure in shown
                     },
                 }
                 for one in runs
@@ -239,18 +284,18 @@ def table(runs: Sequence[Compared], keys: Collection[str]) -> Table:
             row += [Text(changes[i] if changes else "", "cyan")] if i else []
         shown.add_row(*row)
 
-    by_path = {key.path: key for key in KEYS}
+    asked = [one.run.experiment.written() for one in runs]
     for path in keys:
-        add(path, [_asked(one.run, by_path[path]) for one in runs])
+        add(path, [_asked(each, path) for each in asked])
     if not keys:
         add("asked for the same", [])
     shown.add_row()
     add("simulated", [show_time(one.run.reached_ps) for one in runs])
     add("state", ["complete" if one.run.complete else "INCOMPLETE" for one in runs])
-    add("saturated", [("yes" if one.told.saturated else "no") if one.begun else "-"
-                      for one in runs])  # fmt: skip
+    if not all(one.jobs for one in runs):
+        add("saturated", [{True: "yes", False: "no", None: "-"}[one.saturated] for one in runs])
     shown.add_row()
-    for figure in FIGURES:
+    for figure in figures_of(runs):
         values = [one.figure(figure) for one in runs]
         if any(value is not None for value in values):
             cells = ["-" if value is None else figure.form.format(value) for value in values]
@@ -290,9 +335,11 @@ def draw(runs: Sequence[Compared], path: Path) -> None:
             keys.append(Line2D([], [], color=colour, lw=2, label=one.label + state))
             figures.overlay(one.run, (load, latency, links, tail), colour)
         figures.finish_overlay([one.run for one in runs], (load, latency, links, tail))
-        style = [Line2D([], [], color=figures.INK, lw=1.4, label="accepted, mean"),
+        all_jobs = all(one.jobs for one in runs)
+        taken, made = ("taken in", "sent") if all_jobs else ("accepted", "offered")
+        style = [Line2D([], [], color=figures.INK, lw=1.4, label=f"{taken}, mean"),
                  Line2D([], [], color=figures.INK, lw=0.9, ls=figures.DASHES,
-                        label="offered, 99 %")]  # fmt: skip
+                        label=f"{made}, 99 %")]  # fmt: skip
         handles = keys + style
         canvas.legend(handles, [str(handle.get_label()) for handle in handles],
                       loc="outside upper center", ncols=min(6, len(handles)))  # fmt: skip

@@ -53,7 +53,8 @@ def compare(a: Run, b: Run) -> Verdict:
             differences.append(Difference(name, f"only in {where}"))
             continue
         one, other = ours[name], theirs[name]
-        if one.shape[1:] != other.shape[1:] or one.dtype != other.dtype:
+        fixed = int(_sampled(one))  # lengths in time may differ
+        if one.shape[fixed:] != other.shape[fixed:] or one.dtype != other.dtype:
             differences.append(Difference(
                 name, f"{one.dtype} {list(one.shape)} and {other.dtype} {list(other.shape)}"
             ))  # fmt: skip
@@ -78,6 +79,10 @@ def _datasets(run: Run) -> dict[str, Any]:
     return found
 
 
+def _sampled(dataset: Any) -> bool:
+    return bool(dataset.dims[0].label == "time")
+
+
 def _values(name: str, one: Any, other: Any, run: Run) -> Difference | None:
     """Compared as bytes, some samples at a time; those that both have."""
     rows = max(1, BLOCK_BYTES // max(1, one.dtype.itemsize * int(np.prod(one.shape[1:]))))
@@ -91,7 +96,8 @@ def _values(name: str, one: Any, other: Any, run: Run) -> Difference | None:
         if first is None and len(apart):
             at = tuple(apart[0].tolist())
             names = [f"{label.label} {i}" for label, i in zip(one.dims, at, strict=True)]
-            names[0] = f"sample {start + at[0]} ({show_time(int(run.time[start + at[0]]))})"
+            if _sampled(one):
+                names[0] = f"sample {start + at[0]} ({show_time(int(run.time[start + at[0]]))})"
             first = f"{', '.join(names)}: {left[at]} and {right[at]}"
     return Difference(name, f"{count:,} of {one.size:,} values", count, first) if count else None
 

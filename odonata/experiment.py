@@ -1,4 +1,4 @@
-"""An experiment file: a machine, its routers, its traffic, how long, and what is kept of it.
+"""An experiment file: a machine, its routers, its traffic or its jobs, how long, and what is kept.
 
 It is TOML; what it may hold is in `odonata.keys`, and `odonata schema` tells. A key that is not
 given has its default. Nothing runs before everything was read, and whoever wrote it is told all
@@ -8,12 +8,10 @@ is accepted. A problem between two keys is told unless one of them is wrong alre
 
 from __future__ import annotations
 
-import difflib
-import math
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -21,25 +19,52 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from odonata import keys
+from odonata.agents.jobs import Job, Workload
 from odonata.agents.link import LINE, PADDING
 from odonata.agents.network import Network
 from odonata.agents.node import BINS, NODE_WORDS
 from odonata.agents.traffic import Traffic
-from odonata.keys import BY_FIELD, BY_PATH, KEYS, KINDS, NAME_LENGTH, READERS, SECTIONS, Key
+from odonata.keys import (
+    BY_FIELD,
+    BY_PATH,
+    JOB_KEYS,
+    JOBS,
+    KEYS,
+    MOST_JOBS,
+    NAME_LENGTH,
+    NOT_OF_JOBS,
+    OF_JOBS,
+    SECTIONS,
+    Key,
+)
 from odonata.units import show_count, show_time
+from odonata.values import (
+    all_are,
+    bracketed,
+    from_shell,
+    nearest,
+    plain,
+    read,
+    section_names,
+    show,
+    syntax,
+    unknown,
+)
 from pdes import launcher
 from pdes.errors import Refused
-from policies.routing import ROUTINGS
 from topology import BadMachine, Dragonfly
 from topology.presets import PRESETS
 
-LONGEST_FILE = 2**20
-"""Bytes."""
+LONGEST_FILE = 2**25
+"""Bytes; room for as many jobs as there may be, with every key of each."""
 MOST_SAMPLES, MOST_CHECKPOINTS = 100_000, 100_000
 FLUSH_PS = (10**9, 60 * 10**12)
 """Of wall time, as any time in picoseconds: from a millisecond to a minute."""
 MACHINE, TRAFFIC, NETWORK = "network.machine.", "network.traffic.", "network."
 """Where in an experiment their fields are."""
+DURATION = 100 * 10**6
+"""Of traffic, if nobody says otherwise; jobs run until they are done."""
+INTERVAL = 10**7
 
 
 @dataclass(frozen=True)
@@ -60,19 +85,40 @@ class Experiment:
     name: str
     about: str
     network: Network
-    end: int
+    end: int | None
+    """None: when nothing is left to happen."""
     protocol: str
     checkpoint_every: int | None
     metrics: Metrics
 
     def to_toml(self) -> str:
         """All of it, nothing left to defaults: `parse` makes an equal experiment of it."""
-        lines = []
-        for section in ("", *SECTIONS):
-            lines += ["", f"[{section}]"] if section else []
-            lines += [f"{key.name} = {key.write(self.value(key))}" for key in keys.of(section)
-                      if key.path != "machine.preset" or self.is_preset]  # fmt: skip
+        lines, section = [], ""
+        for key, value in self.settings():
+            if key.section != section:
+                section = key.section
+                plain, bracket, _ = section.partition("[")
+                lines += ["", f"[[{plain}]]" if bracket else f"[{section}]"]
+            lines.append(f"{key.name} = {key.write(value)}")
         return "\n".join(lines) + "\n"
+
+    def settings(self) -> list[tuple[Key, Any]]:
+        """All that it is, key by key, as a file would have it: what does not apply is not there;
+        jobs that are alike are one, and counted."""
+        found: list[tuple[Key, Any]] = []
+        without = NOT_OF_JOBS if self.network.runs_jobs else OF_JOBS
+        for section in ("", *SECTIONS):
+            if section == OF_JOBS[0] and self.network.runs_jobs:
+                for number, (job, count) in enumerate(folded(self.network.workload.jobs)):
+                    found += [(key, count if key.name == "count" else getattr(job, key.field))
+                              for key in keys.of_job(number)]  # fmt: skip
+            found += [(key, self.value(key)) for key in keys.of(section) if section not in without
+                      and (key.path != "machine.preset" or self.is_preset)]  # fmt: skip
+        return found
+
+    def written(self) -> dict[str, str]:
+        """The same as TOML, by path."""
+        return {key.path: key.write(value) for key, value in self.settings()}
 
     @property
     def is_preset(self) -> bool:
@@ -80,7 +126,7 @@ class Experiment:
         return PRESETS[preset_of(self.network.machine)].machine == self.network.machine
 
     def value(self, key: Key) -> Any:
-        """Of a key, as `Key.write` takes it."""
+        """Of one of KEYS that applies, as `Key.write` takes it."""
         if key.path == "machine.preset":
             return preset_of(self.network.machine)
         if key.path == "metrics.flush":
@@ -113,7 +159,7 @@ def parse(text: str, where: str, changes: Sequence[str] = ()) -> Experiment:
     except RecursionError:
         raise Refused(f"{where}: nested too deeply: sections, and keys in them, are all") from None
     except ValueError as error:  # of which TOMLDecodeError is one
-        raise Refused(f"{where}: {_syntax(str(error), text)}") from None
+        raise Refused(f"{where}: {syntax(str(error), text)}") from None
     reading = _Reading(where)
     reading.take_file(tree)
     for change in changes:
@@ -127,10 +173,26 @@ def preset_of(machine: Dragonfly) -> str:
     return next(same, keys.PRESET)
 
 
-def words_of(key: Key) -> tuple[str, ...]:
-    """Of a word: those accepted, with what was registered since."""
-    registers: dict[str, Iterable[str]] = {"machine.preset": PRESETS, "network.routing": ROUTINGS}
-    return tuple(dict.fromkeys((*key.words, *registers.get(key.path, ()))))
+def folded(jobs: Sequence[Job]) -> Iterator[tuple[Job, int]]:
+    """Jobs as [[jobs]] have them: one that stands for all that are alike, and how many these are;
+    their names, if any, are numbered from 1."""
+    at = 0
+    while at < len(jobs):
+        first = jobs[at]
+        stem = first.name.removesuffix(" 1") if first.name.endswith(" 1") else ""
+        count = 1
+        while at + count < len(jobs) and jobs[at + count] == replace(
+            first, name=numbered(stem, count + 1)
+        ):
+            count += 1
+        many = count > 1 and (stem or not first.name)
+        yield (replace(first, name=stem), count) if many else (first, 1)
+        at += count if many else 1
+
+
+def numbered(name: str, number: int) -> str:
+    """The name of one of several jobs that are alike."""
+    return f"{name} {number}" if name else ""
 
 
 def round_up(ps: int) -> int:
@@ -141,9 +203,11 @@ def round_up(ps: int) -> int:
     return next(n * unit for n in (1, 2, 5, 10) if n * unit >= ps)
 
 
-def usual_interval(end: int) -> int:
-    """Between samples: 10 us, which on a loaded machine costs 2 % of the time; but so that there
-    are 20 at least, and 1,000 at most."""
+def usual_interval(end: int | None) -> int:
+    """Between samples: 10 us, which on a loaded machine costs 2 % of the time; but, where the end
+    is known, so that there are 20 at least, and 1,000 at most."""
+    if end is None:
+        return INTERVAL
     return max(1000, round_up(min(max(10**7, -(-end // 1000)), -(-end // 20))))
 
 
@@ -182,8 +246,15 @@ class _Reading:
 
     def __init__(self, where: str) -> None:
         self.where = where
-        self.lines: list[tuple[int, str]] = []
+        self.lines: list[tuple[float, str]] = []
         """Problems, each with the place of its key, for they are told in that order."""
+        self.keys: dict[str, Key] = dict(BY_PATH)
+        """All that can be set here, by path."""
+        self.sections: set[str] = set()
+        self.jobs = 0
+        """How many of [[jobs]] there are."""
+        self.owners: list[int] = []
+        """Of each job, the [[jobs]] it is from."""
         self.given: dict[str, _Given] = {}
         self.values: dict[str, Any] = {}
         """What was given and is of its kind, by path; as the fields have it."""
@@ -193,39 +264,56 @@ class _Reading:
     def take_file(self, tree: Mapping[str, Any]) -> None:
         for name, value in tree.items():
             if name in SECTIONS:
+                self.sections.add(name)
                 if isinstance(value, dict):
                     self._take_section(name, value)
                 else:
                     self._note(f"{self.where}: {name} = {show(value)}: a section, [{name}]")
+            elif name == JOBS:
+                self._take_jobs(value)
             elif name in BY_PATH:
                 self.given[name] = _Given(value)
-            elif isinstance(value, dict):
-                near = _near(name, SECTIONS)
-                meant = f"did you mean [{near}]?" if near else f"one of {_sections()}"
-                self._note(f"{self.where}: [{_plain(name)}]: unknown; {meant}")
+            elif isinstance(value, dict) or (value and all_are(value, dict)):
+                near = nearest(name, [*SECTIONS, JOBS])
+                meant = f"did you mean {bracketed(near)}?" if near else f"one of {section_names()}"
+                said = f"[{plain(name)}]" if isinstance(value, dict) else f"[[{plain(name)}]]"
+                self._note(f"{self.where}: {said}: unknown; {meant}")
             else:
-                self._note(f"{self.where}: {_plain(name)}: {unknown(name)}")
+                self._note(f"{self.where}: {plain(name)}: {unknown(name)}")
 
     def _take_section(self, section: str, content: Mapping[str, Any]) -> None:
         for name, value in content.items():
             path = f"{section}.{name}"
-            if path in BY_PATH:
+            if path in self.keys:
                 self.given[path] = _Given(value)
             else:
-                self._note(f"{self.where}: {_plain(path)}: {unknown(path)}")
+                self._note(f"{self.where}: {plain(path)}: {unknown(path)}")
+
+    def _take_jobs(self, tables: Any) -> None:
+        if not isinstance(tables, list) or not tables:
+            self._note(f"{self.where}: {JOBS} = {show(tables)}: [[{JOBS}]], one for each job")
+            return
+        for number, table in enumerate(tables):
+            self.keys |= {key.path: key for key in keys.of_job(number)}
+            if isinstance(table, dict):
+                self._take_section(f"{JOBS}[{number}]", table)
+            else:
+                self._note(f"{self.where}: {JOBS}[{number}] = {show(table)}: a table, [[{JOBS}]]")
+        self.jobs = len(tables)
 
     def take_change(self, change: str) -> None:
         path, equals, text = (part.strip() for part in change.partition("="))
-        told = f"--set {_plain(change)}"
+        path = re.sub(rf"^{JOBS}\.(\d+)\b", rf"{JOBS}[\1]", path)
+        told = f"--set {plain(change)}"
         if not equals:
             self._note(f"{told}: a key and a value, as machine.groups=33")
         elif path in SECTIONS:
             self._note(f"{told}: a section; set one of its keys, as {keys.of(path)[0].path}")
-        elif path not in BY_PATH:
-            self._note(f"{told}: {unknown(path)}")
+        elif path not in self.keys:
+            self._note(f"{told}: {self._no_job(path) or unknown(path)}")
         else:
-            value = _toml_value(text)
-            kind = BY_PATH[path].kind
+            value = from_shell(text)
+            kind = self.keys[path].kind
             if kind == "text" and not isinstance(value, str):
                 value = text
             elif kind == "number" and re.fullmatch(r"[+-]?(\d+\.|\.\d+)", text):
@@ -234,10 +322,31 @@ class _Reading:
                 value = text == "True"
             self.given[path] = _Given(value, told)
 
+    def _no_job(self, path: str) -> str:
+        """What to say of a change to one of [[jobs]] that is not there; if it is that."""
+        section, _, name = path.partition(".")
+        if not re.fullmatch(rf"{JOBS}(\[.*\])?", section) or f"{section}.nodes" in self.keys:
+            return ""
+        if not self.jobs:
+            return f"{self.where} has no [[{JOBS}]]"
+        last = self.jobs - 1
+        some = f" to {JOBS}[{last}]" if last else ""
+        return f"which job? {self.where} has {JOBS}[0]{some}, as {JOBS}[{last}].{name or 'nodes'}"
+
     # -- problems
 
-    def _note(self, line: str, place: int = -1) -> None:
+    def _note(self, line: str, place: float = -1) -> None:
         self.lines.append((place, line))
+
+    def _place(self, key: Key) -> float:
+        """Among all keys; those of jobs are where [scheduler] begins."""
+        number = re.fullmatch(rf"{JOBS}\[(\d+)\]", key.section)
+        if number is None:
+            return KEYS.index(key)
+        names = [job_key.name for job_key in JOB_KEYS]
+        before = KEYS.index(keys.of(OF_JOBS[0])[0]) - 1
+        place = int(number[1]) * len(names) + names.index(key.name)
+        return before + (1 + place) / (1 + len(names) * self.jobs)
 
     def _complain(self, rule: str, key: Key, *others: Key) -> None:
         """About a key; unless it, or another it is about, is wrong anyway."""
@@ -251,7 +360,7 @@ class _Reading:
             line = f"{given.change}: {rule}"
         else:
             line = f"{self.where}: {key.path} = {show(given.value)}: {rule}"
-        self._note(line, KEYS.index(key))
+        self._note(line, self._place(key))
 
     def _default(self, key: Key) -> str:
         """What a key is that was not given, and why."""
@@ -265,7 +374,15 @@ class _Reading:
         """What was given, if it is any good, or else the default."""
         if path in self.values and path not in self.bad:
             return self.values[path]
-        return _value(BY_PATH[path], BY_PATH[path].default)
+        return read(self.keys[path], self.keys[path].default)
+
+    def _key(self, field: str) -> Key:
+        """By where it ends up; of a job, whichever of [[jobs]] that is from."""
+        job = re.fullmatch(rf"{re.escape(TRAFFIC)}jobs\.(\d+)\.(\w+)", field)
+        if job is None:
+            return BY_FIELD[field]
+        name = next(key.name for key in JOB_KEYS if key.field == job[2])
+        return self.keys[f"{JOBS}[{self.owners[int(job[1])]}].{name}"]
 
     # -- what it makes
 
@@ -273,10 +390,11 @@ class _Reading:
         """Of what was taken. Refused with all that is wrong."""
         for path, given in self.given.items():
             try:
-                self.values[path] = _value(BY_PATH[path], given.value)
+                self.values[path] = read(self.keys[path], given.value)
             except ValueError as error:
-                self._complain(str(error), BY_PATH[path])
+                self._complain(str(error), self.keys[path])
         self._name()
+        self._either()
         network = self._network()
         end, metrics = self._time()
         if self.lines or network is None:
@@ -298,11 +416,29 @@ class _Reading:
             self._complain(f"of 1 to {NAME_LENGTH} characters that can be printed, without a /",
                            BY_PATH["name"])  # fmt: skip
 
+    def _either(self) -> None:
+        """Traffic or jobs: of a section that does not apply, whatever comes first is blamed."""
+        rules = dict.fromkeys(OF_JOBS, f"there are no [[{JOBS}]] that it could be about")
+        if self.jobs:
+            rules = {NOT_OF_JOBS[0]: f"there are [[{JOBS}]], and what they send is all the traffic "
+                     f"there is: leave out [{NOT_OF_JOBS[0]}], or them"}  # fmt: skip
+        for section, rule in rules.items():
+            ours = [path for path in self.given if path.startswith(f"{section}.")]
+            if ours:
+                self._complain(rule, self.keys[ours[0]])
+                self.bad.update(ours)
+            elif section in self.sections and section in NOT_OF_JOBS:
+                self._note(f"{self.where}: [{section}]: {rule}")
+
     def _network(self) -> Network | None:
         machine = self._machine()
-        traffic = self._fields(TRAFFIC)
-        traffic.setdefault("message_bytes", max(1, self._get("network.packet")))
-        made = self._made(Traffic, TRAFFIC, traffic)
+        made: Traffic | Workload
+        if self.jobs:
+            made = self._workload(machine)
+        else:
+            traffic = self._fields(TRAFFIC, NOT_OF_JOBS)
+            traffic.setdefault("message_bytes", max(1, self._get("network.packet")))
+            made = self._made(Traffic, TRAFFIC, traffic)
         network = None
         try:
             network = Network(machine, made, **self._fields(NETWORK))
@@ -310,6 +446,64 @@ class _Reading:
             self._blame(NETWORK, refusal.problems)
         self._memory(machine, network.channels if network else 1)
         return network
+
+    def _workload(self, machine: Dragonfly) -> Workload:
+        """Where it is refused, without what is to blame, as in `_made`."""
+        self._check_jobs(machine)
+        without: set[str] = set()
+        while True:
+            jobs = self._jobs(without)
+            how = {name: value for name, value in self._fields(TRAFFIC, OF_JOBS).items()
+                   if self._key(TRAFFIC + name).path not in without}  # fmt: skip
+            try:
+                return Workload(jobs, **how)
+            except Refused as refusal:
+                self._blame(TRAFFIC, refusal.problems)
+                about = [[self._key(TRAFFIC + name).path for name in problem.fields]
+                         for problem in refusal.problems]  # fmt: skip
+                first, any_of = {paths[0] for paths in about}, {p for paths in about for p in paths}
+                if any_of <= without:
+                    raise
+                without |= any_of if first <= without else first
+
+    def _check_jobs(self, machine: Dragonfly) -> None:
+        """What a job needs before there can be one."""
+        total, most = 0, machine.n_nodes
+        shape = [BY_PATH[f"machine.{name}"] for name in ("preset", "nodes", "routers", "groups")]
+        for number in range(self.jobs):
+            path = f"{JOBS}[{number}]"
+            nodes, name, count = (self.keys[f"{path}.{k}"] for k in ("nodes", "name", "count"))
+            if nodes.path not in self.given:
+                self.bad.add(nodes.path)
+                self._note(f"{self.where}: {nodes.path}: must be given: how many it needs",
+                           self._place(nodes))  # fmt: skip
+            elif self.values.get(nodes.path, 0) > most:
+                self._complain(f"the machine has {most:,}", nodes, *shape)
+                self.bad.add(nodes.path)
+            called = self._get(name.path)
+            if called and not (called.isprintable() and len(called) <= NAME_LENGTH):
+                self._complain(f"at most {NAME_LENGTH} characters that can be printed", name)
+            if self._get(count.path) < 1:
+                self._complain("at least 1", count)
+            total += self._get(count.path)
+            if total > MOST_JOBS:
+                self._complain(f"{total:,} jobs in all; at most {MOST_JOBS:,}", count)
+                total -= self.values.get(count.path, 1)
+
+    def _jobs(self, without: set[str]) -> tuple[Job, ...]:
+        """Of what was given and is any good."""
+        made: list[Job] = []
+        good = self.values.keys() - self.bad - without
+        self.owners = []
+        for number in range(self.jobs):
+            fields = {key.field: self.values[key.path] for key in keys.of_job(number)
+                      if key.path in good}  # fmt: skip
+            count, name = fields.pop("count", 1), fields.pop("name", "")
+            job = Job(**({"nodes": 2} | fields))
+            made += [replace(job, name=numbered(name, k + 1) if count > 1 else name)
+                     for k in range(count)]  # fmt: skip
+            self.owners += [number] * count
+        return tuple(made)
 
     def _machine(self) -> Dragonfly:
         start = PRESETS[self._get("machine.preset")].machine
@@ -325,13 +519,15 @@ class _Reading:
         made: Dragonfly = self._made(partial(replace, start), MACHINE, self._fields(MACHINE))
         return made
 
-    def _fields(self, prefix: str) -> dict[str, Any]:
-        """Of the object there: those that were given."""
+    def _fields(self, prefix: str, sections: Sequence[str] = ()) -> dict[str, Any]:
+        """Of the object there: those that were given, in any section or only in those."""
         return {
             BY_PATH[path].last: value
             for path, value in self.values.items()
-            if path not in self.bad and BY_PATH[path].field == prefix + BY_PATH[path].last
-        }
+            if path in BY_PATH and path not in self.bad
+            and BY_PATH[path].field == prefix + BY_PATH[path].last
+            and (not sections or BY_PATH[path].section in sections)
+        }  # fmt: skip
 
     def _made(self, make: Callable[..., Any], prefix: str, given: dict[str, Any]) -> Any:
         """An object of the fields given; where it is refused, without those to blame, so that
@@ -350,7 +546,7 @@ class _Reading:
 
     def _blame(self, prefix: str, problems: Iterable[Any]) -> None:
         for problem in problems:
-            about = [BY_FIELD[prefix + name] for name in problem.fields]
+            about = [self._key(prefix + name) for name in problem.fields]
             self._complain(problem.rule, *about)
 
     def _memory(self, machine: Dragonfly, channels: int) -> None:
@@ -371,32 +567,45 @@ class _Reading:
         return next((f"machine.{name}" for name in sizes if f"machine.{name}" in self.given),
                     "machine.preset")  # fmt: skip
 
-    def _time(self) -> tuple[int, Metrics]:
-        """The rules of [run] and of [metrics], which are nobody else's."""
-        duration, interval = BY_PATH["run.duration"], BY_PATH["metrics.interval"]
-        end = self._get("run.duration")
+    def _end(self) -> int | None:
+        duration = BY_PATH["run.duration"]
+        end: int | None = None if self.jobs else DURATION
+        if duration.path in self.values and duration.path not in self.bad:
+            end = self.values[duration.path]
         if end == 0:
             self._complain("above 0", duration)
-        if self._get("traffic.warmup") >= end:
+        if self.jobs:
+            return end
+        stop = self._get("traffic.stop")
+        if end is None and stop is None and self._get("traffic.messages") is None:
+            self._complain("nodes would never stop sending: a time, or traffic.messages, or "
+                           "traffic.stop", duration)  # fmt: skip
+            end = DURATION
+        if end is not None and self._get("traffic.warmup") >= end:
             self._complain(f"must be less than the duration of {show_time(end)}, or nothing is "
                            "measured", BY_PATH["traffic.warmup"], duration)  # fmt: skip
-        stop = self._get("traffic.stop")
         if stop is not None and self._get("traffic.warmup") >= stop:
             self._complain(
                 f"must be less than traffic.stop, {show_time(stop)}, or nothing is measured",
                 *(BY_PATH[f"traffic.{k}"] for k in ("warmup", "stop")),
             )
+        return end
+
+    def _time(self) -> tuple[int | None, Metrics]:
+        """The rules of [run] and of [metrics], which are nobody else's."""
+        duration, interval = BY_PATH["run.duration"], BY_PATH["metrics.interval"]
+        end = self._end()
         checkpoint = self._get("run.checkpoint_every")
         often = BY_PATH["run.checkpoint_every"]
         if checkpoint == 0:
             self._complain("above 0, or never", often)
-        elif checkpoint is not None and -(-end // checkpoint) > MOST_CHECKPOINTS:
+        elif checkpoint and end is not None and -(-end // checkpoint) > MOST_CHECKPOINTS:
             self._complain(f"{-(-end // checkpoint):,} checkpoints in {show_time(end)}; at most "
                            f"{MOST_CHECKPOINTS:,}", often, duration)  # fmt: skip
         every = self.values.get("metrics.interval", usual_interval(end))
         if every == 0:
             self._complain("above 0", interval)
-        elif -(-end // every) > MOST_SAMPLES:
+        elif end is not None and -(-end // every) > MOST_SAMPLES:
             least = show_time(round_up(-(-end // MOST_SAMPLES)))
             self._complain(f"{-(-end // every):,} samples in {show_time(end)}; at most "
                            f"{MOST_SAMPLES:,}, as with {least}", interval, duration)  # fmt: skip
@@ -405,125 +614,3 @@ class _Reading:
             self._complain(f"{' .. '.join(map(show_time, FLUSH_PS))}", BY_PATH["metrics.flush"])
         ports, channels = self._get("metrics.ports"), self._get("metrics.channels")
         return end, Metrics(every, ports, channels, flush / 10**12)
-
-
-# -- one value
-
-
-def _value(key: Key, value: Any) -> Any:
-    """From TOML to what the field has. Raises ValueError saying what is accepted."""
-    if key.none and value == key.none:
-        return None
-    accepted = KINDS[key.kind] + (f", or {key.none}" if key.none else "")
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if key.kind == "word":
-        return _word(words_of(key), value)
-    if key.kind == "flag" and isinstance(value, bool):
-        return value
-    if key.kind == "whole" and number and isinstance(value, int):
-        if abs(value) >= 2**63:
-            raise ValueError(f"{accepted}, below 2**63")
-        return value
-    if key.kind == "number" and number:
-        if not abs(value) < 2**63:
-            raise ValueError(f"{accepted}, finite and below 2**63")
-        return float(value)
-    if key.kind == "text" and isinstance(value, str):
-        if not value.isascii() and any(0xD800 <= ord(letter) < 0xE000 for letter in value):
-            raise ValueError("text in UTF-8")
-        return value
-    if key.kind in READERS and isinstance(value, str):
-        return _quantity(key, value)
-    if key.kind in READERS and number:
-        raise ValueError(f"a bare number; {accepted}")
-    raise ValueError(accepted)
-
-
-def _quantity(key: Key, text: str) -> float:
-    try:
-        return READERS[key.kind](text)
-    except ValueError as error:  # which begins with the text, as we do
-        rule = str(error).removeprefix(repr(text)).removeprefix(":").strip()
-        raise ValueError(rule.removeprefix("is ") + (f"; or {key.none}" * bool(key.none))) from None
-
-
-def _word(words: tuple[str, ...], value: Any) -> str:
-    if isinstance(value, str) and value in words:
-        return value
-    near = _near(value, words) if isinstance(value, str) else None
-    raise ValueError(f"one of {', '.join(words)}" + (f"; did you mean {near}?" if near else ""))
-
-
-def show(value: Any) -> str:
-    """A value of TOML, as in a file, but short."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return _short(keys.quoted(value))
-    if isinstance(value, list | dict):
-        return "a list" if isinstance(value, list) else "a table"
-    if isinstance(value, int) and abs(value) >= 10**30:
-        return f"about 2**{abs(value).bit_length()}"
-    if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
-    return _short(str(value))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _plain(name: str) -> str:
-    """A name that need not be one, on one line."""
-    return _short(name if name.isprintable() and name else keys.quoted(name))
-
-
-# -- what was meant
-
-
-def unknown(path: str) -> str:
-    """What to say of a key that there is not: the nearest that there is."""
-    section, _, name = path.rpartition(".")
-    home = next((key for key in KEYS if key.name == name.lower().replace("-", "_")), None)
-    if home and section in ("", *SECTIONS) and home.section != section:
-        place = f"in [{home.section}]" if home.section else "above all sections"
-        return f"unknown; it belongs {place}, as {home.path}"
-    if home is None:
-        names = [key.name for key in keys.of(section)] if section in ("", *SECTIONS) else []
-        near = _near(name, names) or _near(name, [key.name for key in KEYS])
-        home = next((key for key in KEYS if key.name == near), None)
-    if home:
-        return f"unknown; did you mean {home.path}?"
-    if section in SECTIONS:
-        return f"unknown; one of {', '.join(key.name for key in keys.of(section))}"
-    return f"unknown; name, about, or a section: {_sections()}"
-
-
-def _near(name: str, names: Iterable[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(name.lower(), list(names), 1)), None)
-
-
-def _sections() -> str:
-    return ", ".join(f"[{section}]" for section in SECTIONS)
-
-
-def _toml_value(text: str) -> Any:
-    """Of a `--set`: as TOML where it is, else as text."""
-    try:
-        tree = tomllib.loads(f"value = {text}")
-    except (ValueError, RecursionError):
-        return text
-    return tree["value"] if len(tree) == 1 else text
-
-
-def _syntax(message: str, text: str) -> str:
-    """What tomllib says, the line first."""
-    match = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message, re.DOTALL)
-    if match:
-        said = match[1].replace("Cannot overwrite a value", "a key that was given before")
-        return f"line {match[2]}, column {match[3]}: {said}"
-    if digits := re.search(r"\d{4300,}", text):  # which Python does not even try to read
-        line = text.count("\n", 0, digits.start()) + 1
-        return f"line {line}: a number of {len(digits[0])} digits"
-    line = text.count("\n") + (not text.endswith("\n"))
-    return f"line {line}: {message.removesuffix(' (at end of document)')}"

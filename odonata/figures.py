@@ -187,9 +187,10 @@ def by_link(run: Run, counter: str) -> dict[str, Floats]:
 
 def load(run: Run, axes: Axes) -> None:
     series, edges = over_time(run), edges_us(run)
-    axes.stairs(series.offered, edges, baseline=None, color=FAINT, lw=2.6, label="offered")
-    axes.stairs(series.accepted, edges, baseline=None, color=BLUE, lw=1.4, label="accepted")
-    axes.set_ylim(0, _top(series.offered, series.accepted))
+    made, taken = ("sent", "taken in") if run.network.runs_jobs else ("offered", "accepted")
+    axes.stairs(series.offered, edges, baseline=None, color=FAINT, lw=2.6, label=made)
+    axes.stairs(series.accepted, edges, baseline=None, color=BLUE, lw=1.4, label=taken)
+    axes.set_ylim(0, top(series.offered, series.accepted))
     axes.set_ylabel("load (part of the nodes' links)")
     _over_time(run, axes)
 
@@ -208,9 +209,9 @@ def latency(run: Run, axes: Axes) -> None:
     ]
     for name, values, style in lines:
         axes.stairs(values, edges, baseline=None, label=name, **style)
-    axes.set_ylim(0, _top(*(values for _, values, _ in lines)))
+    axes.set_ylim(0, top(*(values for _, values, _ in lines)))
     axes.set_ylabel("latency (ns)")
-    axes.yaxis.set_major_formatter(FuncFormatter(_thousands))
+    axes.yaxis.set_major_formatter(FuncFormatter(thousands))
     _over_time(run, axes)
 
 
@@ -228,7 +229,7 @@ def _by_class_over_time(run: Run, axes: Axes, what: str, label: str) -> None:
     for kind in drawn:
         axes.stairs(series[f"{kind}_{what}"], edges, baseline=None, lw=1.4, label=f"{kind} links",
                     clip_on=False, zorder=3, **CLASS_STYLES[kind])  # fmt: skip
-    axes.set_ylim(0, _top(*(series[f"{kind}_{what}"] for kind in drawn), least=0.01))
+    axes.set_ylim(0, top(*(series[f"{kind}_{what}"] for kind in drawn), least=0.01))
     axes.set_ylabel(label)
     _over_time(run, axes)
 
@@ -236,7 +237,7 @@ def _by_class_over_time(run: Run, axes: Axes, what: str, label: str) -> None:
 def _over_time(run: Run, axes: Axes) -> None:
     """The axis of time, and what was not measured in grey."""
     traffic, end = run.network.traffic, float(run.time[-1]) / 1e6
-    until = traffic.warmup_ps + (traffic.measure_ps or run.experiment.end)
+    until = traffic.warmup_ps + (traffic.measure_ps or run.reached_ps)
     for begin, stop in ((0.0, traffic.warmup_ps / 1e6), (until / 1e6, end)):
         if begin < min(stop, end):
             axes.axvspan(begin, min(stop, end), color="#f2f4f6", lw=0, zorder=0)
@@ -247,7 +248,7 @@ def _over_time(run: Run, axes: Axes) -> None:
                               fontsize=7.5, color=GREY)  # fmt: skip
     axes.set_xlim(0, end)
     axes.set_xlabel("simulated time (µs)")
-    _dress(axes)
+    dress(axes)
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, borderaxespad=0.2,
                 handlelength=1.6, columnspacing=1.4)  # fmt: skip
 
@@ -265,7 +266,7 @@ def latencies(run: Run, axes: Axes) -> None:
     first, last = used[0], used[-1] + 1
     axes.stairs(bars[first:last], bounds[first : last + 1], fill=True, color="#8fbbd9", lw=0)
     axes.stairs(bars[first:last], bounds[first : last + 1], color=BLUE, lw=0.7)
-    axes.set_ylim(0, _top(bars) * 1.12)
+    axes.set_ylim(0, top(bars) * 1.12)
     axes.yaxis.set_major_formatter(PercentFormatter(1, _decimals(float(bars.max()))))
     axes.set_ylabel("packets a bin (32 bins an octave)")
     _latency_axis(axes, bounds[first], bounds[last])
@@ -327,7 +328,7 @@ def _latency_axis(axes: Axes, low: float, high: float) -> None:
     axes.set_xlim(low, high)
     log_ticks(axes)
     axes.set_xlabel("latency (ns)")
-    _dress(axes)
+    dress(axes)
 
 
 def log_ticks(axes: Axes) -> None:
@@ -338,7 +339,7 @@ def log_ticks(axes: Axes) -> None:
     steps = (1, 1.5, 2, 3, 4, 5, 7) if wide < 0.8 else (1, 2, 5) if wide < 2.6 else (1,)
     ticks = [step * 10**decade for decade in decades for step in steps]
     axes.set_xticks([tick for tick in ticks if low <= tick <= high])
-    axes.xaxis.set_major_formatter(FuncFormatter(_thousands))
+    axes.xaxis.set_major_formatter(FuncFormatter(thousands))
     axes.xaxis.set_minor_locator(mpl.ticker.LogLocator(subs=tuple(range(2, 10))))
     axes.xaxis.set_minor_formatter(mpl.ticker.NullFormatter())
 
@@ -393,7 +394,7 @@ def _scale(axes: Axes, picture: Any, label: str) -> None:
     bar = figure.colorbar(picture, ax=axes, aspect=28, pad=0.03)
     bar.set_label(label)
     bar.outline.set_visible(False)
-    bar.ax.yaxis.set_major_formatter(FuncFormatter(_thousands))
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(thousands))
 
 
 # -- links
@@ -409,7 +410,7 @@ def link_load(run: Run, axes: Axes) -> None:
 def link_stalls(run: Run, axes: Axes) -> None:
     values = by_link(run, "stall_ps")
     _distributions(axes, values)
-    axes.set_xlim(0, _top(*values.values(), least=0.01))
+    axes.set_xlim(0, top(*values.values(), least=0.01))
     axes.set_xlabel("stalled over the run (part of the time, summed over VCs)")
     if not any(some.any() for some in values.values()):
         _say(axes, "no stall on any link")
@@ -423,7 +424,7 @@ def _distributions(axes: Axes, values: dict[str, Floats]) -> None:
     axes.set_ylim(0, 1.015)
     axes.yaxis.set_major_formatter(PercentFormatter(1))
     axes.set_ylabel("links at or below")
-    _dress(axes)
+    dress(axes)
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, borderaxespad=0.2,
                 handlelength=1.8, columnspacing=1.4)  # fmt: skip
 
@@ -462,7 +463,7 @@ def router_stalls(run: Run, axes: Axes) -> None:
     axes.set_xlabel("stall-to-flit ratio of a router (stalls a flit)")
     axes.set_title(f"{len(counted):,} of {ratios.size:,} samples have a tile that counts",
                    loc="right", fontsize=8.5, color=GREY)  # fmt: skip
-    _dress(axes)
+    dress(axes)
 
 
 def group_stalls(run: Run, axes: Axes) -> None:
@@ -524,8 +525,8 @@ def finish_overlay(runs: Sequence[Run], panels: Sequence[Axes]) -> None:
         axes.set_ylim(0)
         axes.set_xlim(0, end)
         axes.set_xlabel("simulated time (µs)")
-        _dress(axes)
-    panels[1].yaxis.set_major_formatter(FuncFormatter(_thousands))
+        dress(axes)
+    panels[1].yaxis.set_major_formatter(FuncFormatter(thousands))
     for axes in panels:
         if not axes.has_data():
             _say(axes, "nothing was measured")
@@ -539,14 +540,14 @@ def _say(axes: Axes, words: str) -> None:
     axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color=GREY)
 
 
-def _dress(axes: Axes) -> None:
+def dress(axes: Axes) -> None:
     axes.grid(color=GRID, lw=0.8)
     axes.set_axisbelow(True)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
 
 
-def _top(*values: Any, least: float = 0.0) -> float:
+def top(*values: Any, least: float = 0.0) -> float:
     """An end for an axis that begins at zero: a little above the largest that is a number."""
     every = np.concatenate([np.asarray(some, float).ravel() for some in values] or [np.zeros(1)])
     every = every[np.isfinite(every)]
@@ -554,7 +555,7 @@ def _top(*values: Any, least: float = 0.0) -> float:
     return max(most * 1.06, least) or 1.0
 
 
-def _thousands(value: float, _: Any = None) -> str:
+def thousands(value: float, _: Any = None) -> str:
     return f"{value:,.10g}"
 
 

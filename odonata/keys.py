@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from odonata.units import (
@@ -33,6 +33,7 @@ KINDS = {
     "size": 'a size with its unit, as "4 KiB"',
     "signed size": 'a size with its unit, as "4 KiB" or "-4 KiB"',
     "bandwidth": 'a bandwidth with its unit, as "25 GB/s"',
+    "wholes": "a list of whole numbers, as [4, 4]",
 }
 """What a key holds, and how that is said to a user."""
 
@@ -69,7 +70,8 @@ class Key:
     """Where in an `Experiment` it ends up."""
     otherwise: str = ""
     words: tuple[str, ...] = ()
-    """Of a word: those accepted. What can be registered (routings, presets) is asked there."""
+    """Of a word: those accepted. What can be registered (routings, presets) is asked there. Of a
+    list: those that may stand in its place."""
     none: str = ""
     """The word that stands for None."""
     least: float | None = None
@@ -95,6 +97,8 @@ class Key:
             return quoted(WRITERS[self.kind](value))
         if isinstance(value, str):
             return quoted(value)
+        if isinstance(value, tuple):
+            return str(list(value))
         return repr(value).lower()
 
     def shown_default(self) -> str:
@@ -129,6 +133,22 @@ def _network(name: str, kind: str, default: Any, about: str, field: str = "", **
 def _traffic(name: str, kind: str, default: Any, about: str, field: str = "", **more: Any) -> Key:
     return Key("traffic", name, kind, default, about, f"network.traffic.{field or name}", **more)
 
+
+def _scheduler(name: str, kind: str, default: Any, about: str, field: str, **more: Any) -> Key:
+    return Key("scheduler", name, kind, default, about, f"network.traffic.{field}", **more)
+
+
+def _nic(name: str, default: str, about: str) -> Key:
+    return Key("nic", name, "time", default, about, f"network.traffic.{name}_ps")
+
+
+def _job(name: str, kind: str, default: Any, about: str, field: str = "", **more: Any) -> Key:
+    return Key(JOBS, name, kind, default, about, field or name, **more)
+
+
+JOBS = "jobs"
+"""The one section of which there are as many as one likes: [[jobs]]."""
+MOST_JOBS = 100_000
 
 KEYS = (
     Key("", "name", "text", None, "What it is called; results are found under it.", "name",
@@ -189,8 +209,24 @@ KEYS = (
     _traffic("measure", "time", "all", "And only for so long; all: to the end.", "measure_ps",
              none="all"),
     _traffic("stop", "time", "never", "When nodes stop sending.", "stop_ps", none="never"),
+    # -- scheduler
+    _scheduler("allocation", "word", "level-spread", "Who chooses the nodes of a job; `odonata "
+               "policies` explains them.", "allocation",
+               words=("level-spread", "rrn", "rrr", "simple", "slurm", "slurm-first-fit",
+                      "jokanovic", "rdn", "rdr", "rdg")),
+    _scheduler("order", "word", "fcfs", "Which waiting job is tried next.", "order",
+               words=("fcfs", "small-first", "large-first")),
+    _scheduler("launch", "time", "10 us", "What a command takes to a node, and word of a task's "
+               "end to the scheduler.", "launch_ps"),
+    _scheduler("tasks_per_node", "whole", 2, "Tasks that a node runs.", "tasks_per_node", least=1,
+               most=128),
+    # -- nic
+    _nic("send", "50 ns", "What a message takes through it before it wants the link."),
+    _nic("match", "100 ns", "What it needs for each message that comes, one after the other."),
+    _nic("host", "150 ns", "What it takes to hand one over."),
     # -- run
-    Key("run", "duration", "time", "100 us", "How much time is simulated.", "end"),
+    Key("run", "duration", "time", None, "How much time is simulated; done: until nothing is left "
+        "to happen.", "end", otherwise="100 us, and with jobs done", none="done"),
     Key("run", "seed", "whole", 1, "Of all random numbers.", "network.seed", least=0,
         most=2**63 - 1),
     Key("run", "protocol", "word", "window", "How ranks agree on how far it is safe to go.",
@@ -207,13 +243,39 @@ KEYS = (
         "metrics.flush_s"),
 )  # fmt: skip
 
+JOB_KEYS = (
+    _job("name", "text", "", "What it is called; where there are several alike, with a number."),
+    _job("nodes", "whole", None, "Nodes that it needs.", otherwise="must be given", least=1),
+    _job("count", "whole", 1, "So many jobs that are alike.", least=1, most=MOST_JOBS),
+    _job("pattern", "word", "all-to-all", "Which of its tasks talk to which.",
+         words=("all-to-all", "broadcast", "tree-broadcast", "fft3d", "halo2d", "halo3d",
+                "halo3d26", "allreduce", "random-ring", "incast", "uniform", "permutation")),
+    _job("message", "size", "1 KiB", "Size of each message.", "message_bytes"),
+    _job("iterations", "whole", 1, "How often it goes through its pattern.", least=1),
+    _job("exchange", "word", "posted", "Whether all messages of a phase go out at once, or one "
+         "partner comes after the other.", words=("posted", "pairwise")),
+    _job("compute", "time", "0 ps", "What a task computes before each iteration.", "compute_ps"),
+    _job("arrival", "time", "0 ps", "When it joins the queue.", "arrival_ps"),
+    _job("grid", "wholes", "auto", "Of a pattern that is on one: its sides; auto: near-cubic.",
+         none="auto"),
+    _job("mapping", "wholes", "random", "How its tasks are dealt to the places on its nodes, or a "
+         "list: the place of each.", words=("random", "linear")),
+)  # fmt: skip
+"""Of each of [[jobs]]. Their fields are those of a `Job`."""
+
 SECTIONS = {
     "machine": "The machine: a preset, and what is different.",
     "network": "Its routers: how packets find their way, and what they wait for.",
-    "traffic": "What its nodes send.",
+    "traffic": "What its nodes send, where they run no jobs.",
+    "scheduler": "Of jobs: which goes where, and when.",
+    "nic": "Of jobs: what a message costs at either end, besides the network.",
     "run": "For how long, and how.",
     "metrics": "What is kept of it, and how often.",
 }
+
+ABOUT_JOBS = "A job; as many of these as there are jobs, in place of [traffic]."
+OF_JOBS, NOT_OF_JOBS = ("scheduler", "nic"), ("traffic",)
+"""Sections that an experiment has only if it runs jobs, or only if it does not."""
 
 BY_PATH = {key.path: key for key in KEYS}
 BY_FIELD = {key.field: key for key in KEYS if key.field}
@@ -221,3 +283,8 @@ BY_FIELD = {key.field: key for key in KEYS if key.field}
 
 def of(section: str) -> tuple[Key, ...]:
     return tuple(key for key in KEYS if key.section == section)
+
+
+def of_job(number: int) -> tuple[Key, ...]:
+    """The same of one of [[jobs]]: jobs[0].nodes, jobs[0].pattern and so on."""
+    return tuple(replace(key, section=f"{JOBS}[{number}]") for key in JOB_KEYS)

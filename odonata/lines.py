@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odonata.accounts import makespan_ps, mean, microseconds, tally
 from odonata.measured import ends
 from odonata.units import show_time
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odonata.agents.network import Network
     from odonata.experiment import Experiment
-    from odonata.measured import Performance
+    from odonata.measured import JobRecord, Performance
 
 Row = tuple[str, str, str]
 
 
-def of_run(experiment: Experiment, told: Performance, reached_ps: int, complete: bool) -> list[Row]:
-    """Of a run that has come to `reached_ps`."""
+def of_run(
+    experiment: Experiment,
+    told: Performance,
+    reached_ps: int,
+    complete: bool,
+    jobs: Sequence[JobRecord] = (),
+) -> list[Row]:
+    """Of a run that has come to `reached_ps`; with its jobs, where it runs any."""
     network, m = experiment.network, experiment.network.machine
     note = ""
     if ends(network):
@@ -25,16 +34,40 @@ def of_run(experiment: Experiment, told: Performance, reached_ps: int, complete:
         ("machine", f"{told.nodes:,} nodes",
          f"p={m.nodes} a={m.routers} h={m.global_links} g={m.groups}, {m.cabling} cabling"),
         _sent(network),
-        ("simulated", show_time(reached_ps),
-         note if complete else f"INCOMPLETE: of {show_time(experiment.end)}"),
+        ("simulated", show_time(reached_ps) if experiment.end else microseconds(reached_ps),
+         note if complete else f"INCOMPLETE: {still(experiment)}"),
     ]  # fmt: skip
     if not reached_ps:
         return [*rows, ("packets", "-", "no sample has been written yet")]
+    if network.runs_jobs:
+        return [*rows, *of_jobs(jobs, reached_ps), *_packets(told), _latency(told), *_links(told)]
     warmup = network.traffic.warmup_ps
     if reached_ps <= warmup:
         nothing = ("throughput", "-", f"all of it warm-up, {show_time(warmup)}")
         return [*rows, *_packets(told), nothing, *_links(told)]
     return [*rows, *of_network(told)]
+
+
+def still(experiment: Experiment) -> str:
+    """How far a run should have come."""
+    if experiment.end is not None:
+        return f"of {show_time(experiment.end)}"
+    return "some jobs are not done" if experiment.network.runs_jobs else "something is left"
+
+
+def of_jobs(jobs: Sequence[JobRecord], reached_ps: int) -> list[Row]:
+    """Times are means over the jobs of which they are known."""
+    counts, last = tally(jobs, reached_ps), makespan_ps(jobs)
+    note = str(counts) if last is None else f"the last ended at {microseconds(last)}"
+    rows = [("done", f"{counts.done:,} of {len(jobs):,}", note)]
+    for name, times, about in (
+        ("waited", [job.waiting_ps for job in jobs], "mean, to a job's start"),
+        ("communication", [job.communication_ps for job in jobs], "mean, to its end"),
+    ):
+        known = [time for time in times if time is not None]
+        words = f"{about}; most {microseconds(max(known))}" if known else "nothing yet"
+        rows.append((name, microseconds(mean(times)), words))
+    return rows
 
 
 def _sent(network: Network) -> Row:
@@ -47,19 +80,22 @@ def _sent(network: Network) -> Row:
 
 def of_network(told: Performance) -> list[Row]:
     state = "saturated: source queues grow" if told.saturated else f"of {told.offered:.3f} offered"
-    latency = ("latency, mean", "-", "no packet was measured")
-    if told.measured_packets:
-        latency = (
-            "latency, mean", f"{told.mean_latency_ns:,.1f} ns",
-            f"median {told.median_latency_ns:,.0f}, 99 % {told.p99_latency_ns:,.0f}, "
-            f"most {told.max_latency_ns:,.0f}",
-        )  # fmt: skip
     return [
         *_packets(told),
         ("throughput", f"{told.throughput:.3f}", state),
-        latency,
+        _latency(told),
         *_links(told),
     ]
+
+
+def _latency(told: Performance) -> Row:
+    if not told.measured_packets:
+        return ("latency, mean", "-", "no packet was measured")
+    return (
+        "latency, mean", f"{told.mean_latency_ns:,.1f} ns",
+        f"median {told.median_latency_ns:,.0f}, 99 % {told.p99_latency_ns:,.0f}, "
+        f"most {told.max_latency_ns:,.0f}",
+    )  # fmt: skip
 
 
 def _packets(told: Performance) -> list[Row]:

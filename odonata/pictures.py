@@ -7,18 +7,22 @@ why instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from odonata import figures
+from odonata import figures, job_figures, seats
+from odonata.accounts import microseconds
+from odonata.allocate import Placement
 from odonata.derived import CLASSES, recorded
 from odonata.figures import in_short, shares, span_ps
 from odonata.units import show_bandwidth, show_time
+from policies.allocation import allocation_named
 
 if TYPE_CHECKING:
     from odonata.results import Run
@@ -40,7 +44,19 @@ class Picture:
     draw: Callable[[Run, Axes], None]
     caption: Callable[[Run], str]
     missing: Callable[[Run], str]
-    size: tuple[float, float] = SIZE
+    size: tuple[float, float] | Callable[[Run], tuple[float, float]] = SIZE
+    wide: bool = False
+    """Across the page."""
+
+
+def _no_jobs(run: Run) -> str:
+    begun = any(it.start_ps is not None for it in run.job_records)
+    return _no_samples(run) or ("" if begun else "No job has been started yet.")
+
+
+def _none_done(run: Run) -> str:
+    done = any(it.end_ps is not None for it in run.job_records)
+    return _no_samples(run) or ("" if done else "No job is done yet.")
 
 
 def _no_samples(run: Run) -> str:
@@ -92,8 +108,50 @@ def _step(run: Run) -> str:
     return f"A step is the mean over an interval of {width}{merged}."
 
 
+def _of_timeline(run: Run) -> str:
+    launch = show_time(run.network.workload.launch_ps)
+    return (f"Each job from its start to its last task's end. Before that a thin line from its "
+            f"arrival: it waits for nodes, and for the {launch} that a command takes to reach "
+            f"them.")  # fmt: skip
+
+
+def _of_talk(run: Run) -> str:
+    return ("From a job's start to its last task's end: a dot a job that is done, a bar for the "
+            "mean of a pattern. In brackets how many there are.")  # fmt: skip
+
+
+def _of_held(run: Run) -> str:
+    return ("What jobs have, and what those in the queue ask for. A job that was given its nodes "
+            "waits until they have been told.")  # fmt: skip
+
+
+def _of_seats(run: Run) -> str:
+    m = run.machine
+    time, jobs = job_figures.fullest(run)
+    taken = sum(it.nodes for it in jobs)
+    numbers = "of jobs" if len(jobs) > len(seats.FEW) else "labels of nodes"
+    return (f"At {microseconds(time)}, when the most jobs ran: {len(jobs):,}, on {taken:,} of "
+            f"{m.n_nodes:,} nodes. A panel is a group, a row in it a router, a cell a node; "
+            f"numbers, where there is room for them, are {numbers}.")  # fmt: skip
+
+
+def _seated(run: Run, axes: Axes) -> None:
+    _, jobs = job_figures.fullest(run)
+    labels = [np.array(it.labels, np.int64) for it in jobs]
+    policy = allocation_named(run.network.workload.allocation)
+    placed = Placement(run.machine, policy, labels, np.zeros(run.machine.n_nodes, bool))
+    seats.panels(placed, [it.name for it in jobs], axes)
+
+
+def _seats_size(run: Run) -> tuple[float, float]:
+    return seats.size(run.machine, len(job_figures.fullest(run)[1]))
+
+
 def _of_load(run: Run) -> str:
     rate = show_bandwidth(run.machine.terminal.bandwidth)
+    if run.network.runs_jobs:
+        return (f"What nodes gave to the network and took in, in parts of what their links carry, "
+                f"{rate} each. {_step(run)}")  # fmt: skip
     return (f"What nodes made (offered) and took in (accepted), in parts of what their links "
             f"carry, {rate} each. Accepted below offered for long: the network is saturated. "
             f"{_step(run)}")  # fmt: skip
@@ -103,9 +161,9 @@ def _of_latency(run: Run) -> str:
     traffic = run.network.traffic
     grey = (" The wide grey line is the mean of all packets, those that are not measured too."
             if traffic.warmup_ps or traffic.measure_ps is not None else "")  # fmt: skip
+    grows = "" if run.network.runs_jobs else "A mean that keeps rising: source queues grow. "
     return (f"From the making of a message to the arrival of a packet's last byte, of the measured "
-            f"packets that arrived in each interval.{grey} A mean that keeps rising: source queues "
-            f"grow. {_step(run)}")  # fmt: skip
+            f"packets that arrived in each interval.{grey} {grows}{_step(run)}")  # fmt: skip
 
 
 def _of_busy(run: Run) -> str:
@@ -178,7 +236,15 @@ def _of_group_stalls(run: Run) -> str:
             "routers to routers. White: no stall.")  # fmt: skip
 
 
-TIME, LATENCY, GROUPS, LINKS = "Over time", "Latency", "Between groups", "Links"
+JOBS, TIME, LATENCY, GROUPS, LINKS = "Jobs", "Over time", "Latency", "Between groups", "Links"
+OF_JOBS: Sequence[Picture] = (
+    Picture("timeline", JOBS, "When they ran", job_figures.timeline, _of_timeline, _no_samples,
+            job_figures.timeline_size, wide=True),
+    Picture("seats", JOBS, "Where they sat", _seated, _of_seats, _no_jobs, _seats_size, wide=True),
+    Picture("talk", JOBS, "Communication time", job_figures.talk, _of_talk, _none_done),
+    Picture("held", JOBS, "Nodes in use", job_figures.held, _of_held, _no_samples),
+)  # fmt: skip
+"""Of a run that runs any."""
 FIGURES: Sequence[Picture] = (
     Picture("load", TIME, "Offered and accepted load", figures.load, _of_load, _no_samples),
     Picture("latency-time", TIME, "Latency", figures.latency, _of_latency, _no_packets),
@@ -199,9 +265,18 @@ FIGURES: Sequence[Picture] = (
 )  # fmt: skip
 
 
+def of(run: Run) -> Sequence[Picture]:
+    """Those of a run, in reading order."""
+    if not run.network.runs_jobs:
+        return FIGURES
+    sent = "What nodes sent and took in"
+    return [*OF_JOBS, *(replace(it, title=sent) if it.name == "load" else it for it in FIGURES)]
+
+
 def drawn(run: Run, picture: Picture) -> Figure:
     """Within `style`. Only where nothing is `missing`."""
-    figure = Figure(figsize=picture.size, facecolor="white", layout="constrained")
+    size = picture.size(run) if callable(picture.size) else picture.size
+    figure = Figure(figsize=size, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
     picture.draw(run, figure.subplots())
     return figure
@@ -211,7 +286,7 @@ def write(run: Run, directory: Path, kind: str) -> list[Path]:
     """All figures that there is something for, each in a file."""
     paths = []
     with figures.style():
-        for picture in FIGURES:
+        for picture in of(run):
             if not picture.missing(run):
                 paths.append(directory / f"{picture.name}.{kind}")
                 figures.save(drawn(run, picture), paths[-1], kind)

@@ -16,7 +16,7 @@ class ProgressLine:
     """Called with the simulated time reached and the events handled. On a terminal one line is
     rewritten; elsewhere (where it was asked for) a line is added now and then."""
 
-    def __init__(self, end: int) -> None:
+    def __init__(self, end: int | None) -> None:
         self._end = end
         self._terminal = launcher.terminal()
         self._began = time.perf_counter()
@@ -37,6 +37,9 @@ class ProgressLine:
         assert self._first is not None
         then, reached_then, events_then = self._first
         seconds = max(now - then, 1e-9)
+        pace = f"{show_count((events - events_then) / seconds)} events/s"
+        if self._end is None:  # nobody knows
+            return f"{show_time(reached // 1000 * 1000)} simulated  {pace}"
         done = min(1.0, reached / self._end) if self._end else 1.0
         speed = (reached - reached_then) / seconds
         left = (self._end - reached) / speed if speed > 0 else float("inf")
@@ -46,7 +49,7 @@ class ProgressLine:
             rest = f"{left / 3600:.1f} h left"
         return (
             f"{bar} {done:4.0%}  {show_time(reached // 1000 * 1000)} of {show_time(self._end)}  "
-            f"{show_count((events - events_then) / seconds)} events/s  {rest}"
+            f"{pace}  {rest}"
         )
 
     def _show(self, line: str) -> None:

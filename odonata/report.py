@@ -12,14 +12,16 @@ from html import escape
 from io import StringIO
 from pathlib import Path
 
+from odonata import accounts
 from odonata.derived import busiest, recorded, summary
-from odonata.lines import Row, of_run
+from odonata.lines import Row, of_run, still
 from odonata.results import INCOMPLETE, Run
 from odonata.results import open as open_run
 from odonata.units import show_time
 from pdes.errors import Refused
 
 WORST_LINKS = 8
+MOST_JOBS = 500
 PAGE, FIGURES = "report.html", "figures"
 """Where they go in a run's directory."""
 
@@ -52,8 +54,15 @@ def _writable(directory: Path) -> None:
         raise Refused(f"{directory}: there is no such directory")
 
 
+def far(run: Run) -> str:
+    """How far an incomplete run has come, and how far it should have."""
+    return f"{show_time(run.reached_ps)}{', ' if run.experiment.end is None else ' '}" \
+           f"{still(run.experiment)}"  # fmt: skip
+
+
 def summary_rows(run: Run) -> list[Row]:
-    return of_run(run.experiment, summary(run), run.reached_ps, run.complete)
+    jobs = run.job_records if run.network.runs_jobs else ()
+    return of_run(run.experiment, summary(run), run.reached_ps, run.complete, jobs)
 
 
 # -- the page
@@ -63,8 +72,8 @@ def page(run: Run) -> str:
     """All of it. Only `_svg` and the words of this module go in as they are."""
     experiment = run.experiment
     state = "" if run.complete else (
-        f'<p class="banner" role="alert"><strong>INCOMPLETE: {show_time(run.reached_ps)} of '
-        f"{show_time(experiment.end)}</strong>; {INCOMPLETE[run.state]}. What follows is "
+        f'<p class="banner" role="alert"><strong>INCOMPLETE: {far(run)}</strong>; '
+        f"{INCOMPLETE[run.state]}. What follows is "
         f"what had been written by then.</p>")  # fmt: skip
     about = f'<p class="about">{escape(experiment.about)}</p>' if experiment.about else ""
     return _PAGE.format(
@@ -102,8 +111,11 @@ def _machine(run: Run) -> str:
     m, network = run.machine, run.network
     nodes = f"{m.n_nodes:,} node{'s' * (m.n_nodes != 1)}"
     groups = f"{m.groups:,} group{'s' * (m.groups != 1)}"
-    return (f"{nodes}, {m.n_routers:,} routers, {groups} · {network.routing} routing · "
-            f"{network.open_loop.pattern} traffic at load {network.open_loop.load:g}")  # fmt: skip
+    sent = f"{len(network.workload.jobs):,} jobs" if network.runs_jobs else (
+        f"{network.open_loop.pattern} traffic at load {network.open_loop.load:g}")  # fmt: skip
+    if network.runs_jobs:
+        sent += f", placed by {network.workload.allocation}, {network.workload.order}"
+    return f"{nodes}, {m.n_routers:,} routers, {groups} · {network.routing} routing · {sent}"
 
 
 def _sections(run: Run) -> Iterable[str]:
@@ -111,7 +123,7 @@ def _sections(run: Run) -> Iterable[str]:
 
     drawn: dict[str, list[str]] = {}
     with figures.style():
-        for picture in pictures.FIGURES:
+        for picture in pictures.of(run):
             why = picture.missing(run)
             if why:
                 body = f'<p class="missing">{escape(why)}</p>'
@@ -121,13 +133,34 @@ def _sections(run: Run) -> Iterable[str]:
                 body = f'<div class="card">{svg}</div>' \
                        f"<figcaption>{escape(picture.caption(run))}</figcaption>"  # fmt: skip
             drawn.setdefault(picture.section, []).append(
-                f'<figure id="{picture.name}"><h3>{escape(picture.title)}</h3>{body}</figure>'
+                f'<figure id="{picture.name}"{_WIDE * picture.wide}><h3>{escape(picture.title)}'
+                f"</h3>{body}</figure>"
             )
+    if run.network.runs_jobs and len(run.time):
+        drawn[pictures.JOBS].append(_jobs(run))
     if recorded(run, "ports") and len(run.time):
         drawn.setdefault(pictures.LINKS, []).extend(_worst(run, *which) for which in WORST)
     for section, parts in drawn.items():
         yield (f'<section><h2>{escape(section)}</h2><div class="figures">'
                + "\n".join(parts) + "</div></section>")  # fmt: skip
+
+
+_WIDE = ' class="wide"'
+
+
+def _jobs(run: Run) -> str:
+    """The table of jobs, as a figure."""
+    records = run.job_records
+    rows = [accounts.cells(run.machine, it) for it in records[:MOST_JOBS]]
+    heads = "".join(f'<th scope="col">{head}</th>' for head in accounts.HEADS)
+    body = "\n".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+                     for row in rows)  # fmt: skip
+    more = len(records) - len(rows)
+    rest = f" {more:,} more are in jobs.csv." if more else ""
+    return (f'<figure id="jobs" class="wide"><h3>One by one</h3><div class="listed"><table><thead>'
+            f"<tr>{heads}</tr></thead><tbody>{body}</tbody></table></div><figcaption>Groups and "
+            "routers that a job sat on; waited: from its arrival to its start; communication: from "
+            f"its start to its last task's end.{rest}</figcaption></figure>")  # fmt: skip
 
 
 WORST = (
@@ -196,7 +229,7 @@ def _provenance(run: Run) -> list[Row]:
         ("ranks", f"{ranks}", f"{told['protocol']} protocol"),
         ("seed", str(told["seed"]), ""),
         ("samples", f"{len(run.time):,}", f"every {interval}, of "
-         + ", ".join([*kept, "nodes", "groups"])),
+         + ", ".join([*kept, "nodes", "groups", *["jobs"] * run.network.runs_jobs])),
         ("command", str(told["command"]), ""),
     ]  # fmt: skip
 
@@ -241,6 +274,11 @@ figure { margin: 0; min-width: 0; background: var(--card); border: 1px solid var
   border-radius: 8px; padding: 14px 16px 16px; }
 .card { background: #fff; border-radius: 5px; padding: 6px; }
 .card svg { display: block; width: 100%; max-width: 680px; height: auto; margin: 0 auto; }
+.wide { grid-column: 1 / -1; } .wide .card svg { max-width: none; }
+.listed { overflow: auto; max-height: 560px; } .listed td { font-variant-numeric: tabular-nums; }
+.listed th { position: sticky; top: 0; background: var(--card); width: auto; }
+.listed th:nth-child(n+4), .listed td:nth-child(n+4), .listed th:nth-child(2),
+.listed td:nth-child(2) { text-align: right; } .listed td { padding-top: 3px; padding-bottom: 3px; }
 figcaption { margin-top: 10px; font-size: 13.5px; line-height: 1.45; color: var(--soft); }
 .missing { color: var(--soft); font-style: italic; padding: 28px 0; text-align: center; }
 details { margin-top: 34px; } summary { cursor: pointer; font-size: 19px; font-weight: 600; }
@@ -254,6 +292,7 @@ footer { margin-top: 36px; color: var(--soft); font-size: 13px; }
 @media print { :root { color-scheme: light; --ink: #000; --soft: #444; --line: #ccc;
   --back: #fff; --card: #fff; --accent: #0067a5; --warn: #8a2a12; --warn-back: #fdece6; }
   @page { margin: 14mm; } body { font-size: 11px; } main { padding: 0; max-width: none; }
+  .listed { max-height: none; }
   figure, tr, .banner { break-inside: avoid; } h2 { break-after: avoid; }
   .figures { grid-template-columns: 1fr 1fr; gap: 10px; } figcaption { font-size: 10px; } }
 """
@@ -283,7 +322,7 @@ _PAGE = """<!doctype html>
 <details><summary>The experiment</summary>
 <pre>{experiment}</pre></details>
 <section class="origin"><h2>Where it comes from</h2><div class="scroll">{provenance}</div></section>
-<footer>Loads and throughput are parts of what the nodes' links carry. Latencies are from the making
+<footer>Loads are parts of what the nodes' links carry. Latencies are from the making
 of a message to the arrival of a packet's last byte. The same experiment and seed give the same
 digest.</footer>
 </main>

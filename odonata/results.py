@@ -20,7 +20,11 @@ from xarray.core import indexing
 
 from odonata.agents.network import Network
 from odonata.agents.node import BIN_BITS, BIN_ONE, BINS
+from odonata.agents.task import BEGAN as BOARD_BEGAN
+from odonata.agents.task import BOARD_WORDS, DONE, QUEUED, RUNNING, STATUS
+from odonata.agents.task import OVER as BOARD_OVER
 from odonata.experiment import Experiment, parse
+from odonata.measured import JobRecord, records
 from pdes.errors import Refused
 from pdes.hdf5 import opened
 from pdes.join import JOINED, join, ranks_of, status_of
@@ -107,8 +111,8 @@ class Run:
     @property
     def reached_ps(self) -> int:
         """How far it has come. A run that is complete may have fallen silent before its end; then
-        samples end there."""
-        if self.complete:
+        samples end there. One that went on until nothing was left has come as far as they have."""
+        if self.complete and self.experiment.end is not None:
             return self.experiment.end
         return int(self.time[-1]) if len(self.time) else 0
 
@@ -158,6 +162,42 @@ class Run:
             "source_group": ("source_group", groups),
             "from_ps": ("bin", edges, {"unit": "ps", "about": "where a bin of latencies begins"}),
         })  # fmt: skip
+
+    @cached_property
+    def jobs(self) -> xr.Dataset:
+        """By job, as of the last sample; times that were not yet known are -1. Where each of them
+        sat is in `job_records`."""
+        start, end = self._of_jobs("start_ps"), self._of_jobs("end_ps")
+        file = self.file["jobs"]
+        text = {name: np.char.decode(file[name][:].astype("S"), "utf-8")
+                for name in ("name", "pattern")}  # fmt: skip
+        arrival = file["arrival_ps"][:]
+        begun, over = start >= 0, end >= 0
+        columns = {
+            **text, "nodes": file["nodes"][:], "arrival_ps": arrival, "start_ps": start,
+            "end_ps": end, "waiting_ps": np.where(begun, start - arrival, -1),
+            "communication_ps": np.where(over, end - start, -1),
+        }  # fmt: skip
+        told = {name: ("job", values, {"unit": "ps"} if name.endswith("_ps") else {})
+                for name, values in columns.items()}  # fmt: skip
+        return xr.Dataset(told, {"job": np.arange(len(start))})
+
+    @cached_property
+    def job_records(self) -> list[JobRecord]:
+        """The same, one by one, each with the labels of its nodes."""
+        start, end = self._of_jobs("start_ps"), self._of_jobs("end_ps")
+        board = np.zeros((len(start), BOARD_WORDS), np.int64)
+        running = np.where(start >= 0, RUNNING, QUEUED)
+        board[:, STATUS] = np.where(end >= 0, DONE, running)
+        board[:, BOARD_BEGAN], board[:, BOARD_OVER] = start, end
+        return records(self.network, board, self._of_jobs("labels").astype(np.int64))
+
+    def _of_jobs(self, name: str) -> Any:
+        """The last sample of a series of theirs."""
+        if not self.network.runs_jobs:
+            raise Refused(f"{self.path}: ran no jobs ([[jobs]])")
+        series = self.file["jobs"][name]
+        return series[len(self.time) - 1] if len(self.time) else np.full(series.shape[1:], -1)
 
     @cached_property
     def engine(self) -> xr.Dataset:

@@ -27,11 +27,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from odonata import accounts
 from odonata._version import __version__
 from odonata.experiment import Experiment, load
-from odonata.keys import KEYS
 from odonata.lines import of_run
-from odonata.measured import performance
+from odonata.measured import JobRecord, job_records, performance
 from odonata.progress import ProgressLine, wanted
 from odonata.units import show_count, show_time
 from pdes.checkpoint import newest
@@ -45,6 +45,8 @@ from pdes.transport import Transport, together, world
 EXPERIMENT, CHECKPOINT = "experiment.toml", "checkpoint"
 UNTOLD = ("outcome", "parameters")
 """Of a result: in the files, and in the experiment."""
+OF_TRAFFIC = ("offered", "backlog_growth", "saturated")
+"""Of a performance: what means nothing where jobs send when they are ready to."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,12 @@ class Finished:
     experiment: Experiment
     out: Path
     result: Result
+
+    @property
+    def jobs(self) -> list[JobRecord]:
+        """What became of them, where it runs any."""
+        network = self.experiment.network
+        return job_records(network, self.result) if network.runs_jobs else []
 
 
 def asked(request: Request) -> tuple[Experiment, Path]:
@@ -94,6 +102,7 @@ def execute(request: Request) -> Finished | None:
             if together(transport, lambda: status_of(out)[0]) == COMPLETE:
                 if transport.rank == 0 and not (out / JOINED).exists():
                     join(out, out / JOINED)
+                    _jobs_again(out)
                 return None
             resume = newest(out / CHECKPOINT)
         together(transport, lambda: _prepare(out, experiment, request, resume, transport))
@@ -116,8 +125,24 @@ def execute(request: Request) -> Finished | None:
                 line.close()
         if transport.rank == 0 and request.metrics:
             join(out, out / JOINED, {"digest": result.digest})
+        finished = Finished(experiment, out, result)
+        if transport.rank == 0 and experiment.network.runs_jobs:
+            _keep_jobs(finished.jobs, out, experiment, result.time_ps)
         transport.everyone(None)
-    return Finished(experiment, out, result)
+    return finished
+
+
+def _keep_jobs(jobs: Sequence[JobRecord], out: Path, experiment: Experiment, time: int) -> None:
+    (out / accounts.FILE).write_text(accounts.to_csv(jobs, experiment.name, time), encoding="utf-8")
+
+
+def _jobs_again(out: Path) -> None:
+    """Of a run that came to its end, and was interrupted before this was written."""
+    from odonata.results import open as open_run
+
+    with open_run(out) as run:
+        if run.network.runs_jobs:
+            _keep_jobs(run.job_records, out, run.experiment, run.reached_ps)
 
 
 def _begun(out: Path, ranks: int) -> bool:
@@ -136,6 +161,7 @@ def _begun(out: Path, ranks: int) -> bool:
 def recording(experiment: Experiment, out: Path) -> Recording:
     metrics = experiment.metrics
     tables = ["ports"] * metrics.ports + ["channels"] * metrics.channels + ["nodes", "groups"]
+    tables += ["jobs"] * experiment.network.runs_jobs
     return Recording(
         out, metrics.interval_ps, tuple(tables), metrics.flush_s, provenance(experiment)
     )
@@ -234,10 +260,11 @@ def _compare(kept: Path, ours: Experiment) -> None:
     theirs = load(kept)
     if theirs == ours:
         return
+    begun, asked = theirs.written(), ours.written()
     different = [
-        f"{key.path} = {theirs.value(key)}, not {ours.value(key)}"
-        for key in KEYS
-        if theirs.value(key) != ours.value(key)
+        f"{path} = {begun.get(path, 'not there')}, not {asked.get(path, 'there')}"
+        for path in {**begun, **asked}
+        if begun.get(path) != asked.get(path)
     ]
     raise Refused(f"{kept.parent}: was begun with " + "; ".join(different))
 
@@ -250,6 +277,7 @@ def _prepare(
         return
     if resume is None:
         (out / JOINED).unlink(missing_ok=True)
+        (out / accounts.FILE).unlink(missing_ok=True)
         shutil.rmtree(out / CHECKPOINT, ignore_errors=True)
         for path in out.glob(NAME.replace("{:04d}", "*")):
             path.unlink()
@@ -264,12 +292,16 @@ def _prepare(
 
 
 def to_json(finished: Finished) -> str:
+    network = finished.experiment.network
     told = {
         "name": finished.experiment.name,
         "out": str(finished.out),
         **{k: v for k, v in vars(finished.result).items() if k not in UNTOLD},
-        **vars(performance(finished.experiment.network, finished.result)),
-    }
+        **{k: v for k, v in vars(performance(network, finished.result)).items()
+           if not (network.runs_jobs and k in OF_TRAFFIC)},
+    }  # fmt: skip
+    if network.runs_jobs:
+        told["jobs"] = accounts.to_json(network.machine, finished.jobs)
     return json.dumps(told, indent=1)
 
 
@@ -285,7 +317,10 @@ def show(finished: Finished | None, request: Request, as_json: bool) -> None:
     if as_json:
         print(to_json(finished))
     else:
-        Console(markup=False).print(table(finished))
+        console = Console(markup=False)
+        console.print(table(finished))
+        if finished.jobs:
+            console.print(accounts.table(finished.experiment.network.machine, finished.jobs))
     if not finished.result.completed:
         print(f"odonata: stopped at {show_time(finished.result.time_ps)}; go on with: odonata "
               f"run --resume -o {finished.out}", file=sys.stderr)  # fmt: skip
@@ -295,15 +330,19 @@ def show_plan(request: Request, as_json: bool) -> None:
     experiment, out = together(world(), lambda: asked(request))
     if world().rank > 0:
         return
-    m, samples = experiment.network.machine, -(-experiment.end // experiment.metrics.interval_ps)
+    m, end = experiment.network.machine, experiment.end
+    samples = None if end is None else -(-end // experiment.metrics.interval_ps)
     if as_json:
         print(json.dumps({"name": experiment.name, "out": str(out), "nodes": m.n_nodes,
                           "routers": m.n_routers, "samples": samples,
                           "parameters": experiment.network.parameters()}, indent=1))  # fmt: skip
         return
     print(experiment.to_toml(), end="", flush=True)
-    print(f"odonata: this can be run: {m.n_nodes:,} nodes, {m.n_routers:,} routers, {samples:,} "
-          f"samples, into {out}", file=sys.stderr)  # fmt: skip
+    parts = [f"{m.n_nodes:,} nodes", f"{m.n_routers:,} routers"]
+    if experiment.network.runs_jobs:
+        parts.append(f"{len(experiment.network.workload.jobs):,} jobs")
+    parts += [] if samples is None else [f"{samples:,} samples"]
+    print(f"odonata: this can be run: {', '.join(parts)}, into {out}", file=sys.stderr)
 
 
 def table(finished: Finished) -> Table:
@@ -316,7 +355,7 @@ def table(finished: Finished) -> Table:
     shown.add_column()
     shown.add_column(justify="right")
     shown.add_column(min_width=26)
-    for row in of_run(experiment, told, result.time_ps, result.completed):
+    for row in of_run(experiment, told, result.time_ps, result.completed, finished.jobs):
         shown.add_row(*row)
     shown.add_section()
     speed = f"{show_count(result.events_per_second)}/s"

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import hsv_to_rgb, to_rgb
@@ -77,8 +78,7 @@ class _Page:
 def draw(placed: Placement, path: Path) -> None:
     """As the name ends: .png, .svg or .pdf."""
     machine = placed.machine
-    holder = _holders(placed)
-    colours = np.array([to_rgb(IDLE), to_rgb(BUSY), *_colours(len(placed.jobs))])
+    colours = _all_colours(placed)
     keys = _keys(placed, colours)
     page = _Page(machine, len(keys))
     with style():
@@ -90,20 +90,54 @@ def draw(placed: Placement, path: Path) -> None:
         axes = figure.add_axes(
             (left / wide, page.bottom / high, inches[0] / wide, inches[1] / high)
         )
-        axes.set_xlim(-page.gap_x / 2, page.wide - page.gap_x / 2)
-        axes.set_ylim(page.high - page.gap_y * 0.8, -page.gap_y * 0.8)
-        axes.axis("off")
-        _panels(axes, machine, page)
-        if machine.n_nodes <= MOST_SQUARES:
-            _squares(axes, page.cells(machine), colours[holder], page.cell)
-            _numbers(axes, placed, page, holder, colours)
-        else:
-            _mosaic(axes, machine, page, colours[holder])
+        _fill(axes, placed, page, colours)
         _title(figure, placed, page)
         figure.legend(handles=keys, loc="lower center", ncols=page.per_row, fontsize=9,
                       handlelength=1.1, handleheight=1.1, columnspacing=2.0, labelcolor=INK,
                       bbox_to_anchor=(0.5, 0.08 / high), borderaxespad=0)  # fmt: skip
         save(figure, path, path.suffix.lstrip(".").lower())
+
+
+def size(machine: Dragonfly, jobs: int) -> tuple[float, float]:
+    """Of a figure that `panels` has to itself, in inches."""
+    page = _Page(machine, min(jobs, MOST_KEYS) + 1)
+    return page.size[0], page.size[1] - page.top + 0.1
+
+
+def panels(placed: Placement, names: Sequence[str], axes: Axes) -> None:
+    """The same as part of something else: without a title, and jobs have names."""
+    colours = _all_colours(placed)
+    page = _Page(placed.machine, min(len(names), MOST_KEYS) + 1)
+    _fill(axes, placed, page, colours)
+    axes.set_aspect("equal")
+    numbered = _by_job(placed)
+    keys = _keys(placed, colours)
+    some = names if len(names) <= MOST_KEYS else names[: MOST_KEYS - 1]
+    for position, (key, name) in enumerate(zip(keys, some, strict=False)):
+        _, _, where = str(key.get_label()).rpartition(", ")
+        brief = name if len(name) <= 20 else f"{name[:19]}…"
+        label = f"{position + 1}: " * numbered + f"{brief} · {where}"
+        key.set_label(f" {label}" if label.startswith("_") else label)  # or it is left out
+    axes.legend(handles=list(keys), loc="upper center", bbox_to_anchor=(0.5, 0.0), fontsize=9,
+                ncols=page.per_row, handlelength=1.1, handleheight=1.1, columnspacing=2.0,
+                labelcolor=INK, borderaxespad=0.2)  # fmt: skip
+
+
+def _all_colours(placed: Placement) -> Floats:
+    return np.array([to_rgb(IDLE), to_rgb(BUSY), *_colours(len(placed.jobs))])
+
+
+def _fill(axes: Any, placed: Placement, page: _Page, colours: Floats) -> None:
+    machine, holder = placed.machine, _holders(placed)
+    axes.set_xlim(-page.gap_x / 2, page.wide - page.gap_x / 2)
+    axes.set_ylim(page.high - page.gap_y * 0.8, -page.gap_y * 0.8)
+    axes.axis("off")
+    _panels(axes, machine, page)
+    if machine.n_nodes <= MOST_SQUARES:
+        _squares(axes, page.cells(machine), colours[holder], page.cell)
+        _numbers(axes, placed, page, holder, colours)
+    else:
+        _mosaic(axes, machine, page, colours[holder])
 
 
 def _holders(placed: Placement) -> npt.NDArray[np.int64]:

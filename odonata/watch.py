@@ -17,6 +17,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from odonata.accounts import tally
 from odonata.derived import system
 from odonata.results import Run
 from odonata.results import open as open_run
@@ -79,17 +80,21 @@ def frame(path: Path) -> Frame:
 
 def _heading(run: Run, state: Text, over: bool) -> RenderableType:
     end, reached = run.experiment.end, run.reached_ps
+    counts = tally(run.job_records, reached) if run.network.runs_jobs else None
     done = reached / end if end else 1.0
+    if end is None:
+        done = counts.done / sum(counts) if counts else float(run.complete)
     bar = "━" * round(30 * done) + "╌" * (30 - round(30 * done))
     wall = run.engine.wall_s.data.sum(axis=0).max() if len(run.time) else 0.0
     events = int(run.engine.events.sum()) if len(run.time) else 0
     pace = f"  {show_count(events / wall)} events/s" if wall else ""
     left = ""
-    if not over and reached and wall:
+    if not over and reached and wall and end is not None:
         left = f"  {wall / reached * (end - reached):.0f} s left"
     name = Text.assemble((run.experiment.name, "bold"), "  ", state)
-    line = Text(f"{bar} {done:4.0%}  {show_time(reached)} of {show_time(end)}{pace}{left}")
-    return Group(name, line)
+    of = "" if end is None else f" of {show_time(end)}"
+    line = Text(f"{bar} {done:4.0%}  {show_time(reached)}{of}{pace}{left}")
+    return Group(name, line, Text(f"jobs: {counts}")) if counts else Group(name, line)
 
 
 def _series(run: Run) -> RenderableType:

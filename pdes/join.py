@@ -112,7 +112,12 @@ def join(directory: Path, target: Path, attributes: Mapping[str, Any] | None = N
             _describe(made, files[0]["time_ps"])
 
             def add(name: str, one: Any) -> None:
-                if isinstance(one, h5py.Dataset) and one.ndim > 1:
+                if not isinstance(one, h5py.Dataset) or name == "time_ps":
+                    return
+                if one.ndim == 1:
+                    column = np.concatenate([file[name][:] for file in files])
+                    _describe(joined.create_dataset(name, data=column, dtype=one.dtype), one)
+                elif one.ndim > 1:
                     parts = [file[name] for file in files]
                     layout = _layout(parts, length, target.parent.resolve())
                     virtual = joined.create_virtual_dataset(name, layout, fillvalue=0)
@@ -138,7 +143,8 @@ def _layout(parts: list[Any], length: int, home: Path) -> Any:
         name = path.name if path.parent == home else str(path)
         name = name.replace("%", "%%")  # or HDF5 takes it for a number's place
         source = h5py.VirtualSource(name, part.name, (length, *part.shape[1:]), part.dtype)
-        whole[:, first:last] = source
+        if first < last:
+            whole[:, first:last] = source
     return whole
 
 

@@ -70,12 +70,25 @@ class Series(NamedTuple):
     tile: int = 0
 
 
+class Column(NamedTuple):
+    """What stays the same in a run, by the first dimension of a series: written once, and not
+    sampled. `of(state)` gives this rank's part."""
+
+    name: str
+    dim: str
+    unit: str
+    about: str
+    of: Callable[[Any], Array]
+
+
 class Table(NamedTuple):
     """Series that are sampled together: `sample(state, time)` gives as many arrays, counted from
-    the beginning of the run; it may give the same ones every time."""
+    the beginning of the run; it may give the same ones every time. On a rank that has none of what
+    they are about, arrays are empty."""
 
     series: tuple[Series, ...]
     sample: Callable[[Any, int], Sequence[Array]]
+    columns: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -216,6 +229,9 @@ class Recorder:
         self._status = file.create_dataset("status", data=np.int8(RUNNING))
         describe(self._status, (), "1", STATUS)
         self._sets = [self._create_set(s, a) for s, a in zip(self._series, samples, strict=True)]
+        for column in (column for table in self._tables for column in table.columns):
+            made = file.create_dataset(column.name, data=column.of(state))
+            describe(made, (column.dim,), column.unit, column.about)
         file.swmr_mode = True
         self._fd = os.open(path, os.O_RDWR)
 
@@ -226,7 +242,8 @@ class Recorder:
         row = max(1, self._rows * int(np.prod(shape[1:])) * np.dtype(series.dtype).itemsize)
         shape[0] = min(shape[0], max(1, CHUNK_BYTES // row))
         made = self._file.create_dataset(
-            series.name, (0, *sample.shape), series.dtype, maxshape=(None, *sample.shape),
+            series.name, (0, *sample.shape), series.dtype,
+            maxshape=(None, *(n or None for n in sample.shape)),  # no chunk is as small as nothing
             chunks=(self._rows, *(max(1, n) for n in shape)), fillvalue=0,
             compression="gzip", compression_opts=1, shuffle=True,
         )  # fmt: skip

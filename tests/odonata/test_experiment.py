@@ -18,24 +18,32 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from odonata import experiment, keys, schema
+from odonata.agents.jobs import Job, Workload
 from odonata.agents.network import FORWARDINGS, VCS, Network
+from odonata.agents.patterns import EXCHANGES
+from odonata.agents.patterns import PATTERNS as JOB_PATTERNS
 from odonata.agents.router import VIAS
 from odonata.agents.traffic import ARRIVALS, PATTERNS, Traffic
 from odonata.cli import cli
 from odonata.experiment import Experiment, Metrics, load, memory_bytes, parse, round_up
 from odonata.keys import BY_PATH, KEYS, SECTIONS, Key
 from odonata.options import network_options
+from odonata.values import read
 from odonata.workloads import workload
 from pdes import launcher
 from pdes.driver import PROTOCOLS
 from pdes.errors import Refused
+from policies.allocation import ALLOCATIONS
 from policies.routing import ROUTINGS
+from policies.scheduling import DISCIPLINES
 from topology import BadMachine, Dragonfly, LinkClass
 from topology.dragonfly import CABLINGS
 from topology.presets import PRESETS
 
 FILES = sorted((Path(__file__).parents[2] / "scripts" / "experiments").glob("*.toml"))
 US = 10**6
+OPEN = tuple(key for key in KEYS if key.section not in keys.OF_JOBS)
+"""Without those of jobs, which are in test_job_experiments.py."""
 FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 MANY = settings(FEW, max_examples=300)
 
@@ -61,29 +69,37 @@ def refusal(text: str, *changes: str) -> list[str]:
 def test_a_default_in_the_table_is_that_of_the_field() -> None:
     made = parse("", "x.toml").network
     assert made == Network(PRESETS[keys.PRESET].machine, Traffic())
-    for key in (*keys.of("network"), *keys.of("traffic"), BY_PATH["run.seed"]):
-        if key.default is not None:
-            owner = Traffic if key.section == "traffic" else Network
+    owners = {"traffic": Traffic, "scheduler": Workload, "nic": Workload, "jobs": Job}
+    sections = ("network", *owners)
+    for key in (*KEYS, *keys.JOB_KEYS):
+        known = key.section in sections or key.path == "run.seed"
+        if known and key.default is not None and key.path != "jobs.count":
+            owner = owners.get(key.section, Network)
             field = next(field for field in fields(owner) if field.name == key.last)
-            assert experiment._value(key, key.default) == field.default, key.path
+            assert read(key, key.default) == field.default, key.path
 
 
 def test_everything_a_network_has_can_be_set() -> None:
     has = {"network.machine." + f.name for f in fields(Dragonfly) if "LinkClass" not in str(f.type)}
     for link in ("terminal", "local", "global_"):
         has |= {f"network.machine.{link}.{f.name}" for f in fields(LinkClass)}
-    has |= {f"network.traffic.{f.name}" for f in fields(Traffic)}
+    has |= {f"network.traffic.{f.name}" for owner in (Traffic, Workload) for f in fields(owner)}
+    has -= {"network.traffic.jobs"}
     has |= {f"network.{f.name}" for f in fields(Network)} - {"network.machine", "network.traffic"}
     assert has == {field for field in keys.BY_FIELD if field.startswith("network.")}
     assert len({key.name for key in KEYS}) == len(KEYS)
+    assert {f.name for f in fields(Job)} | {"count"} == {key.field for key in keys.JOB_KEYS}
 
 
 def test_the_words_in_the_table_are_those_accepted() -> None:
     words = {"cabling": CABLINGS, "routing": ROUTINGS, "via": VIAS, "forwarding": FORWARDINGS,
-             "vcs": VCS, "pattern": PATTERNS, "arrivals": ARRIVALS,
-             "protocol": PROTOCOLS}  # fmt: skip
+             "vcs": VCS, "pattern": PATTERNS, "arrivals": ARRIVALS, "protocol": PROTOCOLS,
+             "allocation": ALLOCATIONS, "order": DISCIPLINES}  # fmt: skip
     told = {key.name: set(key.words) for key in KEYS if key.words}
     assert told == {name: set(those) for name, those in words.items()}
+    told = {key.name: set(key.words) for key in keys.JOB_KEYS if key.words}
+    assert told == {"pattern": set(JOB_PATTERNS), "exchange": set(EXCHANGES),
+                    "mapping": {"random", "linear"}}  # fmt: skip
 
 
 # -- what a file makes
@@ -195,7 +211,7 @@ def test_an_experiment_is_the_same_after_writing_and_reading(
     text = made.to_toml()
     assert parse(text, "x.toml") == made
     assert parse(text, "x.toml").to_toml() == text
-    assert all(f"\n{key.name} = " in f"\n{text}" for key in KEYS if key.path != "machine.preset")
+    assert all(f"\n{key.name} = " in f"\n{text}" for key in OPEN if key.path != "machine.preset")
     conforms(tomllib.loads(text))
 
 
@@ -226,11 +242,11 @@ def test_a_change_is_read_as_toml_or_as_text() -> None:
         ("run.seed = 1979-05-27", "run.seed = 1979-05-27: a whole number"),
         ("run.seed = []", "run.seed = a list: a whole number"),
         ("run.duration = 100",
-         'run.duration = 100: a bare number; a time with its unit, as "1.5 us"'),
+         'run.duration = 100: a bare number; a time with its unit, as "1.5 us", or done'),
         ('run.duration = "5 parsecs"', 'run.duration = "5 parsecs": not a time: a number and one '
-                                       "of ps, ns, us, ms, s"),
+                                       "of ps, ns, us, ms, s; or done"),
         ('run.duration = ""', 'run.duration = "": not a time: a number and one of ps, ns, us, ms, '
-                              "s"),
+                              "s; or done"),
         ('run.duration = "0 us"', 'run.duration = "0 us": above 0'),
         ('run.checkpoint_every = "0 us"', 'run.checkpoint_every = "0 us": above 0, or never'),
         ('network.packet = "4 KB"', 'network.packet = "4 KB": not a size: a number and one of B, '
@@ -261,7 +277,8 @@ def test_a_change_is_read_as_toml_or_as_text() -> None:
         ("seed = 3", "seed: unknown; it belongs in [run], as run.seed"),
         ("run.name = 'x'", "run.name: unknown; it belongs above all sections, as name"),
         ("[trafic]", "[trafic]: unknown; did you mean [traffic]?"),
-        ("[power]", "[power]: unknown; one of [machine], [network], [traffic], [run], [metrics]"),
+        ("[power]", "[power]: unknown; one of [machine], [network], [traffic], [[jobs]], "
+                    "[scheduler], [nic], [run], [metrics]"),
         ("machine = 3", "machine = 3: a section, [machine]"),
         ("[[machine]]", "machine = a list: a section, [machine]"),
         ("[name]", "name = a table: text"),
@@ -360,10 +377,10 @@ def test_broken_toml_is_told_with_its_line(text: str, told: str) -> None:
 
 def test_what_cannot_be_read_is_told_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "bytes.toml").write_bytes(b"name = 'x'\nabout = '\xff'")
-    (tmp_path / "large.toml").write_bytes(b"#" * (2**20 + 1))
+    (tmp_path / "large.toml").write_bytes(b"#" * (experiment.LONGEST_FILE + 1))
     for name, reason in (("none.toml", "No such file"), (".", "Is a directory"),
                          ("bytes.toml", "line 2: not text in UTF-8"), ("a\0b", "null byte"),
-                         ("large.toml", "more than 1048576 bytes")):  # fmt: skip
+                         ("large.toml", "more than 33554432 bytes")):  # fmt: skip
         with pytest.raises(Refused, match=reason):
             load(tmp_path / name)
     (tmp_path / "windows.toml").write_bytes("\ufeff[run]\r\nseed = 4\r\n".encode())
@@ -449,13 +466,13 @@ def written(settings: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-VALID = {key.path: key.write(parse("", "valid.toml").value(key)) for key in KEYS}
+VALID = {key.path: key.write(parse("", "valid.toml").value(key)) for key in OPEN}
 
 
 @st.composite
 def misspelt(draw: st.DrawFn) -> str:
     """The path of a key that there is not, by one edit."""
-    key = draw(st.sampled_from(KEYS))
+    key = draw(st.sampled_from(OPEN))
     at = draw(st.integers(0, len(key.name) - 1))
     letter = draw(st.sampled_from(string.ascii_lowercase))
     name = draw(st.sampled_from([
@@ -467,11 +484,11 @@ def misspelt(draw: st.DrawFn) -> str:
         key.name.replace("_", "-") + "-" * ("_" not in key.name),
     ]))  # fmt: skip
     path = f"{key.section}.{name}" if key.section else name
-    assume(path not in BY_PATH and path not in SECTIONS)
+    assume(path not in BY_PATH and path not in {*SECTIONS, "jobs"})
     return path
 
 
-wrong_values = st.sampled_from(KEYS).flatmap(
+wrong_values = st.sampled_from(OPEN).flatmap(
     lambda key: st.tuples(st.just(key.path), st.sampled_from(WRONG[key.kind]))
 )
 unknown_paths = st.tuples(
@@ -484,7 +501,9 @@ unknown_paths = st.tuples(
 @given(
     st.lists(wrong_values, max_size=4),
     st.lists(misspelt(), max_size=2),
-    st.lists(unknown_paths.filter(lambda path: path not in {*BY_PATH, *SECTIONS}), max_size=2),
+    st.lists(
+        unknown_paths.filter(lambda path: path not in {*BY_PATH, *SECTIONS, "jobs"}), max_size=2
+    ),
 )
 def test_each_of_several_mistakes_is_named(
     wrong: list[tuple[str, str]], misspelt: list[str], unknown: list[str]
@@ -597,7 +616,8 @@ def test_options_are_made_from_the_table() -> None:
 
 # -- the schema
 
-TYPES = {"object": dict, "string": str, "boolean": bool, "integer": int, "number": int | float}
+TYPES = {"object": dict, "string": str, "boolean": bool, "integer": int, "number": int | float,
+         "array": list}  # fmt: skip
 
 
 def conforms(value: Any, to: Any = None) -> None:
@@ -606,12 +626,19 @@ def conforms(value: Any, to: Any = None) -> None:
         to = SCHEMA
     assert {*to} <= {"$schema", "title", "description", "default", "type", "properties", "anyOf",
                      "additionalProperties", "enum", "const", "pattern", "minimum", "maximum",
-                     "exclusiveMinimum", "minLength", "maxLength"}  # fmt: skip
+                     "exclusiveMinimum", "minLength", "maxLength", "items", "minItems",
+                     "required", "not"}  # fmt: skip
     if "type" in to:
         assert isinstance(value, TYPES[to["type"]]), value
         assert isinstance(value, bool) == (to["type"] == "boolean"), value
     if "anyOf" in to:
         assert any(fits(value, one) for one in to["anyOf"]), value
+    assert "not" not in to or not {*to["not"]["required"]} <= {*value}
+    assert {*to.get("required", ())} <= {*value} if "required" in to else True
+    if to.get("type") == "array":
+        assert len(value) >= to.get("minItems", 0)
+        for item in value:
+            conforms(item, to["items"])
     assert value in to.get("enum", [value])
     assert value == to.get("const", value)
     assert "pattern" not in to or re.search(to["pattern"], value), value
@@ -644,8 +671,9 @@ def test_the_schema_accepts_what_we_ship(path: Path) -> None:
 
 
 def test_the_schema_tells_every_key_and_its_default_conforms() -> None:
-    for key in KEYS:
+    for key in (*KEYS, *keys.JOB_KEYS):
         part = SCHEMA["properties"][key.section] if key.section else SCHEMA
+        part = part.get("items", part)
         told = part["properties"][key.name]
         assert told["description"].startswith(key.about)
         assert told.get("default") == key.default
@@ -667,8 +695,9 @@ def test_the_schema_refuses_what_is_of_another_kind(key: Key) -> None:
                          ids=lambda key: key.path)  # fmt: skip
 def test_the_limits_in_the_schema_are_those_that_are_enforced(key: Key) -> None:
     def complaints(value: float) -> list[str]:
+        jobs = "jobs = [{nodes = 2}]\n" * (key.section in keys.OF_JOBS)
         room = {"machine.links_per_pair": "1"} if key.section == "machine" else {}
-        _, problems = attempt(written(room | {key.path: str(value)}))
+        _, problems = attempt(jobs + written(room | {key.path: str(value)}))
         return [line for line in problems if f": {key.path} = " in line]
 
     for limit, step in ((key.least, -1), (key.above, 0), (key.most, 1)):
@@ -687,11 +716,18 @@ def test_the_template_loads_and_is_all_defaults() -> None:
     conforms(tomllib.loads(text))
     everything = re.sub(r"^# (\w+ = )", r"\1", text, flags=re.MULTILINE)
     assert parse(everything, "x.toml") == parse("", "experiment.toml")
-    assert sum(map(len, tomllib.loads(everything).values())) > len(KEYS)
+    assert sum(map(len, tomllib.loads(everything).values())) > len(OPEN)
+    shown = re.sub(r"^#(\w+ = |\[)", r"\1", text, flags=re.MULTILINE)
+    jobs = re.sub(r"\[traffic\].*?(?=\n# A job)", "", shown, flags=re.DOTALL)
+    made = parse(jobs, "x.toml").network.workload
+    assert made == Workload((Job(16),))
+    assert set(tomllib.loads(jobs)["jobs"][0]) == {key.name for key in keys.JOB_KEYS}
 
 
 def test_the_table_tells_every_key() -> None:
     told = CliRunner().invoke(cli, ["schema"]).stdout
-    assert all(re.search(rf"^ *{key.name} ", told, re.MULTILINE) for key in KEYS)
+    everything = (*KEYS, *keys.JOB_KEYS)
+    assert all(re.search(rf"^ *{key.name} ", told, re.MULTILINE) for key in everything)
+    assert "[[jobs]]" in told
     assert all(f"[{section}]" in told for section in SECTIONS)
     assert json.loads(CliRunner().invoke(cli, ["schema", "--json"]).stdout) == SCHEMA

@@ -398,7 +398,8 @@ def test_a_single_changed_value_is_found_and_shown(tmp_path: Path, model: Networ
 def test_the_documented_schema_is_what_is_written(done: tuple[Run, Result]) -> None:
     opened, _ = done
     rows = re.findall(r"^\| `([\w/]+)` \| ([\w, ]+) \| (\w+) \| (\w*) ?\|", DOC.read_text(), re.M)
-    documented = {name: (dims, unit, kind) for name, dims, unit, kind in rows}
+    documented = {name: (dims, unit, kind) for name, dims, unit, kind in rows
+                  if not name.startswith("jobs/")}  # fmt: skip
     written = {}
 
     def note(name: str, thing: Any) -> None:

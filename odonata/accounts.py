@@ -1,0 +1,186 @@
+"""What became of the jobs of a run: for people, as JSON, and as CSV with Batsim's column names,
+which tools that draw and compare schedules read."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from odonata.allocate import ranges
+from odonata.units import show_count
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from odonata.measured import JobRecord
+    from topology import Dragonfly
+
+FILE = "jobs.csv"
+MOST_SHOWN = 20
+"""Jobs in a terminal."""
+COLUMNS = (
+    "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources",
+    "requested_time", "success", "final_state", "starting_time", "execution_time", "finish_time",
+    "waiting_time", "turnaround_time", "stretch", "allocated_resources",
+)  # fmt: skip
+"""Batsim's, in its order, and times in seconds."""
+STATES = {"to come": "NOT_SUBMITTED", "queued": "SUBMITTED", "running": "RUNNING",
+          "done": "COMPLETED_SUCCESSFULLY"}  # fmt: skip
+"""Batsim's words for `state`."""
+
+
+class Tally(NamedTuple):
+    """How many jobs are in which state, at a time."""
+
+    to_come: int
+    queued: int
+    running: int
+    done: int
+
+    def __str__(self) -> str:
+        told = [f"{count:,} {state}" for count, state in zip(
+            (self.to_come, self.queued, self.running, self.done),
+            ("yet to come", "queued", "running", "done"), strict=True) if count]  # fmt: skip
+        return ", ".join(told)
+
+
+def tally(records: Sequence[JobRecord], time_ps: int) -> Tally:
+    states = [state(record, time_ps) for record in records]
+    return Tally(*(states.count(name) for name in ("to come", "queued", "running", "done")))
+
+
+def state(record: JobRecord, time_ps: int) -> str:
+    """As the scheduler knows it. A job that was given its nodes runs, though its tasks start a
+    launch latency later."""
+    if record.end_ps is not None:
+        return "done"
+    if record.start_ps is not None:
+        return "running"
+    return "queued" if record.arrival_ps <= time_ps else "to come"
+
+
+class Spread(NamedTuple):
+    """Over how much of the machine a job sat."""
+
+    groups: int
+    routers: int
+
+
+def spread(machine: Dragonfly, record: JobRecord) -> Spread:
+    labels = np.array(record.labels, np.int64)
+    return Spread(len(np.unique(labels // (machine.routers * machine.nodes))),
+                  len(np.unique(labels // machine.nodes)))  # fmt: skip
+
+
+def mean(values: Sequence[int | None]) -> float | None:
+    """Of those that are known."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def by_pattern(records: Sequence[JobRecord]) -> dict[str, float]:
+    """The mean communication time of the jobs that are done, in picoseconds, by pattern."""
+    times: dict[str, list[int]] = {}
+    for record in records:
+        if record.communication_ps is not None:
+            times.setdefault(record.pattern, []).append(record.communication_ps)
+    return {pattern: sum(some) / len(some) for pattern, some in times.items()}
+
+
+def makespan_ps(records: Sequence[JobRecord]) -> int | None:
+    """When the last job ended, if all have."""
+    ends = [record.end_ps for record in records if record.end_ps is not None]
+    return max(ends) if records and len(ends) == len(records) else None
+
+
+def microseconds(ps: float | None) -> str:
+    """A nanosecond is told of what is short."""
+    return "-" if ps is None else f"{ps / 1e6:,.{1 if ps >= 1e9 else 3}f} us"
+
+
+# -- for people
+
+
+HEADS = ("job", "nodes", "pattern", "groups", "routers", "waited (us)", "communication (us)")
+
+
+def cells(machine: Dragonfly, record: JobRecord) -> tuple[str, ...]:
+    """A row, under HEADS; "-" for what is not yet known."""
+    where = spread(machine, record)
+    seat = (f"{where.groups:,}", f"{where.routers:,}") if record.labels else ("-", "-")
+    return (record.name, f"{record.nodes:,}", record.pattern, *seat,
+            _us(record.waiting_ps), _us(record.communication_ps))  # fmt: skip
+
+
+def _us(ps: float | None) -> str:
+    return "-" if ps is None else f"{ps / 1e6:,.2f}"
+
+
+def table(machine: Dragonfly, records: Sequence[JobRecord]) -> Table:
+    """The first of many, and what the rest comes to."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for head in HEADS:
+        right = head not in ("job", "pattern")
+        shown.add_column(head, justify="right" if right else "left", no_wrap=True, max_width=28)
+    some = records if len(records) <= MOST_SHOWN + 1 else records[:MOST_SHOWN]
+    for record in some:
+        shown.add_row(*map(Text, cells(machine, record)))
+    rest = records[len(some) :]
+    if rest:
+        waited = mean([record.waiting_ps for record in rest])
+        talked = mean([record.communication_ps for record in rest])
+        shown.add_section()
+        shown.add_row(f"and {len(rest):,} more", show_count(sum(it.nodes for it in rest)), "mean:",
+                      "", "", _us(waited), _us(talked))  # fmt: skip
+    return shown
+
+
+# -- for programs
+
+
+def to_json(machine: Dragonfly, records: Sequence[JobRecord]) -> list[dict[str, Any]]:
+    """Times in picoseconds, null where they are not known; nodes as labels, in the order in which
+    the job was given them."""
+    return [
+        {
+            "number": record.number, "name": record.name, "nodes": record.nodes,
+            "pattern": record.pattern, "arrival_ps": record.arrival_ps,
+            "start_ps": record.start_ps, "end_ps": record.end_ps,
+            "waiting_ps": record.waiting_ps, "communication_ps": record.communication_ps,
+            **spread(machine, record)._asdict(), "labels": list(record.labels),
+        }
+        for record in records
+    ]  # fmt: skip
+
+
+def to_csv(records: Sequence[JobRecord], workload: str, time_ps: int) -> str:
+    """As Batsim writes it, of a run that has come to a time; what is not known is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for it in records:
+        done = it.end_ps is not None
+        turnaround = it.end_ps - it.arrival_ps if it.end_ps is not None else None
+        execution = it.communication_ps
+        stretch = f"{turnaround / execution:.6f}" if turnaround and execution else ""
+        labels = ranges(np.array(it.labels, np.int64), len(it.labels)) if it.labels else ""
+        writer.writerow([
+            it.number, workload, it.pattern, _seconds(it.arrival_ps), it.nodes, -1, int(done),
+            STATES[state(it, time_ps)], _seconds(it.start_ps), _seconds(execution),
+            _seconds(it.end_ps), _seconds(it.waiting_ps), _seconds(turnaround), stretch,
+            labels.replace(",", "").replace("–", "-"),
+        ])  # fmt: skip
+    return text.getvalue()
+
+
+def _seconds(ps: int | None) -> str:
+    """To the picosecond."""
+    return "" if ps is None else f"{ps // 10**12}.{ps % 10**12:012d}"
