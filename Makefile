@@ -41,10 +41,14 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Every routing, compiled: once for a version, as many at a time as there are cores.
+# Every routing, compiled, and the one that jobs are tested with: once for a version, as many at a
+# time as there are cores.
 warm: $(READY)
-	@echo minimal valiant ugal-l ugal-g par adaptive | xargs -n 1 -P $$(getconf _NPROCESSORS_ONLN) \
-	  $(BIN)/odonata bench dragonfly --preset kim-72 --duration 1ns --json --routing > /dev/null
+	@{ for r in minimal valiant ugal-l ugal-g par adaptive; do \
+	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing $$r; done; \
+	  for r in adaptive minimal; do echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json \
+	  -o out/warm-$$r --set network.routing=$$r; done; } \
+	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null
 
 # As many files at a time as there are cores; what times something, by itself.
 serial: warm
