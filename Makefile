@@ -48,7 +48,7 @@ warm: $(READY)
 	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing $$r; done; \
 	  for r in adaptive minimal; do echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json \
 	  -o out/warm-$$r --set network.routing=$$r; done; } \
-	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null
+	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm-*
 
 # As many files at a time as there are cores; what times something, by itself.
 serial: warm

@@ -46,7 +46,8 @@ def _without_jit(ctx: Any, param: Any, debug: bool) -> bool:
 @click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Where its results go.  [default: out/NAME]")  # fmt: skip
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
-              help="In place of what the file says: machine.groups=33, jobs[0].nodes=32; repeatable.")  # fmt: skip
+              help="In place of what the file says: machine.groups=33, jobs[0].nodes=32; "
+              "repeatable.")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Go on with the run in DIR from its last checkpoint "
               "(or from the beginning, if there is none).")  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace the run in DIR.")
