@@ -28,6 +28,7 @@ from pdes.stream import (
     FAILED,
     RUNNING,
     STOPPED,
+    Column,
     Progress,
     Recorder,
     Recording,
@@ -384,6 +385,28 @@ def test_joined_is_what_the_ranks_have_in_the_order_of_the_machine(tmp_path: Pat
         assert file.attrs["complete"]
         assert file.attrs["digest"] == "d"
         assert "rank" not in file.attrs
+
+
+def test_what_one_rank_has_alone_is_joined_with_the_nothing_of_the_others(tmp_path: Path) -> None:
+    for rank, rows in ((0, 3), (1, 0)):
+        source = Source((rows,))
+        names = Column(
+            "t/name", "x", "", "a name", lambda state, n=rows: np.array([b"ab"] * n, "S2")
+        )
+        tables = {"t": source.tables()["t"]._replace(columns=(names,))}
+        about = {"ranks": 2, "first_unit": rank, "last_unit": rank + 1}
+        recorder = Recorder(Recording(tmp_path, 1, ("t",)), tables, rank, about)
+        recorder.start(None)
+        for at in (1, 2):
+            source.values += at
+            take(recorder, at)
+        recorder.flush()
+        recorder.close(COMPLETE)
+    join(tmp_path, tmp_path / "run.h5")
+    with h5py.File(tmp_path / "run.h5") as file:
+        assert file["t/counted"][:].tolist() == [[1] * 3, [2] * 3]
+        assert file["t/level"][:].tolist() == [[1] * 3, [3] * 3]
+        assert file["t/name"][:].tolist() == [b"ab"] * 3
 
 
 def test_a_rank_that_is_missing_is_named(tmp_path: Path) -> None:
