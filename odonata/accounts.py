@@ -25,9 +25,9 @@ MOST_SHOWN = 20
 COLUMNS = (
     "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources",
     "requested_time", "success", "final_state", "starting_time", "execution_time", "finish_time",
-    "waiting_time", "turnaround_time", "stretch", "allocated_resources",
+    "waiting_time", "turnaround_time", "stretch", "allocated_resources", "name",
 )  # fmt: skip
-"""Batsim's, in its order, and times in seconds."""
+"""Batsim's, in its order, and times in seconds; and the job's name."""
 STATES = {"to come": "NOT_SUBMITTED", "queued": "SUBMITTED", "running": "RUNNING",
           "done": "COMPLETED_SUCCESSFULLY"}  # fmt: skip
 """Batsim's words for `state`."""
@@ -176,7 +176,7 @@ def to_csv(records: Sequence[JobRecord], workload: str, time_ps: int) -> str:
             it.number, workload, it.pattern, _seconds(it.arrival_ps), it.nodes, -1, int(done),
             STATES[state(it, time_ps)], _seconds(it.start_ps), _seconds(execution),
             _seconds(it.end_ps), _seconds(it.waiting_ps), _seconds(turnaround), stretch,
-            labels.replace(",", "").replace("–", "-"),
+            labels.replace(",", "").replace("–", "-"), it.name,
         ])  # fmt: skip
     return text.getvalue()
 

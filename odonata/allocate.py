@@ -12,7 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pdes.errors import Refused
-from policies.allocation import AllocationPolicy, Floor, Labels, allocate, allocation_named
+from policies.allocation import (
+    AllocationPolicy,
+    Floor,
+    Labels,
+    allocate,
+    allocation_named,
+    rng_for,
+)
 from policies.scheduling import Waiting, discipline_named, order_of
 from topology import Dragonfly
 
@@ -66,8 +73,7 @@ def place(
         if nodes > floor.free:
             raise Refused(f"job {position + 1} of {nodes} nodes: only {floor.free} of "
                           f"{machine.n_nodes} are idle")  # fmt: skip
-        rng = np.random.default_rng((seed, position))
-        jobs[position] = allocate(chooser, floor, nodes, rng)
+        jobs[position] = allocate(chooser, floor, nodes, rng_for(seed, position))
         idle[jobs[position]] = False
     return Placement(machine, chooser, jobs, taken)
 

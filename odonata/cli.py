@@ -296,7 +296,7 @@ PARTS = ("all", "motivation", "homogeneous", "heterogeneous", "random", "order",
 @click.option("--repeat", type=click.IntRange(1), default=10, show_default=True,
               help="Of all others, with other seeds.")  # fmt: skip
 @click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              default="out/level-spread", show_default=True,
+              default="out/study-level-spread", show_default=True,
               help="Where results go; what is there already is not simulated again.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1), metavar="N", default=_cores, help="Simulations at "
               "a time, by default one a core; under mpiexec one a rank.")  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odonata.accounts import makespan_ps, mean, microseconds, tally
 from odonata.measured import ends
-from odonata.units import show_time
+from odonata.units import show_bandwidth, show_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,12 +28,14 @@ def of_run(
     """Of a run that has come to `reached_ps`; with its jobs, where it runs any."""
     network, m = experiment.network, experiment.network.machine
     note = ""
+    if complete and experiment.end is None:  # not when it was noticed that nothing is left
+        reached_ps = max(round(told.last_arrival_ns * 1e3), makespan_ps(jobs) or 0)
     if ends(network):
         note = f"the last packet came at {told.last_arrival_ns / 1e3:,.3f} us"
     rows = [
         ("machine", f"{told.nodes:,} nodes",
          f"p={m.nodes} a={m.routers} h={m.global_links} g={m.groups}, {m.cabling} cabling"),
-        _sent(network),
+        *_sent(network),
         ("simulated", show_time(reached_ps) if experiment.end else microseconds(reached_ps),
          note if complete else f"INCOMPLETE: {still(experiment)}"),
     ]  # fmt: skip
@@ -70,12 +72,24 @@ def of_jobs(jobs: Sequence[JobRecord], reached_ps: int) -> list[Row]:
     return rows
 
 
-def _sent(network: Network) -> Row:
+def _sent(network: Network) -> list[Row]:
+    """Who sends what, and over which links."""
     if network.runs_jobs:
-        w = network.workload
-        return ("jobs", f"{len(w.jobs):,}", f"{w.allocation}, {w.order}, {network.routing} routing")
+        w, m = network.workload, network.machine
+        local, terminal, far = (
+            show_bandwidth(link.bandwidth) for link in (m.local, m.terminal, m.global_)
+        )
+        nic = ", ".join(
+            f"{show_time(ps)} to {what}"
+            for ps, what in ((w.send_ps, "send"), (w.match_ps, "match"), (w.host_ps, "hand over"))
+        )
+        return [
+            ("links", local, f"local; to nodes {terminal}, global {far}"),
+            ("tasks", f"{w.tasks_per_node} a node", nic),
+            ("jobs", f"{len(w.jobs):,}", f"{w.allocation}, {w.order}, {network.routing} routing"),
+        ]
     t = network.open_loop
-    return ("load", f"{t.load:g}", f"{t.pattern} traffic, {network.routing} routing")
+    return [("load", f"{t.load:g}", f"{t.pattern} traffic, {network.routing} routing")]
 
 
 def of_network(told: Performance) -> list[Row]:

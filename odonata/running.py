@@ -120,6 +120,12 @@ def execute(request: Request) -> Finished | None:
                 record=recording(experiment, out) if request.metrics else None,
                 transport=transport,
             )
+        except KeyboardInterrupt:
+            if transport.size == 1:
+                how = "from its last checkpoint, or from the beginning if there is none"
+                print(f"odonata: interrupted; odonata run --resume -o {out} goes on {how}",
+                      file=sys.stderr)  # fmt: skip
+            raise
         finally:
             if line:
                 line.close()
@@ -276,8 +282,10 @@ def _prepare(
     if transport.rank > 0:
         return
     if resume is None:
-        (out / JOINED).unlink(missing_ok=True)
-        (out / accounts.FILE).unlink(missing_ok=True)
+        if (out / NAME.format(0)).exists():
+            _forget_report(out)
+        for name in (JOINED, accounts.FILE):
+            (out / name).unlink(missing_ok=True)
         shutil.rmtree(out / CHECKPOINT, ignore_errors=True)
         for path in out.glob(NAME.replace("{:04d}", "*")):
             path.unlink()
@@ -286,6 +294,18 @@ def _prepare(
     kept = out / EXPERIMENT
     if request.file is None or not kept.exists() or not kept.samefile(request.file):
         kept.write_text(experiment.to_toml())
+
+
+def _forget_report(out: Path) -> None:
+    """Of the run that was here; what else is there is not ours."""
+    (out / "report.html").unlink(missing_ok=True)
+    drawn = out / "figures"
+    if drawn.is_dir():
+        from odonata.pictures import FIGURES, OF_JOBS
+
+        for picture in (*FIGURES, *OF_JOBS):
+            for kind in ("png", "svg", "pdf"):
+                (drawn / f"{picture.name}.{kind}").unlink(missing_ok=True)
 
 
 # -- what is said of it

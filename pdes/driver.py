@@ -193,6 +193,7 @@ def _drive(
             engine.lap("checkpoint")
         if arrival.stopped:
             break
+    finish = engine.over() if completed and end is None else engine.reached
     metrics.finish(completed)
     wall = engine.lap("exchange") - began
     engine.look()  # what came last is in no queue yet
@@ -208,7 +209,7 @@ def _drive(
         protocol=protocol,
         completed=completed,
         resumed_ps=resumed,
-        time_ps=engine.reached,
+        time_ps=finish,
         events=sum(events),
         digest=engine.digest(),
         wall_seconds=max(walls),

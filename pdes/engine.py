@@ -13,7 +13,18 @@ import numpy as np
 from pdes import checkpoint, jit
 from pdes.arrays import grown
 from pdes.errors import Fault, Refused
-from pdes.events import AGENT_MASK, FOREVER, KEY, PORT_BITS, TIME, WORDS, Rows, no_rows, unpack
+from pdes.events import (
+    AGENT_MASK,
+    FOREVER,
+    KEY,
+    KIND_SHIFT,
+    PORT_BITS,
+    TIME,
+    WORDS,
+    Rows,
+    no_rows,
+    unpack,
+)
 from pdes.loop import (
     AGENTS,
     ALL_TICKS,
@@ -231,6 +242,11 @@ class Engine:
     def _left(self) -> int:
         return self.model.left(self.state, self.queue.content)
 
+    def over(self) -> int:
+        """When the last thing happened, on any rank, as far as the model knows."""
+        ranks = self.transport.everyone(self.model.over(self.state))
+        return max((time for time in ranks if time is not None), default=self.reached)
+
     def left(self, mine: int | None = None) -> bool:
         """Is anything left to happen, on any rank? At a cut. If no rank has any event, nothing
         will, whatever the model says."""
@@ -358,7 +374,7 @@ class Engine:
         """What the model makes of the event that came up for a decision: returned as if it came
         from another rank or, if it is for one, put into the outbox."""
         time, key, a, b = self._ctl[CAUSE : CAUSE + WORDS].tolist()
-        rows = self.model.decide(self.state, time, key, a, b)
+        rows = self._noticed(self.model.decide(self.state, time, key, a, b))
         agents = (rows[:, KEY] >> PORT_BITS) & AGENT_MASK
         first, last = self._block
         mine = (agents >= first) & (agents < last)
@@ -375,6 +391,16 @@ class Engine:
         self._ctl[OUT] = n + len(others)
         self._incoming.append(rows[mine])
         return self.take_in()
+
+    def _noticed(self, rows: Rows) -> Rows:
+        """With one of every notice for each rank."""
+        told = np.isin(rows[:, KEY] >> KIND_SHIFT, self.model.notices)
+        if not told.any():
+            return rows
+        copies = np.repeat(rows[told][None], self.transport.size, axis=0)
+        copies[:, :, KEY] &= ~(AGENT_MASK << PORT_BITS)
+        copies[:, :, KEY] |= self.partition.agent_starts[:-1, None] << PORT_BITS
+        return np.concatenate((copies.reshape(-1, rows.shape[1]), rows[~told]))
 
     def _breathe(self, horizon: int) -> int:
         """In the middle of a long way to a horizon: what is done now and then, and the horizon. One

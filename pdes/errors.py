@@ -52,8 +52,8 @@ class Findings:
             self.problems.append(Problem(fields, given, rule))
 
     def refuse(self) -> None:
-        """Refuse, if anything was found: one problem a line."""
+        """Refuse, if anything was found: one problem a line, and none twice."""
         if self.problems:
-            refusal = Refused("\n".join(map(str, self.problems)))
+            refusal = Refused("\n".join(dict.fromkeys(map(str, self.problems))))
             refusal.problems = tuple(self.problems)
             raise refusal

@@ -74,6 +74,10 @@ class Model(ABC):
     """The kinds of events, below 63, that `decide` handles, in Python: rare ones, that bear no
     parcel."""
 
+    notices: tuple[int, ...] = ()
+    """Of what a decision makes, the kinds, below 63, of which every rank gets one, at its first
+    agent: what all have to know, and what changes no agent's state in the eyes of `fingerprint`."""
+
     def decide(self, state: Any, time: int, key: int, a: int, b: int) -> Rows:
         """What such an event makes: rows of events, with room for a parcel's words behind each if
         the model has parcels. There may be any number of them, of no kind that is received; the
@@ -128,6 +132,11 @@ class Model(ABC):
         measurable is, and not before: then streams end. It may not depend on the partition. As it
         stands, streams go on to the end of the run."""
         return 1
+
+    def over(self, state: Any) -> int | None:
+        """When the last of what `left` measures happened here: where a run has no end, the latest
+        of these is the time that it has come to. None: when that was noticed."""
+        return None
 
     def check(self, state: Any, pending: Rows, parcels: Rows) -> None:
         """Raise AssertionError where an invariant fails, given also the events that this rank has

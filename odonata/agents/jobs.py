@@ -29,10 +29,12 @@ from odonata.agents.traffic import LATEST
 from pdes.errors import Findings
 from pdes.events import FOREVER, Rows
 from policies.allocation import ALLOCATIONS
-from policies.scheduling import DISCIPLINES
+from policies.scheduling import DISCIPLINES, Waiting
 from topology.dragonfly import Dragonfly
 
 MAPPINGS = ("random", "linear")
+MOST_NODES = 1 << 22
+"""Of a job: more than any machine here has."""
 MOST_PHASES = LABEL_MASK
 """Of a job: so that each has a label of its own."""
 
@@ -79,7 +81,8 @@ class Job:
         def about(field: str) -> str:
             return f"{where}.{field}"
 
-        unless(self.nodes >= 1, f"nodes = {self.nodes}", "at least 1", about("nodes"))
+        unless(1 <= self.nodes <= MOST_NODES, f"nodes = {self.nodes}", f"1 .. {MOST_NODES}",
+               about("nodes"))  # fmt: skip
         unless(self.pattern in PATTERNS, f"pattern = {self.pattern}",
                f"one of {', '.join(PATTERNS)}{nearest(self.pattern, PATTERNS)}",
                about("pattern"))  # fmt: skip
@@ -206,6 +209,21 @@ class Workload:
         )
 
     @cached_property
+    def by_arrival(self) -> Rows:
+        """Numbers of jobs, in the order in which they join the queue."""
+        return np.argsort([job.arrival_ps for job in self.jobs], kind="stable")
+
+    @cached_property
+    def arrivals(self) -> Rows:
+        """When those arrive."""
+        return np.array([self.jobs[number].arrival_ps for number in self.by_arrival], np.int64)
+
+    @cached_property
+    def waiting(self) -> tuple[Waiting, ...]:
+        """Each job, as a queue discipline sees it."""
+        return tuple(Waiting(n, job.nodes, job.arrival_ps) for n, job in enumerate(self.jobs))
+
+    @cached_property
     def bases(self) -> Rows:
         """Where the tasks of each job begin, in a row of all; and, last, how many there are."""
         tasks = [job.nodes * self.tasks_per_node for job in self.jobs]
@@ -229,7 +247,7 @@ class Workload:
             )  # fmt: skip
             if waits:
                 counts = np.zeros(count, np.int64)
-                count_strangers(seed, base, job.iterations, counts)
+                count_strangers(seed, number, job.iterations, counts)
                 friends[base:end, AFTER] = counts
             elif job.pattern in ("random-ring", "permutation"):
                 friends[base:end] = ring(seed, number, count)
@@ -251,3 +269,17 @@ class Workload:
             "owner": np.full(machine.n_nodes if here else 0, -1, np.int64),
             "labels": np.full(tasks // self.tasks_per_node if here else 0, -1, np.int64),
         }
+
+
+NO_JOBS: Mapping[str, Any] = {
+    "nic": np.full(4, -1),
+    "jobs": np.zeros((0, JOB_WORDS), np.int64),
+    "friends": np.zeros((0, 2), np.int64),
+    "places": np.zeros(0, np.int64),
+    "slots": np.zeros((0, 1, SLOT_WORDS), np.int64),
+    "matching": np.zeros(0, np.int64),
+    "board": np.zeros((0, BOARD_WORDS), np.int64),
+    "owner": np.zeros(0, np.int64),
+    "labels": np.zeros(0, np.int64),
+}
+"""Of `State`: what is about jobs, where there are none."""

@@ -45,7 +45,7 @@ from pdes.random import HALF, LOW, U64
 CREDIT_DUE, ARRIVE, DELIVER, PLACE, START, GENERATE, ENDED, DECIDE = range(8)
 """Kinds of events, in the order in which they happen at one instant. GENERATE is the next message
 of a node or, where jobs run, the next step of a task; only there are: PLACE, where some of a job's
-tasks are, which every group is told that has any of them; START of a task, and that one has ENDED;
+tasks are, which every rank is told; START of a task, and that one has ENDED;
 and DECIDE, which asks the scheduler."""
 
 BUSY, USED, RATE, LATENCY, FAR_KEY, FAR, CAPACITY = range(7)
@@ -75,7 +75,7 @@ UNLIMITED = 1 << 60
 """Credit of a channel into a node, which takes in whatever comes."""
 
 SEND, MATCH, HOST, LAUNCH = range(4)
-"""Words of `State.nic`, all times: `odonata.agents.jobs.Workload`. SEND is -1 where no jobs run."""
+"""Words of `State.nic`, all times: `odonata.agents.jobs.Workload`."""
 
 GRANTS = 4
 """The most packets that one event grants; where more could go, another event goes on."""

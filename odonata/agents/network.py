@@ -6,13 +6,12 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from odonata.agents import router
-from odonata.agents.jobs import Workload
+from odonata.agents.dispatch import handler, receive
+from odonata.agents.jobs import NO_JOBS, Workload
 from odonata.agents.link import (
     ARRIVE,
     BUSY,
@@ -22,7 +21,6 @@ from odonata.agents.link import (
     CREDIT_DUE,
     DECIDE,
     DELIVER,
-    ENDED,
     FAR,
     FAR_KEY,
     GENERATE,
@@ -38,44 +36,30 @@ from odonata.agents.link import (
     RETURNS,
     SOONEST,
     STALL,
-    START,
     STARTED,
     UNLIMITED,
     USED,
-    VC_BITS,
     WAIT,
     WAKE,
-    pump,
-    repay,
-    wake,
 )
 from odonata.agents.metrics import COUNTERS, counted, tables
 from odonata.agents.node import (
     BINS,
     GOT_BYTES,
-    INJECTED,
+    LAST_IN,
     MADE_BYTES,
     NODE_WORDS,
     STOP,
-    deliver,
     first_messages,
-    generate,
-    nic_row,
-    node_row,
 )
-from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS, PARCEL, VC_MASK
-from odonata.agents.router import AGENT_BITS, GATE_BITS, ROUTERS, VIAS, port_row
+from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS, PARCEL
+from odonata.agents.router import GATE_BITS, VIAS
 from odonata.agents.scheduler import arrivals, decide
 from odonata.agents.task import (
     DONE,
     EARLY,
+    OVER,
     STATUS,
-    WITHIN,
-    command,
-    hear,
-    learn,
-    proceed,
-    take_in,
 )
 from odonata.agents.traffic import Traffic
 from pdes.arrays import aligned
@@ -85,19 +69,13 @@ from pdes.events import (
     KEY,
     KIND_SHIFT,
     Rows,
-    agent_of,
-    key_of,
-    kind_of,
     no_rows,
     pack,
-    port_of,
 )
-from pdes.jit import kernel, rebound
-from pdes.loop import NOW, Sim, drop_parcel
 from pdes.model import Lookahead, Model
 from pdes.partition import Partition
 from pdes.stream import Table
-from policies.routing import ROUTINGS, Routing, routing
+from policies.routing import ROUTINGS, routing
 from topology.dragonfly import Dragonfly, LinkClass
 
 FORWARDINGS, VCS = ("cut-through", "store"), ("hops", "one")
@@ -133,89 +111,6 @@ class State(NamedTuple):
     labels: Any  # and of all jobs, one after the other: their nodes
 
 
-def arrive(sim: Sim, state: State, time: int, key: int, number: int, told: int) -> None:
-    """Stands for that of one routing."""
-
-
-@kernel
-def grant(sim: Sim, state: State, time: int, key: int, awaited: bool) -> None:
-    """Grant what waits in a channel: it has only just come, or credit was `awaited` and is there,
-    if this is the event that is to see to it."""
-    shape, agent, port = state.shape, agent_of(key), port_of(key)
-    group = agent >> shape[AGENT_BITS]
-    index = agent & ((1 << shape[AGENT_BITS]) - 1)
-    node, vc = index - shape[ROUTERS], port & VC_MASK
-    if node < 0:
-        row = port_row(shape, group, index) + (port >> VC_BITS)
-    else:
-        row = nic_row(shape, group, node)
-    if awaited:
-        if time != state.slow[row, vc, WAKE]:
-            return
-        state.slow[row, vc, WAKE] = FOREVER
-    started = pump(sim, state, row, vc, time, key)
-    if node >= 0:
-        state.nodes[node_row(shape, group, node), INJECTED] += started
-
-
-@kernel
-def receive(sim: Sim, state: State, time: int, key: int, room: int, b: int) -> None:
-    """Credit comes from another rank."""
-    shape, agent, port = state.shape, agent_of(key), port_of(key)
-    router = agent & ((1 << shape[AGENT_BITS]) - 1)
-    row = port_row(shape, agent >> shape[AGENT_BITS], router) + (port >> VC_BITS)
-    vc = port & VC_MASK
-    if repay(sim, state, row, vc, time, room, sim.ctl[NOW]):
-        wake(sim, state, row, vc, time, key)
-
-
-def handle(sim: Sim, state: State, time: int, key: int, a: int, b: int) -> None:
-    """Of a network under open-loop traffic."""
-    kind = kind_of(key)
-    if kind == ARRIVE:
-        arrive(sim, state, time, key, a, b)
-    elif kind == DELIVER:
-        deliver(sim, state, time, key, a)
-        drop_parcel(sim, a)
-    else:
-        ready = True
-        if kind == GENERATE:
-            ready = generate(sim, state, time, key)
-            key = key_of(CREDIT_DUE, agent_of(key), 0)
-        if ready:
-            grant(sim, state, time, key, kind == CREDIT_DUE)
-
-
-def handle_jobs(sim: Sim, state: State, time: int, key: int, a: int, b: int) -> None:
-    """Of one whose nodes run jobs."""
-    kind = kind_of(key)
-    if kind == ARRIVE:
-        arrive(sim, state, time, key, a, b)
-    elif kind == DELIVER:
-        if port_of(key) < WITHIN:
-            deliver(sim, state, time, key, a)
-        take_in(sim, state, time, key, a)
-    elif kind == PLACE:
-        learn(sim, state, a, b)
-    elif kind == START:
-        command(sim, state, time, key, a, b)
-    elif kind == ENDED:
-        hear(sim, state, time, key, a, b)
-    else:
-        ready = True
-        if kind == GENERATE:
-            ready = proceed(sim, state, time, key)
-            key = key_of(CREDIT_DUE, agent_of(key), 0)
-        if ready:
-            grant(sim, state, time, key, kind == CREDIT_DUE)
-
-
-@lru_cache
-def handler(how: Routing, jobs: bool) -> Any:
-    template = handle_jobs if jobs else handle
-    return kernel(rebound(template, template.__name__, arrive=router.compiled(how)))
-
-
 @dataclass(frozen=True)
 class Network(Model):
     """Buffers are bytes of each virtual channel, at the end of a link of that class; `delay_ps` is
@@ -243,7 +138,7 @@ class Network(Model):
 
     name = "dragonfly"
     parcel, bearers, receipts = PARCEL, (ARRIVE, DELIVER, PLACE), (CREDIT_DUE,)
-    decisions = (DECIDE,)
+    decisions, notices = (DECIDE,), (PLACE,)
     receive = staticmethod(receive)
     fanout, takes = 2 * GRANTS + 2, GRANTS + 1
 
@@ -353,7 +248,8 @@ class Network(Model):
 
     @property
     def agent_bits(self) -> int:
-        return (self.scheduler - (not self.runs_jobs)).bit_length()
+        last = self.scheduler if self.runs_jobs else self.scheduler - 1
+        return last.bit_length()
 
     @property
     def scheduler(self) -> int:
@@ -430,7 +326,7 @@ class Network(Model):
             history=np.zeros(n1 - n0, np.uint64),
             histogram=np.zeros((g1 - g0, BINS), np.int64),
             received=np.zeros((g1 - g0, m.groups), np.int64),
-            **t.arrays(m, self.seed, g0, g1),
+            **{**NO_JOBS, **t.arrays(m, self.seed, g0, g1)},
         )  # fmt: skip
 
     def _ports(self, g0: int, g1: int) -> Rows:
@@ -491,7 +387,7 @@ class Network(Model):
         return rows[sends]  # type: ignore[no-any-return]
 
     def decide(self, state: State, time: int, key: int, a: int, b: int) -> Rows:
-        return decide(self, state, time, a)
+        return decide(self, state, time)
 
     def fingerprint(self, state: State) -> Any:
         """Of each group: the counters of every port, and what its nodes have seen."""
@@ -502,8 +398,8 @@ class Network(Model):
         if self.runs_jobs:
             seen = np.zeros((groups, 1), np.uint64)
             if len(state.board):  # the scheduler's is in group 0
-                content = state.board.tobytes() + state.owner.tobytes()
-                seen[0] = zlib.crc32(content)
+                content = (state.board, state.owner, state.labels)
+                seen[0] = zlib.crc32(b"".join(array.tobytes() for array in content))
             told = (state.slots[:, :, :EARLY], state.matching)  # chains are numbered as it comes
             parts = (*parts, *told, seen)
         flat = [np.ascontiguousarray(part).reshape(groups, -1) for part in parts]
@@ -540,6 +436,10 @@ class Network(Model):
             return 1
         to_come = int((pending()[:, KEY] >> KIND_SHIFT == GENERATE).sum())
         return int(made - got) + (to_come << 40)
+
+    def over(self, state: State) -> int:
+        """When the last packet was taken in, and the last task ended."""
+        return int(max(state.nodes[:, LAST_IN].max(), state.board[:, OVER].max(initial=0)))
 
     def check(self, state: State, pending: Rows, parcels: Rows) -> None:
         from odonata.agents.audit import check

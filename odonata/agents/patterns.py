@@ -69,8 +69,10 @@ AFTER, BEFORE = 0, 1
 """Of a task in `State.friends`: who is next in the ring, and who comes before. (AFTER, of a task of
 a uniform job: how many messages come to it in all.)"""
 
-STREAM = 1 << 48
-"""Tasks draw as agents beyond all nodes."""
+RING_ORDER, MAPPING = 1, 3
+"""What a job's random numbers are for; 2 is its allocation (`policies.allocation.rng_for`)."""
+STREAM = 1 << 62
+"""Tasks draw as agents beyond all nodes, those of each job apart."""
 
 
 # -- before anything runs
@@ -118,29 +120,33 @@ def phases(pattern: str, pairwise: bool, tasks: int, sides: tuple[int, int, int]
     return 2 if pattern in ("fft3d", "tree-broadcast") else 1
 
 
+def luck(seed: int, purpose: int, job: int) -> np.random.Generator:
+    """A job's own random numbers, so that nothing depends on who came before it."""
+    return np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, purpose, job]))
+
+
 def ring(seed: int, job: int, tasks: int) -> Rows:
     """Who is next, and who comes before, in a random ring of all tasks."""
-    generator = np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 1, job]))
-    order = generator.permutation(tasks)
+    order = luck(seed, RING_ORDER, job).permutation(tasks)
     friends = np.empty((tasks, 2), np.int64)
     friends[order, AFTER], friends[order, BEFORE] = np.roll(order, -1), np.roll(order, 1)
     return friends
 
 
 @kernel
-def stranger(seed: int, base: int, task: int, tasks: int, iteration: int) -> int:
+def stranger(seed: int, number: int, task: int, tasks: int, iteration: int) -> int:
     """Whom a task of a uniform job sends to."""
-    word, _, _, _ = draw(seed, STREAM + base + task, iteration)
+    word, _, _, _ = draw(seed, STREAM + (number << 32) + task, iteration)
     other = below(word, tasks - 1)
     return other + (1 if other >= task else 0)
 
 
 @entry
-def count_strangers(seed: int, base: int, iterations: int, counts: Any) -> None:
+def count_strangers(seed: int, number: int, iterations: int, counts: Any) -> None:
     """How many messages come to each task of a uniform job, in all."""
     for task in range(counts.shape[0]):
         for iteration in range(iterations):
-            counts[stranger(seed, base, task, counts.shape[0], iteration)] += 1
+            counts[stranger(seed, number, task, counts.shape[0], iteration)] += 1
 
 
 # -- while it runs
@@ -257,7 +263,7 @@ def peer(state: Any, number: int, task: int, phase: int, i: int) -> int:
     if pattern == UNIFORM:
         if phase == job[LAST] - 1:
             return NO_MORE
-        return stranger(job[SEED], job[BASE], task, n, phase)
+        return stranger(job[SEED], number, task, n, phase)
     return state.friends[job[BASE] + task, i] if i < 2 else NO_MORE  # type: ignore[no-any-return]
 
 

@@ -14,49 +14,37 @@ import numpy as np
 from odonata.agents.link import DECIDE, PLACE, START
 from odonata.agents.packet import GROUP_SHIFT as ADDRESS_GROUP
 from odonata.agents.packet import PARCEL, ROUTER_SHIFT
-from odonata.agents.patterns import BASE
-from odonata.agents.task import BEGAN, LEFT, PLACE_BITS, PLACES, QUEUED, RUNNING, STATUS
+from odonata.agents.patterns import BASE, MAPPING, luck
+from odonata.agents.task import BEGAN, DONE, LEFT, PLACE_BITS, PLACES, QUEUED, RUNNING, STATUS
 from pdes.events import KEY, PORT_MASK, TIME, WORDS, A, B, Rows, pack
-from policies.allocation import Floor, allocate, allocation_named
-from policies.scheduling import Waiting, discipline_named, order_of
+from policies.allocation import Floor, allocate, allocation_named, rng_for
+from policies.scheduling import discipline_named, order_of
 
 if TYPE_CHECKING:
     from odonata.agents.jobs import Workload
     from odonata.agents.network import Network, State
 
-ALLOCATE, MAP = 2, 3
-"""What a job's random numbers are for; `odonata.agents.patterns.ring` has 1."""
-
-
-def chance(seed: int, purpose: int, job: int) -> np.random.Generator:
-    """A job's own random numbers, so that nothing depends on who came before it."""
-    return np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, purpose, job]))
-
 
 def arrivals(network: Network) -> Rows:
     """The events at which jobs arrive."""
-    times = sorted({job.arrival_ps for job in network.workload.jobs})
+    times = np.unique(network.workload.arrivals)
     rows = np.zeros((len(times), WORDS), np.int64)
     rows[:, TIME] = times
-    rows[:, KEY], rows[:, A] = pack(DECIDE, network.scheduler, 0), -1
+    rows[:, KEY] = pack(DECIDE, network.scheduler, 0)
     return rows
 
 
-def decide(network: Network, state: State, time: int, ended: int) -> Rows:
-    """Take a job off the machine, if one has `ended`, and start those that can be; returns the
-    events that tell the nodes so, with their parcels."""
-    workload = network.workload
-    board, owner = state.board, state.owner
-    if ended >= 0:
-        owner[owner == ended] = -1
-    queue = [
-        Waiting(number, workload.jobs[number].nodes, workload.jobs[number].arrival_ps)
-        for number in np.flatnonzero(board[:, STATUS] == QUEUED).tolist()
-        if workload.jobs[number].arrival_ps <= time
-    ]
-    queue.sort(key=lambda job: (job.arrival_ps, job.number))
-    discipline, policy = discipline_named(workload.order), allocation_named(workload.allocation)
+def decide(network: Network, state: State, time: int) -> Rows:
+    """Take the jobs that are done off the machine, and start those that can be; returns the events
+    that tell the nodes so, with their parcels. Asked again in the same instant, it has no more."""
+    workload, board, owner = network.workload, state.board, state.owner
+    owner[(owner >= 0) & (board[owner, STATUS] == DONE)] = -1
+    arrived = workload.by_arrival[: np.searchsorted(workload.arrivals, time, "right")]
+    queue = [workload.waiting[n] for n in arrived[board[arrived, STATUS] == QUEUED].tolist()]
     told = [np.zeros((0, WORDS + PARCEL), np.int64)]
+    if not queue or (owner >= 0).all():
+        return told[0]
+    discipline, policy = discipline_named(workload.order), allocation_named(workload.allocation)
     for place in order_of(discipline, queue):
         job = queue[place]
         floor = Floor(network.machine, owner < 0)
@@ -64,8 +52,7 @@ def decide(network: Network, state: State, time: int, ended: int) -> Rows:
             if discipline.strict:
                 break
             continue
-        rng = chance(network.seed, ALLOCATE, job.number)
-        labels = allocate(policy, floor, job.nodes, rng)
+        labels = allocate(policy, floor, job.nodes, rng_for(network.seed, job.number))
         owner[labels] = job.number
         first = int(state.jobs[job.number, BASE]) // workload.tasks_per_node
         state.labels[first : first + job.nodes] = labels
@@ -82,13 +69,13 @@ def seats(workload: Workload, seed: int, job: int) -> Rows:
     if mapping == "linear":
         return np.arange(tasks)
     if mapping == "random":
-        return chance(seed, MAP, job).permutation(tasks)
+        return luck(seed, MAPPING, job).permutation(tasks)
     return np.array(mapping, np.int64)
 
 
 def commands(network: Network, state: State, job: int, labels: Rows, time: int) -> Rows:
-    """What the nodes of a job are told: every group of it, where all its tasks are; every slot,
-    which task it has."""
+    """What the nodes of a job are told: everybody, where all its tasks are; every slot, which task
+    it has."""
     m, each = network.machine, network.workload.tasks_per_node
     seat = seats(network.workload, network.seed, job)
     node, slot = labels[seat // each], seat % each
@@ -98,17 +85,15 @@ def commands(network: Network, state: State, job: int, labels: Rows, time: int) 
     entries = np.full((-(-len(where) // PLACES), PLACES), -1)
     entries.reshape(-1)[: len(where)] = (where << PLACE_BITS) | slot
 
-    groups = np.unique(group)
-    place_rows = np.zeros((len(groups), len(entries), WORDS + PARCEL), np.int64)
+    place_rows = np.zeros((len(entries), WORDS + PARCEL), np.int64)
     part = np.arange(len(entries))
-    there = (groups << network.agent_bits) + network.scheduler
-    place_rows[..., TIME] = time
-    place_rows[..., KEY] = pack(PLACE, there[:, None], part & PORT_MASK)
-    place_rows[..., B] = state.jobs[job, BASE] + part * PLACES
-    place_rows[..., WORDS + 1 :] = entries
+    place_rows[:, TIME] = time
+    place_rows[:, KEY] = pack(PLACE, network.scheduler, part & PORT_MASK)
+    place_rows[:, B] = state.jobs[job, BASE] + part * PLACES
+    place_rows[:, WORDS + 1 :] = entries
     start_rows = np.zeros((len(node), WORDS + PARCEL), np.int64)
     start_rows[:, TIME] = time
     agents = (group << network.agent_bits) + m.routers + index
     start_rows[:, KEY] = pack(START, agents, slot)
     start_rows[:, A], start_rows[:, B] = job, np.arange(len(node))
-    return np.concatenate((place_rows.reshape(-1, WORDS + PARCEL), start_rows))
+    return np.concatenate((place_rows, start_rows))

@@ -5,9 +5,9 @@ its first message is on its way through the NIC), **sending** (one message after
 is seen to when the last packet of the one before leaves), then **waiting** for what comes to it in
 that phase; after the last it has **ended**, and tells the scheduler.
 
-A packet is matched by the phase it is for. One that comes before its task is there is kept, on the
-task's chain, so nobody need know how far ahead others are; a message is complete when the bytes of
-its phase are, in whatever order they come.
+A packet is matched by the phase it is for. Of those that come before their task is there, only how
+many bytes came for which phase is kept, so nobody need know how far ahead others are; a message is
+complete when the bytes of its phase are, in whatever order they come.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ from pdes.random import draw
 JOB, TASK, PHASE, SENT, DUE, READY, EARLY = range(7)
 """Words of a slot: its task's job, or -1; its number there; the phase it is in; messages of it that
 were seen to, or WAITING; bytes that are still to come in it; when what has come will have been
-handed over; packets that came before their phase, as a chain."""
+handed over; what came before its phase, as a chain."""
 SLOT_WORDS = 8
 WAITING = -1
 MOST_TASKS = SLOT_MASK + 1
@@ -103,7 +103,7 @@ PLACES = PARCEL - 1
 
 @kernel
 def scheduler_agent(shape: Any) -> int:
-    """Behind the nodes of group 0; those of the other groups are told where tasks are."""
+    """Behind the nodes of group 0."""
     return shape[ROUTERS] * (1 + shape[NODES])  # type: ignore[no-any-return]
 
 
@@ -153,25 +153,23 @@ def following(state: Any, me: Any) -> int:
 
 
 @kernel
+def label_of(packet: Any) -> int:
+    """The phase that a packet is for."""
+    return (packet[LUCK] >> LABEL_SHIFT) & LABEL_MASK  # type: ignore[no-any-return]
+
+
+@kernel
 def enter(sim: Sim, state: Any, me: Any) -> int:
     """Begin a phase: what is to come in it, less what has come. Returns for how long it pauses."""
     job, phase, rows = state.jobs[me[JOB]], me[PHASE], sim.pool.rows
     me[DUE] = incoming(state, me[JOB], me[TASK], phase) * job[MESSAGE]
     me[SENT], me[READY] = 0, 0
-    number, kept = me[EARLY], -1
-    if job[PATTERN] == UNIFORM and phase < job[LAST] - 1:
-        number, kept = -1, number  # all that comes is for the last
-    while number >= 0:
-        following_one = rows[number, NEXT]
-        if (rows[number, LUCK] >> LABEL_SHIFT) & LABEL_MASK == phase:
-            me[DUE] -= rows[number, SIZE]
-            me[READY] = max(me[READY], rows[number, TAIL])
-            drop_parcel(sim, number)
-        else:
-            rows[number, NEXT] = kept
-            kept = number
-        number = following_one
-    me[EARLY] = kept
+    first = me[EARLY]
+    if first >= 0 and label_of(rows[first]) == phase:
+        me[DUE] -= rows[first, SIZE]
+        me[READY] = rows[first, TAIL]
+        me[EARLY] = rows[first, NEXT]
+        drop_parcel(sim, first)
     pause = state.nic[SEND] if following(state, me) != NO_MORE else 0
     works = phase % job[PHASES] == 0 and not (job[PATTERN] == UNIFORM and phase == job[LAST] - 1)
     return pause + (job[COMPUTE] if works else 0)  # type: ignore[no-any-return]
@@ -209,6 +207,26 @@ def proceed(sim: Sim, state: Any, time: int, key: int) -> bool:
 
 
 @kernel
+def keep(sim: Sim, me: Any, number: int) -> None:
+    """A packet has come before its phase: put it on the task's chain, which has one parcel a phase,
+    with the bytes that came and when they will have been handed over, in order."""
+    rows = sim.pool.rows
+    phase, before, at = label_of(rows[number]), -1, me[EARLY]
+    while at >= 0 and label_of(rows[at]) < phase:
+        before, at = at, rows[at, NEXT]
+    if at >= 0 and label_of(rows[at]) == phase:
+        rows[at, SIZE] += rows[number, SIZE]
+        rows[at, TAIL] = max(rows[at, TAIL], rows[number, TAIL])
+        drop_parcel(sim, number)
+        return
+    rows[number, NEXT] = at
+    if before < 0:
+        me[EARLY] = number
+    else:
+        rows[before, NEXT] = number
+
+
+@kernel
 def take_in(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
     """A packet has come: match it. If it is what its task was waiting for, that goes on."""
     shape, agent, packet = state.shape, agent_of(key), sim.pool.rows[number]
@@ -221,10 +239,9 @@ def take_in(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
         matched += state.nic[MATCH]
         state.matching[row] = matched
     there = matched + state.nic[HOST]
-    if (packet[LUCK] >> LABEL_SHIFT) & LABEL_MASK != me[PHASE]:
+    if label_of(packet) != me[PHASE]:
         packet[TAIL] = there
-        packet[NEXT] = me[EARLY]
-        me[EARLY] = number
+        keep(sim, me, number)
         return
     me[DUE] -= packet[SIZE]
     me[READY] = max(me[READY], there)
@@ -262,7 +279,7 @@ def hear(sim: Sim, state: Any, time: int, key: int, job: int, ended: int) -> Non
     board[OVER] = max(board[OVER], ended)
     if board[LEFT] == 0:
         board[STATUS] = DONE
-        schedule(sim, time, key_of(DECIDE, agent_of(key), 0), job, 0)
+        schedule(sim, time, key_of(DECIDE, agent_of(key), 0), 0, 0)
 
 
 def check_slots(slots: Rows) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from odonata.agents.patterns import JOB_WORDS
 from pdes.errors import Findings
 from pdes.events import FOREVER, Rows
 from pdes.random import log
@@ -20,19 +19,6 @@ LATEST = 2**62
 """Picoseconds: the last instant there is."""
 UNIFORM, ADVERSARIAL, PARTNER, HOTSPOT = range(4)
 """How a destination is found: the first two and the last by a draw, PARTNER in a table."""
-
-NO_JOBS: Mapping[str, Any] = {
-    "nic": np.full(4, -1),
-    "jobs": np.zeros((0, JOB_WORDS), np.int64),
-    "friends": np.zeros((0, 2), np.int64),
-    "places": np.zeros(0, np.int64),
-    "slots": np.zeros((0, 1, 8), np.int64),
-    "matching": np.zeros(0, np.int64),
-    "board": np.zeros((0, 4), np.int64),
-    "owner": np.zeros(0, np.int64),
-    "labels": np.zeros(0, np.int64),
-}
-"""The same where there are none."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +174,7 @@ class Traffic:
         return -1.0 / float(plain(1.0 - min(self.load, 1 - 1e-12)))
 
     def arrays(self, machine: Dragonfly, seed: int, g0: int, g1: int) -> Mapping[str, Any]:
-        """Those of `State` that are about traffic, and the others of that kind: without jobs."""
+        """Those of `State` that are about traffic."""
         per_group = machine.routers * machine.nodes
         slot = round(self.slot_ps(machine)) if self.arrivals == "bernoulli" else 0
         until = FOREVER if self.measure_ps is None else self.warmup_ps + self.measure_ps
@@ -197,7 +183,6 @@ class Traffic:
                  FOREVER if self.stop_ps is None else self.stop_ps, slot,
                  round(self.hot * 2**32), self.hot_every]  # fmt: skip
         return {
-            **NO_JOBS,
             "traffic": np.array(words),
             "pace": np.array([self.pace(machine)]),
             "measured": np.array([self.warmup_ps, until]),

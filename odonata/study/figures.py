@@ -95,14 +95,14 @@ def figure_3_2(asked: Asked, outcomes: Outcomes) -> Figure | None:
     workloads = ((False, "17 jobs of 16 nodes"), (True, "4 jobs of 68 nodes"))
     figure, panels = _figure(9.2, 3.3, 1, 2, left=0.075, right=0.99, top=0.82, bottom=0.09,
                              wspace=0.16)  # fmt: skip
-    some = False
+    there = 0
     for axes, (large, title) in zip(panels[0], workloads, strict=True):
         for i, policy in enumerate(("rdg", "rdn")):
             for x, pattern in enumerate(PATTERNS):
                 base = mean(outcomes, motivation(asked, large, pattern, "rdg"))
                 values = means(outcomes, motivation(asked, large, pattern, policy), SMALL) / base
                 if len(values):
-                    some = True
+                    there |= 1 << large
                     _bar(axes, x + 0.38 * (i - 0.5), 0.36, values, LOOKS[policy].colour)
         axes.set_xticks(range(len(PATTERNS)), [TITLES[pattern] for pattern in PATTERNS])
         axes.set_title(title, fontweight="bold")
@@ -110,7 +110,7 @@ def figure_3_2(asked: Asked, outcomes: Outcomes) -> Figure | None:
         axes.grid(axis="x", visible=False)
     panels[0, 0].set_ylabel("communication time\n(RDG = 1)")
     _legend(figure, ("rdg", "rdn"), bars=True, top=True)
-    return figure if some else None
+    return figure if there == 3 else None
 
 
 def figure_3_4a(asked: Asked, outcomes: Outcomes) -> Figure | None:
@@ -343,7 +343,7 @@ def _cloud(
         axes.text(left, up, f"{100 * part:.0f} %", transform=axes.transAxes, color=BLUE,
                   fontsize=13, fontweight="bold", ha="right" if left > 0.5 else "left",
                   va="top" if up > 0.5 else "bottom", zorder=5,
-                  bbox={"facecolor": "white", "alpha": 0.8, "lw": 0, "pad": 1.5})  # fmt: skip
+                  bbox={"facecolor": "white", "alpha": 0.5, "lw": 0, "pad": 1.0})  # fmt: skip
     axes.set_xlabel("communication time of small jobs (Level-Spread = 1)")
     axes.set_ylabel("communication time of large jobs (Level-Spread = 1)")
     _dress(axes)

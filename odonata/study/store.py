@@ -67,6 +67,8 @@ def opened(directory: Path, mark: str) -> Iterator[Store]:
     """To add to; made, if there is none. `mark` is the simulator's."""
     directory.mkdir(parents=True, exist_ok=True)
     path = path_in(directory)
+    run = next(directory.glob("rank-*.h5"), None)
+    require(run is None, f"{directory}: holds a run ({run}); use another -o")
     with path.open("a+", encoding="utf-8") as file:
         _lock(file, path)
         if not path.stat().st_size:
@@ -126,7 +128,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Outcome], int]:
                 break
             try:
                 key, outcome = from_line(line.decode())
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, AttributeError):
                 raise Refused(f"{path}, line {number}: damaged; delete that line, and its "
                               "simulation is done again") from None  # fmt: skip
             outcomes[key] = outcome

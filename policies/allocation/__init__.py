@@ -38,6 +38,7 @@ from policies.allocation.base import (
     allocate,
     allocation,
     allocation_named,
+    rng_for,
 )
 
 from policies.allocation import spread, compact, chance  # noqa: F401  isort: skip
@@ -50,4 +51,5 @@ __all__ = [
     "allocate",
     "allocation",
     "allocation_named",
+    "rng_for",
 ]

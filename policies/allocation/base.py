@@ -160,13 +160,22 @@ def allocation_named(name: str) -> AllocationPolicy:
     return ALLOCATIONS.named(name)
 
 
+def rng_for(seed: int, job: int) -> np.random.Generator:
+    """What a job's allocation draws from: its own, whoever came before it."""
+    return np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 2, job]))
+
+
 def allocate(
     policy: AllocationPolicy, floor: Floor, nodes: int, rng: np.random.Generator
 ) -> Labels:
     """The one way to ask: a Fault if what it answers is not `nodes` different idle nodes."""
     if not 1 <= nodes <= floor.free:
         raise ValueError(f"{nodes} nodes: 1 to {floor.free} can be had, as many are idle")
-    answer = policy.choose(floor, nodes, rng)
+    try:
+        answer = policy.choose(floor, nodes, rng)
+    except Exception as error:
+        raise Fault(f"allocation {policy.name}, asked for {nodes} nodes, failed: "
+                    f"{type(error).__name__}: {error}") from error  # fmt: skip
     try:
         chosen = np.asarray(answer)
     except ValueError:

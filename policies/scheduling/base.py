@@ -63,7 +63,7 @@ class Plain(SchedulingPolicy):
 
 
 def discipline(
-    name: str, *, about: str, source: str, strict: bool = True
+    name: str, *, about: str, source: str, strict: bool | None = None
 ) -> Callable[[Written], Written]:
     """Register what it stands above, a function `order(waiting)` or a subclass of
     `SchedulingPolicy` that needs no arguments; which stays what it is."""
@@ -71,10 +71,12 @@ def discipline(
     def register(written: Written) -> Written:
         what: Any = written
         if inspect.isclass(written):
-            what.name, what.about, what.source, what.strict = name, about, source, strict
+            what.name, what.about, what.source = name, about, source
+            if strict is not None:
+                what.strict = strict
             policy = what()
         else:
-            policy = Plain(name, about, source, what, strict)
+            policy = Plain(name, about, source, what, strict is not False)
         DISCIPLINES.add(policy, (what.__module__, what.__qualname__))
         return written
 
@@ -88,7 +90,10 @@ def discipline_named(name: str) -> SchedulingPolicy:
 
 def order_of(policy: SchedulingPolicy, waiting: Sequence[Waiting]) -> list[int]:
     """The one way to ask: a Fault if it does not name every waiting job once."""
-    order = [int(position) for position in policy.order(waiting)]
+    try:
+        order = [int(position) for position in policy.order(waiting)]
+    except Exception as error:
+        raise Fault(f"scheduling {policy.name} failed: {type(error).__name__}: {error}") from error
     if sorted(order) != list(range(len(waiting))):
         raise Fault(f"scheduling {policy.name}, of {len(waiting)} jobs: {order} does not name each "
                     "position once")  # fmt: skip

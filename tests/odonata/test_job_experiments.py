@@ -347,7 +347,7 @@ def test_a_run_ends_when_its_jobs_are_done(queue: Finished, opened: Run) -> None
     assert opened.complete
     last = accounts.makespan_ps(queue.jobs)
     assert last
-    assert last <= opened.reached_ps == int(opened.time[-1]) <= queue.result.time_ps
+    assert queue.result.time_ps == last <= opened.reached_ps == int(opened.time[-1])
     assert summary(opened) == performance(opened.network, queue.result)
 
 
@@ -428,7 +428,7 @@ def test_a_table_of_jobs_has_batsims_columns(queue: Finished) -> None:
 def test_ranges_are_written_as_batsim_writes_them() -> None:
     record = JobRecord(0, "x", 5, "incast", 0, 1, 10**12, (8, 2, 1, 0, 3))
     line = accounts.to_csv([record], "w", 2 * 10**12).splitlines()[1]
-    assert line.endswith(",0-3 8")
+    assert line.endswith(",0-3 8,x")
     assert "1.000000000000" in line
 
 
@@ -554,3 +554,22 @@ def test_what_is_ready_made_runs_jobs() -> None:
         made = load(home / f"{name}.toml")
         assert made.network.runs_jobs
         assert made.end is None
+
+
+def test_a_run_that_replaces_another_takes_its_report_away_and_nothing_else(tmp_path: Path) -> None:
+    from odonata.report import write
+
+    out = tmp_path / "out"
+    file = tmp_path / "x.toml"
+    file.write_text(
+        'machine.preset = "kim-72"\n[network]\nrouting = "adaptive"\n[[jobs]]\nnodes = 4\n'
+    )
+    execute(Request(file, out))
+    write(out, None, "html")
+    write(out, None, "png")
+    mine = out / "figures" / "mine.png"
+    mine.write_bytes(b"")
+    assert len(list(mine.parent.iterdir())) > 5
+    execute(Request(file, out, overwrite=True))
+    assert not (out / "report.html").exists()
+    assert list(mine.parent.iterdir()) == [mine]
