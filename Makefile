@@ -46,9 +46,8 @@ lint: $(READY)
 warm: $(READY)
 	@{ for r in minimal valiant ugal-l ugal-g par adaptive; do \
 	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing $$r; done; \
-	  for r in adaptive minimal; do echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json \
-	  -o out/warm-$$r --set network.routing=$$r; done; } \
-	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm-*
+	  echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json -o out/warm; } \
+	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm
 
 # As many files at a time as there are cores; what times something, by itself.
 serial: warm

@@ -75,10 +75,10 @@ from pdes.loop import Sim, drop_parcel, new_parcel, schedule
 from pdes.parcels import NEXT
 from pdes.random import draw
 
-JOB, TASK, PHASE, SENT, DUE, READY, EARLY = range(7)
+JOB, TASK, PHASE, SENT, DUE, READY, EARLY, LATEST = range(8)
 """Words of a slot: its task's job, or -1; its number there; the phase it is in; messages of it that
 were seen to, or WAITING; bytes that are still to come in it; when what has come will have been
-handed over; what came before its phase, as a chain."""
+handed over; what came before its phase, as a chain, and the last of that, if there is any."""
 SLOT_WORDS = 8
 WAITING = -1
 MOST_TASKS = SLOT_MASK + 1
@@ -212,6 +212,8 @@ def keep(sim: Sim, me: Any, number: int) -> None:
     with the bytes that came and when they will have been handed over, in order."""
     rows = sim.pool.rows
     phase, before, at = label_of(rows[number]), -1, me[EARLY]
+    if at >= 0 and label_of(rows[me[LATEST]]) < phase:
+        before, at = me[LATEST], -1
     while at >= 0 and label_of(rows[at]) < phase:
         before, at = at, rows[at, NEXT]
     if at >= 0 and label_of(rows[at]) == phase:
@@ -220,6 +222,8 @@ def keep(sim: Sim, me: Any, number: int) -> None:
         drop_parcel(sim, number)
         return
     rows[number, NEXT] = at
+    if at < 0:
+        me[LATEST] = number
     if before < 0:
         me[EARLY] = number
     else:
