@@ -62,15 +62,13 @@ def compare(model: Network, protocol: str = "window", **how: Any) -> Result:
 
 
 @pytest.mark.parametrize("protocol", ["window", "null"])
-@pytest.mark.parametrize("seed", [1, 2])
-def test_communication_times_are_those_of_one_rank_to_the_picosecond(
-    protocol: str, seed: int
-) -> None:
-    compare(mixed(seed=seed), protocol)
+def test_communication_times_are_those_of_one_rank_to_the_picosecond(protocol: str) -> None:
+    compare(mixed(), protocol)
 
 
-@pytest.mark.parametrize("protocol", ["window", "null"])
-@pytest.mark.parametrize("order", ["small-first", "large-first"])
+@pytest.mark.parametrize(
+    ("order", "protocol"), [("small-first", "window"), ("large-first", "null")]
+)
 def test_the_queue_is_the_same_whoever_is_first(order: str, protocol: str) -> None:
     compare(mixed(order=order, allocation="level-spread"), protocol)
 
