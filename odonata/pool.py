@@ -172,6 +172,7 @@ class Worker:
 def _work(work: Work, pipe: Connection) -> None:
     for number in STOPPING:  # which Slurm sends to all alike, and the parent heeds
         signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
     while True:
         try:
             pipe.send(attempt(work, pipe.recv()))
@@ -182,14 +183,17 @@ def _work(work: Work, pipe: Connection) -> None:
 @contextmanager
 def _deaf() -> Iterator[None]:
     """What is started in here does not hear Ctrl-C, which a terminal sends to all alike: the parent
-    hears it and ends the others."""
+    hears it and ends the others. Nor, before it has begun to ignore them, the signals to stop: they
+    are blocked, and the parent hears them afterwards."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         yield
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGINT, before)
 
 

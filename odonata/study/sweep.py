@@ -111,9 +111,9 @@ def simulate_missing(wanted: Sequence[Point], out: Path, jobs: int) -> Ran:
     transport = world()
     for point in {point.kinds[0].pattern: point for point in wanted}.values():
         buildable(point)
-    mine = transport.leader_first(mark)
-    began = time.perf_counter()
     with StopSignals(listen=True) as stop, ExitStack() as stack:
+        mine = transport.leader_first(mark)
+        began = time.perf_counter()
         kept = together(transport, lambda: (
             stack.enter_context(store.opened(out, mine)) if transport.rank == 0 else None
         ))  # fmt: skip

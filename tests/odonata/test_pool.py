@@ -165,3 +165,14 @@ def test_seconds_are_shown_in_units_of_the_day() -> None:
     assert [pool.show_seconds(s) for s in (3.4, 119, 150, 3 * 3600)] == [
         "3 s", "119 s", "2.5 min", "3.0 h"
     ]  # fmt: skip
+
+
+def test_a_worker_that_is_only_starting_does_not_hear_what_its_parent_heeds() -> None:
+    worker = pool.Worker(square)
+    worker.start()
+    pid = worker._process.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGUSR1)  # it imports for a second, and could not have ignored it yet
+    worker.give(6)
+    assert worker.answer() == 36
+    worker.end()
