@@ -3,7 +3,8 @@
 MPI ranks in shared memory do not notice that another was killed: they wait. Some launchers clean
 up, some do not, and none says on stderr which rank it was. The watchman sleeps on the ranks'
 process handles; when one goes without having said goodbye, it names it and kills the rest. It is a
-process, not a thread, so that neither a busy kernel nor the launcher's clean-up can silence it.
+process, not a thread, so that neither a busy kernel nor the launcher's clean-up can silence it; and
+it is deaf to what a batch system sends to every process of a job so that ranks stop in order.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ WATCH = r"""
 import os, select, signal, socket, sys
 hushed = []
 signal.signal(signal.SIGUSR2, lambda *_: hushed.append(1))
+for meant_for_ranks in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
+    signal.signal(meant_for_ranks, signal.SIG_IGN)
 mates = dict(map(int, mate.split(":")) for mate in sys.argv[1].split(","))
 poll = select.poll()
 poll.register(0, select.POLLIN)
@@ -99,6 +102,7 @@ class Watchman:
     def dismiss(self) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
-        self._process.stdin.write(b".")
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # somebody killed it
+            self._process.stdin.write(b".")
+            self._process.stdin.close()
         self._process.wait()
