@@ -2,9 +2,12 @@
 
 MPI ranks in shared memory do not notice that another was killed: they wait. Some launchers clean
 up, some do not, and none says on stderr which rank it was. The watchman sleeps on the ranks'
-process handles; when one goes without having said goodbye, it names it and kills the rest. It is a
-process, not a thread, so that neither a busy kernel nor the launcher's clean-up can silence it; and
-it is deaf to what a batch system sends to every process of a job so that ranks stop in order.
+process handles; when one goes without having said goodbye, it names it and kills the rest. (Where
+a launcher was quicker and killed others too, it cannot tell who was first, and names them all.)
+
+It is a process, not a thread, so that neither a busy kernel nor the launcher's clean-up can silence
+it; and it is deaf to what a batch system sends to every process of a job so that ranks stop in
+order.
 """
 
 from __future__ import annotations
@@ -44,8 +47,9 @@ while not gone:
         else:
             gone.insert(0, next(iter(mates)))
 if not hushed:
-    print(f"odonata: rank {gone[0]} (process {mates[gone[0]]} on {socket.gethostname()}) died; "
-          "the run ends here", file=sys.stderr, flush=True)
+    told = (f"rank {rank} (process {mates[rank]} on {socket.gethostname()})"
+            for rank in dict.fromkeys(gone))
+    print(f"odonata: {' and '.join(told)} died; the run ends here", file=sys.stderr, flush=True)
 for rank, pid in mates.items():
     try:
         os.kill(pid, signal.SIGKILL)
