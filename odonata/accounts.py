@@ -105,7 +105,7 @@ def microseconds(ps: float | None) -> str:
 # -- for people
 
 
-HEADS = ("job", "nodes", "pattern", "groups", "routers", "waited (us)", "communication (us)")
+HEADS = ("job", "nodes", "pattern", "groups", "routers", "waited (us)", "comm. (us)")
 
 
 def cells(machine: Dragonfly, record: JobRecord) -> tuple[str, ...]:

@@ -131,6 +131,8 @@ class Engine:
             raise Refused(
                 f"{model.name}: bearers, receipts and decisions are kinds up to {MOST_BITS}"
             )
+        if model.decisions and type(model).decide is Model.decide:
+            raise Refused(f"{model.name}: has decisions, and no `decide` to make them")
         self._ctl[BEARERS] = sum(1 << kind for kind in model.bearers)
         self._ctl[RECEIPTS] = sum(1 << kind for kind in model.receipts)
         self._ctl[DECISIONS] = sum(1 << kind for kind in model.decisions)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pdes.events import Rows
+from pdes.events import WORDS, Rows, no_rows
 from pdes.jit import kernel
 from pdes.partition import Partition
 from pdes.stream import Table
@@ -81,8 +81,8 @@ class Model(ABC):
     def decide(self, state: Any, time: int, key: int, a: int, b: int) -> Rows:
         """What such an event makes: rows of events, with room for a parcel's words behind each if
         the model has parcels. There may be any number of them, of no kind that is received; the
-        rules are those of a handler."""
-        raise NotImplementedError
+        rules are those of a handler. A model that has decisions has one of its own."""
+        return no_rows(WORDS + self.parcel)
 
     def parameters(self) -> Mapping[str, int | float | str]:
         """Everything that decides the outcome, under the user's names: as it stands, the fields of

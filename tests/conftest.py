@@ -47,6 +47,22 @@ def clean_environment() -> dict[str, str]:
     return {**launcher.environment_without(), "PYTHONPATH": os.getcwd(), "COLUMNS": "100"}
 
 
+def model_on_two_ranks(
+    made: str, end: int | None, protocol: str
+) -> subprocess.CompletedProcess[str]:
+    """Run one of `tests/models.py`, as it would be `made` there."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from models import *; "
+        f"from pdes.driver import run; run({made}, {end}, protocol={protocol!r})"
+    )
+    mpiexec = find_mpiexec()
+    assert mpiexec
+    return subprocess.run(
+        [mpiexec, "-n", "2", sys.executable, "-c", code],
+        capture_output=True, text=True, timeout=PATIENCE, check=False, env=clean_environment(),
+    )  # fmt: skip
+
+
 def pids(token: str) -> list[int]:
     """The ranks among the processes that have `token` on their command line, in rank order."""
     found = {}

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import PATIENCE, clean_environment
+from conftest import PATIENCE, clean_environment, model_on_two_ranks
 from models import Burst, Office, Rogue, Tree
 
-from odonata.doctor import find_mpiexec
 from pdes.driver import FIRST_LOOK, LATEST, _look, run
 from pdes.errors import Fault, Refused
 from pdes.events import Rows, no_rows
@@ -114,16 +113,7 @@ def test_a_decision_that_breaks_a_rule_is_named(model: Office, words: str) -> No
 
 
 def on_two_ranks(parameters: str, protocol: str) -> subprocess.CompletedProcess[str]:
-    code = (
-        f"import sys; sys.path.insert(0, {str(HERE)!r}); from models import Office; "
-        f"from pdes.driver import run; run(Office({parameters}), None, protocol={protocol!r})"
-    )
-    mpiexec = find_mpiexec()
-    assert mpiexec
-    return subprocess.run(
-        [mpiexec, "-n", "2", sys.executable, "-c", code],
-        capture_output=True, text=True, timeout=PATIENCE, check=False, env=clean_environment(),
-    )  # fmt: skip
+    return model_on_two_ranks(f"Office({parameters})", None, protocol)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +140,7 @@ def test_a_model_that_cannot_decide_says_so() -> None:
     class Undecided(Rogue):
         decisions = (0,)
 
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(Refused, match="rogue: has decisions, and no `decide` to make them"):
         alone(Undecided(), 1)
 
 

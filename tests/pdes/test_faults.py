@@ -4,28 +4,13 @@ own: what is tested is that they end."""
 from __future__ import annotations
 
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, clean_environment
-
-from odonata.doctor import find_mpiexec
-
-HERE = Path(__file__).parent.parent
+from conftest import model_on_two_ranks
 
 
 def rogue_run(parameters: str, protocol: str) -> subprocess.CompletedProcess[str]:
-    code = (
-        f"import sys; sys.path.insert(0, {str(HERE)!r}); from models import Rogue; "
-        f"from pdes.driver import run; run(Rogue({parameters}), 10**9, protocol={protocol!r})"
-    )
-    mpiexec = find_mpiexec()
-    assert mpiexec
-    return subprocess.run(
-        [mpiexec, "-n", "2", sys.executable, "-c", code],
-        capture_output=True, text=True, timeout=PATIENCE, check=False, env=clean_environment(),
-    )  # fmt: skip
+    return model_on_two_ranks(f"Rogue({parameters})", 10**9, protocol)
 
 
 @pytest.mark.parametrize("protocol", ["window", "null"])
