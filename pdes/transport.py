@@ -276,8 +276,6 @@ class Mpi:
         that is for MPI to do, after a moment: launchers drop what an aborting rank said last."""
         time.sleep(patience)
         watchman = self._watchman
-        if watchman is not None:
-            watchman.hush()
         if watchman is None or watchman.may_speak():
             print(f"odonata: rank {self.rank}: {reason}", file=sys.stderr, flush=True)
         sys.stdout.flush()

@@ -4,6 +4,8 @@ MPI ranks in shared memory do not notice that another was killed: they wait. Som
 up, some do not, and none says on stderr which rank it was. The watchman sleeps on the ranks'
 process handles; when one goes without having said goodbye, it names it and kills the rest. (Where
 a launcher was quicker and killed others too, it cannot tell who was first, and names them all.)
+Where a rank gave the reason itself before it went, the launcher has a second to end the others, so
+that the status it hands on is that rank's and not a kill's.
 
 It is a process, not a thread, so that neither a busy kernel nor the launcher's clean-up can silence
 it; and it is deaf to what a batch system sends to every process of a job so that ranks stop in
@@ -14,20 +16,24 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
 import subprocess
 import sys
 
+ANSWER_SECONDS = 2.0
+"""A watchman on a busy machine may take so long to answer."""
+
 WATCH = r"""
-import os, select, signal, socket, sys
-hushed = []
-signal.signal(signal.SIGUSR2, lambda *_: hushed.append(1))
+import os, select, signal, socket, sys, time
 for meant_for_ranks in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
     signal.signal(meant_for_ranks, signal.SIG_IGN)
 mates = dict(map(int, mate.split(":")) for mate in sys.argv[1].split(","))
+door = socket.socket(socket.AF_UNIX)
+door.bind(f"\0odonata-{os.getpid()}")
+door.listen(len(mates))
 poll = select.poll()
 poll.register(0, select.POLLIN)
+poll.register(door, select.POLLIN)
 ranks = {}
 for rank, pid in mates.items():
     try:
@@ -38,18 +44,31 @@ for rank, pid in mates.items():
     poll.register(fd, select.POLLIN)
 print("watching", flush=True)
 gone = []
+told = False
 while not gone:
     for fd, _ in poll.poll():
         if fd in ranks:
             gone.append(ranks[fd])
+        elif fd == door.fileno():
+            guest = door.accept()[0]
+            if not told:
+                os.close(2)
+            guest.sendall(b"n" if told else b"y")
+            guest.close()
+            told = True
         elif os.read(0, 1):
             sys.exit(0)
         else:
             gone.insert(0, next(iter(mates)))
-if not hushed:
-    told = (f"rank {rank} (process {mates[rank]} on {socket.gethostname()})"
-            for rank in dict.fromkeys(gone))
-    print(f"odonata: {' and '.join(told)} died; the run ends here", file=sys.stderr, flush=True)
+if told:
+    left = [fd for fd in ranks if ranks[fd] not in gone]
+    until = time.monotonic() + 1.0
+    while left and time.monotonic() < until:
+        left = [fd for fd in left if not select.select([fd], [], [], 0.02)[0]]
+else:
+    names = (f"rank {rank} (process {mates[rank]} on {socket.gethostname()})"
+             for rank in dict.fromkeys(gone))
+    print(f"odonata: {' and '.join(names)} died; the run ends here", file=sys.stderr, flush=True)
 for rank, pid in mates.items():
     try:
         os.kill(pid, signal.SIGKILL)
@@ -89,19 +108,17 @@ class Watchman:
         return None if pid is None else cls(pid)
 
     def may_speak(self) -> bool:
-        """A rank asks before it gives the reason of its failure: the first of its host may. The
-        claim is a socket name, which goes with the process that holds it."""
-        self._claim = socket.socket(socket.AF_UNIX)
-        try:
-            self._claim.bind(f"\0odonata-{self.pid}")
-        except OSError:
-            return False
-        return True
-
-    def hush(self) -> None:
-        """This rank is about to die, and the reason has been given."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGUSR2)
+        """A rank that is about to die asks before it gives the reason: the first of its host may,
+        and from then on the watchman is silent. (It lets go of stderr before it answers: the pipe
+        was the launcher's, and as long as it is open a launcher like Hydra counts the ranks that it
+        kills itself among those that failed.)"""
+        with socket.socket(socket.AF_UNIX) as door:
+            door.settimeout(ANSWER_SECONDS)
+            try:
+                door.connect(f"\0odonata-{self.pid}")
+                return door.recv(1) != b"n"
+            except OSError:  # somebody killed it
+                return True
 
     def dismiss(self) -> None:
         assert self._process is not None
