@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from zygote import Zygote
 
 from odonata.doctor import find_mpiexec
 from pdes import launcher
@@ -81,11 +82,20 @@ def pids(token: str) -> list[int]:
     return [found[rank] for rank in sorted(found)]
 
 
+@pytest.fixture(scope="session")
+def zygote() -> Iterator[Zygote]:
+    zygote = Zygote(clean_environment())
+    yield zygote
+    zygote.close()
+
+
 @pytest.fixture
-def odonata(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def odonata(tmp_path: Path, zygote: Zygote) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the command to its end, in an empty directory."""
 
     def go(*words: str, ranks: int = 1, **env: str) -> subprocess.CompletedProcess[str]:
+        if ranks == 1 and not env and zygote.can(words):
+            return zygote.run(words, tmp_path, PATIENCE)
         return subprocess.run(
             command(*words, ranks=ranks),
             capture_output=True,

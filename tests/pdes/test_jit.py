@@ -61,21 +61,14 @@ def events(folder: Path, what: str, **env: str) -> int:
     return int(done.stdout)
 
 
-def test_a_constant_from_another_module_is_compiled_in_anew(folder: Path) -> None:
+def test_what_is_kept_is_of_this_handler_this_file_and_these_constants(folder: Path) -> None:
+    """One test, because each stage compiles an engine."""
     assert events(folder, "mine.One") == 100
-    (folder / "constants.py").write_text("DELAY = 500\n")
-    assert events(folder, "mine.One") == events(folder, "mine.One", ODONATA_JIT="0") == 200
-
-
-def test_two_models_of_one_name_keep_their_own_handlers(folder: Path) -> None:
-    assert events(folder, "mine.One") == 100
-    assert events(folder, "mine.Two") == 50
-
-
-def test_a_model_may_change_its_file(folder: Path) -> None:
-    assert events(folder, "mine.One") == 100
+    assert events(folder, "mine.Two") == 50, "of the same name, with a handler of its own"
     (folder / "mine.py").rename(folder / "yours.py")
     assert events(folder, "yours.One") == 100
+    (folder / "constants.py").write_text("DELAY = 500\n")
+    assert events(folder, "yours.One") == events(folder, "yours.One", ODONATA_JIT="0") == 200
 
 
 def test_threads_do_not_mix_their_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
