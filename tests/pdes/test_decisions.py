@@ -235,13 +235,11 @@ def test_a_signal_stops_a_run_that_has_no_end(tmp_path: Path) -> None:
 
 @pytest.fixture
 def impatient() -> Iterator[None]:
-    """Two seconds."""
-
     def late(*_: Any) -> None:
         raise TimeoutError
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, 2)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)

@@ -4,8 +4,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
+from conftest import PATIENCE
 
 from pdes.watchman import Watchman
 
@@ -21,7 +23,7 @@ def test_a_watchman_does_not_leave_when_ranks_are_told_to_stop(sent: signal.Sign
     rank.kill()
     rank.communicate()
     assert watchman._process is not None
-    assert watchman._process.wait(timeout=20) == 0, "it was still there to see the rank go"
+    assert watchman._process.wait(timeout=PATIENCE) == 0, "it was still there to see the rank go"
     watchman.dismiss()
 
 
@@ -35,11 +37,11 @@ def test_where_a_reason_was_given_the_launcher_has_a_second_to_end_the_rest() ->
         pytest.skip("this system has no process handles")
     assert watchman.may_speak()
     assert not watchman.may_speak()
+    began = time.monotonic()
     ranks[1].kill()
-    with pytest.raises(subprocess.TimeoutExpired):
-        ranks[2].wait(timeout=0.3)
     ranks[0].communicate(b"\n")  # a launcher ended it
-    ranks[2].wait(timeout=20)  # this one it forgot
+    ranks[2].wait(timeout=PATIENCE)  # this one it forgot
+    assert time.monotonic() - began > 0.9
     for rank in ranks:
         assert rank.stdin is not None
         rank.stdin.close()
