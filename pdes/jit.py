@@ -23,6 +23,7 @@ import time
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -50,14 +51,28 @@ if ENABLED:
         sys.modules["colorama.initialise"].atexit_done = True  # type: ignore[attr-defined]
 
     OPTIONS = {"_nrt": False, "error_model": "numpy", "boundscheck": False}
-    INLINED = {"forceinline": True, "no_cfunc_wrapper": True}
+    INLINED = {"forceinline": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
 
 
 def kernel(function: F) -> F:
-    """Compile for use inside other kernels, and inline it there."""
+    """Compile for use inside other kernels, and inline it there.
+
+    Without the wrapper that lets Python call it, which for a hundred kernels took longer to compile
+    than the kernels. Python may call it all the same, a test for example: then a twin is compiled.
+    """
     if not ENABLED:
         return function
-    return numba.njit(function, **INLINED, **OPTIONS)  # type: ignore[no-any-return]
+    inlined = numba.njit(function, **INLINED, **OPTIONS)
+
+    @cache
+    def twin() -> Any:
+        return numba.njit(function, **OPTIONS)
+
+    # What has been compiled is known to kernels, and not to calls from Python, which then ask for
+    # it to be compiled.
+    inlined.add_overload = lambda made: inlined.overloads.update({made.signature.args: made})
+    inlined._compile_for_args = lambda *arguments: twin()
+    return inlined  # type: ignore[no-any-return]
 
 
 def entry(function: F) -> F:

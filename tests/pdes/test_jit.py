@@ -71,6 +71,24 @@ def test_what_is_kept_is_of_this_handler_this_file_and_these_constants(folder: P
     assert events(folder, "yours.One") == events(folder, "yours.One", ODONATA_JIT="0") == 200
 
 
+@jit.kernel
+def added(x: float, y: float) -> float:
+    return x + y
+
+
+@jit.entry
+def added_and_one(x: float, y: float) -> float:
+    return added(x, y) + 1
+
+
+def test_a_kernel_may_be_called_from_python_before_and_after_it_is_in_another() -> None:
+    assert added(1, 2) == 3
+    assert added_and_one(1, 2) == 4
+    assert added_and_one(1.5, 2.0) == 4.5
+    assert added(1, 2) == 3
+    assert added(1.5, 2.0) == 3.5
+
+
 def test_threads_do_not_mix_their_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import numba
 
