@@ -51,7 +51,7 @@ if ENABLED:
         sys.modules["colorama.initialise"].atexit_done = True  # type: ignore[attr-defined]
 
     OPTIONS = {"_nrt": False, "error_model": "numpy", "boundscheck": False}
-    INLINED = {"forceinline": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+    INLINED = {"forceinline": True, "no_cfunc_wrapper": True}
 
 
 def kernel(function: F) -> F:
@@ -62,16 +62,27 @@ def kernel(function: F) -> F:
     """
     if not ENABLED:
         return function
-    inlined = numba.njit(function, **INLINED, **OPTIONS)
+    code = function.__code__
+    if code.co_flags & inspect.CO_VARARGS or code.co_name in code.co_names:
+        # The arguments of the one would be packed twice, the other would call its twin.
+        return numba.njit(function, **INLINED, **OPTIONS)  # type: ignore[no-any-return]
+    bare = {"no_cpython_wrapper": True}
+    inlined = numba.njit(function, **bare, **INLINED, **OPTIONS)
+    states = inlined._reduce_states
 
     @cache
     def twin() -> Any:
         return numba.njit(function, **OPTIONS)
 
+    def wrapped() -> dict[str, Any]:
+        told = states()
+        return {**told, "targetoptions": {**told["targetoptions"], **dict.fromkeys(bare, False)}}
+
     # What has been compiled is known to kernels, and not to calls from Python, which then ask for
-    # it to be compiled.
+    # it to be compiled; and what another process unpickles is an ordinary function of numba's.
     inlined.add_overload = lambda made: inlined.overloads.update({made.signature.args: made})
     inlined._compile_for_args = lambda *arguments: twin()
+    inlined._reduce_states = wrapped
     return inlined  # type: ignore[no-any-return]
 
 
@@ -123,6 +134,7 @@ def direct(function: F, *arguments: Any) -> F:
     """
     if not ENABLED:
         return function
+    assert "forceinline" not in function.targetoptions, "a kernel cannot be called from Python so"  # type: ignore[attr-defined]
     signature = tuple(numba.typeof(argument) for argument in arguments)
     function.compile(signature)  # type: ignore[attr-defined]
     return function.overloads[signature].entry_point  # type: ignore[attr-defined, no-any-return]

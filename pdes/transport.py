@@ -7,6 +7,7 @@ library is touched; under mpiexec or srun it is `Mpi`. Both have the same method
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ from pdes.arrays import doubled, grown
 from pdes.board import Board, board_bytes, place_bytes
 from pdes.errors import Refused
 from pdes.events import WORDS, Rows
-from pdes.watchman import Watchman
+from pdes.watchman import MPI_SECONDS, Watchman
 
 T = TypeVar("T")
 
@@ -272,23 +273,26 @@ class Mpi:
                 self._host.Barrier()
 
     def fail(self, reason: str, patience: float = 0.0) -> NoReturn:
-        """Where all ranks are on this host, the watchman ends them when this one is gone. Elsewhere
-        that is for MPI to do, after a moment: launchers drop what an aborting rank said last."""
+        """MPI is to end the others: a launcher that is left to find a rank gone may pass on the
+        status of those that it kills itself. The watchman does it where MPI does not."""
         time.sleep(patience)
-        watchman = self._watchman
-        if watchman is None or watchman.may_speak():
+        if self._watchman is None or self._watchman.may_speak():
             print(f"odonata: rank {self.rank}: {reason}", file=sys.stderr, flush=True)
-        sys.stdout.flush()
-        if watchman is None or self._host.size < self.size:
-            time.sleep(0.3)
-            self._mpi.COMM_WORLD.Abort(1)
+            sys.stdout.flush()
+            time.sleep(0.3)  # launchers drop what an aborting rank said last
+        else:
+            time.sleep(MPI_SECONDS)  # the one that speaks ends us all
+        with open(os.devnull, "w") as silence:  # nothing of what MPI says is news
+            os.dup2(silence.fileno(), 2)
+        signal.alarm(5)
+        self._mpi.COMM_WORLD.Abort(1)
         os._exit(1)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         mates = self._host.allgather((self.rank, os.getpid()))
         mine = Watchman.hire(mates) if self.host_leader else None
-        self._watchman = Watchman.known(self._host.bcast(mine.pid if mine else None))
+        self._watchman = Watchman.known(self._host.bcast(mine.door if mine else None))
         orderly = False
         try:
             yield

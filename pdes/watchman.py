@@ -4,8 +4,7 @@ MPI ranks in shared memory do not notice that another was killed: they wait. Som
 up, some do not, and none says on stderr which rank it was. The watchman sleeps on the ranks'
 process handles; when one goes without having said goodbye, it names it and kills the rest. (Where
 a launcher was quicker and killed others too, it cannot tell who was first, and names them all.)
-Where a rank gave the reason itself before it went, the launcher has a second to end the others, so
-that the status it hands on is that rank's and not a kill's.
+Where a rank has given the reason itself it says nothing, and leaves the others to MPI for a while.
 
 It is a process, not a thread, so that neither a busy kernel nor the launcher's clean-up can silence
 it; and it is deaf to what a batch system sends to every process of a job so that ranks stop in
@@ -16,72 +15,77 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import socket
 import subprocess
 import sys
 
 ANSWER_SECONDS = 2.0
 """A watchman on a busy machine may take so long to answer."""
+MPI_SECONDS = 2.0
+"""So long MPI may take to end all, after a rank that has given its reason."""
 
 WATCH = r"""
-import os, select, signal, socket, sys, time
+import contextlib, os, select, signal, socket, sys, time
 for meant_for_ranks in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
     signal.signal(meant_for_ranks, signal.SIG_IGN)
 mates = dict(map(int, mate.split(":")) for mate in sys.argv[1].split(","))
 door = socket.socket(socket.AF_UNIX)
-door.bind(f"\0odonata-{os.getpid()}")
+door.bind("\0" + sys.argv[2])
 door.listen(len(mates))
 poll = select.poll()
 poll.register(0, select.POLLIN)
 poll.register(door, select.POLLIN)
-ranks = {}
+ranks, gone, told = {}, [], False
 for rank, pid in mates.items():
     try:
         fd = os.pidfd_open(pid)
+        ranks[fd] = rank
+        poll.register(fd, select.POLLIN)
     except ProcessLookupError:
-        fd = os.open("/dev/null", os.O_RDONLY)
-    ranks[fd] = rank
-    poll.register(fd, select.POLLIN)
+        gone.append(rank)
 print("watching", flush=True)
-gone = []
-told = False
 while not gone:
     for fd, _ in poll.poll():
         if fd in ranks:
             gone.append(ranks[fd])
         elif fd == door.fileno():
-            guest = door.accept()[0]
-            if not told:
-                os.close(2)
-            guest.sendall(b"n" if told else b"y")
-            guest.close()
-            told = True
+            with contextlib.suppress(OSError):
+                guest = door.accept()[0]
+                guest.sendall(b"n" if told else b"y")
+                told = True
+                guest.close()
         elif os.read(0, 1):
             sys.exit(0)
         else:
             gone.insert(0, next(iter(mates)))
 if told:
-    left = [fd for fd in ranks if ranks[fd] not in gone]
-    until = time.monotonic() + 1.0
+    until = time.monotonic() + float(sys.argv[3])
+    left = {fd for fd in ranks if ranks[fd] not in gone}
+    poll.unregister(0)
+    poll.unregister(door)
+    for fd in ranks.keys() - left:
+        poll.unregister(fd)
     while left and time.monotonic() < until:
-        left = [fd for fd in left if not select.select([fd], [], [], 0.02)[0]]
+        for fd, _ in poll.poll(100):
+            left.discard(fd)
+            poll.unregister(fd)
 else:
     names = (f"rank {rank} (process {mates[rank]} on {socket.gethostname()})"
              for rank in dict.fromkeys(gone))
     print(f"odonata: {' and '.join(names)} died; the run ends here", file=sys.stderr, flush=True)
-for rank, pid in mates.items():
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+for fd in ranks:
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(fd, signal.SIGKILL)
 """
 
 
 class Watchman:
-    """Known to every rank of the host by its pid; dismissed by the one that hired it."""
+    """Known to every rank of the host by the name of its door; dismissed by the one that hired
+    it."""
 
-    def __init__(self, pid: int, process: subprocess.Popen[bytes] | None = None) -> None:
-        self.pid = pid
+    def __init__(self, door: str, process: subprocess.Popen[bytes] | None = None) -> None:
+        self.door = door
         self._process = process
 
     @classmethod
@@ -92,31 +96,35 @@ class Watchman:
         except (AttributeError, OSError):
             return None
         words = ",".join(f"{rank}:{pid}" for rank, pid in mates)
+        door = f"odonata-{secrets.token_hex(8)}"
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", WATCH, words],
+            [sys.executable, "-I", "-S", "-c", WATCH, words, door, str(MPI_SECONDS)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
         )
         assert process.stdout is not None
-        process.stdout.readline()
+        heard = process.stdout.readline()
         process.stdout.close()
-        return cls(process.pid, process)
+        if heard != b"watching\n":  # it has said why, and the run goes on without it
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait()
+            return None
+        return cls(door, process)
 
     @classmethod
-    def known(cls, pid: int | None) -> Watchman | None:
-        return None if pid is None else cls(pid)
+    def known(cls, door: str | None) -> Watchman | None:
+        return None if door is None else cls(door)
 
     def may_speak(self) -> bool:
-        """A rank that is about to die asks before it gives the reason: the first of its host may,
-        and from then on the watchman is silent. (It lets go of stderr before it answers: the pipe
-        was the launcher's, and as long as it is open a launcher like Hydra counts the ranks that it
-        kills itself among those that failed.)"""
-        with socket.socket(socket.AF_UNIX) as door:
-            door.settimeout(ANSWER_SECONDS)
+        """A rank that is about to end asks before it gives the reason: the first of its host may,
+        and from then on the watchman is silent."""
+        with socket.socket(socket.AF_UNIX) as guest:
+            guest.settimeout(ANSWER_SECONDS)
             try:
-                door.connect(f"\0odonata-{self.pid}")
-                return door.recv(1) != b"n"
+                guest.connect(f"\0{self.door}")
+                return guest.recv(1) != b"n"
             except OSError:  # somebody killed it
                 return True
 

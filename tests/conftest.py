@@ -84,7 +84,7 @@ def pids(token: str) -> list[int]:
 
 @pytest.fixture(scope="session")
 def zygote() -> Iterator[Zygote]:
-    zygote = Zygote(clean_environment())
+    zygote = Zygote()
     yield zygote
     zygote.close()
 
@@ -95,7 +95,7 @@ def odonata(tmp_path: Path, zygote: Zygote) -> Callable[..., subprocess.Complete
 
     def go(*words: str, ranks: int = 1, **env: str) -> subprocess.CompletedProcess[str]:
         if ranks == 1 and not env and zygote.can(words):
-            return zygote.run(words, tmp_path, PATIENCE)
+            return zygote.run(words, tmp_path, clean_environment(), PATIENCE)
         return subprocess.run(
             command(*words, ranks=ranks),
             capture_output=True,

@@ -18,40 +18,57 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-COMMANDS = ("run", "diff", "mend", "watch", "report", "bench", "compare", "allocate", "policies")
+COMMANDS = ("run", "bench", "diff", "report")
 
 
 class Zygote:
-    def __init__(self, environment: dict[str, str]) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, __file__],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
-        )  # fmt: skip
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
 
     @staticmethod
     def can(words: tuple[str, ...]) -> bool:
         return words[:1] != () and words[0] in COMMANDS and "--debug" not in words
 
-    def run(self, words: tuple[str, ...], cwd: Path, patience: float) -> Any:
+    def run(
+        self, words: tuple[str, ...], cwd: Path, environment: dict[str, str], patience: int
+    ) -> subprocess.CompletedProcess[str]:
         """As subprocess.run."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
+        process = self._started(environment)
+        assert process.stdin is not None
+        assert process.stdout is not None
         with tempfile.TemporaryDirectory() as place:
-            order = {"words": words, "cwd": str(cwd), "place": place, "patience": int(patience)}
-            print(json.dumps(order), file=self._process.stdin, flush=True)
-            status = int(self._process.stdout.readline())
+            order = {"words": words, "cwd": str(cwd), "place": place, "patience": patience,
+                     "environment": environment}  # fmt: skip
+            try:
+                print(json.dumps(order), file=process.stdin, flush=True)
+                status = process.stdout.readline()
+                assert status, "the zygote died"
+            except BaseException:  # what it will answer is not for the next command
+                process.kill()
+                self.close()
+                raise
             told, said = (Path(place, name).read_text() for name in ("out", "err"))
-        if status == -signal.SIGALRM:
+        if int(status) == -signal.SIGALRM:
             raise subprocess.TimeoutExpired(["odonata", *words], patience, told, said)
-        return subprocess.CompletedProcess(["odonata", *words], status, told, said)
+        return subprocess.CompletedProcess(["odonata", *words], int(status), told, said)
+
+    def _started(self, environment: dict[str, str]) -> subprocess.Popen[str]:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, __file__],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+            )  # fmt: skip
+        return self._process
 
     def close(self) -> None:
-        self._process.communicate()
+        if self._process is not None:
+            self._process.communicate()
+            self._process = None
 
 
 def serve() -> None:
     import odonata.bench
-    import odonata.compare
+    import odonata.diff
     import odonata.figures
     import odonata.report
     import odonata.running  # noqa: F401
@@ -72,12 +89,16 @@ def _become(order: dict[str, Any]) -> None:
         for fd, path in enumerate(("/dev/null", f"{order['place']}/out", f"{order['place']}/err")):
             os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), fd)
         os.chdir(order["cwd"])
+        os.environ.clear()
+        os.environ.update(order["environment"])
         signal.alarm(order["patience"])
         sys.argv = ["odonata", *order["words"]]
         main()
         status = 0
     except SystemExit as ending:
         status = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
+        if isinstance(ending.code, str):
+            print(ending.code, file=sys.stderr)
     except BaseException:
         traceback.print_exc()
     finally:

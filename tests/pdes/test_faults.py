@@ -24,6 +24,6 @@ def rogue_run(parameters: str, protocol: str) -> subprocess.CompletedProcess[str
 )
 def test_a_fault_on_one_rank_ends_all(parameters: str, reason: str, protocol: str) -> None:
     done = rogue_run(parameters, protocol)
-    assert done.returncode != 0
+    assert done.returncode == 1
     assert done.stderr.count(reason) == 1
     assert done.stderr.count("odonata: rank") == 1

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -81,12 +83,43 @@ def added_and_one(x: float, y: float) -> float:
     return added(x, y) + 1
 
 
+@jit.kernel
+def counted(first: int, *others: int) -> int:
+    return first + len(others)
+
+
+@jit.kernel
+def factorial(n: int) -> int:
+    if n <= 1:
+        return 1
+    return n * factorial(n - 1)
+
+
+@jit.entry
+def all_of_them(n: int) -> int:
+    return counted(n, n, n) + factorial(n) + int(added(n, n))
+
+
 def test_a_kernel_may_be_called_from_python_before_and_after_it_is_in_another() -> None:
     assert added(1, 2) == 3
     assert added_and_one(1, 2) == 4
     assert added_and_one(1.5, 2.0) == 4.5
-    assert added(1, 2) == 3
+    assert added(1, 2) == added(y=2, x=1) == 3
     assert added(1.5, 2.0) == 3.5
+
+
+def test_a_kernel_may_be_of_any_kind_and_go_to_another_process() -> None:
+    assert all_of_them(4) == 6 + 24 + 8
+    assert (counted(1), counted(1, 2, 3), factorial(5)) == (1, 3, 120)
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        assert pool.submit(added, 1, 2).result() == 3
+
+
+def test_what_is_called_directly_is_an_entry() -> None:
+    assert jit.direct(added_and_one, 1, 2)(1, 2) == 4
+    if jit.ENABLED:
+        with pytest.raises(AssertionError):
+            jit.direct(added, 1, 2)
 
 
 def test_threads_do_not_mix_their_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

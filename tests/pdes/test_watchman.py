@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
-from conftest import PATIENCE
+from conftest import PATIENCE, clean_environment
 
-from pdes.watchman import Watchman
+from odonata.doctor import find_mpiexec
+from pdes.watchman import MPI_SECONDS, Watchman
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
@@ -19,19 +23,29 @@ def test_a_watchman_does_not_leave_when_ranks_are_told_to_stop(sent: signal.Sign
     watchman = Watchman.hire([(0, rank.pid)])
     if watchman is None:
         pytest.skip("this system has no process handles")
-    os.kill(watchman.pid, sent)
+    assert watchman._process is not None
+    os.kill(watchman._process.pid, sent)
     rank.kill()
     rank.communicate()
-    assert watchman._process is not None
     assert watchman._process.wait(timeout=PATIENCE) == 0, "it was still there to see the rank go"
     watchman.dismiss()
 
 
-def test_where_a_reason_was_given_the_launcher_has_a_second_to_end_the_rest() -> None:
-    """What the watchman killed at once would give the launcher two statuses to choose from."""
-    ranks = [
-        subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) for _ in range(3)
-    ]
+@pytest.fixture
+def ranks() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Processes that wait for a line."""
+    words = [sys.executable, "-c", "input()"]
+    ranks = [subprocess.Popen(words, stdin=subprocess.PIPE) for _ in range(3)]
+    yield ranks
+    for rank in ranks:
+        assert rank.stdin is not None
+        rank.stdin.close()
+        rank.wait()
+
+
+def test_where_a_reason_was_given_mpi_has_a_while_to_end_the_rest(
+    ranks: list[subprocess.Popen[bytes]],
+) -> None:
     watchman = Watchman.hire([(i, rank.pid) for i, rank in enumerate(ranks)])
     if watchman is None:
         pytest.skip("this system has no process handles")
@@ -39,11 +53,37 @@ def test_where_a_reason_was_given_the_launcher_has_a_second_to_end_the_rest() ->
     assert not watchman.may_speak()
     began = time.monotonic()
     ranks[1].kill()
-    ranks[0].communicate(b"\n")  # a launcher ended it
+    ranks[0].communicate(b"\n")  # MPI ended it
     ranks[2].wait(timeout=PATIENCE)  # this one it forgot
-    assert time.monotonic() - began > 0.9
-    for rank in ranks:
-        assert rank.stdin is not None
-        rank.stdin.close()
+    assert time.monotonic() - began > MPI_SECONDS - 0.1
     assert [rank.wait() for rank in ranks] == [0, -signal.SIGKILL, -signal.SIGKILL]
     watchman.dismiss()
+
+
+def test_a_rank_that_asks_and_is_gone_before_the_answer_changes_nothing(
+    ranks: list[subprocess.Popen[bytes]],
+) -> None:
+    watchman = Watchman.hire([(i, rank.pid) for i, rank in enumerate(ranks)])
+    if watchman is None:
+        pytest.skip("this system has no process handles")
+    assert watchman._process is not None
+    watchman._process.send_signal(signal.SIGSTOP)
+    with socket.socket(socket.AF_UNIX) as guest:
+        guest.connect(f"\0{watchman.door}")
+    ranks[1].kill()
+    watchman._process.send_signal(signal.SIGCONT)
+    assert watchman._process.wait(timeout=PATIENCE) == 0
+    assert [rank.wait() for rank in ranks] == [-signal.SIGKILL] * 3
+    watchman.dismiss()
+
+
+def test_ranks_that_fail_together_give_one_reason_and_its_status() -> None:
+    code = "from pdes.transport import world; t = world()\nwith t.watching(): t.fail('all of us')"
+    mpiexec = find_mpiexec()
+    assert mpiexec
+    done = subprocess.run(
+        [mpiexec, "-n", "4", sys.executable, "-c", code],
+        capture_output=True, text=True, timeout=PATIENCE, check=False, env=clean_environment(),
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert re.fullmatch(r"odonata: rank \d: all of us\n", done.stderr)
