@@ -21,6 +21,7 @@ settings.register_profile("odonata", deadline=None, max_examples=150)
 settings.load_profile("odonata")
 
 PATIENCE = 120
+NEEDED = "the tests need mpiexec: pip install 'odonata[test]'"
 
 
 def command(*words: str, ranks: int = 1) -> list[str]:
@@ -28,7 +29,7 @@ def command(*words: str, ranks: int = 1) -> list[str]:
     prefix = []
     if ranks > 1:
         mpiexec = find_mpiexec()
-        assert mpiexec, "the tests need mpiexec: pip install 'odonata[test]'"
+        assert mpiexec, NEEDED
         prefix = [mpiexec, "-n", str(ranks)]
     return [*prefix, sys.executable, "-m", "odonata", *words]
 
@@ -48,20 +49,24 @@ def clean_environment() -> dict[str, str]:
     return {**launcher.environment_without(), "PYTHONPATH": os.getcwd(), "COLUMNS": "100"}
 
 
+def code_on_ranks(ranks: int, code: str) -> subprocess.CompletedProcess[str]:
+    mpiexec = find_mpiexec()
+    assert mpiexec, NEEDED
+    return subprocess.run(
+        [mpiexec, "-n", str(ranks), sys.executable, "-c", code],
+        capture_output=True, text=True, timeout=PATIENCE, check=False, env=clean_environment(),
+    )  # fmt: skip
+
+
 def model_on_two_ranks(
     made: str, end: int | None, protocol: str
 ) -> subprocess.CompletedProcess[str]:
     """Run one of `tests/models.py`, as it would be `made` there."""
-    code = (
+    return code_on_ranks(
+        2,
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); from models import *; "
-        f"from pdes.driver import run; run({made}, {end}, protocol={protocol!r})"
+        f"from pdes.driver import run; run({made}, {end}, protocol={protocol!r})",
     )
-    mpiexec = find_mpiexec()
-    assert mpiexec
-    return subprocess.run(
-        [mpiexec, "-n", "2", sys.executable, "-c", code],
-        capture_output=True, text=True, timeout=PATIENCE, check=False, env=clean_environment(),
-    )  # fmt: skip
 
 
 def pids(token: str) -> list[int]:

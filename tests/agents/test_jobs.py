@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from conftest import PATIENCE, clean_environment
+from conftest import PATIENCE, clean_environment, code_on_ranks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from machines import SMALL, US
@@ -28,7 +28,6 @@ from odonata.agents.node import GOT_BYTES, MADE, MADE_BYTES
 from odonata.agents.patterns import DIMENSIONS, EXCHANGES, PAIRED, PATTERNS
 from odonata.agents.scheduler import seats
 from odonata.agents.task import DUE
-from odonata.doctor import find_mpiexec
 from odonata.measured import JobRecord, job_records, performance, ports_by_class
 from pdes.driver import Result, run
 from pdes.errors import Fault, Refused
@@ -682,12 +681,7 @@ def test_a_policy_that_answers_wrongly_ends_all_ranks(what: str, name: str, word
         f"import sys; sys.path[:0] = [{str(HERE)!r}, {str(HERE / 'agents')!r}]\n{WRONG}\n"
         f"import test_jobs as t\nt.run(t.network(t.Job(4), {what}={name!r}), None)"
     )
-    mpiexec = find_mpiexec()
-    assert mpiexec
-    done = subprocess.run(
-        [mpiexec, "-n", "2", sys.executable, "-c", code],
-        capture_output=True, text=True, timeout=PATIENCE, check=False, env=clean_environment(),
-    )  # fmt: skip
+    done = code_on_ranks(2, code)
     assert done.returncode == 1
     assert done.stderr.count(words) == 1
     assert done.stderr.count("odonata: rank") == 1
