@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from odonata.allocate import ranges
-from odonata.units import show_count
+from odonata.experiment.units import show_count
 
 if TYPE_CHECKING:
     from rich.table import Table

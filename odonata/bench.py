@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odonata.experiment.progress import ProgressLine, wanted
+from odonata.experiment.units import show_count, show_time
 from odonata.lines import of_network
-from odonata.progress import ProgressLine, wanted
-from odonata.units import show_count, show_time
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from odonata._version import __version__
+from odonata.experiment.units import show_time
 from odonata.options import (
     TIME,
     Quantity,
@@ -18,7 +19,6 @@ from odonata.options import (
     machine_options,
     network_options,
 )
-from odonata.units import show_time
 from pdes import launcher
 from pdes.errors import Fault, Refused
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odonata.accounts import by_pattern, makespan_ps, mean
 from odonata.derived import summary
+from odonata.experiment.units import show_time
 from odonata.lines import still
 from odonata.measured import JobRecord, Performance
 from odonata.results import INCOMPLETE, Run
 from odonata.results import open as open_run
-from odonata.units import show_time
 from pdes.errors import Refused
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odonata.experiment.units import show_time
 from odonata.latency import Curve, Point, Sweep, curves, zero_load_ps
-from odonata.units import show_time
 from pdes.errors import Refused
 from pdes.transport import world
 

@@ -12,8 +12,8 @@ from typing import Any
 import h5py
 import numpy as np
 
+from odonata.experiment.units import show_time
 from odonata.results import Run
-from odonata.units import show_time
 
 ASIDE = "engine/"
 BLOCK_BYTES = 1 << 26

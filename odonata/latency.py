@@ -20,8 +20,8 @@ from functools import partial
 
 from odonata import pool
 from odonata.agents.network import Network
+from odonata.experiment.units import show_time
 from odonata.measured import GROWTH, Performance, performance
-from odonata.units import show_time
 from pdes.driver import LATEST, explain, run
 from pdes.errors import Fault, require
 from pdes.transport import Serial, world

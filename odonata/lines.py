@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odonata.accounts import makespan_ps, mean, microseconds, tally
+from odonata.experiment.units import show_bandwidth, show_time
 from odonata.measured import ends
-from odonata.units import show_bandwidth, show_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odonata.agents.network import Network
-    from odonata.experiment import Experiment
+    from odonata.experiment.reading import Experiment
     from odonata.measured import JobRecord, Performance
 
 Row = tuple[str, str, str]

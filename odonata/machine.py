@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from odonata.units import show_bandwidth, show_count, show_time
+from odonata.experiment.units import show_bandwidth, show_count, show_time
 from pdes.errors import Refused
 from pdes.partition import deal
 from topology import Dragonfly

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odonata import keys
-from odonata.keys import Key
-from odonata.units import bandwidth, signed_bytes, size_bytes, time_ps
+from odonata.experiment import keys
+from odonata.experiment.keys import Key
+from odonata.experiment.units import bandwidth, signed_bytes, size_bytes, time_ps
 from pdes.errors import Refused
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ UNSET = object()
 
 
 class Quantity(click.ParamType):  # type: ignore[type-arg]
-    """A number with a unit, by one of the parsers of `odonata.units`."""
+    """A number with a unit, by one of the parsers of `odonata.experiment.units`."""
 
     def __init__(self, name: str, parse: Callable[[str], float | None]) -> None:
         self.name, self.parse = name, parse

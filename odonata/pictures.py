@@ -20,8 +20,8 @@ from odonata import figures, job_figures, seats
 from odonata.accounts import microseconds
 from odonata.allocate import Placement
 from odonata.derived import CLASSES, recorded
+from odonata.experiment.units import show_bandwidth, show_time
 from odonata.figures import in_short, shares, span_ps
-from odonata.units import show_bandwidth, show_time
 from policies.allocation import allocation_named
 
 if TYPE_CHECKING:

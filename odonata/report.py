@@ -14,10 +14,10 @@ from pathlib import Path
 
 from odonata import accounts
 from odonata.derived import busiest, recorded, summary
+from odonata.experiment.units import show_time
 from odonata.lines import Row, of_run, still
 from odonata.results import INCOMPLETE, Run
 from odonata.results import open as open_run
-from odonata.units import show_time
 from pdes.errors import Refused
 
 WORST_LINKS = 8

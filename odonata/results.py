@@ -23,7 +23,7 @@ from odonata.agents.node import BIN_BITS, BIN_ONE, BINS
 from odonata.agents.task import BEGAN as BOARD_BEGAN
 from odonata.agents.task import BOARD_WORDS, DONE, QUEUED, RUNNING, STATUS
 from odonata.agents.task import OVER as BOARD_OVER
-from odonata.experiment import Experiment, parse
+from odonata.experiment.reading import Experiment, parse
 from odonata.measured import JobRecord, records
 from pdes.errors import Refused
 from pdes.hdf5 import opened

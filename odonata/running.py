@@ -29,11 +29,11 @@ from rich.table import Table
 
 from odonata import accounts
 from odonata._version import __version__
-from odonata.experiment import Experiment, load
+from odonata.experiment.progress import ProgressLine, wanted
+from odonata.experiment.reading import Experiment, load
+from odonata.experiment.units import show_count, show_time
 from odonata.lines import of_run
 from odonata.measured import JobRecord, job_records, performance
-from odonata.progress import ProgressLine, wanted
-from odonata.units import show_count, show_time
 from pdes.checkpoint import newest
 from pdes.driver import Result, run
 from pdes.errors import Refused

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from odonata import keys
-from odonata.experiment import parse
-from odonata.keys import ABOUT_JOBS, JOB_KEYS, JOBS, NOT_OF_JOBS, OF_JOBS, SECTIONS, Key
-from odonata.units import BANDWIDTHS, BYTES, PICOSECONDS
-from odonata.values import words_of
+from odonata.experiment import keys
+from odonata.experiment.keys import ABOUT_JOBS, JOB_KEYS, JOBS, NOT_OF_JOBS, OF_JOBS, SECTIONS, Key
+from odonata.experiment.reading import parse
+from odonata.experiment.units import BANDWIDTHS, BYTES, PICOSECONDS
+from odonata.experiment.values import words_of
 
 NUMBER = r"\s*\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
 NAMES = {"wholes": "whole numbers"}

@@ -19,9 +19,9 @@ from rich.text import Text
 
 from odonata.accounts import tally
 from odonata.derived import system
+from odonata.experiment.units import show_count, show_time
 from odonata.results import Run
 from odonata.results import open as open_run
-from odonata.units import show_count, show_time
 from pdes.join import claimed, status_of
 from pdes.stream import COMPLETE, DIED, FAILED, NAME, STOPPED
 

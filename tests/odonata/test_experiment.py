@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from odonata import experiment, keys, schema
+from odonata import schema
 from odonata.agents.jobs import Job, Workload
 from odonata.agents.network import FORWARDINGS, VCS, Network
 from odonata.agents.patterns import EXCHANGES
@@ -25,10 +25,12 @@ from odonata.agents.patterns import PATTERNS as JOB_PATTERNS
 from odonata.agents.router import VIAS
 from odonata.agents.traffic import ARRIVALS, PATTERNS, Traffic
 from odonata.cli import cli
-from odonata.experiment import Experiment, Metrics, load, memory_bytes, parse, round_up
-from odonata.keys import BY_PATH, KEYS, SECTIONS, Key
+from odonata.experiment import keys
+from odonata.experiment import reading as experiment
+from odonata.experiment.keys import BY_PATH, KEYS, SECTIONS, Key
+from odonata.experiment.reading import Experiment, Metrics, load, memory_bytes, parse, round_up
+from odonata.experiment.values import read
 from odonata.options import network_options
-from odonata.values import read
 from odonata.workloads import workload
 from pdes import launcher
 from pdes.driver import PROTOCOLS

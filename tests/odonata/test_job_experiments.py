@@ -21,15 +21,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from odonata import accounts, job_figures, keys, pictures
+from odonata import accounts, job_figures, pictures
 from odonata.agents.jobs import Job, Workload
 from odonata.agents.network import Network
 from odonata.agents.patterns import PATTERNS
 from odonata.cli import cli
 from odonata.derived import summary
-from odonata.experiment import Experiment, Metrics, folded, load, parse
+from odonata.experiment import keys
+from odonata.experiment.progress import ProgressLine
+from odonata.experiment.reading import Experiment, Metrics, folded, load, parse
 from odonata.measured import JobRecord, job_records, performance
-from odonata.progress import ProgressLine
 from odonata.report import page
 from odonata.results import Run
 from odonata.results import open as open_run

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from odonata.cli import topology
 from odonata.draw import draw
+from odonata.experiment.units import bandwidth, show_bandwidth, size_bytes
 from odonata.machine import share
 from odonata.options import machine_options
-from odonata.units import bandwidth, show_bandwidth, size_bytes
 from pdes.errors import Refused
 from topology import Dragonfly
 from topology.presets import PRESETS

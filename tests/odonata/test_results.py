@@ -17,7 +17,7 @@ from odonata.agents.metrics import COUNTERS
 from odonata.agents.network import Network
 from odonata.derived import stall_to_flit, summary, system
 from odonata.diff import compare, words_for
-from odonata.experiment import Experiment, Metrics
+from odonata.experiment.reading import Experiment, Metrics
 from odonata.measured import performance
 from odonata.results import Run
 from odonata.results import open as open_run

@@ -16,7 +16,7 @@ import h5py
 import pytest
 from conftest import PATIENCE, clean_environment, command, pids, start
 
-from odonata.experiment import load, parse
+from odonata.experiment.reading import load, parse
 from odonata.results import open as open_run
 
 Odonata = Callable[..., subprocess.CompletedProcess[str]]

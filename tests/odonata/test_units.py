@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odonata.units import LONGEST, show_count, show_time, time_ps
+from odonata.experiment.units import LONGEST, show_count, show_time, time_ps
 
 
 @pytest.mark.parametrize(

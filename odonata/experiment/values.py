@@ -10,8 +10,8 @@ import tomllib
 from collections.abc import Iterable
 from typing import Any
 
-from odonata import keys
-from odonata.keys import JOB_KEYS, JOBS, KEYS, KINDS, OF_JOBS, READERS, SECTIONS, Key
+from odonata.experiment import keys
+from odonata.experiment.keys import JOB_KEYS, JOBS, KEYS, KINDS, OF_JOBS, READERS, SECTIONS, Key
 from policies.allocation import ALLOCATIONS
 from policies.register import Register
 from policies.routing import ROUTINGS

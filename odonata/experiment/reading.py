@@ -1,6 +1,6 @@
 """An experiment file: a machine, its routers, its traffic or its jobs, how long, and what is kept.
 
-It is TOML; what it may hold is in `odonata.keys`, and `odonata schema` tells. A key that is not
+It is TOML; what it may hold is in `keys`, and `odonata schema` tells. A key that is not
 given has its default. Nothing runs before everything was read, and whoever wrote it is told all
 that is wrong at once, one problem a line: the file (or the `--set`), the key, the value, and what
 is accepted. A problem between two keys is told unless one of them is wrong already.
@@ -18,13 +18,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from odonata import keys
 from odonata.agents.jobs import Job, Workload
 from odonata.agents.link import LINE, PADDING
 from odonata.agents.network import Network
 from odonata.agents.node import BINS, NODE_WORDS
 from odonata.agents.traffic import Traffic
-from odonata.keys import (
+from odonata.experiment import keys
+from odonata.experiment.keys import (
     BY_FIELD,
     BY_PATH,
     JOB_KEYS,
@@ -37,8 +37,8 @@ from odonata.keys import (
     SECTIONS,
     Key,
 )
-from odonata.units import show_count, show_time
-from odonata.values import (
+from odonata.experiment.units import show_count, show_time
+from odonata.experiment.values import (
     all_are,
     bracketed,
     from_shell,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from odonata.units import show_count, show_time
+from odonata.experiment.units import show_count, show_time
 from pdes import launcher
 
 FIRST, EVERY, EVERY_LINE = 1.0, 0.2, 5.0

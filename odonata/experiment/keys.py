@@ -1,5 +1,5 @@
-"""Everything that can be set, once: what an experiment file may hold (`odonata.experiment`), what
-the options of the command line are made from (`odonata.options`), and what `odonata schema` tells.
+"""Everything that can be set, once: what an experiment file may hold (`reading`), what
+the options of the command line are made from (`odonata.commands`), and what `odonata schema` tells.
 
 Nothing heavy is imported here. So defaults and words are repeated from the dataclasses they end up
 in, and a test holds the two together. What values a *field* accepts is said there too, by the class
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from odonata.units import (
+from odonata.experiment.units import (
     bandwidth,
     exact_bandwidth,
     show_size,
