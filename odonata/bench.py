@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from odonata.experiment.progress import ProgressLine, wanted
 from odonata.experiment.units import show_count, show_time
-from odonata.lines import of_network
+from odonata.results.summary_rows import of_network
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from odonata.agents.network import Network
-    from odonata.measured import Performance
+    from odonata.results.performance import Performance
     from pdes.driver import Result
     from pdes.model import Model
 
@@ -59,7 +59,7 @@ def phold(
 
 
 def dragonfly(how: How, network: Network) -> Report:
-    from odonata.measured import performance
+    from odonata.results.performance import performance
 
     report = _run(network, how)
     if report.alone:

@@ -61,7 +61,7 @@ def _without_jit(ctx: Any, param: Any, debug: bool) -> bool:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def run(check: bool, as_json: bool, **request: Any) -> None:
     """Run an experiment FILE, and keep what it measures."""
-    from odonata import running
+    from odonata.results import execution as running
 
     asked = running.Request(**request)
     if check:
@@ -90,7 +90,7 @@ def mend(path: Path) -> None:
 
     Odonata itself needs none of it, and --resume does the same.
     """
-    from odonata.running import mended
+    from odonata.results.execution import mended
 
     files = mended(path)
     print(f"{path}: " + (f"closed {', '.join(file.name for file in files)}" if files
@@ -103,8 +103,8 @@ def mend(path: Path) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 def diff(a: Path, b: Path, as_json: bool) -> None:
     """Are the metrics of the runs A and B the same, bit for bit? If not, where? (status 1)"""
-    from odonata import diff as differences
-    from odonata.results import open as open_run
+    from odonata.results import diff as differences
+    from odonata.results.run import open as open_run
 
     with open_run(a) as one, open_run(b) as other:
         verdict = differences.compare(one, other)

@@ -13,13 +13,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from odonata.accounts import by_pattern, makespan_ps, mean
-from odonata.derived import summary
 from odonata.experiment.units import show_time
-from odonata.lines import still
-from odonata.measured import JobRecord, Performance
-from odonata.results import INCOMPLETE, Run
-from odonata.results import open as open_run
+from odonata.results.derived import summary
+from odonata.results.job_table import by_pattern, makespan_ps, mean
+from odonata.results.performance import JobRecord, Performance
+from odonata.results.run import INCOMPLETE, Run
+from odonata.results.run import open as open_run
+from odonata.results.summary_rows import still
 from pdes.errors import Refused
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
-from odonata.derived import (
+from odonata.results.derived import (
     cable_matrix,
     last_in_ps,
     percentile,
@@ -34,10 +34,10 @@ from odonata.derived import (
     total_over_time,
     traffic_matrix,
 )
-from odonata.measured import active_ps
+from odonata.results.performance import active_ps
 
 if TYPE_CHECKING:
-    from odonata.results import Run
+    from odonata.results.run import Run
 
 Told = TypeVar("Told")
 Floats = npt.NDArray[np.float64]

@@ -30,8 +30,8 @@ from odonata.figures import (
 )
 
 if TYPE_CHECKING:
-    from odonata.measured import JobRecord
-    from odonata.results import Run
+    from odonata.results.performance import JobRecord
+    from odonata.results.run import Run
 
 FEW_PATTERNS = (BLUE, ORANGE, GREEN, PURPLE, "#b8a000", "#c0392b", "#4fb0d9", "#c2529b", "#7a4a21",
                 "#8fbf3a", "#1f2f6f", "#5c6b73")  # fmt: skip

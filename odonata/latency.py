@@ -21,7 +21,7 @@ from functools import partial
 from odonata import pool
 from odonata.agents.network import Network
 from odonata.experiment.units import show_time
-from odonata.measured import GROWTH, Performance, performance
+from odonata.results.performance import GROWTH, Performance, performance
 from pdes.driver import LATEST, explain, run
 from pdes.errors import Fault, require
 from pdes.transport import Serial, world

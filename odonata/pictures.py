@@ -17,15 +17,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from odonata import figures, job_figures, seats
-from odonata.accounts import microseconds
 from odonata.allocate import Placement
-from odonata.derived import CLASSES, recorded
 from odonata.experiment.units import show_bandwidth, show_time
 from odonata.figures import in_short, shares, span_ps
+from odonata.results.derived import CLASSES, recorded
+from odonata.results.job_table import microseconds
 from policies.allocation import allocation_named
 
 if TYPE_CHECKING:
-    from odonata.results import Run
+    from odonata.results.run import Run
 
 SIZE, SQUARE = (5.8, 3.3), (5.8, 4.7)
 """Inches: a column and a half of a paper, half of a page of the report."""
@@ -79,7 +79,7 @@ def _no_tiles(run: Run) -> str:
     m = run.machine
     many = len(run.time) * m.n_routers * (m.routers - 1 + m.global_links) > LARGEST_RATIOS
     return _no_links(run) or (
-        "Too many samples for this figure; odonata.derived.stall_to_flit works them out where "
+        "Too many samples for this figure; odonata.stall_to_flit works them out where "
         "there is memory for it." if many else "")  # fmt: skip
 
 

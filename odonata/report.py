@@ -12,12 +12,12 @@ from html import escape
 from io import StringIO
 from pathlib import Path
 
-from odonata import accounts
-from odonata.derived import busiest, recorded, summary
 from odonata.experiment.units import show_time
-from odonata.lines import Row, of_run, still
-from odonata.results import INCOMPLETE, Run
-from odonata.results import open as open_run
+from odonata.results import job_table as accounts
+from odonata.results.derived import busiest, recorded, summary
+from odonata.results.run import INCOMPLETE, Run
+from odonata.results.run import open as open_run
+from odonata.results.summary_rows import Row, of_run, still
 from pdes.errors import Refused
 
 WORST_LINKS = 8

@@ -17,11 +17,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from odonata.accounts import tally
-from odonata.derived import system
 from odonata.experiment.units import show_count, show_time
-from odonata.results import Run
-from odonata.results import open as open_run
+from odonata.results.derived import system
+from odonata.results.job_table import tally
+from odonata.results.run import Run
+from odonata.results.run import open as open_run
 from pdes.join import claimed, status_of
 from pdes.stream import COMPLETE, DIED, FAILED, NAME, STOPPED
 

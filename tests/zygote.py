@@ -68,10 +68,10 @@ class Zygote:
 
 def serve() -> None:
     import odonata.bench
-    import odonata.diff
     import odonata.figures
     import odonata.report
-    import odonata.running  # noqa: F401
+    import odonata.results.diff
+    import odonata.results.execution  # noqa: F401
 
     for line in sys.stdin:
         order = json.loads(line)

@@ -162,7 +162,7 @@ def network_of(point: Point) -> Network:
 def simulate(point: Point, show_compiling: bool = False) -> Answer:
     """On this core, whatever ranks there are."""
     from odonata.agents.audit import conclude
-    from odonata.measured import job_records
+    from odonata.results.performance import job_records
 
     began = time.perf_counter()
     network = network_of(point)
@@ -185,7 +185,7 @@ def simulate(point: Point, show_compiling: bool = False) -> Answer:
 
 def port_counts(network: Network, result: Any) -> dict[str, dict[str, tuple[float, ...]]]:
     from odonata.agents.metrics import COUNTERS
-    from odonata.measured import ports_by_class
+    from odonata.results.performance import ports_by_class
 
     counters, told = result.outcome["counters"].sum(axis=2), {}
     classes = ports_by_class(network)

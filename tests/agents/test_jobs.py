@@ -28,7 +28,7 @@ from odonata.agents.node import GOT_BYTES, MADE, MADE_BYTES
 from odonata.agents.patterns import DIMENSIONS, EXCHANGES, PAIRED, PATTERNS
 from odonata.agents.scheduler import seats
 from odonata.agents.task import DUE
-from odonata.measured import JobRecord, job_records, performance, ports_by_class
+from odonata.results.performance import JobRecord, job_records, performance, ports_by_class
 from pdes.driver import Result, run
 from pdes.errors import Fault, Refused
 from pdes.transport import Serial

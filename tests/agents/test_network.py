@@ -28,8 +28,8 @@ from odonata.agents.node import (
     MEASURED,
     MEASURED_MADE,
 )
-from odonata.counters import aries
-from odonata.measured import links, performance, ports_by_class
+from odonata.results.aries import aries
+from odonata.results.performance import links, performance, ports_by_class
 from pdes.errors import Refused
 from topology import BadMachine, Dragonfly, LinkClass
 

@@ -14,7 +14,7 @@ from odonata.agents.audit import conclude
 from odonata.agents.network import Network
 from odonata.agents.packet import AWAY, DETOUR, LEG, LOCALS, MID_SHIFT, address
 from odonata.agents.router import step
-from odonata.measured import performance
+from odonata.results.performance import performance
 from pdes.errors import Fault
 from pdes.jit import entry, kernel
 from pdes.random import U64

@@ -21,20 +21,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from odonata import accounts, job_figures, pictures
+from odonata import job_figures, pictures
 from odonata.agents.jobs import Job, Workload
 from odonata.agents.network import Network
 from odonata.agents.patterns import PATTERNS
 from odonata.cli import cli
-from odonata.derived import summary
 from odonata.experiment import keys
 from odonata.experiment.progress import ProgressLine
 from odonata.experiment.reading import Experiment, Metrics, folded, load, parse
-from odonata.measured import JobRecord, job_records, performance
 from odonata.report import page
-from odonata.results import Run
-from odonata.results import open as open_run
-from odonata.running import Finished, Request, execute, table, to_json
+from odonata.results import job_table as accounts
+from odonata.results.derived import summary
+from odonata.results.execution import Finished, Request, execute, table, to_json
+from odonata.results.performance import JobRecord, job_records, performance
+from odonata.results.run import Run
+from odonata.results.run import open as open_run
 from odonata.watch import frame
 from pdes.errors import Refused
 from pdes.stream import RUNNING

@@ -18,14 +18,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import odonata.results
-from odonata import derived, figures, pictures
+import odonata.results.run
+from odonata import figures, pictures
 from odonata.cli import cli
 from odonata.compare import labels
-from odonata.derived import latency_percentiles, stall_to_flit, summary
 from odonata.pictures import FIGURES
 from odonata.report import page, summary_rows
-from odonata.running import Request, execute
+from odonata.results import derived
+from odonata.results.derived import latency_percentiles, stall_to_flit, summary
+from odonata.results.execution import Request, execute
 from pdes.errors import Refused
 from pdes.stream import RUNNING
 
@@ -109,7 +110,7 @@ class Page(HTMLParser):
 
 
 def shown(directory: Path) -> tuple[str, Page]:
-    with odonata.results.open(directory) as run:
+    with odonata.results.run.open(directory) as run:
         text = page(run)
     return text, Page(text)
 
@@ -166,7 +167,7 @@ def test_a_page_has_every_figure_the_experiment_and_where_it_comes_from(
     assert seen.tags.count("svg") == len(FIGURES)
     assert {picture.name for picture in FIGURES} <= set(seen.ids)
     assert "INCOMPLETE" not in text
-    with odonata.results.open(small) as run:
+    with odonata.results.run.open(small) as run:
         assert run.digest
         for words in (run.digest, run.attributes["experiment"], run.attributes["host"],
                       run.attributes["started"], run.packages["numpy"]):  # fmt: skip
@@ -227,7 +228,7 @@ def test_a_machine_of_one_group_has_a_page(make: Make, only: Any) -> None:
 
 
 def test_figures_show_what_the_datasets_have(small: Path) -> None:
-    with odonata.results.open(small) as run:
+    with odonata.results.run.open(small) as run:
         told = summary(run)
         used, stalls = figures.by_link(run, "busy_ps"), figures.by_link(run, "stall_ps")
         assert {kind: len(some) for kind, some in used.items()} == {
@@ -248,7 +249,7 @@ def test_figures_show_what_the_datasets_have(small: Path) -> None:
 
 
 def test_a_cable_carries_no_more_than_it_can(make: Make) -> None:
-    with odonata.results.open(make("more", "traffic.load=0.5")) as run:
+    with odonata.results.run.open(make("more", "traffic.load=0.5")) as run:
         full = run.machine.global_.bandwidth * figures.span_ps(run) / 1e12
         assert 0.9 * full < derived.cable_matrix(run).max() <= full
 
@@ -256,9 +257,9 @@ def test_a_cable_carries_no_more_than_it_can(make: Make) -> None:
 def test_many_samples_are_merged_without_changing_a_mean(
     small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with odonata.results.open(small) as run:
+    with odonata.results.run.open(small) as run:
         fine, packets = figures.over_time(run), summary(run).packets
-    with odonata.results.open(small) as run:
+    with odonata.results.run.open(small) as run:
         monkeypatch.setattr(figures, "MOST_STEPS", 4)
         monkeypatch.setattr(derived, "PIECE_BYTES", 1)
         coarse, edges = figures.over_time(run), figures.edges_us(run)
@@ -316,7 +317,7 @@ def test_compare_tells_what_was_asked_differently_and_what_came_of_it(
     assert lines[0] == ["small", "more"]
     assert ["traffic.load", "0.1", "0.5"] in lines
     assert not any(line and line[0] == "machine.groups" for line in lines)
-    with odonata.results.open(small) as one, odonata.results.open(more) as other:
+    with odonata.results.run.open(small) as one, odonata.results.run.open(more) as other:
         first, second = summary(one).throughput, summary(other).throughput
     assert ["throughput", f"{first:.3f}", f"{second:.3f}", f"{second / first - 1:+.1%}"] in lines
     assert "more: saturated" in told
@@ -339,7 +340,7 @@ def test_compare_as_json_has_figures_and_changes(make: Make, small: Path, tmp_pa
 
 
 def test_compare_knows_the_same_run(make: Make, small: Path) -> None:
-    with odonata.results.open(small) as run:
+    with odonata.results.run.open(small) as run:
         digest = run.digest
     told = invoke("compare", small, make("again"))
     assert "asked for the same" in told

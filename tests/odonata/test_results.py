@@ -15,13 +15,13 @@ from machines import US, network
 import odonata
 from odonata.agents.metrics import COUNTERS
 from odonata.agents.network import Network
-from odonata.derived import stall_to_flit, summary, system
-from odonata.diff import compare, words_for
 from odonata.experiment.reading import Experiment, Metrics
-from odonata.measured import performance
-from odonata.results import Run
-from odonata.results import open as open_run
-from odonata.running import recording
+from odonata.results.derived import stall_to_flit, summary, system
+from odonata.results.diff import compare, words_for
+from odonata.results.execution import recording
+from odonata.results.performance import performance
+from odonata.results.run import Run
+from odonata.results.run import open as open_run
 from odonata.watch import frame, sparkline
 from pdes.driver import Result, run
 from pdes.errors import Refused

@@ -13,7 +13,7 @@ from models import Office
 from odonata.agents.audit import conclude
 from odonata.agents.jobs import Job, Workload
 from odonata.agents.network import Network
-from odonata.measured import job_records, performance
+from odonata.results.performance import job_records, performance
 from pdes.driver import Result, run
 from pdes.errors import Refused
 from pdes.partition import deal

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from machines import PARALLEL, PATTERNS, ROUTINGS, SMALL, US, alone, network
 
-from odonata.measured import performance
+from odonata.results.performance import performance
 from pdes.driver import run
 from pdes.errors import Fault
 from pdes.transport import world

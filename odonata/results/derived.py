@@ -2,7 +2,7 @@
 
 Rates are means over the interval that ends at a sample. A link's values are those of the port that
 sends on it; an Aries tile counts what comes in, so a tile's values here are those of the port at
-the other end of its cable (`odonata.counters`).
+the other end of its cable (`odonata.results.aries`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 import xarray as xr
 
 from odonata.agents.metrics import COUNTERS
-from odonata.measured import Link, Performance, Totals, active_ps, quantile, summarise
-from odonata.results import Run
+from odonata.results.performance import Link, Performance, Totals, active_ps, quantile, summarise
+from odonata.results.run import Run
 
 CLASSES = ("local", "global")
 """Of links between routers: electrical and optical, as a rule."""

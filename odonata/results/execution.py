@@ -27,13 +27,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from odonata import accounts
 from odonata._version import __version__
 from odonata.experiment.progress import ProgressLine, wanted
 from odonata.experiment.reading import Experiment, load
 from odonata.experiment.units import show_count, show_time
-from odonata.lines import of_run
-from odonata.measured import JobRecord, job_records, performance
+from odonata.results import job_table as accounts
+from odonata.results.performance import JobRecord, job_records, performance
+from odonata.results.summary_rows import of_run
 from pdes.checkpoint import newest
 from pdes.driver import Result, run
 from pdes.errors import Refused
@@ -144,7 +144,7 @@ def _keep_jobs(jobs: Sequence[JobRecord], out: Path, experiment: Experiment, tim
 
 def _jobs_again(out: Path) -> None:
     """Of a run that came to its end, and was interrupted before this was written."""
-    from odonata.results import open as open_run
+    from odonata.results.run import open as open_run
 
     with open_run(out) as run:
         if run.network.runs_jobs:

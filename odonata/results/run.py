@@ -24,7 +24,7 @@ from odonata.agents.task import BEGAN as BOARD_BEGAN
 from odonata.agents.task import BOARD_WORDS, DONE, QUEUED, RUNNING, STATUS
 from odonata.agents.task import OVER as BOARD_OVER
 from odonata.experiment.reading import Experiment, parse
-from odonata.measured import JobRecord, records
+from odonata.results.performance import JobRecord, records
 from pdes.errors import Refused
 from pdes.hdf5 import opened
 from pdes.join import JOINED, join, ranks_of, status_of

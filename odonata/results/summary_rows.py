@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odonata.accounts import makespan_ps, mean, microseconds, tally
 from odonata.experiment.units import show_bandwidth, show_time
-from odonata.measured import ends
+from odonata.results.job_table import makespan_ps, mean, microseconds, tally
+from odonata.results.performance import ends
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odonata.agents.network import Network
     from odonata.experiment.reading import Experiment
-    from odonata.measured import JobRecord, Performance
+    from odonata.results.performance import JobRecord, Performance
 
 Row = tuple[str, str, str]
 

@@ -16,7 +16,7 @@ from odonata.experiment.units import show_count
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from odonata.measured import JobRecord
+    from odonata.results.performance import JobRecord
     from topology import Dragonfly
 
 FILE = "jobs.csv"

@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 
 from odonata.experiment.units import show_time
-from odonata.results import Run
+from odonata.results.run import Run
 
 ASIDE = "engine/"
 BLOCK_BYTES = 1 << 26
