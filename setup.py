@@ -3,7 +3,8 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 HERE = Path(__file__).parent
-version = (HERE / "odonata" / "_version.py").read_text().split('"')[1]
+face = (HERE / "odonata" / "__init__.py").read_text()
+version = face.partition('__version__ = "')[2].partition('"')[0]
 
 # colorama, because numba behaves differently where it is present.
 TEST = [
@@ -45,7 +46,7 @@ setup(
         "xarray>=2024.7",
     ],
     extras_require={"mpi": MPI, "test": [*TEST, *MPI]},
-    entry_points={"console_scripts": ["odonata = odonata.cli:main"]},
+    entry_points={"console_scripts": ["odonata = odonata.commands.cli:main"]},
     classifiers=[
         "Development Status :: 3 - Alpha",
         "Intended Audience :: Science/Research",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from odonata._version import __version__
+__version__ = "0.1.0"
 
 __all__ = [
     "PRESETS",
@@ -85,7 +85,7 @@ _HOMES = {
     "load": "odonata.experiment.reading",
     "open": "odonata.results.run",
     "performance": "odonata.results.performance",
-    "place": "odonata.allocate",
+    "place": "odonata.jobs.placement",
     "run": "pdes.driver",
     "stall_to_flit": "odonata.results.derived",
     "summary": "odonata.results.derived",

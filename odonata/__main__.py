@@ -1,3 +1,3 @@
-from odonata.cli import main
+from odonata.commands.cli import main
 
 main()

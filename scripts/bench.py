@@ -24,7 +24,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from odonata.doctor import find_mpiexec
+from odonata.commands.doctor import find_mpiexec
 
 HERE = Path(__file__).parent
 EXPERIMENT = HERE / "experiments" / "uniform.toml"

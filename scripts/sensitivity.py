@@ -13,8 +13,8 @@ import argparse
 import os
 from pathlib import Path
 
-from odonata.study import store
-from odonata.study.levelspread import (
+from odonata.studies.levelspread import store
+from odonata.studies.levelspread.cases import (
     LEVEL_SPREAD,
     PATTERNS,
     POLICIES,
@@ -23,9 +23,9 @@ from odonata.study.levelspread import (
     homogeneous,
     random_workload,
 )
-from odonata.study.points import Point
-from odonata.study.summary import mean, reduction, summarise
-from odonata.study.sweep import simulate_missing
+from odonata.studies.levelspread.claims import mean, reduction, summarise
+from odonata.studies.levelspread.simulation import Point
+from odonata.studies.levelspread.sweep import simulate_missing
 from pdes import rank
 
 LINES: tuple[tuple[str, tuple[tuple[str, object], ...]], ...] = (

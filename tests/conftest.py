@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 from zygote import Zygote
 
-from odonata.doctor import find_mpiexec
+from odonata.commands.doctor import find_mpiexec
 from pdes import launcher
 
 settings.register_profile("odonata", deadline=None, max_examples=150)

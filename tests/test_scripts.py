@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import PATIENCE, clean_environment
 
-from odonata.doctor import find_mpiexec
+from odonata.commands.doctor import find_mpiexec
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 

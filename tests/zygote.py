@@ -67,11 +67,6 @@ class Zygote:
 
 
 def serve() -> None:
-    import odonata.bench
-    import odonata.figures
-    import odonata.report
-    import odonata.results.diff
-    import odonata.results.execution  # noqa: F401
 
     for line in sys.stdin:
         order = json.loads(line)
@@ -82,7 +77,7 @@ def serve() -> None:
 
 
 def _become(order: dict[str, Any]) -> None:
-    from odonata.cli import main
+    from odonata.commands.cli import main
 
     status = 1
     try:

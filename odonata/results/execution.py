@@ -1,4 +1,4 @@
-"""`odonata run`: an experiment, from its file to a directory of results.
+"""An experiment, from its file to a directory of results.
 
 The directory has `experiment.toml` (all of it, defaults too), a file of metrics a rank, `run.h5`
 which joins them when the run is over, and `checkpoint/`. It belongs to one run: another one is
@@ -16,7 +16,7 @@ import secrets
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,16 +24,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
-from odonata._version import __version__
+from odonata import __version__
 from odonata.experiment.progress import ProgressLine, wanted
 from odonata.experiment.reading import Experiment, load
-from odonata.experiment.units import show_count, show_time
 from odonata.results import job_table as accounts
-from odonata.results.performance import JobRecord, job_records, performance
-from odonata.results.summary_rows import of_run
+from odonata.results.performance import JobRecord, job_records
 from pdes.checkpoint import newest
 from pdes.driver import Result, run
 from pdes.errors import Refused
@@ -43,10 +38,6 @@ from pdes.stream import COMPLETE, NAME, Recording
 from pdes.transport import Transport, together, world
 
 EXPERIMENT, CHECKPOINT = "experiment.toml", "checkpoint"
-UNTOLD = ("outcome", "parameters")
-"""Of a result: in the files, and in the experiment."""
-OF_TRAFFIC = ("offered", "backlog_growth", "saturated")
-"""Of a performance: what means nothing where jobs send when they are ready to."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +83,12 @@ def asked(request: Request) -> tuple[Experiment, Path]:
     return experiment, request.out or Path("out") / experiment.name
 
 
-def execute(request: Request) -> Finished | None:
-    """On all the ranks there are. None: there was nothing left to be done."""
+def execute(
+    request: Request, replaced: Callable[[Path], None] = lambda out: None
+) -> Finished | None:
+    """Run an experiment on all the ranks there are. Returns None where nothing was left to be done.
+    `replaced` is called with the directory of a run whose place this one takes, to remove what was
+    made of it."""
     transport = world()
     experiment, out = together(transport, lambda: asked(request))
     with _claimed(out, transport, request, experiment):
@@ -105,7 +100,7 @@ def execute(request: Request) -> Finished | None:
                     _jobs_again(out)
                 return None
             resume = newest(out / CHECKPOINT)
-        together(transport, lambda: _prepare(out, experiment, request, resume, transport))
+        together(transport, lambda: _prepare(out, experiment, request, resume, transport, replaced))
         line = ProgressLine(experiment.end) if wanted(request.progress) else None
         try:
             result = run(
@@ -276,14 +271,19 @@ def _compare(kept: Path, ours: Experiment) -> None:
 
 
 def _prepare(
-    out: Path, experiment: Experiment, request: Request, resume: Path | None, transport: Transport
+    out: Path,
+    experiment: Experiment,
+    request: Request,
+    resume: Path | None,
+    transport: Transport,
+    replaced: Callable[[Path], None],
 ) -> None:
     """Clear away what this run replaces."""
     if transport.rank > 0:
         return
     if resume is None:
         if (out / NAME.format(0)).exists():
-            _forget_report(out)
+            replaced(out)
         for name in (JOINED, accounts.FILE):
             (out / name).unlink(missing_ok=True)
         shutil.rmtree(out / CHECKPOINT, ignore_errors=True)
@@ -294,97 +294,3 @@ def _prepare(
     kept = out / EXPERIMENT
     if request.file is None or not kept.exists() or not kept.samefile(request.file):
         kept.write_text(experiment.to_toml())
-
-
-def _forget_report(out: Path) -> None:
-    """Of the run that was here; what else is there is not ours."""
-    (out / "report.html").unlink(missing_ok=True)
-    drawn = out / "figures"
-    if drawn.is_dir():
-        from odonata.pictures import FIGURES, OF_JOBS
-
-        for picture in (*FIGURES, *OF_JOBS):
-            for kind in ("png", "svg", "pdf"):
-                (drawn / f"{picture.name}.{kind}").unlink(missing_ok=True)
-
-
-# -- what is said of it
-
-
-def to_json(finished: Finished) -> str:
-    network = finished.experiment.network
-    told = {
-        "name": finished.experiment.name,
-        "out": str(finished.out),
-        **{k: v for k, v in vars(finished.result).items() if k not in UNTOLD},
-        **{k: v for k, v in vars(performance(network, finished.result)).items()
-           if not (network.runs_jobs and k in OF_TRAFFIC)},
-    }  # fmt: skip
-    if network.runs_jobs:
-        told["jobs"] = accounts.to_json(network.machine, finished.jobs)
-    return json.dumps(told, indent=1)
-
-
-def show(finished: Finished | None, request: Request, as_json: bool) -> None:
-    """Of several ranks one speaks."""
-    if world().rank > 0:
-        return
-    if finished is None:
-        print(f"odonata: {request.out}: is complete already", file=sys.stderr)
-        if as_json:
-            print(json.dumps({"out": str(request.out), "completed": True}))
-        return
-    if as_json:
-        print(to_json(finished))
-    else:
-        console = Console(markup=False)
-        console.print(table(finished))
-        if finished.jobs:
-            console.print(accounts.table(finished.experiment.network.machine, finished.jobs))
-    if not finished.result.completed:
-        print(f"odonata: stopped at {show_time(finished.result.time_ps)}; go on with: odonata "
-              f"run --resume -o {finished.out}", file=sys.stderr)  # fmt: skip
-
-
-def show_plan(request: Request, as_json: bool) -> None:
-    experiment, out = together(world(), lambda: asked(request))
-    if world().rank > 0:
-        return
-    m, end = experiment.network.machine, experiment.end
-    samples = None if end is None else -(-end // experiment.metrics.interval_ps)
-    if as_json:
-        print(json.dumps({"name": experiment.name, "out": str(out), "nodes": m.n_nodes,
-                          "routers": m.n_routers, "samples": samples,
-                          "parameters": experiment.network.parameters()}, indent=1))  # fmt: skip
-        return
-    print(experiment.to_toml(), end="", flush=True)
-    parts = [f"{m.n_nodes:,} nodes", f"{m.n_routers:,} routers"]
-    if experiment.network.runs_jobs:
-        parts.append(f"{len(experiment.network.workload.jobs):,} jobs")
-    parts += [] if samples is None else [f"{samples:,} samples"]
-    print(f"odonata: this can be run: {', '.join(parts)}, into {out}", file=sys.stderr)
-
-
-def table(finished: Finished) -> Table:
-    """A dozen lines; the report has the rest."""
-    result, experiment = finished.result, finished.experiment
-    told = performance(experiment.network, result)
-    ranks = f"{result.ranks} rank{'s' * (result.ranks > 1)}"
-    shown = Table(title=f"{experiment.name} on {ranks}", title_justify="left",
-                  show_header=False, min_width=64)  # fmt: skip
-    shown.add_column()
-    shown.add_column(justify="right")
-    shown.add_column(min_width=26)
-    for row in of_run(experiment, told, result.time_ps, result.completed, finished.jobs):
-        shown.add_row(*row)
-    shown.add_section()
-    speed = f"{show_count(result.events_per_second)}/s"
-    shown.add_row("wall time", f"{result.wall_seconds:.2f} s", f"{speed} events")
-    if part := result.seconds["metrics"] / (sum(result.seconds.values()) or 1.0):
-        shown.add_row("metrics", f"{part:.1%}", f"of that; {_size(finished.out)} in {finished.out}")
-    shown.add_row("digest", result.digest[:12], "the same on any number of ranks")
-    return shown
-
-
-def _size(out: Path) -> str:
-    return f"{sum(path.stat().st_size for path in out.glob('*.h5')) / 1e6:.1f} MB"

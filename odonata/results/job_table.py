@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from odonata.allocate import ranges
 from odonata.experiment.units import show_count
+from odonata.jobs.placement import ranges
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -445,7 +445,9 @@ def test_bad_machines_are_bad_machines() -> None:
 
 def test_the_module_runs_without_a_compiler_in_sight() -> None:
     """Importing the command line imports no kernel."""
-    words = "import sys, odonata.cli; print('numba' in sys.modules, 'numpy' in sys.modules)"
+    words = (
+        "import sys, odonata.commands.cli; print('numba' in sys.modules, 'numpy' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
 

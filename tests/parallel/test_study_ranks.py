@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from odonata import pool
-from odonata.study import store, sweep
-from odonata.study.levelspread import Asked
-from odonata.study.points import Answer, Outcome, Point
+from odonata.studies.levelspread import store, sweep
+from odonata.studies.levelspread.cases import Asked
+from odonata.studies.levelspread.simulation import Answer, Outcome, Point
+from odonata.study import pool
 from pdes.errors import Fault, Refused
 from pdes.transport import world
 

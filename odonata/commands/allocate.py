@@ -1,0 +1,109 @@
+"""`odonata allocate`: who gets which nodes, without simulating anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odonata.jobs.placement import Placement, place, ranges
+from pdes.errors import Refused
+from topology import Dragonfly
+
+# -- what a user writes
+
+
+def parse_sizes(text: str) -> list[int]:
+    """'4,8,54'."""
+    return [_whole(word, "--jobs 4,8,54") for word in text.split(",")]
+
+
+def parse_labels(text: str) -> list[tuple[int, int]]:
+    """'0-15,40', as first and last of each range."""
+    ranges = []
+    for word in text.split(",") if text.strip() else []:
+        first, dash, last = word.partition("-")
+        low = _whole(first, "--busy 0-15,40")
+        high = _whole(last, "--busy 0-15,40") if dash else low
+        if high < low:
+            raise ValueError(f"{word.strip()!r} ends before it begins; as in --busy 0-15,40")
+        ranges.append((low, high))
+    return ranges
+
+
+def _whole(word: str, example: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise ValueError(f"{word.strip()!r} is not a whole number; as in {example}") from None
+
+
+# -- what a user reads
+
+
+def report(
+    machine: Dragonfly,
+    jobs: Sequence[int],
+    policy: str,
+    order: str,
+    seed: int,
+    busy: Sequence[tuple[int, int]],
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """What the command does."""
+    if plot is not None:
+        check_name(plot)
+    placed = place(machine, jobs, policy, order=order, seed=seed, busy=busy)
+    if plot is not None:
+        from odonata.figures.placement import draw
+
+        draw(placed, plot)
+    if as_json:
+        print(to_json(placed))
+    else:
+        from rich.console import Console
+
+        Console(highlight=False).print(table(placed))
+
+
+def check_name(path: Path) -> None:
+    """Refuse what cannot be drawn to."""
+    from odonata.figures.machine import FORMATS
+
+    if path.suffix.lstrip(".").lower() not in FORMATS:
+        raise Refused(f"--plot {path}: the name must end in .{', .'.join(FORMATS)}")
+    if not path.absolute().parent.is_dir():
+        raise Refused(f"--plot {path}: there is no directory {path.parent}")
+
+
+def to_json(placed: Placement) -> str:
+    """Labels in allocation order."""
+    return json.dumps({"jobs": [labels.tolist() for labels in placed.jobs]})
+
+
+def table(placed: Placement) -> Any:
+    from rich.console import Group
+    from rich.markup import escape
+    from rich.table import Table
+
+    machine = placed.machine
+    rows = Table(box=None, pad_edge=False, padding=(0, 2))
+    for name in ("job", "nodes", "routers", "groups", "nodes a group"):
+        rows.add_column(name, justify="right", no_wrap=True)
+    rows.add_column("labels", ratio=1)
+    for number, labels in enumerate(placed.jobs, 1):
+        groups = np.unique(labels // (machine.routers * machine.nodes), return_counts=True)[1]
+        routers = len(np.unique(labels // machine.nodes))
+        least, most = int(groups.min()), int(groups.max())
+        each = f"{least}" if least == most else f"{least}–{most}"
+        rows.add_row(f"{number}", f"{len(labels):,}", f"{routers:,}", f"{len(groups):,}", each,
+                     ranges(labels))  # fmt: skip
+    busy = f"{int(placed.busy.sum()):,} busy before; " if placed.busy.any() else ""
+    about = f"[bold]{escape(placed.policy.name)}[/bold]: {escape(placed.policy.about)}"
+    shape = (f"p={machine.nodes}, a={machine.routers}, g={machine.groups}: "
+             f"{machine.n_nodes:,} nodes; {busy}{placed.free:,} idle afterwards")  # fmt: skip
+    return Group(about, f"[dim]{shape}[/dim]", "", rows)

@@ -1,0 +1,346 @@
+"""`odonata compare`: runs beside each other: what was asked differently, and what came of it.
+
+Changes are relative, against the first run: a utilisation that goes from 40 % to 50 % has changed
+by +25 %.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from odonata.experiment.units import show_time
+from odonata.results.derived import summary
+from odonata.results.job_table import by_pattern, makespan_ps, mean
+from odonata.results.performance import JobRecord, Performance
+from odonata.results.run import INCOMPLETE, Run
+from odonata.results.run import open as open_run
+from odonata.results.summary_rows import still
+from pdes.errors import Refused
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+WIDEST = 20
+"""Letters of a column; longer words are broken."""
+MOST_DRAWN = 8
+"""Runs that are told apart in one picture."""
+
+
+class Figure(NamedTuple):
+    """A line of the table: what it is, of which unit, and how it is read off a run. None where
+    there is nothing to tell, as the latency of no packet."""
+
+    path: str
+    name: str
+    form: str
+    of: Callable[[Performance], float | None]
+
+
+class JobFigure(NamedTuple):
+    """The same, read off the jobs of a run, in microseconds."""
+
+    path: str
+    name: str
+    form: str
+    of: Callable[[Sequence[JobRecord]], float | None]
+
+
+def _latency(field: str) -> Callable[[Performance], float | None]:
+    return lambda told: getattr(told, field) if told.measured_packets else None
+
+
+def _link(kind: str, field: str) -> Callable[[Performance], float | None]:
+    return lambda told: told.links[kind][field] if kind in told.links else None
+
+
+FIGURES = (
+    Figure("packets", "packets delivered", "{:,.0f}", lambda told: told.packets),
+    Figure("offered", "offered load", "{:.3f}", lambda told: told.offered),
+    Figure("throughput", "throughput", "{:.3f}", lambda told: told.throughput),
+    Figure("mean_latency_ns", "latency, mean (ns)", "{:,.1f}", _latency("mean_latency_ns")),
+    Figure("median_latency_ns", "latency, median (ns)", "{:,.0f}", _latency("median_latency_ns")),
+    Figure("p99_latency_ns", "latency, 99 % (ns)", "{:,.0f}", _latency("p99_latency_ns")),
+    Figure("max_latency_ns", "latency, longest (ns)", "{:,.0f}", _latency("max_latency_ns")),
+    Figure("mean_hops", "routers a packet", "{:.2f}",
+           lambda told: told.mean_hops if told.packets else None),
+    *(Figure(f"{kind}.{field}", f"{kind} links, {name}", form, _link(kind, field))
+      for field, name, form in (("utilisation", "utilisation", "{:.1%}"),
+                                ("max_utilisation", "busiest", "{:.1%}"),
+                                ("stall_to_flit", "stalls a flit", "{:.3f}"))
+      for kind in ("global", "local", "eject", "inject")),
+)  # fmt: skip
+
+
+LOADS = ("offered", "throughput")
+OF_JOBS = (
+    JobFigure("jobs.done", "jobs done", "{:,.0f}",
+              lambda jobs: sum(it.end_ps is not None for it in jobs)),
+    JobFigure("jobs.makespan_us", "makespan (us)", "{:,.1f}", lambda jobs: _us(makespan_ps(jobs))),
+    JobFigure("jobs.waiting_us", "waited, mean (us)", "{:,.1f}",
+              lambda jobs: _us(mean([it.waiting_ps for it in jobs]))),
+    JobFigure("jobs.communication_us", "communication, mean (us)", "{:,.1f}",
+              lambda jobs: _us(mean([it.communication_ps for it in jobs]))),
+)  # fmt: skip
+
+
+def _us(ps: float | None) -> float | None:
+    return None if ps is None else ps / 1e6
+
+
+def _of_pattern(pattern: str) -> JobFigure:
+    return JobFigure(f"jobs.communication_us.{pattern}", f"  of {pattern} (us)", "{:,.1f}",
+                     lambda jobs: _us(by_pattern(jobs).get(pattern)))  # fmt: skip
+
+
+def figures_of(runs: Sequence[Compared]) -> list[Figure | JobFigure]:
+    """Those that mean anything: of jobs how long they talk, in all and by pattern, in place of
+    what is offered."""
+    with_jobs = [one for one in runs if one.run.network.runs_jobs]
+    if not with_jobs:
+        return [*FIGURES]
+    patterns = dict.fromkeys(job.pattern for one in with_jobs for job in one.jobs)
+    rest = [it for it in FIGURES if it.path not in LOADS or len(with_jobs) < len(runs)]
+    return [*OF_JOBS, *map(_of_pattern, patterns), *rest]
+
+
+class Compared(NamedTuple):
+    """A run, as it is told: `label` is what the user called it, as briefly as is clear."""
+
+    label: str
+    run: Run
+    told: Performance
+    jobs: Sequence[JobRecord]
+
+    @property
+    def begun(self) -> bool:
+        """Whether it came so far that anything was measured."""
+        return self.run.reached_ps > self.run.network.traffic.warmup_ps
+
+    @property
+    def saturated(self) -> bool | None:
+        """None where that cannot be told: too early, or jobs wait for what they have sent."""
+        return self.told.saturated if self.begun and not self.run.network.runs_jobs else None
+
+    def figure(self, figure: Figure | JobFigure) -> float | None:
+        """None before the first sample, and of loads before the warm-up is over."""
+        if not len(self.run.time):
+            return None
+        if isinstance(figure, JobFigure):
+            return figure.of(self.jobs) if self.jobs else None
+        if figure.path in LOADS and (not self.begun or self.jobs):
+            return None
+        return figure.of(self.told)
+
+
+def show(directories: Sequence[Path], plot: Path | None, as_json: bool) -> None:
+    """What the command does."""
+    if len(directories) < 2:
+        raise Refused("compare: two runs at least: odonata compare DIR DIR")
+    if plot is not None:
+        from odonata.studies.loadlatency.curves import check_name
+
+        check_name(plot)
+    with ExitStack() as stack:
+        opened = [stack.enter_context(open_run(path)) for path in directories]
+        runs = [Compared(label, run, summary(run), run.job_records if run.network.runs_jobs else ())
+                for label, run in zip(labels(directories), opened, strict=True)]  # fmt: skip
+        if plot is not None:
+            draw(runs, plot)
+        if as_json:
+            print(to_json(runs))
+            return
+        from rich.console import Console
+
+        console = Console(highlight=False, markup=False)
+        if not console.is_terminal:  # a file or a pipe is as wide as it must be
+            console.width = 100_000
+        for shown in tables(runs, console):
+            console.print(shown)
+            console.print()
+        for note in notes(runs):
+            console.print(note, style="bold", markup=False, soft_wrap=True)
+        console.print(f"Changes are relative, against {runs[0].label}.", style="dim", markup=False,
+                      soft_wrap=True)  # fmt: skip
+
+
+def tables(runs: Sequence[Compared], console: Console) -> list[Table]:
+    """One or, where the terminal is too narrow, several, each with the first run."""
+    from rich.measure import Measurement
+
+    first, others = runs[0], runs[1:]
+    unbound = console.options.update(max_width=100_000)
+    made: list[Table] = []
+    for size in range(len(others), 0, -1):
+        made = [table([first, *others[at : at + size]], differences(runs))
+                for at in range(0, len(others), size)]  # fmt: skip
+        if all(Measurement.get(console, unbound, one).maximum <= console.width for one in made):
+            break
+    return made
+
+
+def labels(directories: Sequence[Path]) -> list[str]:
+    """Their names or, where two are alike, the way to them."""
+    names = [path.resolve().name for path in directories]
+    return names if len(set(names)) == len(names) else [str(path) for path in directories]
+
+
+def differences(runs: Sequence[Compared]) -> dict[str, list[str]]:
+    """What was asked for, where that is not the same of all, by key, as a file would have it."""
+    asked = [one.run.experiment.written() for one in runs]
+    paths = dict.fromkeys(path for each in asked for path in each)
+    told = {path: [_asked(each, path) for each in asked] for path in paths}
+    return {path: values for path, values in told.items() if len(set(values)) > 1}
+
+
+def _asked(written: Mapping[str, str], path: str) -> str:
+    """Quotes say nothing in a table. What does not apply is not there."""
+    return written.get(path, "-").strip('"')
+
+
+def change(value: float | None, first: float | None) -> float | None:
+    """In parts of the first, or None where there is no such thing."""
+    if value is None or first is None or math.isclose(first, 0.0, abs_tol=1e-300):
+        return None
+    return value / first - 1
+
+
+def notes(runs: Sequence[Compared]) -> list[str]:
+    """What a reader must know before reading the figures."""
+    told = [
+        f"{one.label}: INCOMPLETE: {show_time(one.run.reached_ps)} "
+        f"{'' if one.run.experiment.end else 'and '}{still(one.run.experiment)}; "
+        f"{INCOMPLETE[one.run.state]}"
+        for one in runs
+        if not one.run.complete
+    ]
+    told += [
+        f"{one.label}: saturated: source queues grow, so its latencies grow with its duration"
+        for one in runs
+        if one.told.saturated and not one.run.network.runs_jobs
+    ]
+    unmeasured = [one for one in runs if not one.told.measured_packets]
+    told += [f"{one.label}: no packet was measured" for one in unmeasured]
+    same: dict[str, list[str]] = {}
+    for one in runs:
+        if one.run.digest:
+            same.setdefault(one.run.digest, []).append(one.label)
+    told += [f"{' = '.join(names)}: the same run (digest {digest[:12]})"
+             for digest, names in same.items() if len(names) > 1]  # fmt: skip
+    return told
+
+
+def to_json(runs: Sequence[Compared]) -> str:
+    """Changes are parts of the first run's figures; null where there is none."""
+    first, shown = runs[0], figures_of(runs)
+    return json.dumps(
+        {
+            "differences": differences(runs),
+            "runs": [
+                {
+                    "label": one.label,
+                    "path": str(one.run.path),
+                    "name": one.run.experiment.name,
+                    "complete": one.run.complete,
+                    "reached_ps": one.run.reached_ps,
+                    "digest": one.run.digest,
+                    "saturated": one.saturated,
+                    "figures": {figure.path: one.figure(figure) for figure in shown},
+                    "change": {
+                        figure.path: change(one.figure(figure), first.figure(figure))
+                        for figure in shown
+                    },
+                }
+                for one in runs
+            ],
+            "notes": notes(runs),
+        },
+        indent=1,
+    )
+
+
+def table(runs: Sequence[Compared], keys: Collection[str]) -> Table:
+    """Runs are columns, with the change beside each but the first; `keys` are those to tell."""
+    from rich.table import Table
+    from rich.text import Text
+
+    first = runs[0]
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    shown.add_column("", no_wrap=True)
+    for one in runs:
+        shown.add_column(Text(one.label), justify="right", overflow="fold", max_width=WIDEST)
+        if one is not first:
+            shown.add_column("", justify="right", no_wrap=True)
+
+    def add(name: str, cells: Sequence[str], changes: Sequence[str] = ()) -> None:
+        row = [Text(name, "dim")]
+        for i, cell in enumerate(cells):
+            row.append(Text(cell))
+            row += [Text(changes[i] if changes else "", "cyan")] if i else []
+        shown.add_row(*row)
+
+    asked = [one.run.experiment.written() for one in runs]
+    for path in keys:
+        add(path, [_asked(each, path) for each in asked])
+    if not keys:
+        add("asked for the same", [])
+    shown.add_row()
+    add("simulated", [show_time(one.run.reached_ps) for one in runs])
+    add("state", ["complete" if one.run.complete else "INCOMPLETE" for one in runs])
+    if not all(one.jobs for one in runs):
+        add("saturated", [{True: "yes", False: "no", None: "-"}[one.saturated] for one in runs])
+    shown.add_row()
+    for figure in figures_of(runs):
+        values = [one.figure(figure) for one in runs]
+        if any(value is not None for value in values):
+            cells = ["-" if value is None else figure.form.format(value) for value in values]
+            add(figure.name, cells, [_percent(change(value, values[0])) for value in values])
+    return shown
+
+
+def _percent(part: float | None) -> str:
+    if part is None:
+        return ""
+    if abs(part) < 5e-4:
+        return "0%" if part == 0 else "±0.0%"
+    return f"{part:+,.0%}" if abs(part) >= 10 else f"{part:+.1%}"
+
+
+# -- the picture
+
+
+def draw(runs: Sequence[Compared], path: Path) -> None:
+    """Load, latency and global links over time, and the latencies of all packets, each run in its
+    colour."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+    from matplotlib.lines import Line2D
+
+    from odonata.figures import network as figures
+
+    if len(runs) > MOST_DRAWN:
+        raise Refused(f"--plot: {len(runs)} runs: at most {MOST_DRAWN} can be told apart")
+    with figures.style():
+        canvas = Canvas(figsize=(11.5, 7.4), facecolor="white", layout="constrained")
+        FigureCanvasAgg(canvas)
+        (load, latency), (links, tail) = canvas.subplots(2, 2)
+        keys = []
+        for one, colour in zip(runs, figures.RUN_COLOURS, strict=False):
+            state = "" if one.run.complete else " (incomplete)"
+            keys.append(Line2D([], [], color=colour, lw=2, label=one.label + state))
+            figures.overlay(one.run, (load, latency, links, tail), colour)
+        figures.finish_overlay([one.run for one in runs], (load, latency, links, tail))
+        all_jobs = all(one.jobs for one in runs)
+        taken, made = ("taken in", "sent") if all_jobs else ("accepted", "offered")
+        style = [Line2D([], [], color=figures.INK, lw=1.4, label=f"{taken}, mean"),
+                 Line2D([], [], color=figures.INK, lw=0.9, ls=figures.DASHES,
+                        label=f"{made}, 99 %")]  # fmt: skip
+        handles = keys + style
+        canvas.legend(handles, [str(handle.get_label()) for handle in handles],
+                      loc="outside upper center", ncols=min(6, len(handles)))  # fmt: skip
+        figures.save(canvas, path, path.suffix.lstrip(".").lower())

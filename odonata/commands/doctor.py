@@ -1,0 +1,154 @@
+"""`odonata doctor`: what this installation has, and whether it works, by trying it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from odonata import __version__
+from pdes import launcher
+
+TRY = ("bench", "phold", "--lps", "64", "--end", "20us", "--json", "--no-progress")
+PATIENCE = 120
+"""Seconds that a try may take; it includes compiling on a slow disk."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`ok` is None for what is neither well nor ill, only so."""
+
+    what: str
+    ok: bool | None
+    found: str
+    cure: str = ""
+
+
+def examine(as_json: bool) -> int:
+    """Print what was found; the exit status: 0 if everything works."""
+    findings: list[Finding] = []
+    for look in (_python, _packages, _cores, _cache, _one_rank, _mpi, _two_ranks):
+        findings += look(findings)
+    if as_json:
+        print(
+            json.dumps(
+                {"odonata": __version__, "findings": [asdict(f) for f in findings]}, indent=1
+            )
+        )
+    else:
+        _show(findings)
+    return 1 if any(f.ok is False for f in findings) else 0
+
+
+def find_mpiexec() -> str | None:
+    """Beside this Python first, for that is where the `mpich` wheel puts it."""
+    beside = Path(sys.executable).parent
+    return shutil.which("mpiexec", path=beside) or shutil.which("mpiexec")
+
+
+def _python(_: list[Finding]) -> list[Finding]:
+    words = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    return [Finding("Python", sys.version_info >= (3, 11), words, "Python 3.11 or later is needed")]
+
+
+def _packages(_: list[Finding]) -> list[Finding]:
+    words = [f"{name} {_version(name)}" for name in ("numpy", "numba", "h5py", "networkx", "scipy")]
+    return [Finding("packages", None, ", ".join(words))]
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _cores(_: list[Finding]) -> list[Finding]:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return [Finding("cores", None, f"{usable} usable of {os.cpu_count()}")]
+
+
+def _cache(_: list[Finding]) -> list[Finding]:
+    from pdes.jit import cache_root
+
+    cure = "set ODONATA_CACHE_DIR to a directory that can be written"
+    try:
+        root = cache_root()
+        files = [f for f in root.rglob("*.nbc") if f.is_file()]
+        size = sum(f.stat().st_size for f in files) / 2**20
+        with tempfile.NamedTemporaryFile(dir=root):
+            pass
+    except OSError as error:
+        return [Finding("compiler cache", False, str(error), cure)]
+    content = f"{len(files)} compiled kernels, {size:.1f} MiB" if files else "empty"
+    return [Finding("compiler cache", True, f"{root}: {content}")]
+
+
+def _one_rank(_: list[Finding]) -> list[Finding]:
+    return [_attempt("one rank", [], lambda out: f"digest {out['digest'][:12]}")]
+
+
+def _mpi(_: list[Finding]) -> list[Finding]:
+    if _version("mpi4py") is None:
+        return [Finding("MPI", None, "mpi4py is not installed: one rank only",
+                        "for more: pip install mpi4py mpich")]  # fmt: skip
+    mpiexec = find_mpiexec()
+    if mpiexec is None:
+        return [Finding("MPI", False, f"mpi4py {_version('mpi4py')}, but no mpiexec on the PATH",
+                        "pip install mpich, or load your site's MPI module")]  # fmt: skip
+    return [Finding("MPI", True, f"mpi4py {_version('mpi4py')}, {mpiexec}")]
+
+
+def _two_ranks(before: list[Finding]) -> list[Finding]:
+    mpiexec = find_mpiexec()
+    if mpiexec is None or _version("mpi4py") is None:
+        return []
+    alone = next(f for f in before if f.what == "one rank")
+
+    def judge(out: dict[str, str]) -> str:
+        same = f"digest {out['digest'][:12]}"
+        if same not in alone.found:
+            raise ValueError(f"{same}, but one rank gave {alone.found}")
+        return f"{same}, as on one rank; {out['mpi']}"
+
+    return [_attempt("two ranks", [mpiexec, "-n", "2"], judge)]
+
+
+def _attempt(what: str, prefix: list[str], judge: Callable[[dict[str, str]], str]) -> Finding:
+    began = time.perf_counter()
+    command = [*prefix, sys.executable, "-m", "odonata", *TRY]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE, check=False,
+            env=dict(launcher.environment_without()),
+        )  # fmt: skip
+        if done.returncode:
+            raise ValueError(f"exit status {done.returncode}: {done.stderr.strip()[-400:]}")
+        verdict = judge(json.loads(done.stdout))
+    except (ValueError, OSError, subprocess.TimeoutExpired) as error:
+        return Finding(what, False, str(error), f"try: {' '.join(command)}")
+    return Finding(what, True, f"{verdict} ({time.perf_counter() - began:.1f} s)")
+
+
+def _show(findings: list[Finding]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    marks = {True: Text("works", "green"), False: Text("fails", "bold red"), None: Text("")}
+    table = Table(title=f"odonata {__version__}", title_justify="left", show_header=False)
+    for finding in findings:
+        words = Text(finding.found)
+        if finding.ok is not True and finding.cure:
+            words.append(f"\n{finding.cure}", "bold")
+        table.add_row(finding.what, marks[finding.ok], words)
+    Console().print(table)

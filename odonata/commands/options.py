@@ -1,0 +1,251 @@
+"""Command-line options that several commands share. As in `cli`, nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odonata.experiment import keys
+from odonata.experiment.keys import Key
+from odonata.experiment.units import bandwidth, signed_bytes, size_bytes, time_ps
+from pdes.errors import Refused
+
+if TYPE_CHECKING:
+    from topology import Dragonfly
+
+KINDS = ("terminal", "local", "global")
+SHAPE = ("nodes", "routers", "global_links", "groups", "cabling", "links_per_pair")
+UNSET = object()
+"""Where None can be asked for, by a word that stands for it (`Key.none`), this is not given."""
+
+
+class Quantity(click.ParamType):  # type: ignore[type-arg]
+    """A number with a unit, by one of the parsers of `odonata.experiment.units`."""
+
+    def __init__(self, name: str, parse: Callable[[str], float | None]) -> None:
+        self.name, self.parse = name, parse
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return self.parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def _number(kind: type[int] | type[float], text: str) -> float:
+    try:
+        return kind(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not {'a whole' if kind is int else 'a'} number") from None
+
+
+TIME = Quantity("TIME", time_ps)
+TYPES: dict[str, Any] = {
+    "text": click.STRING,
+    "word": click.STRING,  # what is none is refused later, with the rest
+    "whole": click.INT,
+    "number": click.FLOAT,
+    "time": TIME,
+    "size": Quantity("SIZE", size_bytes),
+    "signed size": Quantity("SIZE", signed_bytes),
+    "bandwidth": Quantity("RATE", bandwidth),
+}
+NULLABLE = {"whole": ("N", functools.partial(_number, int)),
+            "number": ("NUMBER", functools.partial(_number, float))}  # fmt: skip
+
+
+def _type(key: Key) -> Any:
+    plain = TYPES[key.kind]
+    if not key.none:
+        return plain
+    name, parse = NULLABLE.get(key.kind) or (plain.name, plain.parse)
+
+    def parse_or_none(text: str) -> float | None:
+        if text == key.none:
+            return None
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise ValueError(f"{error}; or {key.none}") from None
+
+    return Quantity(f"{name}|{key.none}", parse_or_none)
+
+
+def _help(key: Key) -> str:
+    told = key.about
+    if key.words:
+        told = f"{told[:-1]}: {', '.join(key.words[:-1])} or {key.words[-1]}."
+    if key.section == "run" or (key.otherwise and key.section != "machine"):
+        told += f"  [default: {key.shown_default()}]"
+    return told
+
+
+def parameter(key: Key) -> str:
+    """What the command's function is given it as."""
+    return key.option or key.name
+
+
+def option(key: Key, more: str = "") -> Any:
+    """The click option of a key; `more` help."""
+    name = parameter(key)
+    return click.option(
+        f"--{name.replace('_', '-')}",
+        name,
+        type=_type(key),
+        default=UNSET if key.none else None,
+        metavar="NAME" if name == "preset" else None,
+        help=_help(key) + more,
+    )
+
+
+def _given(options: dict[str, Any], table: tuple[Key, ...]) -> dict[str, Any]:
+    """What of these was given, by field; taken out of the options."""
+    values = {key: options.pop(parameter(key)) for key in table if parameter(key) in options}
+    return {
+        key.last: value
+        for key, value in values.items()
+        if value is not (UNSET if key.none else None)
+    }
+
+
+def machine_options(command: Any, fitting: bool = False) -> Any:
+    """The options that describe a machine, and `machine: Dragonfly` in their place.
+
+    A preset comes first, and what is given explicitly overrides it; the command is told which it
+    was, as `preset`. One that also has an argument NAME takes the preset from there too.
+    `fitting`: see `floor_options`.
+    """
+
+    @functools.wraps(command)
+    def with_machine(**options: Any) -> Any:
+        name, preset = options.pop("name", None), options.pop("preset")
+        if name and preset and name != preset:
+            raise Refused(f"two presets, {name} and {preset}: name one")
+        preset = name or preset or keys.PRESET
+        links = {kind: (options.pop(f"{kind}_bandwidth"), options.pop(f"{kind}_latency"))
+                 for kind in KINDS}  # fmt: skip
+        shape = {key: options.pop(key) for key in SHAPE}
+        options["machine"] = (chosen_to_fit if fitting else chosen)(preset, links, shape)
+        options["preset"] = preset
+        return command(**options)
+
+    for key in reversed(keys.of("machine")):
+        default = f"  [default: {keys.PRESET}]" if key.name == "preset" else ""
+        with_machine = option(key, default)(with_machine)
+    return with_machine
+
+
+def chosen(
+    preset: str, links: dict[str, tuple[float | None, int | None]], shape: dict[str, Any]
+) -> Dragonfly:
+    """A preset, with whatever is not None (or UNSET) in place of its own."""
+    from dataclasses import replace
+
+    from topology import BadMachine, LinkClass
+    from topology.presets import PRESETS
+
+    if preset not in PRESETS:
+        near = difflib.get_close_matches(preset, PRESETS, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise Refused(f"preset {preset!r}: one of {', '.join(PRESETS)}{hint}")
+    machine = PRESETS[preset].machine
+    kept = ("links_per_pair",)
+    changes = {k: v for k, v in shape.items() if v is not UNSET and (v is not None or k in kept)}
+    for kind, (rate, latency) in links.items():
+        own = machine.link(kind)
+        try:
+            link = LinkClass(
+                own.bandwidth if rate is None else rate,
+                own.latency_ps if latency is None else latency,
+            )
+        except BadMachine as error:
+            raise Refused("\n".join(f"{kind} {told}" for told in error.problems)) from None
+        changes["global_" if kind == "global" else kind] = link
+    try:
+        return replace(machine, **changes)
+    except BadMachine as error:
+        raise Refused(str(error)) from None
+
+
+def floor_options(command: Any) -> Any:
+    """The same for a command that has no use for cables: where the preset's global links do not
+    suit the shape that is asked for, and none are given, there are as few as do."""
+    return machine_options(command, fitting=True)
+
+
+def chosen_to_fit(
+    preset: str, links: dict[str, tuple[float | None, int | None]], shape: dict[str, Any]
+) -> Dragonfly:
+    """As `chosen`, but with the fewest global links that join any two groups by one cable, or by
+    as many as are asked for, where that is what the machine would be refused for."""
+    from topology.presets import PRESETS
+
+    try:
+        return chosen(preset, links, shape)
+    except Refused:
+        if preset not in PRESETS or shape["global_links"] is not None:
+            raise
+    own, pairs = PRESETS[preset].machine, shape["links_per_pair"]
+    others = (own.groups if shape["groups"] is None else shape["groups"]) - 1
+    routers = max(1, own.routers if shape["routers"] is None else shape["routers"])
+    if pairs is None:  # all, evenly
+        least = others // math.gcd(others, routers)
+    else:
+        pairs = pairs if pairs is not UNSET else 1 if others else None
+        least = -(-others * (pairs or 0) // routers)
+    fitted = {"global_links": max(0, least), "links_per_pair": pairs}
+    return chosen(preset, links, shape | fitted)
+
+
+NETWORK = (*keys.of("network"), keys.BY_PATH["run.seed"])
+TRAFFIC = keys.of("traffic")
+SWEPT = ("load", "messages", "warmup", "measure", "stop")
+"""Of the traffic: what a command that makes curves sets itself."""
+
+
+def network_options(command: Any, curve: bool = False) -> Any:
+    """The options of a machine, its routers and its traffic, and `network: Network` in their place.
+
+    A preset may come with a workload of its own (`presets`); what is given explicitly
+    overrides it. `curve`: see `curve_options`.
+    """
+
+    @machine_options
+    @functools.wraps(command)
+    def with_network(machine: Dragonfly, preset: str, **options: Any) -> Any:
+        from odonata.agents.network import Network
+        from odonata.agents.traffic import Traffic
+        from odonata.commands.presets import workload
+
+        network, traffic, end = workload(preset)
+        network |= _given(options, NETWORK)
+        traffic |= _given(options, TRAFFIC)
+        if curve:
+            names = [name.strip() for name in network.get("routing", Network.routing).split(",")]
+            network["routing"], options["routings"] = names[0], names
+        if "packet_bytes" in network and "message_bytes" not in traffic:
+            traffic["message_bytes"] = network["packet_bytes"]
+        if options.get("end", 0) is None:
+            options["end"] = end
+        built = Network(machine, Traffic(**traffic), **network)
+        return command(network=built, **options)
+
+    for key in reversed((*NETWORK, *TRAFFIC)):
+        if not (curve and key.name in SWEPT):
+            several = " Several, with commas: as many curves." if curve else ""
+            more = several if key.name == "routing" else ""
+            with_network = option(key, more)(with_network)
+    return with_network
+
+
+def curve_options(command: Any) -> Any:
+    """The same without --load, for a command that asks for `loads` itself; and --routing may name
+    several: the network has the first, and the command is told all, as `routings`."""
+    return network_options(command, curve=True)

@@ -1,0 +1,295 @@
+"""The pictures of a report: which figures, in reading order, with the words that belong to each.
+
+A caption says how to read a figure and what was measured. A figure that a run has nothing for says
+why instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from odonata.experiment.units import show_bandwidth, show_time
+from odonata.figures import jobs as job_figures
+from odonata.figures import network as figures
+from odonata.figures import placement as seats
+from odonata.figures.network import in_short, shares, span_ps
+from odonata.jobs.placement import Placement
+from odonata.results.derived import CLASSES, recorded
+from odonata.results.job_table import microseconds
+from policies.allocation import allocation_named
+
+if TYPE_CHECKING:
+    from odonata.results.run import Run
+
+SIZE, SQUARE = (5.8, 3.3), (5.8, 4.7)
+"""Inches: a column and a half of a paper, half of a page of the report."""
+LARGEST_RATIOS = 5 * 10**7
+"""Tile samples of which stall-to-flit ratios are worked out; ten arrays of that size are needed."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure and its words. `caption` says how to read it and what was measured; `missing` why
+    there is none, or nothing."""
+
+    name: str
+    section: str
+    title: str
+    draw: Callable[[Run, Axes], None]
+    caption: Callable[[Run], str]
+    missing: Callable[[Run], str]
+    size: tuple[float, float] | Callable[[Run], tuple[float, float]] = SIZE
+    wide: bool = False
+    """Across the page."""
+
+
+def _no_jobs(run: Run) -> str:
+    begun = any(it.start_ps is not None for it in run.job_records)
+    return _no_samples(run) or ("" if begun else "No job has been started yet.")
+
+
+def _none_done(run: Run) -> str:
+    done = any(it.end_ps is not None for it in run.job_records)
+    return _no_samples(run) or ("" if done else "No job is done yet.")
+
+
+def _no_samples(run: Run) -> str:
+    return "" if len(run.time) else "No sample has been written yet."
+
+
+def _no_ports(run: Run) -> str:
+    if not recorded(run, "ports"):
+        return "Ports were not recorded (metrics.ports = false)."
+    return _no_samples(run)
+
+
+def _no_links(run: Run) -> str:
+    m = run.machine
+    between = m.routers > 1 or (m.groups > 1 and m.global_links > 0)
+    return _no_ports(run) or ("" if between else "One router: there are no links between routers.")
+
+
+def _no_tiles(run: Run) -> str:
+    m = run.machine
+    many = len(run.time) * m.n_routers * (m.routers - 1 + m.global_links) > LARGEST_RATIOS
+    return _no_links(run) or (
+        "Too many samples for this figure; odonata.stall_to_flit works them out where "
+        "there is memory for it." if many else "")  # fmt: skip
+
+
+def _no_packets(run: Run) -> str:
+    if _no_samples(run):
+        return _no_samples(run)
+    if int(run.groups.measured_packets.sum()):
+        return ""
+    return f"No packet was measured: none that was made after the warm-up of " \
+           f"{show_time(run.network.traffic.warmup_ps)} has arrived."  # fmt: skip
+
+
+def _no_groups(run: Run) -> str:
+    return _no_samples(run) or ("" if run.machine.groups > 1 else "One group: there is no other.")
+
+
+def _no_cables(run: Run) -> str:
+    return _no_groups(run) or _no_ports(run)
+
+
+def _step(run: Run) -> str:
+    """What a step of a series is."""
+    steps, n = len(shares(run)), len(run.time)
+    width = show_time(run.experiment.metrics.interval_ps)
+    merged = "" if steps == n else f", {-(-n // steps)} of which are merged into a step"
+    return f"A step is the mean over an interval of {width}{merged}."
+
+
+def _of_timeline(run: Run) -> str:
+    launch = show_time(run.network.workload.launch_ps)
+    return (f"Each job from its start to its last task's end. Before that a thin line from its "
+            f"arrival: it waits for nodes, and for the {launch} that a command takes to reach "
+            f"them.")  # fmt: skip
+
+
+def _of_talk(run: Run) -> str:
+    return ("From a job's start to its last task's end: a dot a job that is done, a bar for the "
+            "mean of a pattern. In brackets how many there are.")  # fmt: skip
+
+
+def _of_held(run: Run) -> str:
+    return ("What jobs have, and what those in the queue ask for. A job that was given its nodes "
+            "waits until they have been told.")  # fmt: skip
+
+
+def _of_seats(run: Run) -> str:
+    m = run.machine
+    time, jobs = job_figures.fullest(run)
+    taken = sum(it.nodes for it in jobs)
+    numbers = "of jobs" if len(jobs) > len(seats.FEW) else "labels of nodes"
+    return (f"At {microseconds(time)}, when the most jobs ran: {len(jobs):,}, on {taken:,} of "
+            f"{m.n_nodes:,} nodes. A panel is a group, a row in it a router, a cell a node; "
+            f"numbers, where there is room for them, are {numbers}.")  # fmt: skip
+
+
+def _seated(run: Run, axes: Axes) -> None:
+    _, jobs = job_figures.fullest(run)
+    labels = [np.array(it.labels, np.int64) for it in jobs]
+    policy = allocation_named(run.network.workload.allocation)
+    placed = Placement(run.machine, policy, labels, np.zeros(run.machine.n_nodes, bool))
+    seats.panels(placed, [it.name for it in jobs], axes)
+
+
+def _seats_size(run: Run) -> tuple[float, float]:
+    return seats.size(run.machine, len(job_figures.fullest(run)[1]))
+
+
+def _of_load(run: Run) -> str:
+    rate = show_bandwidth(run.machine.terminal.bandwidth)
+    if run.network.runs_jobs:
+        return (f"What nodes gave to the network and took in, in parts of what their links carry, "
+                f"{rate} each. {_step(run)}")  # fmt: skip
+    return (f"What nodes made (offered) and took in (accepted), in parts of what their links "
+            f"carry, {rate} each. Accepted below offered for long: the network is saturated. "
+            f"{_step(run)}")  # fmt: skip
+
+
+def _of_latency(run: Run) -> str:
+    traffic = run.network.traffic
+    grey = (" The wide grey line is the mean of all packets, those that are not measured too."
+            if traffic.warmup_ps or traffic.measure_ps is not None else "")  # fmt: skip
+    grows = "" if run.network.runs_jobs else "A mean that keeps rising: source queues grow. "
+    return (f"From the making of a message to the arrival of a packet's last byte, of the measured "
+            f"packets that arrived in each interval.{grey} {grows}{_step(run)}")  # fmt: skip
+
+
+def _of_busy(run: Run) -> str:
+    return (f"The part of the time in which links between routers were sending, mean over all of "
+            f"a class. {_step(run)}")  # fmt: skip
+
+
+def _of_stalled(run: Run) -> str:
+    return ("The part of the time in which a packet was waiting at a free link because there was "
+            f"no credit, summed over the link's virtual channels (so it may exceed 1), mean over "
+            f"all links of a class. {_step(run)}")  # fmt: skip
+
+
+def _of_latencies(run: Run) -> str:
+    told = in_short(run)
+    return (f"{told.measured_packets:,} measured packets. Each bar is as wide as any other on this "
+            "logarithmic axis."
+            + (f" {told.undelivered_packets:,} more were made during the measurement and had not "
+               "arrived: they are not here." if told.undelivered_packets else ""))  # fmt: skip
+
+
+def _of_tail(run: Run) -> str:
+    return ("How many packets take longer than that, on logarithmic axes: a bend to the right is a "
+            "long tail. Percentiles are read off bins of at most 1.6 %.")  # fmt: skip
+
+
+def _of_traffic(run: Run) -> str:
+    return (f"What nodes took in, from the group on the left for the group below, over "
+            f"{show_time(span_ps(run))}. The diagonal stayed in its group. "
+            f"White: nothing.")  # fmt: skip
+
+
+def _of_cables(run: Run) -> str:
+    m = run.machine
+    each = show_bandwidth(m.global_.bandwidth)
+    pair = f"{m.copies} cable{'s' * (m.copies != 1)} of {each} each way"
+    return (f"What was sent on the cables from a group to another, over {show_time(span_ps(run))}: "
+            f"a detour counts at each cable it takes. Two groups are joined by "
+            f"{pair}. Grey: no cable. White: nothing sent.")  # fmt: skip
+
+
+def _of_link_load(run: Run) -> str:
+    return (f"Every link, over {show_time(span_ps(run))}: the height of a curve is the part of the "
+            f"links of that class that were busy for no more of the time. Upright: all alike; a "
+            f"long slope: few carry the most. In brackets how many there are.")  # fmt: skip
+
+
+def _of_link_stalls(run: Run) -> str:
+    return ("The same for the time in which a packet was waiting at a free link without credit, "
+            "summed over virtual channels. A curve in the corner at the top left: "
+            "no stalls.")  # fmt: skip
+
+
+def _of_router_stalls(run: Run) -> str:
+    return ("A sample is a router in an interval: the mean over its network tiles of stalls per "
+            "incoming flit, in flit times (Zhang 2021, section 3.5.2). Tiles with fewer stalls a "
+            f"second than the median of all samples of their class do not count: here "
+            f"{_thresholds(run)}.")  # fmt: skip
+
+
+def _thresholds(run: Run) -> str:
+    found = {kind: figures.ratios_of(run).attrs[f"{kind}_threshold"] for kind in CLASSES}
+    told = ", ".join(f"{kind} {value:.3g}" for kind, value in found.items())
+    return told if any(found.values()) else f"{told}, so that all do"
+
+
+def _of_group_stalls(run: Run) -> str:
+    return ("Where and when links stall: the time in which a packet was waiting at a free link "
+            "without credit, summed over virtual channels, mean over the links from a group's "
+            "routers to routers. White: no stall.")  # fmt: skip
+
+
+JOBS, TIME, LATENCY, GROUPS, LINKS = "Jobs", "Over time", "Latency", "Between groups", "Links"
+OF_JOBS: Sequence[Picture] = (
+    Picture("timeline", JOBS, "When they ran", job_figures.timeline, _of_timeline, _no_samples,
+            job_figures.timeline_size, wide=True),
+    Picture("seats", JOBS, "Where they sat", _seated, _of_seats, _no_jobs, _seats_size, wide=True),
+    Picture("talk", JOBS, "Communication time", job_figures.talk, _of_talk, _none_done),
+    Picture("held", JOBS, "Nodes in use", job_figures.held, _of_held, _no_samples),
+)  # fmt: skip
+"""Of a run that runs any."""
+FIGURES: Sequence[Picture] = (
+    Picture("load", TIME, "Offered and accepted load", figures.load, _of_load, _no_samples),
+    Picture("latency-time", TIME, "Latency", figures.latency, _of_latency, _no_packets),
+    Picture("utilisation-time", TIME, "Utilisation", figures.busy, _of_busy, _no_links),
+    Picture("stalled-time", TIME, "Stalls", figures.stalled, _of_stalled, _no_links),
+    Picture("latency", LATENCY, "Distribution", figures.latencies, _of_latencies, _no_packets),
+    Picture("latency-tail", LATENCY, "Tail", figures.tail, _of_tail, _no_packets),
+    Picture("traffic", GROUPS, "Traffic", figures.traffic, _of_traffic, _no_groups, SQUARE),
+    Picture("cables", GROUPS, "On the cables", figures.cables, _of_cables, _no_cables, SQUARE),
+    Picture("links", LINKS, "Utilisation of every link", figures.link_load,
+            _of_link_load, _no_ports),
+    Picture("link-stalls", LINKS, "Stalls of every link", figures.link_stalls,
+            _of_link_stalls, _no_ports),
+    Picture("router-stalls", LINKS, "Stall-to-flit ratio of routers", figures.router_stalls,
+            _of_router_stalls, _no_tiles),
+    Picture("group-stalls", LINKS, "Stalls of groups over time", figures.group_stalls,
+            _of_group_stalls, _no_links),
+)  # fmt: skip
+
+
+def of(run: Run) -> Sequence[Picture]:
+    """Those of a run, in reading order."""
+    if not run.network.runs_jobs:
+        return FIGURES
+    sent = "What nodes sent and took in"
+    return [*OF_JOBS, *(replace(it, title=sent) if it.name == "load" else it for it in FIGURES)]
+
+
+def drawn(run: Run, picture: Picture) -> Figure:
+    """Within `style`. Only where nothing is `missing`."""
+    size = picture.size(run) if callable(picture.size) else picture.size
+    figure = Figure(figsize=size, facecolor="white", layout="constrained")
+    FigureCanvasAgg(figure)
+    picture.draw(run, figure.subplots())
+    return figure
+
+
+def write(run: Run, directory: Path, kind: str) -> list[Path]:
+    """All figures that there is something for, each in a file."""
+    paths = []
+    with figures.style():
+        for picture in of(run):
+            if not picture.missing(run):
+                paths.append(directory / f"{picture.name}.{kind}")
+                figures.save(drawn(run, picture), paths[-1], kind)
+    return paths

@@ -1,0 +1,584 @@
+"""The figures of a run: each function draws one on an Axes, from an opened `Run`.
+
+They are the same on the page of `odonata report` and in a paper. What is a mean over an interval is
+drawn as a step over that interval, not as a line between points. Call them within `style`, and only
+where there is something to draw: `odonata.figures.contents` knows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+
+from odonata.results.derived import (
+    cable_matrix,
+    last_in_ps,
+    percentile,
+    pieces,
+    stall_to_flit,
+    summary,
+    system,
+    total_over_time,
+    traffic_matrix,
+)
+from odonata.results.performance import active_ps
+
+if TYPE_CHECKING:
+    from odonata.results.run import Run
+
+Told = TypeVar("Told")
+Floats = npt.NDArray[np.float64]
+
+INK, GREY, FAINT, GRID = "#22303c", "#6b7884", "#b9c3cc", "#e6eaee"
+BLUE, ORANGE, GREEN, PURPLE = "#0067a5", "#d9730d", "#2a8c6e", "#8e5aa8"
+"""Told apart by the colour-blind and, by their lightness and dashes, in print without colour."""
+CLASS_STYLES: dict[str, dict[str, Any]] = {
+    "global": {"color": BLUE, "ls": "-"},
+    "local": {"color": ORANGE, "ls": "-"},
+    "eject": {"color": GREEN, "ls": (0, (5, 2))},
+    "inject": {"color": PURPLE, "ls": (0, (2, 1.5))},
+}
+RUN_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, "#5c6b73", "#b8a000", "#c2529b", "#4fb0d9")
+LIGHT_TO_DARK = LinearSegmentedColormap.from_list(
+    "odonata", ["#dcebf5", "#9cc5e0", "#4a90bf", "#12619a", "#0b3a66", "#081d38"]
+)
+NOTHING, NO_CABLE = "#ffffff", "#d9dde1"
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "text.color": INK,
+    "text.parse_math": False,  # a run may be called $x
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.titlesize": 9.5,
+    "axes.unicode_minus": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 8.5,
+    "svg.hashsalt": "odonata",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,  # publishers refuse type 3
+}
+GROUP_TICKS = partial(MaxNLocator, 9, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10])
+DASHES = (0, (4, 2))
+DOT: dict[str, Any] = {"color": ORANGE, "mec": "white", "mew": 0.8, "zorder": 4, "clip_on": False}
+MOST_STEPS = 400
+"""Of a series over time; more samples than that are merged, exactly, before they are drawn."""
+MOST_POINTS = 1000
+"""Of a curve of a distribution."""
+MERGED_BINS = 2
+"""Bins of latencies in one bar: 32 bars an octave."""
+
+
+# -- what is drawn from
+
+
+def once(of: Callable[[Run], Told]) -> Callable[[Run], Told]:
+    """Worked out once for an opened run, which does not change; several figures need it."""
+    kept: WeakKeyDictionary[Run, Told] = WeakKeyDictionary()
+
+    @wraps(of)
+    def told(run: Run) -> Told:
+        if run not in kept:
+            kept[run] = of(run)
+        return kept[run]
+
+    return told
+
+
+in_short = once(summary)
+
+
+def span_ps(run: Run) -> int:
+    """The time over which a run's means are taken, as in its summary."""
+    return max(1, active_ps(run.network, run.reached_ps, last_in_ps(run)))
+
+
+def shares(run: Run) -> npt.NDArray[np.int64]:
+    """Where each step of a series over time begins, as a number of a sample."""
+    n = len(run.time)
+    return np.arange(0, n, max(1, -(-n // MOST_STEPS)))
+
+
+def edges_us(run: Run) -> Floats:
+    """The ends of those steps, in microseconds; one more than there are steps."""
+    ends = np.concatenate(([0], run.time.data)) / 1e6
+    return np.concatenate((ends[shares(run)], ends[-1:])) if len(run.time) else ends
+
+
+def by_step(run: Run, series: xr.DataArray, *dims: str) -> npt.NDArray[np.int64]:
+    """Its sum over each step and over `dims`."""
+    starts = shares(run)
+    rest = [size for dim, size in series.sizes.items() if dim not in ("time", *dims)]
+    told = np.zeros((len(starts), *rest), np.int64)
+    for first, some in pieces(series):
+        steps = np.searchsorted(starts, np.arange(first, first + len(some)), "right") - 1
+        np.add.at(told, steps, some.sum(dims).data)
+    return told
+
+
+@once
+def histograms(run: Run) -> npt.NDArray[np.int64]:
+    """Measured packets by step and bin of latency."""
+    return by_step(run, run.groups.latencies, "group")
+
+
+@once
+def over_time(run: Run) -> xr.Dataset:
+    """`derived.system` by step: rates weighted with their intervals, latency with its packets."""
+    whole, starts = system(run), shares(run)
+    if not len(starts):
+        return whole
+    weights = {name: whole.packets if name == "latency_ns" else run.interval for name in whole}
+
+    def merged(name: Any) -> Floats:
+        weight = weights[name].data.astype(float)
+        total = np.add.reduceat(np.nan_to_num(whole[name].data) * weight, starts)
+        return _ratio(total, np.add.reduceat(weight, starts))
+
+    return xr.Dataset({name: ("step", merged(name)) for name in whole})
+
+
+def measured_means_ns(run: Run) -> Floats:
+    """Mean latency of the measured packets, by step."""
+    starts = shares(run)
+    total = np.add.reduceat(run.groups.measured_latency_ps.sum("group").data, starts)
+    packets = np.add.reduceat(run.groups.measured_packets.sum("group").data, starts)
+    return _ratio(total / 1e3, packets)
+
+
+def _ratio(total: Any, weight: Any) -> Floats:
+    """NaN where there is nothing to divide by."""
+    told: Floats = np.divide(total, weight, np.full(len(weight), np.nan), where=weight > 0)
+    return told
+
+
+def by_link(run: Run, counter: str) -> dict[str, Floats]:
+    """`busy_ps` or `stall_ps` of every link over the run, as parts of it, by class: `inject` and
+    `eject` are the two directions of a node's link."""
+    ports = run.ports
+    part = total_over_time(ports[counter]) / span_ps(run)
+    lit, kinds = ports.lit.data, np.broadcast_to(ports.kind.data, part.shape)
+    told = {
+        name: part[lit & (kinds == kind)]
+        for name, kind in (("global", "global"), ("local", "local"), ("eject", "node"))
+    }
+    told["inject"] = total_over_time(run.nodes[f"inject_{counter}"]) / span_ps(run)
+    return {name: values for name, values in told.items() if len(values)}
+
+
+# -- over time
+
+
+def load(run: Run, axes: Axes) -> None:
+    series, edges = over_time(run), edges_us(run)
+    made, taken = ("sent", "taken in") if run.network.runs_jobs else ("offered", "accepted")
+    axes.stairs(series.offered, edges, baseline=None, color=FAINT, lw=2.6, label=made)
+    axes.stairs(series.accepted, edges, baseline=None, color=BLUE, lw=1.4, label=taken)
+    axes.set_ylim(0, top(series.offered, series.accepted))
+    axes.set_ylabel("load (part of the nodes' links)")
+    _over_time(run, axes)
+
+
+def latency(run: Run, axes: Axes) -> None:
+    edges, counts = edges_us(run), histograms(run)
+    traffic = run.network.traffic
+    lines: list[tuple[str, Floats, dict[str, Any]]] = []
+    if traffic.warmup_ps or traffic.measure_ps is not None:
+        everyone = over_time(run).latency_ns.data
+        lines.append(("mean, all packets", everyone, {"color": FAINT, "lw": 2.6}))
+    lines += [
+        ("99 %", _quantiles(run, counts, 0.99), {"color": ORANGE, "lw": 1.2}),
+        ("mean", measured_means_ns(run), {"color": BLUE, "lw": 1.4}),
+        ("median", _quantiles(run, counts, 0.5), {"color": GREEN, "lw": 1.2}),
+    ]
+    for name, values, style in lines:
+        axes.stairs(values, edges, baseline=None, label=name, **style)
+    axes.set_ylim(0, top(*(values for _, values, _ in lines)))
+    axes.set_ylabel("latency (ns)")
+    axes.yaxis.set_major_formatter(FuncFormatter(thousands))
+    _over_time(run, axes)
+
+
+def busy(run: Run, axes: Axes) -> None:
+    _by_class_over_time(run, axes, "busy", "mean utilisation (part of the time)")
+
+
+def stalled(run: Run, axes: Axes) -> None:
+    _by_class_over_time(run, axes, "stalled", "mean stalled time a link\n(part of the time)")
+
+
+def _by_class_over_time(run: Run, axes: Axes, what: str, label: str) -> None:
+    series, edges = over_time(run), edges_us(run)
+    drawn = [kind for kind in ("global", "local") if f"{kind}_{what}" in series]
+    for kind in drawn:
+        axes.stairs(series[f"{kind}_{what}"], edges, baseline=None, lw=1.4, label=f"{kind} links",
+                    clip_on=False, zorder=3, **CLASS_STYLES[kind])  # fmt: skip
+    axes.set_ylim(0, top(*(series[f"{kind}_{what}"] for kind in drawn), least=0.01))
+    axes.set_ylabel(label)
+    _over_time(run, axes)
+
+
+def _over_time(run: Run, axes: Axes) -> None:
+    """The axis of time, and what was not measured in grey."""
+    traffic, end = run.network.traffic, float(run.time[-1]) / 1e6
+    until = traffic.warmup_ps + (traffic.measure_ps or run.reached_ps)
+    for begin, stop in ((0.0, traffic.warmup_ps / 1e6), (until / 1e6, end)):
+        if begin < min(stop, end):
+            axes.axvspan(begin, min(stop, end), color="#f2f4f6", lw=0, zorder=0)
+            words = "warm-up" if begin == 0 else "after the measurement"
+            if min(stop, end) - begin > 0.07 * end:
+                place: Any = ("data", "axes fraction")
+                axes.annotate(words, (begin, 1), (3, -3), place, "offset points", va="top",
+                              fontsize=7.5, color=GREY)  # fmt: skip
+    axes.set_xlim(0, end)
+    axes.set_xlabel("simulated time (µs)")
+    dress(axes)
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, borderaxespad=0.2,
+                handlelength=1.6, columnspacing=1.4)  # fmt: skip
+
+
+# -- latency
+
+
+def latencies(run: Run, axes: Axes) -> None:
+    """Bars of equal width on the axis, as heights are only then comparable."""
+    counts, from_ns = _whole_histogram(run)
+    width = MERGED_BINS
+    bars = counts.reshape(-1, width).sum(1) / counts.sum()
+    bounds = np.append(from_ns[::width], 2 * from_ns[-64])
+    used = np.flatnonzero(bars)
+    first, last = used[0], used[-1] + 1
+    axes.stairs(bars[first:last], bounds[first : last + 1], fill=True, color="#8fbbd9", lw=0)
+    axes.stairs(bars[first:last], bounds[first : last + 1], color=BLUE, lw=0.7)
+    axes.set_ylim(0, top(bars) * 1.12)
+    axes.yaxis.set_major_formatter(PercentFormatter(1, _decimals(float(bars.max()))))
+    axes.set_ylabel("packets a bin (32 bins an octave)")
+    _latency_axis(axes, bounds[first], bounds[last])
+    told = in_short(run)
+    marks = (("median", told.median_latency_ns, GREEN, (0, (4, 2))),
+             ("mean", told.mean_latency_ns, INK, "-"),
+             ("99 %", told.p99_latency_ns, ORANGE, (0, (4, 2))))  # fmt: skip
+    for name, value, colour, dashes in marks:
+        axes.axvline(value, color=colour, lw=1.2, ls=dashes, label=f"{name}  {value:,.0f} ns")
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, borderaxespad=0.2,
+                handlelength=1.6, columnspacing=1.4)  # fmt: skip
+
+
+def tail(run: Run, axes: Axes) -> None:
+    beyond(run, axes, {"color": BLUE, "lw": 1.6})
+    counts, _ = _whole_histogram(run)
+    low, high = axes.get_ylim()
+    for name, part in (("50 %", 0.5), ("90 %", 0.1), ("99 %", 0.01), ("99.9 %", 0.001),
+                       ("99.99 %", 0.0001)):  # fmt: skip
+        if counts.sum() * part < 10:
+            break
+        value = percentile(run, counts, 100 * (1 - part))
+        axes.plot([value], [part], "o", ms=4.5, **DOT)
+        axes.annotate(f"{name}: {value:,.0f} ns", (value, part), (7, 2), fontsize=8,
+                      textcoords="offset points")  # fmt: skip
+    left, right = axes.get_xlim()
+    _latency_axis(axes, left, right * (right / left) ** 0.22)
+    axes.set_ylim(low, high)
+
+
+def beyond(run: Run, axes: Axes, style: dict[str, Any], label: str = "") -> None:
+    """The part of the measured packets that took longer."""
+    counts, from_ns = _whole_histogram(run)
+    used = np.flatnonzero(counts)
+    first, last = used[0], used[-1]
+    left = 1 - np.concatenate(([0], np.cumsum(counts[first:last]))) / counts.sum()
+    x = from_ns[first : last + 1]
+    keep = np.concatenate(([True], np.diff(left) != 0))
+    axes.step(x[keep], left[keep], where="post", label=label, **style)
+    axes.set_yscale("log")
+    decades = np.ceil(np.log10(counts.sum()))
+    axes.set_ylim(max(10.0**-decades, 1e-7), 1.6)
+    axes.yaxis.set_major_formatter(FuncFormatter(_percent))
+    axes.set_ylabel("packets that take longer")
+    _latency_axis(axes, x[0] / 1.05, from_ns[last + 1] * 1.05)
+
+
+def _whole_histogram(run: Run) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Measured packets by bin, and where bins begin, in nanoseconds."""
+    return histograms(run).sum(0), run.groups.from_ps.data / 1e3
+
+
+def _quantiles(run: Run, counts: npt.NDArray[np.int64], part: float) -> Floats:
+    return np.array([percentile(run, row, 100 * part) for row in counts])
+
+
+def _latency_axis(axes: Axes, low: float, high: float) -> None:
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    log_ticks(axes)
+    axes.set_xlabel("latency (ns)")
+    dress(axes)
+
+
+def log_ticks(axes: Axes) -> None:
+    """Round numbers that suit the range: 1, 2, 5, or powers of ten where there are many."""
+    low, high = axes.get_xlim()
+    decades = np.arange(np.floor(np.log10(low)) - 1, np.ceil(np.log10(high)) + 1)
+    wide = np.log10(high / low)
+    steps = (1, 1.5, 2, 3, 4, 5, 7) if wide < 0.8 else (1, 2, 5) if wide < 2.6 else (1,)
+    ticks = [step * 10**decade for decade in decades for step in steps]
+    axes.set_xticks([tick for tick in ticks if low <= tick <= high])
+    axes.xaxis.set_major_formatter(FuncFormatter(thousands))
+    axes.xaxis.set_minor_locator(mpl.ticker.LogLocator(subs=tuple(range(2, 10))))
+    axes.xaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+
+
+# -- between groups
+
+
+def traffic(run: Run, axes: Axes) -> None:
+    _matrix(run, axes, traffic_matrix(run).data, None)
+
+
+def cables(run: Run, axes: Axes) -> None:
+    """A group has no cable to itself: grey, not zero."""
+    m = run.machine
+    ends = m.ends()[:, m.routers - 1 :] // m.radix
+    joined = np.zeros((m.groups, m.groups), bool)
+    routers, _ = np.nonzero(ends >= 0)
+    joined[routers // m.routers, ends[ends >= 0] // m.routers] = True
+    _matrix(run, axes, cable_matrix(run).data, ~joined)
+
+
+def _matrix(run: Run, axes: Axes, moved: Any, absent: Any) -> None:
+    """GB/s over the run, from each row's group to each column's."""
+    rates = moved / (span_ps(run) / 1e12) / 1e9
+    groups = len(rates)
+    shown = np.ma.masked_equal(rates, 0)
+    colours = LIGHT_TO_DARK.with_extremes(bad=NOTHING)
+    picture = axes.imshow(shown, cmap=colours, vmin=0, vmax=float(rates.max()) or 1.0,
+                          interpolation="none")  # fmt: skip
+    if absent is not None and absent.any():
+        grey = LinearSegmentedColormap.from_list("absent", [NO_CABLE, NO_CABLE])
+        axes.imshow(np.ma.masked_equal(absent, 0), cmap=grey.with_extremes(bad="none"),
+                    interpolation="none")  # fmt: skip
+    if groups <= 40:
+        for at in np.arange(0.5, groups - 1):
+            axes.axhline(at, color="white", lw=0.6)
+            axes.axvline(at, color="white", lw=0.6)
+    axes.set_xlabel("to group")
+    axes.set_ylabel("from group")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(GROUP_TICKS())
+        axis.set_tick_params(length=2.5)
+    _scale(axes, picture, "GB/s, mean over the run")
+
+
+def _scale(axes: Axes, picture: Any, label: str) -> None:
+    """What the colours of a heat map mean."""
+    for spine in axes.spines.values():
+        spine.set_color(FAINT)
+    figure = axes.get_figure()
+    assert figure is not None
+    bar = figure.colorbar(picture, ax=axes, aspect=28, pad=0.03)
+    bar.set_label(label)
+    bar.outline.set_visible(False)
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(thousands))
+
+
+# -- links
+
+
+def link_load(run: Run, axes: Axes) -> None:
+    values = by_link(run, "busy_ps")
+    _distributions(axes, values)
+    axes.set_xlim(0, max(1.0, max(float(some.max()) for some in values.values())) * 1.005)
+    axes.set_xlabel("utilisation over the run (part of the time)")
+
+
+def link_stalls(run: Run, axes: Axes) -> None:
+    values = by_link(run, "stall_ps")
+    _distributions(axes, values)
+    axes.set_xlim(0, top(*values.values(), least=0.01))
+    axes.set_xlabel("stalled over the run (part of the time, summed over VCs)")
+    if not any(some.any() for some in values.values()):
+        _say(axes, "no stall on any link")
+
+
+def _distributions(axes: Axes, values: dict[str, Floats]) -> None:
+    for name, some in values.items():
+        x, y = cumulated(some)
+        axes.step(x, y, where="post", lw=1.5, label=f"{name} ({len(some):,})",
+                  clip_on=False, zorder=3, **CLASS_STYLES[name])  # fmt: skip
+    axes.set_ylim(0, 1.015)
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.set_ylabel("links at or below")
+    dress(axes)
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=4, borderaxespad=0.2,
+                handlelength=1.8, columnspacing=1.4)  # fmt: skip
+
+
+def cumulated(values: Floats) -> tuple[Floats, Floats]:
+    """The cumulative distribution, as corners of its steps, from nothing to everything. Of many
+    values only some are kept, the smallest and the largest among them."""
+    x, n = np.sort(values), len(values)
+    kept = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int))
+    return np.concatenate((x[:1], x[kept])), np.concatenate(([0.0], (kept + 1) / n))
+
+
+ratios_of = once(stall_to_flit)
+
+
+def router_stalls(run: Run, axes: Axes) -> None:
+    ratios = ratios_of(run).data
+    counted = ratios[~np.isnan(ratios)]
+    most = float(counted.max()) if len(counted) else 0.0
+    if most <= 0:
+        _say(axes, "no stall in any sample")
+        most = 1.0
+    x, y = cumulated(counted) if len(counted) else (np.zeros(1), np.zeros(1))
+    axes.step(x, y, where="post", lw=1.5, color=BLUE)
+    axes.fill_between(x, y, step="post", color=BLUE, alpha=0.08, lw=0)
+    axes.set_xlim(0, most * 1.2)
+    axes.set_ylim(0, 1.015)
+    for part, name in ((0.5, "median"), (0.99, "99 %")):
+        if len(counted) and counted.max() > 0:
+            value = float(np.quantile(counted, part, method="inverted_cdf"))
+            axes.plot([value], [part], "o", ms=4.5, **DOT)
+            axes.annotate(f"{name}: {value:.3g}", (value, part), (7, -10), fontsize=8,
+                          textcoords="offset points")  # fmt: skip
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.set_ylabel("samples at or below")
+    axes.set_xlabel("stall-to-flit ratio of a router (stalls a flit)")
+    axes.set_title(f"{len(counted):,} of {ratios.size:,} samples have a tile that counts",
+                   loc="right", fontsize=8.5, color=GREY)  # fmt: skip
+    dress(axes)
+
+
+def group_stalls(run: Run, axes: Axes) -> None:
+    """The mean over the links that a group's routers send on, to routers."""
+    m, edges = run.machine, edges_us(run)
+    between = run.ports.lit & (run.ports.kind != "node")
+    links = int(between.sum()) / m.groups
+    ports = run.ports.stall_ps.isel(port=slice(m.nodes, None))
+    stalls = by_step(run, ports, "port").reshape(len(edges) - 1, m.groups, -1).sum(2)
+    part = stalls / (links * np.diff(edges)[:, None] * 1e6)
+    shown = np.ma.masked_equal(part.T, 0)
+    picture = axes.pcolormesh(edges, np.arange(m.groups + 1) - 0.5, shown, vmin=0,
+                              vmax=float(part.max()) or 1.0, rasterized=True,
+                              cmap=LIGHT_TO_DARK.with_extremes(bad=NOTHING))  # fmt: skip
+    axes.set_ylim(m.groups - 0.5, -0.5)
+    axes.set_xlim(0, edges[-1])
+    axes.set_xlabel("simulated time (µs)")
+    axes.set_ylabel("group")
+    axes.yaxis.set_major_locator(GROUP_TICKS())
+    _scale(axes, picture, "stalled (part of the time)")
+    if not part.any():
+        _say(axes, "no stall in any group")
+
+
+# -- several runs
+
+
+def overlay(run: Run, panels: Sequence[Axes], colour: str) -> None:
+    """A run's load, latency and global links over time, and the tail of its latencies."""
+    load_axes, latency_axes, link_axes, tail_axes = panels
+    solid: dict[str, Any] = {"baseline": None, "color": colour, "lw": 1.4}
+    dashed = solid | {"lw": 0.9, "ls": DASHES}
+    if not len(run.time):
+        return
+    series, edges = over_time(run), edges_us(run)
+    load_axes.stairs(series.offered, edges, **dashed)
+    load_axes.stairs(series.accepted, edges, **solid)
+    if "global_busy" in series:
+        link_axes.stairs(series.global_busy, edges, **solid)
+    if histograms(run).any():
+        latency_axes.stairs(_quantiles(run, histograms(run), 0.99), edges, **dashed)
+        latency_axes.stairs(measured_means_ns(run), edges, **solid)
+        ends = tail_axes.get_xlim(), tail_axes.get_ylim()
+        before = tail_axes.has_data()
+        beyond(run, tail_axes, {"color": colour, "lw": 1.4})
+        if before:  # room for both
+            x, y = tail_axes.get_xlim(), tail_axes.get_ylim()
+            tail_axes.set_ylim(min(y[0], ends[1][0]), y[1])
+            _latency_axis(tail_axes, min(x[0], ends[0][0]), max(x[1], ends[0][1]))
+
+
+def finish_overlay(runs: Sequence[Run], panels: Sequence[Axes]) -> None:
+    """What the panels of `overlay` show, and the ends of their axes."""
+    end = max([float(run.time[-1]) / 1e6 for run in runs if len(run.time)], default=1.0)
+    names = ("load (part of the nodes' links)", "latency (ns), measured packets",
+             "mean utilisation of global links")  # fmt: skip
+    for axes, name in zip(panels, names, strict=False):
+        axes.set_ylabel(name)
+        axes.set_ylim(0)
+        axes.set_xlim(0, end)
+        axes.set_xlabel("simulated time (µs)")
+        dress(axes)
+    panels[1].yaxis.set_major_formatter(FuncFormatter(thousands))
+    for axes in panels:
+        if not axes.has_data():
+            _say(axes, "nothing was measured")
+
+
+# -- how they look
+
+
+def _say(axes: Axes, words: str) -> None:
+    """In place of a curve that would lie on an axis."""
+    axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color=GREY)
+
+
+def dress(axes: Axes) -> None:
+    axes.grid(color=GRID, lw=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def top(*values: Any, least: float = 0.0) -> float:
+    """An end for an axis that begins at zero: a little above the largest that is a number."""
+    every = np.concatenate([np.asarray(some, float).ravel() for some in values] or [np.zeros(1)])
+    every = every[np.isfinite(every)]
+    most = float(every.max()) if len(every) else 0.0
+    return max(most * 1.06, least) or 1.0
+
+
+def thousands(value: float, _: Any = None) -> str:
+    return f"{value:,.10g}"
+
+
+def _percent(value: float, _: Any = None) -> str:
+    return f"{100 * value:.9f}".rstrip("0").rstrip(".") + " %"
+
+
+def _decimals(most: float) -> int:
+    return 0 if most >= 0.05 else 1 if most >= 0.005 else 2
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Ours, whatever a user's matplotlibrc says; without complaints about letters of a run's name
+    that the font has not."""
+    with mpl.rc_context(), warnings.catch_warnings():
+        mpl.rcdefaults()
+        mpl.rcParams.update(STYLE)
+        warnings.filterwarnings("ignore", "Glyph")
+        yield
+
+
+def save(figure: Figure, target: Any, kind: str) -> None:
+    """To a path or a file; the same bytes whenever it is done."""
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+    figure.savefig(target, format=kind, dpi=200, metadata=undated[kind])

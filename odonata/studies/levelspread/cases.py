@@ -1,0 +1,239 @@
+"""Which simulations the Level-Spread study has: Y. Zhang's thesis (Boston University), chapter 3.
+
+A **cell** is a place in one of its figures: one workload under one policy, repeated with other
+seeds. A cell is a tuple of points; figures and summaries ask for the same cells as the sweep. Where
+the thesis is silent, the choice is ours and told in docs/level-spread.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from odonata.studies.levelspread.simulation import KB, Jobs, Point
+from pdes.errors import require
+from topology.presets import PRESETS
+
+LEVEL_SPREAD, JOKANOVIC = "level-spread", "jokanovic"
+COMPACT = ("simple", "slurm", "rdg")
+SPREADING = ("rdr", "rrr", "rdn", "rrn")
+BASELINES = (*COMPACT, *SPREADING)
+POLICIES = (LEVEL_SPREAD, *BASELINES)
+
+PATTERNS = ("all-to-all", "broadcast", "fft3d", "halo2d", "halo3d", "halo3d26")
+RATIOS = (0.25, 1.0, 4.0)
+MACHINE = "levelspread-272"
+LARGER = ("levelspread-528", "levelspread-544", "levelspread-1056")
+SMALL_NODES, LARGE_NODES = 16, 64
+MESSAGES = ((1, 100), (1, 10), (1, 1), (10, 1), (100, 1))
+"""Kilobytes of a message of a small and of a large job: the rows of figure 3.8."""
+
+MOST_SMALL = 16
+"""Nodes of a group: what is larger is a large job."""
+SINGLE = 10
+"""One workload of a single pattern for so many mixed ones."""
+
+
+CHANGEABLE = ("mapping", "iterations", "exchange", "broadcast", "routing", "threshold",
+              "packet_bytes", "buffer_bytes", "terminal", "delay_ps")  # fmt: skip
+"""Fields of a point that no figure varies."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How much of it. Repetition i of any cell has the seed `seed` + i; random workload i too.
+    `changes`: what is otherwise at every point, as (field, value), to see how much it matters."""
+
+    workloads: int = 1000
+    repeat: int = 10
+    seed: int = 1
+    changes: tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        require(self.workloads >= 1, f"workloads = {self.workloads}: at least 1")
+        require(self.repeat >= 1, f"repeat = {self.repeat}: at least 1")
+        require(0 <= self.seed < 2**62, f"seed = {self.seed}: 0 .. 2**62 - 1")
+        for name, _ in self.changes:
+            require(name in CHANGEABLE, f"{name}: one of {', '.join(CHANGEABLE)}")
+
+    def at(self, kinds: tuple[Jobs, ...], policy: str, seed: int, **where: Any) -> Point:
+        return Point(kinds, policy, seed, **{**where, **dict(self.changes)})
+
+    def repeated(self, kinds: tuple[Jobs, ...], policy: str, **where: Any) -> tuple[Point, ...]:
+        return tuple(self.at(kinds, policy, seed, **where) for seed in self.seeds)
+
+    @property
+    def seeds(self) -> range:
+        return range(self.seed, self.seed + self.repeat)
+
+    @property
+    def single(self) -> int:
+        """Random workloads of each pattern alone."""
+        return max(1, self.workloads // SINGLE)
+
+
+def nodes_of(machine: str) -> int:
+    return PRESETS[machine].machine.n_nodes
+
+
+def fitting(machine: str, nodes: int) -> int:
+    """So many times that many nodes are at most 90 % of the machine."""
+    return 9 * nodes_of(machine) // (10 * nodes)
+
+
+def parse_change(text: str) -> tuple[str, Any]:
+    """From 'terminal=4', to the type of the field. Raises ValueError saying what is accepted."""
+    name, equals, value = text.partition("=")
+    if not equals or name not in CHANGEABLE:
+        raise ValueError(f"{text!r}: FIELD=VALUE, the field one of {', '.join(CHANGEABLE)}")
+    make = {
+        "mapping": str,
+        "routing": str,
+        "exchange": str,
+        "broadcast": str,
+        "threshold": float,
+        "terminal": float,
+    }.get(name, int)
+    try:
+        return name, make(value)
+    except ValueError:
+        raise ValueError(f"{text!r}: {name} is {make.__name__}") from None
+
+
+# -- cells
+
+
+def homogeneous(
+    asked: Asked, nodes: int, pattern: str, ratio: float, policy: str, machine: str = MACHINE
+) -> tuple[Point, ...]:
+    """Jobs of one size (figure 3.4), 90 % of the machine; but of a quarter of it, four."""
+    count = 4 if 4 * nodes == nodes_of(machine) else fitting(machine, nodes)
+    kinds = (Jobs(count, nodes, pattern),)
+    return asked.repeated(kinds, policy, machine=machine, ratio=ratio)
+
+
+def heterogeneous(
+    asked: Asked, pattern: str, policy: str, *, ratio: float = 1.0, machine: str = MACHINE,
+    messages: tuple[int, int] = (1, 1),
+) -> tuple[Point, ...]:  # fmt: skip
+    """As many small jobs as large ones (figures 3.7 and 3.8), 90 % of the machine."""
+    count = fitting(machine, SMALL_NODES + LARGE_NODES)
+    kinds = (Jobs(count, SMALL_NODES, pattern, messages[0] * KB),
+             Jobs(count, LARGE_NODES, pattern, messages[1] * KB))  # fmt: skip
+    return asked.repeated(kinds, policy, machine=machine, ratio=ratio)
+
+
+def motivation(asked: Asked, large: bool, pattern: str, policy: str) -> tuple[Point, ...]:
+    """Seventeen jobs that fill a group each, or four that fill a quarter of the machine each
+    (figure 3.2)."""
+    kinds = (Jobs(4, 68, pattern) if large else Jobs(17, 16, pattern),)
+    return asked.repeated(kinds, policy)
+
+
+@cache
+def random_kinds(seed: int, which: int, pattern: str | None = None) -> tuple[Jobs, Jobs]:
+    """The small and the large jobs of a random workload; of both any pattern, unless one is given.
+
+    Sizes first, each uniform; then numbers, every pair that the machine has room for (at least one
+    of each) being as likely as any other.
+    """
+    stream = 0 if pattern is None else 1 + PATTERNS.index(pattern)
+    draw, room = np.random.default_rng([seed, which, stream]), nodes_of(MACHINE)
+    large = int(draw.integers(MOST_SMALL + 1, room // 2, endpoint=True))
+    small = int(draw.integers(2, MOST_SMALL, endpoint=True))
+    pairs = [(few, many) for many in range(1, room // large + 1)
+             for few in range(1, (room - many * large) // small + 1)]  # fmt: skip
+    few, many = pairs[int(draw.integers(len(pairs)))]
+    one, other = (PATTERNS[i] for i in draw.integers(len(PATTERNS), size=2).tolist())
+    return Jobs(few, small, pattern or one), Jobs(many, large, pattern or other)
+
+
+def random_workload(
+    asked: Asked, which: int, policy: str, *, large_first: bool = False, pattern: str | None = None
+) -> Point:
+    kinds = random_kinds(asked.seed, which, pattern)
+    order = "large-first" if large_first else "small-first"
+    return asked.at(kinds, policy, asked.seed + which, order=order)
+
+
+# -- parts
+
+
+def quarters() -> Iterator[tuple[str, int, float]]:
+    """Machine, nodes of a job and ratio, of the workloads of four large jobs."""
+    for ratio in RATIOS:
+        yield MACHINE, nodes_of(MACHINE) // 4, ratio
+    for machine in LARGER:
+        yield machine, nodes_of(machine) // 4, 1.0
+
+
+def _motivation(asked: Asked) -> Iterator[Point]:
+    for large in (False, True):
+        for pattern in PATTERNS:
+            for policy in ("rdg", "rdn"):
+                yield from motivation(asked, large, pattern, policy)
+
+
+def _homogeneous(asked: Asked) -> Iterator[Point]:
+    places = [(MACHINE, nodes, ratio) for nodes in (SMALL_NODES, LARGE_NODES) for ratio in RATIOS]
+    for machine, nodes, ratio in (*places, *quarters()):
+        for pattern in PATTERNS:
+            for policy in POLICIES:
+                yield from homogeneous(asked, nodes, pattern, ratio, policy, machine)
+
+
+def _heterogeneous(asked: Asked) -> Iterator[Point]:
+    for pattern in PATTERNS:
+        for policy in POLICIES:
+            for ratio in RATIOS:
+                yield from heterogeneous(asked, pattern, policy, ratio=ratio)
+            for machine in LARGER:
+                yield from heterogeneous(asked, pattern, policy, machine=machine)
+            for messages in MESSAGES:
+                yield from heterogeneous(asked, pattern, policy, messages=messages)
+
+
+def _random(asked: Asked) -> Iterator[Point]:
+    for which in range(asked.workloads):
+        for policy in (*POLICIES, JOKANOVIC):
+            yield random_workload(asked, which, policy)
+
+
+def _order(asked: Asked) -> Iterator[Point]:
+    for which in range(asked.workloads):
+        for policy in (*POLICIES, JOKANOVIC):
+            yield random_workload(asked, which, policy, large_first=True)
+
+
+def _jokanovic(asked: Asked) -> Iterator[Point]:
+    for large_first in (False, True):
+        for which in range(asked.workloads):
+            for policy in (LEVEL_SPREAD, JOKANOVIC):
+                yield random_workload(asked, which, policy, large_first=large_first)
+
+
+def _patterns(asked: Asked) -> Iterator[Point]:
+    for which in range(asked.single):
+        for pattern in PATTERNS:
+            for policy in POLICIES:
+                yield random_workload(asked, which, policy, pattern=pattern)
+
+
+PARTS: dict[str, Callable[[Asked], Iterator[Point]]] = {
+    "motivation": _motivation,
+    "homogeneous": _homogeneous,
+    "heterogeneous": _heterogeneous,
+    "random": _random,
+    "order": _order,
+    "jokanovic": _jokanovic,
+    "patterns": _patterns,
+}
+
+
+def points(asked: Asked, parts: tuple[str, ...]) -> list[Point]:
+    """Each once, in the order of the parts."""
+    return list(dict.fromkeys(point for part in parts for point in PARTS[part](asked)))

@@ -1,0 +1,302 @@
+"""The numbers of the study, each beside the one that the thesis gives.
+
+A **reduction** is the part of the communication time that one policy saves over another, of the
+means of a workload's jobs: 1 - one / other. Of a random workload and a baseline, Level-Spread is
+*better* where both the small and the large jobs are faster with it, and *worse* where both are
+slower.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from odonata.studies.levelspread.cases import (
+    BASELINES,
+    COMPACT,
+    JOKANOVIC,
+    LARGE_NODES,
+    LARGER,
+    LEVEL_SPREAD,
+    MESSAGES,
+    PATTERNS,
+    RATIOS,
+    SMALL_NODES,
+    SPREADING,
+    Asked,
+    heterogeneous,
+    homogeneous,
+    motivation,
+    nodes_of,
+    quarters,
+    random_workload,
+)
+from odonata.studies.levelspread.simulation import LARGE, SMALL, Outcome, Point
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+Outcomes = Mapping[str, Outcome]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One line: what, what the thesis says ("" where it gives no number), what we found, of how
+    many values; and the numbers, for machines."""
+
+    name: str
+    thesis: str
+    ours: str
+    of: int
+    values: Mapping[str, float] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "thesis": self.thesis, "ours": self.ours, "of": self.of,
+                "values": dict(self.values)}  # fmt: skip
+
+
+# -- means
+
+
+def means(outcomes: Outcomes, cell: Iterable[Point], kind: int) -> Floats:
+    """Of the repetitions of a cell that there are: the mean communication time of a kind of jobs,
+    in picoseconds."""
+    there = (outcomes.get(point.key) for point in cell)
+    return np.array([outcome.mean_ps(kind) for outcome in there if outcome is not None])
+
+
+def mean(outcomes: Outcomes, cell: Iterable[Point], kind: int = SMALL) -> float:
+    """Not a number, where there is none."""
+    told = means(outcomes, cell, kind)
+    return float(told.mean()) if len(told) else math.nan
+
+
+def reduction(one: float, other: float) -> float:
+    return 1 - one / other
+
+
+# -- random workloads
+
+
+@dataclass(frozen=True)
+class Quadrants:
+    """Of pairs of a workload and a baseline, in parts of all."""
+
+    pairs: int
+    better: float
+    worse: float
+    small_only: float
+    """The small jobs are faster with Level-Spread, the large ones slower."""
+    large_only: float
+    mean_reduction: float
+    """Over small and large jobs alike, and all pairs."""
+    error: float
+    """Of that, one standard deviation, as workloads differ."""
+    best_reduction: float
+
+    @property
+    def ties(self) -> float:
+        """The small jobs or the large ones are as fast, to the picosecond."""
+        return 1 - self.better - self.worse - self.small_only - self.large_only
+
+
+def relative(
+    asked: Asked, outcomes: Outcomes, baselines: Sequence[str], *, large_first: bool = False,
+    pattern: str | None = None,
+) -> dict[str, Floats]:  # fmt: skip
+    """By baseline, of every workload: the time of small and of large jobs, in parts of that with
+    Level-Spread; a row of NaN where there is no outcome yet."""
+    count = asked.workloads if pattern is None else asked.single
+    told = {name: np.full((count, 2), np.nan) for name in baselines}
+    for which in range(count):
+
+        def found(policy: str, which: int = which) -> Outcome | None:
+            point = random_workload(asked, which, policy, large_first=large_first, pattern=pattern)
+            return outcomes.get(point.key)
+
+        ours = found(LEVEL_SPREAD)
+        for name in baselines:
+            theirs = found(name)
+            if ours and theirs:
+                told[name][which] = [theirs.mean_ps(k) / ours.mean_ps(k) for k in (SMALL, LARGE)]
+    return told
+
+
+def quadrants(ratios: Mapping[str, Floats]) -> Quadrants | None:
+    """Of what `relative` told; None where there is nothing."""
+    every = np.stack(list(ratios.values()), axis=1)
+    there = ~np.isnan(every[..., 0])
+    if not there.any():
+        return None
+    small, large = every[there].T
+    saved = 1 - 1 / every
+    by_workload = np.array(
+        [row[ok].mean() for row, ok in zip(saved, there, strict=True) if ok.any()]
+    )
+    error = (
+        float(by_workload.std(ddof=1) / math.sqrt(len(by_workload)))
+        if len(by_workload) > 1
+        else 0.0
+    )
+    better, worse = (small > 1) & (large > 1), (small < 1) & (large < 1)
+    return Quadrants(
+        pairs=len(small),
+        better=float(better.mean()),
+        worse=float(worse.mean()),
+        small_only=float(((small > 1) & (large < 1)).mean()),
+        large_only=float(((small < 1) & (large > 1)).mean()),
+        mean_reduction=float(saved[there].mean()),
+        error=error,
+        best_reduction=float(saved[there].max()),
+    )
+
+
+# -- claims
+
+
+def summarise(asked: Asked, outcomes: Outcomes) -> list[Claim]:
+    """Those of which there is anything."""
+    return [claim for claim in _claims(asked, outcomes) if claim.of]
+
+
+def _claims(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+    yield from _motivation(asked, outcomes)
+    yield from _homogeneous(asked, outcomes)
+    yield from _heterogeneous(asked, outcomes)
+    yield from _random(asked, outcomes)
+
+
+def _motivation(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+    def saved(large: bool, one: str, other: str) -> list[float]:
+        return [reduction(mean(outcomes, motivation(asked, large, pattern, one)),
+                          mean(outcomes, motivation(asked, large, pattern, other)))
+                for pattern in PATTERNS]  # fmt: skip
+
+    yield _range("3.2  17 × 16 nodes: RDG over RDN", "", saved(False, "rdg", "rdn"))
+    yield _range("3.2  4 × 68 nodes: RDN over RDG", "30 %", saved(True, "rdn", "rdg"))
+
+
+def _homogeneous(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+    def time(nodes: int, pattern: str, ratio: float, policy: str) -> float:
+        return mean(outcomes, homogeneous(asked, nodes, pattern, ratio, policy))
+
+    def saved(
+        nodes: int, ratios: Iterable[float], ones: Sequence[str], others: Sequence[str]
+    ) -> list[float]:
+        return [reduction(time(nodes, pattern, ratio, one), time(nodes, pattern, ratio, other))
+                for ratio in ratios for pattern in PATTERNS for one in ones
+                for other in others]  # fmt: skip
+
+    compact, spread = (LEVEL_SPREAD, *COMPACT), (LEVEL_SPREAD, *SPREADING)
+    yield _range("3.4a 16 nodes: compact over spreading", "15 .. 89 %",
+                 saved(SMALL_NODES, RATIOS, compact, SPREADING))  # fmt: skip
+    for ratio in RATIOS:
+        yield _range(f"3.4a   ratio {fraction(ratio)}", "",
+                     saved(SMALL_NODES, [ratio], compact, SPREADING))  # fmt: skip
+    yield _range("3.4b 64 nodes, ratio 1: over Simple", "22 .. 54 %",
+                 saved(LARGE_NODES, [1.0], [LEVEL_SPREAD], ["simple"]))  # fmt: skip
+    for ratio in RATIOS:
+        yield _range(f"3.4b   ratio {fraction(ratio)}, spreading too", "",
+                     saved(LARGE_NODES, [ratio], spread, ["simple"]))  # fmt: skip
+    quarter = [
+        reduction(*(mean(outcomes, homogeneous(asked, nodes, pattern, ratio, policy, machine))
+                    for policy in (LEVEL_SPREAD, "simple")))
+        for machine, nodes, ratio in quarters() if ratio == 1
+        for pattern in PATTERNS
+    ]  # fmt: skip
+    yield _range("     quarters, ratio 1: over Simple", "", quarter)
+
+
+def _heterogeneous(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+    def cells(policy: str, **where: Any) -> list[tuple[Point, ...]]:
+        return [heterogeneous(asked, pattern, policy, **where) for pattern in PATTERNS]
+
+    def saved(kind: int, others: Sequence[str], **where: Any) -> list[float]:
+        """By pattern, over the mean of the others."""
+        ones = [mean(outcomes, cell, kind) for cell in cells(LEVEL_SPREAD, **where)]
+        theirs = np.array([[mean(outcomes, cell, kind) for cell in cells(policy, **where)]
+                           for policy in others])  # fmt: skip
+        return [reduction(one, float(of)) for one, of in zip(ones, theirs.mean(0), strict=True)]
+
+    rows: list[tuple[str, dict[str, Any], str]] = [
+        *((f"3.7a ratio {fraction(ratio)}", {"ratio": ratio}, "") for ratio in RATIOS),
+        *((f"3.7b {nodes_of(machine):,} nodes", {"machine": machine},
+           "32 .. 64 %" if machine == LARGER[-1] else "") for machine in LARGER),
+        *((f"3.8  {few}:{many} KB", {"messages": (few, many)}, "") for few, many in MESSAGES),
+    ]  # fmt: skip
+    for name, where, thesis in rows:
+        yield _range(f"{name}: small, over spreading", thesis, saved(SMALL, SPREADING, **where))
+        yield _range(f"{name}: large, over compact", "", saved(LARGE, COMPACT, **where))
+
+
+def _random(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+    told = quadrants(relative(asked, outcomes, BASELINES))
+    yield _share("3.10 random: better", "59 %", told, "better")
+    yield _share("3.10 random: worse", "3 %", told, "worse")
+    if told:
+        yield Claim("3.10 random: mean reduction", "16 %",
+                    f"{_percent(told.mean_reduction, 1)} ± {100 * told.error:.1f}", told.pairs,
+                    {"mean": told.mean_reduction, "error": told.error})  # fmt: skip
+        yield Claim("3.10 random: best reduction", "71 %", _percent(told.best_reduction),
+                    told.pairs, {"best": told.best_reduction})  # fmt: skip
+    thesis = {"all-to-all": "1 %", "halo3d": "1 %", "halo3d26": "3 %", "halo2d": "4 %",
+              "broadcast": "8 %"}  # fmt: skip
+    for pattern in PATTERNS:
+        alone = quadrants(relative(asked, outcomes, BASELINES, pattern=pattern))
+        yield _share(f"     only {pattern}: worse", thesis.get(pattern, ""), alone, "worse")
+    told = quadrants(relative(asked, outcomes, BASELINES, large_first=True))
+    yield _share("3.11 large first: better", "", told, "better")
+    yield _share("3.11 large first: worse", "", told, "worse")
+    told = quadrants(relative(asked, outcomes, [JOKANOVIC]))
+    yield _share("3.12 than Jokanovic: better", "64 %", told, "better")
+    yield _share("3.12 than Jokanovic: worse", "0 %", told, "worse")
+    told = quadrants(relative(asked, outcomes, [JOKANOVIC], large_first=True))
+    yield _share("3.13 than Jokanovic, large first: better", "", told, "better")
+    yield _share("3.13 than Jokanovic, large first: worse", "", told, "worse")
+
+
+def _range(name: str, thesis: str, values: Sequence[float]) -> Claim:
+    """From the least to the most."""
+    there = [value for value in values if not math.isnan(value)]
+    if not there:
+        return Claim(name, thesis, "", 0)
+    low, high, middle = min(there), max(there), float(np.mean(there))
+    ours = f"{100 * low:.0f} .. {100 * high:.0f}, mean {_percent(middle)}"
+    return Claim(name, thesis, ours, len(there), {"least": low, "most": high, "mean": middle})
+
+
+def _share(name: str, thesis: str, told: Quadrants | None, which: str) -> Claim:
+    if told is None:
+        return Claim(name, thesis, "", 0)
+    value = getattr(told, which)
+    return Claim(name, thesis, _percent(value, 1), told.pairs, {which: value})
+
+
+def _percent(part: float, digits: int = 0) -> str:
+    return f"{100 * part:.{digits}f} %"
+
+
+def fraction(ratio: float) -> str:
+    return "1/4" if ratio == 0.25 else f"{ratio:g}"
+
+
+def table(claims: Sequence[Claim]) -> Group:
+    """Not wider than 80 columns."""
+    from rich.console import Group
+    from rich.table import Table
+
+    rows = Table(box=None, pad_edge=False)
+    rows.add_column("reduction of communication time")
+    for name in ("thesis", "here", "of"):
+        rows.add_column(name, justify="right", no_wrap=True)
+    for claim in claims:
+        rows.add_row(claim.name, claim.thesis, claim.ours, f"{claim.of:,}")
+    return Group(rows, "", "Level-Spread's, unless another policy is named; from the least to the "
+                 "most of so many values.\nbetter, worse: small and large jobs both; of "
+                 "pairs of a workload and a baseline.")  # fmt: skip

@@ -1,0 +1,1 @@
+"""Load–latency curves: `sweep` simulates the points, `curves` shows them."""

@@ -1,0 +1,205 @@
+"""`odonata allocate` and `odonata policies`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from odonata.commands.allocate import parse_labels, place, ranges
+from odonata.commands.cli import allocate, policies
+from odonata.figures.placement import draw
+from pdes.errors import Refused
+from policies.allocation import ALLOCATIONS
+from policies.routing import ROUTINGS
+from policies.scheduling import DISCIPLINES
+from topology import Dragonfly
+from topology.presets import PRESETS
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+FIGURE = ("--nodes", "4", "--routers", "4", "--groups", "9")
+
+
+def run(*words: str, command: Any = allocate) -> str:
+    result = CliRunner().invoke(command, words)
+    if result.exception:
+        raise result.exception
+    return " ".join(result.stdout.split())
+
+
+def ask(*words: str) -> list[list[int]]:
+    told = json.loads(run(*words, "--json"))
+    assert set(told) == {"jobs"}
+    jobs: list[list[int]] = told["jobs"]
+    return jobs
+
+
+def test_the_command_answers_as_promised(odonata: Run) -> None:
+    words = (*FIGURE, "--policy", "level-spread", "--jobs", "4,8,54", "--json")
+    done = odonata("allocate", *words)
+    assert done.returncode == 0, done.stderr
+    first, second, third = json.loads(done.stdout)["jobs"]
+    assert first == [0, 1, 2, 3]
+    assert second == [16, 20, 24, 28, 17, 21, 25, 29]
+    assert [sum(label // 16 == group for label in third) for group in range(9)] == [6] * 9
+
+
+def test_people_get_a_table() -> None:
+    table = run(*FIGURE, "--jobs", "4,8,54", "--busy", "143")
+    for words in ("level-spread: spread over the smallest level", "144 nodes; 1 busy before",
+                  "77 idle afterwards", "1 4 1 1 4 0–3",
+                  "2 8 4 1 8 16–17, 20–21, 24–25, 28–29", "3 54 19 9 6 4–9"):  # fmt: skip
+        assert words in table
+
+
+def test_jobs_are_taken_in_another_order_and_told_in_that_given() -> None:
+    assert ask(*FIGURE, "--policy", "simple", "--jobs", "4,2,3") == [
+        [0, 1, 2, 3], [4, 5], [6, 7, 8],
+    ]  # fmt: skip
+    assert ask(*FIGURE, "--policy", "simple", "--jobs", "4,2,3", "--order", "small-first") == [
+        [5, 6, 7, 8], [0, 1], [2, 3, 4],
+    ]  # fmt: skip
+    assert ask(*FIGURE, "--policy", "simple", "--jobs", "2,4", "--order", "large-first") == [
+        [4, 5], [0, 1, 2, 3],
+    ]  # fmt: skip
+
+
+def test_busy_nodes_are_left_alone() -> None:
+    assert ask(*FIGURE, "--policy", "simple", "--busy", "0-15,17", "--jobs", "3") == [[16, 18, 19]]
+
+
+def test_a_seed_decides_and_a_job_draws_its_own_numbers() -> None:
+    words = (*FIGURE, "--policy", "rdn", "--jobs")
+    assert ask(*words, "9,9") == ask(*words, "9,9", "--seed", "1")
+    assert ask(*words, "9,9") != ask(*words, "9,9", "--seed", "2")
+    one, other = ask(*words, "9,9")
+    assert one != other
+    assert ask(*words, "9,5")[0] == one
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--jobs", "60,64,54"], "^job 3 of 54 nodes: only 20 of 144 are idle$"),
+        (["--jobs", "4", "--busy", "0-141"], "^job 1 of 4 nodes: only 2 of 144 are idle$"),
+        (["--jobs", "3,0"], "^job 2 of 0 nodes: at least 1$"),
+        (["--jobs", "-3"], "^job 1 of -3 nodes: at least 1$"),
+        (["--jobs", "4,145"], "^job 2 of 145 nodes: the machine has 144$"),
+        (["--jobs", "4", "--policy", "slrum"], "allocation 'slrum': .* did you mean slurm"),
+        (["--jobs", "4", "--order", "first"], "scheduling 'first': one of fcfs, small-first"),
+        (["--jobs", "4", "--busy", "144"], r"busy node 144: the machine has 0 … 143"),
+        (["--jobs", "4", "--plot", "x.gif"], r"x\.gif: the name must end in \.png, \.svg"),
+        (["--jobs", "4", "--plot", "no/such/x.png"], "there is no directory no/such"),
+    ],
+)
+def test_bad_requests_are_refused(words: list[str], message: str) -> None:
+    with pytest.raises(Refused, match=message):
+        run(*FIGURE, *words)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--jobs", "4,x"),
+        ("--jobs", ""),
+        ("--jobs", "4,,5"),
+        ("--jobs", "1.5"),
+        ("--busy", "5-3"),
+        ("--busy", "a-b"),
+        ("--busy", "-4"),
+        ("--seed", "-1"),
+    ],
+)
+def test_a_value_without_meaning_names_the_option(option: str, value: str) -> None:
+    jobs = () if option == "--jobs" else ("--jobs", "4")
+    result = CliRunner().invoke(allocate, [*FIGURE, *jobs, option, value])
+    assert result.exit_code == 2
+    assert option in result.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--groups", "10"),
+        ("--groups", "40"),
+        ("--routers", "3", "--groups", "12"),
+        ("--groups", "1"),
+        ("--groups", "10", "--links-per-pair", "3"),
+        ("--groups", "10", "--links-per-pair", "all"),
+        ("--preset", "frontier", "--groups", "1"),
+        ("--preset", "theta", "--groups", "100"),
+    ],
+)
+def test_cables_that_nobody_asked_for_do_not_stand_in_the_way(words: tuple[str, ...]) -> None:
+    assert ask(*words, "--policy", "simple", "--jobs", "2") == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--groups", "40", "--global-links", "4"], "groups = 40: at most"),
+        (["--groups", "0"], "groups = 0: at least 1"),
+        (["--routers", "0"], "routers = 0: at least 1"),
+        (["--preset", "frontir"], "did you mean frontier"),
+    ],
+)
+def test_but_a_machine_that_cannot_be_is_refused(words: list[str], message: str) -> None:
+    with pytest.raises(Refused, match=message):
+        run(*words, "--jobs", "1")
+
+
+def test_labels_are_shown_as_ranges() -> None:
+    assert ranges(np.array([3, 1, 2, 9, 11, 12])) == "1–3, 9, 11–12"
+    assert ranges(np.arange(0, 40, 2), most=3) == "0, 2, 4, … 17 more"
+    assert parse_labels("0-15, 40") == [(0, 15), (40, 40)]
+    assert parse_labels("") == []
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_the_command_draws_who_sits_where(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"seats.{kind}"
+    assert "idle afterwards" in run(*FIGURE, "--jobs", "4,8,54", "--plot", str(path))
+    assert {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF"}[kind] in path.read_bytes()[:1000]
+
+
+@pytest.mark.parametrize(
+    ("machine", "sizes"),
+    [
+        (PRESETS["kim-1056"].machine, [16] * 50),
+        (PRESETS["frontier"].machine, [5000, 3]),
+        (Dragonfly(1, 1, 0, 1), [1]),
+        (Dragonfly(2, 60, 0, 1), [7, 7]),
+    ],
+)
+def test_even_odd_machines_can_be_drawn(
+    machine: Dragonfly, sizes: list[int], tmp_path: Path
+) -> None:
+    draw(place(machine, sizes), tmp_path / "seats.png")
+    assert (tmp_path / "seats.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_is_the_same_each_time(tmp_path: Path) -> None:
+    placed = place(PRESETS["kim-72"].machine, [3, 20], busy=[(60, 65)])
+    for name in ("a.svg", "b.svg"):
+        draw(placed, tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_every_policy_is_listed_with_its_paper() -> None:
+    table, told = run(command=policies), json.loads(run("--json", command=policies))
+    names = {kind: [entry["name"] for entry in entries] for kind, entries in told.items()}
+    assert names == {
+        "routing": list(ROUTINGS), "allocation": list(ALLOCATIONS), "scheduling": list(DISCIPLINES),
+    }  # fmt: skip
+    for entries in told.values():
+        for entry in entries:
+            assert entry["name"] in table
+            assert entry["about"]
+            assert entry["source"]

@@ -1,0 +1,285 @@
+"""The command, as a user meets it: real processes, real mpiexec, real signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import clean_environment, pids, start
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Phold = Callable[..., Any]
+
+SHORT = ("--lps", "128", "--end", "30us", "--seed", "7")
+LONG = ("--lps", "1024", "--end", "40s", "--seed", "7", "--progress")
+"""Hours; a test that uses it ends it."""
+
+
+@pytest.mark.alone
+def test_help_is_instant(odonata: Run) -> None:
+    best = 9.0
+    for _ in range(3):
+        began = time.perf_counter()
+        done = odonata("--help")
+        best = min(best, time.perf_counter() - began)
+    assert done.returncode == 0
+    assert "bench" in done.stdout
+    assert best < 0.5
+
+
+def test_help_loads_nothing_heavy() -> None:
+    heavy = ("numpy", "numba", "h5py", "mpi4py", "rich", "scipy")
+    code = (
+        f"import sys, odonata.commands.cli; sys.exit(any(name in sys.modules for name in {heavy}))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=clean_environment())
+
+
+@pytest.mark.parametrize(
+    "module", ["commands.bench", "results.diff", "commands.report", "commands.run"]
+)
+def test_a_command_needs_no_other_to_be_imported_before_it(module: str) -> None:
+    """Those that other tests start with everything imported."""
+    code = f"import odonata.{module}"
+    subprocess.run([sys.executable, "-c", code], check=True, env=clean_environment())
+
+
+@pytest.mark.alone
+def test_a_thousand_events_take_under_two_seconds_warm(phold: Phold) -> None:
+    words = ("--lps", "64", "--population", "16", "--end", "1.4us")
+    phold(*words)
+    best = 9.0
+    for _ in range(3):
+        began = time.perf_counter()
+        assert 900 < phold(*words)["events"] < 1100
+        best = min(best, time.perf_counter() - began)
+    assert best < 2
+
+
+def test_version(odonata: Run) -> None:
+    import odonata as package
+
+    assert odonata("--version").stdout == f"odonata, version {package.__version__}\n"
+
+
+def test_colorama_leaves_nothing_behind_the_json() -> None:
+    """Numba calls its `init`, which at exit resets the colours of a stdout that is a terminal, as
+    that of a rank is under Open MPI, whatever mpirun's own output goes to."""
+    code = "import pdes.jit, colorama; colorama.init(); print('{}')"
+    ours, theirs = os.openpty()
+    subprocess.run([sys.executable, "-c", code], stdout=theirs, env=clean_environment(), check=True)
+    os.close(theirs)
+    assert os.read(ours, 100) == b"{}\r\n"
+    os.close(ours)
+
+
+def test_json_has_what_was_promised(phold: Phold) -> None:
+    told = phold(*SHORT)
+    assert {"events", "digest", "events_per_second", "ranks", "protocol", "wall_seconds"} <= set(
+        told
+    )
+    assert told["ranks"] == 1
+    assert re.fullmatch("[0-9a-f]{32}", told["digest"])
+
+
+def test_the_table_shows_the_same_run(odonata: Run, phold: Phold) -> None:
+    shown = odonata("bench", "phold", *SHORT).stdout
+    told = phold(*SHORT)
+    assert f"{told['events']:,}" in shown
+    assert told["digest"][:12] in shown
+
+
+@pytest.mark.parametrize("protocol", ["window", "null"])
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_ranks_and_protocol_change_nothing(phold: Phold, ranks: int, protocol: str) -> None:
+    alone, together = phold(*SHORT), phold(*SHORT, "--protocol", protocol, ranks=ranks)
+    assert together["ranks"] == ranks
+    assert (together["events"], together["digest"]) == (alone["events"], alone["digest"])
+
+
+def test_the_compiler_changes_nothing(phold: Phold) -> None:
+    short = ("--lps", "32", "--end", "6us", "--seed", "3")
+    assert phold(*short, "--debug")["digest"] == phold(*short)["digest"]
+    assert phold(*short, ODONATA_JIT="0")["digest"] == phold(*short)["digest"]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("protocol", ["window", "null"])
+def test_a_checkpoint_and_a_restart_change_nothing(phold: Phold, ranks: int, protocol: str) -> None:
+    words = (*SHORT, "--protocol", protocol)
+    first = phold(*words, "--checkpoint-every", "7us", ranks=ranks)
+    second = phold(*words, "--resume", ranks=ranks)
+    assert first["checkpoint"].endswith("at-0000000000028000000")
+    assert first["digest"] == second["digest"] == phold(*SHORT)["digest"]
+    assert first["events"] == second["events"]
+
+
+def test_a_comparison_with_one_rank_is_shown(odonata: Run) -> None:
+    done = odonata("bench", "phold", *SHORT, "--compare", ranks=2)
+    assert done.returncode == 0
+    assert "the same digest" in done.stdout
+
+
+def test_a_resumed_run_says_from_when(odonata: Run, phold: Phold) -> None:
+    phold(*SHORT, "--checkpoint-every", "7us")
+    assert "resumed at 28 us" in odonata("bench", "phold", *SHORT, "--resume").stdout
+
+
+def test_a_checkpoint_for_another_number_of_ranks_is_refused(odonata: Run, phold: Phold) -> None:
+    phold(*SHORT, "--checkpoint-every", "7us")
+    done = odonata("bench", "phold", *SHORT, "--resume", ranks=2)
+    assert done.returncode == 2
+    assert done.stderr.count("made with ranks = 1, this run has ranks = 2") == 1
+    assert "Traceback" not in done.stderr
+
+
+def running(process: subprocess.Popen[str]) -> None:
+    """Wait until a run says how far it is."""
+    assert process.stderr
+    for line in process.stderr:
+        if "events/s" in line:
+            return
+    raise AssertionError("it ended before it began")
+
+
+@pytest.mark.parametrize("protocol", ["window", "null"])
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_rank_ends_all_with_one_reason(tmp_path: Path, victim: int, protocol: str) -> None:
+    token = f"--seed={os.getpid()}{victim}{len(protocol)}"
+    words = ("bench", "phold", *LONG[:-3], token, "--progress", "--protocol", protocol)
+    process = start(*words, ranks=2, cwd=tmp_path)
+    running(process)
+    ranks = pids(token)
+    assert len(ranks) == 2
+    os.kill(ranks[victim], signal.SIGKILL)
+    began = time.perf_counter()
+    _, stderr = process.communicate(timeout=10)
+    while pids(token):
+        assert time.perf_counter() - began < 10
+        time.sleep(0.05)
+    assert process.returncode != 0
+    reasons = [line for line in stderr.splitlines() if line.startswith("odonata:")]
+    assert len(reasons) == 1
+    assert f"rank {victim} (process {ranks[victim]} on " in reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "protocol", "number"),
+    [
+        (1, "window", signal.SIGTERM),
+        (2, "window", signal.SIGTERM),
+        (2, "null", signal.SIGTERM),
+        (2, "window", signal.SIGUSR1),
+        (3, "null", signal.SIGUSR1),
+    ],
+)
+def test_a_stopped_run_resumes_to_the_same_end(
+    phold: Phold, tmp_path: Path, ranks: int, protocol: str, number: signal.Signals
+) -> None:
+    words = ("--seed", "5", "--lps", "512", "--protocol", protocol)
+    process = start(
+        "bench", "phold", "--json", *words, "--end", "40s", "--progress", ranks=ranks, cwd=tmp_path
+    )
+    running(process)
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 0, stderr
+    stopped = json.loads(stdout)
+    assert not stopped["completed"]
+    assert "--resume odonata-checkpoint" in stderr
+    end = f"{stopped['time_ps'] + 50_000_000}ps"
+    resumed = phold(*words, "--end", end, "--resume", ranks=ranks)
+    assert resumed["completed"]
+    assert resumed["digest"] == phold(*words, "--end", end)["digest"]
+
+
+def test_a_signal_to_one_rank_stops_all(phold: Phold, tmp_path: Path) -> None:
+    token = f"--seed={os.getpid()}"
+    words = ("bench", "phold", "--json", "--lps", "64", token, "--end", "40s", "--progress")
+    for protocol in ("window", "null"):
+        process = start(*words, "--protocol", protocol, ranks=3, cwd=tmp_path)
+        running(process)
+        os.kill(pids(token)[2], signal.SIGUSR1)
+        stdout, stderr = process.communicate(timeout=30)
+        assert process.returncode == 0, stderr
+        assert json.loads(stdout)["completed"] is False
+
+
+@pytest.mark.parametrize(
+    ("words", "ranks", "reason"),
+    [
+        (("--lookahead", "0ns"), 2, "process 511 to 512 may take 0 ps"),
+        (("--lps", "2"), 3, "3 ranks: this model has 2 partitions"),
+        (("--lookahead", "2us"), 1, "0 <= lookahead <= mean"),
+        (("--end", "soon"), 2, "'soon' is not a time"),
+        (("--protocol", "optimistic"), 1, "'optimistic' is not one of"),
+        (("--debug",), 2, "debug runs on one rank"),
+        (("--resume", "nowhere"), 2, "nowhere: there is no such checkpoint directory"),
+    ],
+)
+def test_what_cannot_run_is_refused_once_and_without_a_traceback(
+    odonata: Run, words: tuple[str, ...], ranks: int, reason: str
+) -> None:
+    done = odonata("bench", "phold", *words, ranks=ranks)
+    assert done.returncode == 2
+    assert done.stderr.count(reason) == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_checkpoint_that_cannot_be_written_ends_all_with_the_reason(
+    odonata: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").write_text("a file, not a directory")
+    words = (*SHORT, "--checkpoint-every", "7us", "--checkpoint-dir", "taken")
+    for ranks in (1, 2, 4):
+        done = odonata("bench", "phold", *words, ranks=ranks)
+        assert done.returncode == 1
+        assert done.stderr.count("taken") == done.stderr.count("\n") == 1
+        assert "Traceback" not in done.stderr
+
+
+def test_zero_lookahead_is_fine_on_one_rank(phold: Phold) -> None:
+    assert phold(*SHORT, "--lookahead", "0ns")["events"] > 0
+
+
+def test_a_cold_compile_says_so_and_a_warm_start_does_not(odonata: Run, tmp_path: Path) -> None:
+    words = ("bench", "phold", "--lps", "8", "--end", "1us")
+    cold = odonata(*words, ranks=2, ODONATA_CACHE_DIR=str(tmp_path / "cache"))
+    warm = odonata(*words, ranks=2, ODONATA_CACHE_DIR=str(tmp_path / "cache"))
+    assert cold.stderr.count("compiling kernels") == 1
+    assert "compiling" not in warm.stderr
+
+
+def test_ranks_without_a_common_mpi_are_refused(odonata: Run) -> None:
+    """A launcher of one MPI and an mpi4py of another make N runs of one rank each; say so."""
+    done = odonata("bench", "phold", *SHORT, PMI_SIZE="1", SLURM_STEP_NUM_TASKS="1")
+    assert done.returncode == 0
+    done = odonata("bench", "phold", *SHORT, SLURM_STEP_NUM_TASKS="4", SLURM_PROCID="0")
+    assert done.returncode == 2
+    assert "the launcher started 4 ranks, but mpi4py sees 1" in done.stderr
+
+
+def test_doctor_finds_this_installation_well(odonata: Run) -> None:
+    done = odonata("doctor", "--json")
+    assert done.returncode == 0, done.stdout
+    findings = {f["what"]: f for f in json.loads(done.stdout)["findings"]}
+    assert findings["two ranks"]["ok"] is True
+    assert findings["cores"]["found"]
+    assert "works" in odonata("doctor").stdout
+
+
+def test_doctor_says_what_is_ill(odonata: Run) -> None:
+    done = odonata("doctor", "--json", ODONATA_CACHE_DIR="/proc/nowhere")
+    assert done.returncode == 1
+    cache = next(f for f in json.loads(done.stdout)["findings"] if f["what"] == "compiler cache")
+    assert cache["ok"] is False
+    assert "ODONATA_CACHE_DIR" in cache["cure"]

@@ -1,0 +1,464 @@
+"""The Level-Spread study: which simulations it has, what is kept of them, and what they say."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import clean_environment, command
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odonata.studies.levelspread import claims as summary
+from odonata.studies.levelspread import figures, store, sweep
+from odonata.studies.levelspread.cases import (
+    BASELINES,
+    JOKANOVIC,
+    LEVEL_SPREAD,
+    MACHINE,
+    PARTS,
+    PATTERNS,
+    POLICIES,
+    RATIOS,
+    Asked,
+    fitting,
+    heterogeneous,
+    homogeneous,
+    motivation,
+    nodes_of,
+    parse_change,
+    points,
+    random_kinds,
+    random_workload,
+)
+from odonata.studies.levelspread.simulation import (
+    CLASSES,
+    COUNTS,
+    LARGE,
+    SMALL,
+    Answer,
+    Jobs,
+    Outcome,
+    Point,
+    from_line,
+    machine_of,
+    network_of,
+    simulate,
+    to_line,
+)
+from pdes.errors import Refused
+from pdes.signals import StopSignals
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+TINY = Asked(workloads=2, repeat=2)
+
+
+def outcome(*times: tuple[int, ...]) -> Outcome:
+    five = (0.0, 1.0, 2.0, 3.0, 4.0)
+    return Outcome(times, {kind: dict.fromkeys(COUNTS, five) for kind in CLASSES}, 1, "d", 0.5)
+
+
+def invent(point: Point) -> Answer:
+    """An outcome that only the point decides."""
+    number = int(point.key[:4], 16) + 1
+    return Answer(point, outcome(*((number * (1 + i),) * k.count
+                                   for i, k in enumerate(point.kinds))))  # fmt: skip
+
+
+def told(asked: Asked, times: dict[str, tuple[int, int]], **how: Any) -> dict[str, Outcome]:
+    """Every random workload alike: by policy, the time of small and of large jobs."""
+    return {
+        random_workload(asked, which, policy, **how).key: outcome((small,), (large,))
+        for which in range(asked.workloads)
+        for policy, (small, large) in times.items()
+    }
+
+
+# -- which simulations
+
+
+@given(st.integers(0, 2**62 - 1), st.integers(0, 10**6), st.sampled_from([None, *PATTERNS]))
+def test_random_workloads_obey_the_restrictions(seed: int, which: int, alone: str | None) -> None:
+    small, large = random_kinds(seed, which, alone)
+    assert 2 <= small.nodes <= 16 < 17 <= large.nodes <= 136
+    assert small.count >= 1
+    assert large.count >= 1
+    assert small.count * small.nodes + large.count * large.nodes <= nodes_of(MACHINE) == 272
+    assert {small.message_bytes, large.message_bytes} == {1024}
+    assert {small.pattern, large.pattern} <= ({alone} if alone else set(PATTERNS))
+    assert random_kinds(seed, which, alone) == (small, large)
+
+
+def test_random_workloads_are_of_all_sizes_and_patterns() -> None:
+    kinds = [random_kinds(1, which) for which in range(1000)]
+    assert {small.nodes for small, _ in kinds} == set(range(2, 17))
+    assert len({large.nodes for _, large in kinds}) > 110
+    assert {(s.pattern, g.pattern) for s, g in kinds} == {(a, b) for a in PATTERNS
+                                                          for b in PATTERNS}  # fmt: skip
+    used = [s.count * s.nodes + g.count * g.nodes for s, g in kinds]
+    assert min(used) < 60
+    assert max(used) >= 270
+
+
+def test_nine_tenths_of_a_machine_are_as_many_jobs_as_fit() -> None:
+    assert fitting("levelspread-1056", 16) == 59  # the thesis's own example
+    assert fitting(MACHINE, 16) == 15
+    assert fitting(MACHINE, 64) == 3
+    assert fitting(MACHINE, 16 + 64) == 3
+    quarter = homogeneous(TINY, 68, "fft3d", 1.0, "simple")[0].kinds
+    assert quarter == (Jobs(4, 68, "fft3d"),)
+
+
+def test_every_part_has_the_points_of_its_figures() -> None:
+    asked = Asked(workloads=20, repeat=3)
+    count = {part: len(points(asked, (part,))) for part in PARTS}
+    cells = 6 * 8 * 3
+    assert count == {
+        "motivation": 2 * 6 * 2 * 3,
+        "homogeneous": (2 * 3 + 3 + 3) * cells,
+        "heterogeneous": (3 + 3 + 5 - 1) * cells,  # 1 KB at a ratio of 1 is in two figures
+        "random": 20 * 9,
+        "order": 20 * 9,
+        "jokanovic": 20 * 2 * 2,
+        "patterns": 2 * 6 * 8,
+    }
+    every = points(asked, tuple(PARTS))
+    shared = 6 * 2 * 3  # four quarters of the small machine are the large jobs of figure 3.2
+    assert len(every) == sum(count.values()) - count["jokanovic"] - shared
+    assert len({point.key for point in every}) == len(every)
+    assert {point.allocation for point in every} == {*POLICIES, JOKANOVIC}
+    assert {point.ratio for point in every} == set(RATIOS)
+
+
+def test_the_command_knows_the_parts() -> None:
+    from odonata.commands import cli
+
+    assert {*cli.PARTS} == {"all", *PARTS}
+
+
+def test_repetitions_differ_in_the_seed_and_policies_do_not() -> None:
+    seeds = [point.seed for point in heterogeneous(TINY, "fft3d", "rdn")]
+    assert seeds == [1, 2]
+    assert [point.seed for point in heterogeneous(TINY, "fft3d", "simple")] == seeds
+    ours, theirs = (random_workload(TINY, 1, policy) for policy in (LEVEL_SPREAD, "rdn"))
+    assert replace(ours, allocation="rdn") == theirs
+    late = random_workload(TINY, 1, "rdn", large_first=True)
+    assert replace(theirs, order="large-first") == late
+    assert [point.seed for point in motivation(replace(TINY, seed=9), True, "fft3d", "rdg")] == [
+        9, 10
+    ]  # fmt: skip
+
+
+def test_a_key_depends_on_everything_that_is_simulated_and_on_nothing_else() -> None:
+    point = Point((Jobs(3, 16, "fft3d"),), "simple", 1)
+    changes: list[dict[str, Any]] = [
+        {"kinds": (Jobs(4, 16, "fft3d"),)}, {"kinds": (Jobs(3, 16, "fft3d", 2048),)},
+        {"allocation": "rdn"}, {"seed": 2}, {"machine": "levelspread-528"}, {"ratio": 4.0},
+        {"order": "large-first"}, {"mapping": "linear"}, {"iterations": 2}, {"threshold": 1.0},
+        {"packet_bytes": 2048}, {"buffer_bytes": 28672}, {"terminal": 2.0}, {"delay_ps": 1},
+        {"routing": "minimal"}, {"exchange": "posted"}, {"broadcast": "broadcast"},
+    ]  # fmt: skip
+    keys = {replace(point, **change).key for change in changes}
+    assert len(keys | {point.key}) == len(changes) + 1
+    assert replace(point).key == pickle.loads(pickle.dumps(point)).key == point.key
+    program = ("from odonata.studies.levelspread.simulation import Jobs, Point; "
+               "print(Point((Jobs(3, 16, 'fft3d'),), 'simple', 1).key)")  # fmt: skip
+    again = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                           env=clean_environment(), check=True)  # fmt: skip
+    assert again.stdout.strip() == point.key
+
+
+def test_a_point_makes_the_machine_and_the_jobs_it_says() -> None:
+    point = Point((Jobs(2, 16, "halo2d"), Jobs(1, 64, "all-to-all", 4096)), "rrn", 5, ratio=0.25,
+                  terminal=2.0, order="large-first")  # fmt: skip
+    machine = machine_of(point)
+    assert (
+        machine.global_.bandwidth == machine.local.bandwidth / 4 == machine.terminal.bandwidth / 8
+    )
+    network = network_of(point)
+    assert [job.nodes for job in network.workload.jobs] == [16, 16, 64]
+    assert [job.message_bytes for job in network.workload.jobs] == [1024, 1024, 4096]
+    assert (network.workload.allocation, network.workload.order) == ("rrn", "large-first")
+    assert (network.seed, network.routing, network.packet_bytes) == (5, "adaptive", 1024)
+    assert {job.exchange for job in network.workload.jobs} == {"pairwise"}
+    with pytest.raises(Refused, match="machine = 'nowhere'"):
+        machine_of(replace(point, machine="nowhere"))
+
+
+def test_what_no_figure_varies_can_be_changed_everywhere() -> None:
+    changes = tuple(map(parse_change, ("terminal=4", "iterations=3", "routing=minimal")))
+    changed = points(Asked(workloads=1, repeat=1, changes=changes), tuple(PARTS))
+    usual = points(Asked(workloads=1, repeat=1), tuple(PARTS))
+    assert changed == [replace(point, terminal=4.0, iterations=3, routing="minimal")
+                       for point in usual]  # fmt: skip
+    assert points(Asked(1, 1, changes=(parse_change("terminal=1"),)), tuple(PARTS)) == usual
+    for text in ("terminal", "seed=3", "terminal=x", "iterations=1.5"):
+        with pytest.raises(ValueError, match=text):
+            parse_change(text)
+
+
+@pytest.mark.parametrize("changes", [("routing", "up"), ("terminal", 0.0), ("seed", 3)])
+def test_what_cannot_be_built_is_refused_before_anything_is_simulated(
+    changes: tuple[str, Any], tmp_path: Path
+) -> None:
+    with pytest.raises(Refused, match=r"routing = 'up'|bandwidth = 0|seed: one of"):
+        sweep.fill(Asked(1, 1, changes=(changes,)), ("random",), tmp_path, 1)
+    assert not store.path_in(tmp_path).exists()
+
+
+@pytest.mark.parametrize("asked", [{"workloads": 0}, {"repeat": 0}, {"seed": -1}])
+def test_nonsense_is_refused(asked: dict[str, int]) -> None:
+    with pytest.raises(Refused, match=r"^(workloads|repeat|seed) = -?\d: "):
+        Asked(**asked)
+
+
+# -- what is kept
+
+
+def fill(directory: Path, asked: Asked = TINY) -> int:
+    """The jokanovic part, invented; how many points were missing."""
+    with store.opened(directory, "abc") as kept:
+        todo = [p for p in points(asked, ("jokanovic",)) if p.key not in kept.outcomes]
+        agenda = sweep.Agenda(todo, kept, StopSignals(listen=False))
+        while (point := agenda.take()) is not None:
+            agenda.note(invent(point))
+    assert agenda.missing == 0
+    assert agenda.done == pytest.approx(1.0)
+    return len(todo)
+
+
+def test_an_answer_survives_being_written_down() -> None:
+    answer = invent(random_workload(TINY, 0, "rdn"))
+    assert from_line(to_line(answer)) == (answer.point.key, answer.outcome)
+
+
+def test_only_what_is_missing_is_done_again(tmp_path: Path) -> None:
+    assert fill(tmp_path) == 8
+    before = store.path_in(tmp_path).read_bytes()
+    assert fill(tmp_path) == 0
+    assert store.path_in(tmp_path).read_bytes() == before
+    assert fill(tmp_path, Asked(workloads=3, repeat=2)) == 4
+    assert len(store.read(tmp_path).outcomes) == 12
+
+
+def test_a_torn_last_line_is_dropped_with_a_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(tmp_path)
+    path = store.path_in(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    assert len(store.read(tmp_path).outcomes) == 7  # to look at, it is left alone
+    assert path.stat().st_size == len(whole) - 20
+    assert fill(tmp_path) == 1
+    assert "the last line was not finished" in capsys.readouterr().err
+    assert len(store.read(tmp_path).outcomes) == 8
+    assert sorted(path.read_bytes().splitlines()) == sorted(whole.splitlines())
+
+
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+    fill(tmp_path)
+    path = store.path_in(tmp_path)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:3], "{}\n", *lines[3:]]))
+    with pytest.raises(Refused, match=r"results.jsonl, line 4: damaged; delete that line"):
+        fill(tmp_path)
+
+
+def test_a_store_of_another_simulator_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path)
+    with (
+        pytest.raises(Refused, match=r"answers otherwise \(its mark is abc, this one's xyz\)"),
+        store.opened(tmp_path, "xyz"),
+    ):
+        pass
+    monkeypatch.setattr(store, "__version__", "9.9")
+    with pytest.raises(Refused, match=r"made by odonata .*, this is 9.9; use another -o"):
+        fill(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    store.path_in(other).write_text('{"study": "tea leaves"}\n')
+    with pytest.raises(Refused, match="no results of this study"):
+        fill(other)
+    with pytest.raises(Refused, match="there is no study here"):
+        store.read(tmp_path / "nowhere")
+
+
+def test_two_cannot_write_at_a_time(tmp_path: Path) -> None:
+    with (
+        store.opened(tmp_path, "abc"),
+        pytest.raises(Refused, match="another study is writing there"),
+        store.opened(tmp_path, "abc"),
+    ):
+        pass
+
+
+def test_a_signal_stops_the_dealing_and_the_rest_comes_later(tmp_path: Path) -> None:
+    with StopSignals(listen=True) as stop, store.opened(tmp_path, "abc") as kept:
+        agenda = sweep.Agenda(points(TINY, ("jokanovic",)), kept, stop)
+        point = agenda.take()
+        assert point is not None
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.01)
+        agenda.note(invent(point))
+        assert agenda.take() is None
+        assert agenda.missing == 7
+        assert 0 < agenda.done < 1
+    assert fill(tmp_path) == 7
+
+
+def test_what_takes_much_longer_than_the_rest_comes_first(tmp_path: Path) -> None:
+    light = [random_workload(Asked(), which, "rdn", pattern="broadcast") for which in range(40)]
+    heavy = heterogeneous(TINY, "all-to-all", "rdn", messages=(1, 100))
+    with store.opened(tmp_path, "abc") as kept:
+        agenda = sweep.Agenda([*light, *heavy], kept, StopSignals(listen=False))
+        taken = [agenda.take() for _ in range(42)]
+    assert taken == [*heavy, *light]
+
+
+# -- what they say
+
+
+def test_quadrants_and_reductions_are_those_of_the_pairs() -> None:
+    asked = Asked(workloads=4)
+    times = {LEVEL_SPREAD: (100, 100), "simple": (100, 200), "slurm": (125, 125), "rdg": (80, 50),
+             "rdn": (400, 80)}  # fmt: skip
+    names = [name for name in times if name != LEVEL_SPREAD]
+    found = summary.quadrants(summary.relative(asked, told(asked, times), names))
+    assert found is not None
+    assert found.pairs == 16
+    assert (found.better, found.worse) == (0.25, 0.25)
+    assert (found.small_only, found.large_only, found.ties) == (0.25, 0.0, 0.25)
+    saved = [0, 0.5, 0.2, 0.2, -0.25, -1, 0.75, -0.25]
+    assert found.mean_reduction == pytest.approx(sum(saved) / 8)
+    assert found.best_reduction == pytest.approx(0.75)
+    assert found.error == pytest.approx(0)
+
+
+def test_pairs_without_an_outcome_do_not_count() -> None:
+    asked = Asked(workloads=3)
+    outcomes = told(asked, {LEVEL_SPREAD: (1, 1), "simple": (2, 2)})
+    del outcomes[random_workload(asked, 1, LEVEL_SPREAD).key]
+    found = summary.quadrants(summary.relative(asked, outcomes, BASELINES))
+    assert found is not None
+    assert (found.pairs, found.better) == (2, 1.0)
+    assert summary.quadrants(summary.relative(asked, {}, BASELINES)) is None
+    assert summary.summarise(asked, {}) == []
+
+
+def test_claims_stand_beside_the_thesis() -> None:
+    asked = Asked(workloads=10, repeat=2)
+    outcomes = told(asked, {LEVEL_SPREAD: (80, 90)} | dict.fromkeys(BASELINES, (100, 100))
+                    | {JOKANOVIC: (70, 70)})  # fmt: skip
+    for pattern in PATTERNS:
+        for ratio in RATIOS:
+            for policy in POLICIES:
+                small = 50 if policy in (LEVEL_SPREAD, "simple", "slurm", "rdg") else 100
+                large = 200 if policy in ("simple", "slurm", "rdg") else 150
+                for nodes, time_ps in ((16, small), (64, large)):
+                    for i, point in enumerate(homogeneous(asked, nodes, pattern, ratio, policy)):
+                        outcomes[point.key] = outcome((time_ps + (1 if i else -1),))
+    claims = {claim.name: claim for claim in summary.summarise(asked, outcomes)}
+
+    def of(beginning: str) -> summary.Claim:
+        (found,) = (claim for name, claim in claims.items() if name.startswith(beginning))
+        return found
+
+    compact = of("3.4a 16 nodes: compact over spreading")
+    assert compact.thesis == "15 .. 89 %"
+    assert compact.of == 3 * 6 * 4 * 4
+    assert compact.values == pytest.approx({"least": 0.5, "most": 0.5, "mean": 0.5})
+    simple = of("3.4b 64 nodes, ratio 1: over Simple")
+    assert (simple.ours, simple.of) == ("25 .. 25, mean 25 %", 6)
+    better = of("3.10 random: better")
+    assert (better.thesis, better.ours, better.of) == ("59 %", "100.0 %", 70)
+    assert of("3.10 random: mean").values["mean"] == pytest.approx(0.15)
+    assert of("3.10 random: best").values["best"] == pytest.approx(0.2)
+    assert of("3.12 than Jokanovic: better").values == {"better": 0.0}
+    assert of("3.12 than Jokanovic: worse").values == {"worse": 1.0}
+    assert json.loads(json.dumps([claim.as_json() for claim in claims.values()]))
+
+
+# -- end to end
+
+
+def test_a_simulation_answers_the_same_each_time_and_is_about_its_jobs() -> None:
+    point = Point((Jobs(2, 5, "halo2d"), Jobs(1, 40, "all-to-all")), LEVEL_SPREAD, 3)
+    one, other = simulate(point).outcome, simulate(point).outcome
+    assert replace(one, seconds=0.0) == replace(other, seconds=0.0)
+    assert [len(times) for times in one.times_ps] == [2, 1]
+    assert all(time_ps > 0 for times in one.times_ps for time_ps in times)
+    assert one.mean_ps(LARGE) > one.mean_ps(SMALL) > 0
+    for kind in CLASSES:
+        packets = one.ports[kind]["packets"]
+        assert list(packets) == sorted(packets)
+        assert packets[-1] > 0
+    elsewhere = simulate(replace(point, allocation="rdn")).outcome
+    assert elsewhere.times_ps != one.times_ps
+
+
+def test_the_command_simulates_tells_draws_and_goes_on(
+    odonata: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("study", "level-spread", "--part", "jokanovic", "--json", "-o", "study")
+    first = odonata(*words, "--workloads", "2", "--jobs", "2")
+    assert first.returncode == 0, first.stderr
+    found = json.loads(first.stdout)
+    assert found["completed"]
+    assert found["ran"]["simulated"] == 8
+    assert found["figures"] == ["figures/3.12.png", "figures/3.13.png"]
+    for name in found["figures"]:
+        assert (tmp_path / "study" / name).read_bytes().startswith(b"\x89PNG")
+    assert json.loads((tmp_path / "study" / "summary.json").read_text()) == found
+
+    more = odonata(*words, "--workloads", "3", "--jobs", "1")
+    assert json.loads(more.stdout)["ran"]["simulated"] == 4
+    outcomes, asked = store.read(tmp_path / "study").outcomes, Asked(workloads=3)
+    assert len(outcomes) == 12
+    for which in range(3):  # by processes, by the command itself, and here
+        point = random_workload(asked, which, JOKANOVIC)
+        here = simulate(point).outcome
+        assert replace(outcomes[point.key], seconds=0.0) == replace(here, seconds=0.0)
+
+    sweep.report(asked, "all", tmp_path / "study", 1, only=True, pdf=True, as_json=False)
+    assert "3.12 than Jokanovic: better" in capsys.readouterr().out
+    assert (tmp_path / "study" / "figures" / "3.12.pdf").exists()
+
+
+def test_stopped_by_a_signal_it_keeps_what_it_has_and_says_so(tmp_path: Path) -> None:
+    words = command("study", "level-spread", "--part", "random", "-o", "study", "--json")
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=clean_environment(), cwd=tmp_path)  # fmt: skip
+    kept = tmp_path / "study" / "results.jsonl"
+    deadline = time.monotonic() + 60
+    while not (kept.exists() and kept.read_text().count("\n") > 3) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "the same command goes on from there" in err
+    told = json.loads(out)
+    assert not told["completed"]
+    assert told["ran"]["stopped"] == "SIGTERM"
+    assert len(store.read(tmp_path / "study").outcomes) == told["ran"]["simulated"] > 2
+
+
+def test_every_figure_can_be_drawn(tmp_path: Path) -> None:
+    asked = Asked(workloads=3, repeat=1)
+    outcomes = {point.key: invent(point).outcome for point in points(asked, tuple(PARTS))}
+    made = {make for make in figures.FIGURES.values() if make(asked, outcomes) is not None}
+    assert len(made) == len(figures.FIGURES) == 14
+    assert figures.draw(asked, {}, tmp_path) == []
