@@ -118,7 +118,7 @@ class Engine:
         self.rounds = 0
         self._progress = progress if transport.rank == 0 else None
         self._next_report = time.perf_counter() + 0.2
-        self.partition = deal(model.units(), model.weights(), transport.size)
+        self.partition = deal(model.units(), model.weights(), transport.size, model.alone)
         self.lookahead, self.reach = self._horizon()
         self._block = first, last = self.partition.block(transport.rank)
         self.state: Any = model.state(first, last)
@@ -475,7 +475,7 @@ class Engine:
         value = None
         if parts is not None:
             hashed = hashlib.blake2b(digest_size=16)
-            for part in parts:
+            for part in self.model.assemble(parts):
                 hashed.update(np.ascontiguousarray(part).tobytes())
             value = hashed.hexdigest()
         return next(v for v in self.transport.everyone(value) if v is not None)

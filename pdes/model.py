@@ -70,6 +70,9 @@ class Model(ABC):
     For what only has to be noted down, dated, to be read by handlers later: nothing may depend on
     when it was called. It may take one parcel, and schedule one event on this rank."""
 
+    alone: bool = False
+    """The first unit has rank 0 to itself, where there is more than one rank."""
+
     decisions: tuple[int, ...] = ()
     """The kinds of events, below 63, that `decide` handles, in Python: rare ones, that bear no
     parcel."""
@@ -113,6 +116,11 @@ class Model(ABC):
     @abstractmethod
     def fingerprint(self, state: Any) -> npt.NDArray[Any]:
         """A row for each of the agents that changes with anything in its state."""
+
+    def assemble(self, parts: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+        """Every rank's `fingerprint`, in rank order, as it is hashed. A model whose rows depend on
+        the partition puts them into an order that does not."""
+        return parts
 
     def outcome(
         self, state: Any, pending: Rows, parcels: Rows, time: int

@@ -31,8 +31,18 @@ class Partition:
         return int(self.agent_starts[rank]), int(self.agent_starts[rank + 1])
 
 
-def deal(units: npt.NDArray[np.int64], weights: npt.NDArray[np.float64], ranks: int) -> Partition:
-    """Cut the row of units where the running weight comes closest to an equal share."""
+def deal(
+    units: npt.NDArray[np.int64],
+    weights: npt.NDArray[np.float64],
+    ranks: int,
+    alone: bool = False,
+) -> Partition:
+    """Cut the row of units where the running weight comes closest to an equal share. `alone`: the
+    first unit has rank 0 to itself, where there is more than one rank."""
+    if alone and ranks > 1:
+        rest = deal(units[1:], weights[1:], ranks - 1)
+        starts = np.concatenate(([0], rest.unit_starts + 1))
+        return Partition(starts, np.asarray(units, np.int64)[starts])
     count = len(units) - 1
     if ranks > count:
         raise Refused(

@@ -34,8 +34,9 @@ from odonata import (
     performance,
     run,
 )
+from odonata.agents.layout import GOT, HOPS, LATENCY_SUM
 from odonata.agents.network import COUNTERS
-from odonata.agents.node import GOT, HOPS, LATENCY_SUM, LONGEST
+from odonata.agents.node import LONGEST
 from pdes.jit import kernel
 from policies.routing import Outlook
 
@@ -63,7 +64,7 @@ class How:
 def simulate(network: Network, after: int = 0) -> Performance:
     """Through warm-up and measurement and so many picoseconds more, in which what was made in the
     measurement may still arrive."""
-    traffic = network.traffic
+    traffic = network.traffic[0]
     assert traffic.measure_ps is not None
     end = traffic.warmup_ps + traffic.measure_ps + after
     return performance(network, run(network, end, show_compiling=False))
@@ -106,7 +107,7 @@ def empty_ps(network: Network, way: Way) -> int:
     serialisation; every link's where routers store and forward."""
     m = network.machine
     links = [m.terminal, *[m.local] * way.local, *[m.global_] * way.across, m.terminal]
-    size = min(network.packet_bytes, network.open_loop.message_bytes)
+    size = min(network.packet_bytes, network.traffic[0].message_bytes)
     takes = [round(size * 1e12 / link.bandwidth) for link in links]
     wires = sum(link.latency_ps for link in links) + (len(links) - 1) * network.delay_ps
     return wires + (sum(takes) if network.forwarding == "store" else max(takes))
@@ -178,7 +179,7 @@ def alone(
     for seed in range(1, seeds + 1):
         traffic = Traffic("permutation", load=1e-7 * pieces, message_bytes=512 * pieces, messages=1)
         network = Network(machine, traffic, seed=seed, **settings)
-        end = round(40 * network.slot_ps() / traffic.load)
+        end = round(40 * network.traffic[0].slot_ps(network.machine) / traffic.load)
         outcome = run(network, end, show_compiling=False).outcome
         waited = outcome["counters"][..., COUNTERS.index("stall_ps") :]
         nics = machine.routers * machine.radix
@@ -227,7 +228,10 @@ def queue(how: How) -> list[Row]:
             traffic = Traffic("permutation", load, warmup_ps=span // 4, measure_ps=span)
             network = Network(machine, traffic, seed=seed)
             latency = simulate(network, after=20 * US).mean_latency_ns * 1e3
-            several.append((latency - empty_ps(network, Way(0, 0))) / network.slot_ps())
+            several.append(
+                (latency - empty_ps(network, Way(0, 0)))
+                / network.traffic[0].slot_ps(network.machine)
+            )
         ours = statistics.mean(several)
         error = statistics.stdev(several) / len(several) ** 0.5
         waits.append((ours, error))
@@ -285,7 +289,7 @@ def booksim_network(pattern: str, routing: str, load: float, nodes: int, measure
 def as_booksim_counts(network: Network, cycles: float) -> float:
     """Our mean latency, with what BookSim's has in it: its uniform traffic includes messages of a
     node to itself, one in n, which visit one router."""
-    if network.open_loop.pattern == "uniform":
+    if network.traffic[0].pattern == "uniform":
         itself = empty_ps(network, Way(0, 0)) / CYCLE
         cycles += (itself - cycles) / network.machine.n_nodes
     return cycles

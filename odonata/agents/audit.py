@@ -8,11 +8,12 @@ way. The events that are pending and the parcels tell all of these, so the books
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from odonata.agents.link import (
+from odonata.agents.configuration import Configuration
+from odonata.agents.layout import (
     ARRIVE,
     CAPACITY,
     CREDIT,
@@ -20,24 +21,23 @@ from odonata.agents.link import (
     DELIVER,
     FAR,
     FAR_KEY,
-    FEEDER_BITS,
-    FEEDER_HERE,
+    FIRST_GROUP,
+    GOT_BYTES,
     HEAD,
+    MADE_BYTES,
     RETURNS,
     SOONEST,
-    UNLIMITED,
     VC_BITS,
     WAITING,
     WAKE,
+    WITHIN,
+    State,
 )
+from odonata.agents.link import FEEDER_BITS, FEEDER_HERE, UNLIMITED
 from odonata.agents.packet import CAME, DUE, PATH, ROOM, SIZE, VC_MASK, VC_SHIFT
-from odonata.agents.router import FIRST_GROUP
-from odonata.agents.task import WITHIN, check_slots
+from odonata.agents.task import check_slots
 from pdes.events import AGENT_MASK, FOREVER, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, TIME, A, Rows
 from pdes.parcels import NEXT
-
-if TYPE_CHECKING:
-    from odonata.agents.network import Network, State
 
 
 def chained(parcels: Rows, heads: Rows) -> tuple[Rows, Rows]:
@@ -55,12 +55,12 @@ def chained(parcels: Rows, heads: Rows) -> tuple[Rows, Rows]:
     return np.concatenate(which), np.concatenate(numbers)
 
 
-def _inputs(network: Network, state: State, pending: Rows) -> tuple[Rows, Rows]:
+def _inputs(network: Configuration, state: State, pending: Rows) -> tuple[Rows, Rows]:
     """Of the packets on their way to a router: the port rows they arrive at, and their numbers."""
     m, keys = network.machine, pending[:, KEY]
     moving = keys >> KIND_SHIFT == ARRIVE
     agents, ports = (keys[moving] >> PORT_BITS) & AGENT_MASK, keys[moving] & PORT_MASK
-    group = (agents >> network.agent_bits) - state.shape[FIRST_GROUP]
+    group = (agents >> network.agent_bits) - network.offset - state.shape[FIRST_GROUP]
     router = agents & ((1 << network.agent_bits) - 1)
     rows = group * m.routers * (m.radix + m.nodes) + router * m.radix + ports
     return rows, pending[moving, A]
@@ -81,7 +81,7 @@ def _occupied(state: State, parcels: Rows, numbers: Rows) -> tuple[Rows, Rows, R
     return inside, rows, came & VC_MASK
 
 
-def held(network: Network, state: State, pending: Rows, parcels: Rows) -> Rows:
+def held(network: Configuration, state: State, pending: Rows, parcels: Rows) -> Rows:
     """Bytes that each input buffer of this rank holds or is about to: by port and VC."""
     total = np.zeros(state.slow.shape[:2], np.int64)
     rows, numbers = _inputs(network, state, pending)
@@ -93,7 +93,7 @@ def held(network: Network, state: State, pending: Rows, parcels: Rows) -> Rows:
     return total
 
 
-def check(network: Network, state: State, pending: Rows, parcels: Rows) -> None:
+def check(network: Configuration, state: State, pending: Rows, parcels: Rows) -> None:
     ports, channels = state.ports[:, 0], _channels(state)
     limited = ports[:, CAPACITY] < UNLIMITED
     capacity = np.broadcast_to(ports[:, CAPACITY, None], channels.shape[:2])
@@ -127,7 +127,7 @@ def check(network: Network, state: State, pending: Rows, parcels: Rows) -> None:
     assert (inputs <= buffers[:, None]).all(), "a buffer is over-full"
 
 
-def _check_wakes(network: Network, state: State, pending: Rows, parcels: Rows) -> None:
+def _check_wakes(network: Configuration, state: State, pending: Rows, parcels: Rows) -> None:
     """Of every channel in which something is blocked: that an event will see to it by the time its
     next credit is due, and that its first packet really has to wait."""
     heads, vcs = _channels(state)[:, :, HEAD].reshape(-1), state.slow.shape[1]
@@ -148,7 +148,7 @@ def _check_wakes(network: Network, state: State, pending: Rows, parcels: Rows) -
     assert (wake[could] < FOREVER).all(), "a packet is blocked although there is credit for it"
 
 
-def findings(network: Network, state: State, pending: Rows, parcels: Rows) -> dict[str, Any]:
+def findings(network: Configuration, state: State, pending: Rows, parcels: Rows) -> dict[str, Any]:
     """For `conclude`, from each rank: bytes on their way and blocked; each blocked channel with its
     buffer's size and its first packet's; each blocked packet's channel with that which fed it."""
     kinds = pending[:, KEY] >> KIND_SHIFT
@@ -176,13 +176,14 @@ def _name(agent: Any, port: Any, vc: Any) -> Any:
     return (agent << PORT_BITS) | (port << VC_BITS) | vc
 
 
-def _names(network: Network, state: State) -> Rows:
+def _names(network: Configuration, state: State) -> Rows:
     m, groups, vcs = network.machine, len(state.histogram), state.slow.shape[1]
     first = int(state.shape[FIRST_GROUP])
     routers, nodes = np.arange(m.routers), np.arange(m.routers * m.nodes)
     agent = np.concatenate((np.repeat(routers, m.radix), m.routers + nodes))
     port = np.concatenate((np.tile(np.arange(m.radix), m.routers), 0 * nodes))
-    group = (np.arange(first, first + groups) << network.agent_bits)[:, None]
+    unit = np.arange(first, first + groups) + network.offset
+    group = (unit << network.agent_bits)[:, None]
     names = _name(group + agent, port, 0).reshape(-1, 1) + np.arange(vcs)
     return names.reshape(-1)  # type: ignore[no-any-return]
 
@@ -217,21 +218,20 @@ def deadlock(blocked: Rows, waits: Rows) -> list[int]:
     return seen[seen.index(at) :]
 
 
-def words_for(network: Network, name: int) -> str:
+def words_for(network: Configuration, name: int) -> str:
     """A channel in words."""
     m, agent = network.machine, name >> PORT_BITS
     port, vc = (name & PORT_MASK) >> VC_BITS, name & ((1 << VC_BITS) - 1)
-    group, index = agent >> network.agent_bits, agent & ((1 << network.agent_bits) - 1)
+    group = (agent >> network.agent_bits) - network.offset
+    index = agent & ((1 << network.agent_bits) - 1)
     if index >= m.routers:
         return f"node {group * m.routers * m.nodes + index - m.routers} VC {vc}"
     kind = "terminal" if port < m.nodes else "local" if port < m.nodes + m.routers - 1 else "global"
     return f"router {group * m.routers + index} (group {group}) {kind} port {port} VC {vc}"
 
 
-def conclude(network: Network, outcome: Mapping[str, Any]) -> str | None:
+def conclude(network: Configuration, outcome: Mapping[str, Any]) -> str | None:
     """Raise AssertionError where bytes were lost, over all ranks; say where it is deadlocked."""
-    from odonata.agents.node import GOT_BYTES, MADE_BYTES
-
     made, got = outcome["nodes"][:, [MADE_BYTES, GOT_BYTES]].sum(axis=0).tolist()
     moving, blocked = outcome["bytes"].sum(axis=0).tolist()
     assert made == got + moving + blocked, (

@@ -5,42 +5,41 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from odonata.agents import router
-from odonata.agents.link import (
+from odonata.agents import node, router, task
+from odonata.agents.layout import (
     ARRIVE,
     CREDIT_DUE,
     DELIVER,
     ENDED,
     GENERATE,
+    INJECTED,
     PLACE,
+    ROUTERS,
     START,
     VC_BITS,
     WAKE,
-    pump,
-    repay,
-    wake,
+    WITHIN,
+    nic_row,
+    node_row,
+    port_row,
+    where,
 )
-from odonata.agents.node import INJECTED, deliver, generate, nic_row, node_row
-from odonata.agents.packet import VC_MASK
-from odonata.agents.router import AGENT_BITS, ROUTERS, port_row
-from odonata.agents.task import WITHIN, command, hear, learn, proceed, take_in
+from odonata.agents.link import pump, repay, wake
+from odonata.agents.node import deliver
+from odonata.agents.packet import LUCK, VC_MASK
+from odonata.agents.task import hear, learn, match
 from pdes.events import FOREVER, agent_of, key_of, kind_of, port_of
 from pdes.jit import kernel, rebound
 from pdes.loop import NOW, Sim, drop_parcel
 from policies.routing import Routing
 
 
-def arrive(sim: Sim, state: Any, time: int, key: int, number: int, told: int) -> None:
-    """Stands for that of one routing."""
-
-
 @kernel
 def grant(sim: Sim, state: Any, time: int, key: int, awaited: bool) -> None:
     """Grant what waits in a channel: it has only just come, or credit was `awaited` and is there,
-    if this is the event that is to see to it."""
-    shape, agent, port = state.shape, agent_of(key), port_of(key)
-    group = agent >> shape[AGENT_BITS]
-    index = agent & ((1 << shape[AGENT_BITS]) - 1)
+    if this is the event that serves it."""
+    shape, port = state.shape, port_of(key)
+    group, index = where(shape, key)
     node, vc = index - shape[ROUTERS], port & VC_MASK
     if node < 0:
         row = port_row(shape, group, index) + (port >> VC_BITS)
@@ -57,57 +56,95 @@ def grant(sim: Sim, state: Any, time: int, key: int, awaited: bool) -> None:
 
 @kernel
 def receive(sim: Sim, state: Any, time: int, key: int, room: int, b: int) -> None:
-    """Credit comes from another rank."""
-    shape, agent, port = state.shape, agent_of(key), port_of(key)
-    router = agent & ((1 << shape[AGENT_BITS]) - 1)
-    row = port_row(shape, agent >> shape[AGENT_BITS], router) + (port >> VC_BITS)
+    """Note credit that comes from another rank."""
+    shape, port = state.shape, port_of(key)
+    group, router = where(shape, key)
+    row = port_row(shape, group, router) + (port >> VC_BITS)
     vc = port & VC_MASK
     if repay(sim, state, row, vc, time, room, sim.ctl[NOW]):
         wake(sim, state, row, vc, time, key)
 
 
-def handle(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> None:
-    """Of a network under open-loop traffic."""
-    kind = kind_of(key)
-    if kind == ARRIVE:
-        arrive(sim, state, time, key, a, b)
-    elif kind == DELIVER:
-        deliver(sim, state, time, key, a)
-        drop_parcel(sim, a)
+@kernel
+def nothing(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> bool:
+    """Stands for what a network does not have."""
+    return False
+
+
+arrive = proceed = command = generate = nothing
+"""Stand for those of one routing and of one set of patterns."""
+
+
+@kernel
+def drop(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
+    """Count a packet where there is nothing but open-loop traffic."""
+    deliver(sim, state, time, key, number)
+    drop_parcel(sim, number)
+
+
+@kernel
+def hand_over(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
+    """Count a packet, unless it never left its node, and give it to the task that it is for, if it
+    is for one."""
+    if port_of(key) < WITHIN:
+        deliver(sim, state, time, key, number)
+    if sim.pool.rows[number, LUCK] < 0:
+        drop_parcel(sim, number)
     else:
-        ready = True
-        if kind == GENERATE:
-            ready = generate(sim, state, time, key)
-            key = key_of(CREDIT_DUE, agent_of(key), 0)
-        if ready:
-            grant(sim, state, time, key, kind == CREDIT_DUE)
+        match(sim, state, time, key, number)
 
 
-def handle_jobs(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> None:
-    """Of one whose nodes run jobs."""
+accept = drop
+
+
+def work(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> bool:
+    """Handle an event of a task or of the scheduler. Returns whether the task's node has a message
+    that may go at once."""
     kind = kind_of(key)
-    if kind == ARRIVE:
-        arrive(sim, state, time, key, a, b)
-    elif kind == DELIVER:
-        if port_of(key) < WITHIN:
-            deliver(sim, state, time, key, a)
-        take_in(sim, state, time, key, a)
-    elif kind == PLACE:
+    if kind == PLACE:
         learn(sim, state, a, b)
     elif kind == START:
         command(sim, state, time, key, a, b)
     elif kind == ENDED:
         hear(sim, state, time, key, a, b)
     else:
+        return proceed(sim, state, time, key)  # type: ignore[call-arg]
+    return False
+
+
+def handle(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> None:
+    """Handle any event that is not decided in Python."""
+    kind = kind_of(key)
+    if kind == ARRIVE:
+        arrive(sim, state, time, key, a, b)
+    elif kind == DELIVER:
+        accept(sim, state, time, key, a)
+    else:
         ready = True
-        if kind == GENERATE:
-            ready = proceed(sim, state, time, key)
+        if kind != CREDIT_DUE:
+            if kind == GENERATE:
+                ready = generate(sim, state, time, key)  # type: ignore[call-arg]
+            else:
+                ready = work(sim, state, time, key, a, b)
             key = key_of(CREDIT_DUE, agent_of(key), 0)
         if ready:
             grant(sim, state, time, key, kind == CREDIT_DUE)
 
 
+@kernel
+def no_messages(sim: Sim, state: Any, time: int, key: int) -> bool:
+    """Stands for open-loop traffic, where there is none."""
+    return False
+
+
 @lru_cache
-def handler(how: Routing, jobs: bool) -> Any:
-    template = handle_jobs if jobs else handle
-    return kernel(rebound(template, template.__name__, arrive=router.compiled(how)))
+def handler(how: Routing, traffic: tuple[Any, ...] | None, patterns: tuple[Any, ...] | None) -> Any:
+    """Returns `handle` for a routing, for traffic (None: there is none; else the patterns that
+    plug-ins bring, as kernels) and for jobs (likewise)."""
+    names: dict[str, Any] = {"arrive": router.compiled(how), "work": nothing}
+    names["generate"] = no_messages if traffic is None else node.generator(traffic)
+    if patterns is not None:
+        tasks = task.kernels(patterns)
+        names["work"] = kernel(rebound(work, "work", **tasks._asdict()))
+        names["accept"] = hand_over
+    return kernel(rebound(handle, "handle", **names))

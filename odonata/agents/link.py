@@ -19,6 +19,35 @@ from typing import Any
 
 import numpy as np
 
+from odonata.agents.layout import (
+    BUSY,
+    BYTES,
+    CREDIT,
+    CREDIT_DUE,
+    DELIVER,
+    FAR,
+    FAR_KEY,
+    HEAD,
+    LAST_BLOCKED,
+    LATENCY,
+    MARK,
+    PACKETS,
+    PADDING,
+    RATE,
+    RETURNS,
+    SEND,
+    SENT,
+    SINCE,
+    SOONEST,
+    STALL,
+    STARTED,
+    STEP,
+    USED,
+    VC_BITS,
+    WAIT,
+    WAITING,
+    WAKE,
+)
 from odonata.agents.packet import (
     BORN,
     CAME,
@@ -42,45 +71,12 @@ from pdes.loop import Sim, drop_parcel, new_parcel, schedule
 from pdes.parcels import NEXT
 from pdes.random import HALF, LOW, U64
 
-CREDIT_DUE, ARRIVE, DELIVER, PLACE, START, GENERATE, ENDED, DECIDE = range(8)
-"""Kinds of events, in the order in which they happen at one instant. GENERATE is the next message
-of a node or, where jobs run, the next step of a task; only there are: PLACE, where some of a job's
-tasks are, which every rank is told; START of a task, and that one has ENDED;
-and DECIDE, which asks the scheduler."""
-
-BUSY, USED, RATE, LATENCY, FAR_KEY, FAR, CAPACITY = range(7)
-"""Words of a port: until when its link is reserved; how long it has been, altogether; picoseconds a
-byte, times 2**16; picoseconds to the other end; the key of an arrival there, and the row of that
-port, or -1 on another rank; bytes of each buffer there."""
-
-CREDIT, RETURNS, SOONEST, HEAD, STARTED, PACKETS, BYTES, WAIT = range(8)
-"""Words of a channel: bytes known to be free at the far end; credits on their way, as a chain, and
-the earliest of their dates; the first blocked packet, or -1; when the last packet granted starts.
-And counters: packets, bytes, and the picoseconds in which one waited and the link was busy."""
-
-LAST, SINCE, MARK, WAITING, WAKE, STALL, PADDING = range(7)
-"""Words of a channel that are seldom touched: the last blocked packet; since when the first has
-been first, and how long the link had been used by then; bytes that are blocked; when the event
-that is to see to them happens (others for this channel are stale), or FOREVER. And counters: the
-picoseconds in which the first packet waited, without credit, and the link was free; bytes by which
-flits were not full."""
-
-LINE = 8
-"""Words of a port and of a channel: each is a cache line, and a port's channels are behind it. On
-a large machine a hop costs what its cache misses cost, so there is nothing there that need not be.
-"""
-
 RATE_BITS = 16
 UNLIMITED = 1 << 60
 """Credit of a channel into a node, which takes in whatever comes."""
 
-SEND, MATCH, HOST, LAUNCH = range(4)
-"""Words of `State.nic`, all times: `odonata.agents.jobs.Workload`."""
-
 GRANTS = 4
 """The most packets that one event grants; where more could go, another event goes on."""
-VC_BITS = 4
-"""An event at a channel has the port's number and these for the VC as its port."""
 FEEDER_HERE, FEEDER_BITS = 1 << 6, 7
 """What a packet knows of the input that it occupies (its word CAME): VC 4 | class of link 2 | is
 its feeder on this rank 1 | the row of the feeding port or, where that is elsewhere, of its own."""
@@ -202,8 +198,8 @@ def block(sim: Sim, state: Any, row: int, vc: int, number: int, now: int) -> Non
         channel[HEAD] = number
         slow[SINCE], slow[MARK] = now, used_by(port, now)
     else:
-        rows[slow[LAST], NEXT] = number
-    slow[LAST] = number
+        rows[slow[LAST_BLOCKED], NEXT] = number
+    slow[LAST_BLOCKED] = number
     slow[WAITING] += rows[number, SIZE]
 
 
@@ -241,8 +237,8 @@ def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
         if state.measured[0] <= start < state.measured[1]:
             measured += size
         if last and came <= POSTED:
-            task = key_of(GENERATE, agent_of(key), (POSTED - came) >> 1)
-            schedule(sim, start + state.nic[SEND] * ((POSTED - came) & 1), task, 0, 0)
+            task = key_of(STEP, agent_of(key), (POSTED - came) >> 1)
+            schedule(sim, start + state.nic[SEND] * ((POSTED - came) & 1), task, SENT, 0)
         slow[SINCE], slow[MARK] = now, used_by(port, now)
     if channel[HEAD] >= 0:
         size = min(rows[channel[HEAD], SIZE], state.largest[0])

@@ -8,27 +8,18 @@ added, and what is yet to come taken off.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from odonata.agents.link import (
-    BYTES,
-    HEAD,
-    MARK,
-    PACKETS,
-    PADDING,
-    SINCE,
-    STALL,
-    STARTED,
-    WAIT,
-    used_by,
-)
-from odonata.agents.node import (
+from odonata.agents.configuration import Configuration
+from odonata.agents.layout import (
     ACCEPTED,
     BINS,
+    BYTES,
     GOT,
     GOT_BYTES,
+    HEAD,
     HOPS,
     INJECTED,
     LAST_IN,
@@ -36,18 +27,23 @@ from odonata.agents.node import (
     LONGEST,
     MADE,
     MADE_BYTES,
+    MARK,
     MEASURED,
     MEASURED_LATENCY,
     MEASURED_MADE,
     OCTAVE,
     OFFERED,
+    PACKETS,
+    PADDING,
+    SINCE,
+    STALL,
+    STARTED,
+    WAIT,
 )
-from odonata.agents.task import BEGAN, DONE, OVER, QUEUED, STATUS
+from odonata.agents.link import used_by
+from odonata.jobs.board import BEGAN, DONE, OVER, QUEUED, STATUS
 from pdes.jit import entry
 from pdes.stream import Column, Series, Table
-
-if TYPE_CHECKING:
-    from odonata.agents.network import Network
 
 COUNTERS = ("packets", "flits", "bytes", "stall_ps", "wait_ps")
 SHORT = 10**8
@@ -116,9 +112,10 @@ def counted(state: Any, time: int, channels: int = 0) -> tuple[Any, Any]:
     return counters, busy
 
 
-def of_jobs(network: Network) -> Table:
+def of_jobs(network: Configuration) -> Table:
     """What the scheduler knows; where it is not, there are no jobs to tell of. When a job is to
     start is known a launch latency before."""
+    assert network.workload is not None
     jobs = network.workload.jobs
 
     def sample(state: Any, time: int) -> Sequence[Any]:
@@ -148,7 +145,7 @@ def of_jobs(network: Network) -> Table:
     )  # fmt: skip
 
 
-def tables(network: Network, interval: int) -> Mapping[str, Table]:
+def tables(network: Configuration, interval: int) -> Mapping[str, Table]:
     m = network.machine
     own, behind = m.routers * m.radix, m.routers * m.nodes
     narrow = "i4" if interval <= SHORT else "i8"
@@ -196,7 +193,7 @@ def tables(network: Network, interval: int) -> Mapping[str, Table]:
     inject = {name: _ABOUT[name] for name in ("packets", "flits", "stall_ps", "wait_ps", "busy_ps")}
     wide = {"nodes": _NODES, "groups": _GROUPS}
     node, group = ({name: what[1:] for name, what in wide[t].items()} for t in ("nodes", "groups"))
-    jobs = {"jobs": of_jobs(network)} if network.runs_jobs else {}
+    jobs = {"jobs": of_jobs(network)} if network.workload else {}
     return jobs | {
         "ports": Table((*series("ports", ("router", "port"), _ABOUT, narrow),), ports),
         "channels": Table(

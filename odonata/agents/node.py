@@ -1,12 +1,49 @@
-"""A node's network interface: it makes messages and takes in the packets that come."""
+"""A node's network interface: it generates messages of open-loop traffic, and packets are delivered
+to it."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from odonata.agents.link import HEAD, another, block
+from odonata.agents.layout import (
+    ACCEPTED,
+    BIN_BITS,
+    BIN_ONE,
+    BINS,
+    DRAWS,
+    FIRST_GROUP,
+    GOT,
+    GOT_BYTES,
+    GROUP_NODES,
+    HEAD,
+    HOPS,
+    HOT,
+    HOT_EVERY,
+    HOW,
+    LAST_IN,
+    LATENCY_SUM,
+    LIMIT,
+    LONGEST,
+    MADE,
+    MADE_BYTES,
+    MEASURED,
+    MEASURED_LATENCY,
+    MEASURED_MADE,
+    MESSAGE_BYTES,
+    NODES,
+    OFFERED,
+    SEED,
+    SLOT,
+    STOP,
+    STRIDE,
+    TOTAL,
+    nic_row,
+    node_at_key,
+)
+from odonata.agents.link import another, block
 from odonata.agents.packet import (
     ADDRESS,
     BORN,
@@ -14,6 +51,7 @@ from odonata.agents.packet import (
     ENDS,
     GROUP_SHIFT,
     LUCK,
+    OPEN_LOOP,
     PATH,
     SIZE,
     TAIL,
@@ -21,65 +59,44 @@ from odonata.agents.packet import (
     VISIT_SHIFT,
     address,
 )
-from odonata.agents.router import AGENT_BITS, FIRST_GROUP, GROUP_PORTS, NODES, RADIX, ROUTERS
-from odonata.agents.traffic import ADVERSARIAL, HOTSPOT, PARTNER
-from pdes.events import agent_of
-from pdes.jit import entry, kernel
+from odonata.agents.traffic import ADVERSARIAL, HOTSPOT, OWN, PARTNER
+from pdes.events import port_of
+from pdes.jit import entry, kernel, rebound
 from pdes.loop import Sim, new_parcel, schedule
 from pdes.random import U64, below, draw, exponential
 
-SEED, HOW, TOTAL, GROUP_NODES, STRIDE, MESSAGE, LIMIT, STOP, SLOT, HOT, HOT_EVERY = range(11)
-"""Words of `State.traffic`; SLOT is 0 for a Poisson process, HOT a threshold for 32 random bits."""
-
-(DRAWS, MADE, MADE_BYTES, GOT, GOT_BYTES, LATENCY_SUM, LONGEST, HOPS, OFFERED, INJECTED, ACCEPTED,
- MEASURED, MEASURED_LATENCY, MEASURED_MADE, LAST_IN) = range(15)  # fmt: skip
-"""Words of a node: random numbers drawn; messages made, and bytes; packets taken in, their bytes,
-latencies, largest latency (of those measured), routers visited. Then, of the measurement: bytes
-offered, bytes whose sending began, bytes taken in, all three within it; packets made within it that
-were taken in, and their latencies; packets made within it. And when the last packet was taken in.
-"""
-NODE_WORDS = 15
-
 GOLDEN = U64(0x9E3779B97F4A7C15)
-OCTAVE = 64
-BINS = 40 * OCTAVE
-"""Latencies are counted in 64 bins an octave, up to 2**40 ps."""
-BIN_BITS = 46
-BIN_ONE = 1023 << 6
 
 
 @kernel
-def node_row(shape: Any, group: int, index: int) -> int:
-    """Of a node in the arrays of nodes, given its number in the group."""
-    return (group - shape[FIRST_GROUP]) * shape[ROUTERS] * shape[NODES] + index  # type: ignore[no-any-return]
+def gap(traffic: Any, pace: float, w0: Any, w1: Any) -> int:
+    """Returns the picoseconds until a node's next message."""
+    if traffic[SLOT] == 0:
+        return np.int64(exponential(w0, w1) * pace + 0.5)  # type: ignore[return-value]
+    slots = 1 + np.int64(exponential(w0, w1) * pace)
+    return slots * traffic[SLOT]  # type: ignore[no-any-return]
 
 
 @kernel
-def nic_row(shape: Any, group: int, index: int) -> int:
-    """The port of a node's interface: behind those of its group's routers."""
-    base = (group - shape[FIRST_GROUP]) * shape[GROUP_PORTS]
-    return base + shape[ROUTERS] * shape[RADIX] + index  # type: ignore[no-any-return]
+def of_no_plugin(how: int, node: int, nodes: int, group_nodes: int, word: Any) -> int:
+    """Stands for the patterns of plug-ins, where there are none."""
+    return node
 
 
-@kernel
-def gap(state: Any, w0: Any, w1: Any) -> int:
-    """Until the next message."""
-    if state.traffic[SLOT] == 0:
-        return np.int64(exponential(w0, w1) * state.pace[0] + 0.5)  # type: ignore[return-value]
-    slots = 1 + np.int64(exponential(w0, w1) * state.pace[0])
-    return slots * state.traffic[SLOT]  # type: ignore[no-any-return]
+own_target = of_no_plugin
 
 
-@kernel
-def target(state: Any, node: int, row: int, word: Any) -> int:
-    """The node that a message goes to."""
-    traffic = state.traffic
+def target(state: Any, source: int, node: int, row: int, word: Any) -> int:
+    """Returns the node that a message goes to."""
+    traffic = state.traffic[source]
     how = traffic[HOW]
     if how == PARTNER:
-        return state.partners[row]  # type: ignore[no-any-return]
+        return state.partners[source, row]  # type: ignore[no-any-return]
     if how == ADVERSARIAL:
         first = (node // traffic[GROUP_NODES] + traffic[STRIDE]) * traffic[GROUP_NODES]
         return (first + below(word, traffic[GROUP_NODES])) % traffic[TOTAL]  # type: ignore[no-any-return]
+    if how >= OWN:
+        return own_target(how, node, traffic[TOTAL], traffic[GROUP_NODES], word)
     if how == HOTSPOT and np.int64(another(word, 0)) < traffic[HOT]:
         hot = below(word, (traffic[TOTAL] + traffic[HOT_EVERY] - 1) // traffic[HOT_EVERY])
         if hot * traffic[HOT_EVERY] != node:
@@ -89,21 +106,28 @@ def target(state: Any, node: int, row: int, word: Any) -> int:
     return other + (1 if other >= node else 0)
 
 
-@kernel
 def generate(sim: Sim, state: Any, time: int, key: int) -> bool:
-    """Make a message, chain it to the source queue, and see to the next. Returns whether it is the
-    first there, and may go at once."""
-    shape, traffic, agent = state.shape, state.traffic, agent_of(key)
-    group = agent >> shape[AGENT_BITS]
-    index = (agent & ((1 << shape[AGENT_BITS]) - 1)) - shape[ROUTERS]
-    row = node_row(shape, group, index)
+    """Generate a message, chain it to the source queue, and schedule the next. Returns whether it
+    is the first there, and may go at once."""
+    shape, source = state.shape, port_of(key)
+    traffic = state.traffic[source]
+    group, index, row = node_at_key(shape, key)
     tally = state.nodes[row]
     node = group * traffic[GROUP_NODES] + index
     w0, w1, w2, w3 = draw(traffic[SEED], node, tally[DRAWS])
-    to = target(state, node, row, w2)
+    to = target(state, source, node, row, w2)
     tally[DRAWS] += 1
+    following = time + gap(traffic, state.pace[source], w0, w1)
+    goes_on = following < traffic[STOP]
+    if traffic[LIMIT] >= 0:
+        state.made[source, row] += 1
+        goes_on = goes_on and state.made[source, row] < traffic[LIMIT]
+    if goes_on:
+        schedule(sim, following, key, 0, 0)
+    if to == node:
+        return False
     tally[MADE] += 1
-    size = traffic[MESSAGE]
+    size = traffic[MESSAGE_BYTES]
     tally[MADE_BYTES] += size
     number = new_parcel(sim)
     message = sim.pool.rows[number]
@@ -112,25 +136,43 @@ def generate(sim: Sim, state: Any, time: int, key: int) -> bool:
     here = address(group, index // shape[NODES], index % shape[NODES])
     there = address(to_group, to_index // shape[NODES], to_index % shape[NODES])
     message[ENDS], message[BORN], message[SIZE] = (here << 32) | there, time, size
-    message[PATH], message[CAME], message[TAIL], message[LUCK] = 0, -1, 0, np.int64(w3)
+    message[PATH], message[CAME], message[TAIL] = 0, -1, 0
+    message[LUCK] = np.int64(w3) | OPEN_LOOP
     if state.measured[0] <= time < state.measured[1]:
         tally[OFFERED] += size
         tally[MEASURED_MADE] += (size + state.largest[0] - 1) // state.largest[0]
     nic = nic_row(shape, group, index)
     block(sim, state, nic, 0, number, time)
-    following = time + gap(state, w0, w1)
-    if following < traffic[STOP] and tally[MADE] != traffic[LIMIT]:
-        schedule(sim, following, key, 0, 0)
     return state.ports[nic, 1, HEAD] == number  # type: ignore[no-any-return]
+
+
+@lru_cache
+def generator(own: tuple[Any, ...]) -> Any:
+    """Returns `generate` for the traffic patterns of plug-ins, numbered from OWN: kernels
+    `destination(node, nodes, group_nodes, word)`."""
+    chain = of_no_plugin
+    for number, destination in enumerate(own, OWN):
+        names = {"NUMBER": number, "destination": destination, "others": chain}
+        chain = kernel(rebound(_own_target, "own_target", **names))
+    found = kernel(rebound(target, "target", own_target=chain))
+    return kernel(rebound(generate, "generate", target=found))
+
+
+NUMBER, destination, others = 0, of_no_plugin, of_no_plugin
+"""Stand for those of one plug-in, in `_own_target`."""
+
+
+def _own_target(how: int, node: int, nodes: int, group_nodes: int, word: Any) -> int:
+    if how == NUMBER:
+        return destination(node, nodes, group_nodes, int(word))  # type: ignore[call-arg, arg-type]
+    return others(how, node, nodes, group_nodes, word)
 
 
 @kernel
 def deliver(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
-    """The tail of a packet is in: count it."""
-    shape, agent = state.shape, agent_of(key)
-    group = agent >> shape[AGENT_BITS]
-    index = (agent & ((1 << shape[AGENT_BITS]) - 1)) - shape[ROUTERS]
-    row = node_row(shape, group, index)
+    """Count a packet whose tail has arrived at its node."""
+    shape = state.shape
+    group, _, row = node_at_key(shape, key)
     tally, packet = state.nodes[row], sim.pool.rows[number]
     size, born = packet[SIZE], packet[BORN]
     latency = time - born
@@ -154,10 +196,11 @@ def deliver(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
 
 
 @entry
-def first_messages(state: Any, rows: Any, keys: Any, first_node: int) -> None:
-    """The events of every node's first message."""
+def first_messages(state: Any, source: int, rows: Any, keys: Any, first_node: int) -> None:
+    """Fill in the events of every node's first message of one traffic."""
+    traffic = state.traffic[source]
     for i in range(rows.shape[0]):
-        w0, w1, _, _ = draw(state.traffic[SEED], first_node + i, 0)
-        state.nodes[i, DRAWS] = 1
-        rows[i, 0] = gap(state, w0, w1)
+        w0, w1, _, _ = draw(traffic[SEED], first_node + i, state.nodes[i, DRAWS])
+        state.nodes[i, DRAWS] += 1
+        rows[i, 0] = gap(traffic, state.pace[source], w0, w1)
         rows[i, 1] = keys[i]

@@ -45,11 +45,13 @@ VC_SHIFT, VISIT, VISIT_SHIFT, MID_SHIFT = 5, 1 << 9, 9, 16
 VC_MASK = VISIT_MASK = 15
 
 # The luck, from the lowest bit: random 32 | and of a job's message: the phase in which it is waited
-# for 23 | the slot there of the task it is for 7 | more pieces follow 1.
+# for 23 | the slot there of the task it is for 7 | more pieces follow 1 | it is of open-loop
+# traffic, and for no task 1.
 LUCK_MASK = (1 << 32) - 1
 LABEL_SHIFT, LABEL_MASK = 32, (1 << 23) - 1
 TO_SHIFT, SLOT_MASK = 55, (1 << 7) - 1
 MORE = 1 << 62
+OPEN_LOOP = -(1 << 63)
 
 POSTED = -2
 """A job's message that is still in its node has as its word CAME this, less twice the slot of the

@@ -31,12 +31,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from odonata.agents.layout import (
+    AFTER,
+    BASE,
+    BEFORE,
+    EXPECTED,
+    FOLD,
+    JOB_SEED,
+    LAST,
+    NX,
+    NY,
+    NZ,
+    PAIRWISE,
+    PATTERN,
+    PHASES,
+    TASKS,
+)
 from pdes.events import Rows
-from pdes.jit import entry, kernel
+from pdes.jit import entry, kernel, rebound
 from pdes.random import below, draw
 
 PATTERNS = (
@@ -45,29 +61,19 @@ PATTERNS = (
 )  # fmt: skip
 (ALL_TO_ALL, BROADCAST, TREE, FFT3D, HALO2D, HALO3D, HALO3D26, ALLREDUCE, RING, INCAST, UNIFORM,
  PERMUTATION) = range(12)  # fmt: skip
+OWN = len(PATTERNS)
+"""Patterns of plug-ins are numbered from here on."""
 EXCHANGES = ("posted", "pairwise")
 PAIRED = ("all-to-all", "fft3d", "halo2d", "halo3d", "halo3d26")
 """For which it makes a difference."""
 DIMENSIONS = {"fft3d": 2, "halo2d": 2, "halo3d": 3, "halo3d26": 3}
 """Of the grid that a pattern is on."""
 
-(PATTERN, PAIRWISE, TASKS, MESSAGE, COMPUTE, PHASES, LAST, NX, NY, NZ, FOLD, BASE,
- SEED) = range(13)  # fmt: skip
-"""Words of a row of `State.jobs`: which of PATTERNS, and is its exchange pairwise; tasks; bytes of
-a message; picoseconds that a task computes before each iteration; phases of an iteration, and of
-all; its grid; the largest power of two in TASKS; where its tasks begin in `State.places` and
-`State.friends`; the seed of all."""
-JOB_WORDS = 13
-
 AXES = {"halo2d": 2, "halo3d": 3, "halo3d26": 13}
 """Lines on which a task has two neighbours."""
 
 NOBODY, NO_MORE = -1, -2
 """For a peer: there is none in that place, or no further."""
-
-AFTER, BEFORE = 0, 1
-"""Of a task in `State.friends`: who is next in the ring, and who comes before. (AFTER, of a task of
-a uniform job: how many messages come to it in all.)"""
 
 RING_ORDER, MAPPING = 1, 3
 """What a job's random numbers are for; 2 is its allocation (`policies.allocation.rng_for`)."""
@@ -234,11 +240,12 @@ def partner(job: Any, task: int, phase: int) -> int:
     return 2 * other if other < rest else other + rest
 
 
-@kernel
 def peer(state: Any, number: int, task: int, phase: int, i: int) -> int:
     """Whom message i of a task in a phase goes to; NOBODY; or NO_MORE."""
     job = state.jobs[number]
     pattern, n = job[PATTERN], job[TASKS]
+    if pattern >= OWN:
+        return own_peer(pattern, task, n, phase % job[PHASES], i)
     if job[PAIRWISE]:
         to, _ = opposite(job, task, phase)
         return to if i == 0 else NO_MORE  # type: ignore[no-any-return]
@@ -263,8 +270,43 @@ def peer(state: Any, number: int, task: int, phase: int, i: int) -> int:
     if pattern == UNIFORM:
         if phase == job[LAST] - 1:
             return NO_MORE
-        return stranger(job[SEED], number, task, n, phase)
+        return stranger(job[JOB_SEED], number, task, n, phase)
     return state.friends[job[BASE] + task, i] if i < 2 else NO_MORE  # type: ignore[no-any-return]
+
+
+@kernel
+def of_no_plugin(pattern: int, task: int, tasks: int, phase: int, i: int) -> int:
+    """Stands for the patterns of plug-ins, where there are none."""
+    return NO_MORE
+
+
+own_peer = mine = others = of_no_plugin
+MINE = OWN
+"""Stand for those of one plug-in, in `_own_peer`."""
+
+
+def _own_peer(pattern: int, task: int, tasks: int, phase: int, i: int) -> int:
+    if pattern == MINE:
+        return mine(task, tasks, phase, i)  # type: ignore[call-arg]
+    return others(pattern, task, tasks, phase, i)
+
+
+class Kernels(NamedTuple):
+    """Whom a task sends to, and how many messages come to it, for one set of patterns."""
+
+    peer: Any
+    incoming: Any
+
+
+@lru_cache
+def kernels(own: tuple[Any, ...]) -> Kernels:
+    """Returns the kernels for these patterns of plug-ins, numbered from OWN, each a kernel
+    `peer(task, tasks, phase, i)`, beside those of this file."""
+    chain = of_no_plugin
+    for number, written in enumerate(own, OWN):
+        names = {"MINE": number, "mine": written, "others": chain}
+        chain = kernel(rebound(_own_peer, "own_peer", **names))
+    return Kernels(kernel(rebound(peer, "peer", own_peer=chain)), kernel(incoming))
 
 
 @kernel
@@ -275,11 +317,12 @@ def label(job: Any, phase: int) -> int:
     return phase - 1 if job[PATTERN] == TREE else phase
 
 
-@kernel
 def incoming(state: Any, number: int, task: int, phase: int) -> int:
     """How many messages a task waits for in a phase."""
     job = state.jobs[number]
     pattern, n = job[PATTERN], job[TASKS]
+    if pattern >= OWN:
+        return state.expected[job[EXPECTED] + phase % job[PHASES] * n + task]  # type: ignore[no-any-return]
     if job[PAIRWISE]:
         _, fro = opposite(job, task, phase)
         return 1 if fro != NOBODY else 0

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from odonata.agents.link import (
+from odonata.agents.layout import (
+    ANYWHERE,
+    BASES,
+    BIAS,
     CAPACITY,
+    COPIES,
     CREDIT_DUE,
-    FEEDER_BITS,
+    FIRST_GROUP,
+    GATE_BITS,
+    GROUP,
+    GROUPS,
+    LAST_GLOBAL,
+    NODES,
+    ROUTERS,
     VC_BITS,
-    another,
-    free,
-    queued,
-    send,
+    VCS_MASK,
+    VIA,
+    port_row,
+    where,
 )
+from odonata.agents.link import FEEDER_BITS, another, free, queued, send
 from odonata.agents.packet import (
     AWAY,
     BETWEEN,
@@ -43,24 +54,6 @@ from pdes.jit import kernel, rebound
 from pdes.loop import Sim
 from pdes.random import U64, below
 from policies.routing.base import SIGHTS, Outlook, Routing
-
-NODES, ROUTERS, GROUPS, RADIX, AGENT_BITS, FIRST_GROUP, GROUP_PORTS, COPIES = range(8)
-BASES, LAST_GLOBAL, VCS_MASK, VIA, BIAS = 8, 12, 13, 14, 15
-"""Words of `State.shape`: p, a, g; ports of a router; an agent is its group's number shifted by
-these, plus its own; this rank's first group; rows of ports a group has (its routers', then its
-nodes'); cables between two groups; the first local VC of each leg; the VC of a last global hop; 0
-where all hops are to share one VC (and deadlock), else all bits; by what detours lead; a parameter
-of the routing."""
-VIAS = ("group", "router", "anywhere")
-GROUP, ROUTER, ANYWHERE = range(3)
-GATE_BITS = 8
-"""An entry of `State.gates` is the router that has the cable, shifted, plus which of its cables."""
-
-
-@kernel
-def port_row(shape: Any, group: int, router: int) -> int:
-    """The row of a router's port 0."""
-    return (group - shape[FIRST_GROUP]) * shape[GROUP_PORTS] + router * shape[RADIX]  # type: ignore[no-any-return]
 
 
 @kernel
@@ -166,9 +159,8 @@ def choose(sim: Sim, state: Any, group: int, router: int, packet: Any, path: int
 
 def arrive(sim: Sim, state: Any, time: int, key: int, number: int, told: int) -> None:
     """The head of a packet is through the router's pipeline; `told` is its `brief`."""
-    shape, agent, came = state.shape, agent_of(key), port_of(key)
-    group = agent >> shape[AGENT_BITS]
-    router = agent & ((1 << shape[AGENT_BITS]) - 1)
+    shape, came = state.shape, port_of(key)
+    group, router = where(shape, key)
     row = port_row(shape, group, router)
     packet = sim.pool.rows[number]
     path, target = (told & ((1 << MID_SHIFT) - 1)) + VISIT, told >> MID_SHIFT
@@ -192,7 +184,7 @@ def arrive(sim: Sim, state: Any, time: int, key: int, number: int, told: int) ->
     packet[TAIL] += time
     packet[PATH] = path
     send(sim, state, row + port, vc, number, time,
-         key_of(CREDIT_DUE, agent, (port << VC_BITS) | vc))  # fmt: skip
+         key_of(CREDIT_DUE, agent_of(key), (port << VC_BITS) | vc))  # fmt: skip
 
 
 def compiled(routing: Routing) -> Any:

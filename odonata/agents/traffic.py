@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,8 +15,9 @@ PATTERNS = ("uniform", "adversarial", "permutation", "transpose", "hotspot")
 ARRIVALS = ("poisson", "bernoulli")
 LATEST = 2**62
 """Picoseconds: the last instant there is."""
-UNIFORM, ADVERSARIAL, PARTNER, HOTSPOT = range(4)
-"""How a destination is found: the first two and the last by a draw, PARTNER in a table."""
+UNIFORM, ADVERSARIAL, PARTNER, HOTSPOT, OWN = range(5)
+"""How a destination is found: PARTNER in a table, OWN and all above by a kernel of a plug-in, the
+others by a draw."""
 
 
 @dataclass(frozen=True)
@@ -115,15 +114,15 @@ class Traffic:
         )
         found.refuse()
 
-    def check_on(self, machine: Dragonfly, found: Findings) -> None:
-        """Find what makes no sense on this machine, as a network that has both would call it."""
+    def check_on(self, machine: Dragonfly, where: str, found: Findings) -> None:
+        """Find what makes no sense on this machine; `where` names this traffic."""
         gap = self.slot_ps(machine) / self.load
         found.unless(
             gap < 2**56,
             f"load = {self.load:g}",
             f"a message every {gap / 1e12:g} s; at least one every 72,000 s",
-            "traffic.load",
-            "traffic.message_bytes",
+            f"{where}.load",
+            f"{where}.message_bytes",
             "machine.terminal.bandwidth",
         )
         far = self.pattern == "adversarial"
@@ -140,16 +139,21 @@ class Traffic:
             f"groups = {machine.groups}",
             "adversarial traffic goes to another group",
             "machine.groups",
-            "traffic.pattern",
+            f"{where}.pattern",
         )
         found.unless(
             not far or machine.groups == 1 or self.stride % machine.groups != 0,
             f"stride = {self.stride}",
             f"adversarial traffic goes to another group, 1 .. {machine.groups - 1} on",
-            "traffic.stride",
-            "traffic.pattern",
+            f"{where}.stride",
+            f"{where}.pattern",
             "machine.groups",
         )
+
+    @property
+    def ends(self) -> bool:
+        """Tells whether nodes stop generating messages by themselves."""
+        return self.messages is not None or self.stop_ps is not None
 
     @property
     def how(self) -> int:
@@ -173,21 +177,14 @@ class Traffic:
         plain = getattr(log, "py_func", log)  # our own: a library's may differ in the last bit
         return -1.0 / float(plain(1.0 - min(self.load, 1 - 1e-12)))
 
-    def arrays(self, machine: Dragonfly, seed: int, g0: int, g1: int) -> Mapping[str, Any]:
-        """Those of `State` that are about traffic."""
+    def words(self, machine: Dragonfly, seed: int) -> list[int]:
+        """Returns its row of `State.traffic`."""
         per_group = machine.routers * machine.nodes
         slot = round(self.slot_ps(machine)) if self.arrivals == "bernoulli" else 0
-        until = FOREVER if self.measure_ps is None else self.warmup_ps + self.measure_ps
-        words = [seed, self.how, machine.n_nodes, per_group, self.stride % machine.groups,
-                 self.message_bytes, -1 if self.messages is None else self.messages,
-                 FOREVER if self.stop_ps is None else self.stop_ps, slot,
-                 round(self.hot * 2**32), self.hot_every]  # fmt: skip
-        return {
-            "traffic": np.array(words),
-            "pace": np.array([self.pace(machine)]),
-            "measured": np.array([self.warmup_ps, until]),
-            "partners": self.partners(machine, seed, g0 * per_group, g1 * per_group),
-        }
+        return [seed, self.how, machine.n_nodes, per_group, self.stride % machine.groups,
+                self.message_bytes, -1 if self.messages is None else self.messages,
+                FOREVER if self.stop_ps is None else self.stop_ps, slot,
+                round(self.hot * 2**32), self.hot_every]  # fmt: skip
 
     def partners(self, machine: Dragonfly, seed: int, first: int, last: int) -> Rows:
         """The node that each of the nodes first .. last - 1 sends to, where that is fixed."""

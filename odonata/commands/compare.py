@@ -101,7 +101,7 @@ def _of_pattern(pattern: str) -> JobFigure:
 def figures_of(runs: Sequence[Compared]) -> list[Figure | JobFigure]:
     """Those that mean anything: of jobs how long they talk, in all and by pattern, in place of
     what is offered."""
-    with_jobs = [one for one in runs if one.run.network.runs_jobs]
+    with_jobs = [one for one in runs if one.run.network.workload]
     if not with_jobs:
         return [*FIGURES]
     patterns = dict.fromkeys(job.pattern for one in with_jobs for job in one.jobs)
@@ -120,12 +120,12 @@ class Compared(NamedTuple):
     @property
     def begun(self) -> bool:
         """Whether it came so far that anything was measured."""
-        return self.run.reached_ps > self.run.network.traffic.warmup_ps
+        return self.run.reached_ps > self.run.network.warmup_ps
 
     @property
     def saturated(self) -> bool | None:
         """None where that cannot be told: too early, or jobs wait for what they have sent."""
-        return self.told.saturated if self.begun and not self.run.network.runs_jobs else None
+        return self.told.saturated if self.begun and not self.run.network.workload else None
 
     def figure(self, figure: Figure | JobFigure) -> float | None:
         """None before the first sample, and of loads before the warm-up is over."""
@@ -148,7 +148,7 @@ def show(directories: Sequence[Path], plot: Path | None, as_json: bool) -> None:
         check_name(plot)
     with ExitStack() as stack:
         opened = [stack.enter_context(open_run(path)) for path in directories]
-        runs = [Compared(label, run, summary(run), run.job_records if run.network.runs_jobs else ())
+        runs = [Compared(label, run, summary(run), run.job_records if run.network.workload else ())
                 for label, run in zip(labels(directories), opened, strict=True)]  # fmt: skip
         if plot is not None:
             draw(runs, plot)
@@ -222,7 +222,7 @@ def notes(runs: Sequence[Compared]) -> list[str]:
     told += [
         f"{one.label}: saturated: source queues grow, so its latencies grow with its duration"
         for one in runs
-        if one.told.saturated and not one.run.network.runs_jobs
+        if one.told.saturated and not one.run.network.workload
     ]
     unmeasured = [one for one in runs if not one.told.measured_packets]
     told += [f"{one.label}: no packet was measured" for one in unmeasured]

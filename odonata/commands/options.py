@@ -234,7 +234,7 @@ def network_options(command: Any, curve: bool = False) -> Any:
             traffic["message_bytes"] = network["packet_bytes"]
         if options.get("end", 0) is None:
             options["end"] = end
-        built = Network(machine, Traffic(**traffic), **network)
+        built = Network(machine, (Traffic(**traffic),), **network)
         return command(network=built, **options)
 
     for key in reversed((*NETWORK, *TRAFFIC)):

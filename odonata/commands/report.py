@@ -61,7 +61,7 @@ def far(run: Run) -> str:
 
 
 def summary_rows(run: Run) -> list[Row]:
-    jobs = run.job_records if run.network.runs_jobs else ()
+    jobs = run.job_records if run.network.workload else ()
     return of_run(run.experiment, summary(run), run.reached_ps, run.complete, jobs)
 
 
@@ -111,9 +111,9 @@ def _machine(run: Run) -> str:
     m, network = run.machine, run.network
     nodes = f"{m.n_nodes:,} node{'s' * (m.n_nodes != 1)}"
     groups = f"{m.groups:,} group{'s' * (m.groups != 1)}"
-    sent = f"{len(network.workload.jobs):,} jobs" if network.runs_jobs else (
-        f"{network.open_loop.pattern} traffic at load {network.open_loop.load:g}")  # fmt: skip
-    if network.runs_jobs:
+    sent = f"{len(network.workload.jobs):,} jobs" if network.workload else (
+        f"{network.traffic[0].pattern} traffic at load {network.traffic[0].load:g}")  # fmt: skip
+    if network.workload:
         sent += f", placed by {network.workload.allocation}, {network.workload.order}"
     return f"{nodes}, {m.n_routers:,} routers, {groups} · {network.routing} routing · {sent}"
 
@@ -137,7 +137,7 @@ def _sections(run: Run) -> Iterable[str]:
                 f'<figure id="{picture.name}"{_WIDE * picture.wide}><h3>{escape(picture.title)}'
                 f"</h3>{body}</figure>"
             )
-    if run.network.runs_jobs and len(run.time):
+    if run.network.workload and len(run.time):
         drawn[pictures.JOBS].append(_jobs(run))
     if recorded(run, "ports") and len(run.time):
         drawn.setdefault(pictures.LINKS, []).extend(_worst(run, *which) for which in WORST)
@@ -230,7 +230,7 @@ def _provenance(run: Run) -> list[Row]:
         ("ranks", f"{ranks}", f"{told['protocol']} protocol"),
         ("seed", str(told["seed"]), ""),
         ("samples", f"{len(run.time):,}", f"every {interval}, of "
-         + ", ".join([*kept, "nodes", "groups", *["jobs"] * run.network.runs_jobs])),
+         + ", ".join([*kept, "nodes", "groups", *["jobs"] * bool(run.network.jobs)])),
         ("command", str(told["command"]), ""),
     ]  # fmt: skip
 

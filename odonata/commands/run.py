@@ -41,9 +41,9 @@ def to_json(finished: Finished) -> str:
         "out": str(finished.out),
         **{k: v for k, v in vars(finished.result).items() if k not in UNTOLD},
         **{k: v for k, v in vars(performance(network, finished.result)).items()
-           if not (network.runs_jobs and k in OF_TRAFFIC)},
+           if not (network.workload and k in OF_TRAFFIC)},
     }  # fmt: skip
-    if network.runs_jobs:
+    if network.workload:
         told["jobs"] = accounts.to_json(network.machine, finished.jobs)
     return json.dumps(told, indent=1)
 
@@ -82,7 +82,7 @@ def show_plan(request: Request, as_json: bool) -> None:
         return
     print(experiment.to_toml(), end="", flush=True)
     parts = [f"{m.n_nodes:,} nodes", f"{m.n_routers:,} routers"]
-    if experiment.network.runs_jobs:
+    if experiment.network.workload:
         parts.append(f"{len(experiment.network.workload.jobs):,} jobs")
     parts += [] if samples is None else [f"{samples:,} samples"]
     print(f"odonata: this can be run: {', '.join(parts)}, into {out}", file=sys.stderr)

@@ -80,7 +80,7 @@ def frame(path: Path) -> Frame:
 
 def _heading(run: Run, state: Text, over: bool) -> RenderableType:
     end, reached = run.experiment.end, run.reached_ps
-    counts = tally(run.job_records, reached) if run.network.runs_jobs else None
+    counts = tally(run.job_records, reached) if run.network.workload else None
     done = reached / end if end else 1.0
     if end is None:
         done = counts.done / sum(counts) if counts else float(run.complete)

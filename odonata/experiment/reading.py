@@ -18,11 +18,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from odonata.agents.jobs import Job, Workload
-from odonata.agents.link import LINE, PADDING
+from odonata.agents.layout import BINS, LINE, NODE_WORDS, PADDING
 from odonata.agents.network import Network
-from odonata.agents.node import BINS, NODE_WORDS
 from odonata.agents.traffic import Traffic
+from odonata.agents.workload import Workload
 from odonata.experiment import keys
 from odonata.experiment.keys import (
     BY_FIELD,
@@ -50,6 +49,7 @@ from odonata.experiment.values import (
     syntax,
     unknown,
 )
+from odonata.jobs.request import Job
 from pdes import launcher
 from pdes.errors import Refused
 from topology import BadMachine, Dragonfly
@@ -106,9 +106,9 @@ class Experiment:
         """All that it is, key by key, as a file would have it: what does not apply is not there;
         jobs that are alike are one, and counted."""
         found: list[tuple[Key, Any]] = []
-        without = NOT_OF_JOBS if self.network.runs_jobs else OF_JOBS
+        without = NOT_OF_JOBS if self.network.workload else OF_JOBS
         for section in ("", *SECTIONS):
-            if section == OF_JOBS[0] and self.network.runs_jobs:
+            if section == OF_JOBS[0] and self.network.workload:
                 for number, (job, count) in enumerate(folded(self.network.workload.jobs)):
                     found += [(key, count if key.name == "count" else getattr(job, key.field))
                               for key in keys.of_job(number)]  # fmt: skip
@@ -131,6 +131,9 @@ class Experiment:
             return preset_of(self.network.machine)
         if key.path == "metrics.flush":
             return round(self.metrics.flush_s * 10**12)
+        if key.field.startswith(TRAFFIC):
+            part: Any = self.network.traffic[0] if key.section in NOT_OF_JOBS else None
+            return getattr(part or self.network.workload, key.last)
         return attrgetter(key.field)(self)
 
 
@@ -378,6 +381,7 @@ class _Reading:
 
     def _key(self, field: str) -> Key:
         """By where it ends up; of a job, whichever of [[jobs]] that is from."""
+        field = re.sub(r"\.(traffic\.0|workload)\.", ".traffic.", field)
         job = re.fullmatch(rf"{re.escape(TRAFFIC)}jobs\.(\d+)\.(\w+)", field)
         if job is None:
             return BY_FIELD[field]
@@ -432,16 +436,16 @@ class _Reading:
 
     def _network(self) -> Network | None:
         machine = self._machine()
-        made: Traffic | Workload
+        made: dict[str, Any] = {}
         if self.jobs:
-            made = self._workload(machine)
+            made["workload"] = self._workload(machine)
         else:
             traffic = self._fields(TRAFFIC, NOT_OF_JOBS)
             traffic.setdefault("message_bytes", max(1, self._get("network.packet")))
-            made = self._made(Traffic, TRAFFIC, traffic)
+            made["traffic"] = (self._made(Traffic, TRAFFIC, traffic),)
         network = None
         try:
-            network = Network(machine, made, **self._fields(NETWORK))
+            network = Network(machine, **made, **self._fields(NETWORK))
         except Refused as refusal:
             self._blame(NETWORK, refusal.problems)
         self._memory(machine, network.channels if network else 1)

@@ -91,7 +91,7 @@ def _no_packets(run: Run) -> str:
     if int(run.groups.measured_packets.sum()):
         return ""
     return f"No packet was measured: none that was made after the warm-up of " \
-           f"{show_time(run.network.traffic.warmup_ps)} has arrived."  # fmt: skip
+           f"{show_time(run.network.warmup_ps)} has arrived."  # fmt: skip
 
 
 def _no_groups(run: Run) -> str:
@@ -111,6 +111,7 @@ def _step(run: Run) -> str:
 
 
 def _of_timeline(run: Run) -> str:
+    assert run.network.workload is not None
     launch = show_time(run.network.workload.launch_ps)
     return (f"Each job from its start to its last task's end. Before that a thin line from its "
             f"arrival: it waits for nodes, and for the {launch} that a command takes to reach "
@@ -140,6 +141,7 @@ def _of_seats(run: Run) -> str:
 def _seated(run: Run, axes: Axes) -> None:
     _, jobs = job_figures.fullest(run)
     labels = [np.array(it.labels, np.int64) for it in jobs]
+    assert run.network.workload is not None
     policy = allocation_named(run.network.workload.allocation)
     placed = Placement(run.machine, policy, labels, np.zeros(run.machine.n_nodes, bool))
     seats.panels(placed, [it.name for it in jobs], axes)
@@ -151,7 +153,7 @@ def _seats_size(run: Run) -> tuple[float, float]:
 
 def _of_load(run: Run) -> str:
     rate = show_bandwidth(run.machine.terminal.bandwidth)
-    if run.network.runs_jobs:
+    if run.network.workload:
         return (f"What nodes gave to the network and took in, in parts of what their links carry, "
                 f"{rate} each. {_step(run)}")  # fmt: skip
     return (f"What nodes made (offered) and took in (accepted), in parts of what their links "
@@ -160,10 +162,10 @@ def _of_load(run: Run) -> str:
 
 
 def _of_latency(run: Run) -> str:
-    traffic = run.network.traffic
+    network = run.network
     grey = (" The wide grey line is the mean of all packets, those that are not measured too."
-            if traffic.warmup_ps or traffic.measure_ps is not None else "")  # fmt: skip
-    grows = "" if run.network.runs_jobs else "A mean that keeps rising: source queues grow. "
+            if network.warmup_ps or network.measure_ps is not None else "")  # fmt: skip
+    grows = "" if run.network.workload else "A mean that keeps rising: source queues grow. "
     return (f"From the making of a message to the arrival of a packet's last byte, of the measured "
             f"packets that arrived in each interval.{grey} {grows}{_step(run)}")  # fmt: skip
 
@@ -269,7 +271,7 @@ FIGURES: Sequence[Picture] = (
 
 def of(run: Run) -> Sequence[Picture]:
     """Those of a run, in reading order."""
-    if not run.network.runs_jobs:
+    if not run.network.workload:
         return FIGURES
     sent = "What nodes sent and took in"
     return [*OF_JOBS, *(replace(it, title=sent) if it.name == "load" else it for it in FIGURES)]

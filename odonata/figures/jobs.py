@@ -41,12 +41,12 @@ MOST_NAMED, MOST_BARS = 60, 2000
 
 def pattern_colours(run: Run) -> dict[str, str]:
     """In the order in which patterns appear in the workload."""
-    names = dict.fromkeys(job.pattern for job in run.network.workload.jobs)
+    names = dict.fromkeys(job.pattern for job in run.network.jobs)
     return dict(zip(names, FEW_PATTERNS * 2, strict=False))
 
 
 def timeline_size(run: Run) -> tuple[float, float]:
-    jobs = len(run.network.workload.jobs)
+    jobs = len(run.network.jobs)
     return 12.0, float(np.clip(1.1 + 0.2 * jobs, 2.2, 9.0))
 
 

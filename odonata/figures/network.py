@@ -187,7 +187,7 @@ def by_link(run: Run, counter: str) -> dict[str, Floats]:
 
 def load(run: Run, axes: Axes) -> None:
     series, edges = over_time(run), edges_us(run)
-    made, taken = ("sent", "taken in") if run.network.runs_jobs else ("offered", "accepted")
+    made, taken = ("sent", "taken in") if run.network.workload else ("offered", "accepted")
     axes.stairs(series.offered, edges, baseline=None, color=FAINT, lw=2.6, label=made)
     axes.stairs(series.accepted, edges, baseline=None, color=BLUE, lw=1.4, label=taken)
     axes.set_ylim(0, top(series.offered, series.accepted))
@@ -197,9 +197,9 @@ def load(run: Run, axes: Axes) -> None:
 
 def latency(run: Run, axes: Axes) -> None:
     edges, counts = edges_us(run), histograms(run)
-    traffic = run.network.traffic
+    network = run.network
     lines: list[tuple[str, Floats, dict[str, Any]]] = []
-    if traffic.warmup_ps or traffic.measure_ps is not None:
+    if network.warmup_ps or network.measure_ps is not None:
         everyone = over_time(run).latency_ns.data
         lines.append(("mean, all packets", everyone, {"color": FAINT, "lw": 2.6}))
     lines += [
@@ -236,9 +236,9 @@ def _by_class_over_time(run: Run, axes: Axes, what: str, label: str) -> None:
 
 def _over_time(run: Run, axes: Axes) -> None:
     """The axis of time, and what was not measured in grey."""
-    traffic, end = run.network.traffic, float(run.time[-1]) / 1e6
-    until = traffic.warmup_ps + (traffic.measure_ps or run.reached_ps)
-    for begin, stop in ((0.0, traffic.warmup_ps / 1e6), (until / 1e6, end)):
+    network, end = run.network, float(run.time[-1]) / 1e6
+    until = network.warmup_ps + (network.measure_ps or run.reached_ps)
+    for begin, stop in ((0.0, network.warmup_ps / 1e6), (until / 1e6, end)):
         if begin < min(stop, end):
             axes.axvspan(begin, min(stop, end), color="#f2f4f6", lw=0, zorder=0)
             words = "warm-up" if begin == 0 else "after the measurement"

@@ -66,7 +66,7 @@ class Finished:
     def jobs(self) -> list[JobRecord]:
         """What became of them, where it runs any."""
         network = self.experiment.network
-        return job_records(network, self.result) if network.runs_jobs else []
+        return job_records(network, self.result) if network.workload else []
 
 
 def asked(request: Request) -> tuple[Experiment, Path]:
@@ -127,7 +127,7 @@ def execute(
         if transport.rank == 0 and request.metrics:
             join(out, out / JOINED, {"digest": result.digest})
         finished = Finished(experiment, out, result)
-        if transport.rank == 0 and experiment.network.runs_jobs:
+        if transport.rank == 0 and experiment.network.workload:
             _keep_jobs(finished.jobs, out, experiment, result.time_ps)
         transport.everyone(None)
     return finished
@@ -142,7 +142,7 @@ def _jobs_again(out: Path) -> None:
     from odonata.results.run import open as open_run
 
     with open_run(out) as run:
-        if run.network.runs_jobs:
+        if run.network.workload:
             _keep_jobs(run.job_records, out, run.experiment, run.reached_ps)
 
 
@@ -162,7 +162,7 @@ def _begun(out: Path, ranks: int) -> bool:
 def recording(experiment: Experiment, out: Path) -> Recording:
     metrics = experiment.metrics
     tables = ["ports"] * metrics.ports + ["channels"] * metrics.channels + ["nodes", "groups"]
-    tables += ["jobs"] * experiment.network.runs_jobs
+    tables += ["jobs"] * bool(experiment.network.jobs)
     return Recording(
         out, metrics.interval_ps, tuple(tables), metrics.flush_s, provenance(experiment)
     )

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from odonata.agents.audit import conclude
-from odonata.agents.metrics import COUNTERS
-from odonata.agents.network import Network
-from odonata.agents.node import (
+from odonata.agents.layout import (
     ACCEPTED,
     BIN_BITS,
     BIN_ONE,
@@ -26,7 +24,9 @@ from odonata.agents.node import (
     MEASURED_MADE,
     OFFERED,
 )
-from odonata.agents.task import BEGAN, DONE, OVER, QUEUED, STATUS
+from odonata.agents.metrics import COUNTERS
+from odonata.agents.network import Network
+from odonata.jobs.board import BEGAN, DONE, OVER, QUEUED, STATUS
 from pdes.errors import Fault
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def performance(network: Network, result: Result) -> Performance:
     cycle = conclude(network, result.outcome)
     if cycle:
         raise Fault(f"deadlock: {cycle}")
-    if network.runs_jobs and not result.outcome["pending"].sum():
+    if network.workload and not result.outcome["pending"].sum():
         for record in job_records(network, result):
             if record.end_ps is None:
                 raise Fault(f"{record.name} never ended, and nothing is left to happen")
@@ -118,9 +118,8 @@ def summarise(
 ) -> Performance:
     """Of a run that has come to `time_ps`. `counters` (by group, port and counter) and `busy_ps`
     may be None where ports were not recorded."""
-    traffic = network.traffic
-    start = min(traffic.warmup_ps, time_ps)
-    end = min(time_ps, start + (traffic.measure_ps or time_ps))
+    start = min(network.warmup_ps, time_ps)
+    end = min(time_ps, start + (network.measure_ps or time_ps))
     end = min(end, active_ps(network, time_ps, total.last_in_ps))
     span = max(1, end - start)
     full = network.machine.n_nodes * network.machine.terminal.bandwidth * span / 1e12
@@ -150,14 +149,7 @@ def summarise(
 def active_ps(network: Network, time_ps: int, last_in_ps: int) -> int:
     """The time over which means are taken: what was simulated or, where sources stop of themselves,
     until the last packet was taken in."""
-    return min(time_ps, last_in_ps) if ends(network) else time_ps
-
-
-def ends(network: Network) -> bool:
-    """Do the sources stop of themselves?"""
-    if network.runs_jobs:
-        return True
-    return network.open_loop.messages is not None or network.open_loop.stop_ps is not None
+    return min(time_ps, last_in_ps) if network.ends else time_ps
 
 
 def quantile(histogram: Rows, part: float) -> float:
@@ -224,9 +216,8 @@ def job_records(network: Network, result: Result) -> list[JobRecord]:
 
 
 def records(network: Network, board: Rows, labels: Rows) -> list[JobRecord]:
-    workload = network.workload
     told, first = [], 0
-    for number, (job, row) in enumerate(zip(workload.jobs, board.tolist(), strict=True)):
+    for number, (job, row) in enumerate(zip(network.jobs, board.tolist(), strict=True)):
         began = row[STATUS] != QUEUED
         told.append(
             JobRecord(

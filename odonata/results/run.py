@@ -18,12 +18,12 @@ import xarray as xr
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
+from odonata.agents.layout import BIN_BITS, BIN_ONE, BINS
 from odonata.agents.network import Network
-from odonata.agents.node import BIN_BITS, BIN_ONE, BINS
-from odonata.agents.task import BEGAN as BOARD_BEGAN
-from odonata.agents.task import BOARD_WORDS, DONE, QUEUED, RUNNING, STATUS
-from odonata.agents.task import OVER as BOARD_OVER
 from odonata.experiment.reading import Experiment, parse
+from odonata.jobs.board import BEGAN as BOARD_BEGAN
+from odonata.jobs.board import BOARD_WORDS, DONE, QUEUED, RUNNING, STATUS
+from odonata.jobs.board import OVER as BOARD_OVER
 from odonata.results.performance import JobRecord, records
 from pdes.errors import Refused
 from pdes.hdf5 import opened
@@ -194,7 +194,7 @@ class Run:
 
     def _of_jobs(self, name: str) -> Any:
         """The last sample of a series of theirs."""
-        if not self.network.runs_jobs:
+        if not self.network.workload:
             raise Refused(f"{self.path}: ran no jobs ([[jobs]])")
         series = self.file["jobs"][name]
         return series[len(self.time) - 1] if len(self.time) else np.full(series.shape[1:], -1)

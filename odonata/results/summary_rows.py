@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from odonata.experiment.units import show_bandwidth, show_time
 from odonata.results.job_table import makespan_ps, mean, microseconds, tally
-from odonata.results.performance import ends
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +29,7 @@ def of_run(
     note = ""
     if complete and experiment.end is None:  # not when it was noticed that nothing is left
         reached_ps = max(round(told.last_arrival_ns * 1e3), makespan_ps(jobs) or 0)
-    if ends(network):
+    if network.ends:
         note = f"the last packet came at {told.last_arrival_ns / 1e3:,.3f} us"
     rows = [
         ("machine", f"{told.nodes:,} nodes",
@@ -41,9 +40,9 @@ def of_run(
     ]  # fmt: skip
     if not reached_ps:
         return [*rows, ("packets", "-", "no sample has been written yet")]
-    if network.runs_jobs:
+    if network.workload:
         return [*rows, *of_jobs(jobs, reached_ps), *_packets(told), _latency(told), *_links(told)]
-    warmup = network.traffic.warmup_ps
+    warmup = network.warmup_ps
     if reached_ps <= warmup:
         nothing = ("throughput", "-", f"all of it warm-up, {show_time(warmup)}")
         return [*rows, *_packets(told), nothing, *_links(told)]
@@ -54,7 +53,7 @@ def still(experiment: Experiment) -> str:
     """How far a run should have come."""
     if experiment.end is not None:
         return f"of {show_time(experiment.end)}"
-    return "some jobs are not done" if experiment.network.runs_jobs else "something is left"
+    return "some jobs are not done" if experiment.network.workload else "something is left"
 
 
 def of_jobs(jobs: Sequence[JobRecord], reached_ps: int) -> list[Row]:
@@ -74,7 +73,7 @@ def of_jobs(jobs: Sequence[JobRecord], reached_ps: int) -> list[Row]:
 
 def _sent(network: Network) -> list[Row]:
     """Who sends what, and over which links."""
-    if network.runs_jobs:
+    if network.workload:
         w, m = network.workload, network.machine
         local, terminal, far = (
             show_bandwidth(link.bandwidth) for link in (m.local, m.terminal, m.global_)
@@ -88,7 +87,7 @@ def _sent(network: Network) -> list[Row]:
             ("tasks", f"{w.tasks_per_node} a node", nic),
             ("jobs", f"{len(w.jobs):,}", f"{w.allocation}, {w.order}, {network.routing} routing"),
         ]
-    t = network.open_loop
+    t = network.traffic[0]
     return [("load", f"{t.load:g}", f"{t.pattern} traffic, {network.routing} routing")]
 
 

@@ -21,13 +21,14 @@ from machines import SMALL, US
 from test_patterns import everybody, expected_on_grid, near_cubic
 
 from odonata.agents.audit import conclude
-from odonata.agents.jobs import Job, Workload
+from odonata.agents.commands import seats
+from odonata.agents.layout import GOT_BYTES, MADE, MADE_BYTES
 from odonata.agents.metrics import COUNTERS
 from odonata.agents.network import Network
-from odonata.agents.node import GOT_BYTES, MADE, MADE_BYTES
 from odonata.agents.patterns import DIMENSIONS, EXCHANGES, PAIRED, PATTERNS
-from odonata.agents.scheduler import seats
 from odonata.agents.task import DUE
+from odonata.agents.workload import Workload
+from odonata.jobs.request import Job
 from odonata.results.performance import JobRecord, job_records, performance, ports_by_class
 from pdes.driver import Result, run
 from pdes.errors import Fault, Refused
@@ -53,7 +54,7 @@ def network(*jobs: Job, **given: Any) -> Network:
         dataclasses.replace(job, mapping="linear") if job.mapping == "random" else job
         for job in jobs
     )
-    return Network(**{"machine": SMALL, "traffic": Workload(jobs, **how), "routing": "adaptive",
+    return Network(**{"machine": SMALL, "workload": Workload(jobs, **how), "routing": "adaptive",
                       "delay_ps": DELAY} | given)  # fmt: skip
 
 
@@ -487,8 +488,8 @@ def mapped(mapping: Any, seed: int = 1, each: int = 2, nodes: int = 9, jobs: int
     model = network(*[Job(nodes, "incast", 100, mapping="linear")] * jobs, tasks_per_node=each,
                     allocation="rdn", seed=seed)  # fmt: skip
     given = tuple(dataclasses.replace(job, mapping=mapping) for job in model.workload.jobs)
-    traffic = dataclasses.replace(model.workload, jobs=given)
-    return go(dataclasses.replace(model, traffic=traffic))
+    workload = dataclasses.replace(model.workload, jobs=given)
+    return go(dataclasses.replace(model, workload=workload))
 
 
 def test_a_linear_mapping_follows_the_order_in_which_nodes_were_given() -> None:
@@ -607,7 +608,7 @@ def test_checkpoints_in_passing_change_nothing(tmp_path: Path) -> None:
 
 def test_the_checkpoint_of_another_workload_is_refused(tmp_path: Path) -> None:
     go(mixed(), end=3 * US, checkpoint_dir=tmp_path, checkpoint_every=2 * US)
-    with pytest.raises(Refused, match=r"traffic\.order"):
+    with pytest.raises(Refused, match=r"workload\.order"):
         go(mixed(order="fcfs"), resume=tmp_path)
 
 
@@ -758,7 +759,7 @@ def test_a_job_larger_than_the_machine_is_refused() -> None:
     with pytest.raises(Refused) as refusal:
         network(Job(4), Job(73))
     (problem,) = refusal.value.problems
-    assert problem.fields[0] == "traffic.jobs.1.nodes"
+    assert problem.fields[0] == "workload.jobs.1.nodes"
     assert str(problem) == "nodes = 73: job 1 is larger than the machine, which has 72 nodes"
 
 
@@ -785,7 +786,7 @@ def test_jobs_that_end_together_leave_the_machine_together() -> None:
     """The next is shown all their nodes, and not one job's after the other's."""
     m = Dragonfly(4, 4, 4, 9)
     small = (Job(4, "all-to-all", mapping="linear"),) * (m.n_nodes // 4)
-    model = Network(m, Workload((*small, Job(16, "halo2d")), allocation="level-spread"),
+    model = Network(m, workload=Workload((*small, Job(16, "halo2d")), allocation="level-spread"),
                     routing="adaptive", packet_bytes=1024)  # fmt: skip
     *first, last = job_records(model, run(model, None))
     assert len({job.end_ps for job in first}) == 1

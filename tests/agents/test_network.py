@@ -14,20 +14,22 @@ from hypothesis import strategies as st
 from machines import PARALLEL, PATTERNS, ROUTINGS, SMALL, US, alone, network
 
 from odonata.agents.audit import conclude
-from odonata.agents.link import CAPACITY, CREDIT, FAR, HEAD, RETURNS
-from odonata.agents.network import COUNTERS, Network
-from odonata.agents.node import (
+from odonata.agents.layout import (
+    CAPACITY,
+    CREDIT,
+    FAR,
     GOT,
     GOT_BYTES,
     HOPS,
-    LAST_IN,
     LATENCY_SUM,
-    LONGEST,
     MADE,
     MADE_BYTES,
     MEASURED,
     MEASURED_MADE,
 )
+from odonata.agents.link import HEAD, RETURNS
+from odonata.agents.network import COUNTERS, Network
+from odonata.agents.node import LAST_IN, LONGEST
 from odonata.results.aries import aries
 from odonata.results.performance import links, performance, ports_by_class
 from pdes.errors import Refused
@@ -128,7 +130,7 @@ def test_a_lost_byte_is_noticed() -> None:
 def test_the_books_do_not_balance_after_a_forgery(word: str) -> None:
     """The audit can fail: change one number in a state that passes it."""
     from odonata.agents.audit import check
-    from odonata.agents.link import WAITING
+    from odonata.agents.layout import WAITING
 
     model = network(load=1.0, pattern="adversarial")
     seen: list[Any] = []
@@ -199,7 +201,7 @@ def path_latency(model: Network, source: int, goal: int) -> int:
         steps = [m.local] * (gate != r0) + [m.global_] + [m.local] * (landing != r1)
         links, routers = [*links, *steps], 1 + len(steps)
     links.append(m.terminal)
-    size = model.traffic.message_bytes
+    size = model.traffic[0].message_bytes
     each = [model.serialisation(link, size) for link in links]
     tail = sum(each) if model.forwarding == "store" else max(each)
     return sum(link.latency_ps for link in links) + routers * model.delay_ps + tail
@@ -218,7 +220,7 @@ def test_zero_load_latency_is_its_formula_for_every_pair(cabling: str, forwardin
         )  # fmt: skip
         result = alone(model, 10**13)
         assert result.outcome["counters"][..., [STALL, WAIT]].sum() == 0, "two packets met"
-        partners = model.traffic.partners(machine, seed, 0, machine.n_nodes)
+        partners = model.traffic[0].partners(machine, seed, 0, machine.n_nodes)
         expected = np.zeros(machine.n_nodes, np.int64)
         for source, goal in enumerate(partners.tolist()):
             expected[goal] = path_latency(model, source, goal)

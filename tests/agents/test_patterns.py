@@ -13,21 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odonata.agents.jobs import Job, Workload
+from odonata.agents.layout import LAST, PHASES
 from odonata.agents.patterns import (
     DIMENSIONS,
     EXCHANGES,
-    LAST,
     NO_MORE,
     NOBODY,
     PAIRED,
     PATTERNS,
-    PHASES,
-    incoming,
+    kernels,
     label,
     near_cubic,
-    peer,
 )
+from odonata.agents.workload import Workload
+from odonata.jobs.request import Job
 from pdes.jit import entry
 from topology import Dragonfly
 
@@ -39,12 +38,15 @@ ITERATIONS = 3
 
 Pairs = Counter[tuple[int, int]]
 
+peer, incoming = kernels(())
+
 
 class Tables(NamedTuple):
     """What the kernels read of a state."""
 
     jobs: Any
     friends: Any
+    expected: Any
 
 
 @entry
@@ -83,8 +85,8 @@ class Said(NamedTuple):
 def said(tasks: int, pattern: str, iterations: int = 1, seed: int = 1, **more: Any) -> Said:
     """By the second of two jobs, so that its tasks are not the first of all."""
     jobs = (Job(3, "random-ring"), Job(tasks, pattern, iterations=iterations, **more))
-    arrays = Workload(jobs, tasks_per_node=1).arrays(MACHINE, seed, 0, 1)
-    state = Tables(arrays["jobs"], arrays["friends"])
+    arrays = Workload(jobs, tasks_per_node=1).arrays(MACHINE, seed, 0, True)
+    state = Tables(arrays["jobs"], arrays["friends"], arrays["expected"])
     phases, last = state.jobs[1, [PHASES, LAST]].tolist()
     sent, awaited = np.zeros((1 << 12, 4), np.int64), np.zeros((last, tasks), np.int64)
     n = spell_out(state, 1, tasks, sent, awaited)
@@ -389,7 +391,7 @@ def test_another_seed_is_another_order_and_the_same_the_same(pattern: str) -> No
 
 def test_two_jobs_of_one_run_have_rings_of_their_own() -> None:
     jobs = tuple(Job(30, pattern) for pattern in ("permutation", "permutation", "uniform"))
-    friends = Workload(jobs, tasks_per_node=1).arrays(MACHINE, 1, 0, 1)["friends"]
+    friends = Workload(jobs, tasks_per_node=1).arrays(MACHINE, 1, 0, True)["friends"]
     assert (friends[:30] != friends[30:60]).any()
 
 

@@ -17,12 +17,12 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from odonata.agents.jobs import Job, Workload
 from odonata.agents.network import FORWARDINGS, VCS, Network
 from odonata.agents.patterns import EXCHANGES
 from odonata.agents.patterns import PATTERNS as JOB_PATTERNS
 from odonata.agents.router import VIAS
 from odonata.agents.traffic import ARRIVALS, PATTERNS, Traffic
+from odonata.agents.workload import Workload
 from odonata.commands import schema
 from odonata.commands.cli import cli
 from odonata.commands.options import network_options
@@ -32,6 +32,7 @@ from odonata.experiment import reading as experiment
 from odonata.experiment.keys import BY_PATH, KEYS, SECTIONS, Key
 from odonata.experiment.reading import Experiment, Metrics, load, memory_bytes, parse, round_up
 from odonata.experiment.values import read
+from odonata.jobs.request import Job
 from pdes import launcher
 from pdes.driver import PROTOCOLS
 from pdes.errors import Refused
@@ -223,12 +224,12 @@ def test_a_change_is_read_as_toml_or_as_text() -> None:
         "metrics.ports=false", "traffic.load = 0.5", "about=1\nx=2", "network.routing=par",
         "traffic.load=0.6", "metrics.channels=True", "traffic.hot=.5", "network.threshold=2.",
     ])  # fmt: skip
-    assert (made.metrics.channels, made.network.traffic.hot) == (True, 0.5)
+    assert (made.metrics.channels, made.network.traffic[0].hot) == (True, 0.5)
     assert made.network.threshold == 2
     assert made.network.machine.groups == 17
     assert (made.end, made.checkpoint_every) == (10 * US, 2 * US)
     assert (made.name, made.about) == ("2026-11-15", "1\nx=2")
-    assert (made.metrics.ports, made.network.traffic.load) == (False, 0.6)
+    assert (made.metrics.ports, made.network.traffic[0].load) == (False, 0.6)
 
 
 # -- what is refused
@@ -600,7 +601,9 @@ def test_options_are_made_from_the_table() -> None:
     @click.command()
     @network_options
     def tell(network: Network) -> None:
-        print(network.traffic.messages, network.threshold, network.bias, network.traffic.stop_ps)
+        print(
+            network.traffic[0].messages, network.threshold, network.bias, network.traffic[0].stop_ps
+        )
 
     def told(*words: str) -> str:
         return CliRunner().invoke(tell, ["--preset", "codes-c", *words]).output

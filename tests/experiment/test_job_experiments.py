@@ -21,9 +21,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from odonata.agents.jobs import Job, Workload
 from odonata.agents.network import Network
 from odonata.agents.patterns import PATTERNS
+from odonata.agents.workload import Workload
 from odonata.commands.cli import cli
 from odonata.commands.report import page
 from odonata.commands.run import table, to_json
@@ -33,6 +33,7 @@ from odonata.experiment.progress import ProgressLine
 from odonata.experiment.reading import Experiment, Metrics, folded, load, parse
 from odonata.figures import contents as pictures
 from odonata.figures import jobs as job_figures
+from odonata.jobs.request import Job
 from odonata.results import job_table as accounts
 from odonata.results.derived import summary
 from odonata.results.execution import Finished, Request, execute
@@ -116,7 +117,7 @@ def test_a_file_makes_jobs() -> None:
     assert made.network == Network(PRESETS["kim-72"].machine, workload)
     assert made.end is None
     assert parse(text, "x.toml", ["run.duration=5 us"]).end == 5 * US
-    assert json.loads(made.network.parameters()["traffic.jobs"])[2]["nodes"] == 2
+    assert json.loads(made.network.parameters()["workload.jobs"])[2]["nodes"] == 2
 
 
 def test_changes_name_a_job_by_its_place_in_the_file() -> None:
@@ -556,7 +557,7 @@ def test_what_is_ready_made_runs_jobs() -> None:
     home = Path(__file__).parents[2] / "scripts" / "experiments"
     for name in ("jobs", "queue"):
         made = load(home / f"{name}.toml")
-        assert made.network.runs_jobs
+        assert made.network.jobs
         assert made.end is None
 
 

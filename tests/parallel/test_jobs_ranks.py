@@ -11,8 +11,9 @@ from machines import SMALL, US
 from models import Office
 
 from odonata.agents.audit import conclude
-from odonata.agents.jobs import Job, Workload
 from odonata.agents.network import Network
+from odonata.agents.workload import Workload
+from odonata.jobs.request import Job
 from odonata.results.performance import job_records, performance
 from pdes.driver import Result, run
 from pdes.errors import Refused
@@ -40,7 +41,7 @@ def mixed(*jobs: Job, **given: Any) -> Network:
     how = {"allocation": "rdn", "launch_ps": 900_000, "match_ps": 20_000, "host_ps": 30_000}
     how |= {name: given.pop(name) for name in [*given] if name in names}
     tight = {"delay_ps": 20_000, "local_buffer": 2048, "global_buffer": 4096} | given
-    return Network(SMALL, Workload(jobs or MIXED, **how), routing="adaptive", **tight)
+    return Network(SMALL, workload=Workload(jobs or MIXED, **how), routing="adaptive", **tight)
 
 
 def alone(model: Any, **how: Any) -> Result:

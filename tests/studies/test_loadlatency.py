@@ -167,13 +167,13 @@ def test_phases_suit_the_machine(preset: str) -> None:
     longest = way_ps(model, 3, 2)
     assert min(warmup, measure, drain) >= 5 * longest
     assert max(warmup, measure, drain) < 200 * longest
-    assert 0.05 * measure * model.machine.n_nodes / model.slot_ps() >= 5000
+    assert 0.05 * measure * model.machine.n_nodes / model.traffic[0].slot_ps(model.machine) >= 5000
     assert all(phase % 10**5 == 0 for phase in (warmup, measure, drain))
 
 
 def test_phases_wait_for_long_messages() -> None:
     long = Network(SMALL, Traffic(message_bytes=2**20))
-    assert all(phase >= 5 * long.slot_ps() for phase in phases(long))
+    assert all(phase >= 5 * long.traffic[0].slot_ps(long.machine) for phase in phases(long))
 
 
 def test_the_table_marks_latencies_of_saturated_points() -> None:
@@ -251,7 +251,7 @@ def test_nonsense_is_refused_before_anything_is_simulated(words: list[str], mess
 
 def test_a_presets_own_number_of_messages_does_not_cut_a_curve_short() -> None:
     model = Network(SMALL, Traffic(messages=3, load=0.7))
-    assert sweep(model, ["minimal"], [0.2]).at("minimal", 0.2).traffic.messages is None
+    assert sweep(model, ["minimal"], [0.2]).at("minimal", 0.2).traffic[0].messages is None
 
 
 # -- what goes wrong

@@ -138,7 +138,8 @@ def machine_of(point: Point) -> Dragonfly:
 
 
 def network_of(point: Point) -> Network:
-    from odonata.agents.jobs import Job, Workload
+    from odonata.agents.workload import Workload
+    from odonata.jobs.request import Job
 
     jobs = tuple(
         Job(nodes=kind.nodes, message_bytes=kind.message_bytes, iterations=point.iterations,
@@ -152,7 +153,7 @@ def network_of(point: Point) -> Network:
         send_ps=SEND_PS, match_ps=MATCH_PS, host_ps=HOST_PS,
     )  # fmt: skip
     return Network(
-        machine_of(point), load, routing=point.routing, threshold=point.threshold,
+        machine_of(point), workload=load, routing=point.routing, threshold=point.threshold,
         packet_bytes=point.packet_bytes, flit_bytes=FLIT, terminal_buffer=point.buffer_bytes,
         local_buffer=point.buffer_bytes, global_buffer=point.buffer_bytes,
         delay_ps=point.delay_ps, seed=point.seed,

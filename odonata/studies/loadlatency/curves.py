@@ -65,7 +65,7 @@ def to_json(asked: Sweep, found: Sequence[Curve]) -> str:
             "points": [
                 {
                     "routing": point.routing,
-                    "traffic": network.open_loop.pattern,
+                    "traffic": network.traffic[0].pattern,
                     "load": point.load,
                     "seed": network.seed,
                     **asdict(point.performance),
@@ -101,7 +101,7 @@ def table(asked: Sweep, found: Sequence[Curve]) -> Group:
 
 def title(asked: Sweep) -> str:
     network = asked.network
-    m, traffic = network.machine, network.open_loop
+    m, traffic = network.machine, network.traffic[0]
     size = f"packets of {min(network.packet_bytes, traffic.message_bytes)} B"
     if traffic.message_bytes > network.packet_bytes:
         size = f"messages of {traffic.message_bytes} B in {size}"
@@ -132,7 +132,7 @@ def _cells(curve: Curve, point: Point) -> list[str]:
 
 
 def _notes(asked: Sweep, found: Sequence[Curve]) -> list[str]:
-    traffic, zero = asked.network.open_loop, zero_load_ps(asked.network)
+    traffic, zero = asked.network.traffic[0], zero_load_ps(asked.network)
     notes = [
         f"warm-up {show_time(traffic.warmup_ps)}, "
         f"measurement {show_time(traffic.measure_ps or 0)}, drain {show_time(asked.drain_ps)}"

@@ -91,12 +91,12 @@ class Sweep:
 
     def at(self, routing: str, load: float) -> Network:
         return replace(
-            self.network, routing=routing, traffic=replace(self.network.open_loop, load=load)
+            self.network, routing=routing, traffic=(replace(self.network.traffic[0], load=load),)
         )
 
     @property
     def end_ps(self) -> int:
-        traffic = self.network.open_loop
+        traffic = self.network.traffic[0]
         return traffic.warmup_ps + (traffic.measure_ps or 0) + self.drain_ps
 
 
@@ -118,9 +118,9 @@ def sweep(
         for given, own in zip((warmup_ps, measure_ps, drain_ps), usual, strict=True)
     )
     traffic = replace(
-        network.open_loop, messages=None, stop_ps=None, warmup_ps=warmup_ps, measure_ps=measure_ps
+        network.traffic[0], messages=None, stop_ps=None, warmup_ps=warmup_ps, measure_ps=measure_ps
     )
-    network = replace(network, traffic=traffic)
+    network = replace(network, traffic=(traffic,))
     return Sweep(
         network, tuple(dict.fromkeys(routings)), tuple(sorted(set(loads))), drain_ps, everything
     )
@@ -139,13 +139,13 @@ def phases(network: Network) -> tuple[int, int, int]:
     """
     machine = network.machine
     local, across = (3, 2) if machine.groups > 1 else (1, 0)
-    one = way_ps(network, local, across) + network.slot_ps()
+    one = way_ps(network, local, across) + network.traffic[0].slot_ps(network.machine)
     fill = 1e12 * (
         network.terminal_buffer / machine.terminal.bandwidth
         + network.local_buffer / machine.local.bandwidth * local
         + network.global_buffer / machine.global_.bandwidth * across
     )
-    many = 5000 * network.slot_ps() / (0.05 * machine.n_nodes)
+    many = 5000 * network.traffic[0].slot_ps(network.machine) / (0.05 * machine.n_nodes)
     return _round(5 * one + fill), _round(max(5 * one, many)), _round(5 * one + fill)
 
 
@@ -162,7 +162,7 @@ def way_ps(network: Network, local: int, across: int) -> int:
     """
     m = network.machine
     links = [m.terminal, *[m.local] * local, *[m.global_] * across, m.terminal]
-    size = min(network.packet_bytes, network.open_loop.message_bytes)
+    size = min(network.packet_bytes, network.traffic[0].message_bytes)
     takes = [network.serialisation(link, size) for link in links]
     pipelines = (len(links) - 1) * network.delay_ps
     wires = sum(link.latency_ps for link in links)
@@ -176,7 +176,7 @@ def zero_load_ps(network: Network) -> float | None:
     Every cable between two groups begins and ends at one router of each, so that a packet between
     random nodes of them needs a local hop on either side with a probability of (a - 1) / a.
     """
-    m, traffic = network.machine, network.open_loop
+    m, traffic = network.machine, network.traffic[0]
     if traffic.message_bytes > network.packet_bytes:
         return None
     if traffic.pattern not in ("uniform", "adversarial"):
@@ -254,9 +254,14 @@ def saturated(network: Network, result: Performance) -> bool:
     short by GROWTH either, and by more than chance: so many messages are under way when the
     measurement begins, and so many when it ends, that either number varies by about its root.
     """
-    traffic = network.open_loop
+    traffic = network.traffic[0]
     assert traffic.measure_ps is not None
-    made = result.offered * network.machine.n_nodes * traffic.measure_ps / network.slot_ps()
+    made = (
+        result.offered
+        * network.machine.n_nodes
+        * traffic.measure_ps
+        / network.traffic[0].slot_ps(network.machine)
+    )
     under_way = made * result.mean_latency_ns * 1e3 / traffic.measure_ps
     missing = made * (1 - result.throughput / result.offered) if made else 0.0
     chance = SIGMAS * math.sqrt(2 * under_way)
@@ -273,7 +278,7 @@ class Task:
 
     @property
     def load(self) -> float:
-        return self.network.open_loop.load
+        return self.network.traffic[0].load
 
     def __str__(self) -> str:
         return f"{self.network.routing} at load {self.load:g}"

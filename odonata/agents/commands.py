@@ -1,0 +1,59 @@
+"""Starts become events: what the nodes of a job are told, and where everybody is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from odonata.agents.configuration import Configuration
+from odonata.agents.layout import BASE, PLACE, PLACE_BITS, PLACES, SCHEDULER, START, State
+from odonata.agents.packet import GROUP_SHIFT, PARCEL, ROUTER_SHIFT
+from odonata.agents.patterns import MAPPING, luck
+from odonata.agents.workload import Workload
+from odonata.jobs.scheduler import Start
+from pdes.events import KEY, PORT_MASK, TIME, WORDS, A, B, Rows, no_rows, pack
+
+
+def events_of(network: Configuration, state: State, starts: Sequence[Start]) -> Rows:
+    """Returns the events of these Starts, with their parcels."""
+    rows = [commands(network, state, start) for start in starts]
+    return np.concatenate([no_rows(WORDS + PARCEL), *rows])
+
+
+def seats(workload: Workload, seed: int, job: int) -> Rows:
+    """Returns the place of each task among those of its job, node by node."""
+    mapping, tasks = workload.jobs[job].mapping, workload.jobs[job].nodes * workload.tasks_per_node
+    if mapping == "linear":
+        return np.arange(tasks)
+    if mapping == "random":
+        return luck(seed, MAPPING, job).permutation(tasks)
+    return np.array(mapping, np.int64)
+
+
+def commands(network: Configuration, state: State, start: Start) -> Rows:
+    """Returns what the nodes of a job are told: every rank, where all its tasks are; every slot,
+    which task it has."""
+    workload, (job, labels, time) = network.workload, start
+    assert workload is not None
+    m, each = network.machine, workload.tasks_per_node
+    seat = seats(workload, network.seed, job)
+    node, slot = labels[seat // each], seat % each
+    group, index = np.divmod(node, m.routers * m.nodes)
+    router, place = np.divmod(index, m.nodes)
+    where = (group << GROUP_SHIFT) | (router << ROUTER_SHIFT) | place
+    entries = np.full((-(-len(where) // PLACES), PLACES), -1)
+    entries.reshape(-1)[: len(where)] = (where << PLACE_BITS) | slot
+
+    place_rows = np.zeros((len(entries), WORDS + PARCEL), np.int64)
+    part = np.arange(len(entries))
+    place_rows[:, TIME] = time
+    place_rows[:, KEY] = pack(PLACE, SCHEDULER, part & PORT_MASK)
+    place_rows[:, B] = state.jobs[job, BASE] + part * PLACES
+    place_rows[:, WORDS + 1 :] = entries
+    start_rows = np.zeros((len(node), WORDS + PARCEL), np.int64)
+    start_rows[:, TIME] = time
+    agents = ((group + network.offset) << network.agent_bits) + m.routers + index
+    start_rows[:, KEY] = pack(START, agents, slot)
+    start_rows[:, A], start_rows[:, B] = job, np.arange(len(node))
+    return np.concatenate((place_rows, start_rows))

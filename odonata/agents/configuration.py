@@ -1,0 +1,202 @@
+"""A network as a user describes it: the machine, its routers, its traffic and its jobs; and the
+numbers that follow from that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from odonata.agents.layout import GATE_BITS, VIAS
+from odonata.agents.link import RATE_BITS
+from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS
+from odonata.agents.traffic import Traffic
+from odonata.agents.workload import Workload
+from odonata.jobs.request import Job
+from pdes.errors import Findings
+from policies.routing import ROUTINGS, routing
+from topology.dragonfly import Dragonfly, LinkClass
+
+FORWARDINGS, VCS = ("cut-through", "store"), ("hops", "one")
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Buffers are bytes per virtual channel, at the end of a link of that class; `delay_ps` is a
+    router's pipeline. `threshold` and `bias` (bytes) are the routing's own unless given. `via`:
+    non-minimal paths lead through a random third "group", a random "router" of one, or as in
+    BookSim any router "anywhere" (a minimal path if that is in the packet's own group). `vcs`:
+    "hops", or "one" for all, which deadlocks and is there to show it. With `dedicated_scheduler`
+    rank 0 has the scheduler and no groups.
+    """
+
+    machine: Dragonfly
+    traffic: tuple[Traffic, ...] = ()
+    """One may be given as it is."""
+    routing: str = "minimal"
+    via: str = "group"
+    threshold: float | None = None
+    bias: int | None = None
+    packet_bytes: int = 512
+    flit_bytes: int = 16
+    terminal_buffer: int = 16384
+    local_buffer: int = 16384
+    global_buffer: int = 32768
+    delay_ps: int = 50_000
+    forwarding: str = "cut-through"
+    vcs: str = "hops"
+    seed: int = 1
+    workload: Workload | None = None
+    dedicated_scheduler: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.traffic, Traffic):
+            object.__setattr__(self, "traffic", (self.traffic,))
+        m, found = self.machine, Findings()
+        unless, one_of = found.unless, ", ".join
+        for name, most in (
+            ("nodes", MOST_NODES),
+            ("routers", MOST_ROUTERS),
+            ("global_links", 1 << GATE_BITS),
+            ("groups", MOST_GROUPS),
+        ):
+            unless(
+                getattr(m, name) <= most,
+                f"{name} = {getattr(m, name)}",
+                f"at most {most} can be simulated",
+                f"machine.{name}",
+            )
+        unless(
+            self.routing in ROUTINGS,
+            f"routing = {self.routing!r}",
+            f"one of {one_of(sorted(ROUTINGS))}",
+            "routing",
+        )
+        unless(self.via in VIAS, f"via = {self.via}", f"one of {one_of(VIAS)}", "via")
+        unless(
+            self.threshold is None or 0 <= self.threshold <= 1e6,
+            f"threshold = {self.threshold}",
+            "0 .. 1e6",
+            "threshold",
+        )
+        unless(
+            self.bias is None or abs(self.bias) < 2**40,
+            f"bias = {self.bias} B",
+            "below 2**40 bytes",
+            "bias",
+        )
+        flit, packet = self.flit_bytes, self.packet_bytes
+        unless(1 <= packet <= 2**20, f"packet = {packet} B", "1 .. 2**20 bytes", "packet_bytes")
+        unless(
+            0 < flit <= 2**20 and flit & (flit - 1) == 0,
+            f"flit = {flit} B",
+            "a power of two, at most 2**20 bytes",
+            "flit_bytes",
+        )
+        for name in ("terminal_buffer", "local_buffer", "global_buffer"):
+            size = getattr(self, name)
+            unless(
+                packet <= size,
+                f"{name} = {size} B",
+                f"must hold a packet of {packet} B, all of it",
+                name,
+                "packet_bytes",
+            )
+            unless(size < 2**40, f"{name} = {size} B", "below 2**40 bytes", name)
+        unless(0 <= self.delay_ps <= 10**12, f"delay = {self.delay_ps} ps", "0 .. 1 s", "delay_ps")
+        unless(
+            self.forwarding in FORWARDINGS,
+            f"forwarding = {self.forwarding}",
+            " or ".join(FORWARDINGS),
+            "forwarding",
+        )
+        unless(self.vcs in VCS, f"vcs = {self.vcs}", " or ".join(VCS), "vcs")
+        unless(0 <= self.seed < 2**63, f"seed = {self.seed}", "0 .. 2**63 - 1", "seed")
+        unless(
+            bool(self.traffic) or self.workload is not None,
+            "no traffic and no jobs",
+            "at least one of both",
+            "traffic",
+        )
+        windows = {(t.warmup_ps, t.measure_ps) for t in self.traffic}
+        unless(
+            len(windows) <= 1,
+            "several measurements",
+            "one for all: the same warmup and measure in every traffic",
+            "traffic.1.warmup_ps",
+        )
+        for number, traffic in enumerate(self.traffic):
+            traffic.check_on(m, f"traffic.{number}", found)
+        if self.workload:
+            self.workload.check_on(m, found)
+        found.refuse()
+
+    # -- when
+
+    @property
+    def warmup_ps(self) -> int:
+        """When the measurement begins."""
+        return self.traffic[0].warmup_ps if self.traffic else 0
+
+    @property
+    def measure_ps(self) -> int | None:
+        """How long it takes; None: to the end."""
+        return self.traffic[0].measure_ps if self.traffic else None
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        return self.workload.jobs if self.workload else ()
+
+    @property
+    def ends(self) -> bool:
+        """Tells whether everything that is asked for ends by itself."""
+        return all(traffic.ends for traffic in self.traffic)
+
+    # -- where: agents
+
+    @property
+    def agent_bits(self) -> int:
+        """The bits of an agent's number that count within its group."""
+        return (self.machine.routers * (1 + self.machine.nodes) - 1).bit_length()
+
+    @property
+    def offset(self) -> int:
+        """By how much a group's number is less than that of its unit: the first unit is the
+        scheduler's, where there is one."""
+        return int(self.workload is not None)
+
+    def groups_of(self, first: int, last: int) -> tuple[int, int]:
+        """Returns the first group among the agents first .. last - 1, and the first after them."""
+        g0, g1 = ((agent >> self.agent_bits) - self.offset for agent in (first, last))
+        return max(0, g0), max(0, g1)
+
+    def has_scheduler(self, first: int) -> bool:
+        """Tells whether the scheduler is among the agents from `first` on."""
+        return self.workload is not None and first == 0
+
+    # -- channels and links
+
+    @property
+    def bases(self) -> tuple[int, int, int, int]:
+        """The first local VC of each leg (`odonata.agents.packet`)."""
+        if routing(self.routing).always_straight:
+            return 0, 0, 0, 1
+        return 0, 1, 2, 3 if self.via == "group" else 4
+
+    @property
+    def channels(self) -> int:
+        """Virtual channels of a port."""
+        return 1 if self.vcs == "one" else self.bases[3] + 1
+
+    @property
+    def least_packet(self) -> int:
+        """The bytes of the smallest packet of any message."""
+        parts = (*self.traffic, *((self.workload,) if self.workload else ()))
+        return int(min(part.least_packet(self.packet_bytes) for part in parts))
+
+    def serialisation(self, link: LinkClass, size: int) -> int:
+        """Returns the picoseconds of so many bytes on such a link, as the link's kernel has it."""
+        return max(1, (size * rate_of(link) + (1 << (RATE_BITS - 1))) >> RATE_BITS)
+
+
+def rate_of(link: LinkClass) -> int:
+    """Returns the picoseconds per byte, times 2**16."""
+    return max(1, round(1e12 / link.bandwidth * (1 << RATE_BITS)))

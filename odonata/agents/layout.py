@@ -1,0 +1,210 @@
+"""Where everything is: the kinds of events, the words of every array, and the state itself.
+
+An **agent** is a router, a node or the scheduler. A group's agents are its routers, then its nodes;
+group g has the agents (g + offset) << AGENT_BITS and following, where `offset` is 1 if there is a
+scheduler, which then has the numbers before group 0 to itself, and else 0. `where` turns the key of
+an event into a group and an index in it; nothing else does that sum.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from odonata.agents.packet import PARCEL
+from pdes.events import agent_of
+from pdes.jit import kernel
+
+# -- events
+
+(CREDIT_DUE, ARRIVE, DELIVER, PLACE, START, GENERATE, STEP, ENDED, DECIDE) = range(9)
+"""Kinds of events, in the order in which they are handled at one instant: credit returns to a
+channel; a packet arrives at a router; a packet is delivered to a node; every rank learns where some
+tasks of a job are; a task starts; a node generates its next message of open-loop traffic (the port
+is the number of the traffic); a task takes its next step; the scheduler hears that a task has
+ended; the scheduler decides."""
+KINDS = ("credit", "arrive", "deliver", "place", "start", "generate", "step", "ended", "decide")
+PAUSED, SENT = 0, 1
+"""The first word of a STEP: the task has paused, or what it waited for is there; or the last packet
+of its message has left the node. These are no kinds of their own, because tasks of one node that
+step at one instant do so in the order of their slots, whatever the reason."""
+
+VC_BITS = 4
+"""An event at a channel has as its port the port's number, shifted by these, plus the VC."""
+WITHIN = 1
+"""A node's deliveries at ports from here on come from a task of the same node: one port per slot,
+because two tasks may send at one instant."""
+SCHEDULER = 0
+"""The agent that is the scheduler, where there is one."""
+
+# -- the machine: State.shape
+
+NODES, ROUTERS, GROUPS, RADIX, AGENT_BITS, FIRST_GROUP, GROUP_PORTS, COPIES = range(8)
+BASES, LAST_GLOBAL, VCS_MASK, VIA, BIAS, OFFSET = 8, 12, 13, 14, 15, 16
+"""Words of `State.shape`: p, a and g; the ports of a router; the bits of an agent's number that
+count within its group; this rank's first group; the port rows of a group (its routers', then its
+nodes'); the cables between two groups; the first local VC of each leg; the VC of a last global hop;
+0 where all hops share one VC (and deadlock), else all bits; what a non-minimal path leads through;
+a parameter of the routing; and the offset of groups in agent numbers, above."""
+VIAS = ("group", "router", "anywhere")
+GROUP, ROUTER, ANYWHERE = range(3)
+GATE_BITS = 8
+"""An entry of `State.gates` is the router that has the cable, shifted, plus which of its cables."""
+
+# -- a port and its channels: State.ports, State.slow
+
+BUSY, USED, RATE, LATENCY, FAR_KEY, FAR, CAPACITY = range(7)
+"""Words of a port: until when its link is reserved; how long it has been reserved in total; the
+picoseconds per byte, times 2**16; the picoseconds to the other end; the key of an arrival there,
+and the row of that port, or -1 on another rank; the bytes of each buffer there."""
+
+CREDIT, RETURNS, SOONEST, HEAD, STARTED, PACKETS, BYTES, WAIT = range(8)
+"""Words of a channel: the bytes known to be free at the far end; credits on their way, as a chain,
+and the earliest of their dates; the first blocked packet, or -1; when the last packet granted
+starts. Then counters: packets, bytes, and the picoseconds in which one waited and the link was
+busy."""
+
+LAST_BLOCKED, SINCE, MARK, WAITING, WAKE, STALL, PADDING = range(7)
+"""Words of a channel that are seldom touched: the last blocked packet; since when the first has
+been first, and how long the link had been used by then; the bytes that are blocked; when the event
+that serves them happens (others for this channel are stale), or FOREVER. Then counters: the
+picoseconds in which the first packet waited, without credit, and the link was free; the bytes by
+which flits were not full."""
+
+LINE = 8
+"""Words of a port and of a channel: each is a cache line, and a port's channels are behind it. On
+a large machine a hop costs what its cache misses cost, so there is nothing there that need not be.
+"""
+
+# -- a node: State.nodes, State.traffic
+
+(DRAWS, MADE, MADE_BYTES, GOT, GOT_BYTES, LATENCY_SUM, LONGEST, HOPS, OFFERED, INJECTED, ACCEPTED,
+ MEASURED, MEASURED_LATENCY, MEASURED_MADE, LAST_IN) = range(15)  # fmt: skip
+"""Words of a node: random numbers drawn; messages generated, and bytes; packets delivered, their
+bytes, latencies, largest latency (of those measured), routers visited. Then, of the measurement:
+bytes offered, bytes whose sending began, bytes accepted, all three within it; packets generated
+within it that were delivered, and their latencies; packets generated within it. And when the last
+packet was delivered."""
+NODE_WORDS = 15
+
+SEED, HOW, TOTAL, GROUP_NODES, STRIDE, MESSAGE_BYTES, LIMIT, STOP, SLOT, HOT, HOT_EVERY = range(11)
+"""Words of a row of `State.traffic`, one row per traffic (and one where there is none, for SEED,
+TOTAL and GROUP_NODES); SLOT is 0 for a Poisson process, HOT a threshold for 32 random bits."""
+TRAFFIC_WORDS = 11
+
+OCTAVE = 64
+BINS = 40 * OCTAVE
+"""Latencies are counted in 64 bins per octave, up to 2**40 ps."""
+BIN_BITS = 46
+BIN_ONE = 1023 << 6
+
+# -- a task: State.nic, State.slots, State.places, State.jobs, State.friends
+
+SEND, MATCH, HOST, LAUNCH = range(4)
+"""Words of `State.nic`, all of them times (`odonata.agents.workload.Workload`)."""
+
+JOB, TASK, PHASE, SENT_COUNT, DUE, READY, EARLY, LATEST_EARLY = range(8)
+"""Words of a slot: its task's job, or -1; the task's number there; the phase it is in; how many
+messages of that phase were handed to the NIC, or AWAITING; the bytes that are still to come in it;
+when what has come will have been handed over; what came before its phase, as a chain, and the last
+of that chain, if there is any."""
+SLOT_WORDS = 8
+AWAITING = -1
+
+PLACE_BITS = 7
+"""An entry of `State.places` is a node's address, shifted, plus the slot there."""
+PLACES = PARCEL - 1
+"""How many of these an event of kind PLACE brings."""
+
+(PATTERN, PAIRWISE, TASKS, MESSAGE, COMPUTE, PHASES, LAST, NX, NY, NZ, FOLD, BASE,
+ JOB_SEED, NUMBER, EXPECTED) = range(15)  # fmt: skip
+"""Words of a row of `State.jobs`: which pattern, and is its exchange pairwise; tasks; bytes of a
+message; picoseconds that a task computes before each iteration; phases of an iteration, and of the
+whole job; its grid; the largest power of two in TASKS; where its tasks begin in `State.places` and
+`State.friends`; the seed of the run; the job's own number; for a pattern of a plug-in, where its
+numbers of incoming messages begin in `State.expected`."""
+JOB_WORDS = 15
+
+AFTER, BEFORE = 0, 1
+"""Words of a row of `State.friends`: who is next in the ring, and who comes before. (AFTER, of a
+task of a uniform job: how many messages come to it in total.)"""
+
+Words = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.float64]
+
+
+class State(NamedTuple):
+    """Everything that handlers read and write on one rank. Rows of ports, nodes and groups are
+    those of this rank, in machine order."""
+
+    # what stays the same
+    shape: Words  # the machine, above
+    gates: Words  # [group, other group, cable]: GATE_BITS
+    latencies: Words  # [class of link] ps
+    threshold: Numbers  # [1] a parameter of the routing
+    delay: Words  # [1] ps of a router's pipeline
+    largest: Words  # [1] bytes of a packet
+    flit: Words  # [1] bytes of a flit, less 1
+    whole: Words  # [1] 1 for store-and-forward
+    measured: Words  # [2] from when until when messages are measured
+    traffic: Words  # [traffic, TRAFFIC_WORDS]
+    pace: Numbers  # [traffic] mean gap in ps, or in slots
+    partners: Words  # [traffic, node] the destination, where it is fixed
+    nic: Words  # [4] SEND, MATCH, HOST, LAUNCH
+    jobs: Words  # [job, JOB_WORDS]
+    friends: Words  # [task of any job, 2]
+    expected: Words  # by phase and task of jobs with a plug-in's pattern: messages that come
+    # what changes
+    ports: Words  # [port, 1 + VCs, LINE]: the port's line, then those of its channels
+    slow: Words  # [port, VC, words]: what is seldom touched of a channel
+    nodes: Words  # [node, NODE_WORDS]
+    made: Words  # [traffic, node] messages of each traffic, where there are several
+    history: npt.NDArray[np.uint64]  # [node] a hash of every packet delivered
+    histogram: Words  # [group, BINS] latencies
+    received: Words  # [group, source group] bytes
+    places: Words  # [task of any job] where it is: PLACE_BITS
+    slots: Words  # [node, slot, SLOT_WORDS]
+    matching: Words  # [node] until when its NIC is busy matching
+    # the scheduler's, empty on every other rank: odonata.jobs.board
+    board: Words  # [job, BOARD_WORDS]
+    owner: Words  # [node of the machine] its job, or -1
+    labels: Words  # the nodes of every job, one job after the other
+    memory: npt.NDArray[np.uint8]  # what its policies remember
+
+
+@kernel
+def where(shape: Any, key: int) -> Any:
+    """Returns the group of an event's agent and the agent's index in it: its router, or behind
+    these its node."""
+    agent = agent_of(key)
+    bits = shape[AGENT_BITS]
+    return (agent >> bits) - shape[OFFSET], agent & ((1 << bits) - 1)
+
+
+@kernel
+def node_at_key(shape: Any, key: int) -> Any:
+    """Returns the group of an event's node, the node's index in it, and its row."""
+    group, index = where(shape, key)
+    index -= shape[ROUTERS]
+    return group, index, node_row(shape, group, index)
+
+
+@kernel
+def port_row(shape: Any, group: int, router: int) -> int:
+    """Returns the row of a router's port 0."""
+    return (group - shape[FIRST_GROUP]) * shape[GROUP_PORTS] + router * shape[RADIX]  # type: ignore[no-any-return]
+
+
+@kernel
+def nic_row(shape: Any, group: int, index: int) -> int:
+    """Returns the row of the port of a node's interface: behind those of its group's routers."""
+    base = (group - shape[FIRST_GROUP]) * shape[GROUP_PORTS]
+    return base + shape[ROUTERS] * shape[RADIX] + index  # type: ignore[no-any-return]
+
+
+@kernel
+def node_row(shape: Any, group: int, index: int) -> int:
+    """Returns the row of a node, given its index in the group."""
+    return (group - shape[FIRST_GROUP]) * shape[ROUTERS] * shape[NODES] + index  # type: ignore[no-any-return]

@@ -1,0 +1,260 @@
+"""What is to be run: jobs, each so many nodes that talk in a pattern, and by which policies."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from odonata.agents.layout import AFTER, EARLY, JOB, JOB_WORDS, SLOT_WORDS
+from odonata.agents.packet import LABEL_MASK
+from odonata.agents.patterns import (
+    DIMENSIONS,
+    EXCHANGES,
+    PAIRED,
+    PATTERNS,
+    count_strangers,
+    near_cubic,
+    phases,
+    ring,
+)
+from odonata.agents.task import MOST_TASKS
+from odonata.agents.traffic import LATEST
+from odonata.jobs.board import BOARD_WORDS
+from odonata.jobs.request import Job
+from odonata.jobs.scheduler import Scheduler
+from pdes.errors import Findings
+from pdes.events import Rows
+from policies.allocation import ALLOCATIONS, allocation_named
+from policies.scheduling import DISCIPLINES, Waiting, discipline_named
+from topology.dragonfly import Dragonfly
+
+MAPPINGS = ("random", "linear")
+MOST_NODES = 1 << 22
+"""Of a job: more than any machine here has."""
+MOST_PHASES = LABEL_MASK
+"""Of a job: so that each has a label of its own."""
+
+
+def sides_of(job: Job, tasks: int) -> tuple[int, int, int]:
+    """Returns the sides of a job's grid; 1 where it has none."""
+    if job.pattern not in DIMENSIONS:
+        return 1, 1, 1
+    sides = job.grid or near_cubic(tasks, DIMENSIONS[job.pattern])
+    return (*sides, 1, 1)[:3]  # type: ignore[return-value]
+
+
+def is_pairwise(job: Job) -> bool:
+    """Tells whether a job's tasks exchange with one partner after the other."""
+    return job.exchange == "pairwise" and job.pattern in PAIRED
+
+
+def phases_of(job: Job, tasks: int) -> int:
+    """Returns the phases of one iteration of a job."""
+    return phases(job.pattern, is_pairwise(job), tasks, sides_of(job, tasks))
+
+
+def check(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
+    """Find what is wrong with a job; `where` names it."""
+    unless, tasks = found.unless, job.nodes * tasks_per_node
+
+    def about(field: str) -> str:
+        return f"{where}.{field}"
+
+    unless(1 <= job.nodes <= MOST_NODES, f"nodes = {job.nodes}", f"1 .. {MOST_NODES}",
+           about("nodes"))  # fmt: skip
+    unless(job.pattern in PATTERNS, f"pattern = {job.pattern}",
+           f"one of {', '.join(PATTERNS)}{nearest(job.pattern, PATTERNS)}",
+           about("pattern"))  # fmt: skip
+    unless(1 <= job.message_bytes < 2**40, f"message = {job.message_bytes} B",
+           "1 .. 2**40 bytes", about("message_bytes"))  # fmt: skip
+    unless(job.iterations >= 1, f"iterations = {job.iterations}", "at least 1",
+           about("iterations"))  # fmt: skip
+    unless(job.exchange in EXCHANGES, f"exchange = {job.exchange}",
+           f"{' or '.join(EXCHANGES)}{nearest(job.exchange, EXCHANGES)}",
+           about("exchange"))  # fmt: skip
+    most = MOST_PHASES
+    if job.pattern in PATTERNS and not found.problems:
+        most = (MOST_PHASES - 1) // phases_of(job, max(1, tasks))
+    unless(job.iterations <= most, f"iterations = {job.iterations}",
+           f"at most {most} of this pattern, on so many tasks",
+           about("iterations"), about("pattern"), about("nodes"))  # fmt: skip
+    unless(0 <= job.compute_ps <= LATEST // 2**10, f"compute = {job.compute_ps} ps",
+           "0 .. an hour", about("compute_ps"))  # fmt: skip
+    unless(0 <= job.arrival_ps <= LATEST // 2, f"arrival = {job.arrival_ps} ps",
+           f"0 .. {LATEST // 2} ps, 26 days", about("arrival_ps"))  # fmt: skip
+    unless(tasks >= 2, f"nodes = {job.nodes}",
+           f"{job.pattern} needs two tasks to talk to each other, and "
+           f"{tasks_per_node} a node make {tasks}",
+           about("nodes"), about("pattern"), "tasks_per_node")  # fmt: skip
+    if job.grid is not None:
+        dims = DIMENSIONS.get(job.pattern, 0)
+        told = " × ".join(map(str, job.grid))
+        unless(dims > 0, f"grid = {told}", f"{job.pattern} is on no grid; "
+               f"{', '.join(DIMENSIONS)} are", about("grid"), about("pattern"))  # fmt: skip
+        unless(dims in (0, len(job.grid)), f"grid = {told}",
+               f"{job.pattern} needs {dims} sides",
+               about("grid"), about("pattern"))  # fmt: skip
+        unless(all(side >= 1 for side in job.grid), f"grid = {told}", "sides of at least 1",
+               about("grid"))  # fmt: skip
+        made = math.prod(job.grid)
+        unless(made == tasks, f"grid = {told}",
+               f"it has {made} places for the job's {tasks} tasks "
+               f"({job.nodes} nodes, {tasks_per_node} tasks each)",
+               about("grid"), about("nodes"), "tasks_per_node")  # fmt: skip
+    if isinstance(job.mapping, str):
+        unless(job.mapping in MAPPINGS, f"mapping = {job.mapping}",
+               f"{', '.join(MAPPINGS)} or a list", about("mapping"))  # fmt: skip
+    else:
+        unless(sorted(job.mapping) == list(range(tasks)),
+               f"mapping = a list of {len(job.mapping)}",
+               f"each of the job's {tasks} places once, 0 .. {tasks - 1}",
+               about("mapping"), about("nodes"), "tasks_per_node")  # fmt: skip
+
+
+def nearest(word: str, words: Sequence[str]) -> str:
+    """What may have been meant, if it is not one of them."""
+    if word in words:
+        return ""
+    near = difflib.get_close_matches(word, words, 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Jobs, and how they are run: who is next (`order`, of policies.scheduling) and where it goes
+    (`allocation`). A command takes `launch_ps` from the scheduler to a node, and so does the word
+    that a task has ended.
+
+    A message takes `send_ps` through its task's side of the NIC before it wants the link; a task
+    has one there at a time, and goes on to the next when its last packet leaves. At the other end
+    the NIC needs `match_ps` for each message, one after the other, and `host_ps` to hand it over.
+    """
+
+    jobs: tuple[Job, ...]
+    allocation: str = "level-spread"
+    order: str = "fcfs"
+    tasks_per_node: int = 2
+    launch_ps: int = 10_000_000
+    send_ps: int = 50_000
+    match_ps: int = 100_000
+    host_ps: int = 150_000
+
+    def __post_init__(self) -> None:
+        found = Findings()
+        unless = found.unless
+        unless(len(self.jobs) > 0, "jobs = none", "at least one", "jobs")
+        unless(1 <= self.tasks_per_node <= MOST_TASKS, f"tasks_per_node = {self.tasks_per_node}",
+               f"1 .. {MOST_TASKS}", "tasks_per_node")  # fmt: skip
+        for register, name in ((ALLOCATIONS, self.allocation), (DISCIPLINES, self.order)):
+            if name not in register:
+                register.load()
+        unless(self.allocation in ALLOCATIONS, f"allocation = {self.allocation}",
+               f"one of {', '.join(ALLOCATIONS)}{nearest(self.allocation, [*ALLOCATIONS])}",
+               "allocation")  # fmt: skip
+        unless(self.order in DISCIPLINES, f"order = {self.order}",
+               f"one of {', '.join(DISCIPLINES)}{nearest(self.order, [*DISCIPLINES])}",
+               "order")  # fmt: skip
+        for name in ("launch_ps", "send_ps", "match_ps", "host_ps"):
+            value = getattr(self, name)
+            unless(0 <= value <= 10**15, f"{name.removesuffix('_ps')} = {value} ps",
+                   "0 .. 1,000 s", name)  # fmt: skip
+        for number, job in enumerate(self.jobs):
+            check(job, f"jobs.{number}", self.tasks_per_node, found)
+        found.refuse()
+
+    def check_on(self, machine: Dragonfly, found: Findings) -> None:
+        for number, job in enumerate(self.jobs):
+            found.unless(
+                job.nodes <= machine.n_nodes,
+                f"nodes = {job.nodes}",
+                f"job {number} is larger than the machine, which has {machine.n_nodes} nodes",
+                f"workload.jobs.{number}.nodes",
+                "machine.nodes",
+                "machine.routers",
+                "machine.groups",
+            )
+
+    # -- numbers
+
+    def least_packet(self, packet_bytes: int) -> int:
+        """The smallest piece of any message."""
+        return min(
+            min(job.message_bytes % packet_bytes or packet_bytes, job.message_bytes)
+            for job in self.jobs
+        )
+
+    def scheduler(self, machine: Dragonfly, seed: int) -> Scheduler:
+        """Returns the scheduler of these jobs."""
+        requests = tuple(Waiting(n, job.nodes, job.arrival_ps) for n, job in enumerate(self.jobs))
+        return Scheduler(
+            machine, requests, allocation_named(self.allocation), discipline_named(self.order),
+            seed, self.launch_ps, self.tasks_per_node,
+        )  # fmt: skip
+
+    @cached_property
+    def bases(self) -> Rows:
+        """Where the tasks of each job begin, in a row of all; and, last, how many there are."""
+        tasks = [job.nodes * self.tasks_per_node for job in self.jobs]
+        return np.concatenate(([0], np.cumsum(tasks)))
+
+    def arrays(self, machine: Dragonfly, seed: int, nodes: int, scheduler: bool) -> dict[str, Any]:
+        """Returns the arrays of `State` that are about jobs, for a rank with so many nodes;
+        `scheduler`: it has the scheduler."""
+        tasks = int(self.bases[-1])
+        table = np.zeros((len(self.jobs), JOB_WORDS), np.int64)
+        friends = np.full((tasks, 2), -1, np.int64)
+        for number, job in enumerate(self.jobs):
+            base, end = self.bases[number : number + 2].tolist()
+            count = end - base
+            rounds = phases_of(job, count)
+            waits = job.pattern == "uniform"
+            table[number] = (
+                PATTERNS.index(job.pattern), is_pairwise(job), count, job.message_bytes,
+                job.compute_ps, rounds, rounds * job.iterations + waits, *sides_of(job, count),
+                1 << (count.bit_length() - 1), base, seed, number, 0,
+            )  # fmt: skip
+            if waits:
+                counts = np.zeros(count, np.int64)
+                count_strangers(seed, number, job.iterations, counts)
+                friends[base:end, AFTER] = counts
+            elif job.pattern in ("random-ring", "permutation"):
+                friends[base:end] = ring(seed, number, count)
+        slots = np.zeros((nodes, self.tasks_per_node, SLOT_WORDS), np.int64)
+        slots[:, :, [JOB, EARLY]] = -1
+        places = tasks // self.tasks_per_node
+        return {
+            "nic": np.array([self.send_ps, self.match_ps, self.host_ps, self.launch_ps]),
+            "jobs": table,
+            "friends": friends,
+            "expected": np.zeros(0, np.int64),
+            "places": np.full(tasks, -1, np.int64),
+            "slots": slots,
+            "matching": np.zeros(nodes, np.int64),
+            "board": np.zeros((len(self.jobs) if scheduler else 0, BOARD_WORDS), np.int64),
+            "owner": np.full(machine.n_nodes if scheduler else 0, -1, np.int64),
+            "labels": np.full(places if scheduler else 0, -1, np.int64),
+            "memory": np.zeros(0, np.uint8),
+        }
+
+
+def no_jobs() -> dict[str, Any]:
+    """Returns the same arrays where there are no jobs."""
+    return {
+        "nic": np.full(4, -1),
+        "jobs": np.zeros((0, JOB_WORDS), np.int64),
+        "friends": np.zeros((0, 2), np.int64),
+        "expected": np.zeros(0, np.int64),
+        "places": np.zeros(0, np.int64),
+        "slots": np.zeros((0, 1, SLOT_WORDS), np.int64),
+        "matching": np.zeros(0, np.int64),
+        "board": np.zeros((0, BOARD_WORDS), np.int64),
+        "owner": np.zeros(0, np.int64),
+        "labels": np.zeros(0, np.int64),
+        "memory": np.zeros(0, np.uint8),
+    }

@@ -1,0 +1,38 @@
+"""What the scheduler has written down: a row per job, and who has which node.
+
+A job is **queued** (or yet to come), it is **running**, or it is **done**.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+STATUS, LEFT, BEGAN, OVER = range(4)
+"""Words of a job on the board: one of the three states; tasks that have not ended yet, as far as
+the scheduler knows; when it was to start; when its last task ended."""
+BOARD_WORDS = 4
+QUEUED, RUNNING, DONE = range(3)
+
+Words = npt.NDArray[np.int64]
+
+
+class Board(NamedTuple):
+    """Arrays of a model's state, which the scheduler alone writes to (but for LEFT, OVER and DONE,
+    which it hears of)."""
+
+    jobs: Words
+    """[job, BOARD_WORDS]"""
+    owner: Words
+    """[node of the machine]: its job, or -1"""
+    labels: Words
+    """The nodes of every job, in the order in which it was given them, one job after the other."""
+    memory: npt.NDArray[np.uint8]
+    """What its policies remember (`policies.memory`)."""
+
+    @classmethod
+    def of(cls, state: Any) -> Board:
+        """The board in a state that has arrays `board`, `owner`, `labels` and `memory`."""
+        return cls(state.board, state.owner, state.labels, state.memory)
