@@ -29,7 +29,8 @@ from odonata.agents.traffic import LATEST
 from pdes.errors import Findings
 from pdes.events import FOREVER, Rows
 from policies.allocation import ALLOCATIONS
-from policies.scheduling import DISCIPLINES, Waiting
+from policies.scheduling import DISCIPLINES
+from policies.views import Request
 from topology.dragonfly import Dragonfly
 
 MAPPINGS = ("random", "linear")
@@ -219,9 +220,9 @@ class Workload:
         return np.array([self.jobs[number].arrival_ps for number in self.by_arrival], np.int64)
 
     @cached_property
-    def waiting(self) -> tuple[Waiting, ...]:
-        """Each job, as a queue discipline sees it."""
-        return tuple(Waiting(n, job.nodes, job.arrival_ps) for n, job in enumerate(self.jobs))
+    def waiting(self) -> tuple[Request, ...]:
+        """Each job, as a scheduling policy sees it."""
+        return tuple(Request(n, job.nodes, job.arrival_ps) for n, job in enumerate(self.jobs))
 
     @cached_property
     def bases(self) -> Rows:

@@ -75,7 +75,7 @@ from pdes.events import (
 from pdes.model import Lookahead, Model
 from pdes.partition import Partition
 from pdes.stream import Table
-from policies.routing import ROUTINGS, routing
+from policies.routing import ROUTINGS
 from topology.dragonfly import Dragonfly, LinkClass
 
 FORWARDINGS, VCS = ("cut-through", "store"), ("hops", "one")
@@ -158,7 +158,7 @@ class Network(Model):
                 f"machine.{name}",
             )
         unless(
-            self.routing in ROUTINGS,
+            ROUTINGS.known(self.routing) or self.routing in ROUTINGS,
             f"routing = {self.routing!r}",
             f"one of {one_of(sorted(ROUTINGS))}",
             "routing",
@@ -233,7 +233,7 @@ class Network(Model):
 
     @property
     def handle(self) -> Any:  # type: ignore[override]
-        return handler(routing(self.routing), self.runs_jobs)
+        return handler(ROUTINGS.named(self.routing), self.runs_jobs)
 
     @property
     def kinds(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -259,7 +259,7 @@ class Network(Model):
     @property
     def bases(self) -> tuple[int, int, int, int]:
         """The first local VC of each leg (`odonata.agents.packet`)."""
-        if routing(self.routing).always_straight:
+        if ROUTINGS.named(self.routing).always_minimal:
             return 0, 0, 0, 1
         return 0, 1, 2, 3 if self.via == "group" else 4
 
@@ -299,7 +299,7 @@ class Network(Model):
     def state(self, first: int, last: int) -> State:
         m, t = self.machine, self.traffic
         g0, g1 = first >> self.agent_bits, last >> self.agent_bits
-        how = routing(self.routing)
+        how = ROUTINGS.named(self.routing)
         n0, n1 = g0 * m.routers * m.nodes, g1 * m.routers * m.nodes
         ports = self._ports(g0, g1)
         slow = np.zeros((len(ports), self.channels, PADDING + 1), np.int64)

@@ -17,8 +17,9 @@ from odonata.agents.packet import PARCEL, ROUTER_SHIFT
 from odonata.agents.patterns import BASE, MAPPING, luck
 from odonata.agents.task import BEGAN, DONE, LEFT, PLACE_BITS, PLACES, QUEUED, RUNNING, STATUS
 from pdes.events import KEY, PORT_MASK, TIME, WORDS, A, B, Rows, pack
-from policies.allocation import Floor, allocate, allocation_named, rng_for
-from policies.scheduling import discipline_named, order_of
+from policies.allocation import ALLOCATIONS, allocate, rng_for
+from policies.scheduling import DISCIPLINES, select
+from policies.views import Sight, View
 
 if TYPE_CHECKING:
     from odonata.agents.jobs import Workload
@@ -44,15 +45,13 @@ def decide(network: Network, state: State, time: int) -> Rows:
     told = [np.zeros((0, WORDS + PARCEL), np.int64)]
     if not queue or (owner >= 0).all():
         return told[0]
-    discipline, policy = discipline_named(workload.order), allocation_named(workload.allocation)
-    for place in order_of(discipline, queue):
-        job = queue[place]
-        floor = Floor(network.machine, owner < 0)
-        if job.nodes > floor.free:
-            if discipline.strict:
-                break
-            continue
-        labels = allocate(policy, floor, job.nodes, rng_for(network.seed, job.number))
+    scheduling = DISCIPLINES.make(workload.order)
+    policy = ALLOCATIONS.make(workload.allocation)
+    sight = Sight(network.machine, owner < 0)
+    for number in select(scheduling, View(time, queue, (), sight.free, sight)):
+        job = workload.waiting[number]
+        sight = Sight(network.machine, owner < 0)
+        labels = allocate(policy, sight, job, rng_for(network.seed, job.number))
         owner[labels] = job.number
         first = int(state.jobs[job.number, BASE]) // workload.tasks_per_node
         state.labels[first : first + job.nodes] = labels
