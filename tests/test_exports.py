@@ -7,13 +7,15 @@ import odonata
 
 def test_the_public_face_is_exactly_this() -> None:
     assert dir(odonata) == [
-        "AllocationPolicy", "Aries", "Dragonfly", "Experiment", "Fault", "Floor", "Job",
-        "JobRecord", "LinkClass", "Network", "PRESETS", "Performance", "Phold", "Refused",
-        "Result", "Routing", "Run", "SchedulingPolicy", "Traffic", "Workload", "__version__",
-        "allocation", "aries", "busiest", "cable_matrix", "carried", "discipline", "job_records",
-        "latency_percentiles", "links", "load", "open", "performance", "place", "run",
-        "stall_to_flit", "summary", "system", "traffic_matrix", "utilisation",
+        "AllocationPolicy", "Aries", "Discipline", "Dragonfly", "Ended", "Experiment", "Fault",
+        "Job", "JobRecord", "LinkClass", "NOBODY", "NO_MORE", "Network", "PRESETS", "Performance",
+        "Phold", "Refused", "Request", "Result", "Routing", "Run", "Running", "SchedulingPolicy",
+        "Sight", "Sizes", "Traffic", "View", "Workload", "__version__", "allocation", "aries",
+        "busiest", "cable_matrix", "carried", "discipline", "fitting", "job_records",
+        "latency_percentiles", "links", "load", "load_plugin", "open", "parameter", "pattern",
+        "performance", "place", "routing", "run", "scheduling", "stall_to_flit", "summary",
+        "system", "traffic_matrix", "traffic_pattern", "utilisation",
     ]  # fmt: skip
     modules = {module.name for module in pkgutil.iter_modules(odonata.__path__)}
     assert not modules & {*dir(odonata)}, "a module would hide what has its name"
-    assert all(getattr(odonata, name) for name in dir(odonata))
+    assert all(getattr(odonata, name) is not None for name in dir(odonata))

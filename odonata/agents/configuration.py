@@ -12,7 +12,7 @@ from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
 from odonata.jobs.request import Job
 from pdes.errors import Findings
-from policies.routing import ROUTINGS, routing
+from policies.routing import ROUTINGS
 from topology.dragonfly import Dragonfly, LinkClass
 
 FORWARDINGS, VCS = ("cut-through", "store"), ("hops", "one")
@@ -65,7 +65,7 @@ class Configuration:
                 f"machine.{name}",
             )
         unless(
-            self.routing in ROUTINGS,
+            ROUTINGS.known(self.routing) or self.routing in ROUTINGS,
             f"routing = {self.routing!r}",
             f"one of {one_of(sorted(ROUTINGS))}",
             "routing",
@@ -177,7 +177,7 @@ class Configuration:
     @property
     def bases(self) -> tuple[int, int, int, int]:
         """The first local VC of each leg (`odonata.agents.packet`)."""
-        if routing(self.routing).always_straight:
+        if ROUTINGS.named(self.routing).always_minimal:
             return 0, 0, 0, 1
         return 0, 1, 2, 3 if self.via == "group" else 4
 

@@ -59,6 +59,8 @@ from odonata.agents.link import GRANTS, UNLIMITED
 from odonata.agents.metrics import COUNTERS, counted, tables
 from odonata.agents.node import first_messages
 from odonata.agents.packet import PARCEL
+from odonata.agents.patterns import REGISTER as PATTERNS
+from odonata.agents.traffic import REGISTER as TRAFFIC_PATTERNS
 from odonata.agents.workload import no_jobs
 from odonata.jobs.board import DONE, OVER, STATUS, Board
 from odonata.jobs.scheduler import Scheduler
@@ -67,7 +69,7 @@ from pdes.events import FOREVER, KEY, KIND_SHIFT, TIME, WORDS, Rows, no_rows, pa
 from pdes.model import Lookahead, Model
 from pdes.partition import Partition
 from pdes.stream import Table
-from policies.routing import routing
+from policies.routing import ROUTINGS
 from topology.dragonfly import LinkClass
 
 
@@ -94,9 +96,20 @@ class Network(Configuration, Model):
 
     @property
     def handle(self) -> Any:  # type: ignore[override]
+        own, jobs = self._own_traffic, self.workload
         return handler(
-            routing(self.routing), () if self.traffic else None, () if self.workload else None
+            ROUTINGS.named(self.routing),
+            tuple(TRAFFIC_PATTERNS.named(name).destination for name in own)
+            if self.traffic
+            else None,
+            tuple(PATTERNS.named(name).peer for name in jobs.own) if jobs else None,
         )
+
+    @property
+    def _own_traffic(self) -> tuple[str, ...]:
+        """The patterns of traffic that plug-ins bring, in the order in which they are numbered."""
+        names = dict.fromkeys(traffic.pattern for traffic in self.traffic)
+        return tuple(name for name in names if TRAFFIC_PATTERNS.named(name).destination)
 
     @property
     def variant(self) -> str:  # type: ignore[override]
@@ -133,7 +146,7 @@ class Network(Configuration, Model):
     def state(self, first: int, last: int) -> State:
         m = self.machine
         g0, g1 = self.groups_of(first, last)
-        how = routing(self.routing)
+        how = ROUTINGS.named(self.routing)
         n = (g1 - g0) * m.routers * m.nodes
         ports = self._ports(g0, g1)
         slow = np.zeros((len(ports), self.channels, PADDING + 1), np.int64)
@@ -143,7 +156,8 @@ class Network(Configuration, Model):
         until = FOREVER if self.measure_ps is None else self.warmup_ps + self.measure_ps
         jobs = no_jobs()
         if self.workload:
-            jobs = self.workload.arrays(m, self.seed, n, self.has_scheduler(first))
+            scheduler = self.scheduler if self.has_scheduler(first) else None
+            jobs = self.workload.arrays(self.seed, n, scheduler)
         return State(
             shape=np.array(
                 [m.nodes, m.routers, m.groups, m.radix, self.agent_bits, g0,
@@ -175,9 +189,10 @@ class Network(Configuration, Model):
         none = [[self.seed, 0, m.n_nodes, per_group, *[0] * (TRAFFIC_WORDS - 4)]]
         nodes, sources = (g1 - g0) * per_group, len(self.traffic)
         partners = [t.partners(m, self.seed, g0 * per_group, g1 * per_group) for t in self.traffic]
+        words = [t.words(m, self.seed, self._own_traffic) for t in self.traffic]
         limited = sources if any(t.messages is not None for t in self.traffic) else 0
         return {
-            "traffic": np.array([t.words(m, self.seed) for t in self.traffic] or none),
+            "traffic": np.array(words or none),
             "pace": np.array([t.pace(m) for t in self.traffic] or [0.0]),
             "partners": np.array(partners, np.int64).reshape(sources, nodes),
             "made": np.zeros((limited, nodes), np.int64),

@@ -24,14 +24,17 @@ permutation        each to the next of a ring in random order
 The **exchange** of those in which everybody sends and receives alike (all-to-all, fft3d, halos) is
 "posted", all messages of a phase at once, or "pairwise", with one partner after the other: a phase
 is then a message each way at most. The messages are the same; what is waited for is not.
+
+A plug-in adds a pattern with `pattern`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -51,18 +54,71 @@ from odonata.agents.layout import (
     PHASES,
     TASKS,
 )
+from pdes.errors import Refused
 from pdes.events import Rows
-from pdes.jit import entry, kernel, rebound
+from pdes.jit import bind, entry, kernel, rebound
 from pdes.random import below, draw
+from policies.register import REGISTERS, Entry, Register
 
-PATTERNS = (
-    "all-to-all", "broadcast", "tree-broadcast", "fft3d", "halo2d", "halo3d", "halo3d26",
-    "allreduce", "random-ring", "incast", "uniform", "permutation",
-)  # fmt: skip
+BUILT_IN = {
+    "all-to-all": "to every other task, beginning with the next",
+    "broadcast": "task 0 to every other",
+    "tree-broadcast": "task 0 to every other along a binary tree",
+    "fft3d": "all-to-all in each row of a grid of tasks, then in each column",
+    "halo2d": "to the up to 4 nearest in a grid",
+    "halo3d": "to the up to 6 nearest in a grid of three dimensions",
+    "halo3d26": "to the up to 26 around it in a grid of three dimensions",
+    "allreduce": "recursive doubling",
+    "random-ring": "both ways around a ring in random order",
+    "incast": "every other task to task 0",
+    "uniform": "each to a random other, anew each time",
+    "permutation": "each to the next of a ring in random order",
+}
+PATTERNS = tuple(BUILT_IN)
 (ALL_TO_ALL, BROADCAST, TREE, FFT3D, HALO2D, HALO3D, HALO3D26, ALLREDUCE, RING, INCAST, UNIFORM,
  PERMUTATION) = range(12)  # fmt: skip
 OWN = len(PATTERNS)
 """Patterns of plug-ins are numbered from here on."""
+
+
+@dataclass(frozen=True)
+class Pattern(Entry):
+    """A pattern by name. Those of this file are told apart by their numbers and have no kernel of
+    their own."""
+
+    peer: Any = None
+    """The kernel of a plug-in, as `pattern` describes it."""
+    phases: int | Callable[[int], int] = 1
+
+
+REGISTER: Register[Pattern] = cast(Any, REGISTERS["pattern"])
+REGISTER.entry = Pattern
+for _name, _about in BUILT_IN.items():
+    REGISTER.add(Pattern("pattern", _name, _about, "as in MPI and in stencil codes", home=__name__))
+
+Written = TypeVar("Written", bound=Callable[..., int])
+
+
+def pattern(
+    name: str, *, about: str, source: str, phases: int | Callable[[int], int] = 1
+) -> Callable[[Written], Written]:
+    """Register the function it stands above as a pattern of jobs; which stays what it is.
+
+    `peer(task, tasks, phase, i)` is compiled as a kernel and returns the task that message i of a
+    task goes to in a phase of an iteration: 0 .. tasks - 1, but not the task itself; NOBODY to pass
+    over i; or NO_MORE. `phases` is how many phases an iteration has, or a function of the number of
+    tasks. In each phase a task sends its messages and then waits for all that others send to it.
+    """
+
+    def decorate(written: Written) -> Written:
+        home = f"{written.__module__}.{written.__qualname__}"
+        made = kernel(written)
+        REGISTER.add(Pattern("pattern", name, about, source, home=home, peer=made, phases=phases))
+        return written
+
+    return decorate
+
+
 EXCHANGES = ("posted", "pairwise")
 PAIRED = ("all-to-all", "fft3d", "halo2d", "halo3d", "halo3d26")
 """For which it makes a difference."""
@@ -116,7 +172,10 @@ def _surface(box: tuple[int, ...]) -> int:
 
 
 def phases(pattern: str, pairwise: bool, tasks: int, sides: tuple[int, int, int]) -> int:
-    """Of one iteration."""
+    """Returns the phases of one iteration."""
+    if pattern not in PATTERNS:
+        own = REGISTER.named(pattern).phases
+        return own if isinstance(own, int) else own(tasks)
     if pattern == "allreduce":
         return tasks.bit_length() + 1
     if pairwise and pattern in PAIRED:
@@ -153,6 +212,34 @@ def count_strangers(seed: int, number: int, iterations: int, counts: Any) -> Non
     for task in range(counts.shape[0]):
         for iteration in range(iterations):
             counts[stranger(seed, number, task, counts.shape[0], iteration)] += 1
+
+
+def expect(written: Pattern, tasks: int, phases: int) -> Rows:
+    """Returns how many messages come to each task in each phase of a plug-in's pattern, one phase
+    after the other. Refused where one goes to a task that there is not, or to its sender."""
+    counts, wrong = np.zeros(phases * tasks, np.int64), np.zeros(3, np.int64)
+    count = bind(_count, f"count_{written.name}".replace("-", "_"), mine=written.peer)
+    count(tasks, phases, counts, wrong)
+    if wrong[0]:
+        task, to = wrong[1:].tolist()
+        raise Refused(f"pattern {written.name}, of {tasks} tasks: task {task} sends to {to}; to "
+                      f"another, 0 .. {tasks - 1}, or NOBODY, or NO_MORE")  # fmt: skip
+    return counts
+
+
+def _count(tasks: int, phases: int, counts: Any, wrong: Any) -> None:
+    for phase in range(phases):
+        for task in range(tasks):
+            i = 0
+            to = mine(task, tasks, phase, i)
+            while to != NO_MORE:
+                if to != NOBODY:
+                    if to < 0 or to >= tasks or to == task:
+                        wrong[0], wrong[1], wrong[2] = 1, task, to
+                        return
+                    counts[phase * tasks + to] += 1
+                i += 1
+                to = mine(task, tasks, phase, i)
 
 
 # -- while it runs
@@ -280,14 +367,15 @@ def of_no_plugin(pattern: int, task: int, tasks: int, phase: int, i: int) -> int
     return NO_MORE
 
 
-own_peer = mine = others = of_no_plugin
+own_peer = others = of_no_plugin
+mine: Any = of_no_plugin
 MINE = OWN
 """Stand for those of one plug-in, in `_own_peer`."""
 
 
 def _own_peer(pattern: int, task: int, tasks: int, phase: int, i: int) -> int:
     if pattern == MINE:
-        return mine(task, tasks, phase, i)  # type: ignore[call-arg]
+        return mine(task, tasks, phase, i)  # type: ignore[no-any-return]
     return others(pattern, task, tasks, phase, i)
 
 

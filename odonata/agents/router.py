@@ -101,7 +101,7 @@ def candidate(shape: Any, group: int, goal: int, luck: Any) -> int:
     return address(via, router, 0)
 
 
-def detours(straight: Outlook, detour: Outlook, threshold: float, bias: int, word: int) -> bool:
+def non_minimal(minimal: Outlook, valiant: Outlook, threshold: float, bias: int, word: int) -> bool:
     """Stands for the routing's own, as the constants below do."""
     raise AssertionError("a router of no routing")
 
@@ -145,15 +145,15 @@ def choose(sim: Sim, state: Any, group: int, router: int, packet: Any, path: int
         return path
     away = (path & ~(LEG | LOCALS)) | AWAY | DETOUR | (mid << MID_SHIFT)
     if SEES == 0:
-        straight = detour = Outlook(0, 0.0, 0)
+        minimal = valiant = Outlook(0, 0.0, 0)
     else:
         cable = luck_of(packet)
         row, vc = first_channel(state, group, router, goal, path, cable)
         other_row, other_vc = first_channel(state, group, router, mid, away, cable)
-        straight = look(sim, state, row, vc, now, row == other_row)
-        detour = look(sim, state, other_row, other_vc, now, row == other_row)
+        minimal = look(sim, state, row, vc, now, row == other_row)
+        valiant = look(sim, state, other_row, other_vc, now, row == other_row)
     word = int(another(luck, 3))
-    wanted = detours(straight, detour, state.threshold[0], shape[BIAS], word)
+    wanted = non_minimal(minimal, valiant, state.threshold[0], shape[BIAS], word)
     return away if wanted else path
 
 
@@ -189,7 +189,7 @@ def arrive(sim: Sim, state: Any, time: int, key: int, number: int, told: int) ->
 
 def compiled(routing: Routing) -> Any:
     """`arrive` for one routing."""
-    about = {"SEES": SIGHTS.index(routing.sees), "detours": routing.detours}
+    about = {"SEES": SIGHTS.index(routing.sees), "non_minimal": routing.non_minimal}
     ahead = kernel(rebound(first_channel, "first_channel", **about))
     chosen = kernel(rebound(choose, "choose", first_channel=ahead, **about))
     return kernel(
@@ -197,7 +197,7 @@ def compiled(routing: Routing) -> Any:
             arrive,
             "arrive",
             choose=chosen,
-            NEVER=routing.always_straight,
+            NEVER=routing.always_minimal,
             REVISES=routing.revises,
         )
     )

@@ -2,22 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from pdes.errors import Findings
 from pdes.events import FOREVER, Rows
+from pdes.jit import kernel
 from pdes.random import log
+from policies.register import REGISTERS, Entry, Register
 from topology.dragonfly import Dragonfly
 
-PATTERNS = ("uniform", "adversarial", "permutation", "transpose", "hotspot")
+BUILT_IN = {
+    "uniform": "to any other node",
+    "adversarial": "to any node of the group `stride` further on",
+    "permutation": "to a node drawn at random once",
+    "transpose": "to the transposed place in a matrix of all nodes",
+    "hotspot": "a part `hot` to every `hot_every`-th node, the rest uniform",
+}
+PATTERNS = tuple(BUILT_IN)
 ARRIVALS = ("poisson", "bernoulli")
 LATEST = 2**62
 """Picoseconds: the last instant there is."""
 UNIFORM, ADVERSARIAL, PARTNER, HOTSPOT, OWN = range(5)
 """How a destination is found: PARTNER in a table, OWN and all above by a kernel of a plug-in, the
 others by a draw."""
+
+
+@dataclass(frozen=True)
+class TrafficPattern(Entry):
+    """A pattern of open-loop traffic by name."""
+
+    destination: Any = None
+    """The kernel of a plug-in, as `traffic_pattern` describes it."""
+
+
+REGISTER: Register[TrafficPattern] = cast(Any, REGISTERS["traffic"])
+REGISTER.entry = TrafficPattern
+for _name, _about in BUILT_IN.items():
+    REGISTER.add(TrafficPattern("traffic", _name, _about, "Kim et al., ISCA 2008", home=__name__))
+
+Written = TypeVar("Written", bound=Callable[..., int])
+
+
+def traffic_pattern(name: str, *, about: str, source: str) -> Callable[[Written], Written]:
+    """Register the function it stands above as a pattern of open-loop traffic; which stays what it
+    is.
+
+    `destination(node, nodes, group_nodes, word)` is compiled as a kernel and returns the node that
+    a message of `node` goes to (to itself: no message); `word` is 32 random bits, `group_nodes` the
+    nodes of a group.
+    """
+
+    def decorate(written: Written) -> Written:
+        home = f"{written.__module__}.{written.__qualname__}"
+        made = kernel(written)
+        REGISTER.add(TrafficPattern("traffic", name, about, source, home=home, destination=made))
+        return written
+
+    return decorate
 
 
 @dataclass(frozen=True)
@@ -50,9 +95,9 @@ class Traffic:
         found, one_of = Findings(), ", ".join
         unless, last = found.unless, self.warmup_ps + (self.measure_ps or 0)
         unless(
-            self.pattern in PATTERNS,
+            REGISTER.known(self.pattern) or self.pattern in REGISTER,
             f"traffic = {self.pattern}",
-            f"one of {one_of(PATTERNS)}",
+            f"one of {one_of(REGISTER)}",
             "pattern",
         )
         unless(
@@ -177,11 +222,12 @@ class Traffic:
         plain = getattr(log, "py_func", log)  # our own: a library's may differ in the last bit
         return -1.0 / float(plain(1.0 - min(self.load, 1 - 1e-12)))
 
-    def words(self, machine: Dragonfly, seed: int) -> list[int]:
-        """Returns its row of `State.traffic`."""
+    def words(self, machine: Dragonfly, seed: int, own: Sequence[str]) -> list[int]:
+        """Returns its row of `State.traffic`; `own` are the patterns of plug-ins in this run."""
+        how = OWN + own.index(self.pattern) if self.pattern in own else self.how
         per_group = machine.routers * machine.nodes
         slot = round(self.slot_ps(machine)) if self.arrivals == "bernoulli" else 0
-        return [seed, self.how, machine.n_nodes, per_group, self.stride % machine.groups,
+        return [seed, how, machine.n_nodes, per_group, self.stride % machine.groups,
                 self.message_bytes, -1 if self.messages is None else self.messages,
                 FOREVER if self.stop_ps is None else self.stop_ps, slot,
                 round(self.hot * 2**32), self.hot_every]  # fmt: skip

@@ -18,20 +18,23 @@ from odonata.agents.patterns import (
     EXCHANGES,
     PAIRED,
     PATTERNS,
+    REGISTER,
     count_strangers,
+    expect,
     near_cubic,
     phases,
     ring,
 )
 from odonata.agents.task import MOST_TASKS
 from odonata.agents.traffic import LATEST
-from odonata.jobs.board import BOARD_WORDS
+from odonata.jobs.board import Board
 from odonata.jobs.request import Job
 from odonata.jobs.scheduler import Scheduler
 from pdes.errors import Findings
 from pdes.events import Rows
-from policies.allocation import ALLOCATIONS, allocation_named
-from policies.scheduling import DISCIPLINES, Waiting, discipline_named
+from policies.allocation import ALLOCATIONS
+from policies.scheduling import DISCIPLINES
+from policies.views import Request
 from topology.dragonfly import Dragonfly
 
 MAPPINGS = ("random", "linear")
@@ -68,8 +71,8 @@ def check(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
 
     unless(1 <= job.nodes <= MOST_NODES, f"nodes = {job.nodes}", f"1 .. {MOST_NODES}",
            about("nodes"))  # fmt: skip
-    unless(job.pattern in PATTERNS, f"pattern = {job.pattern}",
-           f"one of {', '.join(PATTERNS)}{nearest(job.pattern, PATTERNS)}",
+    unless(REGISTER.known(job.pattern) or job.pattern in REGISTER, f"pattern = {job.pattern}",
+           f"one of {', '.join(REGISTER)}{nearest(job.pattern, [*REGISTER])}",
            about("pattern"))  # fmt: skip
     unless(1 <= job.message_bytes < 2**40, f"message = {job.message_bytes} B",
            "1 .. 2**40 bytes", about("message_bytes"))  # fmt: skip
@@ -79,7 +82,7 @@ def check(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
            f"{' or '.join(EXCHANGES)}{nearest(job.exchange, EXCHANGES)}",
            about("exchange"))  # fmt: skip
     most = MOST_PHASES
-    if job.pattern in PATTERNS and not found.problems:
+    if REGISTER.known(job.pattern) and not found.problems:
         most = (MOST_PHASES - 1) // phases_of(job, max(1, tasks))
     unless(job.iterations <= most, f"iterations = {job.iterations}",
            f"at most {most} of this pattern, on so many tasks",
@@ -139,6 +142,9 @@ class Workload:
     jobs: tuple[Job, ...]
     allocation: str = "level-spread"
     order: str = "fcfs"
+    allocation_parameters: tuple[tuple[str, Any], ...] = ()
+    """Name and value of each that is not as the policy has it by default."""
+    order_parameters: tuple[tuple[str, Any], ...] = ()
     tasks_per_node: int = 2
     launch_ps: int = 10_000_000
     send_ps: int = 50_000
@@ -189,13 +195,28 @@ class Workload:
             for job in self.jobs
         )
 
+    @cached_property
+    def own(self) -> tuple[str, ...]:
+        """The patterns that plug-ins bring, in the order in which they are numbered."""
+        return tuple(dict.fromkeys(j.pattern for j in self.jobs if j.pattern not in PATTERNS))
+
     def scheduler(self, machine: Dragonfly, seed: int) -> Scheduler:
         """Returns the scheduler of these jobs."""
-        requests = tuple(Waiting(n, job.nodes, job.arrival_ps) for n, job in enumerate(self.jobs))
-        return Scheduler(
-            machine, requests, allocation_named(self.allocation), discipline_named(self.order),
-            seed, self.launch_ps, self.tasks_per_node,
+        users = {user: n for n, user in enumerate(dict.fromkeys(job.user for job in self.jobs))}
+        requests = tuple(
+            Request(n, job.nodes, job.arrival_ps, job.requested_ps, job.user, job.project,
+                    job.application, job.name, users[job.user])
+            for n, job in enumerate(self.jobs)
         )  # fmt: skip
+        return Scheduler(
+            machine=machine,
+            requests=requests,
+            allocation=ALLOCATIONS.make(self.allocation, self.allocation_parameters),
+            discipline=DISCIPLINES.make(self.order, self.order_parameters),
+            seed=seed,
+            launch=self.launch_ps,
+            tasks_per_node=self.tasks_per_node,
+        )
 
     @cached_property
     def bases(self) -> Rows:
@@ -203,22 +224,27 @@ class Workload:
         tasks = [job.nodes * self.tasks_per_node for job in self.jobs]
         return np.concatenate(([0], np.cumsum(tasks)))
 
-    def arrays(self, machine: Dragonfly, seed: int, nodes: int, scheduler: bool) -> dict[str, Any]:
-        """Returns the arrays of `State` that are about jobs, for a rank with so many nodes;
-        `scheduler`: it has the scheduler."""
+    def arrays(self, seed: int, nodes: int, scheduler: Scheduler | None) -> dict[str, Any]:
+        """Returns the arrays of `State` that are about jobs, for a rank with so many nodes and,
+        where it is given, with the scheduler."""
         tasks = int(self.bases[-1])
         table = np.zeros((len(self.jobs), JOB_WORDS), np.int64)
         friends = np.full((tasks, 2), -1, np.int64)
+        numbers = {name: n for n, name in enumerate((*PATTERNS, *self.own))}
+        expected, expects = [np.zeros(0, np.int64)], 0
         for number, job in enumerate(self.jobs):
             base, end = self.bases[number : number + 2].tolist()
             count = end - base
             rounds = phases_of(job, count)
             waits = job.pattern == "uniform"
             table[number] = (
-                PATTERNS.index(job.pattern), is_pairwise(job), count, job.message_bytes,
+                numbers[job.pattern], is_pairwise(job), count, job.message_bytes,
                 job.compute_ps, rounds, rounds * job.iterations + waits, *sides_of(job, count),
-                1 << (count.bit_length() - 1), base, seed, number, 0,
+                1 << (count.bit_length() - 1), base, seed, number, expects,
             )  # fmt: skip
+            if job.pattern in self.own:
+                expected.append(expect(REGISTER.named(job.pattern), count, rounds))
+                expects += len(expected[-1])
             if waits:
                 counts = np.zeros(count, np.int64)
                 count_strangers(seed, number, job.iterations, counts)
@@ -227,19 +253,15 @@ class Workload:
                 friends[base:end] = ring(seed, number, count)
         slots = np.zeros((nodes, self.tasks_per_node, SLOT_WORDS), np.int64)
         slots[:, :, [JOB, EARLY]] = -1
-        places = tasks // self.tasks_per_node
         return {
             "nic": np.array([self.send_ps, self.match_ps, self.host_ps, self.launch_ps]),
             "jobs": table,
             "friends": friends,
-            "expected": np.zeros(0, np.int64),
+            "expected": np.concatenate(expected),
             "places": np.full(tasks, -1, np.int64),
             "slots": slots,
             "matching": np.zeros(nodes, np.int64),
-            "board": np.zeros((len(self.jobs) if scheduler else 0, BOARD_WORDS), np.int64),
-            "owner": np.full(machine.n_nodes if scheduler else 0, -1, np.int64),
-            "labels": np.full(places if scheduler else 0, -1, np.int64),
-            "memory": np.zeros(0, np.uint8),
+            **(scheduler.fresh_board() if scheduler else Board.nowhere()).arrays(),
         }
 
 
@@ -253,8 +275,5 @@ def no_jobs() -> dict[str, Any]:
         "places": np.zeros(0, np.int64),
         "slots": np.zeros((0, 1, SLOT_WORDS), np.int64),
         "matching": np.zeros(0, np.int64),
-        "board": np.zeros((0, BOARD_WORDS), np.int64),
-        "owner": np.zeros(0, np.int64),
-        "labels": np.zeros(0, np.int64),
-        "memory": np.zeros(0, np.uint8),
+        **Board.nowhere().arrays(),
     }

@@ -378,13 +378,21 @@ def allocate(machine: Any, preset: str, **asked: Any) -> None:
 
 
 @cli.command(context_settings=SETTINGS)
+@click.argument("name", required=False)
+@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path),
+              help="A file that registers policies; may be given several times.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def policies(as_json: bool) -> None:
-    """List the policies there are: routings, allocations, queue disciplines."""
+def policies(name: str | None, plugins: tuple[Path, ...], as_json: bool) -> None:
+    """List the policies there are, of every kind; or tell all about the one of a NAME: its
+    parameters with their units and defaults, its paper, whether it remembers, where it comes from.
+    """
     if launcher.rank() == 0:
         from odonata.commands.policies import report
+        from policies.plugins import load_plugin
 
-        report(as_json)
+        for path in plugins:
+            load_plugin(path)
+        report(name, as_json)
 
 
 @cli.command(context_settings=SETTINGS)

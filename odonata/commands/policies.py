@@ -1,50 +1,86 @@
-"""`odonata policies`: every policy there is, in one line, with its paper."""
+"""`odonata policies`: every policy there is in one line, or all there is to say about one."""
 
 from __future__ import annotations
 
+import difflib
+import importlib
 import json
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
-from policies.allocation import ALLOCATIONS
-from policies.register import Register
-from policies.routing import ROUTINGS
-from policies.scheduling import DISCIPLINES
+from pdes.errors import Refused
+from policies.parameters import Parameter
+from policies.register import REGISTERS, Entry
 
-
-class Entry(NamedTuple):
-    name: str
-    about: str
-    source: str
+FILLED_BY = ("policies.routing", "policies.allocation", "policies.scheduling", "odonata.agents")
+"""Importing these enters the built-in policies and patterns."""
 
 
 def catalogue() -> dict[str, list[Entry]]:
-    """By kind; those of other packages too."""
-    kinds = {"routing": [Entry(r.name, *_parts(r.about)) for r in ROUTINGS.values()]}
-    for register in _registers():
+    """Returns the policies by kind, those of plug-ins too; kinds that have none are left out."""
+    for module in FILLED_BY:
+        importlib.import_module(module)
+    for register in REGISTERS.values():
         register.load()
-        kinds[register.kind] = [Entry(p.name, p.about, p.source) for p in register.values()]
-    return kinds
+    kinds = {kind: [*register.values()] for kind, register in REGISTERS.items()}
+    return {kind: entries for kind, entries in kinds.items() if entries}
 
 
 def broken() -> list[str]:
-    """Entry points that did not load."""
-    return [f"{register.kind} {name!r}: its {why}"
-            for register in _registers() for name, why in register.broken.items()]  # fmt: skip
+    """Returns a sentence for each entry point that did not load."""
+    return [
+        f"{register.kind} {name!r}: its {why}"
+        for register in REGISTERS.values()
+        for name, why in register.broken.items()
+    ]
 
 
-def report(as_json: bool) -> None:
-    """What the command does."""
+def report(name: str | None, as_json: bool) -> None:
+    """List all policies, or describe those of one name (of several kinds, if it is in several)."""
     kinds = catalogue()
+    if name is not None:
+        kinds = _only(name, kinds)
     if as_json:
-        told = {kind: [entry._asdict() for entry in entries] for kind, entries in kinds.items()}
-        print(json.dumps(told, indent=1))
+        listed = {kind: [described(entry) for entry in kinds[kind]] for kind in kinds}
+        print(json.dumps(listed, indent=1))
         return
     from rich.console import Console
 
     console = Console(highlight=False)
+    if name is not None:
+        for entries in kinds.values():
+            console.print("\n".join(sentences(entries[0])), markup=False)
+        return
     console.print(table(kinds))
     for line in broken():
         console.print(line, style="red", markup=False)
+
+
+def described(entry: Entry) -> dict[str, Any]:
+    """Returns what is known of a policy, as JSON has it."""
+    return {
+        "name": entry.name,
+        "about": entry.about,
+        "source": entry.source,
+        "parameters": [
+            {**each._asdict(), "type": each.type.__name__, "accepted": each.accepted}
+            for each in entry.parameters
+        ],
+        "memory": entry.memory,
+        "plugin": entry.plugin,
+    }
+
+
+def sentences(entry: Entry) -> Iterator[str]:
+    """Yields what is known of a policy, line by line."""
+    yield f"{entry.kind} {entry.name}: {entry.about}"
+    yield f"  source      {entry.source}"
+    yield f"  comes from  {entry.plugin or 'built in'}, {entry.home}"
+    yield f"  memory      {'it remembers' if entry.memory else 'none'}"
+    for number, each in enumerate(entry.parameters):
+        yield f"  {'parameters' if number == 0 else '':10}  {_parameter(each)}"
+    if not entry.parameters:
+        yield "  parameters  none"
 
 
 def table(kinds: dict[str, list[Entry]]) -> Any:
@@ -57,16 +93,23 @@ def table(kinds: dict[str, list[Entry]]) -> Any:
     for kind, entries in kinds.items():
         rows.add_row(f"[blue]{kind}[/blue]", "")
         for entry in entries:
-            name, about, source = map(escape, entry)
+            name, about, source = map(escape, (entry.name, entry.about, entry.source))
             rows.add_row(f"  {name}", f"{about}\n[dim]{source}[/dim]")
     return rows
 
 
-def _registers() -> tuple[Register[Any], ...]:
-    return (ALLOCATIONS, DISCIPLINES)
+def _parameter(each: Parameter) -> str:
+    about = f": {each.about}" if each.about else ""
+    return f"{each.name} = {each.default} ({each.accepted}){about}"
 
 
-def _parts(about: str) -> tuple[str, str]:
-    """A routing ends its line with the paper, in brackets."""
-    words, _, source = about.removesuffix(")").rpartition(" (")
-    return (words, source) if about.endswith(")") and words else (about, "")
+def _only(name: str, kinds: dict[str, list[Entry]]) -> dict[str, list[Entry]]:
+    found = {kind: [entry for entry in entries if entry.name == name]
+             for kind, entries in kinds.items()}  # fmt: skip
+    found = {kind: entries for kind, entries in found.items() if entries}
+    if not found:
+        names = [entry.name for entries in kinds.values() for entry in entries]
+        near = difflib.get_close_matches(name, names, 3, 0.5)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise Refused(f"policy {name!r}: there is none; `odonata policies` lists them{hint}")
+    return found

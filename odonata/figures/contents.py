@@ -24,7 +24,7 @@ from odonata.figures.network import in_short, shares, span_ps
 from odonata.jobs.placement import Placement
 from odonata.results.derived import CLASSES, recorded
 from odonata.results.job_table import microseconds
-from policies.allocation import allocation_named
+from policies.allocation import ALLOCATIONS
 
 if TYPE_CHECKING:
     from odonata.results.run import Run
@@ -142,7 +142,7 @@ def _seated(run: Run, axes: Axes) -> None:
     _, jobs = job_figures.fullest(run)
     labels = [np.array(it.labels, np.int64) for it in jobs]
     assert run.network.workload is not None
-    policy = allocation_named(run.network.workload.allocation)
+    policy = ALLOCATIONS.named(run.network.workload.allocation)
     placed = Placement(run.machine, policy, labels, np.zeros(run.machine.n_nodes, bool))
     seats.panels(placed, [it.name for it in jobs], axes)
 

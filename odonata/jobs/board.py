@@ -33,6 +33,17 @@ class Board(NamedTuple):
     """What its policies remember (`policies.memory`)."""
 
     @classmethod
+    def nowhere(cls) -> Board:
+        """Returns the board of a rank that has no scheduler: it is empty."""
+        none = np.zeros(0, np.int64)
+        return cls(np.zeros((0, BOARD_WORDS), np.int64), none, none, np.zeros(0, np.uint8))
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Returns the arrays under the names that they have in a state."""
+        return {"board": self.jobs, "owner": self.owner, "labels": self.labels,
+                "memory": self.memory}  # fmt: skip
+
+    @classmethod
     def of(cls, state: Any) -> Board:
         """The board in a state that has arrays `board`, `owner`, `labels` and `memory`."""
         return cls(state.board, state.owner, state.labels, state.memory)

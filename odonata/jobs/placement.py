@@ -9,15 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pdes.errors import Refused
-from policies.allocation import (
-    AllocationPolicy,
-    Floor,
-    Labels,
-    allocate,
-    allocation_named,
-    rng_for,
-)
-from policies.scheduling import Waiting, discipline_named, order_of
+from policies.allocation import ALLOCATIONS, allocate, rng_for
+from policies.memory import Sizes, memory_of, remembered
+from policies.register import Entry
+from policies.scheduling import DISCIPLINES, select
+from policies.views import Labels, Request, Sight, View
 from topology import Dragonfly
 
 MOST_RANGES = 8
@@ -29,7 +25,8 @@ class Placement:
     """Jobs on a machine."""
 
     machine: Dragonfly
-    policy: AllocationPolicy
+    policy: Entry
+    """The allocation that placed them."""
     jobs: list[Labels]
     """The nodes of each job, in allocation order; jobs in the order in which they were given."""
     busy: npt.NDArray[np.bool_]
@@ -37,7 +34,7 @@ class Placement:
 
     @property
     def free(self) -> int:
-        """Nodes that are idle afterwards."""
+        """Counts the nodes that are idle afterwards."""
         taken = int(self.busy.sum()) + sum(map(len, self.jobs))
         return self.machine.n_nodes - taken
 
@@ -56,7 +53,7 @@ def place(
 
     A job's random numbers are its own, so another job's size does not change them.
     """
-    chooser, discipline = allocation_named(policy), discipline_named(order)
+    chooser, scheduling = ALLOCATIONS.make(policy), DISCIPLINES.make(order)
     for number, nodes in enumerate(sizes, 1):
         if nodes < 1:
             raise Refused(f"job {number} of {nodes} nodes: at least 1")
@@ -65,14 +62,25 @@ def place(
     taken = _marked(machine, busy)
     idle = ~taken
     jobs: list[Labels] = [np.empty(0, np.int64)] * len(sizes)
-    for position in order_of(discipline, [Waiting(i, n, 0) for i, n in enumerate(sizes)]):
-        floor, nodes = Floor(machine, idle), sizes[position]
-        if nodes > floor.free:
-            raise Refused(f"job {position + 1} of {nodes} nodes: only {floor.free} of "
+    there = Sizes(len(sizes), machine.n_nodes, machine.groups, machine.n_routers, 1)
+    buffer, (of_order, of_choice) = remembered((scheduling, chooser), there)
+    queue = [Request(number, nodes, 0) for number, nodes in enumerate(sizes)]
+    while queue:
+        sight = Sight(machine, idle)
+        view = View(0, queue, (), sight.free, sight, memory=memory_of(of_order, buffer))
+        chosen = select(scheduling, view)
+        if not chosen:
+            job = next((each for each in queue if each.nodes > sight.free), queue[0])
+            raise Refused(f"job {job.number + 1} of {job.nodes} nodes: only {sight.free} of "
                           f"{machine.n_nodes} are idle")  # fmt: skip
-        jobs[position] = allocate(chooser, floor, nodes, rng_for(seed, position))
-        idle[jobs[position]] = False
-    return Placement(machine, chooser, jobs, taken)
+        for number in chosen:
+            sight = Sight(machine, idle, memory=memory_of(of_choice, buffer))
+            labels = allocate(chooser, sight, Request(number, sizes[number], 0),
+                              rng_for(seed, number))  # fmt: skip
+            jobs[number] = labels
+            idle[labels] = False
+        queue = [job for job in queue if not len(jobs[job.number])]
+    return Placement(machine, ALLOCATIONS.named(policy), jobs, taken)
 
 
 def _marked(machine: Dragonfly, ranges: Sequence[tuple[int, int]]) -> npt.NDArray[np.bool_]:

@@ -6,16 +6,30 @@ arrives or ends, and turns the Starts into whatever a start is there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from odonata.jobs.board import BEGAN, DONE, LEFT, QUEUED, RUNNING, STATUS, Board, Words
-from policies.allocation import AllocationPolicy, Floor, allocate, rng_for
-from policies.scheduling import SchedulingPolicy, Waiting, order_of
+from odonata.jobs.board import (
+    BEGAN,
+    BOARD_WORDS,
+    DONE,
+    LEFT,
+    OVER,
+    QUEUED,
+    RUNNING,
+    STATUS,
+    Board,
+    Words,
+)
+from policies.allocation import AllocationPolicy, allocate, rng_for
+from policies.memory import Buffer, Layout, Sizes, memory_of, remembered
+from policies.policy import learn
+from policies.scheduling import SchedulingPolicy, select
+from policies.views import Ended, Request, Running, Sight, View
 from topology.dragonfly import Dragonfly
 
 
@@ -29,11 +43,11 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True)
 class Scheduler:
-    """Times are ticks of the model that has it; a job starts `launch` after the decision. Its tasks
-    are `tasks_per_node` times its nodes."""
+    """Times are ticks of the model that has it; a job starts `launch` after the decision. A job has
+    `tasks_per_node` tasks on each of its nodes."""
 
     machine: Dragonfly
-    requests: Sequence[Waiting]
+    requests: Sequence[Request]
     allocation: AllocationPolicy
     discipline: SchedulingPolicy
     seed: int
@@ -43,46 +57,107 @@ class Scheduler:
     @cached_property
     def by_submission(self) -> Words:
         """Numbers of jobs, in the order in which they join the queue."""
-        return np.argsort([request.arrival_ps for request in self.requests], kind="stable")
+        return np.argsort([request.submit for request in self.requests], kind="stable")
 
     @cached_property
     def submitted(self) -> Words:
         """When those join it."""
-        return np.array([self.requests[n].arrival_ps for n in self.by_submission], np.int64)
+        return np.array([self.requests[n].submit for n in self.by_submission], np.int64)
 
     @cached_property
     def first_place(self) -> Words:
         """Where in `Board.labels` the nodes of each job begin."""
         return np.concatenate(([0], np.cumsum([r.nodes for r in self.requests])))
 
+    @cached_property
+    def _memory(self) -> tuple[Buffer, tuple[Layout | None, ...]]:
+        m, users = self.machine, 1 + max(request.user_number for request in self.requests)
+        sizes = Sizes(len(self.requests), m.n_nodes, m.groups, m.n_routers, users)
+        return remembered((self.allocation, self.discipline), sizes)
+
+    def fresh_board(self) -> Board:
+        """Returns the board before the first job has come."""
+        return Board(
+            np.zeros((len(self.requests), BOARD_WORDS), np.int64),
+            np.full(self.machine.n_nodes, -1),
+            np.full(int(self.first_place[-1]), -1),
+            self._memory[0].copy(),
+        )
+
     def decide(self, board: Board, time: int) -> list[Start]:
         """Take the jobs that are done off the machine, and start those that can be. Asked again at
         the same time, it starts no more."""
         jobs, owner = board.jobs, board.owner
-        owner[(owner >= 0) & (jobs[owner, STATUS] == DONE)] = -1
+        over = (owner >= 0) & (jobs[owner, STATUS] == DONE)
+        self._learn(board, over)
+        owner[over] = -1
         arrived = self.by_submission[: np.searchsorted(self.submitted, time, "right")]
         waiting = arrived[jobs[arrived, STATUS] == QUEUED].tolist()
-        queue = [self.requests[number] for number in waiting]
-        if not queue or (owner >= 0).all():
+        if not waiting or (owner >= 0).all():
             return []
-        starts = []
-        for place in order_of(self.discipline, queue):
-            request = queue[place]
-            floor = Floor(self.machine, owner < 0)
-            if request.nodes > floor.free:
-                if self.discipline.strict:
-                    break
-                continue
-            starts.append(self._start(board, request, floor, time + self.launch))
-        return starts
+        queue = [self.requests[number] for number in waiting]
+        sight = Sight(self.machine, owner < 0)
+        mine = memory_of(self._memory[1][1], board.memory)
+        view = View(time, queue, _Holders(self, board), sight.free, sight, memory=mine)
+        return [self._start(board, self.requests[number], time + self.launch)
+                for number in select(self.discipline, view)]  # fmt: skip
 
-    def _start(self, board: Board, request: Waiting, floor: Floor, time: int) -> Start:
-        number, rng = request.number, rng_for(self.seed, request.number)
-        labels = allocate(self.allocation, floor, request.nodes, rng)
+    def _start(self, board: Board, request: Request, time: int) -> Start:
+        number = request.number
+        mine = memory_of(self._memory[1][0], board.memory)
+        sight = Sight(self.machine, board.owner < 0, memory=mine)
+        labels = allocate(self.allocation, sight, request, rng_for(self.seed, number))
         board.owner[labels] = number
-        first = int(self.first_place[number])
-        board.labels[first : first + request.nodes] = labels
+        board.labels[self._places(number)] = labels
         board.jobs[number, [STATUS, LEFT, BEGAN]] = (
             RUNNING, request.nodes * self.tasks_per_node, time
         )  # fmt: skip
         return Start(number, labels, time)
+
+    def _places(self, number: int) -> slice:
+        """Where in `Board.labels` a job's nodes are."""
+        return slice(int(self.first_place[number]), int(self.first_place[number + 1]))
+
+    def _learn(self, board: Board, over: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+        """Have policies that remember learn of the jobs that have ended, whose nodes these are."""
+        layouts = self._memory[1]
+        if not any(layouts) or not over.any():
+            return
+        for number in np.unique(board.owner[over]).tolist():
+            start, end = board.jobs[number, [BEGAN, OVER]].tolist()
+            labels = board.labels[self._places(number)].copy()
+            ended = Ended(self.requests[number], start, end, labels)
+            for kind, policy, layout in (
+                ("allocation", self.allocation, layouts[0]),
+                ("scheduling", self.discipline, layouts[1]),
+            ):
+                learn(kind, policy, ended, memory_of(layout, board.memory))
+
+    def holders(self, board: Board) -> list[Running]:
+        """Returns the jobs that hold nodes, by number."""
+        numbers = np.flatnonzero(board.jobs[:, STATUS] == RUNNING).tolist()
+        labels = board.labels.copy()
+        labels.flags.writeable = False
+        return [Running(self.requests[n], int(board.jobs[n, BEGAN]), labels[self._places(n)])
+                for n in numbers]  # fmt: skip
+
+
+class _Holders(Sequence[Running]):
+    """The jobs that hold nodes, looked up when a policy first asks for them: most never do."""
+
+    def __init__(self, scheduler: Scheduler, board: Board) -> None:
+        self._where = scheduler, board
+
+    @cached_property
+    def _found(self) -> list[Running]:
+        scheduler, board = self._where
+        return scheduler.holders(board)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[Running]:
+        return iter(self._found)
+
+    def __getitem__(self, which):  # type: ignore[no-untyped-def]
+        return self._found[which]

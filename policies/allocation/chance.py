@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from policies.allocation.base import Counts, Floor, Labels, allocation, heap_by_heap
+from policies.allocation.base import allocation, heap_by_heap
 from policies.allocation.sources import JAIN
+from policies.views import Counts, Labels, Request, Sight
 
 
 @allocation("rdn", about="random nodes", source=JAIN)
-def random_nodes(floor: Floor, nodes: int, rng: np.random.Generator) -> Labels:
-    return floor.labels[rng.choice(floor.free, nodes, replace=False)]
+def random_nodes(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
+    return sight.labels[rng.choice(sight.free, job.nodes, replace=False)]
 
 
 @allocation("rdr", about="random routers, all idle nodes of each", source=JAIN)
-def random_routers(floor: Floor, nodes: int, rng: np.random.Generator) -> Labels:
-    order = _shuffled(floor.by_router.ravel(), nodes, rng)
-    counts = floor.by_router.ravel()
-    return floor.labels[heap_by_heap(floor.router_starts, counts, order, nodes)]
+def random_routers(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
+    order = _shuffled(sight.by_router.ravel(), job.nodes, rng)
+    counts = sight.by_router.ravel()
+    return sight.labels[heap_by_heap(sight.router_starts, counts, order, job.nodes)]
 
 
 @allocation("rdg", about="random groups, all idle nodes of each", source=JAIN)
-def random_groups(floor: Floor, nodes: int, rng: np.random.Generator) -> Labels:
-    order = _shuffled(floor.by_group, nodes, rng)
-    return floor.labels[heap_by_heap(floor.group_starts, floor.by_group, order, nodes)]
+def random_groups(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
+    order = _shuffled(sight.by_group, job.nodes, rng)
+    return sight.labels[heap_by_heap(sight.group_starts, sight.by_group, order, job.nodes)]
 
 
 def _shuffled(counts: Counts, nodes: int, rng: np.random.Generator) -> Labels:

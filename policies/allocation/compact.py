@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from policies.allocation.base import Floor, Labels, allocation, heap_by_heap
+from policies.allocation.base import allocation, heap_by_heap
 from policies.allocation.sources import BASELINE, JOKANOVIC, SLURM
+from policies.views import Labels, Request, Sight
 
 
 @allocation("simple", about="idle nodes in label order", source=BASELINE)
-def simple(floor: Floor, nodes: int, rng: np.random.Generator) -> Labels:
-    return floor.labels[:nodes]
+def simple(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
+    return sight.labels[: job.nodes]
 
 
 @allocation(
@@ -18,12 +19,12 @@ def simple(floor: Floor, nodes: int, rng: np.random.Generator) -> Labels:
     about="the fullest router that holds the job; otherwise the fullest routers, one by one",
     source=f"{SLURM}; best fit, as in the code the authors published",
 )
-def slurm(floor: Floor, nodes: int, rng: np.random.Generator) -> Labels:
-    counts = floor.by_router.ravel()
-    fits = np.flatnonzero(counts >= nodes)
+def slurm(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
+    counts = sight.by_router.ravel()
+    fits = np.flatnonzero(counts >= job.nodes)
     if len(fits):
-        return floor.of_router(fits[counts[fits].argmin()])[:nodes]
-    return _fullest_routers(floor, nodes)
+        return sight.of_router(fits[counts[fits].argmin()])[: job.nodes]
+    return _fullest_routers(sight, job.nodes)
 
 
 @allocation(
@@ -31,21 +32,21 @@ def slurm(floor: Floor, nodes: int, rng: np.random.Generator) -> Labels:
     about="the first router that holds the job; otherwise the fullest routers, one by one",
     source=f"{SLURM}; first fit, as in the text",
 )
-def slurm_first_fit(floor: Floor, nodes: int, rng: np.random.Generator) -> Labels:
-    fits = floor.by_router.ravel() >= nodes
+def slurm_first_fit(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
+    fits = sight.by_router.ravel() >= job.nodes
     first = int(fits.argmax())
     if fits[first]:
-        return floor.of_router(first)[:nodes]
-    return _fullest_routers(floor, nodes)
+        return sight.of_router(first)[: job.nodes]
+    return _fullest_routers(sight, job.nodes)
 
 
-def _fullest_routers(floor: Floor, nodes: int) -> Labels:
+def _fullest_routers(sight: Sight, nodes: int) -> Labels:
     """From the fewest idle nodes up: a router that was taken has none left, so one sort will do."""
-    counts = floor.by_router.ravel()
-    small = np.uint16 if floor.machine.nodes < 2**16 else np.int32  # sorted by radix, which is fast
+    counts = sight.by_router.ravel()
+    small = np.uint16 if sight.machine.nodes < 2**16 else np.int32  # sorted by radix, which is fast
     order = np.argsort(counts.astype(small), kind="stable")
     order = order[len(counts) - np.count_nonzero(counts) :]
-    return floor.labels[heap_by_heap(floor.router_starts, counts, order, nodes)]
+    return sight.labels[heap_by_heap(sight.router_starts, counts, order, nodes)]
 
 
 @allocation(
@@ -53,10 +54,10 @@ def _fullest_routers(floor: Floor, nodes: int) -> Labels:
     about="small jobs into the first group that holds them; larger ones from the last node back",
     source=f"{JOKANOVIC}, as adapted to dragonflies",
 )
-def jokanovic(floor: Floor, nodes: int, rng: np.random.Generator) -> Labels:
+def jokanovic(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
     """Small is no larger than a whole group; where no group has room for it, label order."""
-    if nodes > floor.machine.routers * floor.machine.nodes:
-        return floor.labels[: -nodes - 1 : -1]
-    fits = floor.by_group >= nodes
+    if job.nodes > sight.machine.routers * sight.machine.nodes:
+        return sight.labels[: -job.nodes - 1 : -1]
+    fits = sight.by_group >= job.nodes
     first = int(fits.argmax())
-    return (floor.of_group(first) if fits[first] else floor.labels)[:nodes]
+    return (sight.of_group(first) if fits[first] else sight.labels)[: job.nodes]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from policies.allocation.base import Floor, Labels, allocation, heap_by_heap, in_turn
+from policies.allocation.base import allocation, heap_by_heap, in_turn
 from policies.allocation.sources import JAIN, ZHANG
+from policies.views import Labels, Request, Sight
 
 
 @allocation(
@@ -13,26 +14,26 @@ from policies.allocation.sources import JAIN, ZHANG
     about="spread over the smallest level that holds the job: router, group or machine",
     source=ZHANG,
 )
-def level_spread(floor: Floor, nodes: int, rng: np.random.Generator) -> Labels:
+def level_spread(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
     """Which of the routers, or groups, that hold it: the one with most idle nodes."""
-    router = int(floor.by_router.argmax())
-    if floor.by_router.flat[router] >= nodes:
-        return floor.of_router(router)[:nodes]
-    group = int(floor.by_group.argmax())
-    if floor.by_group[group] >= nodes:
-        return floor.of_group(group)[in_turn(floor.by_router[group], nodes)]
-    return round_robin_nodes(floor, nodes, rng)
+    router = int(sight.by_router.argmax())
+    if sight.by_router.flat[router] >= job.nodes:
+        return sight.of_router(router)[: job.nodes]
+    group = int(sight.by_group.argmax())
+    if sight.by_group[group] >= job.nodes:
+        return sight.of_group(group)[in_turn(sight.by_router[group], job.nodes)]
+    return round_robin_nodes(sight, job, rng)
 
 
 @allocation("rrn", about="round robin: a node of each group in turn, from group 0", source=JAIN)
-def round_robin_nodes(floor: Floor, nodes: int, rng: np.random.Generator) -> Labels:
-    return floor.labels[in_turn(floor.by_group, nodes)]
+def round_robin_nodes(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
+    return sight.labels[in_turn(sight.by_group, job.nodes)]
 
 
 @allocation("rrr", about="round robin: a router of each group in turn, from group 0", source=JAIN)
-def round_robin_routers(floor: Floor, nodes: int, rng: np.random.Generator) -> Labels:
-    some = floor.by_router > 0
+def round_robin_routers(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
+    some = sight.by_router > 0
     routers = np.flatnonzero(some)
-    order = routers[in_turn(some.sum(1, dtype=np.int32), min(nodes, len(routers)))]
-    counts = floor.by_router.ravel()
-    return floor.labels[heap_by_heap(floor.router_starts, counts, order, nodes)]
+    order = routers[in_turn(some.sum(1, dtype=np.int32), min(job.nodes, len(routers)))]
+    counts = sight.by_router.ravel()
+    return sight.labels[heap_by_heap(sight.router_starts, counts, order, job.nodes)]

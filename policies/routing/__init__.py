@@ -1,16 +1,18 @@
-"""Which way a packet goes: straight to its destination's group, or by a detour.
+"""Which path a packet takes: the minimal one to its destination's group, or a non-minimal one.
 
-A dragonfly has one shortest way (local, global, local) and as many detours as it has other groups.
-Every routing here answers one question, put to it when a packet comes from its node (and for `par`
-at each router until the packet leaves its group): *detour, by this candidate chosen at random, or
-go straight?* It is a kernel `detours(straight, detour, threshold, bias, word)` that is shown two
-`Outlook`s and given 32 random bits. What it sees is the routing's `sees`:
+A dragonfly has one minimal path (local, global, local) and as many non-minimal ones as it has other
+groups. Every routing here answers one question, put to it when a packet comes from its node (and
+for `par` at each router until the packet leaves its group): *by the non-minimal path through this
+intermediate, chosen at random, or by the minimal one?* It is a function
+`non_minimal(minimal, valiant, threshold, bias, word)`, compiled as a kernel, that is shown an
+`Outlook` of either path and given 32 random bits. What it sees is the routing's `sees`:
 
 * ``nothing``: they are not filled in;
-* ``port``: the channel by which it would leave this router on either way;
-* ``cable``: the channel of the global cable on either way, wherever in this group that is.
+* ``port``: the channel by which it would leave this router on either path;
+* ``cable``: the channel of the global link on either path, wherever in this group that is.
 
-To add one, write such a kernel and register it: `Routing("mine", detours, sees="port")`.
+To add one, write such a function under `@routing("mine", sees="port", about=..., source=...)`. Read
+`base`, then `minimal`, `valiant`, `ugal`, `par`, `adaptive`; docs/policies.md has the rest.
 """
 
 from __future__ import annotations

@@ -1,24 +1,20 @@
-"""Minimal: always the shortest way, at most one local, one global and one local hop.
+"""Minimal: always the minimal path, at most one local, one global and one local hop.
 
 It sees nothing. Best where traffic is spread evenly; where all of a group talks to one other group
-everything goes through the few cables between the two, and 1/(a·p) of the injection bandwidth is
-all that gets through where there is one.
+everything goes through the few global links between the two, and 1/(a·p) of the injection bandwidth
+is all that gets through where there is one.
 """
 
 from __future__ import annotations
 
-from pdes.jit import kernel
-from policies.routing.base import Outlook, Routing
+from policies.routing.base import Outlook, routing
 
 
-@kernel
-def detours(straight: Outlook, detour: Outlook, threshold: float, bias: int, word: int) -> bool:
-    return False
-
-
-Routing(
+@routing(
     "minimal",
-    detours,
-    always_straight=True,
-    about="the shortest way, whatever happens (Kim et al., ISCA 2008)",
+    always_minimal=True,
+    about="the minimal path, whatever happens",
+    source="Kim et al., ISCA 2008",
 )
+def non_minimal(minimal: Outlook, valiant: Outlook, threshold: float, bias: int, word: int) -> bool:
+    return False

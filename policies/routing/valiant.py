@@ -1,4 +1,4 @@
-"""Valiant: always by a detour through a group (or a router) chosen at random.
+"""Valiant: always by a non-minimal path through a group (or a router) chosen at random.
 
 It sees nothing. Any traffic between groups becomes uniform traffic twice, so that half the
 injection bandwidth gets through whatever the pattern, and no pattern does better.
@@ -6,17 +6,13 @@ injection bandwidth gets through whatever the pattern, and no pattern does bette
 
 from __future__ import annotations
 
-from pdes.jit import kernel
-from policies.routing.base import Outlook, Routing
+from policies.routing.base import Outlook, routing
 
 
-@kernel
-def detours(straight: Outlook, detour: Outlook, threshold: float, bias: int, word: int) -> bool:
-    return True
-
-
-Routing(
+@routing(
     "valiant",
-    detours,
-    about="always by a random group or router (Valiant 1982; Kim et al., ISCA 2008)",
+    about="always by a random group or router",
+    source="Valiant 1982; Kim et al., ISCA 2008",
 )
+def non_minimal(minimal: Outlook, valiant: Outlook, threshold: float, bias: int, word: int) -> bool:
+    return True

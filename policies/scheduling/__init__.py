@@ -1,33 +1,38 @@
-"""Which waiting job is tried next.
+"""Which waiting jobs start now.
 
-A discipline is shown the queue and answers with the order in which its jobs are tried. To write
-one, write that function and register it, as an allocation is (`policies.allocation`)::
+A scheduling policy is shown the queue, the running jobs and the idle nodes (a `View`) and returns
+the numbers of the jobs to start. Most are a discipline: an order in which waiting jobs are tried.
+To write one, write that function and register it::
+
+    from policies.scheduling import discipline
 
     @discipline("last-come", about="last come, first served", source="ours")
-    def last_come(waiting):
-        return list(reversed(range(len(waiting))))
+    def last_come(queue):
+        return list(reversed(range(len(queue))))
 
-Entry points are of the group `odonata.scheduling`.
+Read `base` (the contract), then `sizes`; docs/policies.md has the rest.
 """
 
 from __future__ import annotations
 
 from policies.scheduling.base import (
     DISCIPLINES,
+    Discipline,
     SchedulingPolicy,
-    Waiting,
     discipline,
-    discipline_named,
-    order_of,
+    fitting,
+    scheduling,
+    select,
 )
 
 from policies.scheduling import sizes  # noqa: F401  isort: skip
 
 __all__ = [
     "DISCIPLINES",
+    "Discipline",
     "SchedulingPolicy",
-    "Waiting",
     "discipline",
-    "discipline_named",
-    "order_of",
+    "fitting",
+    "scheduling",
+    "select",
 ]

@@ -1,100 +1,162 @@
-"""What a queue discipline is asked and answers, and the register of those there are."""
+"""What a scheduling policy is asked and answers, and the register of those there are."""
 
 from __future__ import annotations
 
-import inspect
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from operator import index
+from typing import Any, TypeVar
 
 from pdes.errors import Fault
-from policies.register import Register
+from policies.policy import FunctionPolicy, Learn, Policy, Remembers, enter
+from policies.register import REGISTERS, Entry, Register
+from policies.views import Request, View
 
 
-class Waiting(NamedTuple):
-    """A job in the queue."""
+class SchedulingPolicy(Policy):
+    """Says which waiting jobs start now.
 
-    number: int
-    nodes: int
-    arrival_ps: int
+    An example, which starts whatever fits while it leaves a part of the machine to small jobs::
+
+        @scheduling("reserve", about="large jobs leave some nodes to small ones", source="ours")
+        class Reserve(SchedulingPolicy):
+            kept: int = parameter(8, unit="nodes", about="that only small jobs get", least=0)
+
+            def select(self, view):
+                free, chosen = view.free, []
+                for job in view.queue:
+                    if job.nodes <= free - (self.kept if job.nodes > self.kept else 0):
+                        chosen.append(job.number)
+                        free -= job.nodes
+                return chosen
+
+    With 20 idle nodes and jobs of 16, 4 and 10 nodes waiting, the first is passed over (it would
+    leave 4), and the other two start.
+    """
+
+    @abstractmethod
+    def select(self, view: View) -> Sequence[int]:
+        """Returns the numbers of the jobs that start now, in the order in which they get their
+        nodes. Called by `select` alone, which checks the answer. What it remembers is
+        `view.memory`."""
 
 
-class SchedulingPolicy(ABC):
-    """Says in which order waiting jobs are tried.
+class Discipline(SchedulingPolicy):
+    """The simplest case: an order in which waiting jobs are tried, by which each starts that fits.
 
-    Of jobs of 8, 2 and 4 nodes, in order of arrival, `small-first` answers [1, 2, 0]: the job at
+    Among jobs of 8, 2 and 4 nodes, in order of arrival, `small-first` answers [1, 2, 0]: the job at
     position 1 is tried first.
     """
 
-    name: str
-    about: str
-    """One line."""
-    source: str
-    """The paper."""
     strict: bool = True
     """Nobody passes a job that does not fit: the first that does not ends the round. Where this is
     False, those behind it are tried as well."""
 
     @abstractmethod
-    def order(self, waiting: Sequence[Waiting]) -> list[int]:
-        """Positions in `waiting`, each once. `waiting` is in order of arrival, jobs that came
-        together in order of their numbers; called by `order_of` alone, which checks the answer."""
+    def order(self, queue: Sequence[Request]) -> list[int]:
+        """Returns positions in `queue`, each once. `queue` is as in `View`."""
+
+    def select(self, view: View) -> Sequence[int]:
+        order = [index(position) for position in self.order(view.queue)]
+        if sorted(order) != list(range(len(view.queue))):
+            raise Fault(f"scheduling {self.name}, of {len(view.queue)} jobs: {order} does not name "
+                        "each position once")  # fmt: skip
+        return fitting(view, order, self.strict)
 
 
-Order = Callable[[Sequence[Waiting]], list[int]]
-Written = TypeVar("Written", bound=Order | type[SchedulingPolicy])
+def fitting(view: View, order: Iterable[int], strict: bool = True) -> list[int]:
+    """Returns the numbers of those jobs that fit, tried by position in this order; `strict` as in
+    `Discipline`."""
+    free, chosen = view.free, []
+    for position in order:
+        job = view.queue[position]
+        if job.nodes <= free:
+            chosen.append(job.number)
+            free -= job.nodes
+        elif strict:
+            break
+    return chosen
 
-DISCIPLINES: Register[SchedulingPolicy] = Register("scheduling")
+
+Written = TypeVar("Written", bound=Callable[..., Any] | type[SchedulingPolicy])
+
+DISCIPLINES: Register[Entry] = REGISTERS["scheduling"]
 
 
 @dataclass(frozen=True)
-class Plain(SchedulingPolicy):
-    """A discipline that is a function."""
+class FunctionScheduling(FunctionPolicy, SchedulingPolicy):
+    """A scheduling policy that was written as a function."""
 
-    name: str
-    about: str
-    source: str
-    function: Order
+    def select(self, view: View) -> Sequence[int]:
+        chosen: Sequence[int] = self.function(view, **self.values)
+        return chosen
+
+
+@dataclass(frozen=True)
+class FunctionDiscipline(FunctionPolicy, Discipline):
+    """A discipline that was written as a function."""
+
     strict: bool = True
 
-    def order(self, waiting: Sequence[Waiting]) -> list[int]:
-        return self.function(waiting)
+    def order(self, queue: Sequence[Request]) -> list[int]:
+        order: list[int] = self.function(queue, **self.values)
+        return order
+
+
+def scheduling(
+    name: str,
+    *,
+    about: str,
+    source: str,
+    memory: Remembers | None = None,
+    learn: Learn | None = None,
+) -> Callable[[Written], Written]:
+    """Register what it stands above, a function `select(view)` or a subclass of `SchedulingPolicy`;
+    which stays what it is. `memory` and `learn` are a function's `remembers` and `learn`
+    (`policies.policy`)."""
+
+    def decorate(written: Written) -> Written:
+        words = {"name": name, "about": about, "source": source}
+        enter("scheduling", written, FunctionScheduling, words, memory, learn)
+        return written
+
+    return decorate
 
 
 def discipline(
     name: str, *, about: str, source: str, strict: bool | None = None
 ) -> Callable[[Written], Written]:
-    """Register what it stands above, a function `order(waiting)` or a subclass of
-    `SchedulingPolicy` that needs no arguments; which stays what it is."""
+    """Register what it stands above, a function `order(queue)` or a subclass of `Discipline`; which
+    stays what it is. A function is strict unless it says otherwise."""
 
-    def register(written: Written) -> Written:
-        what: Any = written
-        if inspect.isclass(written):
-            what.name, what.about, what.source = name, about, source
-            if strict is not None:
-                what.strict = strict
-            policy = what()
-        else:
-            policy = Plain(name, about, source, what, strict is not False)
-        DISCIPLINES.add(policy, (what.__module__, what.__qualname__))
+    def decorate(written: Written) -> Written:
+        words = {"name": name, "about": about, "source": source}
+        settings = {} if strict is None else {"strict": strict}
+        enter("scheduling", written, FunctionDiscipline, words, None, None, **settings)
         return written
 
-    return register
+    return decorate
 
 
-def discipline_named(name: str) -> SchedulingPolicy:
-    """Refused where there is none, with those whose names are near."""
-    return DISCIPLINES.named(name)
-
-
-def order_of(policy: SchedulingPolicy, waiting: Sequence[Waiting]) -> list[int]:
-    """The one way to ask: a Fault if it does not name every waiting job once."""
+def select(policy: SchedulingPolicy, view: View) -> list[int]:
+    """Ask which jobs start now; the one place where this is done. A Fault names the policy if it
+    chooses a job that does not wait, one twice, or more nodes than are idle."""
     try:
-        order = [int(position) for position in policy.order(waiting)]
+        chosen = [index(number) for number in policy.select(view)]
+    except Fault:
+        raise
     except Exception as error:
         raise Fault(f"scheduling {policy.name} failed: {type(error).__name__}: {error}") from error
-    if sorted(order) != list(range(len(waiting))):
-        raise Fault(f"scheduling {policy.name}, of {len(waiting)} jobs: {order} does not name each "
-                    "position once")  # fmt: skip
-    return order
+    if not chosen:
+        return chosen
+    waiting, needed = {job.number: job.nodes for job in view.queue}, 0
+    for number in chosen:
+        if number not in waiting:
+            how = " twice" if chosen.count(number) > 1 else ", which does not wait"
+            raise Fault(f"scheduling {policy.name}: it chose job {number}{how}")
+        needed += waiting.pop(number)
+    if needed > view.free:
+        raise Fault(f"scheduling {policy.name}: it chose jobs of {needed} nodes in sum, and "
+                    f"{view.free} are idle")  # fmt: skip
+    return chosen

@@ -92,15 +92,15 @@ def placed() -> Iterator[Callable[..., str]]:
     choices: list[Any] = []
 
     @allocation("placed", about="a test's", source="nobody's")
-    def choose(floor: Any, nodes: int, rng: Any) -> Any:
-        return next(c for c in choices if len(c) == nodes and floor.idle[list(c)].all())
+    def choose(sight: Any, job: Any, rng: Any) -> Any:
+        return next(c for c in choices if len(c) == job.nodes and sight.idle[list(c)].all())
 
     def on(*lists: Any) -> str:
         choices[:] = lists
         return "placed"
 
     yield on
-    del ALLOCATIONS["placed"], ALLOCATIONS._homes["placed"]
+    del ALLOCATIONS["placed"]
 
 
 # -- nobody in the way
@@ -397,12 +397,12 @@ def test_nobody_passes_a_job_that_does_not_fit_unless_the_discipline_lets_them()
     assert large.end_ps is not None
     assert small.start_ps == large.end_ps + 2 * LAUNCH
     discipline("lenient", about="a test's", source="nobody's", strict=False)(
-        lambda waiting: list(range(len(waiting)))
+        lambda queue: list(range(len(queue)))
     )
     try:
         _, large, small = go(network(*jobs, order="lenient")).jobs
     finally:
-        del DISCIPLINES["lenient"], DISCIPLINES._homes["lenient"]
+        del DISCIPLINES["lenient"]
     assert small.start_ps == 2 + LAUNCH
     assert large.start_ps is not None
 
@@ -643,11 +643,11 @@ from policies.allocation import allocation
 from policies.scheduling import discipline
 
 @allocation("twice", about="", source="")
-def twice(floor, nodes, rng):
-    return [0] * nodes
+def twice(sight, job, rng):
+    return [0] * job.nodes
 
 @discipline("nobody", about="", source="")
-def nobody(waiting):
+def nobody(queue):
     return []
 """
 
@@ -656,8 +656,8 @@ def nobody(waiting):
 def wrong() -> Iterator[None]:
     exec(WRONG, {"__name__": __name__})
     yield
-    del ALLOCATIONS["twice"], ALLOCATIONS._homes["twice"]
-    del DISCIPLINES["nobody"], DISCIPLINES._homes["nobody"]
+    del ALLOCATIONS["twice"]
+    del DISCIPLINES["nobody"]
 
 
 BAD_ANSWERS = [
@@ -797,6 +797,6 @@ def test_whom_a_uniform_job_speaks_to_does_not_depend_on_the_jobs_before_it() ->
     told = []
     for nodes in (2, 3):
         load = Workload((Job(nodes), Job(4, "uniform", iterations=10)))
-        arrays = load.arrays(Dragonfly(2, 4, 2, 9), 1, 0, 9)
+        arrays = load.arrays(1, 0, None)
         told.append(arrays["friends"][load.bases[1] :, 0].tolist())
     assert told[0] == told[1]

@@ -16,10 +16,10 @@ from odonata.agents.packet import AWAY, DETOUR, LEG, LOCALS, MID_SHIFT, address
 from odonata.agents.router import step
 from odonata.results.performance import performance
 from pdes.errors import Fault
-from pdes.jit import entry, kernel
+from pdes.jit import entry
 from pdes.random import U64
 from policies.routing import ROUTINGS as REGISTER
-from policies.routing import Routing, routing
+from policies.routing import routing
 from topology import Dragonfly
 
 
@@ -33,13 +33,12 @@ def hop(
     out[0], out[1], out[2] = port, vc, after
 
 
-@kernel
-def toss(straight: Any, detour: Any, threshold: float, bias: int, word: int) -> bool:
+@routing("toss", about="for these tests", source="nobody's")
+def toss(minimal: Any, valiant: Any, threshold: float, bias: int, word: int) -> bool:
     return word < 1 << 31
 
 
-TOSS = Routing("toss", toss, about="for these tests")
-del REGISTER["toss"]
+TOSS = REGISTER.pop("toss")
 
 
 @pytest.fixture
@@ -63,7 +62,7 @@ class Routes:
     def __init__(self, model: Network) -> None:
         self.model, self.m = model, model.machine
         self.state = model.state(0, int(model.units()[-1]))
-        self.how = routing(model.routing)
+        self.how = REGISTER.named(model.routing)
         self.far = self.m.far()
 
     def hop(self, group: int, router: int, target: int, path: int, copy: int) -> Any:
@@ -114,7 +113,7 @@ class Routes:
         for start, goal in itertools.product(routers, routers):
             for copy in range(m.copies):
                 yield self.walk(start, goal, None, 0, copy)
-                if self.how.always_straight or start[0] == goal[0]:
+                if self.how.always_minimal or start[0] == goal[0]:
                     continue
                 near = (start[0],) if self.model.via == "anywhere" else (start[0], goal[0])
                 mids = [r for r in routers if r[0] not in near]

@@ -42,7 +42,9 @@ from odonata.results.run import Run
 from odonata.results.run import open as open_run
 from pdes.errors import Refused
 from pdes.stream import RUNNING
-from policies.allocation import ALLOCATIONS, Floor, allocate, allocation
+from policies.allocation import ALLOCATIONS, allocate, allocation
+from policies.views import Request as Asked
+from policies.views import Sight
 from topology import Dragonfly
 from topology.presets import PRESETS
 
@@ -227,8 +229,8 @@ def test_everything_that_is_wrong_is_told_at_once_in_the_order_of_the_file() -> 
 
 def test_a_policy_that_was_registered_can_be_named() -> None:
     @allocation("ours-alone", about="the first that are idle", source="a test")
-    def first(floor: Any, nodes: int, rng: Any) -> Any:
-        return floor.labels[:nodes]
+    def first(sight: Any, job: Any, rng: Any) -> Any:
+        return sight.labels[: job.nodes]
 
     try:
         made = parse("[[jobs]]\nnodes = 4\n[scheduler]\nallocation = 'ours-alone'", "x.toml")
@@ -243,8 +245,9 @@ def test_the_policy_in_the_documentation_works() -> None:
     code = text.split("```python\n")[1].split("```")[0]
     try:
         exec(code, {"__name__": "roomy"})
-        floor = Floor(PRESETS["kim-72"].machine, np.arange(72) % 8 != 0)
-        chosen = allocate(ALLOCATIONS["roomy"], floor, 9, np.random.default_rng(1))
+        sight = Sight(PRESETS["kim-72"].machine, np.arange(72) % 8 != 0)
+        job = Asked(0, 9, 0)
+        chosen = allocate(ALLOCATIONS.make("roomy"), sight, job, np.random.default_rng(1))
         assert chosen.tolist() == [2, 3, 4, 5, 6, 7, 1, 10, 11]
     finally:
         ALLOCATIONS.pop("roomy", None)

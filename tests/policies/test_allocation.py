@@ -18,12 +18,12 @@ from policies import register
 from policies.allocation import (
     ALLOCATIONS,
     AllocationPolicy,
-    Floor,
     allocate,
     allocation,
-    allocation_named,
 )
-from policies.allocation.base import heap_by_heap, in_turn, starts
+from policies.allocation.base import heap_by_heap, in_turn
+from policies.register import Entry
+from policies.views import Request, Sight, starts
 from topology import Dragonfly
 
 FIGURE = Dragonfly(4, 4, 2, 9)
@@ -32,27 +32,31 @@ RANDOM = ("rdn", "rdr", "rdg")
 ALL = tuple(ALLOCATIONS)
 
 
-def ask(name: str, floor: Floor, nodes: int, seed: int = 1) -> list[int]:
+def job_of(nodes: int) -> Request:
+    return Request(0, nodes, 0)
+
+
+def ask(name: str, sight: Sight, nodes: int, seed: int = 1) -> list[int]:
     rng = np.random.default_rng(seed)
-    return [int(label) for label in allocate(allocation_named(name), floor, nodes, rng)]
+    return [int(label) for label in allocate(ALLOCATIONS.make(name), sight, job_of(nodes), rng)]
 
 
 def one_after_another(name: str, machine: Dragonfly, *sizes: int) -> list[list[int]]:
     idle, jobs = np.ones(machine.n_nodes, bool), []
     for nodes in sizes:
-        jobs.append(ask(name, Floor(machine, idle), nodes))
+        jobs.append(ask(name, Sight(machine, idle), nodes))
         idle[jobs[-1]] = False
     return jobs
 
 
-def with_idle(machine: Dragonfly, *labels: int) -> Floor:
+def with_idle(machine: Dragonfly, *labels: int) -> Sight:
     idle = np.zeros(machine.n_nodes, bool)
     idle[list(labels)] = True
-    return Floor(machine, idle)
+    return Sight(machine, idle)
 
 
 @st.composite
-def floors(draw: st.DrawFn) -> tuple[Floor, int]:
+def sights(draw: st.DrawFn) -> tuple[Sight, int]:
     """Any machine with at least one idle node, as full and as torn as can be, and a job for it."""
     p, a, g = draw(st.integers(1, 5)), draw(st.integers(1, 5)), draw(st.integers(1, 8))
     machine = Dragonfly(p, a, -(-(g - 1) // a), g, links_per_pair=1 if g > 1 else None)
@@ -64,7 +68,7 @@ def floors(draw: st.DrawFn) -> tuple[Floor, int]:
     idle[dice.randrange(len(idle))] = True
     free = int(idle.sum())
     most = draw(st.sampled_from((p, a * p, free)))
-    return Floor(machine, idle), draw(st.integers(1, min(most, free)))
+    return Sight(machine, idle), draw(st.integers(1, min(most, free)))
 
 
 # -- the paper's examples
@@ -95,20 +99,20 @@ def test_sixteen_node_jobs_have_a_group_each() -> None:
 
 
 def test_level_spread_takes_the_emptiest_router_and_the_first_of_equals() -> None:
-    floor = with_idle(FIGURE, 0, 1, 4, 5, 6, 8, 9, 10)
-    assert ask("level-spread", floor, 2) == [4, 5]
+    sight = with_idle(FIGURE, 0, 1, 4, 5, 6, 8, 9, 10)
+    assert ask("level-spread", sight, 2) == [4, 5]
 
 
 def test_slurm_takes_the_fullest_router_that_holds_the_job_and_first_fit_the_first() -> None:
-    floor = with_idle(FIGURE, 0, 1, 2, 3, 20, 21, 40, 41)
-    assert ask("slurm", floor, 2) == [20, 21]
-    assert ask("slurm-first-fit", floor, 2) == [0, 1]
+    sight = with_idle(FIGURE, 0, 1, 2, 3, 20, 21, 40, 41)
+    assert ask("slurm", sight, 2) == [20, 21]
+    assert ask("slurm-first-fit", sight, 2) == [0, 1]
 
 
 def test_slurm_gathers_the_leftovers_of_routers_where_none_holds_the_job() -> None:
-    floor = with_idle(FIGURE, 0, 1, 2, 5, 16, 20, 21)
+    sight = with_idle(FIGURE, 0, 1, 2, 5, 16, 20, 21)
     for name in ("slurm", "slurm-first-fit"):
-        assert ask(name, floor, 5) == [5, 16, 20, 21, 0]
+        assert ask(name, sight, 5) == [5, 16, 20, 21, 0]
 
 
 def test_jokanovic_puts_small_jobs_left_and_large_ones_right() -> None:
@@ -120,9 +124,9 @@ def test_jokanovic_puts_small_jobs_left_and_large_ones_right() -> None:
 
 
 def test_round_robin_skips_what_is_exhausted() -> None:
-    floor = with_idle(FIGURE, 2, 20, 21, 24, 130, 140, 141)
-    assert ask("rrn", floor, 7) == [2, 20, 130, 21, 140, 24, 141]
-    assert ask("rrr", floor, 7) == [2, 20, 21, 130, 24, 140, 141]
+    sight = with_idle(FIGURE, 2, 20, 21, 24, 130, 140, 141)
+    assert ask("rrn", sight, 7) == [2, 20, 130, 21, 140, 24, 141]
+    assert ask("rrr", sight, 7) == [2, 20, 21, 130, 24, 140, 141]
 
 
 # -- the same in plain Python, step by step
@@ -131,9 +135,9 @@ def test_round_robin_skips_what_is_exhausted() -> None:
 class Hall:
     """Idle nodes as sets, and everything looked for anew at each step."""
 
-    def __init__(self, floor: Floor) -> None:
-        self.p, self.a, self.g = floor.machine.nodes, floor.machine.routers, floor.machine.groups
-        self.idle = {label for label in range(floor.machine.n_nodes) if floor.idle[label]}
+    def __init__(self, sight: Sight) -> None:
+        self.p, self.a, self.g = sight.machine.nodes, sight.machine.routers, sight.machine.groups
+        self.idle = {label for label in range(sight.machine.n_nodes) if sight.idle[label]}
         self.taken: list[int] = []
 
     def router(self, r: int) -> list[int]:
@@ -227,64 +231,64 @@ def test_every_policy_has_a_twin_or_is_random() -> None:
 
 
 @pytest.mark.parametrize("name", TWINS)
-@given(floors())
+@given(sights())
 @settings(max_examples=80)
-def test_it_chooses_as_its_naive_twin(name: str, asked: tuple[Floor, int]) -> None:
-    floor, nodes = asked
-    hall = Hall(floor)
+def test_it_chooses_as_its_naive_twin(name: str, asked: tuple[Sight, int]) -> None:
+    sight, nodes = asked
+    hall = Hall(sight)
     TWINS[name](hall, nodes)
-    assert ask(name, floor, nodes) == hall.taken
+    assert ask(name, sight, nodes) == hall.taken
 
 
 # -- what holds for all
 
 
 @pytest.mark.parametrize("name", ALL)
-@given(floors(), st.integers(0, 2**32))
+@given(sights(), st.integers(0, 2**32))
 @settings(max_examples=50)
 def test_it_chooses_as_many_different_idle_nodes_and_the_same_again(
-    name: str, asked: tuple[Floor, int], seed: int
+    name: str, asked: tuple[Sight, int], seed: int
 ) -> None:
-    floor, nodes = asked
-    before = floor.idle.copy()
-    chosen = allocate(allocation_named(name), floor, nodes, np.random.default_rng(seed))
+    sight, nodes = asked
+    before = sight.idle.copy()
+    chosen = allocate(ALLOCATIONS.make(name), sight, job_of(nodes), np.random.default_rng(seed))
     assert chosen.dtype == np.int64
     assert len(set(chosen.tolist())) == len(chosen) == nodes
     assert before[chosen].all()
-    assert (floor.idle == before).all()
-    assert ask(name, Floor(floor.machine, before), nodes, seed) == chosen.tolist()
+    assert (sight.idle == before).all()
+    assert ask(name, Sight(sight.machine, before), nodes, seed) == chosen.tolist()
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_it_can_hand_out_the_whole_machine(name: str) -> None:
-    floor = Floor(FIGURE, np.ones(144, bool))
-    assert sorted(ask(name, floor, 144)) == list(range(144))
+    sight = Sight(FIGURE, np.ones(144, bool))
+    assert sorted(ask(name, sight, 144)) == list(range(144))
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_only_the_random_ones_draw(name: str) -> None:
-    floor = Floor(FIGURE, np.ones(144, bool))
-    answers = {tuple(ask(name, floor, 20, seed)) for seed in range(10)}
+    sight = Sight(FIGURE, np.ones(144, bool))
+    answers = {tuple(ask(name, sight, 20, seed)) for seed in range(10)}
     assert (len(answers) > 5) == (name in RANDOM)
 
 
-@given(floors(), st.integers(0, 10**6))
+@given(sights(), st.integers(0, 10**6))
 @settings(max_examples=60)
 def test_random_routers_and_groups_are_taken_whole_but_for_the_last(
-    asked: tuple[Floor, int], seed: int
+    asked: tuple[Sight, int], seed: int
 ) -> None:
-    floor, nodes = asked
-    for name, size in (("rdr", floor.machine.nodes),
-                       ("rdg", floor.machine.nodes * floor.machine.routers)):  # fmt: skip
+    sight, nodes = asked
+    for name, size in (("rdr", sight.machine.nodes),
+                       ("rdg", sight.machine.nodes * sight.machine.routers)):  # fmt: skip
         heaps: list[list[int]] = []
-        for label in ask(name, floor, nodes, seed):
+        for label in ask(name, sight, nodes, seed):
             if not heaps or heaps[-1][0] // size != label // size:
                 heaps.append([])
             heaps[-1].append(label)
         assert len({heap[0] // size for heap in heaps}) == len(heaps)
         for heap in heaps:
             first = heap[0] // size * size
-            idle = [label for label in range(first, first + size) if floor.idle[label]]
+            idle = [label for label in range(first, first + size) if sight.idle[label]]
             assert heap == (idle if heap is not heaps[-1] else idle[: len(heap)])
 
 
@@ -293,14 +297,14 @@ def test_chance_favours_nobody(name: str, size: int) -> None:
     """However many idle nodes a router or group has."""
     idle = np.ones(144, bool)
     idle[[1, 2, 17, 40]] = False
-    floor = Floor(FIGURE, idle)
-    heaps = sorted({label // size for label in floor.labels.tolist()})
+    sight = Sight(FIGURE, idle)
+    heaps = sorted({label // size for label in sight.labels.tolist()})
     counts = dict.fromkeys(heaps, 0)
     rng = np.random.default_rng(5)
-    policy = allocation_named(name)
+    policy = ALLOCATIONS.make(name)
     draws = 3000
     for _ in range(draws):
-        counts[int(allocate(policy, floor, 1, rng)[0]) // size] += 1
+        counts[int(allocate(policy, sight, job_of(1), rng)[0]) // size] += 1
     expected = draws / len(heaps)
     chi2 = sum((count - expected) ** 2 / expected for count in counts.values())
     free = len(heaps) - 1
@@ -323,34 +327,34 @@ def test_heaps_are_emptied_in_turn_or_one_by_one(sizes: list[int], data: st.Data
     assert taken.tolist() == whole[:wanted]
 
 
-@given(floors())
-def test_the_floor_counts_and_names_its_idle_nodes(asked: tuple[Floor, int]) -> None:
-    floor, _ = asked
-    m = floor.machine
-    cube = floor.idle.reshape(m.groups, m.routers, m.nodes)
-    assert floor.free == cube.sum() == len(floor.labels)
-    assert (floor.by_router == cube.sum(2)).all()
-    assert (floor.by_group == cube.sum((1, 2))).all()
+@given(sights())
+def test_a_sight_counts_and_names_its_idle_nodes(asked: tuple[Sight, int]) -> None:
+    sight, _ = asked
+    m = sight.machine
+    cube = sight.idle.reshape(m.groups, m.routers, m.nodes)
+    assert sight.free == cube.sum() == len(sight.labels)
+    assert (sight.by_router == cube.sum(2)).all()
+    assert (sight.by_group == cube.sum((1, 2))).all()
     for i in range(m.groups):
-        first, count = int(floor.group_starts[i]), int(floor.by_group[i])
-        assert floor.of_group(i).tolist() == floor.labels[first : first + count].tolist()
+        first, count = int(sight.group_starts[i]), int(sight.by_group[i])
+        assert sight.of_group(i).tolist() == sight.labels[first : first + count].tolist()
     for r in range(m.n_routers):
-        first, count = int(floor.router_starts[r]), int(floor.by_router.flat[r])
-        assert floor.of_router(r).tolist() == floor.labels[first : first + count].tolist()
+        first, count = int(sight.router_starts[r]), int(sight.by_router.flat[r])
+        assert sight.of_router(r).tolist() == sight.labels[first : first + count].tolist()
 
 
-def test_a_floor_does_not_follow_the_machine_and_cannot_be_written() -> None:
+def test_a_sight_does_not_follow_the_machine_and_cannot_be_written() -> None:
     idle = np.ones(144, bool)
-    floor = Floor(FIGURE, idle)
+    sight = Sight(FIGURE, idle)
     idle[:] = False
-    assert floor.free == 144
-    for array in (floor.idle, floor.labels, floor.by_router, floor.by_group):
+    assert sight.free == 144
+    for array in (sight.idle, sight.labels, sight.by_router, sight.by_group):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
-    with pytest.raises(ValueError, match="one bool a node, 144"):
-        Floor(FIGURE, np.ones(143, bool))
-    with pytest.raises(ValueError, match="one bool a node, 144"):
-        Floor(FIGURE, np.ones(144, np.int64))
+    with pytest.raises(ValueError, match="one bool per node, 144"):
+        Sight(FIGURE, np.ones(143, bool))
+    with pytest.raises(ValueError, match="one bool per node, 144"):
+        Sight(FIGURE, np.ones(144, np.int64))
 
 
 # -- one's own
@@ -363,11 +367,10 @@ def mine() -> Iterator[Callable[[Any], AllocationPolicy]]:
 
     def register_it(written: Any) -> AllocationPolicy:
         decorate(written)
-        return allocation_named("mine")
+        return ALLOCATIONS.make("mine")
 
     yield register_it
     ALLOCATIONS.pop("mine", None)
-    ALLOCATIONS._homes.pop("mine", None)
 
 
 @pytest.mark.parametrize(
@@ -387,23 +390,23 @@ def mine() -> Iterator[Callable[[Any], AllocationPolicy]]:
     ],
 )
 def test_a_bad_answer_names_the_policy(mine: Any, answer: Any, complaint: str) -> None:
-    policy = mine(lambda floor, nodes, rng: answer)
-    floor = with_idle(FIGURE, 0, 1, 2, 3)
+    policy = mine(lambda sight, job, rng: answer)
+    sight = with_idle(FIGURE, 0, 1, 2, 3)
     with pytest.raises(Fault, match=f"allocation mine, asked for 3 nodes: .*{complaint}"):
-        allocate(policy, floor, 3, np.random.default_rng(1))
+        allocate(policy, sight, job_of(3), np.random.default_rng(1))
 
 
 def test_nobody_is_asked_for_what_there_is_not(mine: Any) -> None:
-    policy = mine(lambda floor, nodes, rng: pytest.fail("it was asked"))
+    policy = mine(lambda sight, job, rng: pytest.fail("it was asked"))
     for nodes in (0, -1, 5):
         with pytest.raises(ValueError, match="1 to 4 can be had"):
-            allocate(policy, with_idle(FIGURE, 0, 1, 2, 3), nodes, np.random.default_rng(1))
+            allocate(policy, with_idle(FIGURE, 0, 1, 2, 3), job_of(nodes), np.random.default_rng(1))
 
 
 def test_a_class_is_registered_like_a_function(mine: Any) -> None:
     class Last(AllocationPolicy):
-        def choose(self, floor: Floor, nodes: int, rng: np.random.Generator) -> Any:
-            return floor.labels[::-1][:nodes]
+        def choose(self, sight: Sight, job: Request, rng: np.random.Generator) -> Any:
+            return sight.labels[::-1][: job.nodes]
 
     assert isinstance(mine(Last), Last)
     assert ask("mine", with_idle(FIGURE, 5, 6, 7), 2) == [7, 6]
@@ -412,14 +415,14 @@ def test_a_class_is_registered_like_a_function(mine: Any) -> None:
 def test_a_name_is_not_taken_from_another() -> None:
     decorate = allocation("simple", about="not it", source="nobody's")
     with pytest.raises(ValueError, match=r"'simple' is policies\.allocation\.compact\.simple"):
-        decorate(lambda floor, nodes, rng: floor.labels[:nodes])
+        decorate(lambda sight, job, rng: sight.labels[: job.nodes])
 
 
 def test_an_unknown_name_is_refused_with_those_near_it() -> None:
     with pytest.raises(Refused, match=r"'levelspread': one of .* did you mean level-spread"):
-        allocation_named("levelspread")
+        ALLOCATIONS.make("levelspread")
     with pytest.raises(Refused, match=r"'qqqq': one of .*jokanovic[^?]*$"):
-        allocation_named("qqqq")
+        ALLOCATIONS.make("qqqq")
 
 
 def test_other_packages_are_asked_only_for_what_is_unknown(
@@ -430,20 +433,20 @@ def test_other_packages_are_asked_only_for_what_is_unknown(
     def good() -> None:
         loaded.append("good")
         mine: register.Register[Any] = policies
-        mine.add(SimpleNamespace(name="theirs", about="", source=""), ("their", "code"))
+        mine.add(Entry("test", "theirs", build=dict, home="their.code"))
 
     def bad() -> None:
         raise ImportError("no module named nothing")
 
     points = [
-        SimpleNamespace(name="theirs", value="their:code", load=good),
-        SimpleNamespace(name="gone", value="gone:code", load=bad),
+        SimpleNamespace(name="theirs", value="their:code", load=good, dist=None),
+        SimpleNamespace(name="gone", value="gone:code", load=bad, dist=None),
     ]
     monkeypatch.setattr(
         register, "entry_points", lambda group: points if group == "odonata.test" else []
     )
-    policies: register.Register[Any] = register.Register("test")
-    policies.add(SimpleNamespace(name="ours", about="", source=""), ("our", "code"))
+    policies: register.Register[Any] = register.Register("test", Entry)
+    policies.add(Entry("test", "ours", build=dict, home="our.code"))
     assert policies.named("ours").name == "ours"
     assert not loaded
     assert policies.named("theirs").name == "theirs"
@@ -462,11 +465,11 @@ def test_other_packages_are_asked_only_for_what_is_unknown(
 def test_level_spread_places_a_job_on_100_000_nodes_in_two_milliseconds(part: float) -> None:
     machine = Dragonfly(16, 32, 16, 196, links_per_pair=1)
     idle = np.random.default_rng(1).random(machine.n_nodes) < part
-    policy, rng = allocation_named("level-spread"), np.random.default_rng(1)
+    policy, rng = ALLOCATIONS.make("level-spread"), np.random.default_rng(1)
     for nodes in (2, 100, 1000, 20_000):
         best = 9.0
         for _ in range(15):
             began = time.perf_counter()
-            allocate(policy, Floor(machine, idle), nodes, rng)
+            allocate(policy, Sight(machine, idle), job_of(nodes), rng)
             best = min(best, time.perf_counter() - began)
         assert best < 2e-3

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,61 +13,111 @@ from hypothesis import strategies as st
 from pdes.errors import Fault, Refused
 from policies.scheduling import (
     DISCIPLINES,
+    Discipline,
     SchedulingPolicy,
-    Waiting,
     discipline,
-    discipline_named,
-    order_of,
+    fitting,
+    scheduling,
+    select,
 )
+from policies.views import Request, Sight, View
+from topology import Dragonfly
 
-QUEUE = [Waiting(7, 8, 0), Waiting(8, 2, 5), Waiting(9, 4, 5), Waiting(10, 2, 9)]
+QUEUE = [Request(7, 8, 0), Request(8, 2, 5), Request(9, 4, 5), Request(10, 2, 9)]
+MACHINE = Dragonfly(4, 4, 2, 9)
 
 
-def ask(name: str) -> list[int]:
-    return order_of(discipline_named(name), QUEUE)
+def view(queue: Any = QUEUE, free: int = MACHINE.n_nodes) -> View:
+    idle = np.arange(MACHINE.n_nodes) < free
+    return View(0, queue, (), free, Sight(MACHINE, idle))
+
+
+def ask(name: str, free: int = MACHINE.n_nodes) -> list[int]:
+    return select(DISCIPLINES.make(name), view(free=free))
 
 
 @pytest.fixture
 def mine() -> Iterator[Any]:
     yield discipline("mine", about="a test's", source="nobody's", strict=False)
     DISCIPLINES.pop("mine", None)
-    DISCIPLINES._homes.pop("mine", None)
 
 
 def test_each_goes_by_its_name_and_equals_by_arrival() -> None:
-    assert ask("fcfs") == [0, 1, 2, 3]
-    assert ask("small-first") == [1, 3, 2, 0]
-    assert ask("large-first") == [0, 2, 1, 3]
+    assert ask("fcfs") == [7, 8, 9, 10]
+    assert ask("small-first") == [8, 10, 9, 7]
+    assert ask("large-first") == [7, 9, 8, 10]
 
 
 @pytest.mark.parametrize("name", DISCIPLINES)
 @given(st.lists(st.integers(1, 5), max_size=12))
 def test_everybody_is_tried_once(name: str, sizes: list[int]) -> None:
-    waiting = [Waiting(i, nodes, 10 * i) for i, nodes in enumerate(sizes)]
-    assert sorted(order_of(discipline_named(name), waiting)) == list(range(len(sizes)))
+    queue = [Request(i, nodes, 10 * i) for i, nodes in enumerate(sizes)]
+    assert sorted(select(DISCIPLINES.make(name), view(queue))) == list(range(len(sizes)))
 
 
 def test_nobody_passes_a_job_that_does_not_fit() -> None:
-    assert all(policy.strict for policy in DISCIPLINES.values())
+    assert all(entry.make().strict for entry in DISCIPLINES.values())
+    assert ask("fcfs", 9) == [7]
+    assert ask("fcfs", 7) == []
+    assert ask("small-first", 7) == [8, 10]
 
 
 def test_an_unknown_name_is_refused_with_those_near_it() -> None:
     with pytest.raises(Refused, match=r"scheduling 'smal-first': one of .* did you mean small-fi"):
-        discipline_named("smal-first")
+        DISCIPLINES.make("smal-first")
 
 
 @pytest.mark.parametrize("answer", [[0, 1, 2], [0, 1, 2, 2], [1, 2, 3, 4], [-1, 0, 1, 2]])
 def test_a_bad_answer_names_the_discipline(mine: Any, answer: list[int]) -> None:
-    mine(lambda waiting: answer)
+    mine(lambda queue: answer)
     with pytest.raises(Fault, match=r"scheduling mine, of 4 jobs: .* each position once"):
         ask("mine")
 
 
 def test_one_of_ones_own_is_a_function_or_a_class(mine: Any) -> None:
-    class Backwards(SchedulingPolicy):
-        def order(self, waiting: Any) -> list[int]:
-            return list(range(len(waiting)))[::-1]
+    class Backwards(Discipline):
+        def order(self, queue: Any) -> list[int]:
+            return list(range(len(queue)))[::-1]
 
     mine(Backwards)
-    assert ask("mine") == [3, 2, 1, 0]
-    assert not discipline_named("mine").strict
+    assert ask("mine") == [10, 9, 8, 7]
+    assert ask("mine", 7) == [10, 9]
+    assert not DISCIPLINES.make("mine").strict
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        ([11], "mine: it chose job 11, which does not wait"),
+        ([8, 10, 8], "mine: it chose job 8 twice"),
+        ([7, 9], "mine: it chose jobs of 12 nodes in sum, and 10 are idle"),
+        ([8.0], "mine failed: TypeError: 'float'"),
+        (None, "mine failed: TypeError: 'NoneType'"),
+    ],
+)
+def test_a_selection_that_cannot_be_started_names_the_policy(answer: Any, complaint: str) -> None:
+    scheduling("mine", about="a test's", source="nobody's")(lambda view: answer)
+    try:
+        with pytest.raises(Fault, match=f"scheduling {complaint}"):
+            ask("mine", 10)
+    finally:
+        del DISCIPLINES["mine"]
+
+
+def test_a_policy_may_pass_over_what_fits_and_see_what_runs() -> None:
+    class Patient(SchedulingPolicy):
+        def select(self, view: View) -> list[int]:
+            assert [job.request.number for job in view.running] == []
+            return [job.number for job in view.queue if job.nodes == 4]
+
+    scheduling("patient", about="a test's", source="nobody's")(Patient)
+    try:
+        assert ask("patient") == [9]
+    finally:
+        del DISCIPLINES["patient"]
+
+
+def test_what_fits_is_counted_down() -> None:
+    assert fitting(view(free=10), [1, 0, 2, 3]) == [8, 7]
+    assert fitting(view(free=10), [1, 2, 0, 3]) == [8, 9]
+    assert fitting(view(free=10), [1, 2, 0, 3], strict=False) == [8, 9, 10]

@@ -1,0 +1,105 @@
+"""Parameters of a policy: what a user may set, with its unit, its range and its default.
+
+A class declares them as dataclass fields, a function as keyword-only arguments; `parameter` adds
+what a bare default cannot say::
+
+    @dataclass(frozen=True)
+    class Snug(AllocationPolicy):
+        spare: int = parameter(2, unit="nodes", about="left idle in a group", least=0)
+
+    def snug(sight, job, rng, *, spare=parameter(2, unit="nodes", about="left idle", least=0)):
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from pdes.errors import Refused
+
+ACCEPTED = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+"""The types that a parameter may have, in words."""
+
+
+class Parameter(NamedTuple):
+    """One parameter. Its type is that of its default. `unit` is "time" (ticks of the model), "size"
+    (bytes), both of which an experiment file gives as text such as "5 us"; or any other word, which
+    is only shown."""
+
+    name: str
+    type: type
+    default: Any
+    unit: str = ""
+    about: str = ""
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def accepted(self) -> str:
+        """Says in words what it may be."""
+        words = ACCEPTED[self.type]
+        if self.unit in ("time", "size"):
+            words = f"a {self.unit}"
+        elif self.unit:
+            words += f" of {self.unit}"
+        if self.least is not None and self.most is not None:
+            return f"{words}, {self.least:g} .. {self.most:g}"
+        if self.least is not None:
+            return f"{words}, at least {self.least:g}"
+        return words if self.most is None else f"{words}, at most {self.most:g}"
+
+    def checked(self, value: Any, whose: str) -> Any:
+        """Returns the value, a whole number as a float where one is wanted; refused if it is not
+        what is accepted."""
+        if self.type is float and type(value) is int:
+            value = float(value)
+        fine = type(value) is self.type
+        if fine and self.type in (int, float):
+            fine = math.isfinite(value)
+            fine = fine and (self.least is None or value >= self.least)
+            fine = fine and (self.most is None or value <= self.most)
+        if not fine:
+            raise Refused(f"{whose}: {self.name} = {value!r}: {self.accepted}")
+        return value
+
+
+def parameter(
+    default: Any,
+    *,
+    unit: str = "",
+    about: str = "",
+    least: float | None = None,
+    most: float | None = None,
+) -> Any:
+    """Declares a parameter, as the default of a dataclass field or of a keyword-only argument."""
+    said = {"unit": unit, "about": about, "least": least, "most": most}
+    return dataclasses.field(default=default, metadata=said)
+
+
+def parameters_of(written: Callable[..., Any]) -> tuple[Parameter, ...]:
+    """Lists what a class of policies has as dataclass fields, or a function as keyword-only
+    arguments. Raises ValueError where one has no default, or one of another type."""
+    return tuple(_parameter(name, default, written.__name__) for name, default in _given(written))
+
+
+def _given(written: Callable[..., Any]) -> Iterable[tuple[str, Any]]:
+    if inspect.isclass(written):
+        if dataclasses.is_dataclass(written):
+            yield from ((field.name, field) for field in dataclasses.fields(written) if field.init)
+        return
+    for name, argument in inspect.signature(written).parameters.items():
+        if argument.kind is argument.KEYWORD_ONLY:
+            yield name, argument.default
+
+
+def _parameter(name: str, default: Any, whose: str) -> Parameter:
+    said: dict[str, Any] = {}
+    if isinstance(default, dataclasses.Field):
+        default, said = default.default, dict(default.metadata)
+    if type(default) not in ACCEPTED:
+        kinds = ", ".join(kind.__name__ for kind in ACCEPTED)
+        raise ValueError(f"{whose}: parameter {name} needs a default that is {kinds}")
+    return Parameter(name, type(default), default, **said)

@@ -1,0 +1,118 @@
+"""What every policy has, whatever it decides: a name, a paper, parameters, and maybe a memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from abc import ABC
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from pdes.errors import Fault
+from policies.memory import Memory, Sizes
+from policies.parameters import parameters_of
+from policies.register import REGISTERS, Entry
+
+if TYPE_CHECKING:
+    from policies.views import Ended
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+Remembers = Callable[[Sizes], Arrays]
+Learn = Callable[["Ended", Memory], None]
+
+
+class Policy(ABC):
+    """The part that is common to policies of all kinds.
+
+    Its parameters are its dataclass fields. What it has to know from one question to the next, it
+    keeps in the arrays that it declares, and nowhere else.
+    """
+
+    name: str
+    about: str
+    """One line."""
+    source: str
+    """The paper."""
+
+    def remembers(self, sizes: Sizes) -> Arrays:
+        """Returns the arrays that it wants to keep, as they are at the start of a run. Numbers and
+        flags only; the same arrays, of the same shapes, whenever it is asked."""
+        return {}
+
+    def learn(self, ended: Ended, memory: Memory) -> None:
+        """Called once per job, when the scheduler hears of its end; only where it remembers."""
+        return None
+
+
+@dataclass(frozen=True)
+class FunctionPolicy(Policy):
+    """A policy that was written as a function."""
+
+    name: str
+    about: str
+    source: str
+    function: Callable[..., Any]
+    values: Mapping[str, Any]
+    """Its parameters."""
+    memory: Remembers | None
+    taught: Learn | None
+
+    def remembers(self, sizes: Sizes) -> Arrays:
+        return {} if self.memory is None else self.memory(sizes)
+
+    def learn(self, ended: Ended, memory: Memory) -> None:
+        if self.taught is not None:
+            self.taught(ended, memory)
+
+
+def learn(kind: str, policy: Policy, ended: Ended, memory: Memory | None) -> None:
+    """Have a policy that remembers learn of a job's end; a Fault names it if it fails."""
+    if memory is None:
+        return
+    try:
+        policy.learn(ended, memory)
+    except Exception as error:
+        raise Fault(f"{kind} {policy.name} failed to learn from job {ended.request.number}: "
+                    f"{type(error).__name__}: {error}") from error  # fmt: skip
+
+
+def enter(
+    kind: str,
+    written: Any,
+    adapter: type[FunctionPolicy],
+    words: Mapping[str, Any],
+    memory: Remembers | None,
+    learn: Learn | None,
+    **settings: Any,
+) -> None:
+    """Enter a class of policies, or a function by way of its adapter, into the register of its
+    kind. `words` are name, about and source.
+
+    A class without an `__init__` becomes a frozen dataclass: its fields are its parameters, and
+    nothing of it can change between two questions.
+    """
+    home = f"{written.__module__}.{written.__qualname__}"
+    build: Callable[..., Policy]
+    if inspect.isclass(written):
+        if memory or learn:
+            raise TypeError(f"{home}: a class declares its memory by remembers() and learn()")
+        if not dataclasses.is_dataclass(written) and written.__init__ is object.__init__:
+            dataclass(frozen=True)(written)
+        for name, value in {**words, **settings}.items():
+            setattr(written, name, value)
+        made: Any = written
+        build, remembering = made, made.remembers is not Policy.remembers
+    else:
+
+        def build(**values: Any) -> Policy:
+            return adapter(**words, function=written, values=values, memory=memory, taught=learn,
+                           **settings)  # fmt: skip
+
+        remembering = memory is not None
+    REGISTERS[kind].add(
+        Entry(kind, **words, build=build, parameters=parameters_of(written), memory=remembering,
+              home=home)
+    )  # fmt: skip
