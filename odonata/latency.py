@@ -22,7 +22,8 @@ from odonata import pool
 from odonata.agents.network import Network
 from odonata.measured import GROWTH, Performance, performance
 from odonata.units import show_time
-from pdes.driver import LATEST, explain, run
+from pdes.clock import LATEST
+from pdes.driver import explain, run
 from pdes.errors import Fault, require
 from pdes.transport import Serial, world
 

@@ -8,11 +8,12 @@ are **flushed** when it is full, or when the oldest has waited for `Recording.fl
 a crash can lose. Before a checkpoint they are on the disk, so a resumed run goes on where the
 checkpoint is, and its file is the same as if nothing had happened.
 
-Readers may follow (single-writer-multiple-reader): a sample is there when `time_ps` has it, which
-is written last. Chunks are compressed here rather than by HDF5, because deflate's run-length
-strategy is half as slow and, on shuffled counters, smaller; any HDF5 reads them. Chunks of nothing
-but zeros are not written at all. Room on the disk is reserved before HDF5 is asked to write: a full
-disk then is an error like any other, and the file stays in order.
+Readers may follow (single-writer-multiple-reader): a sample is there when `time_ps` (or `time_` and
+another tick of the model's) has it, which is written last. Chunks are compressed here rather than
+by HDF5, because deflate's run-length strategy is half as slow and, on shuffled counters, smaller;
+any HDF5 reads them. Chunks of nothing but zeros are not written at all. Room on the disk is
+reserved before HDF5 is asked to write: a full disk then is an error like any other, and the file
+stays in order.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Recording:
-    """What is asked for: which of the model's tables, how often (picoseconds), and where."""
+    """What is asked for: which of the model's tables, how often (in ticks), and where."""
 
     directory: Path
     interval: int
@@ -142,14 +143,15 @@ class Recorder:
     """One rank's file."""
 
     def __init__(
-        self, recording: Recording, tables: Mapping[str, Table], rank: int, about: Mapping[str, Any]
-    ) -> None:
-        self._recording = recording
+        self, recording: Recording, tables: Mapping[str, Table], rank: int,
+        about: Mapping[str, Any], tick: str = "ps",
+    ) -> None:  # fmt: skip
+        self._recording, self._tick = recording, tick
         self._tables = [tables[name] for name in recording.tables]
         self._series = [s for table in self._tables for s in table.series] + [*ENGINE]
         self._attributes = {
             **recording.attributes, **about, "rank": rank, "format": FORMAT,
-            "interval_ps": recording.interval, "flush_s": recording.flush_s,
+            "tick": tick, f"interval_{tick}": recording.interval, "flush_s": recording.flush_s,
         }  # fmt: skip
         self.path = recording.directory / NAME.format(rank)
         self._file: Any = None
@@ -184,7 +186,7 @@ class Recorder:
         with opened(self.path) as old:
             fresh = fresh_name(self.path)
             self._create(fresh, state)
-            times = old["time_ps"][:]
+            times = times_of(old)[:]
             times = times[times <= cut]
             for first in range(0, len(times), self._rows):
                 part = slice(first, min(first + self._rows, len(times)))
@@ -223,9 +225,10 @@ class Recorder:
         self._file = file = open_file(path, "w", libver="latest")
         file.attrs.update(self._attributes)
         self._time_set = file.create_dataset(
-            "time_ps", (0,), "i8", maxshape=(None,), chunks=(1024,)
+            f"time_{self._tick}", (0,), "i8", maxshape=(None,), chunks=(1024,)
         )
-        describe(self._time_set, ("time",), "ps", "when a sample was taken: the interval ends here")
+        about = "when a sample was taken: the interval ends here"
+        describe(self._time_set, ("time",), self._tick, about)
         self._status = file.create_dataset("status", data=np.int8(RUNNING))
         describe(self._status, (), "1", STATUS)
         self._sets = [self._create_set(s, a) for s, a in zip(self._series, samples, strict=True)]
@@ -342,6 +345,12 @@ class Recorder:
             self._status[()] = status
             file.close()
             os.close(self._fd)
+
+
+def times_of(file: Any) -> Any:
+    """Returns the dataset of the times of samples. It is called by the model's tick, which a file
+    of an earlier version does not name: a picosecond."""
+    return file[f"time_{file.attrs.get('tick', 'ps')}"]
 
 
 def describe(made: Any, dims: Sequence[str], unit: str, about: str, level: bool = False) -> None:

@@ -25,7 +25,7 @@ from odonata.agents.patterns import (
     ring,
 )
 from odonata.agents.task import BOARD_WORDS, EARLY, JOB, MOST_TASKS, SLOT_WORDS
-from odonata.agents.traffic import LATEST
+from pdes.clock import LATEST
 from pdes.errors import Findings
 from pdes.events import FOREVER, Rows
 from policies.allocation import ALLOCATIONS

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pdes.clock import LATEST
 from pdes.errors import Findings
 from pdes.events import FOREVER, Rows
 from pdes.random import log
@@ -15,8 +16,6 @@ from topology.dragonfly import Dragonfly
 
 PATTERNS = ("uniform", "adversarial", "permutation", "transpose", "hotspot")
 ARRIVALS = ("poisson", "bernoulli")
-LATEST = 2**62
-"""Picoseconds: the last instant there is."""
 UNIFORM, ADVERSARIAL, PARTNER, HOTSPOT = range(4)
 """How a destination is found: the first two and the last by a draw, PARTNER in a table."""
 
