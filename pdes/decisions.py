@@ -4,7 +4,8 @@ When the event of such a kind comes up the compiled loop comes back, and the mod
 what the event makes:
 
 * a tuple `(time, key, a, b)`, or a list of these: events that bear no parcel;
-* rows of events, an array with room for a parcel's words behind each.
+* rows of events, an array with room for a parcel's words behind each;
+* a `Decision`, which has events in one of these forms, and rows for logs (`pdes.log`).
 
 A tuple for an agent of this rank goes the quick way, without numpy: some microseconds in all. The
 rules are those of a handler, and whatever breaks one is named alike.
@@ -12,14 +13,16 @@ rules are those of a handler, and whatever breaks one is named alike.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pdes.errors import Fault
 from pdes.events import AGENT_MASK, KEY, KIND_SHIFT, PORT_BITS, TIME, WORDS, A, B, Rows
+from pdes.log import Appended
 from pdes.loop import NOBODY, PAST, TOO_SOON
-from pdes.model import Model
+from pdes.model import Decision, Model
 from pdes.partition import Partition
 from pdes.rules import Event, Rules, describe
 
@@ -43,10 +46,16 @@ class Decider:
         self._words = one.reshape(-1).data
         self.quick = Answer(one)
         """The answer of a decision that made one event for this rank: there is room for it."""
+        self.log: Callable[[int, int, Appended], None] | None = None
+        """Takes the rows for logs, with the time and the agent; without it they are dropped."""
 
     def decide(self, state: Any, time: int, key: int, a: int, b: int) -> Answer:
         """Returns what this event makes. The arrays are good until the next decision."""
-        made = self._decide(state, time, key, a, b)
+        made: Any = self._decide(state, time, key, a, b)
+        if type(made) is Decision:
+            made, appended = made
+            if appended and self.log is not None:
+                self.log(time, (key >> PORT_BITS) & AGENT_MASK, appended)
         if type(made) is list and len(made) == 1:
             made = made[0]
         if type(made) is tuple:

@@ -23,10 +23,11 @@ from pdes import jit
 from pdes.clock import LATEST, TICKS
 from pdes.engine import SECONDS, Engine, Progress
 from pdes.errors import Fault, Refused, require
+from pdes.metrics import Metrics, following
 from pdes.model import Model
 from pdes.protocol import PROTOCOLS
 from pdes.signals import StopSignals
-from pdes.stream import COMPLETE, STOPPED, Recorder, Recording
+from pdes.stream import Recording
 from pdes.transport import Transport, together, world
 
 FIRST_LOOK = 10**7
@@ -136,7 +137,7 @@ def run(
                 engine = together(
                     transport, lambda: Engine(model, transport, signals, capacity, debug, progress)
                 )
-                metrics = _Metrics(engine, record, end, protocol)
+                metrics = Metrics(engine, record, end, protocol)
                 built = time.perf_counter()
                 together(transport, lambda: engine.compile(show_compiling, metrics.recorder))
                 compiled = time.perf_counter()
@@ -187,7 +188,7 @@ def _drive(
     every: int | None,
     preparing: Mapping[str, float],
     resumed: int | None,
-    metrics: _Metrics,
+    metrics: Metrics,
 ) -> Result:
     transport = engine.transport
     go = PROTOCOLS[protocol]
@@ -196,7 +197,7 @@ def _drive(
     began, before = engine.begin(), engine.events
     while True:
         last = _look(engine.reached) if end is None else end
-        cut = min(last, metrics.next(), _following(engine.reached, every))
+        cut = min(last, metrics.next(), following(engine.reached, every))
         arrival = go(engine, cut)
         engine.reached = arrival.time
         completed = arrival.time >= last and (last in (end, LATEST) or not engine.left())
@@ -252,74 +253,6 @@ def _look(time: int) -> int:
     while look <= time:
         look += look // 2
     return min(look, LATEST)
-
-
-def _following(time: int, every: int | None) -> int:
-    """The next multiple."""
-    return LATEST if every is None else (time // every + 1) * every
-
-
-class _Metrics:
-    """What a run records, if anything. On the way out the file is closed, whatever has happened."""
-
-    def __init__(
-        self, engine: Engine, record: Recording | None, end: int | None, protocol: str
-    ) -> None:
-        self._engine, self._record = engine, record
-        self.recorder: Recorder | None = None
-        self._going = False
-        if record:
-            ends = f"end_{engine.model.tick}"
-            about = {ends: LATEST if end is None else end, "protocol": protocol}
-            self.recorder = together(engine.transport, lambda: engine.recorder(record, about))
-
-    def begin(self, resumed: int | None) -> None:
-        """From the start, or from a checkpoint at that time."""
-        if self.recorder is None:
-            return
-        if resumed is None:
-            self.recorder.start(self._engine.state)
-            self._going = True
-            return
-        assert self._record is not None
-        recorder, engine = self.recorder, self._engine
-        last = together(engine.transport, lambda: recorder.resume(engine.state, resumed))
-        lasts = engine.transport.everyone(last)
-        times = {last.time for last in lasts}
-        self._going = sum(last.left or 0 for last in lasts) != 0 or times == {0}
-        reach = min(times) + self._record.interval
-        if len(times) > 1 or (self._going and reach <= resumed):
-            tick = engine.model.tick
-            raise Refused(f"{self._record.directory}: its metrics end at {min(times)} {tick}, "
-                          f"before the checkpoint at {resumed} {tick}")  # fmt: skip
-
-    def next(self) -> int:
-        if self._record is None or not self._going:
-            return LATEST
-        return _following(self._engine.reached, self._record.interval)
-
-    def sample(self, last: bool) -> None:
-        if self.recorder and self._record and self._going:
-            time = self._engine.reached
-            if time > 0 and (time % self._record.interval == 0 or last):
-                self._going = self._engine.record(self.recorder)
-
-    def sync(self) -> None:
-        if self.recorder:
-            self.recorder.sync()
-
-    def finish(self, completed: bool) -> None:
-        """While it is still timed: what was sampled is on its way to the disk."""
-        if self.recorder:
-            self.recorder.finish(COMPLETE if completed else STOPPED)
-            self._engine.lap("metrics")
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        if self.recorder:
-            self.recorder.close()
 
 
 def _profile(ranks: Sequence[Mapping[str, tuple[int, float]]]) -> dict[str, dict[str, float]]:

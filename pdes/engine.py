@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ from pdes.protocol import Channels
 from pdes.queue import EventQueue
 from pdes.rules import Rules, describe
 from pdes.signals import StopSignals
-from pdes.stream import Recorder, Recording
+from pdes.stream import Recorder
 from pdes.transport import Transport
 
 SECONDS = ("handlers", "queue", "exchange", "waiting", "metrics", "checkpoint")
@@ -142,6 +142,8 @@ class Engine:
         self._incoming: list[Rows] = []
         self._make_room()
         self._sim_now: Sim | None = None
+        self._logging: Recorder | None = None
+        """Where logs are kept, if any are."""
         kept_for = f"{model.name}_{type(self.state).__module__}.{type(self.state).__qualname__}"
         self._loop = compile_loop(model, kept_for)
 
@@ -219,18 +221,9 @@ class Engine:
         self.channels = Channels(self.transport.size, self.transport.rank, start=cut.time)
         return cut.time
 
-    def recorder(self, recording: Recording, about: Mapping[str, Any]) -> Recorder:
-        """For this rank's metrics; not yet begun."""
-        tables = self.model.tables(recording.interval)
-        unknown = [name for name in recording.tables if name not in tables]
-        if unknown:
-            raise Refused(f"{self.model.name} streams {', '.join(tables) or 'nothing'}, "
-                          f"not {unknown[0]}")  # fmt: skip
-        starts = self.partition.unit_starts
-        first, last = (int(starts[self.transport.rank + i]) for i in (0, 1))
-        about = {**about, "model": self.model.name, "ranks": self.transport.size,
-                 "first_unit": first, "last_unit": last}  # fmt: skip
-        return Recorder(recording, tables, self.transport.rank, about, self.model.tick)
+    def log_to(self, recorder: Recorder) -> None:
+        """Has the rows that decisions append to logs kept there."""
+        self._decider.log, self._logging = recorder.book.append, recorder
 
     def record(self, recorder: Recorder) -> bool:
         """A sample, at a cut. Returns whether anything is left to happen, on any rank."""
@@ -378,6 +371,7 @@ class Engine:
                 raise self._broken_rule()
             sim = self._sim()
         self.reached = horizon
+        self._write_logs(horizon)
         self.lap("kernel")
         if self.rounds % SETTLE_EVERY == 0:
             self.queue.settle(int(self._ctl[NOW]))
@@ -405,15 +399,23 @@ class Engine:
         return self._look_after(horizon)
 
     def _look_after(self, horizon: int) -> int:
-        """Looks after progress and signals. Returns the horizon: one rank alone, asked to stop,
-        makes it the end of the present instant; several have agreed on theirs, and it is never
-        farther than the lookahead."""
+        """Looks after logs, progress and signals. Returns the horizon: one rank alone, asked to
+        stop, makes it the end of the present instant; several have agreed on theirs, and it is
+        never farther than the lookahead."""
         self._next_look = time.perf_counter() + LOOK_SECONDS
+        now = self._words[NOW]
+        self._write_logs(now)
         if self.transport.size > 1:
             return horizon
-        now = self._words[NOW]
         self.report(now, self.events)
         return min(horizon, now + 1) if self.stop_requested else horizon
+
+    def _write_logs(self, final: int) -> None:
+        """Writes the rows of logs that have waited for long enough; all before `final` are here."""
+        if self._logging and self._logging.log_due:
+            self.lap("kernel")
+            self._logging.write_logs(final)
+            self.lap("metrics")
 
     def _make_room(self, more: int = 0) -> None:
         """In the outbox, for one more event's offspring, and in the letters, for all of it."""

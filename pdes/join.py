@@ -19,6 +19,7 @@ import numpy as np
 
 from pdes.errors import Refused
 from pdes.hdf5 import opened, repack, whole
+from pdes.log import is_log, merge
 from pdes.stream import COMPLETE, DIED, FAILED, NAME, RUNNING, times_of
 
 JOINED = "run.h5"
@@ -112,7 +113,9 @@ def join(directory: Path, target: Path, attributes: Mapping[str, Any] | None = N
             _describe(made, files[0][clock])
 
             def add(name: str, one: Any) -> None:
-                if not isinstance(one, h5py.Dataset) or name == clock:
+                if is_log(one):
+                    merge(files, name, joined)
+                if not isinstance(one, h5py.Dataset) or name == clock or is_log(one.parent):
                     return
                 if one.ndim == 1:
                     column = np.concatenate([file[name][:] for file in files])

@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from pdes.events import Rows
 from pdes.jit import kernel
+from pdes.log import Appended, Log
 from pdes.partition import Partition
 from pdes.stream import Table
 
@@ -34,6 +35,14 @@ Event = tuple[int, int, int, int]
 """Time, key and two words of the model's own."""
 Made = Event | list[Event] | Rows
 """Events that a decision makes: one, some, or rows of them."""
+
+
+class Decision(NamedTuple):
+    """Events that a decision makes, and the rows that it appends to logs: each is the name of a log
+    and the values of its columns, in order, without the time, which is that of the decision."""
+
+    events: Made
+    log: Appended = ()
 
 
 class Lookahead(NamedTuple):
@@ -87,11 +96,12 @@ class Model(ABC):
     """Of what a decision makes, the kinds, below 63, of which every rank gets one, at its first
     agent: what all have to know, and what changes no agent's state in the eyes of `fingerprint`."""
 
-    def decide(self, state: Any, time: int, key: int, a: int, b: int) -> Made:
+    def decide(self, state: Any, time: int, key: int, a: int, b: int) -> Made | Decision:
         """Returns what such an event makes: any number of events, of no kind that is received. One
         that bears no parcel may be a tuple (time, key, a, b), which is quickest, and several a list
         of these; or they are rows, with room for a parcel's words behind each if the model has
-        parcels. The rules are those of a handler. A model that has decisions has one of its own."""
+        parcels. The rules are those of a handler. A `Decision` has rows for logs besides. A model
+        that has decisions has a `decide` of its own."""
         return []
 
     def parameters(self) -> Mapping[str, int | float | str]:
@@ -135,6 +145,10 @@ class Model(ABC):
     def tables(self, interval: int) -> Mapping[str, Table]:
         """What can be streamed while the run goes on, sampled at every such interval
         (`pdes.stream`), by name."""
+        return {}
+
+    def logs(self) -> Mapping[str, Log]:
+        """What decisions append rows to (`pdes.log`), by name."""
         return {}
 
     def left(self, state: Any, pending: Callable[[], Rows]) -> int:

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pdes.events import PORT_BITS, Rows, pack
-from pdes.model import Lookahead, Model, nothing
+from pdes.events import AGENT_MASK, PORT_BITS, Rows, pack
+from pdes.log import Field, Log
+from pdes.model import Decision, Lookahead, Model, nothing
 from pdes.partition import Partition
 from pdes.queue import rows_of
 
@@ -58,3 +59,36 @@ class Probe(Model):
 
     def fingerprint(self, state: ProbeState) -> Any:
         return state.history
+
+
+@dataclass(frozen=True)
+class Diary(Probe):
+    """The same, on few instants that many agents share, with a log of visits and one of moves. The
+    two kinds of events have agents in another order than their numbers."""
+
+    name, kinds, decisions = "diary", ("visit", "call"), (0, 1)
+
+    def start(self, state: ProbeState, first: int, last: int) -> Rows:
+        return rows_of((0, pack(agent % 2, agent, 0), agent, 0) for agent in range(first, last))
+
+    def decide(self, state: ProbeState, time: int, key: int, a: int, b: int) -> Any:
+        agent = (key >> PORT_BITS) & AGENT_MASK
+        when, where, luck, visits = super().decide(state, time, agent << PORT_BITS, a, b)
+        step = self.mean // 8
+        when = time + (when - time) // step * step
+        rows: list[tuple[str, Any]] = [
+            ("visits", (agent, luck / 2**32, range(agent, agent + luck % 4)))
+        ]
+        if where >> PORT_BITS != agent:
+            rows.append(("moves", (agent, where >> PORT_BITS)))
+        return Decision((when, pack(luck & 1, where >> PORT_BITS, 0), luck, visits), rows)
+
+    def logs(self) -> dict[str, Log]:
+        agent = Field("agent", "1", "whom it was at", "i4")
+        luck = Field("luck", "1", "what was drawn", "f8")
+        guests = Field("guests", "1", "who else was there", several=True)
+        return {
+            "visits": Log((agent, luck, guests), "every visit"),
+            "moves": Log((agent, Field("to", "1", "whom the visitor went to", "i4"))),
+            "never": Log((agent,), "what does not happen"),
+        }
