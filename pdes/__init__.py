@@ -1,11 +1,12 @@
 """A conservative parallel discrete-event engine on MPI. It knows no network.
 
-To understand it, read in this order: `events` (time and the 32-byte row), `queue`, `random`,
-`parcels`, `model` (what a model gives), `phold` (the shortest one), `loop` (the compiled hot loop),
-`protocol` (how ranks agree), `engine` (one rank), `driver` (from the first event to the last).
-Beside these stand `partition`, `transport` with `board`, `launcher` and `watchman`, `checkpoint`,
-`stream`, `join` and `hdf5` (metrics), `signals`, `arrays`, `errors`, and `jit`, where the compiler
-is met.
+To understand it, read in this order: `clock` (units of time), `events` (the 32-byte row), `queue`,
+`random`, `parcels`, `model` (what a model gives), `phold` (the shortest one), `loop` (the compiled
+hot loop), `rules` and `decisions` (what is broken, and what is handled in Python), `protocol` (how
+ranks agree), `engine` (one rank), `driver` (from the first event to the last). Beside these stand
+`partition`, `transport` with `board`, `launcher` and `watchman`, `checkpoint`, `metrics`, `stream`,
+`log`, `join`, `disk` and `hdf5` (what is recorded), `signals`, `arrays`, `errors`, and `jit`, where
+the compiler is met.
 
 To write a model, all that is needed can be had from here: see docs/models.md.
 """
@@ -22,7 +23,8 @@ _HOMES = {
     "pdes.jit": ("entry", "kernel"),
     "pdes.launcher": ("rank",),
     "pdes.loop": ("Sim", "drop_parcel", "local", "new_parcel", "schedule"),
-    "pdes.model": ("Lookahead", "Model"),
+    "pdes.log": ("Field", "Log"),
+    "pdes.model": ("Decision", "Lookahead", "Model"),
     "pdes.partition": ("Partition",),
     "pdes.queue": ("rows_of",),
     "pdes.stream": ("Recording", "Series", "Table"),

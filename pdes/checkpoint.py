@@ -1,6 +1,6 @@
 """A run laid down on disk, whole or not at all.
 
-A checkpoint is a directory ``<run>/at-<picoseconds>/``: one HDF5 file per rank with its arrays, and
+A checkpoint is a directory ``<run>/at-<ticks>/``: one HDF5 file per rank with its arrays, and
 ``manifest.json`` with what was run and every file's SHA-256. It is written beside its place and
 renamed into it when all ranks are done, so a directory of that name is complete; those before it
 are removed only then. ``<run>`` is the model and a hash of its parameters, so another run never
@@ -27,6 +27,8 @@ from pdes.errors import Refused
 from pdes.transport import Transport
 
 FORMAT = 1
+UNSAID = {"tick": "ps"}
+"""What an identity means that does not say so: a model's tick is named only if it is another."""
 PARTIAL = ".partial"
 ABANDONED_SECONDS = 3600.0
 """What a killed run left half written is cleared away by the next one after this long."""
@@ -35,7 +37,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class Cut(NamedTuple):
-    """Where in a run a checkpoint lies: everything before `time` has happened."""
+    """Where in a run a checkpoint lies: everything before `time`, in ticks, has happened."""
 
     time: int
     events: int
@@ -65,7 +67,7 @@ def save(
     if transport.rank == 0:
         manifest = {
             "format": FORMAT,
-            "time_ps": cut.time,
+            _time_name(identity): cut.time,
             "events": [events for _, _, events in files],
             "identity": dict(identity),
             "sha256": {file: digest for file, digest, _ in files},
@@ -104,7 +106,7 @@ def load(
         raise Refused(f"{path}: this rank's part of the checkpoint is missing")
     if _sha256(path) != manifest["sha256"][path.name]:
         raise Refused(f"{path}: does not match its checksum: truncated or altered")
-    return Cut(manifest["time_ps"], manifest["events"][rank]), _read(path)
+    return Cut(manifest[_time_name(identity)], manifest["events"][rank]), _read(path)
 
 
 def newest(directory: Path) -> Path | None:
@@ -131,6 +133,11 @@ def _run_name(identity: Mapping[str, Any]) -> str:
     return f"{identity['model']}-{hashlib.sha256(words.encode()).hexdigest()[:8]}"
 
 
+def _time_name(identity: Mapping[str, Any]) -> str:
+    """Of a cut's time in the manifest: `time_ps` where the tick is a picosecond."""
+    return f"time_{({**UNSAID, **identity})['tick']}"
+
+
 def _manifest(path: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_bytes())
@@ -149,7 +156,7 @@ def _manifest(path: Path) -> dict[str, Any]:
 
 def _compare(place: Path, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
     for name in sorted({*theirs, *ours}):
-        their, our = theirs.get(name), ours.get(name)
+        their, our = (given.get(name, UNSAID.get(name)) for given in (theirs, ours))
         if their != our and isinstance(their, dict) and isinstance(our, dict):
             _compare(place, their, our)
         elif their != our:

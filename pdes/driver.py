@@ -20,19 +20,18 @@ from typing import Any
 import numpy as np
 
 from pdes import jit
+from pdes.clock import LATEST, TICKS
 from pdes.engine import SECONDS, Engine, Progress
 from pdes.errors import Fault, Refused, require
+from pdes.metrics import Metrics, following
 from pdes.model import Model
 from pdes.protocol import PROTOCOLS
 from pdes.signals import StopSignals
-from pdes.stream import COMPLETE, STOPPED, Recorder, Recording
+from pdes.stream import Recording
 from pdes.transport import Transport, together, world
 
-LATEST = 2**62
-"""The latest end, in picoseconds (53 days): a delay beyond it must not overflow."""
-
 FIRST_LOOK = 10**7
-"""10 us."""
+"""Ticks: 10 us where one is a picosecond, 10 s where it is a microsecond."""
 
 LOST_SECONDS = 2.0
 """A rank that MPI cannot reach has probably died; so long its watchman may take to say so."""
@@ -48,9 +47,12 @@ class Result:
     protocol: str
     completed: bool
     """False where a signal stopped it; then `checkpoint` says where it can go on."""
-    resumed_ps: int | None
-    """Where it went on from a checkpoint: wall_seconds and speed are those of the rest."""
-    time_ps: int
+    tick: str
+    """The model's unit of time."""
+    resumed: int | None
+    """Where it went on from a checkpoint, in ticks: wall_seconds and speed are of the rest."""
+    time: int
+    """How far it came, in ticks."""
     events: int
     digest: str
     """Over the final state of every agent, in agent order."""
@@ -75,6 +77,20 @@ class Result:
     outcome: Mapping[str, Any]
     """What the model's `outcome` gives, of all agents."""
 
+    @property
+    def time_ps(self) -> int:
+        return self.time * TICKS[self.tick]
+
+    @property
+    def resumed_ps(self) -> int | None:
+        return None if self.resumed is None else self.resumed * TICKS[self.tick]
+
+    def in_ps(self) -> dict[str, Any]:
+        """Returns the fields by name, with `time_ps` and `resumed_ps` for those in ticks."""
+        times = {"tick", "time", "resumed"}
+        fields = {name: value for name, value in vars(self).items() if name not in times}
+        return {**fields, "resumed_ps": self.resumed_ps, "time_ps": self.time_ps}
+
 
 def run(
     model: Model,
@@ -91,20 +107,22 @@ def run(
     capacity: int = 16,
     transport: Transport | None = None,
 ) -> Result:
-    """Handle every event before `end` (picoseconds), on all the ranks there are. `end` None: until
-    nothing is left (`Model.left`), which is looked for now and then, at times that are fixed.
+    """Handle every event before `end` (in ticks of the model), on all the ranks there are. `end`
+    None: until nothing is left (`Model.left`), which is looked for now and then, at times that are
+    fixed.
 
     With a `checkpoint_dir`, SIGTERM and SIGUSR1 stop the run at a checkpoint there, and
-    `checkpoint_every` (simulated picoseconds) makes one at every multiple of it. `resume` goes on
+    `checkpoint_every` (simulated ticks) makes one at every multiple of it. `resume` goes on
     from the newest one in a directory. `record` streams metrics to disk (`pdes.stream`); to resume
     them the same must be asked for. `debug` wants one rank and the JIT off.
     """
     transport = transport or world()
-    every, ranks = checkpoint_every, transport.size
+    every, ranks, tick = checkpoint_every, transport.size, model.tick
     require(model.name.isidentifier(), f"a model named {model.name!r}: must be an identifier")
+    require(tick in TICKS, f"{model.name}: tick = {tick!r}: must be one of {', '.join(TICKS)}")
     require(protocol in PROTOCOLS, f"protocol = {protocol}: must be one of {', '.join(PROTOCOLS)}")
-    require(end is None or 0 <= end <= LATEST, f"end = {end} ps: must be 0 .. {LATEST}")
-    require(every is None or every > 0, f"checkpoint every {every} ps: must be more than 0")
+    require(end is None or 0 <= end <= LATEST, f"end = {end} {tick}: must be 0 .. {LATEST}")
+    require(every is None or every > 0, f"checkpoint every {every} {tick}: must be more than 0")
     require(every is None or checkpoint_dir is not None, "checkpoint: into which directory?")
     require(
         ranks == 1 or not debug,
@@ -119,7 +137,7 @@ def run(
                 engine = together(
                     transport, lambda: Engine(model, transport, signals, capacity, debug, progress)
                 )
-                metrics = _Metrics(engine, record, end, protocol)
+                metrics = Metrics(engine, record, end, protocol)
                 built = time.perf_counter()
                 together(transport, lambda: engine.compile(show_compiling, metrics.recorder))
                 compiled = time.perf_counter()
@@ -128,7 +146,7 @@ def run(
                 )
                 require(
                     end is None or at <= end,
-                    f"{resume}: was made at {at} ps, after the end at {end} ps",
+                    f"{resume}: was made at {at} {tick}, after the end at {end} {tick}",
                 )
                 metrics.begin(at if resume else None)
                 preparing = {
@@ -170,7 +188,7 @@ def _drive(
     every: int | None,
     preparing: Mapping[str, float],
     resumed: int | None,
-    metrics: _Metrics,
+    metrics: Metrics,
 ) -> Result:
     transport = engine.transport
     go = PROTOCOLS[protocol]
@@ -179,7 +197,7 @@ def _drive(
     began, before = engine.begin(), engine.events
     while True:
         last = _look(engine.reached) if end is None else end
-        cut = min(last, metrics.next(), _following(engine.reached, every))
+        cut = min(last, metrics.next(), following(engine.reached, every))
         arrival = go(engine, cut)
         engine.reached = arrival.time
         completed = arrival.time >= last and (last in (end, LATEST) or not engine.left())
@@ -208,8 +226,9 @@ def _drive(
         ranks=transport.size,
         protocol=protocol,
         completed=completed,
-        resumed_ps=resumed,
-        time_ps=finish,
+        tick=engine.model.tick,
+        resumed=resumed,
+        time=finish,
         events=sum(events),
         digest=engine.digest(),
         wall_seconds=max(walls),
@@ -228,78 +247,12 @@ def _drive(
 
 
 def _look(time: int) -> int:
-    """After a time, the next at which it is looked whether anything is left: half as far again
-    each time, so that little is simulated in vain."""
+    """Returns the next time after this one, in ticks, at which it is looked whether anything is
+    left: half as far again each time, so that little is simulated in vain."""
     look = FIRST_LOOK
     while look <= time:
         look += look // 2
     return min(look, LATEST)
-
-
-def _following(time: int, every: int | None) -> int:
-    """The next multiple."""
-    return LATEST if every is None else (time // every + 1) * every
-
-
-class _Metrics:
-    """What a run records, if anything. On the way out the file is closed, whatever has happened."""
-
-    def __init__(
-        self, engine: Engine, record: Recording | None, end: int | None, protocol: str
-    ) -> None:
-        self._engine, self._record = engine, record
-        self.recorder: Recorder | None = None
-        self._going = False
-        if record:
-            about = {"end_ps": LATEST if end is None else end, "protocol": protocol}
-            self.recorder = together(engine.transport, lambda: engine.recorder(record, about))
-
-    def begin(self, resumed: int | None) -> None:
-        """From the start, or from a checkpoint at that time."""
-        if self.recorder is None:
-            return
-        if resumed is None:
-            self.recorder.start(self._engine.state)
-            self._going = True
-            return
-        assert self._record is not None
-        recorder, engine = self.recorder, self._engine
-        last = together(engine.transport, lambda: recorder.resume(engine.state, resumed))
-        lasts = engine.transport.everyone(last)
-        times = {last.time for last in lasts}
-        self._going = sum(last.left or 0 for last in lasts) != 0 or times == {0}
-        reach = min(times) + self._record.interval
-        if len(times) > 1 or (self._going and reach <= resumed):
-            raise Refused(f"{self._record.directory}: its metrics end at {min(times)} ps, before "
-                          f"the checkpoint at {resumed} ps")  # fmt: skip
-
-    def next(self) -> int:
-        if self._record is None or not self._going:
-            return LATEST
-        return _following(self._engine.reached, self._record.interval)
-
-    def sample(self, last: bool) -> None:
-        if self.recorder and self._record and self._going:
-            time = self._engine.reached
-            if time > 0 and (time % self._record.interval == 0 or last):
-                self._going = self._engine.record(self.recorder)
-
-    def sync(self) -> None:
-        if self.recorder:
-            self.recorder.sync()
-
-    def finish(self, completed: bool) -> None:
-        """While it is still timed: what was sampled is on its way to the disk."""
-        if self.recorder:
-            self.recorder.finish(COMPLETE if completed else STOPPED)
-            self._engine.lap("metrics")
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        if self.recorder:
-            self.recorder.close()
 
 
 def _profile(ranks: Sequence[Mapping[str, tuple[int, float]]]) -> dict[str, dict[str, float]]:

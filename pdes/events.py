@@ -1,8 +1,7 @@
-"""Time, and the 32-byte row that is an event.
+"""The 32-byte row that is an event.
 
-Time is int64 picoseconds: 106 days before it runs out. An event is four int64 words: when, where
-(the key: which kind of event, at which agent, at which of its ports) and two words of payload that
-only the model reads.
+An event is four int64 words: when (in ticks of the model, `pdes.clock`), where (the key: which kind
+of event, at which agent, at which of its ports) and two words of payload that only the model reads.
 
 Events happen in the order of their rows, compared word by word. Two events that compare equal are
 the same 32 bytes and therefore interchangeable, so the order is total for any model, and it says

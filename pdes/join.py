@@ -19,7 +19,8 @@ import numpy as np
 
 from pdes.errors import Refused
 from pdes.hdf5 import opened, repack, whole
-from pdes.stream import COMPLETE, DIED, FAILED, NAME, RUNNING
+from pdes.log import is_log, merge
+from pdes.stream import COMPLETE, DIED, FAILED, NAME, RUNNING, times_of
 
 JOINED = "run.h5"
 LOCK = ".lock"
@@ -100,19 +101,21 @@ def join(directory: Path, target: Path, attributes: Mapping[str, Any] | None = N
     files = [opened(path) for path in ranks_of(directory)]
     files.sort(key=lambda file: int(file.attrs["first_unit"]))
     try:
-        length = min(len(file["time_ps"]) for file in files)
-        times = files[0]["time_ps"][:length]
-        if any((file["time_ps"][:length] != times).any() for file in files):
+        length = min(len(times_of(file)) for file in files)
+        times, clock = times_of(files[0])[:length], times_of(files[0]).name.removeprefix("/")
+        if any((times_of(file)[:length] != times).any() for file in files):
             raise Refused(f"{directory}: its files are of different runs")
         with h5py.File(partial, "w", libver="latest") as joined:
             shared = {k: v for k, v in files[0].attrs.items() if k not in OF_A_RANK}
             joined.attrs.update(shared | dict(attributes or {}))
             joined.attrs["complete"] = all(file["status"][()] == COMPLETE for file in files)
-            made = joined.create_dataset("time_ps", data=times)
-            _describe(made, files[0]["time_ps"])
+            made = joined.create_dataset(clock, data=times)
+            _describe(made, files[0][clock])
 
             def add(name: str, one: Any) -> None:
-                if not isinstance(one, h5py.Dataset) or name == "time_ps":
+                if is_log(one):
+                    merge(files, name, joined)
+                if not isinstance(one, h5py.Dataset) or name == clock or is_log(one.parent):
                     return
                 if one.ndim == 1:
                     column = np.concatenate([file[name][:] for file in files])

@@ -24,9 +24,10 @@ the outbox; events that the handler has made."""
 QUEUE_TICKS, ALL_TICKS, FAULT, BEARERS, RECEIPTS = range(11, 16)
 """Ticks counted so far, of the events that are timed; the rule that was broken; the kinds of events
 that bear a parcel, and those that are received and not handled, as bits."""
-DECISIONS, CAUSE, CULPRIT = 16, 17, 17 + WORDS
-"""The kinds that are decided in Python, likewise; where the handled and the scheduled event are
-noted when a rule is broken, and the event that is to be decided."""
+DECISIONS, SPARE, CAUSE, CULPRIT = 16, 17, 18, 18 + WORDS
+"""The kinds that are decided in Python, likewise; what a decision leaves of the budget; where the
+handled and the scheduled event are noted when a rule is broken, and the event that is to be
+decided."""
 CTL_WORDS = CULPRIT + WORDS
 
 DONE, QUEUE_FULL, OUTBOX_FULL, POOL_FULL, BUDGET, FAULTY, DECIDE = range(7)
@@ -162,7 +163,9 @@ def advance(sim: Sim, state: Any, incoming: Any, horizon: int, budget: int) -> i
     """Take in events from other ranks, then handle everything before `horizon`, at most `budget`
     events; say why it stopped. At the horizon the letters to the other ranks are ready.
 
-    The caller has made room for `incoming`, and passes it once.
+    The caller has made room for `incoming`, and passes it once. A decision costs one event of the
+    budget, like any other: what is left of it is in SPARE, and the caller goes on with that. There
+    is room then for one event more than the model's fanout.
     """
     ctl, queue = sim.ctl, sim.queue
     for i in range(incoming.shape[0]):
@@ -208,6 +211,8 @@ def advance(sim: Sim, state: Any, incoming: Any, horizon: int, budget: int) -> i
         kind[HANDLED_KIND] += 1
         if (ctl[DECISIONS] >> kind_of(key)) & 1:
             _write(ctl, CAUSE, time, key, a, b)
+            ctl[PEAK] = max(ctl[PEAK], queue.ctl[COUNT] + ctl[OUT])
+            ctl[SPARE] = budget - 1
             return DECIDE
         taken = ticks() if sampled else 0
         handle(sim, state, time, key, a, b)

@@ -25,16 +25,31 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pdes.events import WORDS, Rows, no_rows
+from pdes.events import Rows
 from pdes.jit import kernel
+from pdes.log import Appended, Log
 from pdes.partition import Partition
 from pdes.stream import Table
 
+Event = tuple[int, int, int, int]
+"""Time, key and two words of the model's own."""
+Made = Event | list[Event] | Rows
+"""Events that a decision makes: one, some, or rows of them."""
+
+
+class Decision(NamedTuple):
+    """Events that a decision makes, and the rows that it appends to logs: each is the name of a log
+    and the values of its columns, in order, without the time, which is that of the decision."""
+
+    events: Made
+    log: Appended = ()
+
 
 class Lookahead(NamedTuple):
-    """The least time an event for another rank can take, and what sets it (said in errors)."""
+    """The least time an event for another rank can take, in ticks, and what sets it (said in
+    errors)."""
 
-    ps: int
+    time: int
     cause: str
 
 
@@ -52,6 +67,10 @@ class Model(ABC):
     """The most events one call of the handler makes."""
     kinds: tuple[str, ...]
     """A word for each kind of event, in order, for messages and profiles."""
+
+    tick: str = "ps"
+    """The unit in which the model counts time, one of `pdes.clock.TICKS`: every time that the
+    engine handles (of events, the end, intervals, the lookahead) is a whole number of it."""
 
     variant: str = ""
     """Of several ways in which one model is compiled, the name of this one."""
@@ -74,18 +93,19 @@ class Model(ABC):
     """The first unit has rank 0 to itself, where there is more than one rank."""
 
     decisions: tuple[int, ...] = ()
-    """The kinds of events, below 63, that `decide` handles, in Python: rare ones, that bear no
-    parcel."""
+    """The kinds of events, below 63, that `decide` handles, in Python; they bear no parcel."""
 
     notices: tuple[int, ...] = ()
     """Of what a decision makes, the kinds, below 63, of which every rank gets one, at its first
     agent: what all have to know, and what changes no agent's state in the eyes of `fingerprint`."""
 
-    def decide(self, state: Any, time: int, key: int, a: int, b: int) -> Rows:
-        """What such an event makes: rows of events, with room for a parcel's words behind each if
-        the model has parcels. There may be any number of them, of no kind that is received; the
-        rules are those of a handler. A model that has decisions has one of its own."""
-        return no_rows(WORDS + self.parcel)
+    def decide(self, state: Any, time: int, key: int, a: int, b: int) -> Made | Decision:
+        """Returns what such an event makes: any number of events, of no kind that is received. One
+        that bears no parcel may be a tuple (time, key, a, b), which is quickest, and several a list
+        of these; or they are rows, with room for a parcel's words behind each if the model has
+        parcels. The rules are those of a handler. A `Decision` has rows for logs besides. A model
+        that has decisions has a `decide` of its own."""
+        return []
 
     def parameters(self) -> Mapping[str, int | float | str]:
         """Everything that decides the outcome, under the user's names: as it stands, the fields of
@@ -133,6 +153,10 @@ class Model(ABC):
     def tables(self, interval: int) -> Mapping[str, Table]:
         """What can be streamed while the run goes on, sampled at every such interval
         (`pdes.stream`), by name."""
+        return {}
+
+    def logs(self) -> Mapping[str, Log]:
+        """What decisions append rows to (`pdes.log`), by name."""
         return {}
 
     def left(self, state: Any, pending: Callable[[], Rows]) -> int:

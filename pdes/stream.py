@@ -6,19 +6,19 @@ simulated time, which is a cut, all are **sampled**; what is written is the incr
 sample before, or for a level its value. Samples gather in a buffer of as many as make a chunk and
 are **flushed** when it is full, or when the oldest has waited for `Recording.flush_s`: that is what
 a crash can lose. Before a checkpoint they are on the disk, so a resumed run goes on where the
-checkpoint is, and its file is the same as if nothing had happened.
+checkpoint is, and its file is the same as if nothing had happened. Beside the tables stand logs, to
+which decisions append (`pdes.log`): they are flushed with the samples, by the same rule.
 
-Readers may follow (single-writer-multiple-reader): a sample is there when `time_ps` has it, which
-is written last. Chunks are compressed here rather than by HDF5, because deflate's run-length
-strategy is half as slow and, on shuffled counters, smaller; any HDF5 reads them. Chunks of nothing
-but zeros are not written at all. Room on the disk is reserved before HDF5 is asked to write: a full
-disk then is an error like any other, and the file stays in order.
+Readers may follow (single-writer-multiple-reader): a sample is there when `time_ps` (or `time_` and
+another tick of the model's) has it, which is written last. Chunks are compressed here rather than
+by HDF5, because deflate's run-length strategy is half as slow and, on shuffled counters, smaller;
+any HDF5 reads them. Chunks of nothing but zeros are not written at all. Room on the disk is
+reserved before HDF5 is asked to write: a full disk then is an error like any other, and the file
+stays in order.
 """
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import itertools
 import os
 import time
@@ -32,9 +32,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pdes import disk
+from pdes.disk import SLACK
 from pdes.errors import Fault, Refused
 from pdes.hdf5 import fresh_name, open_file, opened, repack
 from pdes.jit import entry
+from pdes.log import Book, Log
 
 FORMAT = 1
 BUFFER_BYTES = 1 << 22
@@ -42,8 +45,6 @@ BUFFER_BYTES = 1 << 22
 MOST_SAMPLES = 16
 CHUNK_BYTES = 1 << 20
 """Of a chunk at most, where it can be divided, before it is compressed."""
-SLACK = 1 << 18
-"""Room on the disk for HDF5's own bookkeeping, at each flush."""
 WASTE = 0.3
 """A file of which so much is no longer referred to is packed in the end."""
 RUNNING, STOPPED, COMPLETE, FAILED = range(4)
@@ -93,7 +94,8 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Recording:
-    """What is asked for: which of the model's tables, how often (picoseconds), and where."""
+    """What is asked for: which of the model's tables, how often (in ticks), and where; and which
+    of its logs."""
 
     directory: Path
     interval: int
@@ -101,6 +103,7 @@ class Recording:
     flush_s: float = 2.0
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """Of the file: where it comes from."""
+    logs: tuple[str, ...] = ()
 
 
 @entry
@@ -142,14 +145,16 @@ class Recorder:
     """One rank's file."""
 
     def __init__(
-        self, recording: Recording, tables: Mapping[str, Table], rank: int, about: Mapping[str, Any]
-    ) -> None:
-        self._recording = recording
+        self, recording: Recording, tables: Mapping[str, Table], rank: int,
+        about: Mapping[str, Any], tick: str = "ps", logs: Mapping[str, Log] | None = None,
+    ) -> None:  # fmt: skip
+        self._recording, self._tick = recording, tick
+        self.book = Book(logs or {}, recording.logs, tick)
         self._tables = [tables[name] for name in recording.tables]
         self._series = [s for table in self._tables for s in table.series] + [*ENGINE]
         self._attributes = {
             **recording.attributes, **about, "rank": rank, "format": FORMAT,
-            "interval_ps": recording.interval, "flush_s": recording.flush_s,
+            "tick": tick, f"interval_{tick}": recording.interval, "flush_s": recording.flush_s,
         }  # fmt: skip
         self.path = recording.directory / NAME.format(rank)
         self._file: Any = None
@@ -184,7 +189,7 @@ class Recorder:
         with opened(self.path) as old:
             fresh = fresh_name(self.path)
             self._create(fresh, state)
-            times = old["time_ps"][:]
+            times = times_of(old)[:]
             times = times[times <= cut]
             for first in range(0, len(times), self._rows):
                 part = slice(first, min(first + self._rows, len(times)))
@@ -196,11 +201,12 @@ class Recorder:
                     buffer[: self._filled] = rows = old[series.name][part]
                     before += 0 if series.level else rows.sum(axis=0, dtype=before.dtype)
                 self.flush()
+            self.book.restore(old, cut, self.path)
             self._before[-1][:] = 0  # the clock starts anew
             last = Last(0, None)
             if len(times):
                 last = Last(int(times[-1]), int(old["engine/left"][len(times) - 1, 0]))
-        self.sync()
+        self.sync(cut)
         fresh.replace(self.path)
         return last
 
@@ -217,21 +223,22 @@ class Recorder:
                          for s, a in zip(self._series, samples, strict=True)]  # fmt: skip
         self._times = np.zeros(self._rows, np.int64)
         path.parent.mkdir(parents=True, exist_ok=True)
-        space = os.statvfs(path.parent)
-        if space.f_bavail * space.f_frsize < 2 * SLACK:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        if disk.free_bytes(path.parent) < 2 * SLACK:
+            raise disk.full(path)
         self._file = file = open_file(path, "w", libver="latest")
         file.attrs.update(self._attributes)
         self._time_set = file.create_dataset(
-            "time_ps", (0,), "i8", maxshape=(None,), chunks=(1024,)
+            f"time_{self._tick}", (0,), "i8", maxshape=(None,), chunks=(1024,)
         )
-        describe(self._time_set, ("time",), "ps", "when a sample was taken: the interval ends here")
+        about = "when a sample was taken: the interval ends here"
+        describe(self._time_set, ("time",), self._tick, about)
         self._status = file.create_dataset("status", data=np.int8(RUNNING))
         describe(self._status, (), "1", STATUS)
         self._sets = [self._create_set(s, a) for s, a in zip(self._series, samples, strict=True)]
         for column in (column for table in self._tables for column in table.columns):
             made = file.create_dataset(column.name, data=column.of(state))
             describe(made, (column.dim,), column.unit, column.about)
+        self.book.create(file)
         file.swmr_mode = True
         self._fd = os.open(path, os.O_RDWR)
 
@@ -268,21 +275,34 @@ class Recorder:
         self._filled += 1
         if self._filled == self._flushed + 1:
             self._oldest = time.perf_counter()
+        self.book.final = now
+        flush_s = self._recording.flush_s
         waited = time.perf_counter() - self._oldest
-        if self._filled == self._rows or waited >= self._recording.flush_s:
+        if self._filled == self._rows or waited >= flush_s or self.book.due(flush_s):
             self.flush()
+
+    @property
+    def log_due(self) -> bool:
+        """Have the rows of logs waited for long enough?"""
+        return self.book.due(self._recording.flush_s)
+
+    def write_logs(self, final: int) -> None:
+        """Writes what logs have before this time, before which nothing more will happen."""
+        self.book.final = final
+        self.book.write(self._file, self._fd, self.path)
 
     def flush(self) -> None:
         """Hand what was sampled to the operating system, where a reader finds it."""
+        self.book.write(self._file, self._fd, self.path)
         n = self._filled
         if n == self._flushed:
             return
         pieces = [piece for made, buffer in zip(self._sets, self._buffers, strict=True)
                   for piece in _pieces(made, buffer, self._base)]  # fmt: skip
         size = sum(len(data) for _, _, data in pieces)
-        self._reserve(size + SLACK)
+        disk.reserve(self._fd, size + SLACK, self.path)
         length = self._base + n
-        try:
+        with disk.writing(self.path):
             for made in self._sets:
                 made.low.set_extent((length, *made.shape))
             for made, offset, data in pieces:
@@ -291,9 +311,6 @@ class Recorder:
             self._time_set.resize(length, 0)
             self._time_set[self._base :] = self._times[:n]
             self._file.flush()
-        except (OSError, RuntimeError) as error:
-            reason = getattr(error, "errno", None) or errno.EIO
-            raise OSError(reason, os.strerror(reason), str(self.path)) from error
         self._flushed = n
         self._written += size
         self._replaced += self._partial
@@ -303,32 +320,25 @@ class Recorder:
             for buffer in self._buffers:
                 buffer[:] = 0
 
-    def sync(self) -> None:
-        """Have everything on the disk."""
+    def sync(self, now: int) -> None:
+        """Have everything on the disk, at a cut."""
+        self.book.final = now
         self.flush()
         os.fsync(self._fd)
 
-    def _reserve(self, size: int) -> None:
-        """Blocks behind the end of the file, without changing its length; or ENOSPC."""
-        if _fallocate is None:
-            return
-        if _fallocate(self._fd, KEEP_SIZE, os.fstat(self._fd).st_size, size):
-            problem = ctypes.get_errno()
-            if problem not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINTR):
-                raise OSError(problem, os.strerror(problem), str(self.path))
-
     # -- ends
 
-    def finish(self, status: int) -> None:
-        """The end of a run, or of a part of it. Where samples came slowly, so that most were
-        flushed before their chunk was full, chunks were written time and again, and HDF5 does not
-        use such room again while a file may be followed: then the file is packed, if there is room
-        for both."""
+    def finish(self, status: int, now: int = 0) -> None:
+        """The end of a run, or of a part of it, at a cut. Where samples came slowly, so that most
+        were flushed before their chunk was full, chunks were written time and again, and HDF5 does
+        not use such room again while a file may be followed: then the file is packed, if there is
+        room for both."""
+        self.book.final = max(self.book.final, now)
         self.flush()
         self.close(status)
         if self._replaced > WASTE * self._written:
-            space = os.statvfs(self.path.parent)
-            if space.f_bavail * space.f_frsize > self._written - self._replaced + 4 * SLACK:
+            room = self._written - self._replaced + 4 * SLACK
+            if disk.free_bytes(self.path.parent) > room:
                 with suppress(OSError, RuntimeError):
                     repack(self.path)
 
@@ -342,6 +352,12 @@ class Recorder:
             self._status[()] = status
             file.close()
             os.close(self._fd)
+
+
+def times_of(file: Any) -> Any:
+    """Returns the dataset of the times of samples. It is called by the model's tick, which a file
+    of an earlier version does not name: a picosecond."""
+    return file[f"time_{file.attrs.get('tick', 'ps')}"]
 
 
 def describe(made: Any, dims: Sequence[str], unit: str, about: str, level: bool = False) -> None:
@@ -393,18 +409,3 @@ def _deflated(part: Array) -> bytes:
     shuffled = np.ascontiguousarray(flat.view(np.uint8).reshape(-1, flat.itemsize).T)
     deflate = zlib.compressobj(1, zlib.DEFLATED, 15, 8, zlib.Z_RLE)
     return deflate.compress(shuffled.data) + deflate.flush()
-
-
-KEEP_SIZE = 1
-
-
-def _find_fallocate() -> Callable[..., int] | None:
-    try:
-        found = ctypes.CDLL(None, use_errno=True).fallocate
-    except (OSError, AttributeError):
-        return None
-    found.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
-    return found  # type: ignore[no-any-return]
-
-
-_fallocate = _find_fallocate()

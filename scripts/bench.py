@@ -2,6 +2,7 @@
 
     python scripts/bench.py [--ranks 1,2] [--protocol window,null] [--repeat 5] [--json]
     python scripts/bench.py --metrics [--ranks 1,2] [--repeat 5]     # what streaming costs
+    python scripts/bench.py --decisions [--repeat 5]                 # a million made in Python
 
 Runs of the different kinds take turns, so that a machine that is shared slows all of them alike;
 the median of each kind is shown, and ratios are between medians of one session.
@@ -115,6 +116,30 @@ def show_metrics(ranks: list[int], repeat: int) -> None:
     Console(width=None if sys.stdout.isatty() else 100).print(table)
 
 
+def show_decisions(repeat: int) -> None:
+    """A million decisions over ten simulated years, each of which makes one event, on one rank: the
+    probe of the tests."""
+    sys.path.insert(0, str(HERE.parent / "tests"))
+    from probe import YEAR, Probe
+
+    from pdes.driver import run
+    from pdes.transport import Serial
+
+    model = Probe(mean=Probe.mean // 50)
+    runs, per_cpu = [], []
+    for _ in range(repeat):
+        began = time.process_time()
+        runs.append(run(model, 10 * YEAR, transport=Serial()))
+        per_cpu.append(runs[-1].events / (time.process_time() - began))
+    assert len({one.digest for one in runs}) == 1, "digests differ"
+    speeds = sorted(one.events_per_second for one in runs)
+    print(
+        f"{runs[0].events:,} decisions over ten simulated years: "
+        f"{statistics.median(speeds):,.0f} decisions/s ({speeds[0]:,.0f} .. {speeds[-1]:,.0f}), "
+        f"{statistics.median(per_cpu):,.0f} per second of CPU time"
+    )
+
+
 def show_start() -> None:
     began = time.perf_counter()
     subprocess.run(
@@ -136,10 +161,16 @@ def main() -> None:
     parser.add_argument(
         "--metrics", action="store_true", help="time an experiment with and without"
     )
+    parser.add_argument(
+        "--decisions", action="store_true", help="time a model whose every event is a decision"
+    )
     parser.add_argument("--json", action="store_true", help="every run, as one JSON list")
     asked = parser.parse_args()
     if asked.metrics:
         show_metrics([*map(int, asked.ranks.split(","))], asked.repeat)
+        return
+    if asked.decisions:
+        show_decisions(asked.repeat)
         return
     kinds = [
         (ranks, protocol)

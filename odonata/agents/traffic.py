@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from pdes.clock import LATEST
 from pdes.errors import Findings
 from pdes.events import FOREVER, Rows
 from pdes.jit import kernel
@@ -24,8 +25,6 @@ BUILT_IN = {
 }
 PATTERNS = tuple(BUILT_IN)
 ARRIVALS = ("poisson", "bernoulli")
-LATEST = 2**62
-"""Picoseconds: the last instant there is."""
 UNIFORM, ADVERSARIAL, PARTNER, HOTSPOT, OWN = range(5)
 """How a destination is found: PARTNER in a table, OWN and all above by a kernel of a plug-in, the
 others by a draw."""

@@ -26,10 +26,10 @@ from odonata.agents.patterns import (
     ring,
 )
 from odonata.agents.task import MOST_TASKS
-from odonata.agents.traffic import LATEST
 from odonata.jobs.board import Board
 from odonata.jobs.request import Job
 from odonata.jobs.scheduler import Scheduler
+from pdes.clock import LATEST
 from pdes.errors import Findings
 from pdes.events import Rows
 from policies.allocation import ALLOCATIONS

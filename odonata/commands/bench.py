@@ -95,7 +95,7 @@ def _run(model: Model, how: How) -> Report:
 
 def to_json(report: Report) -> str:
     """All but the arrays, which are for Python."""
-    told = {k: v for k, v in vars(report.result).items() if k != "outcome"}
+    told = {k: v for k, v in report.result.in_ps().items() if k != "outcome"}
     if report.network:
         told |= vars(report.network)
         told["hops_per_second"] = report.network.packet_hops / report.result.wall_seconds

@@ -39,7 +39,7 @@ def to_json(finished: Finished) -> str:
     told = {
         "name": finished.experiment.name,
         "out": str(finished.out),
-        **{k: v for k, v in vars(finished.result).items() if k not in UNTOLD},
+        **{k: v for k, v in finished.result.in_ps().items() if k not in UNTOLD},
         **{k: v for k, v in vars(performance(network, finished.result)).items()
            if not (network.workload and k in OF_TRAFFIC)},
     }  # fmt: skip

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 
+from pdes.clock import LATEST
+
 PICOSECONDS = {
     "ps": Decimal(1),
     "ns": Decimal(10**3),
@@ -15,7 +17,7 @@ PICOSECONDS = {
     "ms": Decimal(10**9),
     "s": Decimal(10**12),
 }
-LONGEST = 2**62
+LONGEST = LATEST
 """Picoseconds; half of what int64 holds, so that a sum of two times cannot overflow: 53 days."""
 
 _QUANTITY = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s]*)\s*")

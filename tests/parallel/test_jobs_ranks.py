@@ -77,7 +77,7 @@ def test_the_queue_is_the_same_whoever_is_first(order: str, protocol: str) -> No
 @pytest.mark.parametrize("protocol", ["window", "null"])
 def test_a_launch_shorter_than_any_cable_bounds_the_lookahead(protocol: str) -> None:
     model = mixed(*MIXED[1:4], launch_ps=5_000)
-    assert model.lookahead(deal(model.units(), model.weights(), 2)).ps == 5_000
+    assert model.lookahead(deal(model.units(), model.weights(), 2)).time == 5_000
     quick, slow = (compare(m, protocol) for m in (model, mixed(*MIXED[1:4])))
     assert quick.rounds > slow.rounds
 

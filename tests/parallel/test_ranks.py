@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from models import Net, Rogue
+from probe import YEAR, Probe
 
 from pdes.driver import run
 from pdes.errors import Refused
@@ -61,6 +62,22 @@ def test_a_model_with_everything_gives_the_same_bytes_as_one(protocol: str, seed
     together = run(Net(seed=seed), 10**6, protocol=protocol)
     assert alone.events > 20_000
     assert (together.events, together.digest) == (alone.events, alone.digest)
+
+
+@pytest.mark.parametrize("protocol", ["window", "null"])
+def test_ten_years_of_nothing_but_decisions_give_the_same_bytes_as_one(
+    shared: Path, protocol: str
+) -> None:
+    """Twenty thousand of them, undisturbed and with a restart after six years."""
+    alone = run(Probe(), 10 * YEAR, transport=Serial())
+    together = run(Probe(), 10 * YEAR, protocol=protocol, checkpoint_dir=shared,
+                   checkpoint_every=6 * YEAR)  # fmt: skip
+    resumed = run(Probe(), 10 * YEAR, protocol=protocol, resume=shared)
+    assert alone.events > 19_900
+    assert {(r.events, r.digest) for r in (alone, together, resumed)} == {
+        (alone.events, alone.digest)
+    }
+    assert resumed.resumed == 6 * YEAR
 
 
 def test_the_outcome_is_whole_and_in_agent_order_on_every_rank() -> None:

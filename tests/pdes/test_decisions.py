@@ -15,7 +15,8 @@ import pytest
 from conftest import PATIENCE, clean_environment, model_on_two_ranks
 from models import Burst, Office, Rogue, Tree
 
-from pdes.driver import FIRST_LOOK, LATEST, _look, run
+from pdes.clock import LATEST
+from pdes.driver import FIRST_LOOK, _look, run
 from pdes.errors import Fault, Refused
 from pdes.events import Rows, no_rows
 from pdes.phold import Phold

@@ -22,7 +22,8 @@ from odonata.agents.network import Network
 from odonata.experiment.units import show_time
 from odonata.results.performance import GROWTH, Performance, performance
 from odonata.study import pool
-from pdes.driver import LATEST, explain, run
+from pdes.clock import LATEST
+from pdes.driver import explain, run
 from pdes.errors import Fault, require
 from pdes.transport import Serial, world
 

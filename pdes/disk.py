@@ -1,0 +1,56 @@
+"""Room on the disk, reserved before it is needed: a full disk then is an error like any other."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SLACK = 1 << 18
+"""Room on the disk for HDF5's own bookkeeping, at each flush."""
+KEEP_SIZE = 1
+
+
+def free_bytes(directory: Path) -> int:
+    """Returns what a user may still write there."""
+    space = os.statvfs(directory)
+    return space.f_bavail * space.f_frsize
+
+
+def full(path: Path) -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+
+def reserve(handle: int, size: int, path: Path) -> None:
+    """Has so many bytes behind the end of an open file, without changing its length; or ENOSPC."""
+    if _fallocate is None:
+        return
+    if _fallocate(handle, KEEP_SIZE, os.fstat(handle).st_size, size):
+        problem = ctypes.get_errno()
+        if problem not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINTR):
+            raise OSError(problem, os.strerror(problem), str(path))
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """What HDF5 cannot write is an OSError that names the file."""
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "errno", None) or errno.EIO
+        raise OSError(reason, os.strerror(reason), str(path)) from error
+
+
+def _find_fallocate() -> Callable[..., int] | None:
+    try:
+        found = ctypes.CDLL(None, use_errno=True).fallocate
+    except (OSError, AttributeError):
+        return None
+    found.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    return found  # type: ignore[no-any-return]
+
+
+_fallocate = _find_fallocate()

@@ -1,0 +1,99 @@
+"""What a run records, from its beginning to its end: when samples are taken, and at which cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pdes.clock import LATEST
+from pdes.engine import Engine
+from pdes.errors import Refused
+from pdes.stream import COMPLETE, STOPPED, Recorder, Recording
+from pdes.transport import together
+
+
+class Metrics:
+    """What a run records, if anything. On the way out the file is closed, whatever has happened."""
+
+    def __init__(
+        self, engine: Engine, record: Recording | None, end: int | None, protocol: str
+    ) -> None:
+        self._engine, self._record = engine, record
+        self.recorder: Recorder | None = None
+        self._going = False
+        if record:
+            ends = f"end_{engine.model.tick}"
+            about = {ends: LATEST if end is None else end, "protocol": protocol}
+            self.recorder = together(engine.transport, lambda: _recorder(engine, record, about))
+            if self.recorder.book:
+                engine.log_to(self.recorder)
+
+    def begin(self, resumed: int | None) -> None:
+        """From the start, or from a checkpoint at that time."""
+        if self.recorder is None:
+            return
+        if resumed is None:
+            self.recorder.start(self._engine.state)
+            self._going = True
+            return
+        assert self._record is not None
+        recorder, engine = self.recorder, self._engine
+        last = together(engine.transport, lambda: recorder.resume(engine.state, resumed))
+        lasts = engine.transport.everyone(last)
+        times = {last.time for last in lasts}
+        self._going = sum(last.left or 0 for last in lasts) != 0 or times == {0}
+        reach = min(times) + self._record.interval
+        if len(times) > 1 or (self._going and reach <= resumed):
+            tick = engine.model.tick
+            raise Refused(f"{self._record.directory}: its metrics end at {min(times)} {tick}, "
+                          f"before the checkpoint at {resumed} {tick}")  # fmt: skip
+
+    def next(self) -> int:
+        if self._record is None or not self._going:
+            return LATEST
+        return following(self._engine.reached, self._record.interval)
+
+    def sample(self, last: bool) -> None:
+        if self.recorder and self._record and self._going:
+            time = self._engine.reached
+            if time > 0 and (time % self._record.interval == 0 or last):
+                self._going = self._engine.record(self.recorder)
+
+    def sync(self) -> None:
+        if self.recorder:
+            self.recorder.sync(self._engine.reached)
+
+    def finish(self, completed: bool) -> None:
+        """While it is still timed: what was sampled is on its way to the disk."""
+        if self.recorder:
+            state = COMPLETE if completed else STOPPED
+            self.recorder.finish(state, self._engine.reached)
+            self._engine.lap("metrics")
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        if self.recorder:
+            self.recorder.close()
+
+
+def _recorder(engine: Engine, recording: Recording, about: Mapping[str, Any]) -> Recorder:
+    """Returns what writes this rank's file, not yet begun."""
+    model, partition, rank = engine.model, engine.partition, engine.transport.rank
+    tables, logs = model.tables(recording.interval), model.logs()
+    for does, has, asked in (
+        ("streams", tables, recording.tables), ("logs", logs, recording.logs)
+    ):  # fmt: skip
+        for name in asked:
+            if name not in has:
+                raise Refused(f"{model.name} {does} {', '.join(has) or 'nothing'}, not {name}")
+    first, last = (int(partition.unit_starts[rank + i]) for i in (0, 1))
+    about = {**about, "model": model.name, "ranks": engine.transport.size,
+             "first_unit": first, "last_unit": last}  # fmt: skip
+    return Recorder(recording, tables, rank, about, model.tick, logs)
+
+
+def following(time: int, every: int | None) -> int:
+    """The next multiple."""
+    return LATEST if every is None else (time // every + 1) * every
