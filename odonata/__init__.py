@@ -76,7 +76,7 @@ _HOMES = {
     "Experiment": "odonata.experiment.reading",
     "Fault": "pdes.errors",
     "Job": "odonata.jobs.request",
-    "JobRecord": "odonata.results.performance",
+    "JobRecord": "odonata.jobs.record",
     "LinkClass": "topology",
     "NOBODY": "odonata.agents.patterns",
     "NO_MORE": "odonata.agents.patterns",

@@ -50,6 +50,8 @@ class Configuration:
     def __post_init__(self) -> None:
         if isinstance(self.traffic, Traffic):
             object.__setattr__(self, "traffic", (self.traffic,))
+        if isinstance(self.traffic, Workload):
+            raise TypeError("jobs are given as workload=Workload(...), traffic as Traffic(...)")
         m, found = self.machine, Findings()
         unless, one_of = found.unless, ", ".join
         for name, most in (

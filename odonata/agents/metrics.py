@@ -41,8 +41,8 @@ from odonata.agents.layout import (
     WAIT,
 )
 from odonata.agents.link import used_by
-from odonata.jobs.board import BEGAN, DONE, OVER, QUEUED, STATUS
 from pdes.jit import entry
+from pdes.log import Field, Log
 from pdes.stream import Column, Series, Table
 
 COUNTERS = ("packets", "flits", "bytes", "stall_ps", "wait_ps")
@@ -112,16 +112,23 @@ def counted(state: Any, time: int, channels: int = 0) -> tuple[Any, Any]:
     return counters, busy
 
 
-def of_jobs(network: Configuration) -> Table:
-    """What the scheduler knows; where it is not, there are no jobs to tell of. When a job is to
-    start is known a launch latency before."""
-    assert network.workload is not None
-    jobs = network.workload.jobs
+LOGS = {
+    "starts": Log(
+        (Field("job", "1", "its number"),
+         Field("start_ps", "ps", "when it was to start: a launch latency after the decision"),
+         Field("labels", "1", "its nodes, in the order in which it was given them", "i4", True)),
+        "a row when the scheduler has decided that a job starts",
+    ),
+    "ends": Log(
+        (Field("job", "1", "its number"), Field("end_ps", "ps", "when its last task ended")),
+        "a row when the scheduler has heard of the end of a job's last task",
+    ),
+}  # fmt: skip
 
-    def sample(state: Any, time: int) -> Sequence[Any]:
-        status = state.board[:, STATUS]
-        return [np.where(status == QUEUED, -1, state.board[:, BEGAN]),
-                np.where(status == DONE, state.board[:, OVER], -1), state.labels]  # fmt: skip
+
+def of_jobs(network: Configuration) -> Table:
+    """Returns what stays the same of every job, on the rank that has the scheduler."""
+    jobs = network.jobs
 
     def column(name: str, unit: str, about: str, values: Sequence[Any]) -> Column:
         def of(state: Any) -> Any:
@@ -131,13 +138,8 @@ def of_jobs(network: Configuration) -> Table:
 
     names = [(job.name or f"job {n}").encode() for n, job in enumerate(jobs)]
     return Table(
-        (Series("jobs/start_ps", ("job",), "ps", "when it was to start; -1: not yet known",
-                level=True),
-         Series("jobs/end_ps", ("job",), "ps", "when its last task ended; -1: not yet known",
-                level=True),
-         Series("jobs/labels", ("place",), "1", "the nodes of each job, in the order in which it "
-                "was given them, one job after the other; -1: none yet", "i4", level=True)),
-        sample,
+        (),
+        lambda state, time: [],
         (column("name", "1", "what it is called, in UTF-8", names),
          column("pattern", "1", "how its tasks talk", [job.pattern.encode() for job in jobs]),
          column("nodes", "1", "nodes that it asked for", [job.nodes for job in jobs]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -56,7 +56,7 @@ from odonata.agents.layout import (
     State,
 )
 from odonata.agents.link import GRANTS, UNLIMITED
-from odonata.agents.metrics import COUNTERS, counted, tables
+from odonata.agents.metrics import COUNTERS, LOGS, counted, tables
 from odonata.agents.node import first_messages
 from odonata.agents.packet import PARCEL
 from odonata.agents.patterns import REGISTER as PATTERNS
@@ -66,7 +66,8 @@ from odonata.jobs.board import DONE, OVER, STATUS, Board
 from odonata.jobs.scheduler import Scheduler
 from pdes.arrays import aligned
 from pdes.events import FOREVER, KEY, KIND_SHIFT, TIME, WORDS, Rows, no_rows, pack
-from pdes.model import Lookahead, Model
+from pdes.log import Log
+from pdes.model import Decision, Lookahead, Model
 from pdes.partition import Partition
 from pdes.stream import Table
 from policies.routing import ROUTINGS
@@ -273,9 +274,16 @@ class Network(Configuration, Model):
         assert self.workload is not None
         return self.workload.scheduler(self.machine, self.seed)
 
-    def decide(self, state: State, time: int, key: int, a: int, b: int) -> Rows:
-        starts = self.scheduler.decide(Board.of(state), time)
-        return events_of(self, state, starts)
+    def decide(self, state: State, time: int, key: int, a: int, b: int) -> Decision:
+        starts, ended = self.scheduler.decide(Board.of(state), time)
+        rows: list[tuple[str, Sequence[Any]]] = [
+            ("ends", (number, state.board[number, OVER])) for number in ended
+        ]
+        rows += [("starts", (start.job, start.time, start.labels)) for start in starts]
+        return Decision(events_of(self, state, starts), rows)
+
+    def logs(self) -> Mapping[str, Log]:
+        return LOGS if self.workload else {}
 
     def fingerprint(self, state: State) -> Any:
         """A row per group: the counters of every port, and what its nodes have seen. The

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from odonata.experiment.units import show_time
+from odonata.jobs.record import JobRecord
 from odonata.results.derived import summary
 from odonata.results.job_table import by_pattern, makespan_ps, mean
-from odonata.results.performance import JobRecord, Performance
+from odonata.results.performance import Performance
 from odonata.results.run import INCOMPLETE, Run
 from odonata.results.run import open as open_run
 from odonata.results.summary_rows import still

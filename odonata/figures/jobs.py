@@ -30,7 +30,7 @@ from odonata.figures.network import (
 )
 
 if TYPE_CHECKING:
-    from odonata.results.performance import JobRecord
+    from odonata.jobs.record import JobRecord
     from odonata.results.run import Run
 
 FEW_PATTERNS = (BLUE, ORANGE, GREEN, PURPLE, "#b8a000", "#c0392b", "#4fb0d9", "#c2529b", "#7a4a21",

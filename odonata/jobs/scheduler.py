@@ -41,6 +41,13 @@ class Start(NamedTuple):
     time: int
 
 
+class Decided(NamedTuple):
+    """What came of a decision: jobs that start, and the numbers of those found to have ended."""
+
+    starts: list[Start]
+    ended: list[int]
+
+
 @dataclass(frozen=True)
 class Scheduler:
     """Times are ticks of the model that has it; a job starts `launch` after the decision. A job has
@@ -84,13 +91,18 @@ class Scheduler:
             self._memory[0].copy(),
         )
 
-    def decide(self, board: Board, time: int) -> list[Start]:
+    def decide(self, board: Board, time: int) -> Decided:
         """Take the jobs that are done off the machine, and start those that can be. Asked again at
         the same time, it starts no more."""
+        over = (board.owner >= 0) & (board.jobs[board.owner, STATUS] == DONE)
+        ended = np.unique(board.owner[over]).tolist()
+        self._learn(board, ended)
+        board.owner[over] = -1
+        return Decided(self._starts(board, time), ended)
+
+    def _starts(self, board: Board, time: int) -> list[Start]:
+        """Start the jobs that can be."""
         jobs, owner = board.jobs, board.owner
-        over = (owner >= 0) & (jobs[owner, STATUS] == DONE)
-        self._learn(board, over)
-        owner[over] = -1
         arrived = self.by_submission[: np.searchsorted(self.submitted, time, "right")]
         waiting = arrived[jobs[arrived, STATUS] == QUEUED].tolist()
         if not waiting or (owner >= 0).all():
@@ -118,12 +130,12 @@ class Scheduler:
         """Where in `Board.labels` a job's nodes are."""
         return slice(int(self.first_place[number]), int(self.first_place[number + 1]))
 
-    def _learn(self, board: Board, over: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
-        """Have policies that remember learn of the jobs that have ended, whose nodes these are."""
+    def _learn(self, board: Board, numbers: Sequence[int]) -> None:
+        """Have policies that remember learn of the jobs that have ended."""
         layouts = self._memory[1]
-        if not any(layouts) or not over.any():
+        if not any(layouts):
             return
-        for number in np.unique(board.owner[over]).tolist():
+        for number in numbers:
             start, end = board.jobs[number, [BEGAN, OVER]].tolist()
             labels = board.labels[self._places(number)].copy()
             ended = Ended(self.requests[number], start, end, labels)

@@ -27,8 +27,9 @@ from typing import Any
 from odonata import __version__
 from odonata.experiment.progress import ProgressLine, wanted
 from odonata.experiment.reading import Experiment, load
+from odonata.jobs.record import JobRecord
 from odonata.results import job_table as accounts
-from odonata.results.performance import JobRecord, job_records
+from odonata.results.performance import job_records
 from pdes.checkpoint import newest
 from pdes.driver import Result, run
 from pdes.errors import Refused
@@ -163,8 +164,9 @@ def recording(experiment: Experiment, out: Path) -> Recording:
     metrics = experiment.metrics
     tables = ["ports"] * metrics.ports + ["channels"] * metrics.channels + ["nodes", "groups"]
     tables += ["jobs"] * bool(experiment.network.jobs)
+    logs = ("starts", "ends") if experiment.network.jobs else ()
     return Recording(
-        out, metrics.interval_ps, tuple(tables), metrics.flush_s, provenance(experiment)
+        out, metrics.interval_ps, tuple(tables), metrics.flush_s, provenance(experiment), logs=logs
     )
 
 

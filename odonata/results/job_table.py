@@ -16,7 +16,7 @@ from odonata.jobs.placement import ranges
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from odonata.results.performance import JobRecord
+    from odonata.jobs.record import JobRecord
     from topology import Dragonfly
 
 FILE = "jobs.csv"

@@ -26,7 +26,7 @@ from odonata.agents.layout import (
 )
 from odonata.agents.metrics import COUNTERS
 from odonata.agents.network import Network
-from odonata.jobs.board import BEGAN, DONE, OVER, QUEUED, STATUS
+from odonata.jobs.record import JobRecord, records
 from pdes.errors import Fault
 
 if TYPE_CHECKING:
@@ -181,53 +181,9 @@ def _links(network: Network, counters: Any, busy: Any, until: int) -> dict[str, 
     return told
 
 
-@dataclass(frozen=True)
-class JobRecord:
-    """What became of a job. Times are picoseconds; None: not yet."""
-
-    number: int
-    name: str
-    nodes: int
-    pattern: str
-    arrival_ps: int
-    start_ps: int | None
-    """When its tasks were to start; it was given its nodes a launch latency before."""
-    end_ps: int | None
-    """When its last task ended."""
-    labels: tuple[int, ...]
-    """Its nodes, in the order they were given."""
-
-    @property
-    def communication_ps(self) -> int | None:
-        """From its start to its last task's end."""
-        if self.start_ps is None or self.end_ps is None:
-            return None
-        return self.end_ps - self.start_ps
-
-    @property
-    def waiting_ps(self) -> int | None:
-        """From its arrival to its start."""
-        return None if self.start_ps is None else self.start_ps - self.arrival_ps
-
-
 def job_records(network: Network, result: Result) -> list[JobRecord]:
-    """In the order of the workload."""
-    return records(network, result.outcome["board"], result.outcome["labels"])
-
-
-def records(network: Network, board: Rows, labels: Rows) -> list[JobRecord]:
-    told, first = [], 0
-    for number, (job, row) in enumerate(zip(network.jobs, board.tolist(), strict=True)):
-        began = row[STATUS] != QUEUED
-        told.append(
-            JobRecord(
-                number, job.name or f"job {number}", job.nodes, job.pattern, job.arrival_ps,
-                row[BEGAN] if began else None, row[OVER] if row[STATUS] == DONE else None,
-                tuple(labels[first : first + job.nodes].tolist()) if began else (),
-            )
-        )  # fmt: skip
-        first += job.nodes
-    return told
+    """Returns a record per job, in the order of the workload."""
+    return records(network.jobs, result.outcome["board"], result.outcome["labels"])
 
 
 class Link(NamedTuple):

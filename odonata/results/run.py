@@ -21,10 +21,8 @@ from xarray.core import indexing
 from odonata.agents.layout import BIN_BITS, BIN_ONE, BINS
 from odonata.agents.network import Network
 from odonata.experiment.reading import Experiment, parse
-from odonata.jobs.board import BEGAN as BOARD_BEGAN
-from odonata.jobs.board import BOARD_WORDS, DONE, QUEUED, RUNNING, STATUS
-from odonata.jobs.board import OVER as BOARD_OVER
-from odonata.results.performance import JobRecord, records
+from odonata.jobs.board import BEGAN, BOARD_WORDS, DONE, OVER, QUEUED, RUNNING, STATUS, Words
+from odonata.jobs.record import JobRecord, records
 from pdes.errors import Refused
 from pdes.hdf5 import opened
 from pdes.join import JOINED, join, ranks_of, status_of
@@ -165,9 +163,10 @@ class Run:
 
     @cached_property
     def jobs(self) -> xr.Dataset:
-        """By job, as of the last sample; times that were not yet known are -1. Where each of them
-        sat is in `job_records`."""
-        start, end = self._of_jobs("start_ps"), self._of_jobs("end_ps")
+        """Every job, as far as is known; times that are not are -1. The nodes of each are in
+        `job_records`."""
+        board, _ = self._board
+        start, end = board[:, BEGAN], board[:, OVER]
         file = self.file["jobs"]
         text = {name: np.char.decode(file[name][:].astype("S"), "utf-8")
                 for name in ("name", "pattern")}  # fmt: skip
@@ -178,26 +177,48 @@ class Run:
             "end_ps": end, "waiting_ps": np.where(begun, start - arrival, -1),
             "communication_ps": np.where(over, end - start, -1),
         }  # fmt: skip
-        told = {name: ("job", values, {"unit": "ps"} if name.endswith("_ps") else {})
-                for name, values in columns.items()}  # fmt: skip
-        return xr.Dataset(told, {"job": np.arange(len(start))})
+        found = {name: ("job", values, {"unit": "ps"} if name.endswith("_ps") else {})
+                 for name, values in columns.items()}  # fmt: skip
+        return xr.Dataset(found, {"job": np.arange(len(start))})
 
     @cached_property
     def job_records(self) -> list[JobRecord]:
         """The same, one by one, each with the labels of its nodes."""
-        start, end = self._of_jobs("start_ps"), self._of_jobs("end_ps")
-        board = np.zeros((len(start), BOARD_WORDS), np.int64)
-        running = np.where(start >= 0, RUNNING, QUEUED)
-        board[:, STATUS] = np.where(end >= 0, DONE, running)
-        board[:, BOARD_BEGAN], board[:, BOARD_OVER] = start, end
-        return records(self.network, board, self._of_jobs("labels").astype(np.int64))
+        return records(self.network.jobs, *self._board)
 
-    def _of_jobs(self, name: str) -> Any:
-        """The last sample of a series of theirs."""
-        if not self.network.workload:
+    @cached_property
+    def _board(self) -> tuple[Words, Words]:
+        """What the scheduler had written down (`odonata.jobs.board`), from the logs of starts and
+        ends or, of an older run, from samples; -1 for what is not known."""
+        if not self.network.jobs:
             raise Refused(f"{self.path}: ran no jobs ([[jobs]])")
-        series = self.file["jobs"][name]
-        return series[len(self.time) - 1] if len(self.time) else np.full(series.shape[1:], -1)
+        nodes = np.array([job.nodes for job in self.network.jobs])
+        board = np.full((len(nodes), BOARD_WORDS), -1, np.int64)
+        labels = np.full(nodes.sum(), -1, np.int64)
+        if "starts" in self.file:
+            starts, ends = self._log("starts"), self._log("ends")
+            job = starts["job"]
+            board[job, BEGAN], board[ends["job"], OVER] = starts["start_ps"], ends["end_ps"]
+            first = np.cumsum(nodes) - nodes
+            places = [np.arange(first[n], first[n] + nodes[n]) for n in job.tolist()]
+            if places:
+                where = np.concatenate(places)
+                labels[where] = self.file["starts/labels"][: len(where)]
+        elif len(self.time):
+            last, sampled = len(self.time) - 1, self.file["jobs"]
+            board[:, BEGAN], board[:, OVER] = sampled["start_ps"][last], sampled["end_ps"][last]
+            labels[:] = sampled["labels"][last]
+        board[:, STATUS] = np.where(board[:, BEGAN] >= 0, RUNNING, QUEUED)
+        board[board[:, OVER] >= 0, STATUS] = DONE
+        return board, labels
+
+    def _log(self, name: str) -> dict[str, Any]:
+        """The columns of a log that have a number per row; of a run that is not complete, as of
+        its last sample."""
+        log = self.file[name]
+        times = log["time_ps"][:]
+        rows = len(times) if self.complete else int((times < self.reached_ps).sum())
+        return {key: column[:rows] for key, column in log.items() if len(column) == len(times)}
 
     @cached_property
     def engine(self) -> xr.Dataset:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from odonata.agents.network import Network
     from odonata.experiment.reading import Experiment
-    from odonata.results.performance import JobRecord, Performance
+    from odonata.jobs.record import JobRecord
+    from odonata.results.performance import Performance
 
 Row = tuple[str, str, str]
 

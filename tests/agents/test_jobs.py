@@ -28,8 +28,9 @@ from odonata.agents.network import Network
 from odonata.agents.patterns import DIMENSIONS, EXCHANGES, PAIRED, PATTERNS
 from odonata.agents.task import DUE
 from odonata.agents.workload import Workload
+from odonata.jobs.record import JobRecord
 from odonata.jobs.request import Job
-from odonata.results.performance import JobRecord, job_records, performance, ports_by_class
+from odonata.results.performance import job_records, performance, ports_by_class
 from pdes.driver import Result, run
 from pdes.errors import Fault, Refused
 from pdes.transport import Serial

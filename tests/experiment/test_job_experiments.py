@@ -33,11 +33,12 @@ from odonata.experiment.progress import ProgressLine
 from odonata.experiment.reading import Experiment, Metrics, folded, load, parse
 from odonata.figures import contents as pictures
 from odonata.figures import jobs as job_figures
+from odonata.jobs.record import JobRecord
 from odonata.jobs.request import Job
 from odonata.results import job_table as accounts
 from odonata.results.derived import summary
 from odonata.results.execution import Finished, Request, execute
-from odonata.results.performance import JobRecord, job_records, performance
+from odonata.results.performance import job_records, performance
 from odonata.results.run import Run
 from odonata.results.run import open as open_run
 from pdes.errors import Refused
@@ -116,7 +117,7 @@ def test_a_file_makes_jobs() -> None:
     jobs = (replace(fft, name="fft 1"), replace(fft, name="fft 2"), other)
     made = parse(text, "x.toml")
     workload = Workload(jobs, "rdn", "small-first", launch_ps=US, send_ps=10_000)
-    assert made.network == Network(PRESETS["kim-72"].machine, workload)
+    assert made.network == Network(PRESETS["kim-72"].machine, workload=workload)
     assert made.end is None
     assert parse(text, "x.toml", ["run.duration=5 us"]).end == 5 * US
     assert json.loads(made.network.parameters()["workload.jobs"])[2]["nodes"] == 2
@@ -459,14 +460,17 @@ def test_a_table_for_people_and_json_have_the_jobs(queue: Finished) -> None:
 
 def test_the_documented_jobs_are_what_is_written(opened: Run) -> None:
     rows = re.findall(
-        r"^\| `(jobs/[\w/]+)` \| ([\w, ]+) \| (\w+) \| (\w*) ?\|", DOC.read_text(), re.M
+        r"^\| `((?:jobs|starts|ends)/\w+)` \| ([\w, ]+) \| (\w+) \| (\w*) ?\|",
+        DOC.read_text(),
+        re.M,
     )
     documented = {name: (dims, unit, kind) for name, dims, unit, kind in rows}
     written = {}
-    for name, dataset in opened.file["jobs"].items():
-        dims = ", ".join(dim.label for dim in dataset.dims)
-        kind = str(dataset.attrs.get("kind", "")).split(" ")[0]
-        written[f"jobs/{name}"] = (dims, dataset.attrs["unit"], kind)
+    for group in ("jobs", "starts", "ends"):
+        for name, dataset in opened.file[group].items():
+            dims = ", ".join(dim.label for dim in dataset.dims)
+            kind = str(dataset.attrs.get("kind", "")).split(" ")[0]
+            written[f"{group}/{name}"] = (dims, dataset.attrs["unit"], kind)
     assert documented == written
 
 
@@ -496,11 +500,11 @@ def test_one_and_three_ranks_leave_the_same_bits(
         done = odonata("run", "queue.toml", "-o", f"r{ranks}", "--json", ranks=ranks)
         assert done.returncode == 0, done.stderr
     same = odonata("diff", "r1", "r3")
-    assert same.stdout.startswith("the same, bit for bit: 35 datasets"), same.stdout
+    assert same.stdout.startswith("the same, bit for bit: 40 datasets"), same.stdout
     texts = [(tmp_path / name / "jobs.csv").read_text() for name in ("r1", "r3")]
     assert texts[0] == texts[1]
     with h5py.File(tmp_path / "r3" / "rank-0002.h5") as file:
-        assert file["jobs/start_ps"].shape[1] == 0
+        assert len(file["starts/job"]) == len(file["jobs/name"]) == 0
     with h5py.File(tmp_path / "r3" / "run.h5") as file:
         assert file["jobs/name"][:].tolist()[3] == b"late <i>"
 

@@ -1,0 +1,54 @@
+"""What became of a job: its record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from odonata.jobs.board import BEGAN, DONE, OVER, QUEUED, STATUS, Words
+from odonata.jobs.request import Job
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """What became of a job. Times are picoseconds; None: not yet."""
+
+    number: int
+    name: str
+    nodes: int
+    pattern: str
+    arrival_ps: int
+    start_ps: int | None
+    """When its tasks were to start; it was given its nodes a launch latency before."""
+    end_ps: int | None
+    """When its last task ended."""
+    labels: tuple[int, ...]
+    """Its nodes, in the order they were given."""
+
+    @property
+    def communication_ps(self) -> int | None:
+        """From its start to its last task's end."""
+        if self.start_ps is None or self.end_ps is None:
+            return None
+        return self.end_ps - self.start_ps
+
+    @property
+    def waiting_ps(self) -> int | None:
+        """From its arrival to its start."""
+        return None if self.start_ps is None else self.start_ps - self.arrival_ps
+
+
+def records(jobs: Sequence[Job], board: Words, labels: Words) -> list[JobRecord]:
+    """Returns a record per job, from what the scheduler has written down (`odonata.jobs.board`)."""
+    found, first = [], 0
+    for number, (job, row) in enumerate(zip(jobs, board.tolist(), strict=True)):
+        began = row[STATUS] != QUEUED
+        found.append(
+            JobRecord(
+                number, job.name or f"job {number}", job.nodes, job.pattern, job.arrival_ps,
+                row[BEGAN] if began else None, row[OVER] if row[STATUS] == DONE else None,
+                tuple(labels[first : first + job.nodes].tolist()) if began else (),
+            )
+        )  # fmt: skip
+        first += job.nodes
+    return found
