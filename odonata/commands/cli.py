@@ -388,7 +388,7 @@ def policies(name: str | None, plugins: tuple[Path, ...], as_json: bool) -> None
     """
     if launcher.rank() == 0:
         from odonata.commands.policies import report
-        from policies.plugins import load_plugin
+        from policies.register import load_plugin
 
         for path in plugins:
             load_plugin(path)

@@ -49,7 +49,7 @@ def report(name: str | None, as_json: bool) -> None:
     console = Console(highlight=False)
     if name is not None:
         for entries in kinds.values():
-            console.print("\n".join(sentences(entries[0])), markup=False)
+            console.print("\n".join(sentences(entries[0])), markup=False, soft_wrap=True)
         return
     console.print(table(kinds))
     for line in broken():
