@@ -55,10 +55,6 @@ class Step(NamedTuple):
     running: tuple[tuple[Request, int, tuple[int, ...]], ...]
     ended: tuple[Request, int, int, tuple[int, ...]] | None
 
-    def __str__(self) -> str:
-        sizes = ", ".join(str(job.nodes) for job in self.queue)
-        return f"question {self.number} (jobs of {sizes} nodes; {int(self.idle.sum())} idle)"
-
 
 class Answer(NamedTuple):
     """What a policy answered and what it remembers afterwards."""
@@ -154,6 +150,14 @@ class Trial:
             self.again(policy, number, "asked out of order,")
         self.again(copy.deepcopy(policy), self.questions - 1, "in a copy,")
 
+    def question(self, step: Step) -> str:
+        """Names a question, for a message."""
+        sizes = ", ".join(str(job.nodes) for job in step.queue)
+        about = f"jobs of {sizes} nodes"
+        if self.entry.kind == "allocation":
+            about = f"a job of {step.queue[0].nodes} nodes"
+        return f"{self.whose}, question {step.number} ({about}, {int(step.idle.sum())} idle)"
+
     def memory(self, policy: Policy) -> tuple[Buffer, Layout | None]:
         buffer, (layout,) = remembered((policy,), self.sizes)
         return buffer, layout
@@ -172,12 +176,12 @@ class Trial:
             first = self.answers[number]
             if got.chosen != first.chosen:
                 raise AssertionError(
-                    f"{self.whose}, {self.steps[number]}: {how} it chooses {_short(got.chosen)}, "
+                    f"{self.question(self.steps[number])}: {how} it chooses {_short(got.chosen)}, "
                     f"and chose {_short(first.chosen)}: {OUTSIDE}"
                 )
             if got.memory != first.memory:
                 raise AssertionError(
-                    f"{self.whose}, {self.steps[number]}: {how} it chooses the same and leaves "
+                    f"{self.question(self.steps[number])}: {how} it chooses the same and leaves "
                     f"another memory behind: {OUTSIDE}"
                 )
 
@@ -199,11 +203,11 @@ class Trial:
                             memory=memory)  # fmt: skip
                 chosen = select(policy, view)  # type: ignore[arg-type]
         except Fault as fault:
-            raise AssertionError(f"{self.whose}, {step}: {fault}") from fault
+            raise AssertionError(f"{self.question(step)}: {fault}") from fault
         if not np.array_equal(sight.idle, step.idle):
-            raise AssertionError(f"{self.whose}, {step}: it writes to sight.idle")
+            raise AssertionError(f"{self.question(step)}: it writes to sight.idle")
         if luck != _luck():
-            raise AssertionError(f"{self.whose}, {step}: it draws from Python's or numpy's global "
+            raise AssertionError(f"{self.question(step)}: it draws from Python's or numpy's global "
                                  "generator; draw from rng")  # fmt: skip
         return Answer(tuple(chosen), buffer.tobytes())
 
