@@ -10,9 +10,9 @@ from typing import Any
 
 from pdes.errors import Refused
 from policies.parameters import Parameter
-from policies.register import REGISTERS, Entry
+from policies.register import BUILT_IN, REGISTERS, Entry
 
-FILLED_BY = ("policies.routing", "policies.allocation", "policies.scheduling", "odonata.agents")
+FILLED_BY = (*BUILT_IN, "odonata.agents.patterns", "odonata.agents.traffic")
 """Importing these enters the built-in policies and patterns."""
 
 
