@@ -173,8 +173,9 @@ def _digest(function: Callable[..., Any]) -> str:
     files = {__file__}
     _describe(function, about, files, set())
     hashed = hashlib.sha256(repr(about).encode())
-    for path in sorted(files):
-        hashed.update(Path(path).read_bytes() if os.path.exists(path) else path.encode())
+    contents = (Path(f).read_bytes() if os.path.exists(f) else f.encode() for f in files)
+    for content in sorted(contents):  # not by path: a plug-in may move
+        hashed.update(content)
     return hashed.hexdigest()[:16]
 
 

@@ -82,14 +82,14 @@ def learn(kind: str, policy: Policy, ended: Ended, memory: Memory | None) -> Non
 def enter(
     kind: str,
     written: Any,
-    adapter: type[FunctionPolicy],
+    adapter: type[FunctionPolicy] | None,
     words: Mapping[str, Any],
-    memory: Remembers | None,
-    learn: Learn | None,
+    memory: Remembers | None = None,
+    learn: Learn | None = None,
     **settings: Any,
 ) -> None:
     """Enter a class of policies, or a function by way of its adapter, into the register of its
-    kind. `words` are name, about and source.
+    kind. `words` are name, about and source; without an adapter only a class will do.
 
     A class without an `__init__` becomes a frozen dataclass: its fields are its parameters, and
     nothing of it can change between two questions.
@@ -105,6 +105,8 @@ def enter(
             setattr(written, name, value)
         made: Any = written
         build, remembering = made, made.remembers is not Policy.remembers
+    elif adapter is None:
+        raise TypeError(f"{home}: a {kind} policy is a class")
     else:
 
         def build(**values: Any) -> Policy:

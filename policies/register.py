@@ -2,23 +2,40 @@
 
 There is one register per kind. Each holds an `Entry` per policy, which says what the policy is,
 where it comes from and what it may be given; `make` returns the policy itself.
+
+A plug-in is a Python file that registers policies when it is imported. `load_plugin("mine.py")`,
+`plugins = ["mine.py"]` in an experiment file or `--plugin mine.py` on the command line make them
+known by name. Processes that are started afterwards find it in the environment (`ODONATA_PLUGINS`,
+paths separated as in PATH), which a user may also set.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+import hashlib
+import importlib
+import os
+import re
+import sys
+import traceback
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, Generic, TypeVar
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pdes.errors import Refused
-from policies import plugins
 from policies.parameters import Parameter
 
 KINDS = ("routing", "allocation", "scheduling", "power", "bidding", "traffic", "pattern", "profile")
 MISSING = "its plug-in is missing"
+ENVIRONMENT = "ODONATA_PLUGINS"
+OURS = ("policies", "odonata")
+BUILT_IN = ("policies.routing", "policies.allocation", "policies.scheduling")
+"""Importing these enters the built-in policies."""
 
 Values = Mapping[str, Any] | Iterable[tuple[str, Any]]
 
@@ -88,13 +105,16 @@ class Register(dict[str, E], Generic[E]):
     def add(self, entry: E) -> None:
         """Enter a policy. The same one may be entered again, as where a module is reloaded or a
         plug-in was edited; under a name that something else has, none is."""
-        entry = dataclasses.replace(entry, plugin=plugins.origin())
+        if _importing and not _importing[-1].brings_along(entry.home):
+            entry = dataclasses.replace(entry, plugin=_importing[-1].plugin)
         there = self.get(entry.name)
-        same = there is None or there.missing or there.home == entry.home
-        if there is not None and not same and (not entry.plugin or there.plugin != entry.plugin):
-            raise ValueError(f"{self.kind} {entry.name!r} is {there.home}: choose another name")
+        again = there is None or there.missing or there.home == entry.home
+        if there is not None and not again and (not entry.plugin or entry.plugin != there.plugin):
+            owner = there.plugin or there.home
+            raise ValueError(f"{self.kind} {entry.name!r} is taken by {owner}: choose another name")
         self[entry.name] = entry
-        plugins.note(self.kind, entry.name)
+        if entry.plugin:
+            _entered.append((self.kind, entry.name))
 
     def known(self, name: str) -> bool:
         """Tells whether there is one of that name, after looking at what other packages bring."""
@@ -126,10 +146,10 @@ class Register(dict[str, E], Generic[E]):
         if self._loaded:
             return
         self._loaded = True
-        plugins.load_from_environment()
+        load_from_environment()
         for point in entry_points(group=f"odonata.{self.kind}"):
             try:
-                with plugins.coming_from(point.dist.name if point.dist else point.value):
+                with _importing_from(point.dist.name if point.dist else point.value):
                     point.load()
             except Exception as error:  # theirs, and nobody else's policies may suffer
                 why = f"{type(error).__name__}: {error}"
@@ -154,3 +174,128 @@ def placeholder(kind: str, name: str) -> Entry:
     """Returns what stands for a policy whose plug-in is gone (`Register.placeholder`)."""
     entry: Entry = REGISTERS[kind].placeholder(name)
     return entry
+
+
+# -- plug-ins by file
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A file that was loaded."""
+
+    name: str
+    """The file's name without its suffix."""
+    path: Path
+    sha256: str
+    """Of its content: results made with another version of the file can be told apart."""
+    registered: tuple[tuple[str, str], ...]
+    """Kind and name of each policy that it registered."""
+
+    @property
+    def module(self) -> str:
+        """The name under which it is imported. It depends on the file's name and content and not on
+        its place, so that kernels compiled for it are found again."""
+        return f"odonata_plugin_{re.sub(r'[^0-9a-zA-Z]', '_', self.name)}_{self.sha256[:16]}"
+
+
+PLUGINS: dict[Path, Plugin] = {}
+"""The files that this process has loaded."""
+
+
+class Importing(NamedTuple):
+    """A plug-in that is being imported, and the modules that were there before."""
+
+    plugin: str
+    before: frozenset[str]
+
+    def brings_along(self, home: str) -> bool:
+        """Tells whether it is a built-in policy that is registered, because the plug-in is the
+        first to import the module that it is in."""
+        module = home
+        while module not in sys.modules and module:
+            module = module.rpartition(".")[0]
+        return module.partition(".")[0] in OURS and module not in self.before
+
+
+_importing: list[Importing] = []
+"""The innermost is the last."""
+_entered: list[tuple[str, str]] = []
+"""Kind and name of all that plug-ins have entered, in order."""
+
+
+@contextmanager
+def _importing_from(plugin: str) -> Iterator[None]:
+    for module in BUILT_IN:
+        importlib.import_module(module)
+    _importing.append(Importing(plugin, frozenset(sys.modules)))
+    try:
+        yield
+    finally:
+        _importing.pop()
+
+
+def load_plugin(path: Path | str) -> Plugin:
+    """Import a file that registers policies. Nothing happens where it was loaded before and has not
+    changed; where it has changed, its policies are replaced. Refused with the file, the line and
+    the reason where it cannot be imported, and then nothing of it is registered."""
+    path = Path(path).expanduser().resolve()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise Refused(f"plug-in {path}: {error.strerror}") from error
+    plugin = Plugin(path.stem, path, hashlib.sha256(content).hexdigest(), ())
+    before = PLUGINS.get(path)
+    if before is not None and before.sha256 == plugin.sha256:
+        return before
+    first = len(_entered)
+    replaced = {(kind, name): REGISTERS[kind].pop(name, None)
+                for kind, name in (before.registered if before else ())}  # fmt: skip
+    try:
+        _execute(plugin, content)
+    except (Exception, SystemExit) as error:
+        for kind, name in _entered[first:]:
+            REGISTERS[kind].pop(name, None)
+        for (kind, name), entry in replaced.items():
+            REGISTERS[kind][name] = entry
+        raise Refused(f"plug-in {path}{_line(error, str(path))}: "
+                      f"{type(error).__name__}: {_reason(error)}") from error  # fmt: skip
+    registered = tuple(dict.fromkeys(_entered[first:]))
+    if not registered:
+        raise Refused(f"plug-in {path}: it registers nothing; write @allocation(...), for example, "
+                      "above a function")  # fmt: skip
+    PLUGINS[path] = plugin = dataclasses.replace(plugin, registered=registered)
+    os.environ[ENVIRONMENT] = os.pathsep.join(map(str, PLUGINS))
+    return plugin
+
+
+def _execute(plugin: Plugin, content: bytes) -> None:
+    """Run the file as a module. What was read is what is run: no compiled copy of an older version
+    can come in between."""
+    module = types.ModuleType(plugin.module)
+    module.__file__ = str(plugin.path)
+    sys.modules[plugin.module] = module
+    try:
+        with _importing_from(str(plugin.path)):
+            exec(compile(content, str(plugin.path), "exec"), vars(module))
+    except BaseException:
+        del sys.modules[plugin.module]
+        raise
+
+
+def load_from_environment() -> None:
+    """Load the plug-ins that the environment names."""
+    for path in os.environ.get(ENVIRONMENT, "").split(os.pathsep):
+        if path and path not in [each.plugin for each in _importing]:
+            load_plugin(path)
+
+
+def _line(error: BaseException, path: str) -> str:
+    if isinstance(error, SyntaxError) and error.filename == path:
+        return f", line {error.lineno}"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
+             if frame.filename == path]  # fmt: skip
+    return f", line {lines[-1]}" if lines else ""
+
+
+def _reason(error: BaseException) -> str:
+    return error.msg if isinstance(error, SyntaxError) else str(error)

@@ -29,7 +29,6 @@ from odonata import (
     LinkClass,
     Network,
     Performance,
-    Routing,
     Traffic,
     performance,
     run,
@@ -37,8 +36,8 @@ from odonata import (
 from odonata.agents.layout import GOT, HOPS, LATENCY_SUM
 from odonata.agents.network import COUNTERS
 from odonata.agents.node import LONGEST
-from pdes.jit import kernel
 from policies.routing import Outlook
+from policies.routing import routing as routing_of
 
 US = 1_000_000
 COLOURS = ("#30638e", "#d1495b", "#e0a030", "#3a9d5d", "#7b4fa3")
@@ -245,13 +244,17 @@ def queue(how: How) -> list[Row]:
 # -- BookSim
 
 
-@kernel
-def by_credits(straight: Outlook, detour: Outlook, threshold: float, bias: int, word: int) -> bool:
-    """BookSim's UGAL goes by the credits a port has used: what is on the wire counts."""
-    return straight.used > threshold * detour.used + bias  # type: ignore[no-any-return]
+@routing_of(
+    "booksim-ugal",
+    sees="port",
+    threshold=2.0,
+    bias=30,
+    about="UGAL by used credits: what is on the wire counts",
+    source="Jiang et al., ISPASS 2013 (BookSim 2)",
+)
+def by_credits(minimal: Outlook, valiant: Outlook, threshold: float, bias: int, word: int) -> bool:
+    return minimal.used > threshold * valiant.used + bias  # type: ignore[no-any-return]
 
-
-Routing("booksim-ugal", by_credits, sees="port", threshold=2.0, bias=30)
 
 BOOKSIM = {
     ("uniform", "minimal"): {0.1: 112.5, 0.3: 113.0, 0.5: 114.2, 0.7: 117.3, 0.8: 125.3},

@@ -11,10 +11,10 @@ def test_the_public_face_is_exactly_this() -> None:
         "Job", "JobRecord", "LinkClass", "NOBODY", "NO_MORE", "Network", "PRESETS", "Performance",
         "Phold", "Refused", "Request", "Result", "Routing", "Run", "Running", "SchedulingPolicy",
         "Sight", "Sizes", "Traffic", "View", "Workload", "__version__", "allocation", "aries",
-        "busiest", "cable_matrix", "carried", "discipline", "fitting", "job_records",
-        "latency_percentiles", "links", "load", "load_plugin", "open", "parameter", "pattern",
-        "performance", "place", "routing", "run", "scheduling", "stall_to_flit", "summary",
-        "system", "traffic_matrix", "traffic_pattern", "utilisation",
+        "busiest", "cable_matrix", "carried", "check_policy", "discipline", "fitting",
+        "job_records", "latency_percentiles", "links", "load", "load_plugin", "open", "parameter",
+        "pattern", "performance", "place", "routing", "run", "scheduling", "stall_to_flit",
+        "summary", "system", "traffic_matrix", "traffic_pattern", "utilisation",
     ]  # fmt: skip
     modules = {module.name for module in pkgutil.iter_modules(odonata.__path__)}
     assert not modules & {*dir(odonata)}, "a module would hide what has its name"

@@ -368,12 +368,17 @@ def _labels(text: str) -> Any:
               help="Of what is random.")  # fmt: skip
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False),
               help="Draw who sits where, as .png, .svg or .pdf.")  # fmt: skip
+@click.option("--plugin", "plugins", multiple=True, type=click.Path(path_type=Path),
+              help="A file that registers policies; may be given several times.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def allocate(machine: Any, preset: str, **asked: Any) -> None:
+def allocate(machine: Any, preset: str, plugins: tuple[Path, ...], **asked: Any) -> None:
     """Place jobs on an idle machine, and say which nodes each of them gets."""
     if launcher.rank() == 0:
         from odonata.commands.allocate import report
+        from policies.register import load_plugin
 
+        for path in plugins:
+            load_plugin(path)
         report(machine, **asked)
 
 
@@ -388,7 +393,7 @@ def policies(name: str | None, plugins: tuple[Path, ...], as_json: bool) -> None
     """
     if launcher.rank() == 0:
         from odonata.commands.policies import report
-        from policies.plugins import load_plugin
+        from policies.register import load_plugin
 
         for path in plugins:
             load_plugin(path)

@@ -10,9 +10,9 @@ from typing import Any
 
 from pdes.errors import Refused
 from policies.parameters import Parameter
-from policies.register import REGISTERS, Entry
+from policies.register import BUILT_IN, REGISTERS, Entry
 
-FILLED_BY = ("policies.routing", "policies.allocation", "policies.scheduling", "odonata.agents")
+FILLED_BY = (*BUILT_IN, "odonata.agents.patterns", "odonata.agents.traffic")
 """Importing these enters the built-in policies and patterns."""
 
 
@@ -49,7 +49,7 @@ def report(name: str | None, as_json: bool) -> None:
     console = Console(highlight=False)
     if name is not None:
         for entries in kinds.values():
-            console.print("\n".join(sentences(entries[0])), markup=False)
+            console.print("\n".join(sentences(entries[0])), markup=False, soft_wrap=True)
         return
     console.print(table(kinds))
     for line in broken():

@@ -31,8 +31,8 @@ class SchedulingPolicy(Policy):
                         free -= job.nodes
                 return chosen
 
-    With 20 idle nodes and jobs of 16, 4 and 10 nodes waiting, the first is passed over (it would
-    leave 4), and the other two start.
+    With 18 idle nodes and jobs of 16, 4 and 8 nodes waiting, the first is passed over (it would
+    leave 2), and the other two start.
     """
 
     @abstractmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +18,7 @@ from odonata.commands.cli import allocate, policies
 from odonata.figures.placement import draw
 from pdes.errors import Refused
 from policies.allocation import ALLOCATIONS
-from policies.routing import ROUTINGS
-from policies.scheduling import DISCIPLINES
+from policies.register import ENVIRONMENT, PLUGINS, REGISTERS
 from topology import Dragonfly
 from topology.presets import PRESETS
 
@@ -195,11 +195,53 @@ def test_a_picture_is_the_same_each_time(tmp_path: Path) -> None:
 def test_every_policy_is_listed_with_its_paper() -> None:
     table, told = run(command=policies), json.loads(run("--json", command=policies))
     names = {kind: [entry["name"] for entry in entries] for kind, entries in told.items()}
-    assert names == {
-        "routing": list(ROUTINGS), "allocation": list(ALLOCATIONS), "scheduling": list(DISCIPLINES),
-    }  # fmt: skip
+    assert names == {kind: [*register] for kind, register in REGISTERS.items() if register}
+    assert {"routing", "allocation", "scheduling"} <= {*names}
     for entries in told.values():
         for entry in entries:
             assert entry["name"] in table
             assert entry["about"]
             assert entry["source"]
+
+
+def test_one_policy_is_told_with_its_parameters_paper_memory_and_home() -> None:
+    assert run("ugal-l", command=policies) == (
+        "routing ugal-l: the shorter queue of this router, non-minimal paths counting double "
+        "source Singh 2005; Kim et al., ISCA 2008 "
+        "comes from built in, policies.routing.ugal.non_minimal "
+        "memory none "
+        "parameters threshold = 2.0 (a number, at least 0): how many times worse the minimal path "
+        "may look bias = 4 (a whole number of packets): how much worse it may look in addition"
+    )
+    (entry,) = json.loads(run("ugal-l", "--json", command=policies))["routing"]
+    assert [each["name"] for each in entry["parameters"]] == ["threshold", "bias"]
+    assert entry["parameters"][1]["default"] == 4
+    assert entry["plugin"] == ""
+
+
+def test_a_policy_that_there_is_not_is_refused_with_those_near_it() -> None:
+    with pytest.raises(Refused, match=r"policy 'levelspread': there is none.* mean level-spread"):
+        run("levelspread", command=policies)
+
+
+def test_a_plug_in_is_told_of_and_places_jobs(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from odonata import allocation\n"
+        "@allocation('from-behind', about='the last', source='ours',"
+        " memory=lambda sizes: {'asked': [0]})\n"
+        "def from_behind(sight, job, rng):\n"
+        "    sight.memory.asked[0] += 1\n"
+        "    return sight.labels[::-1][: job.nodes * int(sight.memory.asked[0] > 0)]\n"
+    )
+    try:
+        told = run("from-behind", "--plugin", str(path), command=policies)
+        assert f"comes from {path}, " in told
+        assert "memory it remembers" in told
+        placed = run("--preset", "kim-72", "--jobs", "2,3", "--policy", "from-behind", "--plugin",
+                     str(path), "--json")  # fmt: skip
+        assert json.loads(placed)["jobs"] == [[71, 70], [69, 68, 67]]
+    finally:
+        ALLOCATIONS.pop("from-behind", None)
+        PLUGINS.clear()
+        os.environ.pop(ENVIRONMENT, None)

@@ -43,9 +43,7 @@ from odonata.results.run import Run
 from odonata.results.run import open as open_run
 from pdes.errors import Refused
 from pdes.stream import RUNNING
-from policies.allocation import ALLOCATIONS, allocate, allocation
-from policies.views import Request as Asked
-from policies.views import Sight
+from policies.allocation import ALLOCATIONS, allocation
 from topology import Dragonfly
 from topology.presets import PRESETS
 
@@ -239,19 +237,6 @@ def test_a_policy_that_was_registered_can_be_named() -> None:
         assert parse(made.to_toml(), "x.toml") == made
     finally:
         del ALLOCATIONS["ours-alone"]
-
-
-def test_the_policy_in_the_documentation_works() -> None:
-    text = (DOC.parent / "jobs.md").read_text()
-    code = text.split("```python\n")[1].split("```")[0]
-    try:
-        exec(code, {"__name__": "roomy"})
-        sight = Sight(PRESETS["kim-72"].machine, np.arange(72) % 8 != 0)
-        job = Asked(0, 9, 0)
-        chosen = allocate(ALLOCATIONS.make("roomy"), sight, job, np.random.default_rng(1))
-        assert chosen.tolist() == [2, 3, 4, 5, 6, 7, 1, 10, 11]
-    finally:
-        ALLOCATIONS.pop("roomy", None)
 
 
 def test_the_file_in_the_documentation_is_one() -> None:

@@ -414,7 +414,7 @@ def test_a_class_is_registered_like_a_function(mine: Any) -> None:
 
 def test_a_name_is_not_taken_from_another() -> None:
     decorate = allocation("simple", about="not it", source="nobody's")
-    with pytest.raises(ValueError, match=r"'simple' is policies\.allocation\.compact\.simple"):
+    with pytest.raises(ValueError, match=r"is taken by policies\.allocation\.compact\.simple"):
         decorate(lambda sight, job, rng: sight.labels[: job.nodes])
 
 

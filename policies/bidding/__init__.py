@@ -1,0 +1,10 @@
+"""How much power the machine offers to the grid: average and reserve for the next hour.
+
+Read `base`, the contract; docs/policies.md has a worked example.
+"""
+
+from __future__ import annotations
+
+from policies.bidding.base import BIDDINGS, Bid, BiddingPolicy, Market, bidding
+
+__all__ = ["BIDDINGS", "Bid", "BiddingPolicy", "Market", "bidding"]

@@ -1,0 +1,315 @@
+"""A test tool for authors of policies: `check_policy` finds out whether a policy can be trusted.
+
+A run is repeated exactly, on any number of ranks and after any restart, if the answer of a policy
+depends on nothing but what it is shown, its memory and `rng`. So the tool puts a long series of
+random questions to it (and tells it of ended jobs in between), and puts each of them again: at
+once, to a new instance of the policy, out of order, and in a new process. From the same memory each
+must give the same answer and leave the same memory behind.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import importlib
+import os
+import pickle
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pdes.errors import Fault
+from policies.allocation import allocate, rng_for
+from policies.memory import Buffer, Layout, Sizes, memory_of, remembered
+from policies.policy import Policy, learn
+from policies.register import BUILT_IN, PLUGINS, REGISTERS, Entry, Values, load_plugin
+from policies.routing import Outlook, Routing
+from policies.scheduling import select
+from policies.views import Ended, Labels, Request, Running, Sight, View
+from topology import Dragonfly
+
+MACHINE = Dragonfly(2, 4, 2, 9)
+USERS = ("ada", "grace", "edsger", "barbara")
+CHECKED = ("routing", "allocation", "scheduling")
+OUTSIDE = "it remembers outside its memory, or goes by something else that it was not shown"
+
+
+class Checked(NamedTuple):
+    """What was asked of a policy that passed."""
+
+    questions: int
+    new_process: bool
+    """False where the policy is of no file or module that another process could import."""
+
+
+class Step(NamedTuple):
+    """A question, or the news of a job's end; everything in it is made of plain numbers."""
+
+    number: int
+    idle: Any
+    queue: tuple[Request, ...]
+    running: tuple[tuple[Request, int, tuple[int, ...]], ...]
+    ended: tuple[Request, int, int, tuple[int, ...]] | None
+
+
+class Answer(NamedTuple):
+    """What a policy answered and what it remembers afterwards."""
+
+    chosen: tuple[int, ...]
+    memory: bytes
+
+
+def check_policy(
+    policy: str | Callable[..., Any] | type[Policy],
+    values: Values = (),
+    *,
+    kind: str | None = None,
+    questions: int = 60,
+    seed: int = 1,
+    new_process: bool = True,
+) -> Checked:
+    """Find out whether a policy answers by what it is shown, by its memory and by `rng` alone.
+
+    `policy` is its name (and `kind`, where two kinds have one of that name), or the function or
+    class that was registered; `values` are its parameters.
+    Raises AssertionError, which names the policy and the question, where it does not, where it
+    writes to what it is shown, or where an answer is wrong.
+    """
+    entry = _entry(policy, kind)
+    if isinstance(entry, Routing):
+        return _check_routing(entry, questions, seed)
+    trial = Trial(entry, dict(values), questions, seed)
+    trial.run()
+    apart = new_process and _importable(entry)
+    if apart:
+        trial.compare(_in_new_process(trial), "in a new process,")
+    return Checked(questions, apart)
+
+
+def steps(questions: int, seed: int) -> Iterator[Step]:
+    """Yields random states of a machine and its queue, with news of ended jobs in between."""
+    dice = random.Random(seed)
+    for number in range(questions):
+        part = dice.choice((0.2, 0.5, 0.8, 1.0))
+        idle = np.array([dice.random() < part for _ in range(MACHINE.n_nodes)])
+        idle[dice.randrange(len(idle))] = True
+        free = int(idle.sum())
+        sizes = [dice.randint(1, free), *(dice.randint(1, 24) for _ in range(dice.randint(0, 7)))]
+        queue = tuple(_request(dice, 1000 * number + i, n, number) for i, n in enumerate(sizes))
+        busy = np.flatnonzero(~idle).tolist()
+        running = ((_request(dice, 1000 * number + 900, len(busy), number), 90 * number, (*busy,)),)
+        labels = dice.sample(range(MACHINE.n_nodes), dice.randint(1, 20))
+        past = _request(dice, number, len(labels), number)
+        start = past.submit + dice.randint(0, 500)
+        end = start + dice.randint(1, 1000)
+        ended = (past, start, end, (*labels,)) if dice.random() < 0.7 else None
+        yield Step(number, idle, queue, running if busy else (), ended)
+
+
+def _request(dice: random.Random, number: int, nodes: int, when: int) -> Request:
+    user = dice.randrange(len(USERS))
+    submit, requested = 100 * when + dice.randint(0, 99), dice.randint(1, 5000)
+    project, application = f"project {user % 2}", dice.choice(("cfd", "md"))
+    return Request(number, nodes, submit, requested, USERS[user], project, application, "", user)
+
+
+@dataclasses.dataclass
+class Trial:
+    """One series of questions to one policy, and what it answered when they were put in order."""
+
+    entry: Entry
+    values: dict[str, Any]
+    questions: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.whose = f"{self.entry.kind} {self.entry.name}"
+        self.steps = [*steps(self.questions, self.seed)]
+        self.sizes = Sizes(self.questions, MACHINE.n_nodes, MACHINE.groups, MACHINE.n_routers,
+                           len(USERS))  # fmt: skip
+        self.before: list[bytes] = []
+        self.answers: list[Answer] = []
+
+    def run(self) -> None:
+        """Put every question in order, and each again in other ways."""
+        policy = self.entry.make(self.values)
+        buffer, layout = self.memory(policy)
+        twice, _ = self.memory(policy)
+        if not np.array_equal(buffer, twice):
+            raise AssertionError(f"{self.whose}: remembers() does not return the same twice")
+        for step in self.steps:
+            self.before.append(buffer.tobytes())
+            self.answers.append(self.answer(policy, step, buffer, layout))
+            self.again(policy, step.number, "asked again,")
+            self.again(self.entry.make(self.values), step.number, "in a new instance,")
+        for number in reversed(range(self.questions)):
+            self.again(policy, number, "asked out of order,")
+        self.again(copy.deepcopy(policy), self.questions - 1, "in a copy,")
+
+    def question(self, step: Step) -> str:
+        """Names a question, for a message."""
+        sizes = ", ".join(str(job.nodes) for job in step.queue)
+        about = f"jobs of {sizes} nodes"
+        if self.entry.kind == "allocation":
+            about = f"a job of {step.queue[0].nodes} nodes"
+        return f"{self.whose}, question {step.number} ({about}, {int(step.idle.sum())} idle)"
+
+    def memory(self, policy: Policy) -> tuple[Buffer, Layout | None]:
+        buffer, (layout,) = remembered((policy,), self.sizes)
+        return buffer, layout
+
+    def again(self, policy: Policy, number: int, how: str) -> None:
+        """Put a question again, from the memory there was."""
+        self.compare({number: self.from_memory(policy, number, self.before[number])}, how)
+
+    def from_memory(self, policy: Policy, number: int, memory: bytes) -> Answer:
+        buffer = np.frombuffer(memory, np.uint8).copy()
+        return self.answer(policy, self.steps[number], buffer, self.memory(policy)[1])
+
+    def compare(self, answers: dict[int, Answer], how: str) -> None:
+        """Hold answers against those of the first time."""
+        for number, got in answers.items():
+            first = self.answers[number]
+            if got.chosen != first.chosen:
+                raise AssertionError(
+                    f"{self.question(self.steps[number])}: {how} it chooses {_short(got.chosen)}, "
+                    f"and chose {_short(first.chosen)}: {OUTSIDE}"
+                )
+            if got.memory != first.memory:
+                raise AssertionError(
+                    f"{self.question(self.steps[number])}: {how} it chooses the same and leaves "
+                    f"another memory behind: {OUTSIDE}"
+                )
+
+    def answer(self, policy: Policy, step: Step, buffer: Buffer, layout: Layout | None) -> Answer:
+        """Put one question; what is learnt from a job that ended comes first."""
+        luck = _luck()
+        memory = memory_of(layout, buffer)
+        ended = step.ended
+        sight = Sight(MACHINE, step.idle, memory=memory)
+        try:
+            if ended is not None:
+                learn(self.entry.kind, policy, Ended(*ended[:3], _labels(ended[3])), memory)
+            if self.entry.kind == "allocation":
+                job = step.queue[0]
+                chosen = allocate(policy, sight, job, rng_for(self.seed, step.number)).tolist()  # type: ignore[arg-type]
+            else:
+                running = tuple(Running(job, at, _labels(where)) for job, at, where in step.running)
+                view = View(100 * step.number, step.queue, running, sight.free, sight,
+                            memory=memory)  # fmt: skip
+                chosen = select(policy, view)  # type: ignore[arg-type]
+        except Fault as fault:
+            raise AssertionError(f"{self.question(step)}: {fault}") from fault
+        if not np.array_equal(sight.idle, step.idle):
+            raise AssertionError(f"{self.question(step)}: it writes to sight.idle")
+        if luck != _luck():
+            raise AssertionError(f"{self.question(step)}: it draws from Python's or numpy's global "
+                                 "generator; draw from rng")  # fmt: skip
+        return Answer(tuple(chosen), buffer.tobytes())
+
+
+def _luck() -> bytes:
+    """Returns the state of the generators that a policy must leave alone."""
+    return pickle.dumps((random.getstate(), np.random.get_state()))  # noqa: NPY002
+
+
+def _labels(of: tuple[int, ...]) -> Labels:
+    labels = np.array(of, np.int64)
+    labels.flags.writeable = False
+    return labels
+
+
+def _short(chosen: tuple[int, ...]) -> str:
+    return str(list(chosen)) if len(chosen) <= 8 else f"[{', '.join(map(str, chosen[:8]))}, ...]"
+
+
+# -- finding it, here and elsewhere
+
+
+def _entry(policy: str | Callable[..., Any] | type[Policy], kind: str | None) -> Entry:
+    kinds = CHECKED if kind is None else (kind,)
+    entries: list[Entry] = [entry for each in kinds for entry in REGISTERS[each].values()]
+    if isinstance(policy, str):
+        found = [entry for entry in entries if entry.name == policy]
+    else:
+        home = f"{policy.__module__}.{policy.__qualname__}"
+        found = [entry for entry in entries if entry.home == home]
+    if not found:
+        raise ValueError(f"{policy!r}: nothing of that name is registered as {' or '.join(kinds)}")
+    return found[-1]
+
+
+def _importable(entry: Entry) -> bool:
+    module = sys.modules.get(_module(entry))
+    inside = "<locals>" in entry.home or module is None or module.__name__ == "__main__"
+    return bool(entry.plugin) or not inside
+
+
+def _module(entry: Entry) -> str:
+    module = entry.home
+    while module and module not in sys.modules:
+        module = module.rpartition(".")[0]
+    return module
+
+
+def _in_new_process(trial: Trial) -> dict[int, Answer]:
+    """Put all questions in a process of its own, in reverse order, where texts have other hash
+    values: a policy that goes by the order of a set gives itself away."""
+    entry = trial.entry
+    files = [str(path) for path in PLUGINS]
+    module = "" if _module(entry).startswith("odonata_plugin_") else _module(entry)
+    asked = (sys.path, files, module, entry.kind, entry.name, trial.values, trial.questions,
+             trial.seed, trial.before)  # fmt: skip
+    code = "from policies.testing import _answer_elsewhere; _answer_elsewhere()"
+    surroundings = {**os.environ, "PYTHONHASHSEED": "2718", "ODONATA_JIT": "0"}
+    done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(asked),
+                          capture_output=True, env=surroundings)  # fmt: skip
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise AssertionError(f"{trial.whose}: in a new process it fails: {said[-1:]}")
+    answers: dict[int, Answer] = pickle.loads(done.stdout)
+    return answers
+
+
+def _answer_elsewhere() -> None:
+    """What the new process does: standard input to standard output."""
+    path, files, module, kind, name, values, questions, seed, before = pickle.load(sys.stdin.buffer)
+    sys.path[:] = path
+    for each in BUILT_IN:
+        importlib.import_module(each)
+    for file in files:
+        load_plugin(file)
+    if module:
+        importlib.import_module(module)
+    trial = Trial(REGISTERS[kind].named(name), values, questions, seed)
+    policy = trial.entry.make(values)
+    answers = {number: trial.from_memory(policy, number, before[number])
+               for number in reversed(range(questions))}  # fmt: skip
+    sys.stdout.buffer.write(pickle.dumps(answers))
+
+
+# -- routing
+
+
+def _check_routing(entry: Routing, questions: int, seed: int) -> Checked:
+    """A kernel has no memory; hold the compiled one against the same as Python."""
+    dice = random.Random(seed)
+    plain = getattr(entry.non_minimal, "py_func", entry.non_minimal)
+    for number in range(questions):
+        paths = [Outlook(dice.randrange(1 << 16), dice.random(), dice.randrange(1 << 16))
+                 for _ in range(2)]  # fmt: skip
+        asked: tuple[Any, ...] = (*paths, entry.threshold, 512 * entry.bias, dice.getrandbits(32))
+        answers = [ask(*asked) for ask in (entry.non_minimal, plain, entry.non_minimal)]
+        if not all(isinstance(answer, bool | np.bool_) for answer in answers):
+            raise AssertionError(f"routing {entry.name}, question {number}: its answer is "
+                                 f"{answers[1]!r}, neither True nor False")  # fmt: skip
+        if len({bool(answer) for answer in answers}) > 1:
+            raise AssertionError(
+                f"routing {entry.name}, question {number} {asked}: compiled it answers "
+                f"{answers[0]}, as Python {answers[1]}: {OUTSIDE}"
+            )
+    return Checked(questions, False)

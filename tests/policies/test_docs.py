@@ -1,0 +1,155 @@
+"""The examples of docs/policies.md are run as they stand there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pdes.errors import Refused
+from policies.allocation import ALLOCATIONS, allocate
+from policies.memory import Memory, Sizes, memory_of, remembered
+from policies.policy import learn
+from policies.register import ENVIRONMENT, PLUGINS, REGISTERS, load_plugin
+from policies.scheduling import DISCIPLINES, select
+from policies.testing import check_policy
+from policies.views import Ended, Request, Running, Sight, View
+from topology.presets import PRESETS
+
+DOC = Path(__file__).parents[2] / "docs" / "policies.md"
+TEXT = DOC.read_text()
+EXAMPLES: dict[str, str] = {
+    code.split('"""')[1]: code for code in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+}
+"""By the file name in the first line."""
+SAID = re.findall(r"```text\n(.*?)\n```", TEXT, re.DOTALL)
+TRUSTED = ["roomy.py", "narrow.py", "backfill.py", "wary.py", "snug.py", "patience.py", "mine.py"]
+MACHINE = PRESETS["kim-72"].machine
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    before = {kind: dict(each) for kind, each in REGISTERS.items()}
+    monkeypatch.setenv(ENVIRONMENT, "")
+    monkeypatch.chdir(tmp_path)
+    for name, code in EXAMPLES.items():
+        (tmp_path / name).write_text(code)
+    yield
+    for kind, each in REGISTERS.items():
+        each.clear()
+        each.update(before[kind])
+    PLUGINS.clear()
+
+
+def view(queue: list[Request], free: int = 72, memory: Memory | None = None,
+         running: tuple[Running, ...] = (), time: int = 0) -> View:  # fmt: skip
+    return View(time, queue, running, free, Sight(MACHINE, np.arange(72) < free), memory=memory)
+
+
+def test_every_example_is_known_here() -> None:
+    assert {*EXAMPLES} == {*TRUSTED, "test_mine.py", "turns.py"}
+    for name, most in (("patience.py", 40), ("mine.py", 3 * 25)):
+        assert EXAMPLES[name].count("\n") < most
+
+
+@pytest.mark.parametrize("name", TRUSTED)
+def test_an_example_is_a_plug_in_that_passes_the_test_tool(name: str) -> None:
+    for kind, policy in load_plugin(name).registered:
+        check_policy(policy, kind=kind)
+
+
+def test_the_test_in_the_documentation_passes(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "test_mine.py"], cwd=tmp_path,
+                          env={**os.environ, "ODONATA_JIT": "0"}, capture_output=True)  # fmt: skip
+    assert done.returncode == 0, done.stdout.decode()
+
+
+def test_roomy_fills_the_emptiest_routers_of_the_emptiest_groups() -> None:
+    load_plugin("roomy.py")
+    sight = Sight(MACHINE, np.arange(72) % 8 != 0)
+    job = Request(0, 9, 0)
+    chosen = allocate(ALLOCATIONS.make("roomy"), sight, job, np.random.default_rng(1))
+    assert chosen.tolist() == [2, 3, 4, 5, 6, 7, 1, 10, 11]
+
+
+def test_narrow_goes_by_the_node_time_that_jobs_ask_for() -> None:
+    load_plugin("narrow.py")
+    queue = [Request(0, 8, 0, 100), Request(1, 2, 0, 300), Request(2, 4, 0, 300)]
+    assert select(DISCIPLINES.make("narrow"), view(queue)) == [1, 0, 2]
+
+
+def test_backfill_lets_nobody_delay_the_first_job() -> None:
+    """20 nodes are idle, 52 until 1000: the first job, of 60, can then start and leave 12."""
+    load_plugin("backfill.py")
+    policy = DISCIPLINES.make("backfill")
+    running = (Running(Request(0, 52, 0, 1000), 0, np.arange(20, 72)),)
+    first = Request(1, 60, 10, 500)
+
+    def behind(*jobs: Request) -> list[int]:
+        return select(policy, view([first, *jobs], 20, running=running, time=100))
+
+    assert behind(Request(2, 20, 20, 900)) == [2]
+    assert behind(Request(2, 20, 20, 901)) == []
+    assert behind(Request(2, 12, 20, 5000)) == [2]
+    assert behind(Request(2, 13, 20, 5000)) == []
+    assert behind(Request(2, 12, 20, 5000), Request(3, 1, 20, 5000)) == [2]
+    assert behind(Request(2, 12, 20, 5000), Request(3, 8, 20, 900)) == [2, 3]
+    assert behind(Request(2, 12, 20, None)) == [2]
+    assert behind(Request(2, 13, 20, None)) == []
+    assert select(policy, view([first, Request(2, 12, 20, 9)], 72, time=100)) == [1, 2]
+
+
+def test_snug_takes_the_fullest_group_and_refuses_what_it_says() -> None:
+    load_plugin("snug.py")
+    idle = np.zeros(72, bool)
+    idle[[0, 1, 2, 3, 4, 8, 9, 16, 17, 18]] = True
+    sight, rng = Sight(MACHINE, idle), np.random.default_rng(1)
+    job = Request(0, 2, 0)
+    assert allocate(ALLOCATIONS.make("snug"), sight, job, rng).tolist() == [8, 9]
+    spare = ALLOCATIONS.make("snug", {"spare": 1})
+    assert allocate(spare, sight, job, rng).tolist() == [16, 17]
+    with pytest.raises(Refused) as refusal:
+        ALLOCATIONS.make("snug", {"spare": -1})
+    assert str(refusal.value) == SAID[0]
+
+
+def test_patience_learns_who_has_waited() -> None:
+    load_plugin("patience.py")
+    policy = DISCIPLINES.make("patience")
+    buffer, (layout,) = remembered((policy,), Sizes(9, 72, 9, 36, 2))
+    queue = [Request(7, 60, 0, user_number=0), Request(8, 60, 1, user_number=1)]
+
+    def asked() -> list[int]:
+        return select(policy, view(queue, memory=memory_of(layout, buffer)))
+
+    assert asked() == [7]
+    for number, user, wait in ((0, 0, 100), (1, 1, 90), (2, 1, 130), (3, 0, 100)):
+        ended = Ended(Request(number, 4, 10, user_number=user), 10 + wait, 500, np.arange(4))
+        learn("scheduling", policy, ended, memory_of(layout, buffer))
+    assert asked() == [8]
+
+
+def test_what_the_tool_says_of_one_that_remembers_in_an_attribute_is_what_is_printed() -> None:
+    load_plugin("turns.py")
+    with pytest.raises(AssertionError) as caught:
+        check_policy("turns")
+    assert str(caught.value) == " ".join(SAID[1].split())
+
+
+def test_the_plug_in_runs_by_name(tmp_path: Path) -> None:
+    """With the JIT off, so that nothing need be compiled."""
+    code = (
+        "from odonata import Dragonfly, Job, Network, Workload, load_plugin, run\n"
+        "load_plugin('mine.py')\n"
+        "work = Workload((Job(6, message_bytes=64),) * 3, allocation='mine', order='mine')\n"
+        "network = Network(Dragonfly(2, 3, 1, 4), workload=work, routing='mine')\n"
+        "assert run(network, None).completed"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True,
+                   env={**os.environ, "ODONATA_JIT": "0"})  # fmt: skip

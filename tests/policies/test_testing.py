@@ -1,0 +1,191 @@
+"""The test tool finds policies that a run could not be repeated with, and lets the others pass."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pdes.jit import ENABLED
+from policies.allocation import ALLOCATIONS, AllocationPolicy, allocation
+from policies.register import REGISTERS
+from policies.routing import ROUTINGS, routing
+from policies.scheduling import DISCIPLINES, fitting, scheduling
+from policies.testing import check_policy
+from policies.views import Sight
+
+WORDS = {"about": "a test's", "source": "nobody's"}
+SEEN: dict[str, int] = {}
+
+
+@pytest.fixture(autouse=True)
+def _clean() -> Iterator[None]:
+    before = {kind: dict(register) for kind, register in REGISTERS.items()}
+    yield
+    for kind, register in REGISTERS.items():
+        register.clear()
+        register.update(before[kind])
+
+
+def refused(written: Any, *words: str, **how: Any) -> None:
+    with pytest.raises(AssertionError) as caught:
+        check_policy(written, new_process=False, **how)
+    for each in words:
+        assert each in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [*ALLOCATIONS, *DISCIPLINES])
+def test_built_in_policies_pass(name: str) -> None:
+    assert check_policy(name, new_process=False).questions == 60
+
+
+@pytest.mark.parametrize("name", ["rdg", "small-first"])
+def test_built_in_policies_answer_the_same_in_a_new_process(name: str) -> None:
+    assert check_policy(name).new_process
+
+
+def test_routings_answer_the_same_compiled_and_as_python() -> None:
+    for name in ROUTINGS:
+        check_policy(name)
+
+
+@pytest.mark.skipif(not ENABLED, reason="without the JIT there is nothing to compare")
+def test_a_routing_that_counts_on_large_numbers_is_found() -> None:
+    """Python's grow, compiled ones overflow."""
+
+    @routing("large", **WORDS)
+    def large(minimal: Any, valiant: Any, threshold: float, bias: int, word: int) -> bool:
+        return bool(minimal.queued << 62 > 0)
+
+    refused(large, "routing large, question", "compiled it answers False, as Python True")
+
+
+def test_a_routing_answers_true_or_false() -> None:
+    @routing("vague", **WORDS)
+    def vague(minimal: Any, valiant: Any, threshold: float, bias: int, word: int) -> Any:
+        return minimal.queued
+
+    refused(vague, "routing vague, question 0: its answer is", "neither True nor False")
+
+
+def test_one_that_remembers_in_an_attribute_is_found() -> None:
+    @allocation("turns", **WORDS)
+    class Turns(AllocationPolicy):
+        def __init__(self) -> None:
+            self.turn = 0
+
+        def choose(self, sight: Sight, job: Any, rng: Any) -> Any:
+            self.turn += 1
+            return np.roll(sight.labels, self.turn)[: job.nodes]
+
+    refused(Turns, "allocation turns, question 0", "asked again, it chooses", "outside its memory")
+
+
+def test_a_class_without_an_init_cannot_even_try() -> None:
+    @allocation("turns", **WORDS)
+    class Turns(AllocationPolicy):
+        turn = 0
+
+        def choose(self, sight: Sight, job: Any, rng: Any) -> Any:
+            self.turn += 1
+            return sight.labels[: job.nodes]
+
+    refused(Turns, "allocation turns, question 0", "FrozenInstanceError: cannot assign to field")
+
+
+def test_one_that_learns_into_a_global_is_found() -> None:
+    """The same question at once gives the same answer; out of order it does not."""
+
+    def heard(ended: Any, memory: Any) -> None:
+        memory.ended += 1
+        SEEN[ended.request.user] = SEEN.get(ended.request.user, 0) + 1
+
+    @scheduling("favour", memory=lambda sizes: {"ended": np.zeros(1)}, learn=heard, **WORDS)
+    def favour(view: Any) -> list[int]:
+        order = sorted(range(len(view.queue)), key=lambda i: SEEN.get(view.queue[i].user, 0))
+        return fitting(view, order)
+
+    refused(favour, "scheduling favour, question", "it remembers outside its memory")
+
+
+def test_one_that_keeps_the_same_in_its_memory_passes() -> None:
+    def heard(ended: Any, memory: Any) -> None:
+        memory.ended[ended.request.user_number] += 1
+
+    @scheduling("favour", memory=lambda sizes: {"ended": np.zeros(sizes.users)}, learn=heard,
+                **WORDS)  # fmt: skip
+    def favour(view: Any) -> list[int]:
+        ended = view.memory.ended
+        order = sorted(range(len(view.queue)), key=lambda i: ended[view.queue[i].user_number])
+        return fitting(view, order)
+
+    check_policy(favour, new_process=False)
+
+
+def test_one_that_draws_from_elsewhere_is_found() -> None:
+    @allocation("python", **WORDS)
+    def by_python(sight: Sight, job: Any, rng: Any) -> Any:
+        return random.sample(sight.labels.tolist(), job.nodes)
+
+    @allocation("numpy", **WORDS)
+    def by_numpy(sight: Sight, job: Any, rng: Any) -> Any:
+        return np.random.permutation(sight.labels)[: job.nodes]  # noqa: NPY002
+
+    @allocation("entropy", **WORDS)
+    def by_entropy(sight: Sight, job: Any, rng: Any) -> Any:
+        return np.random.default_rng().permutation(sight.labels)[: job.nodes]
+
+    @allocation("clock", **WORDS)
+    def by_clock(sight: Sight, job: Any, rng: Any) -> Any:
+        return np.roll(sight.labels, time.perf_counter_ns())[: job.nodes]
+
+    refused(by_python, "allocation python, question 0", "global generator; draw from rng")
+    refused(by_numpy, "allocation numpy, question 0", "global generator; draw from rng")
+    refused(by_entropy, "allocation entropy, question", "it was not shown")
+    refused(by_clock, "allocation clock, question", "it was not shown")
+
+
+def test_one_that_writes_to_what_it_sees_is_found() -> None:
+    @allocation("vandal", **WORDS)
+    def vandal(sight: Sight, job: Any, rng: Any) -> Any:
+        sight.idle[0] = False
+        return sight.labels[: job.nodes]
+
+    @allocation("burglar", **WORDS)
+    def burglar(sight: Sight, job: Any, rng: Any) -> Any:
+        labels = sight.labels[: job.nodes]
+        sight.idle.flags.writeable = True
+        sight.idle[:] = False
+        return labels
+
+    @scheduling("thief", **WORDS)
+    def thief(view: Any) -> list[int]:
+        view.queue.clear()
+        return []
+
+    refused(vandal, "allocation vandal, question 0", "read-only")
+    refused(burglar, "allocation burglar, question 0", "is busy")
+    refused(thief, "scheduling thief, question 0", "AttributeError")
+
+
+def test_a_wrong_answer_is_found_with_its_question() -> None:
+    @allocation("short", **WORDS)
+    def short(sight: Sight, job: Any, rng: Any) -> Any:
+        return sight.labels[: min(job.nodes, 10)]
+
+    refused(short, "allocation short, question", "asked for", "it chose 10")
+
+
+def test_parameters_are_passed_on_and_names_must_be_known() -> None:
+    @allocation("gap", **WORDS)
+    def gap(sight: Sight, job: Any, rng: Any, *, most: int = 100) -> Any:
+        return sight.labels[: min(job.nodes, most)]
+
+    check_policy(gap, new_process=False)
+    refused(gap, "it chose 3", values={"most": 3})
+    with pytest.raises(ValueError, match=r"'gaps': nothing of that name is registered as routing"):
+        check_policy("gaps")
