@@ -262,7 +262,7 @@ def test_an_experiment_is_the_same_after_writing_and_reading(
 ) -> None:
     some[0] = Job(some[0].nodes, mapping=tuple(reversed(range(some[0].nodes * tasks))))
     workload = Workload(tuple(some), "rdg", "large-first", tasks, launch, 1, 2, 3)
-    network = Network(Dragonfly(2, 4, 2, 9), workload, "par", seed=5)
+    network = Network(Dragonfly(2, 4, 2, 9), routing="par", seed=5, workload=workload)
     metrics = Metrics(max(10**8, (end or 0) // 9), True, False, 2.0)
     made = Experiment("x", "", network, end, "window", None, metrics)
     text = made.to_toml()
