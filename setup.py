@@ -37,6 +37,7 @@ setup(
     install_requires=[
         "click>=8",
         "h5py>=3.10",
+        "jinja2>=3.1",
         "matplotlib>=3.8",
         "networkx>=3",
         "numba>=0.60",
