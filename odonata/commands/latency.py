@@ -102,10 +102,10 @@ def report(asked: Sweep, jobs: int, out: Path | None, plot: Path | None, as_json
 def to_json(asked: Sweep, found: Sequence[Curve]) -> str:
     """Returns the network as it was at every point, the curves, and all that their points have."""
     from odonata.studies.loadlatency.cases import zero_load_ps
-    from odonata.studies.loadlatency.simulation import traffic_of
+    from odonata.studies.loadlatency.simulation import parameters, traffic_of
 
     network = asked.network
-    common = network.parameters()
+    common = parameters(network)
     del common["routing"], common["traffic.load"]
     zero = zero_load_ps(network)
     return json.dumps(

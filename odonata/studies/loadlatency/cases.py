@@ -23,7 +23,7 @@ from odonata.studies.loadlatency.simulation import (
     traffic_of,
     with_traffic,
 )
-from pdes.driver import LATEST
+from pdes.clock import LATEST
 from pdes.errors import require
 
 MOST_LOADS = 1000

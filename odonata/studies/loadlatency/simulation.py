@@ -26,12 +26,17 @@ SIGMAS = 3
 
 
 def traffic_of(network: Network) -> Traffic:
-    """Returns its open-loop traffic."""
-    return network.open_loop
+    """Returns its open-loop traffic, of which there is one."""
+    return network.traffic[0]
 
 
 def with_traffic(network: Network, traffic: Traffic, **changes: Any) -> Network:
-    return replace(network, traffic=traffic, **changes)
+    return replace(network, traffic=(traffic,), **changes)
+
+
+def parameters(network: Network) -> dict[str, Any]:
+    """Returns all that a network is, by name; of its one traffic without a number."""
+    return {k.replace("traffic.0.", "traffic."): v for k, v in network.parameters().items()}
 
 
 def slot_ps(network: Network) -> float:
@@ -58,7 +63,7 @@ class AtLoad(Case):
             "load": self.load,
             "end_ps": self.end_ps,
             "mark": self.mark,
-            "network": self.network.parameters(),
+            "network": parameters(self.network),
         }
 
     def __str__(self) -> str:
