@@ -100,7 +100,8 @@ def _machine(run: Run) -> str:
     if network.workload:
         load = network.workload
         sent.append(f"{len(load.jobs):,} jobs, placed by {load.allocation}, {load.order}")
-    return f"{nodes}, {m.n_routers:,} routers, {groups} · {network.routing} routing · {' · '.join(sent)}"
+    built = f"{nodes}, {m.n_routers:,} routers, {groups}"
+    return " · ".join([built, f"{network.routing} routing", *sent])
 
 
 def _sections(run: Run) -> dict[str, list[Shown]]:

@@ -128,6 +128,6 @@ def mark(routing: str) -> str:
     machine = PRESETS["kim-72"].machine
     found = []
     for pattern in ("uniform", "adversarial"):
-        network = Network(machine, Traffic(pattern, load=0.3), routing=routing)
+        network = Network(machine, (Traffic(pattern, load=0.3),), routing=routing)
         found.append(run(network, 2_000_000, transport=Serial()).digest)
     return digest(found)
