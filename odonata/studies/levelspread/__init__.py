@@ -52,12 +52,9 @@ class LevelSpread(Study["Asked", "Point", "Outcome"]):
         return Asked(workloads, repeat, seed, changes, PARTS if part == "all" else (part,))
 
     def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> Sequence[Point]:
-        from odonata.studies.levelspread.cases import points
-        from odonata.studies.levelspread.simulation import buildable
+        from odonata.studies.levelspread.cases import checked
 
-        wanted = points(asked)
-        buildable(wanted)
-        return wanted
+        return checked(asked)
 
     def simulate(self, case: Point) -> Outcome:
         from odonata.studies.levelspread.simulation import simulate

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
 from odonata.studies import levelspread
-from odonata.studies.levelspread.simulation import KB, Jobs, Point, simulate
+from odonata.studies.levelspread.simulation import KB, Jobs, Point, buildable, simulate
 from odonata.study.contract import digest
 from pdes.errors import require
 from topology.presets import PRESETS
@@ -241,6 +241,15 @@ PARTS: dict[str, Callable[[Asked], Iterator[Point]]] = {
 def points(asked: Asked) -> list[Point]:
     """Each once, in the order of the parts."""
     return list(dict.fromkeys(point for part in asked.parts for point in PARTS[part](asked)))
+
+
+@lru_cache(maxsize=1)
+def checked(asked: Asked) -> tuple[Point, ...]:
+    """Returns the same, or refuses what cannot be built. They are asked for several times, and the
+    keys of tens of thousands take seconds."""
+    every = tuple(points(asked))
+    buildable(every)
+    return every
 
 
 def mark() -> str:
