@@ -32,11 +32,12 @@ setup(
             p for name in ("pdes", "topology", "policies", "odonata") for p in (name, f"{name}.*")
         ]
     ),
-    package_data={"": ["py.typed"]},
+    package_data={"": ["py.typed"], "odonata.figures.report": ["*.html", "*.css"]},
     python_requires=">=3.11",
     install_requires=[
         "click>=8",
         "h5py>=3.10",
+        "jinja2>=3.1",
         "matplotlib>=3.8",
         "networkx>=3",
         "numba>=0.60",

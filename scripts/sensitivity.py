@@ -4,16 +4,17 @@
 
 Every line changes one thing, everywhere, and tells the study's main numbers again, as a table of
 Markdown. Simulations are kept in DIR, as by `odonata study level-spread --set ...`, which tells
-more of a line. Under mpiexec, one simulation a rank.
+more of a line. Under mpiexec, one simulation per rank.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
-from odonata.studies.levelspread import store
+from odonata.studies.levelspread import LevelSpread
 from odonata.studies.levelspread.cases import (
     LEVEL_SPREAD,
     PATTERNS,
@@ -23,9 +24,9 @@ from odonata.studies.levelspread.cases import (
     homogeneous,
     random_workload,
 )
-from odonata.studies.levelspread.claims import mean, reduction, summarise
-from odonata.studies.levelspread.simulation import Point
-from odonata.studies.levelspread.sweep import simulate_missing
+from odonata.studies.levelspread.claims import claims, mean, reduction
+from odonata.studies.levelspread.simulation import Outcome, Point
+from odonata.study.sweep import fill
 from pdes import rank
 
 LINES: tuple[tuple[str, tuple[tuple[str, object], ...]], ...] = (
@@ -49,30 +50,33 @@ LINES: tuple[tuple[str, tuple[tuple[str, object], ...]], ...] = (
 )
 
 
-def points(asked: Asked) -> list[Point]:
-    told = [
-        point
-        for nodes, ratios in ((16, RATIOS), (64, (1.0,)))
-        for ratio in ratios
-        for pattern in PATTERNS
-        for policy in POLICIES
-        for point in homogeneous(asked, nodes, pattern, ratio, policy)
-    ]
-    return told + [
-        random_workload(asked, which, policy)
-        for which in range(asked.workloads)
-        for policy in POLICIES
-    ]
+class Sensitivity(LevelSpread):
+    """The same study, of the simulations that its main numbers take."""
+
+    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> list[Point]:
+        alike = [
+            point
+            for nodes, ratios in ((16, RATIOS), (64, (1.0,)))
+            for ratio in ratios
+            for pattern in PATTERNS
+            for policy in POLICIES
+            for point in homogeneous(asked, nodes, pattern, ratio, policy)
+        ]
+        return alike + [
+            random_workload(asked, which, policy)
+            for which in range(asked.workloads)
+            for policy in POLICIES
+        ]
 
 
-def line(name: str, asked: Asked, kept: store.Store) -> str:
-    claims = {claim.name: claim.values for claim in summarise(asked, kept.outcomes)}
+def line(name: str, asked: Asked, outcomes: Mapping[str, Outcome]) -> str:
+    found = {claim.name: claim.values for claim in claims(asked, outcomes)}
 
     def part(which: str, key: str) -> str:
-        return f"{100 * next(v for n, v in claims.items() if which in n)[key]:.0f}"
+        return f"{100 * next(v for n, v in found.items() if which in n)[key]:.0f}"
 
     large = [
-        reduction(*(mean(kept.outcomes, homogeneous(asked, 64, pattern, 1.0, policy))
+        reduction(*(mean(outcomes, homogeneous(asked, 64, pattern, 1.0, policy))
                     for policy in (LEVEL_SPREAD, "simple")))
         for pattern in PATTERNS
     ]  # fmt: skip
@@ -101,10 +105,11 @@ def main() -> None:
         print("|---|---|---|---|---|---|---|", flush=True)
     for name, changes in LINES:
         asked = Asked(given.workloads, given.repeat, changes=changes)
-        if simulate_missing(points(asked), given.out, given.jobs).stopped:
+        ran, kept = fill(Sensitivity(), asked, given.out, given.jobs)
+        if ran.stopped:
             return
         if rank() == 0:
-            print(line(name, asked, store.read(given.out)), flush=True)
+            print(line(name, asked, kept.outcomes), flush=True)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,15 @@ from typing import Any, NoReturn
 import click
 
 from odonata import __version__
+from odonata.commands.latency import latency
 from odonata.commands.options import (
     TIME,
     Quantity,
-    curve_options,
     floor_options,
     machine_options,
     network_options,
 )
+from odonata.commands.study import study
 from odonata.experiment.units import show_time
 from pdes import launcher
 from pdes.errors import Fault, Refused
@@ -236,88 +237,8 @@ def _tell(how: Any, report: Any, as_json: bool) -> None:
         raise Fault("one rank gave another digest: please report this")
 
 
-def _cores() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _loads(text: str) -> Any:
-    from odonata.studies.loadlatency.sweep import parse_loads
-
-    return parse_loads(text)
-
-
-@cli.command(context_settings=SETTINGS)
-@curve_options
-@click.option("--loads", type=Quantity("LOADS", _loads), default="0.05:0.95:0.05",
-              show_default=True, help="Offered, in parts of a node's link: start:stop:step, a list "
-              "(0.1,0.5), or one.")  # fmt: skip
-@click.option("--warmup", "warmup_ps", type=TIME, help="Before that, unmeasured.")
-@click.option("--measure", "measure_ps", type=TIME, help="Packets made in this time are measured.")
-@click.option("--drain", "drain_ps", type=TIME, help="For these to arrive, under the same load; by "
-              "default all three suit the machine.")  # fmt: skip
-@click.option("--all", "everything", is_flag=True,
-              help="Go on to the last load, however far beyond saturation.")  # fmt: skip
-@click.option("--jobs", type=click.IntRange(1), metavar="N", default=_cores, help="Points at a "
-              "time, by default one a core; under mpiexec one a rank.")  # fmt: skip
-@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False),
-              help="Draw it, as .png, .svg or .pdf.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def latency(
-    network: Any, routings: Any, loads: Any, jobs: int, plot: Path | None, as_json: bool,
-    **phases: Any,
-) -> None:  # fmt: skip
-    """How long packets take as the load grows, and where the network is saturated."""
-    from odonata.studies.loadlatency.curves import report
-    from odonata.studies.loadlatency.sweep import sweep
-
-    report(sweep(network, routings, loads, **phases), jobs, plot, as_json)
-
-
-@cli.group(context_settings=SETTINGS)
-def study() -> None:
-    """Simulate all that a paper's question takes, and draw its figures."""
-
-
-def _change(text: str) -> Any:
-    from odonata.studies.levelspread.cases import parse_change
-
-    return parse_change(text)
-
-
-PARTS = ("all", "motivation", "homogeneous", "heterogeneous", "random", "order", "jokanovic",
-         "patterns")  # fmt: skip
-
-
-@study.command("level-spread", context_settings=SETTINGS)
-@click.option("--part", type=click.Choice(PARTS), default="all", show_default=True,
-              help="Which of its experiments.")  # fmt: skip
-@click.option("--workloads", type=click.IntRange(1), default=1000, show_default=True,
-              help="Random ones.")  # fmt: skip
-@click.option("--repeat", type=click.IntRange(1), default=10, show_default=True,
-              help="Of all others, with other seeds.")  # fmt: skip
-@click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              default="out/study-level-spread", show_default=True,
-              help="Where results go; what is there already is not simulated again.")  # fmt: skip
-@click.option("--jobs", type=click.IntRange(1), metavar="N", default=_cores, help="Simulations at "
-              "a time, by default one a core; under mpiexec one a rank.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="The first.")
-@click.option("--set", "changes", type=Quantity("FIELD=VALUE", _change), multiple=True,
-              help="Otherwise than the study has it, everywhere: iterations=10; terminal=4, times "
-              "the bandwidth of a local link; repeatable.")  # fmt: skip
-@click.option("--report", "only", is_flag=True,
-              help="Simulate nothing: tell and draw what is in DIR.")  # fmt: skip
-@click.option("--pdf", is_flag=True, help="Figures as .pdf too.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def level_spread(workloads: int, repeat: int, seed: int, changes: Any, **how: Any) -> None:
-    """Do jobs talk faster where Level-Spread puts them? (Zhang, chapter 3.)
-
-    A run that was cut short goes on with the same command.
-    """
-    from odonata.studies.levelspread.cases import Asked
-    from odonata.studies.levelspread.sweep import report
-
-    report(Asked(workloads, repeat, seed, changes), **how)
+cli.add_command(latency)
+cli.add_command(study)
 
 
 @cli.command(context_settings=SETTINGS)

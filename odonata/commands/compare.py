@@ -144,7 +144,7 @@ def show(directories: Sequence[Path], plot: Path | None, as_json: bool) -> None:
     if len(directories) < 2:
         raise Refused("compare: two runs at least: odonata compare DIR DIR")
     if plot is not None:
-        from odonata.studies.loadlatency.curves import check_name
+        from odonata.figures.machine import check_name
 
         check_name(plot)
     with ExitStack() as stack:

@@ -1,69 +1,115 @@
-"""A line that says how far a run has come, on anything longer than a second."""
+"""The progress bar of runs and of studies, on anything longer than a second."""
 
 from __future__ import annotations
 
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from odonata.experiment.units import show_count, show_time
 from pdes import launcher
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 FIRST, EVERY, EVERY_LINE = 1.0, 0.2, 5.0
 """Seconds: before the first word; between two on a terminal; between two elsewhere."""
 
 
+class Bar:
+    """One line on stderr: how much is done, and words about it. On a terminal it is rewritten, and
+    gone when it is closed; elsewhere a line is added now and then."""
+
+    def __init__(self) -> None:
+        self._terminal = launcher.terminal()
+        self._next = time.perf_counter() + FIRST
+        self._progress: Progress | None = None
+
+    @property
+    def due(self) -> bool:
+        """Is it time for another look? What is shown need not be computed more often."""
+        return time.perf_counter() >= self._next
+
+    def show(self, done: float | None, words: str) -> None:
+        """`done`: 0 .. 1, or None where nobody knows how much there is."""
+        self._next = time.perf_counter() + (EVERY if self._terminal else EVERY_LINE)
+        share = "" if done is None else f"{done:4.0%}  "
+        if not self._terminal:
+            print(f"{share}{words}".strip(), file=sys.stderr, flush=True)
+            return
+        if self._progress is None:
+            self._progress = _opened()
+        (task,) = self._progress.task_ids
+        self._progress.update(task, total=None if done is None else 1.0, completed=done or 0.0,
+                              description=share + words, refresh=True)  # fmt: skip
+
+    def close(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+
+def _opened() -> Progress:
+    """Under a launcher stderr is a pipe to a terminal, which rich would not take for one. The
+    cursor stays: a run that is killed could not bring it back."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    console = Console(file=sys.stderr, force_terminal=True)
+    columns = BarColumn(bar_width=20), TextColumn("{task.description}", markup=False)
+    progress = Progress(*columns, console=console, auto_refresh=False, transient=True,
+                        redirect_stdout=False, redirect_stderr=False)  # fmt: skip
+    progress.add_task("", total=None)
+    progress.start()
+    console.show_cursor(True)
+    return progress
+
+
 class ProgressLine:
-    """Called with the simulated time reached and the events handled. On a terminal one line is
-    rewritten; elsewhere (where it was asked for) a line is added now and then."""
+    """Shows how far a run has come: called with the simulated time reached and the number of events
+    handled."""
 
     def __init__(self, end: int | None) -> None:
         self._end = end
-        self._terminal = launcher.terminal()
-        self._began = time.perf_counter()
-        self._next = self._began + FIRST
-        self._width = 0
+        self._bar = Bar()
         self._first: tuple[float, int, int] | None = None
 
     def __call__(self, reached: int, events: int) -> None:
-        now = time.perf_counter()
         if self._first is None:
-            self._first = (now, reached, events)
-        if now < self._next:
+            self._first = (time.perf_counter(), reached, events)
+        if not self._bar.due:
             return
-        self._next = now + (EVERY if self._terminal else EVERY_LINE)
-        self._show(self._line(now, reached, events))
-
-    def _line(self, now: float, reached: int, events: int) -> str:
-        assert self._first is not None
         then, reached_then, events_then = self._first
-        seconds = max(now - then, 1e-9)
-        pace = f"{show_count((events - events_then) / seconds)} events/s"
+        seconds = max(time.perf_counter() - then, 1e-9)
+        rate = f"{show_count((events - events_then) / seconds)} events/s"
+        shown = show_time(reached // 1000 * 1000)
         if self._end is None:  # nobody knows
-            return f"{show_time(reached // 1000 * 1000)} simulated  {pace}"
-        done = min(1.0, reached / self._end) if self._end else 1.0
-        speed = (reached - reached_then) / seconds
-        left = (self._end - reached) / speed if speed > 0 else float("inf")
-        bar = "━" * round(24 * done) + "╌" * (24 - round(24 * done))
-        rest = "" if left == float("inf") else f"{left:.0f} s left"
-        if 3600 <= left < float("inf"):
-            rest = f"{left / 3600:.1f} h left"
-        return (
-            f"{bar} {done:4.0%}  {show_time(reached // 1000 * 1000)} of {show_time(self._end)}  "
-            f"{pace}  {rest}"
-        )
-
-    def _show(self, line: str) -> None:
-        if self._terminal:
-            print("\r" + line.ljust(self._width), end="", file=sys.stderr, flush=True)
-            self._width = len(line)
-        else:
-            print(line, file=sys.stderr, flush=True)
+            self._bar.show(None, f"{shown} simulated  {rate}")
+            return
+        done, before = (min(1.0, at / self._end) if self._end else 1.0
+                        for at in (reached, reached_then))  # fmt: skip
+        left = time_left(seconds, before, done)
+        self._bar.show(done, f"{shown} of {show_time(self._end)}  {rate}  {left}")
 
     def close(self) -> None:
-        if self._terminal and self._width:
-            print("\r" + " " * self._width + "\r", end="", file=sys.stderr, flush=True)
-            self._width = 0
+        self._bar.close()
+
+
+def time_left(seconds: float, before: float, done: float) -> str:
+    """Returns how long the rest takes, where so many seconds took it from `before` to `done`; ""
+    where nothing was done yet."""
+    if done <= before:
+        return ""
+    return f"{show_seconds(seconds * (1 - done) / (done - before))} left"
+
+
+def show_seconds(seconds: float) -> str:
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def wanted(asked: bool | None) -> bool:
+    """Is progress shown? By default on a terminal only."""
     return launcher.terminal() if asked is None else asked

@@ -33,10 +33,17 @@ MOST_LINES, MOST_COPIES, MOST_CHORDS = 6000, 6, 60_000
 INK, OWN, LOCAL, FAINT, NODE = "#22303c", "#d1495b", "#7d93a8", "#b9c3cc", "#9fb1c1"
 
 
-def draw(machine: Dragonfly, path: Path) -> None:
-    """Refused unless the name ends in one of FORMATS."""
+def check_name(path: Path) -> None:
+    """Refuses what cannot be drawn to."""
     if path.suffix.lstrip(".").lower() not in FORMATS:
         raise Refused(f"--plot {path}: the name must end in .{', .'.join(FORMATS)}")
+    if not path.absolute().parent.is_dir():
+        raise Refused(f"--plot {path}: there is no directory {path.parent}")
+
+
+def draw(machine: Dragonfly, path: Path) -> None:
+    """Refused unless the name ends in one of FORMATS."""
+    check_name(path)
     bundled = machine.groups > MOST_GROUPS or machine.n_routers > MOST_ROUTERS
     panel = bundled or machine.routers > LARGEST_RING
     with mpl.rc_context({"font.family": "DejaVu Sans", "svg.hashsalt": "odonata"}):

@@ -1,1 +1,29 @@
-"""Studies of published work, one folder each: its cases, its claims, its figures."""
+"""Studies of published work, one folder each: its cases, its simulation, its claims, its figures.
+
+Each is a `Study` (`odonata.study.contract`), listed here by its name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from typing import Any
+
+from odonata.study.contract import Study
+from pdes.errors import require
+
+STUDIES = {
+    "level-spread": "odonata.studies.levelspread:LevelSpread",
+    "load-latency": "odonata.studies.loadlatency:LoadLatency",
+}
+"""Where they are; importing one is cheap, and what is heavy comes when it simulates."""
+
+
+def named(name: str) -> Study[Any, Any, Any]:
+    """Raises Refused, with the nearest name, where there is no such study."""
+    near = difflib.get_close_matches(name, STUDIES, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    require(name in STUDIES, f"study {name!r}: one of {', '.join(STUDIES)}{hint}")
+    module, _, made = STUDIES[name].partition(":")
+    study: Study[Any, Any, Any] = getattr(importlib.import_module(module), made)()
+    return study

@@ -1,7 +1,6 @@
-"""Studies: many simulations of one question, kept in one place and drawn from there.
+"""Studies: many simulations of one question, kept in one place, judged and drawn from there.
 
-A **point** is one simulation, an **outcome** what it gave (`points`). Which points the Level-Spread
-study has is in `levelspread`; they are simulated in any order, on any number of processes or ranks
-(`sweep`), and their outcomes kept (`store`). Numbers (`summary`) and pictures (`figures`) are made
-from what is kept, by asking for the same points again.
+Reading order: `contract` (what a study gives), `pool` (tasks on processes or ranks), `store`
+(outcomes on disk), `sweep` (simulate what is missing), `report` (claims and figures of what there
+is). The studies themselves are in `odonata.studies`.
 """

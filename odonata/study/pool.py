@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, Protocol
 
+from odonata.experiment.progress import Bar, time_left
 from pdes import launcher
 from pdes.driver import LOST_SECONDS, explain
 from pdes.errors import Fault, require
@@ -34,7 +34,7 @@ class Agenda(Protocol):
     """Asked on one process only. A task names itself with `str`."""
 
     def take(self) -> Any:
-        """The next task. None: there is none, or not before another answer is noted."""
+        """Returns the next task. None: there is none, or not before another answer is noted."""
 
     def note(self, answer: Any) -> None: ...
 
@@ -57,12 +57,12 @@ class Last(NamedTuple):
     failure: Failure | None
 
 
-def share(agenda: Agenda, work: Work, jobs: int = 1, unit: str = "points") -> None:
+def share(agenda: Agenda | None, work: Work, jobs: int = 1, unit: str = "tasks") -> None:
     """Do all of it: on the ranks there are, on so many processes, or right here.
 
-    Called on all ranks; only rank 0's agenda is asked and told. A task that fails ends all, with a
-    Fault that names it. A script that wants processes must not do anything when it is imported
-    (multiprocessing starts them afresh).
+    Called on all ranks; only rank 0's agenda is asked, and the others need none. A task that fails
+    ends all, with a Fault that names it. A script that wants processes must not do anything when it
+    is imported (multiprocessing starts them afresh).
     """
     require(jobs >= 1, f"jobs = {jobs}: at least 1")
     transport = world()
@@ -70,12 +70,13 @@ def share(agenda: Agenda, work: Work, jobs: int = 1, unit: str = "points") -> No
     try:
         if transport.size > 1:
             _on_ranks(agenda, work, transport, line)
-        elif jobs > 1:
+            return
+        assert agenda is not None
+        if jobs > 1:
             _on_processes(agenda, work, min(jobs, max(1, agenda.missing)), line)
         else:
             while (task := agenda.take()) is not None:
-                agenda.note(work(task))
-                line.show()
+                line.note(work(task))
     finally:
         line.close()
 
@@ -86,7 +87,7 @@ def workers(jobs: int) -> int:
 
 
 def attempt(work: Work, task: Any) -> Any:
-    """An answer, or a Failure: for those who have to tell somebody else."""
+    """Returns an answer, or a Failure: for those who have to tell somebody else."""
     try:
         return work(task)
     except Fault as fault:
@@ -117,9 +118,8 @@ def _on_processes(agenda: Agenda, work: Work, jobs: int, line: CountLine) -> Non
             for pipe in wait(list(busy)):
                 assert isinstance(pipe, Connection)
                 worker = busy.pop(pipe)
-                agenda.note(_sound(worker.answer()))
+                line.note(_sound(worker.answer()))
                 idle.append(worker)
-            line.show()
     finally:
         for worker in every:
             worker.end()
@@ -200,12 +200,13 @@ def _deaf() -> Iterator[None]:
 # -- on ranks
 
 
-def _on_ranks(agenda: Agenda, work: Work, transport: Transport, line: CountLine) -> None:
+def _on_ranks(agenda: Agenda | None, work: Work, transport: Transport, line: CountLine) -> None:
     """They fail together: of a task that fails all hear, and a rank that dies takes the others
     with it."""
     try:
         with transport.watching():
             if transport.rank == 0:
+                assert agenda is not None
                 failure = _deal(agenda, work, transport, line)
                 for peer in range(1, transport.size):
                     transport.tell(peer, Last(failure))
@@ -245,56 +246,44 @@ def _deal(agenda: Agenda, work: Work, transport: Transport, line: CountLine) -> 
                 if isinstance(answer, Failure):
                     failure = failure or answer
                 else:
-                    agenda.note(answer)
-            if answers:
-                line.show()
+                    line.note(answer)
     finally:
         own.end()
 
 
 def _serve(work: Work, transport: Transport) -> Failure | None:
     while True:
-        for _, told in transport.hear(wait=True):
-            if isinstance(told, Last):
-                return told.failure
-            transport.tell(0, attempt(work, told))
+        for _, task in transport.hear(wait=True):
+            if isinstance(task, Last):
+                return task.failure
+            transport.tell(0, attempt(work, task))
 
 
 # -- on a terminal
 
 
 class CountLine:
-    """How much is done, how fast, and how long it may still take."""
+    """Shows how much is done, how fast, and how long it may still take."""
 
-    def __init__(self, agenda: Agenda, unit: str, wanted: bool) -> None:
-        self._agenda, self._unit, self._wanted, self._width = agenda, unit, wanted, 0
+    def __init__(self, agenda: Agenda | None, unit: str, wanted: bool) -> None:
+        self._agenda, self._unit = agenda, unit
+        self._bar = Bar() if wanted else None
         self._began, self._before, self._count = time.perf_counter(), 0.0, 0
-        if wanted:
-            self._before, self._missing = agenda.done, agenda.missing
+        if agenda is not None and wanted:
+            self._before = agenda.done
 
-    def show(self) -> None:
-        """After every answer, or several."""
-        if not self._wanted:
+    def note(self, answer: Any) -> None:
+        """Hands an answer to the agenda."""
+        assert self._agenda is not None
+        self._agenda.note(answer)
+        self._count += 1
+        if self._bar is None or not self._bar.due:
             return
-        missing, done = self._agenda.missing, self._agenda.done
-        self._count += max(0, self._missing - missing)
-        self._missing = missing
-        seconds = max(1e-9, time.perf_counter() - self._began)
-        bar = round(24 * done)
-        line = f"{'━' * bar}{'╌' * (24 - bar)} {missing:,} {self._unit} to go"
-        if seconds > 1 and done > self._before:
-            left = seconds * (1 - done) / (done - self._before)
-            line += f"  {self._count / seconds:.2g}/s  {show_seconds(left)} left"
-        print("\r" + line.ljust(self._width), end="", file=sys.stderr, flush=True)
-        self._width = len(line)
+        done, seconds = self._agenda.done, max(1e-9, time.perf_counter() - self._began)
+        left = time_left(seconds, self._before, done)
+        self._bar.show(done, f"{self._agenda.missing:,} {self._unit} to go  "
+                       f"{self._count / seconds:.2g}/s  {left}")  # fmt: skip
 
     def close(self) -> None:
-        if self._width:
-            print("\r" + " " * self._width + "\r", end="", file=sys.stderr, flush=True)
-
-
-def show_seconds(seconds: float) -> str:
-    for size, unit in ((3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} s"
+        if self._bar is not None:
+            self._bar.close()

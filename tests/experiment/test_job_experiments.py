@@ -25,14 +25,13 @@ from odonata.agents.network import Network
 from odonata.agents.patterns import PATTERNS
 from odonata.agents.workload import Workload
 from odonata.commands.cli import cli
-from odonata.commands.report import page
 from odonata.commands.run import table, to_json
 from odonata.commands.watch import frame
 from odonata.experiment import keys
-from odonata.experiment.progress import ProgressLine
 from odonata.experiment.reading import Experiment, Metrics, folded, load, parse
 from odonata.figures import contents as pictures
 from odonata.figures import jobs as job_figures
+from odonata.figures.report import page
 from odonata.jobs.record import JobRecord
 from odonata.jobs.request import Job
 from odonata.results import job_table as accounts
@@ -466,12 +465,6 @@ def test_a_run_without_jobs_says_so(opened: Run, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(Refused, match="ran no jobs"):
         _ = fresh.jobs
     fresh.close()
-
-
-def test_a_line_tells_how_far_it_is_though_nobody_knows_how_far_it_will_be() -> None:
-    line = ProgressLine(None)
-    line(0, 0)
-    assert re.fullmatch(r"30 us simulated  .* events/s", line._line(1e9, 30 * US, 5000))
 
 
 # -- ranks

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dice import LOADED, Asked, Dice, UntilSix
 
-from odonata.studies.levelspread import store, sweep
-from odonata.studies.levelspread.cases import Asked
-from odonata.studies.levelspread.simulation import Answer, Outcome, Point
-from odonata.study import pool
+from odonata.study import pool, store
+from odonata.study.sweep import fill
 from pdes.errors import Fault, Refused
 from pdes.transport import world
 
@@ -72,26 +71,32 @@ def test_nothing_to_do_is_done_at_once() -> None:
     pool.share(Listed([]), who)
 
 
-def invent(point: Point) -> Answer:
-    """An outcome that only the point decides."""
-    times = tuple((int(point.key[:6], 16),) * kind.count for kind in point.kinds)
-    five = (0.0, 1.0, 2.0, 3.0, 4.0)
-    ports = {kind: {"packets": five, "stall_ps": five} for kind in ("local", "global")}
-    return Answer(point, Outcome(times, ports, 1, point.key, 0.0))
-
-
 def test_a_study_is_filled_once_by_all_and_refused_by_all(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep, "mark", lambda: "abc")
-    monkeypatch.setattr(sweep, "simulate", invent)
-    asked = Asked(workloads=2, repeat=1)
-    ran = sweep.fill(asked, ("jokanovic",), place, 1)
-    assert (ran.simulated, ran.missing, ran.workers) == (8, 0, world().size)
+    study, asked = Dice(), Asked(rolls=4)
+    ran, kept = fill(study, asked, place, 1)
+    assert (ran.simulated, ran.missing) == (8, 0)
+    assert ran.workers == min(8, world().size)
+    assert len(kept.outcomes) == (8 if world().rank == 0 else 0)
     lines = store.path_in(place).read_text().splitlines()
     assert len(lines) == 9
     assert len({json.loads(line)["key"] for line in lines[1:]}) == 8
-    assert sweep.fill(asked, ("jokanovic",), place, 1).simulated == 0
-    monkeypatch.setattr(sweep, "mark", lambda: "xyz")
+    assert fill(study, asked, place, 1)[0].simulated == 0
+    monkeypatch.setattr(Dice, "mark", lambda self: "xyz")
     with pytest.raises(Refused, match="answers otherwise"):
-        sweep.fill(asked, ("jokanovic",), place, 1)
+        fill(study, asked, place, 1)
+
+
+def test_a_sequential_study_ends_on_all_ranks_where_its_outcomes_say() -> None:
+    study, asked = UntilSix(), Asked(rolls=500)
+    ran, kept = fill(study, asked, None, 1)
+    assert ran.missing == 0
+    if world().rank == 0:
+        shown = [kept.outcomes[roll.key].value for roll in study.cases(asked, kept.outcomes)]
+        assert shown.index(6) == len(shown) - 1
+
+
+def test_a_case_that_fails_is_named_on_all_ranks() -> None:
+    with pytest.raises(Fault, match="roll 0 of 13 sides: this die is loaded"):
+        fill(Dice(), Asked(3, sides=(6, LOADED)), None, 1)

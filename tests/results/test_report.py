@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,10 @@ from click.testing import CliRunner
 import odonata.results.run
 from odonata.commands.cli import cli
 from odonata.commands.compare import labels
-from odonata.commands.report import page, summary_rows
 from odonata.figures import contents as pictures
 from odonata.figures import network as figures
 from odonata.figures.contents import FIGURES
+from odonata.figures.report import page, summary_rows
 from odonata.results import derived
 from odonata.results.derived import latency_percentiles, stall_to_flit, summary
 from odonata.results.execution import Request, execute
@@ -159,6 +160,41 @@ def test_what_a_user_wrote_is_escaped(whole: tuple[str, Page]) -> None:
     assert "img" not in seen.tags
     assert "small <script> & co" in seen.words
     assert "</title><img src=http://example.org/x.png onerror=alert(1)>" in seen.words
+
+
+HOSTILE = ("<script>alert(1)</script>", "{{ 7*7 }}", "{% include 'style.css' %}", "a \"b\" & 'c'")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_is_shown_as_it_was_written_and_never_run(
+    small: Path, only: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    only("latency")
+    with odonata.results.run.open(small) as run:
+        hostile = replace(run.experiment, name=name, about=f"about {name}")
+        monkeypatch.setattr(run, "experiment", hostile)
+        text = page(run)
+    seen = Page(text)
+    assert "script" not in seen.tags
+    assert f"{name} · Odonata" in seen.words
+    assert f"about {name}" in seen.words
+    assert "49" not in seen.words.partition("Odonata run")[2].partition("nodes")[0]
+
+
+def test_jobs_are_shown_as_they_were_named(tmp_path: Path, only: Any) -> None:
+    """In the table and in the figures, of which names are part."""
+    jobs = "".join(f"[[jobs]]\nname = {json.dumps(name)}\nnodes = 4\n" for name in HOSTILE)
+    (tmp_path / "jobs.toml").write_text(
+        f'name = "jobs"\n[machine]\npreset = "kim-72"\n[network]\nrouting = "adaptive"\n{jobs}'
+    )
+    execute(Request(tmp_path / "jobs.toml", tmp_path / "out", progress=False))
+    only()
+    text, seen = shown(tmp_path / "out")
+    assert "<script" not in text
+    assert "script" not in seen.tags
+    for name in HOSTILE:
+        assert name in seen.words
+    assert seen.tags.count("svg") == len(pictures.OF_JOBS)
 
 
 def test_a_page_has_every_figure_the_experiment_and_where_it_comes_from(

@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +21,25 @@ from hypothesis import strategies as st
 
 from odonata.agents.network import Network
 from odonata.agents.traffic import Traffic
-from odonata.studies.loadlatency.curves import table
-from odonata.studies.loadlatency.sweep import (
+from odonata.commands.latency import table
+from odonata.studies.loadlatency import LoadLatency
+from odonata.studies.loadlatency.cases import (
     BEYOND,
     Curve,
-    Task,
-    _Worker,
-    attempt,
+    Sweep,
     curves,
     parse_loads,
+    path_ps,
     phases,
-    saturated,
     sweep,
-    way_ps,
+    wanted,
     zero_load_ps,
 )
+from odonata.studies.loadlatency.claims import claims
+from odonata.studies.loadlatency.simulation import Point, mark, saturated, slot_ps, traffic_of
+from odonata.study import pool
+from odonata.study.store import Answer, from_line, to_line
+from odonata.study.sweep import fill, simulate
 from pdes.errors import Refused
 from topology.presets import PRESETS
 
@@ -43,6 +47,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 US = 10**6
 SMALL = PRESETS["kim-72"].machine
+STUDY = LoadLatency()
 SHORT = {"warmup_ps": 4 * US, "measure_ps": 6 * US, "drain_ps": 4 * US}
 
 
@@ -50,9 +55,14 @@ def network(pattern: str = "uniform", **changes: Any) -> Network:
     return Network(SMALL, Traffic(pattern), **changes)
 
 
+def simulated(asked: Sweep) -> dict[str, Point]:
+    return fill(STUDY, asked, None, 1)[1].outcomes
+
+
 @cache
 def curve(pattern: str, routing: str, loads: str) -> Curve:
-    (found,) = curves(sweep(network(pattern), [routing], parse_loads(loads), **SHORT))
+    asked = sweep(network(pattern), [routing], parse_loads(loads), **SHORT)
+    (found,) = curves(asked, simulated(asked))
     return found
 
 
@@ -111,9 +121,9 @@ def test_an_almost_empty_network_takes_what_the_formula_says() -> None:
         assert zero is not None
         mean = curve(pattern, "minimal", "0.01").points[0].performance.mean_latency_ns
         assert mean == pytest.approx(zero / 1e3, rel=0.02)
-    assert way_ps(network(), 2, 1) == 2 * 50_000 + 2 * 50_000 + 300_000 + 4 * 50_000 + 20_480
+    assert path_ps(network(), 2, 1) == 2 * 50_000 + 2 * 50_000 + 300_000 + 4 * 50_000 + 20_480
     stored = network(forwarding="store")
-    assert way_ps(stored, 2, 1) == way_ps(network(), 2, 1) + 4 * 20_480
+    assert path_ps(stored, 2, 1) == path_ps(network(), 2, 1) + 4 * 20_480
     assert zero_load_ps(network("permutation")) is None
 
 
@@ -138,7 +148,7 @@ def test_a_curve_ends_soon_after_it_is_saturated_unless_all_of_it_is_wanted() ->
     assert [point.saturated for point in found.points] == [False, False] + [True] * (1 + BEYOND)
     asked = sweep(network("adversarial"), ["minimal"], parse_loads("0.1:0.9:0.2"),
                   everything=True, **SHORT)  # fmt: skip
-    (whole,) = curves(asked)
+    (whole,) = curves(asked, simulated(asked))
     assert [point.load for point in whole.points] == [0.1, 0.3, 0.5, 0.7, 0.9]
 
 
@@ -146,7 +156,7 @@ def test_a_network_that_still_fills_its_buffers_is_saturated_too() -> None:
     """Just above saturation source queues stay empty for as long as there is room elsewhere."""
     asked = sweep(network("adversarial"), ["minimal"], [0.14], warmup_ps=2 * US,
                   measure_ps=8 * US, drain_ps=2 * US)  # fmt: skip
-    (found,) = curves(asked)
+    (found,) = curves(asked, simulated(asked))
     (point,) = found.points
     assert point.performance.backlog_growth < 0.01
     assert point.saturated
@@ -154,7 +164,7 @@ def test_a_network_that_still_fills_its_buffers_is_saturated_too() -> None:
 
 def test_a_few_packets_fewer_are_chance() -> None:
     point = curve("uniform", "minimal", "0.1:0.9:0.2").points[0]
-    model = sweep(network(), ["minimal"], [0.1], **SHORT).at("minimal", 0.1)
+    model = sweep(network(), ["minimal"], [0.1], **SHORT).at("minimal", 0.1).network
     p = point.performance
     assert not saturated(model, replace(p, throughput=0.97 * p.offered))
     assert saturated(model, replace(p, throughput=0.8 * p.offered))
@@ -164,16 +174,16 @@ def test_a_few_packets_fewer_are_chance() -> None:
 def test_phases_suit_the_machine(preset: str) -> None:
     model = Network(PRESETS[preset].machine, Traffic())
     warmup, measure, drain = phases(model)
-    longest = way_ps(model, 3, 2)
+    longest = path_ps(model, 3, 2)
     assert min(warmup, measure, drain) >= 5 * longest
     assert max(warmup, measure, drain) < 200 * longest
-    assert 0.05 * measure * model.machine.n_nodes / model.traffic[0].slot_ps(model.machine) >= 5000
+    assert 0.05 * measure * model.machine.n_nodes / slot_ps(model) >= 5000
     assert all(phase % 10**5 == 0 for phase in (warmup, measure, drain))
 
 
 def test_phases_wait_for_long_messages() -> None:
     long = Network(SMALL, Traffic(message_bytes=2**20))
-    assert all(phase >= 5 * long.traffic[0].slot_ps(long.machine) for phase in phases(long))
+    assert all(phase >= 5 * slot_ps(long) for phase in phases(long))
 
 
 def test_the_table_marks_latencies_of_saturated_points() -> None:
@@ -193,6 +203,56 @@ def test_the_table_marks_latencies_of_saturated_points() -> None:
     assert not any("…" in line for line in lines)
 
 
+# -- as a study
+
+
+def test_curves_go_up_together_and_end_past_saturation() -> None:
+    asked = sweep(network("adversarial"), ["minimal", "ugal-l"], parse_loads("0.1:0.9:0.1"),
+                  **SHORT)  # fmt: skip
+    assert [str(case) for case in wanted(asked, {})] == [
+        "minimal at load 0.1", "ugal-l at load 0.1"]  # fmt: skip
+    point = curve("uniform", "minimal", "0.1:0.9:0.2").points[0]
+    full = replace(point, performance=replace(point.performance, saturated=True))
+    known = {asked.at("minimal", load).key: full for load in (0.1, 0.2)}
+    assert len(wanted(asked, known)) == 9 + 1
+    known |= {asked.at("minimal", load).key: full for load in (0.3, 0.6)}
+    assert [case.load for case in wanted(asked, known)] == [0.1, 0.1, 0.2, 0.3]
+    (only,) = curves(asked, known)
+    assert (only.routing, len(only.points)) == ("minimal", 3)
+
+
+def test_a_point_survives_being_written_down() -> None:
+    point = curve("uniform", "minimal", "0.1:0.9:0.2").points[0]
+    case = sweep(network(), ["minimal"], [0.1], **SHORT).at("minimal", 0.1)
+    assert from_line(to_line(Answer(case, point)), STUDY) == (case.key, point)
+
+
+def test_a_key_depends_on_the_network_the_load_the_phases_and_the_simulator() -> None:
+    def key(model: Network, load: float = 0.1, **how: Any) -> str:
+        return sweep(model, ["minimal"], [load], **{**SHORT, **how}).at("minimal", load).key
+
+    keys = [key(network()), key(network(), 0.2), key(network("adversarial")), key(network(seed=2)),
+            key(network(packet_bytes=256)), key(network(), drain_ps=US),
+            key(network(), kept=True)]  # fmt: skip
+    assert len(set(keys)) == len(keys)
+    assert key(network(routing="minimal")) == key(network(routing="valiant"))  # which is not used
+    assert mark("minimal") == mark.__wrapped__("minimal") != mark("ugal-l")
+
+
+def test_claims_are_held_against_the_structure_of_the_machine() -> None:
+    asked = sweep(network("adversarial"), ["minimal"], parse_loads("0.05:0.95:0.05"), **SHORT)
+    points = curve("adversarial", "minimal", "0.05:0.95:0.05").points
+    known = {asked.at("minimal", point.load).key: point for point in points}
+    full, empty = claims(asked, known)
+    assert (full.name, full.paper, full.holds) == ("minimal: saturation throughput", "0.125", True)
+    assert (empty.paper, empty.holds) == ("670 ns", True)
+    slow = [replace(p, performance=replace(p.performance, throughput=0.1, mean_latency_ns=900.0))
+            for p in points]  # fmt: skip
+    known = {asked.at("minimal", point.load).key: point for point in slow}
+    assert [claim.holds for claim in claims(asked, known)] == [False, False]
+    assert claims(asked, {}) == []
+
+
 # -- the command
 
 WORDS = ("--preset", "kim-72", "--routing", "minimal,ugal-l", "--warmup", "4us", "--measure",
@@ -208,22 +268,43 @@ def test_the_answer_is_the_same_on_one_process_on_two_and_on_two_ranks(
     assert odonata(*words, "--jobs", "2").stdout == alone.stdout
     assert odonata(*words, ranks=2).stdout == alone.stdout
 
-    told = json.loads(alone.stdout)
-    points = [(point["routing"], point["load"]) for point in told["points"]]
+    found = json.loads(alone.stdout)
+    points = [(point["routing"], point["load"]) for point in found["points"]]
     assert points[:4] == [("minimal", load) for load in (0.1, 0.2, 0.3, 0.4)]
     assert points[4:7] == [("ugal-l", load) for load in (0.1, 0.2, 0.3)]
-    first = told["points"][0]
+    first = found["points"][0]
     assert first["traffic"] == "adversarial"
     assert first["seed"] == 1
     assert len(first["digest"]) >= 32
     assert first["links"]["global"]["max_utilisation"] > 0.5
     assert first["mean_latency_ns"] < first["p99_latency_ns"]
-    assert told["network"]["machine.groups"] == 9
-    assert told["network"]["traffic.warmup_ps"] == 4 * US
-    assert told["drain_ps"] == 4 * US
-    assert [entry["routing"] for entry in told["curves"]] == ["minimal", "ugal-l"]
+    assert found["network"]["machine.groups"] == 9
+    assert found["network"]["traffic.warmup_ps"] == 4 * US
+    assert found["drain_ps"] == 4 * US
+    assert [entry["routing"] for entry in found["curves"]] == ["minimal", "ugal-l"]
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "curves.png").stat().st_size > 50_000
+
+
+def test_kept_points_are_not_simulated_again_and_the_answer_is_the_same(
+    odonata: Run, tmp_path: Path
+) -> None:
+    words = ("latency", *WORDS, "--traffic", "adversarial", "--loads", "0.1:0.5:0.2", "--json")
+    memory = odonata(*words, "--jobs", "1")
+    first = odonata(*words, "--jobs", "2", "-o", "kept")
+    assert first.returncode == 0, first.stderr
+    lines = (tmp_path / "kept" / "results.jsonl").read_text().splitlines(keepends=True)
+    assert len(lines) == 1 + 6
+    (tmp_path / "kept" / "results.jsonl").write_text("".join(lines[:3]))
+    again = odonata(*words, "-o", "kept", ranks=2)
+    assert again.returncode == 0, again.stderr
+    assert memory.stdout == first.stdout == again.stdout
+    found = json.loads((tmp_path / "kept" / "summary.json").read_text())
+    assert found["ran"]["simulated"] == 4
+    assert found["completed"]
+    assert found["figures"] == ["figures/curves.png"]
+    assert [claim["name"] for claim in found["claims"]] == [
+        "minimal: saturation throughput", "ugal-l: saturation throughput"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -242,7 +323,7 @@ def test_the_answer_is_the_same_on_one_process_on_two_and_on_two_ranks(
 def test_nonsense_is_refused_before_anything_is_simulated(words: list[str], message: str) -> None:
     from click.testing import CliRunner
 
-    from odonata.commands.cli import latency
+    from odonata.commands.latency import latency
 
     result = CliRunner().invoke(latency, words)
     assert message in (str(result.exception) if isinstance(result.exception, Refused)
@@ -251,7 +332,8 @@ def test_nonsense_is_refused_before_anything_is_simulated(words: list[str], mess
 
 def test_a_presets_own_number_of_messages_does_not_cut_a_curve_short() -> None:
     model = Network(SMALL, Traffic(messages=3, load=0.7))
-    assert sweep(model, ["minimal"], [0.2]).at("minimal", 0.2).traffic[0].messages is None
+    asked = sweep(model, ["minimal"], [0.2])
+    assert traffic_of(asked.at("minimal", 0.2).network).messages is None
 
 
 # -- what goes wrong
@@ -274,29 +356,28 @@ def test_a_mistake_in_a_worker_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
     def lose(*_: object, **__: object) -> None:
         raise AssertionError("a byte was lost")
 
-    monkeypatch.setattr("odonata.studies.loadlatency.sweep.performance", lose)
+    monkeypatch.setattr("odonata.studies.loadlatency.simulation.performance", lose)
     asked = sweep(network(), ["minimal"], [0.1], **SHORT)
-    task = Task(asked.at("minimal", 0.1), asked.end_ps, True)
-    told = attempt(task)
-    assert isinstance(told, str)
-    assert told.startswith("minimal at load 0.1: AssertionError: a byte was lost")
+    failure = pool.attempt(partial(simulate, STUDY), asked.at("minimal", 0.1))
+    assert isinstance(failure, pool.Failure)
+    assert failure.startswith("minimal at load 0.1: AssertionError: a byte was lost")
     with pytest.raises(AssertionError):
-        curves(asked)
+        simulated(asked)
 
 
 def test_the_death_of_a_worker_is_told() -> None:
     asked = sweep(network(), ["minimal"], [0.1], warmup_ps=0, measure_ps=10**15, drain_ps=0)
-    worker = _Worker()
+    worker = pool.Worker(partial(simulate, STUDY))
     worker.start()
     try:
-        worker.give(Task(asked.at("minimal", 0.1), asked.end_ps, True))
+        worker.give(asked.at("minimal", 0.1))
         assert worker._process.pid is not None
         os.kill(worker._process.pid, signal.SIGKILL)
-        told = worker.answer()
+        failure = worker.answer()
     finally:
         worker.end()
-    assert isinstance(told, str)
-    assert told.startswith("minimal at load 0.1: its process died (exit status -9)")
+    assert isinstance(failure, pool.Failure)
+    assert failure.startswith("minimal at load 0.1: its process died (exit status -9)")
 
 
 def test_interrupted_it_ends_quietly_and_leaves_nobody_behind() -> None:

@@ -1,4 +1,84 @@
 """The Level-Spread study: Y. Zhang's thesis (Boston University, 2021), chapter 3.
 
-Reading order: `cases`, `simulation`, `store`, `sweep`, `claims`, `figures`.
+Reading order: `simulation`, `cases`, `claims`, `figures`. What is heavy is imported when it is
+needed, so that the study can be listed at once.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odonata.study.contract import Claim, Option, Study
+
+if TYPE_CHECKING:
+    from odonata.studies.levelspread.cases import Asked
+    from odonata.studies.levelspread.simulation import Outcome, Point
+
+PARTS = ("motivation", "homogeneous", "heterogeneous", "random", "order", "jokanovic", "patterns")
+
+
+def _change(text: str) -> tuple[str, Any]:
+    from odonata.studies.levelspread.cases import parse_change
+
+    return parse_change(text)
+
+
+class LevelSpread(Study["Asked", "Point", "Outcome"]):
+    name = "level-spread"
+    about = "Do jobs communicate faster where Level-Spread places them? (Zhang, thesis, chapter 3)"
+    options = (
+        Option("part", "Which of its experiments.", "all", choices=("all", *PARTS)),
+        Option("workloads", "Number of random workloads.", 1000, int),
+        Option("repeat", "Repetitions of all others, with other seeds.", 10, int),
+        Option("seed", "The first.", 1, int),
+        Option("changes", "Otherwise than the study has it, everywhere: iterations=10; terminal=4, "
+               "times the bandwidth of a local link.", (), _change, several=True, flag="set",
+               metavar="FIELD=VALUE"),
+    )  # fmt: skip
+    notes = (
+        "Level-Spread's reduction of communication time, unless another policy is named; from the "
+        "least to the most of so many values. better, worse: small and large jobs both; of pairs "
+        "of a workload and a baseline. A number holds within ten percentage points."
+    )
+
+    def ask(
+        self, part: str = "all", workloads: int = 1000, repeat: int = 10, seed: int = 1,
+        changes: tuple[tuple[str, Any], ...] = (),
+    ) -> Asked:  # fmt: skip
+        from odonata.studies.levelspread.cases import Asked
+
+        return Asked(workloads, repeat, seed, changes, PARTS if part == "all" else (part,))
+
+    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> Sequence[Point]:
+        from odonata.studies.levelspread.cases import checked
+
+        return checked(asked)
+
+    def simulate(self, case: Point) -> Outcome:
+        from odonata.studies.levelspread.simulation import simulate
+
+        return simulate(case)
+
+    def mark(self) -> str:
+        from odonata.studies.levelspread.cases import mark
+
+        return mark()
+
+    def claims(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> list[Claim]:
+        from odonata.studies.levelspread.claims import claims
+
+        return claims(asked, outcomes)
+
+    def figures(
+        self, asked: Asked, outcomes: Mapping[str, Outcome], directory: Path, pdf: bool
+    ) -> list[Path]:
+        from odonata.studies.levelspread.figures import draw
+
+        return draw(asked, outcomes, directory, pdf)
+
+    def revive(self, fields: dict[str, Any]) -> Outcome:
+        from odonata.studies.levelspread.simulation import revive
+
+        return revive(fields)

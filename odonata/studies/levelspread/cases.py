@@ -8,13 +8,15 @@ the thesis is silent, the choice is ours and told in docs/level-spread.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
-from odonata.studies.levelspread.simulation import KB, Jobs, Point
+from odonata.studies import levelspread
+from odonata.studies.levelspread.simulation import KB, Jobs, Point, buildable, simulate
+from odonata.study.contract import digest
 from pdes.errors import require
 from topology.presets import PRESETS
 
@@ -46,12 +48,14 @@ CHANGEABLE = ("mapping", "iterations", "exchange", "broadcast", "routing", "thre
 @dataclass(frozen=True)
 class Asked:
     """How much of it. Repetition i of any cell has the seed `seed` + i; random workload i too.
-    `changes`: what is otherwise at every point, as (field, value), to see how much it matters."""
+    `changes`: what is otherwise at every point, as (field, value), to see how much it matters.
+    `parts`: which of PARTS."""
 
     workloads: int = 1000
     repeat: int = 10
     seed: int = 1
     changes: tuple[tuple[str, Any], ...] = ()
+    parts: tuple[str, ...] = levelspread.PARTS
 
     def __post_init__(self) -> None:
         require(self.workloads >= 1, f"workloads = {self.workloads}: at least 1")
@@ -234,6 +238,29 @@ PARTS: dict[str, Callable[[Asked], Iterator[Point]]] = {
 }
 
 
-def points(asked: Asked, parts: tuple[str, ...]) -> list[Point]:
+def points(asked: Asked) -> list[Point]:
     """Each once, in the order of the parts."""
-    return list(dict.fromkeys(point for part in parts for point in PARTS[part](asked)))
+    return list(dict.fromkeys(point for part in asked.parts for point in PARTS[part](asked)))
+
+
+@lru_cache(maxsize=1)
+def checked(asked: Asked) -> tuple[Point, ...]:
+    """Returns the same, or refuses what cannot be built. They are asked for several times, and the
+    keys of tens of thousands take seconds."""
+    every = tuple(points(asked))
+    buildable(every)
+    return every
+
+
+def mark() -> str:
+    """Returns what this simulator answers to a little of everything, in a few letters. Compiles
+    what the study needs; takes a moment."""
+    kinds = tuple(Jobs(1, nodes, pattern) for nodes, pattern in zip((3, 5, 6, 9, 18, 20), PATTERNS,
+                                                                   strict=True))  # fmt: skip
+    usual = Point((*kinds, Jobs(1, 4, "halo2d", 10 * KB)), "rdn", seed=1)
+    tried = [
+        *(replace(usual, allocation=policy) for policy in (*POLICIES, JOKANOVIC)),
+        replace(usual, exchange="posted", broadcast="broadcast", order="large-first", ratio=0.25),
+    ]
+    found = (simulate(point, show_compiling=True) for point in tried)
+    return digest(f"{outcome.digest} {outcome.times_ps}" for outcome in found)

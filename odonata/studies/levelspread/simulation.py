@@ -1,22 +1,21 @@
-"""One simulation of a study: all that it depends on, and what it gives."""
+"""One simulation of the study: all that it depends on, and what it gives."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from odonata.agents.network import Network
-from pdes.driver import explain, run
-from pdes.errors import Fault, require
+from odonata.study.contract import Case
+from pdes.driver import run
+from pdes.errors import Fault, Refused, require
 from pdes.transport import Serial
+from topology.dragonfly import BadMachine
 from topology.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ class Jobs:
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Case):
     """`kinds`: the small jobs, then the large; or one kind. They are allocated in this `order`, all
     before the first starts. `ratio` is that of a global link's bandwidth to a local one's,
     `terminal` that of a node's link. The seed is that of task mapping, routing and of policies that
@@ -74,12 +73,6 @@ class Point:
     terminal: float = 1.0
     delay_ps: int = 100_000
 
-    @cached_property
-    def key(self) -> str:
-        """The same in every process and version of Python."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()[:20]
-
     def __str__(self) -> str:
         jobs = " and ".join(f"{k.count} × {k.nodes} nodes {k.pattern}" for k in self.kinds)
         return (
@@ -103,7 +96,7 @@ def _messages(jobs: Jobs) -> float:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`times_ps`: communication times, of each kind of jobs those of its jobs. `ports`: by class of
+    """`times_ps`: for each kind of jobs, the communication times of its jobs. `ports`: by class of
     link and count, the FIVE percentiles over the output ports to such links."""
 
     times_ps: tuple[tuple[int, ...], ...]
@@ -115,14 +108,6 @@ class Outcome:
 
     def mean_ps(self, kind: int) -> float:
         return sum(self.times_ps[kind]) / len(self.times_ps[kind])
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An outcome, and of what."""
-
-    point: Point
-    outcome: Outcome
 
 
 def machine_of(point: Point) -> Dragonfly:
@@ -160,35 +145,41 @@ def network_of(point: Point) -> Network:
     )  # fmt: skip
 
 
-def simulate(point: Point, show_compiling: bool = False) -> Answer:
+def buildable(points: Iterable[Point]) -> None:
+    """Refuses what no point could be built with, by one point of every pattern."""
+    for point in {point.kinds[0].pattern: point for point in points}.values():
+        try:
+            network_of(point)
+        except BadMachine as refusal:
+            raise Refused(str(refusal)) from None
+
+
+def simulate(point: Point, show_compiling: bool = False) -> Outcome:
     """On this core, whatever ranks there are."""
     from odonata.agents.audit import conclude
     from odonata.results.performance import job_records
 
     began = time.perf_counter()
     network = network_of(point)
-    try:
-        result = run(network, None, transport=Serial(), show_compiling=show_compiling)
-        cycle = conclude(network, result.outcome)
-    except (Fault, OSError, MemoryError) as error:
-        raise Fault(f"{point}: {explain(error)}") from error
+    result = run(network, None, transport=Serial(), show_compiling=show_compiling)
+    cycle = conclude(network, result.outcome)
     records = job_records(network, result)
     if cycle or any(record.communication_ps is None for record in records):
-        raise Fault(f"{point}: deadlock: {cycle or 'a job did not end'}")
+        raise Fault(f"deadlock: {cycle or 'a job did not end'}")
     if len({record.start_ps for record in records}) > 1:
-        raise Fault(f"{point}: there was no room for all jobs at the same time")
+        raise Fault("there was no room for all jobs at the same time")
     times = iter([record.communication_ps or 0 for record in records])
     by_kind = tuple(tuple(next(times) for _ in range(kind.count)) for kind in point.kinds)
     ports = port_counts(network, result)
     seconds = time.perf_counter() - began
-    return Answer(point, Outcome(by_kind, ports, result.events, result.digest, seconds))
+    return Outcome(by_kind, ports, result.events, result.digest, seconds)
 
 
 def port_counts(network: Network, result: Any) -> dict[str, dict[str, tuple[float, ...]]]:
     from odonata.agents.metrics import COUNTERS
     from odonata.results.performance import ports_by_class
 
-    counters, told = result.outcome["counters"].sum(axis=2), {}
+    counters, counts = result.outcome["counters"].sum(axis=2), {}
     classes = ports_by_class(network)
     for kind in CLASSES:
         rows, _ = classes[kind]
@@ -196,29 +187,18 @@ def port_counts(network: Network, result: Any) -> dict[str, dict[str, tuple[floa
         packets, stalled, waited = (
             some[:, COUNTERS.index(name)] for name in ("packets", "stall_ps", "wait_ps")
         )
-        told[kind] = {
+        counts[kind] = {
             name: tuple(np.percentile(count, FIVE).tolist())
             for name, count in zip(COUNTS, (packets, stalled + waited), strict=True)
         }
-    return told
+    return counts
 
 
-# -- as text
-
-
-def to_line(answer: Answer) -> str:
-    """One line of JSON; the point is written out, for whoever reads it with other programs."""
-    told = {"key": answer.point.key, "point": asdict(answer.point), **asdict(answer.outcome)}
-    return json.dumps(told, separators=(",", ":")) + "\n"
-
-
-def from_line(line: str) -> tuple[str, Outcome]:
-    """The key and the outcome. Raises ValueError, KeyError or TypeError where it is none."""
-    told = json.loads(line)
-    times = tuple(tuple(kind) for kind in told["times_ps"])
+def revive(fields: dict[str, Any]) -> Outcome:
+    """Returns an outcome from what JSON has of it."""
+    times = tuple(tuple(kind) for kind in fields["times_ps"])
     ports = {
         kind: {name: tuple(five) for name, five in counts.items()}
-        for kind, counts in told["ports"].items()
+        for kind, counts in fields["ports"].items()
     }
-    outcome = Outcome(times, ports, told["events"], told["digest"], told["seconds"])
-    return told["key"], outcome
+    return Outcome(times, ports, fields["events"], fields["digest"], fields["seconds"])

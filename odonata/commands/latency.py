@@ -1,0 +1,205 @@
+"""`odonata latency`: latency over load, as a table, as JSON and as a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odonata.commands.options import TIME, Quantity, curve_options
+from odonata.experiment.units import show_time
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from odonata.studies.loadlatency.cases import Curve, Sweep
+    from odonata.studies.loadlatency.simulation import Point
+
+LATE = 0.001
+"""The part of the measured packets under way at the end above which latencies are too low."""
+
+
+def _loads(text: str) -> Any:
+    from odonata.studies.loadlatency.cases import parse_loads
+
+    return parse_loads(text)
+
+
+def _cores() -> int:
+    from odonata.commands.study import cores
+
+    return cores()
+
+
+@click.command()
+@curve_options
+@click.option("--loads", type=Quantity("LOADS", _loads), default="0.05:0.95:0.05",
+              show_default=True, help="Offered, in parts of a node's link: start:stop:step, a list "
+              "(0.1,0.5), or one.")  # fmt: skip
+@click.option("--warmup", "warmup_ps", type=TIME, help="Before the measurement, unmeasured.")
+@click.option("--measure", "measure_ps", type=TIME,
+              help="Packets generated in this time are measured.")  # fmt: skip
+@click.option("--drain", "drain_ps", type=TIME, help="For these to arrive, under the same load; by "
+              "default all three suit the machine.")  # fmt: skip
+@click.option("--all", "everything", is_flag=True,
+              help="Go on to the last load, however far beyond saturation.")  # fmt: skip
+@click.option("--jobs", type=click.IntRange(1), metavar="N", default=_cores, help="Points at a "
+              "time, by default one per core; under mpiexec one per rank.")  # fmt: skip
+@click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Keep the points there, and simulate none that is there already; by default "
+              "nothing is kept.")  # fmt: skip
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False),
+              help="Draw it, as .png, .svg or .pdf.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def latency(
+    network: Any, routings: Any, loads: Any, jobs: int, out: Path | None, plot: Path | None,
+    as_json: bool, **phases: Any,
+) -> None:  # fmt: skip
+    """How long packets take as the load grows, and where the network is saturated."""
+    from odonata.studies.loadlatency import LoadLatency
+
+    asked = LoadLatency().ask(network, routings, loads, kept=out is not None, **phases)
+    report(asked, jobs, out, plot, as_json)
+
+
+def report(asked: Sweep, jobs: int, out: Path | None, plot: Path | None, as_json: bool) -> None:
+    """Simulates and prints; one rank of all prints."""
+    from odonata.studies.loadlatency import LoadLatency
+    from odonata.studies.loadlatency.cases import curves
+    from odonata.study.report import concluded
+    from odonata.study.sweep import fill
+    from pdes.transport import world
+
+    if plot is not None:
+        from odonata.figures.machine import check_name
+
+        check_name(plot)  # before the work, not after it
+    ran, kept = fill(LoadLatency(), asked, out, jobs)
+    if world().rank > 0:
+        return
+    if out is not None:
+        found = concluded(LoadLatency(), asked, out, kept, ran, pdf=False)
+        if ran.stopped:
+            print(found.to_json() if as_json else ran)
+            return
+    points = curves(asked, kept.outcomes)
+    if plot is not None:
+        from odonata.studies.loadlatency.figures import draw
+
+        draw(asked, points, plot)
+    if as_json:
+        print(to_json(asked, points))
+    else:
+        from rich.console import Console
+
+        Console(highlight=False).print(table(asked, points))
+
+
+def to_json(asked: Sweep, found: Sequence[Curve]) -> str:
+    """Returns the network as it was at every point, the curves, and all that their points have."""
+    from odonata.studies.loadlatency.cases import zero_load_ps
+    from odonata.studies.loadlatency.simulation import parameters, traffic_of
+
+    network = asked.network
+    common = parameters(network)
+    del common["routing"], common["traffic.load"]
+    zero = zero_load_ps(network)
+    return json.dumps(
+        {
+            "network": common,
+            "drain_ps": asked.drain_ps,
+            "zero_load_ns": None if zero is None else zero / 1e3,
+            "curves": [
+                {
+                    "routing": curve.routing,
+                    "saturation_throughput": curve.throughput,
+                    "saturated_at": curve.saturated_at,
+                }
+                for curve in found
+            ],
+            "points": [
+                {
+                    "routing": point.routing,
+                    "traffic": traffic_of(network).pattern,
+                    "load": point.load,
+                    "seed": network.seed,
+                    **asdict(point.performance),
+                    "events": point.events,
+                    "digest": point.digest,
+                }
+                for curve in found
+                for point in curve.points
+            ],
+        },
+        indent=1,
+    )
+
+
+def table(asked: Sweep, found: Sequence[Curve]) -> Group:
+    """Returns the curves, not wider than 80 columns. Hops are routers visited."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from odonata.studies.loadlatency.cases import title
+
+    rows = Table(box=None, pad_edge=False)
+    for name in ("\nload", "ac-\ncepted", "mean\nns", "median\nns", "99 %\nns", "\nhops",
+                 "busiest\nglobal", "link\nlocal"):  # fmt: skip
+        rows.add_column(name, justify="right", no_wrap=True)
+    rows.add_column("", no_wrap=True)
+    for curve in found:
+        rows.add_row()
+        rows.add_row(Text(curve.routing, "bold", justify="left"))
+        for point in curve.points:
+            rows.add_row(*_cells(curve, point))
+    return Group(f"[bold]{title(asked)}[/bold]", "", rows, "", *_notes(asked, found))
+
+
+def _cells(curve: Curve, point: Point) -> list[str]:
+    p = point.performance
+    mark = "*" if point.saturated or point.late > LATE else " "
+    times = [
+        f"{ns:,.0f}{mark}" for ns in (p.mean_latency_ns, p.median_latency_ns, p.p99_latency_ns)
+    ]
+    if not p.measured_packets:
+        times = ["-", "-", "-"]
+    busy = [f"{min(1.0, p.links[kind]['max_utilisation']):.0%}" if kind in p.links else "-"
+            for kind in ("global", "local")]  # fmt: skip
+    verdict = "saturated" if point.saturated else "steady"
+    if not point.saturated and point.late > LATE:
+        verdict = f"{point.late:.1%} late"
+    if not p.measured_packets and not point.saturated:
+        verdict = "too short"
+    if curve.unsettled(point):
+        verdict = "unsettled"
+    return [f"{point.load:g}", f"{p.throughput:.3f}", *times, f"{p.mean_hops:.2f}", *busy, verdict]
+
+
+def _notes(asked: Sweep, found: Sequence[Curve]) -> list[str]:
+    from odonata.studies.loadlatency.cases import zero_load_ps
+    from odonata.studies.loadlatency.simulation import traffic_of
+
+    traffic, zero = traffic_of(asked.network), zero_load_ps(asked.network)
+    notes = [
+        f"warm-up {show_time(traffic.warmup_ps)}, "
+        f"measurement {show_time(traffic.measure_ps or 0)}, drain {show_time(asked.drain_ps)}"
+    ]
+    if zero is not None:
+        notes.append(f"minimal paths through an empty network: {zero / 1e3:.0f} ns on average")
+    points = [point for curve in found for point in curve.points]
+    if any(point.saturated or point.late > LATE for point in points):
+        notes.append("* only of the measured packets that arrived in time")
+    if any(curve.unsettled(point) for curve in found for point in curve.points):
+        notes.append("unsettled: queues were still filling; a longer --warmup settles it")
+    for curve in found:
+        if curve.saturated_at is None:
+            notes.append(f"{curve.routing}: not saturated; throughput {curve.throughput:.3f}")
+        else:
+            notes.append(f"{curve.routing}: saturated at a load of {curve.saturated_at:g}; "
+                         f"saturation throughput {curve.throughput:.3f}")  # fmt: skip
+    return notes

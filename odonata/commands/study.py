@@ -1,0 +1,104 @@
+"""`odonata study`: simulate all that a paper's question takes, and draw its figures.
+
+Nothing heavy is imported before a study is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from odonata.commands.latency import latency
+from odonata.commands.options import Quantity
+from odonata.studies import STUDIES, named
+from odonata.study.contract import Option, Study
+from pdes import launcher
+
+
+def cores() -> int:
+    """Returns how many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+OWN = {"load-latency": latency}
+"""Studies whose options are not a list of theirs but those of a network."""
+
+
+class Studies(click.Group):
+    """One command per study, made of what it can be asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(STUDIES)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command:
+        if name in OWN:
+            return OWN[name]
+        return _command(named(name))
+
+
+@click.command(cls=Studies, invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="List the studies as JSON.")
+@click.pass_context
+def study(ctx: click.Context, as_json: bool) -> None:
+    """Simulate all that a paper's question takes, and draw its figures.
+
+    Without a NAME, list the studies there are.
+    """
+    if ctx.invoked_subcommand is not None or launcher.rank() > 0:
+        return
+    every = [named(name) for name in STUDIES]
+    if as_json:
+        print(json.dumps([{"name": one.name, "about": one.about} for one in every], indent=1))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    rows = Table(box=None, pad_edge=False, show_header=False)
+    rows.add_column(no_wrap=True, style="bold")
+    rows.add_column()
+    for one in every:
+        rows.add_row(one.name, one.about)
+    Console(highlight=False, markup=False).print(rows)
+
+
+def _command(asked: Study[Any, Any, Any]) -> click.Command:
+    """The command of one study: its own options, and those that all studies have."""
+
+    def run(out: Path, jobs: int, only: bool, pdf: bool, as_json: bool, **options: Any) -> None:
+        from odonata.study.report import report
+
+        report(asked, asked.ask(**options), out, jobs, only=only, pdf=pdf, as_json=as_json)
+
+    common = [
+        click.Option(["-o", "--out"], type=click.Path(path_type=Path, file_okay=False),
+                     metavar="DIR", default=f"out/study-{asked.name}", show_default=True,
+                     help="Where results go; what is there already is not simulated again."),
+        click.Option(["--jobs"], type=click.IntRange(1), metavar="N", default=cores,
+                     help="Simulations at a time, by default one per core; under mpiexec one per "
+                     "rank."),
+        click.Option(["--report", "only"], is_flag=True,
+                     help="Simulate nothing: tell and draw what is in DIR."),
+        click.Option(["--pdf"], is_flag=True, help="Figures as .pdf too."),
+        click.Option(["--json", "as_json"], is_flag=True, help="One JSON object on stdout."),
+    ]  # fmt: skip
+    about = f"{asked.about}\n\nA run that was cut short goes on with the same command."
+    params: list[click.Parameter] = [*map(_option, asked.options), *common]
+    return click.Command(asked.name, callback=run, params=params, help=about)
+
+
+def _option(option: Option) -> click.Option:
+    kind: Any = Quantity(option.metavar, option.parse)
+    if option.choices:
+        kind = click.Choice(option.choices)
+    elif option.parse in (int, float, str):
+        kind = option.parse
+    return click.Option(
+        [f"--{(option.flag or option.name).replace('_', '-')}", option.name],
+        type=kind, default=option.default, multiple=option.several,
+        show_default=option.default not in (None, ()), metavar=option.metavar or None,
+        help=option.about + " Repeatable." * option.several,
+    )  # fmt: skip

@@ -1,0 +1,172 @@
+"""What a study gives, so that all else is done for it: a paper's question as a `Study`.
+
+A **case** is one simulation, an **outcome** what it gave, and a **claim** a sentence of the paper
+beside what the outcomes say. A study names its cases and says what follows from outcomes; they are
+simulated in any order, on processes or MPI ranks (`sweep`), kept and resumed (`store`), and told
+and drawn (`report`). Asked again for the same, it must name the same cases.
+
+A whole study, which `odonata study dice --rolls 20` would run if `odonata.studies` listed it:
+
+    @dataclass(frozen=True)
+    class Roll(Case):
+        sides: int
+        seed: int
+
+    @dataclass(frozen=True)
+    class Asked:
+        rolls: int
+
+    @dataclass(frozen=True)
+    class Shown:
+        value: int
+
+    class Dice(Study[Asked, Roll, Shown]):
+        name, about = "dice", "Is the mean of a die half of its sides and a half?"
+        options = (Option("rolls", "Rolls of each die.", 10, int),)
+        outcome = Shown
+
+        def ask(self, rolls):
+            return Asked(rolls)
+
+        def cases(self, asked, outcomes):
+            return [Roll(sides, seed) for sides in (6, 20) for seed in range(asked.rolls)]
+
+        def simulate(self, case):
+            return Shown(random.Random(case.key).randint(1, case.sides))
+
+        def mark(self):
+            return digest(self.simulate(Roll(6, seed)).value for seed in range(9))
+
+        def claims(self, asked, outcomes):
+            shown = [outcomes[c.key].value for c in self.cases(asked, {}) if c.key in outcomes
+                     and c.sides == 6]
+            mean = sum(shown) / len(shown)
+            return [Claim("mean of a die", "3.5", f"{mean:.2f}", abs(mean - 3.5) < 1, len(shown))]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+A = TypeVar("A")
+C = TypeVar("C", bound="Case")
+O = TypeVar("O")  # noqa: E741
+
+
+class Case:
+    """One simulation: a frozen dataclass whose fields are all that it depends on, and nothing else.
+    Its `str` names it in messages."""
+
+    def fields(self) -> dict[str, Any]:
+        """Returns what the key is made of and the store writes beside the outcome, JSON-able."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @cached_property
+    def key(self) -> str:
+        """The same in every process and version of Python."""
+        text = json.dumps(self.fields(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+    @property
+    def weight(self) -> float:
+        """About how long it takes to simulate, in any unit that all cases of the study share."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Option:
+    """Something a user can ask for: `--name VALUE`, or `flag` in its place. `parse` turns the text
+    into the value and raises ValueError saying what is accepted; the default is parsed too where it
+    is text. `several`: the option may be repeated, and its value is a tuple."""
+
+    name: str
+    about: str
+    default: Any = None
+    parse: Callable[[str], Any] = str
+    choices: tuple[str, ...] = ()
+    several: bool = False
+    flag: str = ""
+    metavar: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper, and what we found. `paper` is "" where it gives no number, `holds`
+    None where there is nothing to hold; `of` is how many values it is drawn from, and `values` are
+    the numbers, for machines."""
+
+    name: str
+    paper: str
+    ours: str
+    holds: bool | None = None
+    of: int = 0
+    values: Mapping[str, float] = field(default_factory=dict)
+
+
+class Study(ABC, Generic[A, C, O]):
+    """A question. `A` is what was asked for (a frozen dataclass, which `ask` makes of the options),
+    `C` its cases, `O` their outcomes. It has no state of its own: it is sent to other processes by
+    its name."""
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    """A sentence for `odonata study`, and its source."""
+    options: ClassVar[tuple[Option, ...]] = ()
+    notes: ClassVar[str] = ""
+    """How to read the table of claims."""
+    outcome: type[O]
+    """A dataclass of what JSON can hold."""
+    sequential: ClassVar[bool] = False
+    """True where outcomes decide which cases come next: `cases` is then asked again after every
+    outcome, and a case that it names no longer is not simulated."""
+
+    @abstractmethod
+    def ask(self, *args: Any, **options: Any) -> A:
+        """Returns what is asked for. Raises Refused where it makes no sense."""
+
+    @abstractmethod
+    def cases(self, asked: A, outcomes: Mapping[str, O]) -> Sequence[C]:
+        """Returns all cases that are needed, as far as these outcomes (by key) say, done or not:
+        each once, in the order in which they are worth most when time runs out. Raises Refused
+        where one could not be simulated: it is asked before any is."""
+
+    @abstractmethod
+    def simulate(self, case: C) -> O:
+        """Returns the outcome, on this core, whatever ranks there are. Only the case may decide it.
+        Raises Fault, with the reason alone, where there is none."""
+
+    @abstractmethod
+    def mark(self) -> str:
+        """Returns a digest over small simulations with all that cases use: outcomes of simulators
+        with different marks are not mixed. It also compiles what is needed."""
+
+    @abstractmethod
+    def claims(self, asked: A, outcomes: Mapping[str, O]) -> list[Claim]:
+        """Returns the claims that there are outcomes for."""
+
+    def figures(
+        self, asked: A, outcomes: Mapping[str, O], directory: Path, pdf: bool
+    ) -> list[Path]:
+        """Draws those that there are outcomes for into `directory` (which may have to be made), as
+        .png and, where it is wanted, as .pdf. Returns where they are."""
+        return []
+
+    def revive(self, fields: dict[str, Any]) -> O:
+        """Returns an outcome from its fields as JSON has them, where lists stand for tuples. Raises
+        ValueError, KeyError or TypeError where they are none."""
+        return self.outcome(**fields)
+
+
+def digest(things: Iterable[object]) -> str:
+    """Returns a mark: a few letters that stand for the text of these."""
+    total = hashlib.sha256()
+    for thing in things:
+        total.update(f"{thing}\n".encode())
+    return total.hexdigest()[:12]

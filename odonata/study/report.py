@@ -1,0 +1,98 @@
+"""A study from its question to its answer: simulate what is missing, then tell and draw."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odonata.study import store
+from odonata.study.contract import A, C, Claim, O, Study
+from odonata.study.sweep import Ran, fill
+from pdes.transport import world
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+SUMMARY, FIGURES = "summary.json", "figures"
+"""Where they go in a study's directory."""
+VERDICTS = {True: "✓", False: "✗", None: ""}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a study found. `figures` are relative to its directory; `ran` is None where nothing was
+    to be simulated."""
+
+    study: str
+    asked: Mapping[str, Any]
+    store: Mapping[str, Any]
+    ran: Ran | None
+    completed: bool
+    claims: Sequence[Claim]
+    figures: Sequence[str]
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=1)
+
+
+def report(
+    study: Study[A, C, O], asked: A, out: Path, jobs: int, *, only: bool, pdf: bool, as_json: bool
+) -> None:
+    """What `odonata study NAME` does; one rank of all prints. `only`: simulate nothing."""
+    ran, kept = (None, None) if only else fill(study, asked, out, jobs)
+    if world().rank > 0:
+        return
+    found = concluded(study, asked, out, kept or store.read(out, study), ran, pdf)
+    if as_json:
+        print(found.to_json())
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    if found.claims:
+        console.print(table(study, found.claims))
+    if found.figures:
+        console.print(f"{len(found.figures)} figures in {out / FIGURES}")
+    if ran is not None:
+        console.print(str(ran))
+
+
+def concluded(
+    study: Study[A, C, O], asked: A, out: Path, kept: store.Store[O], ran: Ran | None, pdf: bool
+) -> Report:
+    """Draws the figures and writes the summary, in `out`; neither after a signal to stop, when
+    there may be little time left."""
+    claims, pictures = list[Claim](), list[Path]()
+    if ran is None or not ran.stopped:
+        claims = study.claims(asked, kept.outcomes)
+        pictures = study.figures(asked, kept.outcomes, out / FIGURES, pdf)
+    found = Report(
+        study.name,
+        asdict(asked),  # type: ignore[call-overload]
+        kept.head,
+        ran,
+        all(case.key in kept.outcomes for case in study.cases(asked, kept.outcomes)),
+        claims,
+        [str(path.relative_to(out)) for path in pictures],
+    )
+    if claims:
+        (out / SUMMARY).write_text(found.to_json() + "\n")
+    return found
+
+
+def table(study: Study[Any, Any, Any], claims: Sequence[Claim]) -> Group:
+    """Returns the claims, not wider than 80 columns where their words are not."""
+    from rich.console import Group
+    from rich.table import Table
+
+    rows = Table(box=None, pad_edge=False, collapse_padding=True)
+    rows.add_column("claim")
+    for name in ("paper", "here", "", "of"):
+        rows.add_column(name, justify="right", no_wrap=True)
+    for claim in claims:
+        rows.add_row(claim.name, claim.paper, claim.ours, VERDICTS[claim.holds], f"{claim.of:,}")
+    judged = ["✓ holds, ✗ does not."] if any(claim.holds is not None for claim in claims) else []
+    return Group(rows, "", *judged, *([study.notes] if study.notes else []))
