@@ -8,10 +8,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from odonata import Job, Network, Workload, job_records, run
 from pdes.errors import Refused
 from policies.allocation import ALLOCATIONS, allocate
 from policies.memory import Memory, Sizes, memory_of, remembered
@@ -133,6 +135,29 @@ def test_patience_learns_who_has_waited() -> None:
         ended = Ended(Request(number, 4, 10, user_number=user), 10 + wait, 500, np.arange(4))
         learn("scheduling", policy, ended, memory_of(layout, buffer))
     assert asked() == [8]
+
+
+def test_a_run_with_patience_is_the_same_after_a_restart(tmp_path: Path) -> None:
+    """Jobs of two users come at once, and one of them runs at a time: who is next depends on what
+    was learnt, and so on the memory in the checkpoint."""
+    load_plugin("patience.py")
+    users = ("ada", "ada", "ada", "grace", "ada", "grace", "ada")
+    jobs = tuple(Job(40, "broadcast", 64, arrival_ps=i, user=u) for i, u in enumerate(users))
+
+    def network(order: str) -> Network:
+        return Network(MACHINE, workload=Workload(jobs, order=order), routing="adaptive")
+
+    def began(order: str, **how: Any) -> tuple[str, list[int]]:
+        model = network(order)
+        result = run(model, how.pop("end", None), **how)
+        starts = [job.start_ps or 0 for job in job_records(model, result)]
+        return result.digest, sorted(range(len(starts)), key=starts.__getitem__)
+
+    digest, order = began("patience")
+    assert order != began("fcfs")[1]
+    cut = 50_000_000  # two have ended, and grace would be next if that were forgotten
+    began("patience", end=cut + 7, checkpoint_dir=tmp_path, checkpoint_every=cut)
+    assert began("patience", checkpoint_dir=tmp_path, resume=tmp_path) == (digest, order)
 
 
 def test_what_the_tool_says_of_one_that_remembers_in_an_attribute_is_what_is_printed() -> None:
