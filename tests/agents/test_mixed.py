@@ -1,0 +1,138 @@
+"""Traffic and jobs are parts of one network: either, both, several of each; and a scheduler that
+is seen in the digest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from machines import SMALL, US, network
+
+from odonata.agents.audit import conclude
+from odonata.agents.layout import KINDS, MADE
+from odonata.agents.network import Network
+from odonata.agents.traffic import Traffic
+from odonata.agents.workload import Workload
+from odonata.jobs.request import Job
+from odonata.results.performance import job_records
+from pdes.driver import Result, run
+from pdes.errors import Refused
+from pdes.transport import Serial
+
+HERE = Path(__file__).parent.parent
+BACKGROUND = Traffic("uniform", load=0.2, message_bytes=700)
+INCAST = Traffic("hotspot", load=0.05, hot=1.0, hot_every=SMALL.n_nodes, messages=20)
+JOBS = (Job(16, "halo3d", 3000, iterations=3), Job(20, "all-to-all", 900, arrival_ps=US))
+LOAD = Workload(JOBS, allocation="rdn", launch_ps=900_000)
+
+
+def mixed(**given: Any) -> Network:
+    return Network(SMALL, **{"traffic": (BACKGROUND, INCAST), "workload": LOAD,
+                             "routing": "adaptive", **given})  # fmt: skip
+
+
+def go(model: Network, end: int | None = 10 * US, **how: Any) -> Result:
+    result = run(model, end, transport=Serial(), show_compiling=False, **how)
+    assert conclude(model, result.outcome) is None
+    return result
+
+
+def test_jobs_run_beside_uniform_traffic_and_an_incast() -> None:
+    model = mixed()
+    result = go(model, 120 * US)
+    assert all(job.end_ps is not None for job in job_records(model, result))
+    sent = {kind: count["events"] for kind, count in result.kinds.items()}
+    assert sent["generate"] > 1000
+    assert sent["step"] > 100
+    made = int(result.outcome["nodes"][:, MADE].sum())
+    alone = go(mixed(traffic=()), None)
+    assert made > int(alone.outcome["nodes"][:, MADE].sum()) + 20 * (SMALL.n_nodes - 1)
+
+
+def test_traffic_beside_them_makes_jobs_slower() -> None:
+    quiet, loud = mixed(traffic=()), mixed(traffic=(Traffic(load=0.3),))
+    times = [[job.communication_ps or 0 for job in job_records(model, go(model, None))]
+             for model in (quiet, loud)]  # fmt: skip
+    assert all(a < b for a, b in zip(*times, strict=True))
+
+
+def test_a_run_of_both_ends_with_its_jobs() -> None:
+    model = mixed()
+    result = go(model, None)
+    assert result.completed
+    assert all(job.end_ps is not None for job in job_records(model, result))
+
+
+def test_every_traffic_has_its_own_number_of_messages() -> None:
+    few = tuple(Traffic("uniform", load=0.5, messages=n) for n in (3, 5))
+    result = go(Network(SMALL, few), None)
+    assert int(result.outcome["nodes"][:, MADE].sum()) == 8 * SMALL.n_nodes
+
+
+def test_one_traffic_may_be_given_as_it_is() -> None:
+    assert Network(SMALL, BACKGROUND) == Network(SMALL, (BACKGROUND,))
+
+
+def test_a_network_without_traffic_and_jobs_is_refused() -> None:
+    with pytest.raises(Refused, match="no traffic and no jobs"):
+        Network(SMALL)
+    with pytest.raises(TypeError, match="workload=Workload"):
+        Network(SMALL, LOAD)  # type: ignore[arg-type]
+
+
+def test_traffics_that_measure_at_different_times_are_refused() -> None:
+    with pytest.raises(Refused, match="the same warmup and measure"):
+        Network(SMALL, (Traffic(warmup_ps=5), Traffic()))
+
+
+def test_without_the_compiler_it_is_the_same_digest(tmp_path: Path) -> None:
+    words = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from agents.test_mixed import *;"
+        "print(go(mixed(), 3 * US).digest)"
+    )
+    plain = subprocess.run(
+        [sys.executable, "-c", words, str(HERE)],
+        env={**os.environ, "ODONATA_JIT": "0", "PYTHONPATH": str(HERE)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert plain.stdout.split() == [go(mixed(), 3 * US).digest]
+
+
+@pytest.mark.parametrize("part", ["board", "owner", "labels", "memory"])
+def test_the_digest_changes_with_everything_that_the_scheduler_has_written_down(part: str) -> None:
+    model = mixed()
+    state = model.state(0, int(model.units()[-1]))._replace(memory=np.zeros(8, np.uint8))
+    before = model.fingerprint(state)
+    getattr(state, part).reshape(-1)[-1] += 1
+    after = model.fingerprint(state)
+    assert (before != after).any()
+    assert (before[:, :-1] == after[:, :-1]).all()
+
+
+def test_the_digest_changes_with_the_messages_that_a_limited_traffic_has_sent() -> None:
+    model = mixed()
+    state = model.state(0, int(model.units()[-1]))
+    before = model.fingerprint(state)
+    state.made[1, 5] += 1
+    assert (model.fingerprint(state) != before).any()
+
+
+def test_the_scheduler_alone_on_a_rank_gives_the_same_digest_as_beside_groups() -> None:
+    """As ranks would: each part's fingerprint, then put together."""
+    model = mixed(dedicated_scheduler=True)
+    units = model.units().tolist()
+    whole = model.fingerprint(model.state(0, units[-1]))
+    ranks = [(0, units[1]), (units[1], units[4]), (units[4], units[-1])]
+    parts = [model.fingerprint(model.state(first, last)) for first, last in ranks]
+    assert len({part.shape[1] for part in parts}) == 1
+    assert (np.concatenate(model.assemble(parts)) == whole).all()
+
+
+def test_kinds_of_events_are_named_in_order() -> None:
+    assert KINDS[5:7] == ("generate", "step")
+    assert network().kinds == KINDS
