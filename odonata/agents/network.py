@@ -326,12 +326,13 @@ class Network(Configuration, Model):
         from odonata.agents.audit import findings
 
         counters, busy = counted(state, time, self.channels)
-        groups = len(state.histogram)
+        m, groups = self.machine, len(state.histogram)
+        ports = m.routers * (m.radix + m.nodes)
         return {
             "counters": np.moveaxis(counters, 0, 2).reshape(
-                groups, -1, self.channels, len(COUNTERS)
+                groups, ports, self.channels, len(COUNTERS)
             ),
-            "busy_ps": busy.reshape(groups, -1),
+            "busy_ps": busy.reshape(groups, ports),
             "nodes": state.nodes,
             "histogram": state.histogram,
             "board": state.board,
