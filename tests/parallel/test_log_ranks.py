@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ LOGS = ("visits", "moves", "never")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """The same for all."""
-    return Path(world().everyone(str(tmp_path))[0])
+def place(tmp_path: Path) -> Iterator[Path]:
+    """The same for all, who leave it together."""
+    yield Path(world().everyone(str(tmp_path))[0])
+    world().everyone(None)
 
 
 def logged(place: Path, transport: Transport, end: int = 2 * YEAR, **how: Any) -> None:
@@ -54,4 +56,3 @@ def test_merged_they_are_the_bytes_of_one(place: Path, protocol: str) -> None:
         assert len(alone["visits/agent"][1]) > 4 * 3900
         assert merged(place / "ranks") == alone
         assert merged(place / "parts") == alone
-    ranks.everyone(None)
