@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from pdes import checkpoint, jit, stream
-from pdes.arrays import grown
 from pdes.decisions import Answer, Decider
 from pdes.errors import Fault, Refused
 from pdes.events import AGENT_MASK, FOREVER, KEY, PORT_BITS, TIME, WORDS, Rows, no_rows
@@ -34,7 +33,6 @@ from pdes.loop import (
     LAST,
     LOOKAHEAD,
     NOW,
-    OUT,
     OUTBOX_FULL,
     PEAK,
     POOL_FULL,
@@ -50,6 +48,7 @@ from pdes.loop import (
     new_kinds,
 )
 from pdes.model import Model
+from pdes.outbox import Outbox
 from pdes.parcels import Pool, new_pool, reserved
 from pdes.partition import deal
 from pdes.protocol import Channels
@@ -136,11 +135,8 @@ class Engine:
         self._made = np.zeros((model.fanout, WORDS), np.int64)
         self._pool = new_pool(model.parcel)
         transport.carry(WORDS + model.parcel)
-        self._out = self._letters = no_rows(WORDS + model.parcel)
-        self._heads = np.arange(transport.size + 1)
-        self._places = self._heads.copy()
+        self._outbox = Outbox(self._ctl, transport.size, WORDS + model.parcel, model.fanout)
         self._incoming: list[Rows] = []
-        self._make_room()
         self._sim_now: Sim | None = None
         self._logging: Recorder | None = None
         """Where logs are kept, if any are."""
@@ -310,9 +306,7 @@ class Engine:
     def letters(self) -> tuple[Rows, list[int]]:
         """What the last advance made for other ranks, and where each one's letter begins; given
         out once, after that the letters are but heads."""
-        places: list[int] = self._places.tolist()
-        self._places[:] = self._heads
-        return self._letters, places
+        return self._outbox.give_out()
 
     def deliver(self, letters: list[Rows]) -> None:
         """Have events from other ranks taken in at the next advance."""
@@ -362,7 +356,7 @@ class Engine:
             if why == QUEUE_FULL:
                 self.queue.reserve(self.model.fanout)
             elif why == OUTBOX_FULL:
-                self._make_room()
+                self._outbox.make_room()
             elif why == POOL_FULL:
                 self._pool = reserved(self._pool, self.model.takes)
             elif why == BUDGET:
@@ -383,10 +377,7 @@ class Engine:
         if self.model.parcel:
             self._pool = reserved(self._pool, len(mine))
         if others is not None:
-            n = self._words[OUT]
-            self._make_room(len(others))
-            self._out[n : n + len(others)] = others
-            self._words[OUT] = n + len(others)
+            self._outbox.add(others)
 
     def _breathe(self, horizon: int) -> int:
         """Does, in the middle of a long way to a horizon, what is done now and then. Returns the
@@ -417,12 +408,6 @@ class Engine:
             self._logging.write_logs(final)
             self.lap("metrics")
 
-    def _make_room(self, more: int = 0) -> None:
-        """In the outbox, for one more event's offspring, and in the letters, for all of it."""
-        n = int(self._ctl[OUT])
-        self._out = grown(self._out, n + more + self.model.fanout, keep=n)
-        self._letters = grown(self._letters, len(self._out) + self.transport.size, keep=0)
-
     def report(self, reached: int, events: int) -> None:
         if self._progress and (now := time.perf_counter()) >= self._next_report:
             self._progress(reached, events)
@@ -441,13 +426,14 @@ class Engine:
         if (
             sim is None
             or sim.queue is not self.queue.cells
-            or sim.out is not self._out
-            or sim.letters is not self._letters
+            or sim.out is not self._outbox.rows
+            or sim.letters is not self._outbox.letters
             or sim.pool is not self._pool
         ):
+            box = self._outbox
             sim = self._sim_now = Sim(
-                self._ctl, self.queue.cells, self._made, self._out, self.partition.agent_starts,
-                self._letters, self._places, self._pool, self._kinds,
+                self._ctl, self.queue.cells, self._made, box.rows, self.partition.agent_starts,
+                box.letters, box.places, self._pool, self._kinds,
             )  # fmt: skip
         return sim
 
