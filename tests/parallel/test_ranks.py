@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from probe import YEAR, Probe
 
 from pdes.driver import run
 from pdes.errors import Refused
-from pdes.events import Rows
+from pdes.events import PORT_BITS, Rows
 from pdes.phold import Phold
 from pdes.transport import Mpi, Serial, world
 
@@ -78,6 +80,28 @@ def test_ten_years_of_nothing_but_decisions_give_the_same_bytes_as_one(
         (alone.events, alone.digest)
     }
     assert resumed.resumed == 6 * YEAR
+
+
+class Interrupted(Probe):
+    """Gets a signal when agent 0 has been visited for a year."""
+
+    def decide(self, state: Any, time: int, key: int, a: int, b: int) -> Any:
+        if time > YEAR and key >> PORT_BITS == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return super().decide(state, time, key, a, b)
+
+
+@pytest.mark.parametrize("protocol", ["window", "null"])
+def test_a_signal_among_decisions_stops_all_ranks_where_they_can_go_on(
+    shared: Path, protocol: str
+) -> None:
+    stopped = run(Interrupted(), 2 * YEAR, protocol=protocol, checkpoint_dir=shared)
+    assert not stopped.completed
+    assert YEAR < stopped.time < YEAR + 10 * Probe().mean
+    resumed = run(Probe(), 2 * YEAR, protocol=protocol, resume=shared)
+    alone = run(Probe(), 2 * YEAR, transport=Serial())
+    assert resumed.resumed == stopped.time
+    assert (resumed.events, resumed.digest) == (alone.events, alone.digest)
 
 
 def test_the_outcome_is_whole_and_in_agent_order_on_every_rank() -> None:
