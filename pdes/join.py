@@ -12,21 +12,25 @@ import fcntl
 import os
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pdes.errors import Refused
-from pdes.hdf5 import opened, repack, whole
+from pdes.hdf5 import SEAL, Source, check, is_written_to, open_file, read, reading, repack, seal
 from pdes.log import is_log, merge
 from pdes.stream import COMPLETE, DIED, FAILED, NAME, RUNNING, times_of
 
 JOINED = "run.h5"
 LOCK = ".lock"
 """Held by whoever writes to a directory."""
-OF_A_RANK = ("rank", "first_unit", "last_unit")
+OF_A_RANK = ("rank", "first_unit", "last_unit", SEAL)
 """Attributes that are not the run's."""
+REJOIN = "remove it, and it is made anew from the ranks' files"
+ABOUT = ("unit", "about", "kind")
+"""Attributes of a dataset."""
 
 
 def ranks_of(directory: Path) -> list[Path]:
@@ -34,13 +38,16 @@ def ranks_of(directory: Path) -> list[Path]:
     first = directory / NAME.format(0)
     if not first.exists():
         raise Refused(f"{directory}: holds no run ({first.name} is not there)")
-    with opened(first) as file:
-        ranks = int(file.attrs["ranks"])
+    ranks = read(first, lambda file: int(file.attrs["ranks"]))
     paths = [directory / NAME.format(rank) for rank in range(ranks)]
     for path in paths:
         if not path.exists():
             raise Refused(f"{path}: is missing; the run had {ranks} ranks")
-        opened(path).close()
+    for rank, path in enumerate(paths):
+        found = read(path, lambda file: (int(file.attrs["rank"]), int(file.attrs["ranks"])))
+        if found != (rank, ranks):
+            raise Refused(f"{path}: is the file of rank {found[0]} of {found[1]}; the run had "
+                          f"{ranks} ranks")  # fmt: skip
     return paths
 
 
@@ -48,10 +55,7 @@ def status_of(directory: Path) -> tuple[int, float]:
     """Of the run there: its state (`pdes.stream`: failed if any rank has, else the least that any
     is in; or DIED), and how many seconds ago a rank last wrote."""
     paths = ranks_of(directory)
-    states = []
-    for path in paths:
-        with opened(path) as file:
-            states.append(int(file["status"][()]))
+    states = [read(path, lambda file: int(file["status"][()])) for path in paths]
     state = FAILED if FAILED in states else min(states)
     if state == RUNNING and _let_go(directory):
         state = DIED
@@ -85,11 +89,21 @@ def mend(directory: Path) -> list[Path]:
     writing to them."""
     mended = []
     for path in ranks_of(directory):
-        found = whole(path)
-        if found and found.written_to:
-            repack(path)
+        read(path, check)
+        if is_written_to(path):
+            with reading(path):
+                repack(path)
             mended.append(path)
     return mended
+
+
+class Described(NamedTuple):
+    """What a dataset is, without its values."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    labels: tuple[str, ...]
+    attributes: dict[str, Any]
 
 
 def join(directory: Path, target: Path, attributes: Mapping[str, Any] | None = None) -> None:
@@ -98,62 +112,182 @@ def join(directory: Path, target: Path, attributes: Mapping[str, Any] | None = N
     import h5py
 
     partial = target.with_name(f".{target.name}.{os.getpid()}")
-    files = [opened(path) for path in ranks_of(directory)]
-    files.sort(key=lambda file: int(file.attrs["first_unit"]))
-    try:
-        length = min(len(times_of(file)) for file in files)
-        times, clock = times_of(files[0])[:length], times_of(files[0]).name.removeprefix("/")
-        if any((times_of(file)[:length] != times).any() for file in files):
-            raise Refused(f"{directory}: its files are of different runs")
-        with h5py.File(partial, "w", libver="latest") as joined:
-            shared = {k: v for k, v in files[0].attrs.items() if k not in OF_A_RANK}
-            joined.attrs.update(shared | dict(attributes or {}))
-            joined.attrs["complete"] = all(file["status"][()] == COMPLETE for file in files)
-            made = joined.create_dataset(clock, data=times)
-            _describe(made, files[0][clock])
-
-            def add(name: str, one: Any) -> None:
-                if is_log(one):
-                    merge(files, name, joined)
-                if not isinstance(one, h5py.Dataset) or name == clock or is_log(one.parent):
-                    return
-                if one.ndim == 1:
-                    column = np.concatenate([file[name][:] for file in files])
-                    _describe(joined.create_dataset(name, data=column, dtype=one.dtype), one)
-                elif one.ndim > 1:
-                    parts = [file[name] for file in files]
-                    layout = _layout(parts, length, target.parent.resolve())
-                    virtual = joined.create_virtual_dataset(name, layout, fillvalue=0)
-                    _describe(virtual, one)
-
-            files[0].visititems(add)
-        partial.replace(target)
-    except RuntimeError as error:  # HDF5's, where the disk is full
-        raise OSError(errno.EIO, "cannot be written", str(target)) from error
-    finally:
-        partial.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        files = [stack.enter_context(Source(path)) for path in ranks_of(directory)]
         for file in files:
-            file.close()
+            file.check()
+        files.sort(key=lambda file: int(file.tried(lambda it: it.attrs["first_unit"])))
+        name_of_time = files[0].tried(lambda it: times_of(it).name.removeprefix("/"))
+        clocks = [file.read(name_of_time) for file in files]
+        times = min(clocks, key=len)
+        texts = {file.tried(lambda it: it.attrs.get("experiment")) for file in files}
+        if len(texts) > 1 or any((clock[: len(times)] != times).any() for clock in clocks):
+            raise Refused(f"{directory}: its files are of different runs")
+        complete = all(file.read("status") == COMPLETE for file in files)
+        shared = files[0].tried(lambda it: {**it.attrs})
+        described = [file.tried(_datasets) for file in files]
+        logs = files[0].tried(_logs)
+        for file in files:  # so that what is damaged is known by its name
+            file.tried(lambda it: [it[log][column][:] for log in logs for column in it[log]])
+        stack.callback(partial.unlink, missing_ok=True)
+        try:
+            with h5py.File(partial, "w", libver="latest") as joined:
+                shared = {k: v for k, v in shared.items() if k not in OF_A_RANK}
+                joined.attrs.update(shared | dict(attributes or {}))
+                joined.attrs["complete"] = complete
+                for name, one in described[0].items():
+                    if name == name_of_time:
+                        made = joined.create_dataset(name, data=times)
+                    elif len(one.shape) == 1:
+                        column = np.concatenate([file.read(name) for file in files])
+                        made = joined.create_dataset(name, data=column, dtype=one.dtype)
+                    elif len(one.shape) > 1:
+                        parts = [(file.path, each[name].shape)
+                                 for file, each in zip(files, described, strict=True)]  # fmt: skip
+                        home = target.parent.resolve()
+                        layout = _layout(name, one.dtype, parts, len(times), home)
+                        made = joined.create_virtual_dataset(name, layout, fillvalue=0)
+                    else:
+                        continue
+                    made.attrs.update(one.attributes)
+                    for axis, label in enumerate(one.labels):
+                        made.dims[axis].label = label
+                for log in logs:
+                    merge([file.file for file in files], log, joined)
+                seal(joined)
+            partial.replace(target)
+        except RuntimeError as error:  # HDF5's, where the disk is full
+            raise OSError(errno.EIO, "cannot be written", str(target)) from error
 
 
-def _layout(parts: list[Any], length: int, home: Path) -> Any:
+def _datasets(file: Any) -> dict[str, Described]:
     import h5py
 
-    columns = np.cumsum([0, *(part.shape[1] for part in parts)])
-    whole = h5py.VirtualLayout((length, int(columns[-1]), *parts[0].shape[2:]), parts[0].dtype)
-    for part, first, last in zip(parts, columns[:-1], columns[1:], strict=True):
-        path = Path(part.file.filename).resolve()
-        name = path.name if path.parent == home else str(path)
-        name = name.replace("%", "%%")  # or HDF5 takes it for a number's place
-        source = h5py.VirtualSource(name, part.name, (length, *part.shape[1:]), part.dtype)
+    found = {}
+
+    def note(name: str, thing: Any) -> None:
+        if isinstance(thing, h5py.Dataset) and not is_log(thing.parent):
+            labels = tuple(thing.dims[axis].label for axis in range(thing.ndim))
+            kept = {key: thing.attrs[key] for key in ABOUT if key in thing.attrs}
+            found[name] = Described(thing.shape, thing.dtype, labels, kept)
+
+    file.visititems(note)
+    return found
+
+
+def _logs(file: Any) -> list[str]:
+    names: list[str] = []
+    file.visititems(lambda name, thing: names.append(name) if is_log(thing) else None)
+    return names
+
+
+def _layout(
+    name: str, dtype: Any, parts: list[tuple[Path, tuple[int, ...]]], length: int, home: Path
+) -> Any:
+    """Parts beside each other, the first samples of each."""
+    import h5py
+
+    columns = np.cumsum([0, *(shape[1] for _, shape in parts)])
+    rest = parts[0][1][2:]
+    layout = h5py.VirtualLayout((length, int(columns[-1]), *rest), dtype)
+    for (path, shape), first, last in zip(parts, columns[:-1], columns[1:], strict=True):
+        path = path.resolve()
+        place = path.name if path.parent == home else str(path)
+        place = place.replace("%", "%%")  # or HDF5 takes it for a number's place
+        source = h5py.VirtualSource(place, name, (length, *shape[1:]), dtype)
         if first < last:
-            whole[:, first:last] = source
-    return whole
+            layout[:, first:last] = source
+    return layout
 
 
-def _describe(made: Any, like: Any) -> None:
-    for name in ("unit", "about", "kind"):
-        if name in like.attrs:
-            made.attrs[name] = like.attrs[name]
-    for axis in range(like.ndim):
-        made.dims[axis].label = like.dims[axis].label
+def is_joined(target: Path, first: Path) -> bool:
+    """Returns whether `target` describes, all of it, the complete run whose first file this is."""
+    if not target.exists():
+        return False
+    complete, *ours = read(target, lambda it: (it.attrs.get("complete"), *_of_run(it)), REJOIN)
+    return bool(complete) and ours == [*read(first, _of_run)]
+
+
+def _of_run(file: Any) -> tuple[Any, int]:
+    return file.attrs.get("id"), len(times_of(file))
+
+
+class Joined:
+    """A joined file, to be read. HDF5 gives zeros for the part of a virtual dataset whose file it
+    cannot open; so these are read from the ranks' files here, and what is damaged is refused."""
+
+    def __init__(self, path: Path, follow: bool = False) -> None:
+        self.path = path
+        read(path, check, REJOIN)
+        self.file = open_file(path, "r", swmr=follow)
+        """As HDF5 has it; if `follow`, the files behind it may be written to."""
+        self._sources: dict[Path, Source] = {}
+        self._parts: dict[str, list[tuple[Source, slice]]] = {}
+
+    def read(self, name: str, key: Any = ()) -> Any:
+        """Returns values of a dataset, by whole numbers and slices that go forward."""
+        with reading(self.path, REJOIN):
+            dataset = self.file[name]
+            if not dataset.is_virtual:
+                return dataset[key]
+            parts = self._parts_of(name, dataset) if dataset.size else []
+            shape = dataset.shape
+        return _gathered(name, parts, _spelled_out(key, shape), dataset.dtype)
+
+    def _parts_of(self, name: str, dataset: Any) -> list[tuple[Source, slice]]:
+        if name not in self._parts:
+            found = []
+            for part in dataset.virtual_sources():
+                path = self.path.parent / part.file_name.replace("%%", "%")
+                if path not in self._sources:
+                    self._sources[path] = Source(path)
+                (_, first, *_), (_, last, *_) = part.vspace.get_select_bounds()
+                found.append((self._sources[path], slice(first, last + 1)))
+            self._parts[name] = sorted(found, key=lambda part: part[1].start)
+        return self._parts[name]
+
+    def close(self) -> None:
+        for source in self._sources.values():
+            source.close()
+        self.file.close()
+
+
+def _spelled_out(key: Any, shape: tuple[int, ...]) -> list[int | range]:
+    """Returns the index, or the indices, along every axis."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if Ellipsis in keys:
+        at = keys.index(Ellipsis)
+        keys = (*keys[:at], *[slice(None)] * (len(shape) - len(keys) + 1), *keys[at + 1 :])
+    keys = (*keys, *[slice(None)] * (len(shape) - len(keys)))
+    return [range(n)[one] if isinstance(one, slice) else range(n)[int(one)]
+            for one, n in zip(keys, shape, strict=True)]  # fmt: skip
+
+
+def _gathered(
+    name: str, parts: list[tuple[Source, slice]], keys: list[int | range], dtype: Any
+) -> Any:
+    """The parts lie beside each other along the second axis."""
+    rows, columns, *rest = keys
+    wanted = range(columns, columns + 1) if isinstance(columns, int) else columns
+    pieces = []
+    for source, place in parts:
+        first, last = (max(0, -((wanted.start - edge) // wanted.step))
+                       for edge in (place.start, place.stop))  # fmt: skip
+        if here := wanted[first:last]:
+            begin = here.start - place.start
+            key = (rows, range(begin, begin + len(here) * here.step, here.step), *rest)
+            piece = source.read(name, tuple(map(_basic, key)))
+            if piece.shape != tuple(len(one) for one in key if isinstance(one, range)):
+                raise Refused(f"{source.path}: has fewer samples of {name} than it had")
+            pieces.append(piece)
+    axis = 0 if isinstance(rows, int) else 1
+    if not pieces:
+        shape = [len(one) for one in (rows, wanted, *rest) if isinstance(one, range)]
+        whole = np.zeros(shape, dtype)
+    else:
+        whole = pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis)
+    return whole.take(0, axis) if isinstance(columns, int) else whole
+
+
+def _basic(one: int | range) -> int | slice:
+    return one if isinstance(one, int) else slice(one.start, one.stop, one.step)

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from pdes import disk
 from pdes.disk import SLACK
 from pdes.errors import Fault, Refused
+from pdes.hdf5 import CHECKED_SERIES, checked_scalar
 
 CHUNK_ROWS = 1024
 MOST_ROWS = 1 << 16
@@ -141,7 +142,7 @@ class Book:
         """Creates the datasets, without rows."""
         if not self:
             return
-        self._logged = file.create_dataset(f"logged_{self._tick}", data=np.int64(0))
+        self._logged = checked_scalar(file, f"logged_{self._tick}", np.int64(0))
         _describe(self._logged, "", self._tick, ABOUT_LOGGED)
         for name, log in self._logs.items():
             if name in file:
@@ -219,7 +220,7 @@ class Book:
 
 def _create_set(group: Any, column: Field, dim: str) -> Any:
     made = group.create_dataset(
-        column.name, (0,), column.dtype, maxshape=(None,), chunks=(CHUNK_ROWS,)
+        column.name, (0,), column.dtype, maxshape=(None,), chunks=(CHUNK_ROWS,), **CHECKED_SERIES
     )
     _describe(made, dim, column.unit, column.about)
     return made

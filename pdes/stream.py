@@ -24,7 +24,7 @@ import os
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,7 +35,16 @@ import numpy.typing as npt
 from pdes import disk
 from pdes.disk import SLACK
 from pdes.errors import Fault, Refused
-from pdes.hdf5 import fresh_name, open_file, opened, repack
+from pdes.hdf5 import (
+    CHECKED_SERIES,
+    Source,
+    checked_scalar,
+    fresh_name,
+    open_file,
+    reading,
+    repack,
+    seal,
+)
 from pdes.jit import entry
 from pdes.log import Book, Log
 
@@ -186,10 +195,12 @@ class Recorder:
         written anew, for one whose writer died cannot be opened for writing."""
         if not self.path.exists():
             raise Refused(f"{self.path}: the metrics to go on with are not there")
-        with opened(self.path) as old:
+        with ExitStack() as failed, Source(self.path) as old:
+            failed.callback(self.close)
+            old.check()
             fresh = fresh_name(self.path)
             self._create(fresh, state)
-            times = times_of(old)[:]
+            times = old.tried(lambda file: times_of(file)[:])
             times = times[times <= cut]
             for first in range(0, len(times), self._rows):
                 part = slice(first, min(first + self._rows, len(times)))
@@ -198,14 +209,16 @@ class Recorder:
                 for series, buffer, before in zip(
                     self._series, self._buffers, self._before, strict=True
                 ):
-                    buffer[: self._filled] = rows = old[series.name][part]
+                    buffer[: self._filled] = rows = old.read(series.name, part)
                     before += 0 if series.level else rows.sum(axis=0, dtype=before.dtype)
                 self.flush()
-            self.book.restore(old, cut, self.path)
+            with reading(self.path):
+                self.book.restore(old.file, cut, self.path)
             self._before[-1][:] = 0  # the clock starts anew
             last = Last(0, None)
             if len(times):
-                last = Last(int(times[-1]), int(old["engine/left"][len(times) - 1, 0]))
+                last = Last(int(times[-1]), int(old.read("engine/left", (len(times) - 1, 0))))
+            failed.pop_all()
         self.sync(cut)
         fresh.replace(self.path)
         return last
@@ -228,17 +241,18 @@ class Recorder:
         self._file = file = open_file(path, "w", libver="latest")
         file.attrs.update(self._attributes)
         self._time_set = file.create_dataset(
-            f"time_{self._tick}", (0,), "i8", maxshape=(None,), chunks=(1024,)
+            f"time_{self._tick}", (0,), "i8", maxshape=(None,), chunks=(1024,), **CHECKED_SERIES
         )
         about = "when a sample was taken: the interval ends here"
         describe(self._time_set, ("time",), self._tick, about)
-        self._status = file.create_dataset("status", data=np.int8(RUNNING))
+        self._status = checked_scalar(file, "status", np.int8(RUNNING))
         describe(self._status, (), "1", STATUS)
         self._sets = [self._create_set(s, a) for s, a in zip(self._series, samples, strict=True)]
         for column in (column for table in self._tables for column in table.columns):
             made = file.create_dataset(column.name, data=column.of(state))
             describe(made, (column.dim,), column.unit, column.about)
         self.book.create(file)
+        seal(file)
         file.swmr_mode = True
         self._fd = os.open(path, os.O_RDWR)
 
@@ -352,6 +366,7 @@ class Recorder:
             self._status[()] = status
             file.close()
             os.close(self._fd)
+        fresh_name(self.path).unlink(missing_ok=True)  # of a run that could not be resumed
 
 
 def times_of(file: Any) -> Any:

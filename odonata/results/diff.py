@@ -60,7 +60,7 @@ def compare(a: Run, b: Run) -> Verdict:
             ))  # fmt: skip
         else:
             values += min(one.size, other.size)
-            if found := _values(name, one, other, a):
+            if found := _values(name, a, b):
                 differences.append(found)
     if len(a.time) != len(b.time):
         lengths = f"{len(a.time)} samples and {len(b.time)}; of others, those that both have"
@@ -83,12 +83,13 @@ def _sampled(dataset: Any) -> bool:
     return bool(dataset.dims[0].label == "time")
 
 
-def _values(name: str, one: Any, other: Any, run: Run) -> Difference | None:
+def _values(name: str, a: Run, b: Run) -> Difference | None:
     """Compared as bytes, some samples at a time; those that both have."""
+    one, other = a.file[name], b.file[name]
     rows = max(1, BLOCK_BYTES // max(1, one.dtype.itemsize * int(np.prod(one.shape[1:]))))
     count, first, samples = 0, None, min(len(one), len(other))
     for start in range(0, samples, rows):
-        left, right = (part[start : min(start + rows, samples)] for part in (one, other))
+        left, right = (run.read(name, slice(start, min(start + rows, samples))) for run in (a, b))
         if left.tobytes() == right.tobytes():
             continue
         apart = np.argwhere(left != right)
@@ -97,7 +98,7 @@ def _values(name: str, one: Any, other: Any, run: Run) -> Difference | None:
             at = tuple(apart[0].tolist())
             names = [f"{label.label} {i}" for label, i in zip(one.dims, at, strict=True)]
             if _sampled(one):
-                names[0] = f"sample {start + at[0]} ({show_time(int(run.time[start + at[0]]))})"
+                names[0] = f"sample {start + at[0]} ({show_time(int(a.time[start + at[0]]))})"
             first = f"{', '.join(names)}: {left[at]} and {right[at]}"
     return Difference(name, f"{count:,} of {one.size:,} values", count, first) if count else None
 

@@ -17,7 +17,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -26,15 +26,15 @@ from typing import Any
 
 from odonata import __version__
 from odonata.experiment.progress import ProgressLine, wanted
-from odonata.experiment.reading import Experiment, load
+from odonata.experiment.reading import Experiment, load, parse
 from odonata.jobs.record import JobRecord
 from odonata.results import job_table as accounts
 from odonata.results.performance import job_records
 from pdes.checkpoint import newest
 from pdes.driver import Result, run
 from pdes.errors import Refused
-from pdes.hdf5 import fresh_name, opened
-from pdes.join import JOINED, LOCK, join, mend, ranks_of, status_of
+from pdes.hdf5 import Source, fresh_name, read
+from pdes.join import JOINED, LOCK, is_joined, join, mend, ranks_of, status_of
 from pdes.stream import COMPLETE, NAME, Recording
 from pdes.transport import Transport, together, world
 
@@ -94,11 +94,9 @@ def execute(
     experiment, out = together(transport, lambda: asked(request))
     with _claimed(out, transport, request, experiment):
         resume = None
-        if request.resume and together(transport, lambda: _begun(out, transport.size)):
+        if request.resume and together(transport, lambda: _begun(out, transport.size, experiment)):
             if together(transport, lambda: status_of(out)[0]) == COMPLETE:
-                if transport.rank == 0 and not (out / JOINED).exists():
-                    join(out, out / JOINED)
-                    _jobs_again(out)
+                together(transport, lambda: _rejoin(out, transport.rank))
                 return None
             resume = newest(out / CHECKPOINT)
         together(transport, lambda: _prepare(out, experiment, request, resume, transport, replaced))
@@ -138,8 +136,16 @@ def _keep_jobs(jobs: Sequence[JobRecord], out: Path, experiment: Experiment, tim
     (out / accounts.FILE).write_text(accounts.to_csv(jobs, experiment.name, time), encoding="utf-8")
 
 
+def _rejoin(out: Path, rank: int) -> None:
+    """Write what is made of the ranks' files of a complete run, if it was interrupted before that;
+    refused if it is damaged."""
+    if rank == 0 and not is_joined(out / JOINED, ranks_of(out)[0]):
+        join(out, out / JOINED)
+        _jobs_again(out)
+
+
 def _jobs_again(out: Path) -> None:
-    """Of a run that came to its end, and was interrupted before this was written."""
+    """Write the table of jobs, of a complete run, from its metrics."""
     from odonata.results.run import open as open_run
 
     with open_run(out) as run:
@@ -147,13 +153,16 @@ def _jobs_again(out: Path) -> None:
             _keep_jobs(run.job_records, out, run.experiment, run.reached_ps)
 
 
-def _begun(out: Path, ranks: int) -> bool:
-    """Is there a run to go on with? On another number of ranks it cannot be."""
+def _begun(out: Path, ranks: int, experiment: Experiment) -> bool:
+    """Is there a run to go on with? On another number of ranks it cannot be, nor with another
+    experiment, as where its file was damaged."""
     first = out / NAME.format(0)
     if not first.exists():
         return False
-    with opened(first) as file:
-        before = int(file.attrs["ranks"])
+    with Source(first) as file:
+        file.check()
+        before, text = file.tried(lambda it: (int(it.attrs["ranks"]), it.attrs["experiment"]))
+    _compare(out, parse(text, str(first)), experiment)
     if before != ranks and newest(out / CHECKPOINT):
         raise Refused(f"{out}: its checkpoint is of {before} rank{'s' * (before > 1)}, this is "
                       f"{ranks}: mpiexec -n {before} odonata run --resume -o {out}")  # fmt: skip
@@ -221,7 +230,7 @@ def _claim(out: Path, rank: int, request: Request, experiment: Experiment) -> in
     handle = _lock(out)
     kept = out / EXPERIMENT
     if kept.exists() and request.resume:
-        _compare(kept, experiment)
+        _compare(out, load(kept), experiment)
     elif not request.overwrite and ((out / NAME.format(0)).exists() or newest(out / CHECKPOINT)):
         raise Refused(f"{out}: holds a run already; --resume goes on with it, --overwrite replaces "
                       "it, -o names another place")  # fmt: skip
@@ -253,14 +262,23 @@ def mended(out: Path) -> list[Path]:
     handle = _lock(out)
     try:
         files = mend(out)
-        join(out, out / JOINED)
+        join(out, out / JOINED, _digest(out))
+        if status_of(out)[0] == COMPLETE:
+            _jobs_again(out)
     finally:
         os.close(handle)
     return files
 
 
-def _compare(kept: Path, ours: Experiment) -> None:
-    theirs = load(kept)
+def _digest(out: Path) -> dict[str, str]:
+    """Returns the digest as an attribute, if `run.h5` is there to tell it."""
+    with suppress(Refused):
+        if is_joined(out / JOINED, ranks_of(out)[0]):
+            return {"digest": read(out / JOINED, lambda file: str(file.attrs["digest"]))}
+    return {}
+
+
+def _compare(out: Path, theirs: Experiment, ours: Experiment) -> None:
     if theirs == ours:
         return
     begun, asked = theirs.written(), ours.written()
@@ -269,7 +287,7 @@ def _compare(kept: Path, ours: Experiment) -> None:
         for path in {**begun, **asked}
         if begun.get(path) != asked.get(path)
     ]
-    raise Refused(f"{kept.parent}: was begun with " + "; ".join(different))
+    raise Refused(f"{out}: was begun with " + "; ".join(different))
 
 
 def _prepare(

@@ -24,8 +24,7 @@ from odonata.experiment.reading import Experiment, parse
 from odonata.jobs.board import BEGAN, BOARD_WORDS, DONE, OVER, QUEUED, RUNNING, STATUS, Words
 from odonata.jobs.record import JobRecord, records
 from pdes.errors import Refused
-from pdes.hdf5 import opened
-from pdes.join import JOINED, join, ranks_of, status_of
+from pdes.join import JOINED, Joined, is_joined, join, ranks_of, status_of
 from pdes.stream import FORMAT
 from topology import Dragonfly
 
@@ -47,8 +46,9 @@ class Run:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
-        self.file = self._open()
-        """The HDF5 file behind all of it."""
+        self._joined = self._open()
+        self.file = self._joined.file
+        """The HDF5 file behind all of it; `read` also finds out what is damaged."""
         self.attributes: dict[str, Any] = {k: _plain(v) for k, v in self.file.attrs.items()}
         """Where it comes from: versions, host, when it was started, ..."""
         if self.attributes.get("format") != FORMAT:
@@ -57,32 +57,29 @@ class Run:
         self.experiment: Experiment = parse(self.attributes["experiment"], str(path))
         self.complete: bool = bool(self.attributes["complete"])
         """False: it was stopped, died, or goes on."""
-        times = self.file["time_ps"][:]
+        times = self.read("time_ps")
         self.time = xr.DataArray(times, dims="time", attrs={"unit": "ps"})
         """When samples were taken, in picoseconds; each is about the interval that ends then."""
         before = np.concatenate(([0], times[:-1]))
         self.interval = xr.DataArray(times - before, {"time": times}, "time", attrs={"unit": "ps"})
         """How long these are."""
 
-    def _open(self) -> Any:
+    def _open(self) -> Joined:
         """The joined file or, where there is none that is complete, one for the time being."""
         paths = ranks_of(self.path)
-        joined = self.path / JOINED
-        if joined.exists():
-            file = opened(joined)
-            with opened(paths[0]) as first:
-                same = file.attrs.get("id") == first.attrs.get("id")
-                same = same and len(file["time_ps"]) == len(first["time_ps"])
-            if file.attrs.get("complete") and same:
-                return file
-            file.close()
+        if is_joined(self.path / JOINED, paths[0]):
+            return Joined(self.path / JOINED)
         self._scratch = tempfile.TemporaryDirectory(prefix="odonata-")
         target = Path(self._scratch.name) / JOINED
         join(self.path, target)
-        return opened(target, follow=True)
+        return Joined(target, follow=True)
+
+    def read(self, name: str, key: Any = ()) -> Any:
+        """Returns values of a dataset; refused where its file is damaged."""
+        return self._joined.read(name, key)
 
     def close(self) -> None:
-        self.file.close()
+        self._joined.close()
         if self._scratch:
             self._scratch.cleanup()
 
@@ -167,13 +164,12 @@ class Run:
         `job_records`."""
         board, _ = self._board
         start, end = board[:, BEGAN], board[:, OVER]
-        file = self.file["jobs"]
-        text = {name: np.char.decode(file[name][:].astype("S"), "utf-8")
+        text = {name: np.char.decode(self.read(f"jobs/{name}").astype("S"), "utf-8")
                 for name in ("name", "pattern")}  # fmt: skip
-        arrival = file["arrival_ps"][:]
+        arrival = self.read("jobs/arrival_ps")
         begun, over = start >= 0, end >= 0
         columns = {
-            **text, "nodes": file["nodes"][:], "arrival_ps": arrival, "start_ps": start,
+            **text, "nodes": self.read("jobs/nodes"), "arrival_ps": arrival, "start_ps": start,
             "end_ps": end, "waiting_ps": np.where(begun, start - arrival, -1),
             "communication_ps": np.where(over, end - start, -1),
         }  # fmt: skip
@@ -203,11 +199,12 @@ class Run:
             places = [np.arange(first[n], first[n] + nodes[n]) for n in job.tolist()]
             if places:
                 where = np.concatenate(places)
-                labels[where] = self.file["starts/labels"][: len(where)]
+                labels[where] = self.read("starts/labels", slice(len(where)))
         elif len(self.time):
-            last, sampled = len(self.time) - 1, self.file["jobs"]
-            board[:, BEGAN], board[:, OVER] = sampled["start_ps"][last], sampled["end_ps"][last]
-            labels[:] = sampled["labels"][last]
+            last = len(self.time) - 1
+            board[:, BEGAN] = self.read("jobs/start_ps", last)
+            board[:, OVER] = self.read("jobs/end_ps", last)
+            labels[:] = self.read("jobs/labels", last)
         board[:, STATUS] = np.where(board[:, BEGAN] >= 0, RUNNING, QUEUED)
         board[board[:, OVER] >= 0, STATUS] = DONE
         return board, labels
@@ -215,10 +212,10 @@ class Run:
     def _log(self, name: str) -> dict[str, Any]:
         """The columns of a log that have a number per row; of a run that is not complete, as of
         its last sample."""
-        log = self.file[name]
-        times = log["time_ps"][:]
+        times = self.read(f"{name}/time_ps")
         rows = len(times) if self.complete else int((times < self.reached_ps).sum())
-        return {key: column[:rows] for key, column in log.items() if len(column) == len(times)}
+        columns = {key: self.read(f"{name}/{key}") for key in self.file[name]}
+        return {key: values[:rows] for key, values in columns.items() if len(values) == len(times)}
 
     @cached_property
     def engine(self) -> xr.Dataset:
@@ -249,7 +246,7 @@ class Run:
         for key, dataset in self.file[name].items():
             dims = [label.label for label in dataset.dims]
             attrs = {k: _plain(dataset.attrs[k]) for k in ("unit", "about", "kind")}
-            lazy = indexing.LazilyIndexedArray(_OnDisk(dataset))
+            lazy = indexing.LazilyIndexedArray(_OnDisk(self._joined, f"{name}/{key}"))
             variables[key] = xr.Variable(dims, lazy, attrs)
         coordinates |= {"time": self.time, "interval_ps": ("time", self.interval.data)}
         return xr.Dataset(variables, coordinates)
@@ -259,27 +256,26 @@ class _OnDisk(BackendArray):  # type: ignore[misc]
     """A dataset of an open file, read piece by piece. A copy reads the same file; in another
     process it is opened there."""
 
-    def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset
-        self.shape, self.dtype = dataset.shape, dataset.dtype
+    def __init__(self, joined: Joined, name: str) -> None:
+        self._joined, self._name = joined, name
+        self.shape, self.dtype = joined.file[name].shape, joined.file[name].dtype
 
     def __getitem__(self, key: Any) -> Any:
         basic = indexing.IndexingSupport.BASIC
         return indexing.explicit_indexing_adapter(key, self.shape, basic, self._read)
 
     def _read(self, key: Any) -> Any:
-        return self._dataset[key]
+        return self._joined.read(self._name, key)
 
     def __deepcopy__(self, memo: Any) -> Self:
         return self
 
     def __reduce__(self) -> Any:
-        file = self._dataset.file
-        return _again, (file.filename, self._dataset.name, file.swmr_mode)
+        return _again, (self._joined.path, self._name)
 
 
-def _again(path: str, name: str, follow: bool) -> _OnDisk:
-    return _OnDisk(opened(Path(path), follow)[name])
+def _again(path: Path, name: str) -> _OnDisk:
+    return _OnDisk(Joined(path), name)
 
 
 def _plain(value: Any) -> Any:

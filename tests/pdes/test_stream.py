@@ -278,6 +278,20 @@ def test_metrics_that_are_damaged_are_refused_and_not_waited_for(
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["rank-0000.h5"]
 
 
+def test_samples_that_are_damaged_are_refused_by_a_run_that_is_resumed(tmp_path: Path) -> None:
+    ours, saved = recording(tmp_path / "out"), tmp_path / "saved"
+    run(MODEL, 20 * US, record=ours, checkpoint_dir=saved, checkpoint_every=7 * US)
+    path = tmp_path / "out" / "rank-0000.h5"
+    with h5py.File(path) as file:
+        chunk = file["engine/events"].id.get_chunk_info(0)
+    content = bytearray(path.read_bytes())
+    content[chunk.byte_offset + chunk.size // 2] ^= 9
+    path.write_bytes(content)
+    with pytest.raises(Refused, match=r"rank-0000\.h5: is damaged: .*; restore it from a copy"):
+        run(MODEL, 40 * US, record=ours, resume=saved)
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["rank-0000.h5"]
+
+
 def test_the_clock_of_a_resumed_run_goes_forward(tmp_path: Path) -> None:
     ours, saved = recording(tmp_path / "out"), tmp_path / "saved"
     run(MODEL, 20 * US, record=ours, checkpoint_dir=saved, checkpoint_every=7 * US)
