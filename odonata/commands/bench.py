@@ -71,7 +71,7 @@ def _run(model: Model, how: How) -> Report:
     from pdes.driver import run
     from pdes.transport import Serial, world
 
-    line = ProgressLine(how.end) if wanted(how.progress) else None
+    line = ProgressLine(how.end, model.tick) if wanted(how.progress) else None
     try:
         result = run(
             model,

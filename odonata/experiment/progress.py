@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from odonata.experiment.units import show_count, show_time
 from pdes import launcher
+from pdes.clock import TICKS
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -67,10 +68,10 @@ def _opened() -> Progress:
 
 class ProgressLine:
     """Shows how far a run has come: called with the simulated time reached and the number of events
-    handled."""
+    handled. Times are in ticks of the model."""
 
-    def __init__(self, end: int | None) -> None:
-        self._end = end
+    def __init__(self, end: int | None, tick: str = "ps") -> None:
+        self._end, self._tick_ps = end, TICKS[tick]
         self._bar = Bar()
         self._first: tuple[float, int, int] | None = None
 
@@ -82,14 +83,14 @@ class ProgressLine:
         then, reached_then, events_then = self._first
         seconds = max(time.perf_counter() - then, 1e-9)
         rate = f"{show_count((events - events_then) / seconds)} events/s"
-        shown = show_time(reached // 1000 * 1000)
+        shown = show_time(reached * self._tick_ps // 1000 * 1000)
         if self._end is None:  # nobody knows
             self._bar.show(None, f"{shown} simulated  {rate}")
             return
         done, before = (min(1.0, at / self._end) if self._end else 1.0
                         for at in (reached, reached_then))  # fmt: skip
         left = time_left(seconds, before, done)
-        self._bar.show(done, f"{shown} of {show_time(self._end)}  {rate}  {left}")
+        self._bar.show(done, f"{shown} of {show_time(self._end * self._tick_ps)}  {rate}  {left}")
 
     def close(self) -> None:
         self._bar.close()

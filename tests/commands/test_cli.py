@@ -37,7 +37,7 @@ def test_help_is_instant(odonata: Run) -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    heavy = ("numpy", "numba", "h5py", "mpi4py", "rich", "scipy")
+    heavy = ("numpy", "numba", "h5py", "mpi4py", "rich", "scipy", "jinja2", "matplotlib")
     code = (
         f"import sys, odonata.commands.cli; sys.exit(any(name in sys.modules for name in {heavy}))"
     )

@@ -68,6 +68,14 @@ def test_a_run_tells_how_far_it_is_though_nobody_knows_how_far_it_will_be(
     assert re.fullmatch(r"30 us simulated  .* events/s\n", capsys.readouterr().err)
 
 
+def test_time_is_that_of_the_model(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ProgressLine(3600, "s")
+    line(0, 0)
+    clock.now += 2
+    line(1800, 10)
+    assert "50%  1800 s of 3600 s  5 events/s  2 s left" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("done", [0.25, None])
 def test_on_a_terminal_the_line_is_rewritten_and_gone_in_the_end(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +19,7 @@ from conftest import NEEDED, clean_environment
 from dice import LOADED, Asked, Dice, Roll, Shown, UntilSix
 
 from odonata.commands.doctor import find_mpiexec
-from odonata.study import store
+from odonata.study import contract, store
 from odonata.study.contract import Case, Claim, digest
 from odonata.study.report import report, table
 from odonata.study.store import Answer
@@ -60,6 +62,20 @@ def test_a_case_needs_no_more_than_its_fields() -> None:
 
     assert Plain(3).weight == 1
     assert "number=3" in str(Plain(3))
+
+
+def test_the_example_of_the_contract_is_a_study() -> None:
+    names: dict[str, Any] = {"dataclass": dataclass, "random": random, **vars(contract)}
+    assert contract.__doc__
+    block = contract.__doc__[contract.__doc__.index("    @dataclass") :]
+    exec(textwrap.dedent(block), names)
+    study = names["Dice"]()
+    asked = study.ask(rolls=20)
+    ran, kept = fill(study, asked, None, 1)
+    assert ran.simulated == 40
+    (claim,) = study.claims(asked, kept.outcomes)
+    assert (claim.paper, claim.holds, claim.of) == ("3.5", True, 20)
+    assert len(study.mark()) == 12
 
 
 # -- filling
