@@ -132,7 +132,8 @@ def run(
     # Compiled integers wrap around; numpy's scalars do so too, but would say so every time.
     with nullcontext() if jit.ENABLED else np.errstate(over="ignore"):
         try:
-            with StopSignals(listen=checkpoint_dir is not None) as signals, transport.watching():
+            listen, several = checkpoint_dir is not None, ranks > 1
+            with StopSignals(listen, later=several) as signals, transport.watching():
                 began = time.perf_counter()
                 engine = together(
                     transport, lambda: Engine(model, transport, signals, capacity, debug, progress)
@@ -153,6 +154,7 @@ def run(
                     "compile": compiled - built,
                     "build": built - began + time.perf_counter() - compiled,
                 }
+                signals.begin()
                 with metrics:
                     return _drive(
                         engine, end, protocol, checkpoint_dir, every, preparing,
@@ -163,7 +165,7 @@ def run(
         except KeyboardInterrupt:
             if transport.size == 1:
                 raise
-            transport.fail("interrupted")
+            transport.fail("interrupted", status=130)
         except transport.Lost as error:
             transport.fail(f"MPI failed: {error}", patience=LOST_SECONDS)
         except Exception as error:

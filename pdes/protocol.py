@@ -9,12 +9,12 @@ go, and neither can change a result. A stop that anyone asked for makes an earli
 * `null` (Chandy, Misra, Bryant): each rank promises each other a time before which it will send
   nothing more; what precedes all promises is safe. Promises travel with the events, or alone.
 
-Window wants one collective step per lookahead of activity; null wants no collective at all. Promises
-alone would creep through idle time one lookahead per message, so every letter of `null` also reports
-the sender's earliest event and how many events it has sent to and received from each rank. Where the
-latest reports of all ranks agree on these numbers, they show all ranks at moments between which no
-event was on its way: every event yet to be sent comes from those that were pending then, and so not
-before the earliest of them plus the lookahead.
+Window wants one collective step per lookahead of activity; null wants no collective at all.
+Promises alone would creep through idle time one lookahead per message, so every letter of `null`
+also reports the sender's earliest event and how many events it has sent to and received from each
+rank. Where the latest reports of all ranks agree on these numbers, they show all ranks at moments
+between which no event was on its way: every event yet to be sent comes from those that were pending
+then, and so not before the earliest of them plus the lookahead.
 """
 
 from __future__ import annotations

@@ -7,13 +7,18 @@ import threading
 from types import FrameType
 from typing import Any, Self
 
+from pdes import watch, watchman
+
 STOPPING = (signal.SIGTERM, signal.SIGUSR1)
 
 
 class StopSignals:
-    """While entered (and told to listen), remembers such a signal instead of dying of it."""
+    """While entered (and asked to listen), remembers such a signal instead of dying of it; if
+    `later`, only from `begin` on: ranks that still compile have nothing to save, and end at
+    once."""
 
-    def __init__(self, listen: bool) -> None:
+    def __init__(self, listen: bool, later: bool = False) -> None:
+        self._later = later
         self._listen = listen and threading.current_thread() is threading.main_thread()
         self.received: str | None = None
         self._before: dict[signal.Signals, Any] = {}
@@ -21,11 +26,23 @@ class StopSignals:
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.received = signal.Signals(number).name
 
-    def __enter__(self) -> Self:
-        if self._listen:
+    def begin(self) -> None:
+        if self._listen and not self._before:
             self._before = {s: signal.signal(s, self._note) for s in STOPPING}
+            self._say(watch.LISTEN)
+
+    def _say(self, word: int) -> None:
+        if mine := watchman.begin():
+            mine.tell(word)
+
+    def __enter__(self) -> Self:
+        if not self._later:
+            self.begin()
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._before:
+            self._say(watch.DEAF)
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        self._before = {}
