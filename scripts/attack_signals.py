@@ -69,16 +69,15 @@ def processes(token: str) -> list[Process]:
     return found
 
 
-def watched(ranks: list[int]) -> bool:
-    """Has any rank of this launch come as far as to start a watchman? Before that there is nothing
-    of ours that could give a reason."""
+def begun(pid: int) -> bool:
+    """Has this rank come to its first line, where it begins to catch SIGTERM? Before that it is the
+    Python interpreter on its way there, and dies as that does, with the launcher's status."""
     try:
-        parents = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
-                   for pid in ranks]  # fmt: skip
+        about = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return True
-    doors = Path("/proc/net/unix").read_text()
-    return any(f"@odonata-{os.getuid()}-{parent}-" in doors for parent in parents)
+    caught = next(line.split()[1] for line in about.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def attack(
@@ -103,7 +102,7 @@ def attack(
             if target:
                 break
             time.sleep(0.01)
-        sent, early = False, not watched(target)
+        sent, early = False, bool(target) and not begun(target[0])
         if process.poll() is None and target:
             try:
                 os.kill(target[0], number)
@@ -125,12 +124,12 @@ def attack(
     verdict = "kept"
     if left:
         verdict = f"LEFT: {len(left)} processes"
+    elif early and len(reasons) <= 1:
+        verdict = "kept (before its first line)"
     elif tracebacks:
         verdict = "TRACEBACK"
     elif not sent or (status == 0 and not reasons):
         verdict = "kept (it was over)"
-    elif early and not reasons:
-        verdict = "kept (no rank had come to its first line)"
     elif len(reasons) != 1:
         verdict = f"{len(reasons)} REASONS"
     elif status not in STATUSES[number]:
