@@ -22,7 +22,7 @@ import numpy as np
 from pdes import jit
 from pdes.clock import LATEST, TICKS
 from pdes.engine import SECONDS, Engine, Progress
-from pdes.errors import Fault, Refused, require
+from pdes.errors import Fault, Refused, os_words, require
 from pdes.metrics import Metrics, following
 from pdes.model import Model
 from pdes.protocol import PROTOCOLS
@@ -177,7 +177,9 @@ def run(
 def explain(error: Exception) -> str:
     """A line for what can be expected to go wrong; the whole story for what is a mistake of ours
     or of a model's."""
-    if isinstance(error, Fault | OSError | MemoryError):
+    if isinstance(error, OSError):
+        return os_words(error)
+    if isinstance(error, Fault | MemoryError):
         return str(error) or type(error).__name__
     return "".join(traceback.format_exception(error)).rstrip()
 
