@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pdes import jit
+from pdes import advice, jit
 from pdes.clock import LATEST, TICKS
 from pdes.engine import SECONDS, Engine, Progress
 from pdes.errors import Fault, Refused, os_words, require
@@ -204,6 +204,9 @@ def _drive(
         cut = min(last, metrics.next(), following(engine.reached, every))
         arrival = go(engine, cut)
         engine.reached = arrival.time
+        if (pending := engine.next_time()) < arrival.time:
+            raise Fault(f"{engine.model.name}: an event at {pending} {engine.model.tick} was not "
+                        f"handled before {arrival.time}: please report this")  # fmt: skip
         completed = arrival.time >= last and (last in (end, LATEST) or not engine.left())
         metrics.sample(completed)
         if completed:
@@ -224,6 +227,8 @@ def _drive(
             engine.kinds())  # fmt: skip
     ranks = transport.everyone(mine)
     events, handled, walls, peaks, sizes, seconds, kinds = zip(*ranks, strict=True)
+    means = {name: sum(s[name] for s in seconds) / len(ranks) for name in SECONDS}
+    _advise(engine, sum(handled), means)
     return Result(
         model=engine.model.name,
         parameters=engine.model.parameters(),
@@ -239,7 +244,7 @@ def _drive(
         events_per_second=sum(handled) / max(walls),
         compile_seconds=preparing["compile"],
         build_seconds=preparing["build"],
-        seconds={name: sum(s[name] for s in seconds) / len(ranks) for name in SECONDS},
+        seconds=means,
         kinds=_profile(kinds),
         rounds=engine.rounds,
         peak_pending=max(peaks),
@@ -248,6 +253,16 @@ def _drive(
         mpi=transport.library,
         outcome=engine.outcome(),
     )
+
+
+def _advise(engine: Engine, events: int, seconds: Mapping[str, float]) -> None:
+    """Say so on stderr, once, where ranks were of no use."""
+    size, model = engine.transport.size, engine.model
+    if engine.transport.rank == 0 and size > 1:
+        least = model.lookahead(engine.partition)
+        words = advice.on_ranks(size, events, engine.rounds, seconds, least, model.tick)
+        if words:
+            print(f"odonata: warning: {words}", file=sys.stderr, flush=True)
 
 
 def _look(time: int) -> int:
