@@ -111,6 +111,10 @@ class Watch:
     def _know(self, rank: Rank) -> None:
         before = self.ranks.get(rank.number)
         if before:
+            self._hear(before)
+            if before.line and rank.line and not before.left:  # a rank has started a command
+                rank.line.close()
+                return
             self._forget(before)
         self.ranks[rank.number] = rank
         for fd in (rank.handle, rank.line and rank.line.fileno()):

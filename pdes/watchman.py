@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pdes import launcher, watch
 
@@ -44,6 +44,7 @@ class Watchman:
     def __init__(self, line: socket.socket, rank: int) -> None:
         self.rank = rank
         self._line, self._process = line, os.getpid()
+        self._uncaught = False
         self._before_leaving: Callable[[], None] = lambda: None
 
     def tell(self, word: int) -> None:
@@ -69,7 +70,7 @@ class Watchman:
         """The process ends in order, unless Python has printed an exception that nobody caught."""
         if os.getpid() != self._process:
             return
-        if hasattr(sys, "last_value"):
+        if self._uncaught:
             self.may_speak()
             self.end_all(1)
         self._before_leaving()
@@ -82,6 +83,16 @@ class Watchman:
             self.may_speak()
         with suppress(OSError):
             self._line.send(bytes([watch.LEAVE_FAILED, status & 0xFF]))
+
+    def notice_uncaught(self) -> None:
+        """From now on an exception that nobody has caught, once it is printed, ends all ranks."""
+        usual = sys.excepthook
+
+        def hook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+            self._uncaught = True
+            usual(kind, error, trace)
+
+        sys.excepthook = hook
 
     def fail(self, reason: str, status: int) -> NoReturn:
         """Ends all ranks with this status, giving the reason once."""
@@ -139,6 +150,7 @@ def begin() -> Watchman | None:
         _mine = Watchman(line, launcher.rank())
         if threading.current_thread() is threading.main_thread():
             _mine.hear_signals()
+        _mine.notice_uncaught()
         atexit.register(_mine.leave)
     return _mine
 

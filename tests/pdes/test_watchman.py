@@ -94,6 +94,21 @@ def test_ranks_may_leave_one_after_the_other() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_command_that_a_rank_starts_is_not_taken_for_the_rank() -> None:
+    code = BEGIN + (
+        "import subprocess\n"
+        "if rank == 1:\n"
+        "    time.sleep(0.5)\n"
+        "    subprocess.run([sys.executable, '-m', 'odonata', '--version'])\n"
+        "    os.kill(os.getpid(), 9)\n"
+        "time.sleep(60)"
+    )
+    done = ranks(code)
+    assert done.returncode == 9
+    (said,) = reasons(done)
+    assert re.fullmatch(DIED, said)
+
+
 def test_a_watchman_does_not_leave_when_ranks_are_told_to_stop() -> None:
     """A batch system tells every process of a job."""
     code = BEGIN + (
