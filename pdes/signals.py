@@ -7,7 +7,7 @@ import threading
 from types import FrameType
 from typing import Any, Self
 
-from pdes import watch, watchman
+from pdes import watchman
 
 STOPPING = (signal.SIGTERM, signal.SIGUSR1)
 
@@ -28,12 +28,12 @@ class StopSignals:
 
     def begin(self) -> None:
         if self._listen and not self._before:
+            self._tell(True)  # first: a signal that comes between the two ends the rank by itself
             self._before = {s: signal.signal(s, self._note) for s in STOPPING}
-            self._say(watch.LISTEN)
 
-    def _say(self, word: int) -> None:
+    def _tell(self, listens: bool) -> None:
         if mine := watchman.begin():
-            mine.tell(word)
+            mine.listen(listens)
 
     def __enter__(self) -> Self:
         if not self._later:
@@ -41,8 +41,8 @@ class StopSignals:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before:
-            self._say(watch.DEAF)
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if self._before:
+            self._tell(False)
         self._before = {}

@@ -44,7 +44,7 @@ class Watchman:
     def __init__(self, line: socket.socket, rank: int) -> None:
         self.rank = rank
         self._line, self._process = line, os.getpid()
-        self._uncaught = False
+        self._uncaught = self._stops = False
         self._before_leaving: Callable[[], None] = lambda: None
 
     def tell(self, word: int) -> None:
@@ -110,12 +110,21 @@ class Watchman:
 
     def hear_signals(self) -> None:
         """From now on the watchman hears of every signal that reaches this process, even while it
-        is inside a compiler or MPI; one that would end it ends all ranks, and in order."""
-        signal.set_wakeup_fd(self._line.fileno(), warn_on_full_buffer=False)
-        os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
-        for number in watch.ENDING:
-            if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-                signal.signal(number, self._end_by)
+        is inside a compiler or MPI; one that would end it ends all ranks, and in order. A program
+        that has handlers of its own keeps them."""
+        usual = (signal.SIG_DFL, signal.default_int_handler)
+        ours = [number for number in watch.ENDING if signal.getsignal(number) in usual]
+        for number in ours:
+            signal.signal(number, self._end_by)
+        self._stops = all(number in ours for number in watch.STOPPING)
+        self.listen(False)
+        if signal.SIGINT in ours:
+            signal.set_wakeup_fd(self._line.fileno(), warn_on_full_buffer=False)
+            os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
+
+    def listen(self, stops: bool) -> None:
+        """Does this process act on signals that ask for a stop, and not end of them?"""
+        self.tell(watch.LISTEN if stops or not self._stops else watch.DEAF)
 
     def _end_by(self, number: int, frame: FrameType | None) -> None:
         self.fail(watch.ENDING[signal.Signals(number)], 128 + number)

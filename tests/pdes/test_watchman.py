@@ -94,6 +94,12 @@ def test_ranks_may_leave_one_after_the_other() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_program_with_a_handler_of_its_own_keeps_it() -> None:
+    code = "import signal\nsignal.signal(15, lambda *_: None)\n" + WORLD
+    done = ranks(code + "if rank == 1: soon(15)\ntime.sleep(4)\nt.everyone(None)")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_command_that_a_rank_starts_is_not_taken_for_the_rank() -> None:
     code = BEGIN + (
         "import subprocess\n"
