@@ -47,7 +47,7 @@ setup(
         "xarray>=2024.7",
     ],
     extras_require={"mpi": MPI, "test": [*TEST, *MPI]},
-    entry_points={"console_scripts": ["odonata = odonata.commands.cli:main"]},
+    entry_points={"console_scripts": ["odonata = odonata.__main__:main"]},
     classifiers=[
         "Development Status :: 3 - Alpha",
         "Intended Audience :: Science/Research",

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from pdes import jit
+from pdes import advice, jit
 from pdes.clock import LATEST, TICKS
 from pdes.engine import SECONDS, Engine, Progress
-from pdes.errors import Fault, Refused, require
+from pdes.errors import Fault, Refused, os_words, require
 from pdes.metrics import Metrics, following
 from pdes.model import Model
 from pdes.protocol import PROTOCOLS
@@ -132,7 +132,8 @@ def run(
     # Compiled integers wrap around; numpy's scalars do so too, but would say so every time.
     with nullcontext() if jit.ENABLED else np.errstate(over="ignore"):
         try:
-            with StopSignals(listen=checkpoint_dir is not None) as signals, transport.watching():
+            listen, several = checkpoint_dir is not None, ranks > 1
+            with StopSignals(listen, later=several) as signals, transport.watching():
                 began = time.perf_counter()
                 engine = together(
                     transport, lambda: Engine(model, transport, signals, capacity, debug, progress)
@@ -153,6 +154,7 @@ def run(
                     "compile": compiled - built,
                     "build": built - began + time.perf_counter() - compiled,
                 }
+                signals.begin()
                 with metrics:
                     return _drive(
                         engine, end, protocol, checkpoint_dir, every, preparing,
@@ -163,7 +165,7 @@ def run(
         except KeyboardInterrupt:
             if transport.size == 1:
                 raise
-            transport.fail("interrupted")
+            transport.fail("interrupted", status=130)
         except transport.Lost as error:
             transport.fail(f"MPI failed: {error}", patience=LOST_SECONDS)
         except Exception as error:
@@ -175,7 +177,9 @@ def run(
 def explain(error: Exception) -> str:
     """A line for what can be expected to go wrong; the whole story for what is a mistake of ours
     or of a model's."""
-    if isinstance(error, Fault | OSError | MemoryError):
+    if isinstance(error, OSError):
+        return os_words(error)
+    if isinstance(error, Fault | MemoryError):
         return str(error) or type(error).__name__
     return "".join(traceback.format_exception(error)).rstrip()
 
@@ -200,6 +204,9 @@ def _drive(
         cut = min(last, metrics.next(), following(engine.reached, every))
         arrival = go(engine, cut)
         engine.reached = arrival.time
+        if (pending := engine.next_time()) < arrival.time:
+            raise Fault(f"{engine.model.name}: an event at {pending} {engine.model.tick} was not "
+                        f"handled before {arrival.time}: please report this")  # fmt: skip
         completed = arrival.time >= last and (last in (end, LATEST) or not engine.left())
         metrics.sample(completed)
         if completed:
@@ -220,6 +227,8 @@ def _drive(
             engine.kinds())  # fmt: skip
     ranks = transport.everyone(mine)
     events, handled, walls, peaks, sizes, seconds, kinds = zip(*ranks, strict=True)
+    means = {name: sum(s[name] for s in seconds) / len(ranks) for name in SECONDS}
+    _advise(engine, sum(handled), means)
     return Result(
         model=engine.model.name,
         parameters=engine.model.parameters(),
@@ -235,7 +244,7 @@ def _drive(
         events_per_second=sum(handled) / max(walls),
         compile_seconds=preparing["compile"],
         build_seconds=preparing["build"],
-        seconds={name: sum(s[name] for s in seconds) / len(ranks) for name in SECONDS},
+        seconds=means,
         kinds=_profile(kinds),
         rounds=engine.rounds,
         peak_pending=max(peaks),
@@ -244,6 +253,16 @@ def _drive(
         mpi=transport.library,
         outcome=engine.outcome(),
     )
+
+
+def _advise(engine: Engine, events: int, seconds: Mapping[str, float]) -> None:
+    """Say so on stderr, once, where ranks were of no use."""
+    size, model = engine.transport.size, engine.model
+    if engine.transport.rank == 0 and size > 1:
+        least = model.lookahead(engine.partition)
+        words = advice.on_ranks(size, events, engine.rounds, seconds, least, model.tick)
+        if words:
+            print(f"odonata: warning: {words}", file=sys.stderr, flush=True)
 
 
 def _look(time: int) -> int:

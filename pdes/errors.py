@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import NamedTuple
+
+CURES = {
+    errno.EISDIR: "a file is needed: name one in it",
+    errno.ENOTDIR: "a part of this path is a file: name another place",
+    errno.EEXIST: "a directory is needed: remove the file, or name another place",
+    errno.ENOENT: "the file, or the directory it would be in, must be there: check the path",
+    errno.EACCES: "change its permissions (chmod), or name another place",
+    errno.EPERM: "change its permissions (chmod), or name another place",
+    errno.EROFS: "name another place",
+    errno.ENOSPC: "make room, or name another place",
+    errno.EDQUOT: "make room, or name another place",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+}
+"""What a user can do about an error of the operating system."""
 
 
 class Problem(NamedTuple):
@@ -32,6 +48,15 @@ class Fault(Exception):
 
     Known to one rank only: that rank says why and takes the others down with it.
     """
+
+
+def os_words(error: OSError) -> str:
+    """Returns a sentence for what the operating system refused: the path, the problem, the cure."""
+    if error.errno is None:
+        return str(error) or type(error).__name__
+    path = "" if error.filename is None else f"{os.fspath(error.filename)!s}: "
+    cure = CURES.get(error.errno)
+    return f"{path}{error.strerror or os.strerror(error.errno)}" + (f"; {cure}" if cure else "")
 
 
 def require(fine: bool, otherwise: str) -> None:

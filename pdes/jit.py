@@ -29,6 +29,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from pdes import launcher
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 ENABLED = os.environ.get("ODONATA_JIT", "1") != "0" and os.environ.get("NUMBA_DISABLE_JIT") != "1"
@@ -96,7 +98,7 @@ def entry(function: F) -> F:
         return function
     version = cache_root() / _digest(function)
     with suppress(OSError):
-        version.mkdir(exist_ok=True)
+        version.mkdir(mode=0o700, exist_ok=True)
         (version / STAMP).touch()
     with _cache_dir_lock:
         before = numba.config.CACHE_DIR
@@ -143,28 +145,48 @@ def direct(function: F, *arguments: Any) -> F:
 def cache_root() -> Path:
     """Where compiled kernels are kept: ``$ODONATA_CACHE_DIR``, else the user's cache directory.
 
-    Falls back to a private directory under the system's temporary one where the home directory
-    cannot be written; private, because the files are loaded as code.
+    The files are loaded as code, so a directory that others can write to is not used. Where there
+    is no other, and where the home directory cannot be written, it is a private directory under the
+    system's temporary one.
     """
     named = os.environ.get("ODONATA_CACHE_DIR")
     if named:
         root = Path(named).expanduser()
-        root.mkdir(parents=True, exist_ok=True)
-        return root
-    try:
-        base = os.environ.get("XDG_CACHE_HOME")
-        root = (Path(base) if base else Path.home() / ".cache") / "odonata" / "kernels"
-        root.mkdir(parents=True, exist_ok=True)
-        if os.access(root, os.W_OK):
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if _private(root):
             return root
-    except (OSError, RuntimeError):  # no home, or one that cannot be written
-        pass
+    else:
+        try:
+            base = os.environ.get("XDG_CACHE_HOME")
+            root = (Path(base) if base else Path.home() / ".cache") / "odonata" / "kernels"
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if os.access(root, os.W_OK) and _private(root):
+                return root
+        except (OSError, RuntimeError):  # no home, or one that cannot be written
+            pass
     root = Path(tempfile.gettempdir()) / f"odonata-kernels-{os.getuid()}"
     root.mkdir(mode=0o700, exist_ok=True)
+    return root if _private(root) else _own_root()
+
+
+@cache
+def _own_root() -> Path:
+    return Path(tempfile.mkdtemp(prefix="odonata-kernels-"))
+
+
+@cache
+def _private(root: Path) -> bool:
+    """Can nobody but this user write there? If others can, that is said once."""
     status = root.stat()
-    if status.st_uid != os.getuid() or status.st_mode & 0o022:
-        return Path(tempfile.mkdtemp(prefix="odonata-kernels-"))
-    return root
+    if status.st_uid == os.getuid() and not status.st_mode & 0o022:
+        return True
+    if launcher.rank() == 0:
+        problem, cure = "others can write to it", f"chmod go-w {root}"
+        if status.st_uid != os.getuid():
+            problem, cure = "it belongs to another user", "name one of your own"
+        print(f"odonata: warning: {root}: {problem}, so compiled kernels are not kept there: {cure}"
+              " (ODONATA_CACHE_DIR names the place)", file=sys.stderr, flush=True)  # fmt: skip
+    return False
 
 
 def _digest(function: Callable[..., Any]) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 """MPICH and its kin, Open MPI, MVAPICH, srun."""
@@ -13,6 +14,8 @@ RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK",
 HERE = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE")
 LAUNCHERS = ("mpiexec", "mpiexec.hydra", "mpirun", "orterun", "prterun", "srun")
 """What they call themselves, in at most 15 letters."""
+SPAWNERS = ("hydra_pmi_proxy", "prted", "orted", "slurmstepd", *LAUNCHERS)
+"""Those that start the ranks of one host, for a launcher or by itself."""
 OURS = ("PMI", "OMPI_", "MV2_", "SLURM_", "HYDRA_", "HYDI_", "MPI_LOCAL", "MPIR_", "PRTE_")
 
 
@@ -34,11 +37,63 @@ def rank() -> int:
     return next((int(os.environ[n]) for n in RANKS if os.environ.get(n, "").isdigit()), 0)
 
 
+def here() -> int:
+    """Returns how many of the ranks are on this machine; 0 where the launcher does not say."""
+    return next((int(os.environ[n]) for n in HERE if os.environ.get(n, "").isdigit()), 0)
+
+
 def hosts() -> int:
     """On how many machines the ranks are, at most: each on one of its own, unless we are told how
     many are on this one."""
-    here = next((int(os.environ[n]) for n in HERE if os.environ.get(n, "").isdigit()), 1)
-    return -(-(ranks() or 1) // max(1, here))
+    return -(-(ranks() or 1) // max(1, here()))
+
+
+class Process(NamedTuple):
+    pid: int
+    name: str
+    started: str
+    """In clock ticks since the machine started: with the pid, this names a process for ever."""
+
+
+def ancestors() -> Iterator[Process]:
+    """The processes that this one descends from, nearest first, as far as they can be seen."""
+    pid = os.getppid()
+    try:
+        while pid > 0:
+            about = Path(f"/proc/{pid}/stat").read_text()
+            rest = about[about.rindex(")") + 1 :].split()
+            yield Process(pid, about[about.index("(") + 1 : about.rindex(")")], rest[19])
+            pid = int(rest[1])
+    except (OSError, ValueError, IndexError):
+        return
+
+
+def parent() -> tuple[int, str]:
+    """Returns the process that started the ranks of this machine, and when it was started."""
+    known = list(ancestors())
+    for process in known:
+        if process.name in SPAWNERS:
+            return process.pid, process.started
+    return (known[0].pid, known[0].started) if known else (os.getppid(), "")
+
+
+def stderr() -> int:
+    """Returns a file descriptor for words that must reach the user even if the launcher is about to
+    end: the launcher's own stderr, where it is a terminal or a pipe on this machine (a file may be
+    written from the place where the launcher stands in it, and words would be lost), or 2."""
+    for process in ancestors():
+        if process.name in LAUNCHERS:
+            try:
+                path = f"/proc/{process.pid}/fd/2"
+                if os.readlink(path).startswith((*TERMINALS, "pipe:")):
+                    return os.open(path, os.O_WRONLY | os.O_NOCTTY)
+            except OSError:
+                pass
+            break
+    return 2
+
+
+TERMINALS = ("/dev/pts/", "/dev/tty")
 
 
 def terminal() -> bool:
@@ -46,15 +101,12 @@ def terminal() -> bool:
     given its ranks a pipe, its own stderr decides (as far as it can be found, on this machine)."""
     if ranks() is None or sys.stderr.isatty():
         return sys.stderr.isatty()
-    pid = os.getppid()
-    try:
-        while pid > 1:
-            about = Path(f"/proc/{pid}/stat").read_text()
-            if about[about.index("(") + 1 : about.rindex(")")] in LAUNCHERS:
-                return os.readlink(f"/proc/{pid}/fd/2").startswith(("/dev/pts/", "/dev/tty"))
-            pid = int(about[about.rindex(")") + 1 :].split()[1])
-    except (OSError, ValueError):
-        pass
+    for process in ancestors():
+        if process.name in LAUNCHERS:
+            try:
+                return os.readlink(f"/proc/{process.pid}/fd/2").startswith(TERMINALS)
+            except OSError:
+                break
     return False
 
 

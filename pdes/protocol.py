@@ -9,14 +9,20 @@ go, and neither can change a result. A stop that anyone asked for makes an earli
 * `null` (Chandy, Misra, Bryant): each rank promises each other a time before which it will send
   nothing more; what precedes all promises is safe. Promises travel with the events, or alone.
 
-Window wants one collective step per lookahead of activity and skips idle time; null wants no
-collective at all, but creeps through idle time one lookahead per message.
+Window wants one collective step per lookahead of activity; null wants no collective at all.
+Promises alone would creep through idle time one lookahead per message, so every letter of `null`
+also reports the sender's earliest event and how many events it has sent to and received from each
+rank. Where the latest reports of all ranks agree on these numbers, they show all ranks at moments
+between which no event was on its way: every event yet to be sent comes from those that were pending
+then, and so not before the earliest of them plus the lookahead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
+
+import numpy as np
 
 from pdes.events import FOREVER, WORDS, Rows
 from pdes.loop import STOP
@@ -111,6 +117,18 @@ class Channels:
         self.handled = [0] * size
         self.bids: dict[int, tuple[int, int]] = {}
         """Of ranks that were asked to stop: on the way to which cut, and at what time."""
+        self.reports = np.full((size, 1 + 2 * size), -1, np.int64)
+        """The latest report of each rank: its earliest event, how many events it has sent to each
+        rank, how many it has received from each. A rank that has not reported yet has -1, which
+        agrees with nobody."""
+        self.reports[rank] = 0
+        self.sent = self.reports[:, 1 : 1 + size]
+        self.received = self.reports[:, 1 + size :]
+
+    def agreed(self) -> int | None:
+        """Returns the earliest event that any rank had when nothing was on its way, or None where
+        the reports do not fit together."""
+        return int(self.reports[:, 0].min()) if (self.sent == self.received.T).all() else None
 
 
 def null(engine: Engine, cut: int) -> Arrival:
@@ -156,27 +174,59 @@ def _post(engine: Engine, force: bool) -> None:
     on, bid = channels.bids.get(me, (0, -1))
     head = promise, channels.marks[me], bid if on > channels.marks[me] else -1, engine.events
     for peer in range(transport.size):
+        channels.sent[me, peer] += places[peer + 1] - places[peer] - 1
+    report = _report(engine, letters.shape[1])
+    for peer in range(transport.size):
         letter = letters[places[peer] : places[peer + 1]]
         if peer != me and (news or len(letter) > 1):
             letter[0, :WORDS] = head
-            transport.post(peer, letter.copy())
+            transport.post(peer, np.concatenate((letter, report)))
     engine.lap("exchange")
 
 
+def _report(engine: Engine, width: int) -> Rows:
+    """Brings this rank's report up to date. Returns it as rows of so many words, which end a
+    letter."""
+    report = engine.channels.reports[engine.transport.rank]
+    report[0] = engine.next_time()
+    rows = np.zeros((-(-len(report) // width), width), np.int64)
+    rows.reshape(-1)[: len(report)] = report
+    return rows
+
+
 def _receive(engine: Engine) -> None:
-    channels = engine.channels
+    channels, me = engine.channels, engine.transport.rank
+    words = channels.reports.shape[1]
     messages = engine.transport.collect(wait=True)
     engine.lap("waiting")
-    for sender, letter in messages:
-        promise, marks, bid, handled = letter[0, :WORDS].tolist()
-        channels.promise[sender] = promise
+    letters = []
+    for sender, message in messages:
+        rows = -(-words // message.shape[1])
+        promise, marks, bid, handled = message[0, :WORDS].tolist()
+        channels.promise[sender] = max(channels.promise[sender], promise)
         channels.marks[sender] = marks
         channels.handled[sender] = handled
         if bid >= 0:
             channels.bids[sender] = marks + 1, bid
-    engine.deliver([letter for _, letter in messages])
+        channels.reports[sender] = message[-rows:].reshape(-1)[:words]
+        letters.append(message[:-rows])
+        channels.received[me, sender] += len(letters[-1]) - 1
+    engine.deliver(letters)
+    if engine.next_time() >= min(channels.promise):
+        _jump(engine)
     engine.report(engine.reached, engine.events + sum(channels.handled))
     engine.lap("exchange")
+
+
+def _jump(engine: Engine) -> None:
+    """Skip idle time: no event that is here is safe yet, but perhaps none is pending anywhere for
+    longer than the promises tell."""
+    channels = engine.channels
+    channels.reports[engine.transport.rank, 0] = engine.next_time()
+    floor = channels.agreed()
+    if floor is not None:
+        least = min(floor, FOREVER - engine.lookahead) + engine.lookahead
+        channels.promise = [max(promise, least) for promise in channels.promise]
 
 
 PROTOCOLS: dict[str, Callable[[Engine, int], Arrival]] = {"window": window, "null": null}

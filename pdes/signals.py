@@ -7,13 +7,18 @@ import threading
 from types import FrameType
 from typing import Any, Self
 
+from pdes import watchman
+
 STOPPING = (signal.SIGTERM, signal.SIGUSR1)
 
 
 class StopSignals:
-    """While entered (and told to listen), remembers such a signal instead of dying of it."""
+    """While entered (and asked to listen), remembers such a signal instead of dying of it; if
+    `later`, only from `begin` on: ranks that still compile have nothing to save, and end at
+    once."""
 
-    def __init__(self, listen: bool) -> None:
+    def __init__(self, listen: bool, later: bool = False) -> None:
+        self._later = later
         self._listen = listen and threading.current_thread() is threading.main_thread()
         self.received: str | None = None
         self._before: dict[signal.Signals, Any] = {}
@@ -21,11 +26,23 @@ class StopSignals:
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.received = signal.Signals(number).name
 
-    def __enter__(self) -> Self:
-        if self._listen:
+    def begin(self) -> None:
+        if self._listen and not self._before:
+            self._tell(True)  # first: a signal that comes between the two ends the rank by itself
             self._before = {s: signal.signal(s, self._note) for s in STOPPING}
+
+    def _tell(self, listens: bool) -> None:
+        if mine := watchman.begin():
+            mine.listen(listens)
+
+    def __enter__(self) -> Self:
+        if not self._later:
+            self.begin()
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if self._before:
+            self._tell(False)
+        self._before = {}

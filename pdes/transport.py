@@ -11,19 +11,19 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from pdes import launcher
+from pdes import launcher, watch, watchman
 from pdes.arrays import doubled, grown
 from pdes.board import Board, board_bytes, place_bytes
 from pdes.errors import Refused
 from pdes.events import WORDS, Rows
-from pdes.watchman import MPI_SECONDS, Watchman
+from pdes.watchman import MPI_SECONDS, SAID_SECONDS
 
 T = TypeVar("T")
 
@@ -68,12 +68,12 @@ class Transport(Protocol):
     def leader_first(self, action: Callable[[], T]) -> T:
         """Do it on one rank of every host, then on the others."""
 
-    def fail(self, reason: str, patience: float = 0.0) -> NoReturn:
+    def fail(self, reason: str, patience: float = 0.0, status: int = 1) -> NoReturn:
         """End all ranks, giving the reason once; after a while, if somebody else may have a better
         reason to give."""
 
     def watching(self) -> Any:
-        """A context in which the death of any rank ends all the others."""
+        """A context in which SIGINT is a KeyboardInterrupt, to be passed to `fail`."""
 
 
 class Unreachable(Exception):
@@ -111,9 +111,9 @@ class Serial:
     def leader_first(self, action: Callable[[], T]) -> T:
         return action()
 
-    def fail(self, reason: str, patience: float = 0.0) -> NoReturn:
+    def fail(self, reason: str, patience: float = 0.0, status: int = 1) -> NoReturn:
         print(f"odonata: {reason}", file=sys.stderr, flush=True)
-        raise SystemExit(1)
+        raise SystemExit(status)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -139,7 +139,10 @@ class Mpi:
         self.carry(WORDS)
         self._waitall = mpi.Request.Waitall
         self._posted: list[tuple[Any, Rows]] = []
-        self._watchman: Watchman | None = None
+        self._watchman = watchman.begin()
+        if self._watchman:
+            self._watchman.tell(watch.MAPPED)
+            self._watchman.before_leaving(self._leave)
 
     def carry(self, words: int) -> None:
         self._words = words
@@ -272,41 +275,31 @@ class Mpi:
             if self.host_leader:
                 self._host.Barrier()
 
-    def fail(self, reason: str, patience: float = 0.0) -> NoReturn:
+    def fail(self, reason: str, patience: float = 0.0, status: int = 1) -> NoReturn:
         """MPI is to end the others: a launcher that is left to find a rank gone may pass on the
         status of those that it kills itself. The watchman does it where MPI does not."""
         time.sleep(patience)
         if self._watchman is None or self._watchman.may_speak():
             print(f"odonata: rank {self.rank}: {reason}", file=sys.stderr, flush=True)
             sys.stdout.flush()
-            time.sleep(0.3)  # launchers drop what an aborting rank said last
+            time.sleep(SAID_SECONDS)
         else:
             time.sleep(MPI_SECONDS)  # the one that speaks ends us all
         with open(os.devnull, "w") as silence:  # nothing of what MPI says is news
             os.dup2(silence.fileno(), 2)
         signal.alarm(5)
-        self._mpi.COMM_WORLD.Abort(1)
-        os._exit(1)
+        self._mpi.COMM_WORLD.Abort(status)
+        os._exit(status)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        mates = self._host.allgather((self.rank, os.getpid()))
-        mine = Watchman.hire(mates) if self.host_leader else None
-        self._watchman = Watchman.known(self._host.bcast(mine.door if mine else None))
-        orderly = False
-        try:
+        with self._watchman.interruptible() if self._watchman else nullcontext():
             yield
-            orderly = True
-        except Refused:
-            orderly = True
-            raise
-        finally:
-            if orderly:
-                self._comm.Barrier()
-                if mine:
-                    mine.dismiss()
-                self._host.Barrier()
-                self._watchman = None
+
+    def _leave(self) -> None:
+        """MPI's own end: it waits for all ranks."""
+        if not self._mpi.Is_finalized():
+            self._mpi.Finalize()
 
 
 def together(transport: Transport, action: Callable[[], T]) -> T:
@@ -329,6 +322,7 @@ def world() -> Transport:
     ranks = launcher.ranks()
     if ranks is None or ranks == 1:
         return Serial()
+    watchman.begin()  # before MPI's start, which waits for all ranks
     try:
         import mpi4py
 

@@ -1,10 +1,11 @@
-"""A small process beside the ranks of a host that outlives them if one dies.
+"""A rank's side of the watchman, the process that ends the other ranks of a host if one goes.
 
-MPI ranks in shared memory do not notice that another was killed: they wait. Some launchers clean
-up, some do not, and none says on stderr which rank it was. The watchman sleeps on the ranks'
-process handles; when one goes without having said goodbye, it names it and kills the rest. (Where
-a launcher was quicker and killed others too, it cannot tell who was first, and names them all.)
-Where a rank has given the reason itself it says nothing, and leaves the others to MPI for a while.
+MPI ranks in shared memory do not notice that another was killed: they wait. A rank that ends by
+itself waits in MPI's own end for the others, and they for it. Some launchers clean up, some do not,
+and none says on stderr which rank it was. So the first line of a command is `begin`: the ranks of
+one launch on one host meet at a socket that is named after their launcher's process, and the first
+of them starts the watchman there (`pdes.watch`). From then on to the end of the process, a rank
+that goes takes the others with it, and one reason is given.
 
 It is a process, not a thread, so that neither a busy kernel nor the launcher's clean-up can silence
 it; and it is deaf to what a batch system sends to every process of a job so that ranks stop in
@@ -13,125 +14,203 @@ order.
 
 from __future__ import annotations
 
-import contextlib
+import atexit
 import os
-import secrets
+import select
+import signal
 import socket
-import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from pdes import launcher, watch
 
 ANSWER_SECONDS = 2.0
-"""A watchman on a busy machine may take so long to answer."""
+"""So long a watchman on a busy machine may take to answer, and a rank to act on a signal."""
 MPI_SECONDS = 2.0
 """So long MPI may take to end all, after a rank that has given its reason."""
-
-WATCH = r"""
-import contextlib, os, select, signal, socket, sys, time
-for meant_for_ranks in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
-    signal.signal(meant_for_ranks, signal.SIG_IGN)
-mates = dict(map(int, mate.split(":")) for mate in sys.argv[1].split(","))
-door = socket.socket(socket.AF_UNIX)
-door.bind("\0" + sys.argv[2])
-door.listen(len(mates))
-poll = select.poll()
-poll.register(0, select.POLLIN)
-poll.register(door, select.POLLIN)
-ranks, gone, told = {}, [], False
-for rank, pid in mates.items():
-    try:
-        fd = os.pidfd_open(pid)
-        ranks[fd] = rank
-        poll.register(fd, select.POLLIN)
-    except ProcessLookupError:
-        gone.append(rank)
-print("watching", flush=True)
-while not gone:
-    for fd, _ in poll.poll():
-        if fd in ranks:
-            gone.append(ranks[fd])
-        elif fd == door.fileno():
-            with contextlib.suppress(OSError):
-                guest = door.accept()[0]
-                guest.sendall(b"n" if told else b"y")
-                told = True
-                guest.close()
-        elif os.read(0, 1):
-            sys.exit(0)
-        else:
-            gone.insert(0, next(iter(mates)))
-if told:
-    until = time.monotonic() + float(sys.argv[3])
-    left = {fd for fd in ranks if ranks[fd] not in gone}
-    poll.unregister(0)
-    poll.unregister(door)
-    for fd in ranks.keys() - left:
-        poll.unregister(fd)
-    while left and time.monotonic() < until:
-        for fd, _ in poll.poll(100):
-            left.discard(fd)
-            poll.unregister(fd)
-else:
-    names = (f"rank {rank} (process {mates[rank]} on {socket.gethostname()})"
-             for rank in dict.fromkeys(gone))
-    print(f"odonata: {' and '.join(names)} died; the run ends here", file=sys.stderr, flush=True)
-for fd in ranks:
-    with contextlib.suppress(ProcessLookupError):
-        signal.pidfd_send_signal(fd, signal.SIGKILL)
-"""
+SAID_SECONDS = 0.3
+"""Launchers drop what a rank says just before it ends."""
 
 
 class Watchman:
-    """Known to every rank of the host by the name of its door; dismissed by the one that hired
-    it."""
+    """This process's line to the watchman of its host."""
 
-    def __init__(self, door: str, process: subprocess.Popen[bytes] | None = None) -> None:
-        self.door = door
-        self._process = process
+    def __init__(self, line: socket.socket, rank: int) -> None:
+        self.rank = rank
+        self._line, self._process = line, os.getpid()
+        self._uncaught = self._stops = False
+        self._before_leaving: Callable[[], None] = lambda: None
 
-    @classmethod
-    def hire(cls, mates: list[tuple[int, int]]) -> Watchman | None:
-        """Start watching these (rank, pid). None where the system has no process handles."""
-        try:
-            os.close(os.pidfd_open(os.getpid()))
-        except (AttributeError, OSError):
-            return None
-        words = ",".join(f"{rank}:{pid}" for rank, pid in mates)
-        door = f"odonata-{secrets.token_hex(8)}"
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", WATCH, words, door, str(MPI_SECONDS)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
-        assert process.stdout is not None
-        heard = process.stdout.readline()
-        process.stdout.close()
-        if heard != b"watching\n":  # it has said why, and the run goes on without it
-            assert process.stdin is not None
-            process.stdin.close()
-            process.wait()
-            return None
-        return cls(door, process)
-
-    @classmethod
-    def known(cls, door: str | None) -> Watchman | None:
-        return None if door is None else cls(door)
+    def tell(self, word: int) -> None:
+        if os.getpid() == self._process:  # and not in a child that it has forked
+            with suppress(OSError):  # somebody killed it
+                self._line.send(bytes([word]))
 
     def may_speak(self) -> bool:
         """A rank that is about to end asks before it gives the reason: the first of its host may,
         and from then on the watchman is silent."""
-        with socket.socket(socket.AF_UNIX) as guest:
-            guest.settimeout(ANSWER_SECONDS)
-            try:
-                guest.connect(f"\0{self.door}")
-                return guest.recv(1) != b"n"
-            except OSError:  # somebody killed it
-                return True
+        self.tell(watch.SPEAK)
+        with suppress(OSError):
+            if select.select([self._line], [], [], ANSWER_SECONDS)[0]:
+                return self._line.recv(1) != b"n"
+        return True
 
-    def dismiss(self) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # somebody killed it
-            self._process.stdin.write(b".")
-            self._process.stdin.close()
-        self._process.wait()
+    def before_leaving(self, action: Callable[[], None]) -> None:
+        """Done in an orderly end, while the watchman still watches: MPI's own end, which waits for
+        all ranks."""
+        self._before_leaving = action
+
+    def leave(self) -> None:
+        """The process ends in order, unless Python has printed an exception that nobody caught."""
+        if os.getpid() != self._process:
+            return
+        if self._uncaught:
+            self.may_speak()
+            self.end_all(1)
+        self._before_leaving()
+        self.tell(watch.LEAVE)
+
+    def leave_failed(self, status: int) -> None:
+        """The process is about to end with a status other than 0: the others are given a while to
+        do the same. Of several ranks that refuse the same, rank 0 has said why."""
+        if self.rank == 0:
+            self.may_speak()
+        with suppress(OSError):
+            self._line.send(bytes([watch.LEAVE_FAILED, status & 0xFF]))
+
+    def notice_uncaught(self) -> None:
+        """From now on an exception that nobody has caught, once it is printed, ends all ranks."""
+        usual = sys.excepthook
+
+        def hook(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+            self._uncaught = True
+            usual(kind, error, trace)
+
+        sys.excepthook = hook
+
+    def fail(self, reason: str, status: int) -> NoReturn:
+        """Ends all ranks with this status, giving the reason once."""
+        if self.may_speak():
+            print(f"odonata: rank {self.rank}: {reason}", file=sys.stderr, flush=True)
+        self.end_all(status)
+
+    def end_all(self, status: int) -> NoReturn:
+        """Ends all ranks; the reason has been given."""
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+        time.sleep(SAID_SECONDS)
+        watch.abort(status)
+        os._exit(status)
+
+    def hear_signals(self) -> None:
+        """From now on the watchman hears of every signal that reaches this process, even while it
+        is inside a compiler or MPI; one that would end it ends all ranks, and in order. A program
+        that has handlers of its own keeps them."""
+        usual = (signal.SIG_DFL, signal.default_int_handler)
+        ours = [number for number in watch.ENDING if signal.getsignal(number) in usual]
+        for number in ours:
+            signal.signal(number, self._end_by)
+        self._stops = all(number in ours for number in watch.STOPPING)
+        self.listen(False)
+        if signal.SIGINT in ours:
+            signal.set_wakeup_fd(self._line.fileno(), warn_on_full_buffer=False)
+            os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
+
+    def listen(self, stops: bool) -> None:
+        """Does this process act on signals that ask for a stop, and not end of them?"""
+        self.tell(watch.LISTEN if stops or not self._stops else watch.DEAF)
+
+    def _end_by(self, number: int, frame: FrameType | None) -> None:
+        self.fail(watch.ENDING[signal.Signals(number)], 128 + number)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """In here SIGINT is KeyboardInterrupt, for code that cleans up before it fails."""
+        mine = signal.getsignal(signal.SIGINT) == self._end_by
+        if mine and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            try:
+                yield
+            finally:
+                signal.signal(signal.SIGINT, self._end_by)
+        else:
+            yield
+
+
+_mine: Watchman | None = None
+
+
+def begin() -> Watchman | None:
+    """Returns this process's line to the watchman, if it is one of several ranks; on its first call
+    a watchman is found or started. None where there is no launcher, or no process handles."""
+    global _mine
+    if _mine is None and (launcher.ranks() or 0) > 1 and not _is_worker():
+        try:
+            os.close(os.pidfd_open(os.getpid()))
+            line = _line_to(*launcher.parent())
+        except (AttributeError, OSError):
+            return None
+        _mine = Watchman(line, launcher.rank())
+        if threading.current_thread() is threading.main_thread():
+            _mine.hear_signals()
+        _mine.notice_uncaught()
+        atexit.register(_mine.leave)
+    return _mine
+
+
+def _is_worker() -> bool:
+    """Was this process started by a rank, to work for it?"""
+    processes = sys.modules.get("multiprocessing.process")
+    return processes is not None and processes.parent_process() is not None
+
+
+def _line_to(parent: int, started: str) -> socket.socket:
+    """Returns a connection to the watchman of this launch, which is started if there is none."""
+    name = f"\0odonata-{os.getuid()}-{parent}-{started}"
+    while True:
+        line = socket.socket(socket.AF_UNIX)
+        with suppress(ConnectionRefusedError):
+            line.connect(name)
+            break
+        line.close()
+        door = socket.socket(socket.AF_UNIX)
+        with suppress(OSError):  # another rank was quicker
+            door.bind(name)
+            door.listen(launcher.here() or launcher.ranks() or 1)
+            line = socket.socket(socket.AF_UNIX)
+            line.connect(name)  # waits at the door; the watchman finds somebody there
+            _start(door, parent)
+            door.close()
+            break
+        door.close()
+    line.send(launcher.rank().to_bytes(4, "big"))
+    line.setblocking(False)
+    return line
+
+
+def _start(door: socket.socket, parent: int) -> None:
+    """A process of its own session, that has nothing open but the door and a way to the user."""
+    words = [door.fileno(), parent, launcher.here(), ANSWER_SECONDS, MPI_SECONDS]
+    door.set_inheritable(True)
+    stderr = launcher.stderr()
+    script = str(Path(__file__).with_name("watch.py"))
+    os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-I", "-S", script, *map(str, words)],
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_DUP2, stderr, 2),
+        ],
+        setsid=True,
+        setsigmask=watch.ENDING,
+    )
+    if stderr != 2:
+        os.close(stderr)

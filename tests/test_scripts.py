@@ -52,3 +52,9 @@ def test_the_network_is_what_was_meant(tmp_path: Path) -> None:
     assert len(judged) > 40
     assert all(judged)
     assert len(list(tmp_path.glob("*.png"))) >= 3
+
+
+def test_ranks_that_get_signals_keep_their_promises() -> None:
+    """Three of them; more with --count: KILL, INT and TERM, at moments that the seed chooses."""
+    shown = script("attack_signals.py", "--count", "3", "--seed", "4", "--longest", "3")
+    assert shown.endswith("3 of 3 kept\n")

@@ -21,7 +21,7 @@ from odonata.commands.options import (
 from odonata.commands.study import study
 from odonata.experiment.units import show_time
 from pdes import launcher
-from pdes.errors import Fault, Refused
+from pdes.errors import Fault, Refused, os_words
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -356,7 +356,8 @@ def main() -> None:
     except (Fault, OSError, MemoryError) as error:
         if "--debug" in sys.argv:
             raise
-        _leave(1, str(error) or type(error).__name__)
+        words = os_words(error) if isinstance(error, OSError) else str(error)
+        _leave(1, words or type(error).__name__)
 
 
 def _leave(status: int, reason: str) -> NoReturn:

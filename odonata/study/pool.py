@@ -213,7 +213,7 @@ def _on_ranks(agenda: Agenda | None, work: Work, transport: Transport, line: Cou
             else:
                 failure = _serve(work, transport)
     except KeyboardInterrupt:
-        transport.fail("interrupted")
+        transport.fail("interrupted", status=130)
     except transport.Lost as error:
         transport.fail(f"MPI failed: {error}", patience=LOST_SECONDS)
     except Exception as error:

@@ -164,3 +164,43 @@ def test_only_old_versions_of_ours_are_removed(tmp_path: Path) -> None:
     assert theirs.exists()
     assert not (tmp_path / "0123456789abcdef").exists()
     assert ours[1].exists()
+
+
+@pytest.fixture
+def fallback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where kernels go that are kept nowhere else."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path / f"odonata-kernels-{os.getuid()}"
+
+
+@pytest.mark.parametrize("variable", ["ODONATA_CACHE_DIR", "XDG_CACHE_HOME"])
+@pytest.mark.parametrize("mode", [0o777, 0o775])
+def test_a_cache_that_others_can_write_to_is_not_used_and_that_is_said_once(
+    tmp_path: Path, fallback: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str], variable: str, mode: int,
+) -> None:  # fmt: skip
+    monkeypatch.delenv("ODONATA_CACHE_DIR", raising=False)
+    monkeypatch.setenv(variable, str(tmp_path / "named"))
+    named = jit.cache_root()
+    assert named.is_relative_to(tmp_path / "named")
+    jit._private.cache_clear()
+    named.chmod(mode)
+    assert [jit.cache_root(), jit.cache_root()] == [fallback, fallback]
+    assert fallback.stat().st_mode & 0o777 == 0o700
+    (said,) = capsys.readouterr().err.splitlines()
+    assert f"{named}: others can write to it" in said
+    assert f"chmod go-w {named}" in said
+
+
+def test_a_cache_of_another_user_is_not_used(
+    tmp_path: Path, fallback: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    fallback.mkdir(mode=0o700)
+    monkeypatch.setenv("ODONATA_CACHE_DIR", str(tmp_path / "named"))
+    monkeypatch.setattr("os.getuid", lambda: 4711)
+    root = jit.cache_root()
+    assert root not in (tmp_path / "named", fallback)
+    assert root.parent == tmp_path
+    assert "belongs to another user" in capsys.readouterr().err
+    jit._private.cache_clear()

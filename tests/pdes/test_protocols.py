@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import Net
 
-from pdes.driver import Result, run
+from pdes.driver import LATEST, Result, run
 from pdes.engine import Engine
 from pdes.events import Rows
 from pdes.model import Model
@@ -138,6 +138,15 @@ models = st.one_of(
         lookahead_ps=st.sampled_from([40_000, 500_000, 1_000_000]),
         seed=st.integers(0, 99),
     ),
+    st.builds(
+        Phold,
+        processes=st.integers(4, 12),
+        population=st.integers(0, 1),
+        remote=st.sampled_from([0.0, 0.5]),
+        lookahead_ps=st.just(100),
+        mean_ps=st.sampled_from([300_000, 2_000_000]),
+        seed=st.integers(0, 99),
+    ),
     st.builds(Net, depth=st.integers(0, 4), delay=st.sampled_from([200_000, 600_000])),
 )
 
@@ -184,6 +193,21 @@ def test_a_stop_comes_before_the_end(seed: int, size: int, after: int) -> None:
     assert time < 10**9
     assert {r.events for r in results} == {expected.events}
     assert {r.digest for r in results} == {expected.digest}
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_null_skips_idle_time(size: int) -> None:
+    """One lookahead per message, the way from one event to the next would be ten thousand."""
+    model = Phold(processes=8, population=1, lookahead_ps=100, mean_ps=1_000_000, seed=3)
+    alone = run(model, 20_000_000, transport=Serial())
+    for result in run_threads(model, 20_000_000, size, 1, {}, protocol="null"):
+        assert result.rounds < 8 * alone.events
+        assert (result.events, result.digest) == (alone.events, alone.digest)
+
+
+def test_where_no_rank_has_an_event_null_is_at_the_end_at_once() -> None:
+    results = run_threads(Phold(processes=8, population=0), LATEST, 3, 1, {}, protocol="null")
+    assert all(result.completed and result.rounds < 10 for result in results)
 
 
 def test_the_harness_finds_a_deadlock(monkeypatch: pytest.MonkeyPatch) -> None:

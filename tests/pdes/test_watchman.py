@@ -1,88 +1,158 @@
+"""Ranks that go, at every stage of a process's life: real processes under the real mpiexec."""
+
 from __future__ import annotations
 
-import os
 import re
 import signal
-import socket
 import subprocess
-import sys
-import time
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, code_on_ranks
+from conftest import code_on_ranks
 
-from pdes.watchman import MPI_SECONDS, Watchman
-
-Ranks = list[subprocess.Popen[bytes]]
-
-
-@pytest.fixture
-def ranks() -> Iterator[Ranks]:
-    """Processes that wait for a line."""
-    words = [sys.executable, "-c", "input()"]
-    ranks = [subprocess.Popen(words, stdin=subprocess.PIPE) for _ in range(3)]
-    yield ranks
-    for rank in ranks:
-        assert rank.stdin is not None
-        rank.stdin.close()
-        rank.wait()
-
-
-@pytest.fixture
-def watchman(ranks: Ranks) -> Iterator[Watchman]:
-    """There is one on every Linux since 5.3: elsewhere these tests fail, and runs go unwatched."""
-    watchman = Watchman.hire([(i, rank.pid) for i, rank in enumerate(ranks)])
-    assert watchman is not None
-    yield watchman
-    watchman.dismiss()
+BEGIN = """
+import os, signal, sys, time
+from pathlib import Path
+from pdes import launcher, watch, watchman
+mine = watchman.begin()
+rank = launcher.rank()
+def soon(number):  # this rank gets it in half a second, wherever it is then
+    me = os.getpid()
+    if os.fork() == 0:
+        time.sleep(0.5)
+        os.kill(me, number)
+        os._exit(0)
+"""
+WORLD = BEGIN + "from pdes.transport import world\nt = world()\nt.everyone(None)\n"
+DIED = r"odonata: (.* and )?rank 1 \(process \d+ on \S+\)( and .*)? died; the run ends here"
+"""Where the launcher was quicker and has killed others too, they are named beside it."""
 
 
-def end(watchman: Watchman) -> int:
-    assert watchman._process is not None
-    return watchman._process.wait(timeout=PATIENCE)
+def ranks(code: str, n: int = 2) -> subprocess.CompletedProcess[str]:
+    return code_on_ranks(n, code)
 
 
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
-def test_a_watchman_does_not_leave_when_ranks_are_told_to_stop(
-    watchman: Watchman, ranks: Ranks, sent: signal.Signals
+def reasons(done: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line for line in done.stderr.splitlines() if line.startswith("odonata:")]
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "reason"),
+    [
+        (signal.SIGKILL, 9, DIED),
+        (signal.SIGINT, 130, "odonata: rank 1: interrupted"),
+        (signal.SIGTERM, 143, "odonata: rank 1: terminated"),
+        (signal.SIGUSR1, 138, "odonata: rank 1: terminated"),
+    ],
+)
+def test_a_rank_that_goes_among_its_imports_takes_the_others_with_it(
+    number: signal.Signals, status: int, reason: str
 ) -> None:
+    done = ranks(BEGIN + f"if rank == 1: soon({int(number)})\ntime.sleep(60)", n=3)
+    assert done.returncode == status
+    (said,) = reasons(done)
+    assert re.fullmatch(reason, said)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("where", ["the start of MPI", "a compiler that others wait for"])
+def test_a_rank_that_waits_in_mpi_is_interrupted_all_the_same(where: str) -> None:
+    """Python's own handler would wait for MPI, and MPI for the rank that never comes."""
+    if where == "the start of MPI":
+        code = BEGIN + "time.sleep(60 * (rank == 0))\nsoon(2)\nfrom pdes.transport import world\n"
+        code += "world()"
+    else:
+        code = WORLD + "if rank == 1: soon(2)\n"
+        code += "with t.watching(): t.leader_first(lambda: time.sleep(60 * (rank == 0)))"
+    done = ranks(code)
+    assert done.returncode == 130
+    assert reasons(done) == ["odonata: rank 1: interrupted"]
+
+
+def test_a_rank_killed_while_mpi_ends_is_named() -> None:
+    done = ranks(WORLD + "if rank == 1: soon(9)\nelse: time.sleep(60)")
+    assert done.returncode == 9
+    (said,) = reasons(done)
+    assert re.fullmatch(DIED, said)
+
+
+def test_an_exception_on_one_rank_is_the_reason_and_ends_the_others() -> None:
+    done = ranks(WORLD + "if rank == 1: raise RuntimeError('this one')\nt.everyone(None)")
+    assert done.returncode == 1
+    assert done.stderr.count("RuntimeError: this one") == 1
+    assert reasons(done) == []
+
+
+def test_a_rank_that_leaves_alone_with_a_status_ends_the_others_with_it() -> None:
+    done = ranks(WORLD + "if rank == 1: mine.leave_failed(3); sys.exit(3)\nt.everyone(None)")
+    assert done.returncode == 3
+    assert reasons(done) == ["odonata: rank 1 ended with status 3 before the others"]
+
+
+def test_ranks_may_leave_one_after_the_other() -> None:
+    done = ranks(BEGIN + "time.sleep(rank)", n=3)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_program_with_a_handler_of_its_own_keeps_it() -> None:
+    code = "import signal\nsignal.signal(15, lambda *_: None)\n" + WORLD
+    done = ranks(code + "if rank == 1: soon(15)\ntime.sleep(4)\nt.everyone(None)")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_command_that_a_rank_starts_is_not_taken_for_the_rank() -> None:
+    code = BEGIN + (
+        "import subprocess\n"
+        "if rank == 1:\n"
+        "    time.sleep(0.5)\n"
+        "    subprocess.run([sys.executable, '-m', 'odonata', '--version'])\n"
+        "    os.kill(os.getpid(), 9)\n"
+        "time.sleep(60)"
+    )
+    done = ranks(code)
+    assert done.returncode == 9
+    (said,) = reasons(done)
+    assert re.fullmatch(DIED, said)
+
+
+def test_a_watchman_does_not_leave_when_ranks_are_told_to_stop() -> None:
     """A batch system tells every process of a job."""
-    assert watchman._process is not None
-    os.kill(watchman._process.pid, sent)
-    ranks[0].kill()
-    assert end(watchman) == 0, "it was still there to see the rank go"
-    assert [rank.wait() for rank in ranks] == [-signal.SIGKILL] * 3
-
-
-def test_where_a_reason_was_given_mpi_has_a_while_to_end_the_rest(
-    watchman: Watchman, ranks: Ranks
-) -> None:
-    assert watchman.may_speak()
-    assert not watchman.may_speak()
-    began = time.monotonic()
-    ranks[1].kill()
-    ranks[0].communicate(b"\n")  # MPI ended it
-    ranks[2].wait(timeout=PATIENCE)  # this one it forgot
-    assert time.monotonic() - began > MPI_SECONDS - 0.1
-    assert [rank.wait() for rank in ranks] == [0, -signal.SIGKILL, -signal.SIGKILL]
-
-
-def test_a_rank_that_asks_and_is_gone_before_the_answer_changes_nothing(
-    watchman: Watchman, ranks: Ranks
-) -> None:
-    assert watchman._process is not None
-    watchman._process.send_signal(signal.SIGSTOP)
-    with socket.socket(socket.AF_UNIX) as guest:
-        guest.connect(f"\0{watchman.door}")
-    ranks[1].kill()
-    watchman._process.send_signal(signal.SIGCONT)
-    assert end(watchman) == 0
-    assert [rank.wait() for rank in ranks] == [-signal.SIGKILL] * 3
+    code = BEGIN + (
+        "time.sleep(0.5)\n"
+        "if rank == 1:\n"
+        "    (watching,) = [p for p, up in watch.processes() if up in ranks_of_launch()\n"
+        "                   and b'watch.py' in Path(f'/proc/{p}/cmdline').read_bytes()]\n"
+        "    for number in watch.ENDING: os.kill(watching, number)\n"
+        "    time.sleep(0.2)\n"
+        "    os.kill(os.getpid(), 9)\n"
+        "time.sleep(60)"
+    )
+    known = (
+        "def ranks_of_launch():\n"
+        "    return [p for p, up in watch.processes() if up == launcher.parent()[0]]\n"
+    )
+    done = ranks(known + code)
+    (said,) = reasons(done)
+    assert re.fullmatch(DIED, said)
 
 
 def test_ranks_that_fail_together_give_one_reason_and_its_status() -> None:
-    code = "from pdes.transport import world; t = world()\nwith t.watching(): t.fail('all of us')"
-    done = code_on_ranks(4, code)
+    done = ranks(WORLD + "with t.watching(): t.fail('all of us')", n=4)
     assert done.returncode == 1
     assert re.fullmatch(r"odonata: rank \d: all of us\n", done.stderr)
+
+
+def test_what_killed_ranks_had_in_shared_memory_is_removed(tmp_path: Path) -> None:
+    """MPICH's own segment has a name; nobody unlinks it when its processes are killed."""
+    kept = Path("/dev/shm/odonata-test-of-others")
+    kept.write_text("not a rank's")
+    try:
+        code = f"Path({str(tmp_path)!r}, 'names').write_text(' '.join(watch.mapped(os.getpid())))"
+        done = ranks(WORLD + code + "\nt.everyone(None)\nos.kill(os.getpid(), 9)")
+        names = (tmp_path / "names").read_text().split()
+        assert done.returncode == 9
+        assert names
+        assert not any(Path(name).exists() for name in names)
+        assert kept.exists()
+    finally:
+        kept.unlink()

@@ -1,0 +1,37 @@
+"""What a run tells of itself when ranks did not help it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pdes.model import Lookahead
+
+LEAST_SECONDS = 1.0
+"""Nobody minds what a shorter run takes."""
+MANY_EVENTS = 1000
+"""Handled between two agreements, on all ranks together. An agreement takes some 45 us, as long as
+some hundred events; where there are more than this, ranks wait for another reason than a short
+lookahead: for a processor, or for one rank that has more to do."""
+
+
+def on_ranks(
+    ranks: int,
+    events: int,
+    rounds: int,
+    seconds: Mapping[str, float],
+    lookahead: Lookahead,
+    tick: str,
+) -> str | None:
+    """Returns a sentence where a short lookahead made a run slower than one rank would have been,
+    else None. `seconds` are means over ranks: what all of them spent on events, one rank would have
+    spent, and nothing else."""
+    work = seconds["handlers"] + seconds["queue"]
+    wall = work + seconds["exchange"] + seconds["waiting"]
+    per_round = events / max(1, rounds)
+    if ranks == 1 or wall < LEAST_SECONDS or wall <= ranks * work or per_round >= MANY_EVENTS:
+        return None
+    return (
+        f"{ranks} ranks took {wall:.3g} s, and one would take about {ranks * work:.2g} s: they "
+        f"agreed after every {per_round:.3g} events, because {lookahead.cause} may take only "
+        f"{lookahead.time:,} {tick} (the lookahead). Use fewer ranks, or a longer latency there"
+    )

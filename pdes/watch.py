@@ -1,0 +1,283 @@
+"""The watchman: a small process beside the ranks of one host, run as a script by `pdes.watchman`.
+
+It needs nothing but the standard library, so that it is there some milliseconds after the first
+rank's first line. Ranks connect to its socket, say which rank they are, and write one byte for each
+thing that it must know (those below; all other bytes are the numbers of signals that have reached
+the rank, written by Python's C handler even while the rank is inside a compiler or MPI). It sleeps
+on the ranks' process handles and on these bytes:
+
+* a rank goes without having said that it leaves: it is named, and the others are killed;
+* a rank gives its reason itself: the watchman says nothing, and gives MPI a while to end the rest;
+* a signal that ends a rank has reached one that cannot act on it: the watchman gives the reason,
+  and asks the launcher to end all ranks;
+* a rank leaves with a status other than 0: the others have a while to do the same.
+
+In the end it removes what dead ranks had in shared memory and nobody has any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+
+SPEAK, LISTEN, DEAF, MAPPED, LEAVE, LEAVE_FAILED = range(0x80, 0x86)
+"""What a rank writes: it asks whether it may give a reason (answered with one byte); from now on,
+or no longer, it handles the signals that ask for a stop; it has mapped shared memory; it leaves,
+with status 0, or with the status that the next byte is."""
+ENDING = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGUSR1: "terminated"}
+"""Signals that end a rank which does not handle them, and what is then said."""
+STOPPING = (signal.SIGTERM, signal.SIGUSR1)
+SHARED = "/dev/shm/"
+PEER = 17
+"""SO_PEERCRED, which the socket module does not name everywhere."""
+
+
+class Rank:
+    """One process, known by its handle; it may not have connected yet, and be known only as a child
+    of the launcher's."""
+
+    def __init__(self, number: int, pid: int, line: socket.socket | None = None) -> None:
+        self.number, self.pid, self.line = number, pid, line
+        self.listens = self.left = False
+        try:
+            self.handle: int | None = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self.handle = None
+
+    def __str__(self) -> str:
+        return f"rank {self.number} (process {self.pid} on {socket.gethostname()})"
+
+
+class Watch:
+    def __init__(
+        self, door: socket.socket, parent: int, ranks: int, answer: float, patience: float
+    ) -> None:
+        self.door, self.parent, self.expected = door, parent, ranks
+        self.answer, self.patience = answer, patience
+        self.ranks: dict[int, Rank] = {}
+        self.spoken = False
+        self.deadline = float("inf")
+        self.due: Callable[[], None] = lambda: None
+        """What is done at the deadline."""
+        self.segments: set[str] = set()
+        door.setblocking(False)
+        self.poll = select.poll()
+        self.poll.register(door, select.POLLIN)
+
+    def run(self) -> None:
+        """The first rank is at the door already."""
+        while True:
+            wait = None if self.deadline == float("inf") else self.deadline - time.monotonic()
+            ready = {fd for fd, _ in self.poll.poll(None if wait is None else max(0, wait) * 1000)}
+            while self._greet():
+                pass
+            for rank in list(self.ranks.values()):
+                self._hear(rank)
+            gone = [rank for rank in self.ranks.values() if rank.handle in {None, *ready}]
+            died = [rank for rank in gone if not rank.left]
+            for rank in gone:
+                self._forget(rank)
+            if died:
+                self._end(f"{' and '.join(map(str, died))} died; the run ends here")
+            elif time.monotonic() >= self.deadline:
+                self.due()
+            if all(rank.handle is None for rank in self.ranks.values()):
+                return
+
+    def _greet(self) -> bool:
+        """Was somebody at the door?"""
+        try:
+            line = self.door.accept()[0]
+        except BlockingIOError:
+            return False
+        with contextlib.suppress(OSError):
+            pid, user, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, PEER, 12))
+            line.settimeout(self.answer)
+            number = line.recv(4)
+            line.setblocking(False)
+            if user == os.getuid() and len(number) == 4:
+                self._know(Rank(int.from_bytes(number, "big"), pid, line))
+            self._find_others()
+        return True
+
+    def _know(self, rank: Rank) -> None:
+        before = self.ranks.get(rank.number)
+        if before:
+            self._hear(before)
+            if before.line and rank.line and not before.left:  # a rank has started a command
+                rank.line.close()
+                return
+            self._forget(before)
+        self.ranks[rank.number] = rank
+        for fd in (rank.handle, rank.line and rank.line.fileno()):
+            if fd is not None:
+                self.poll.register(fd, select.POLLIN)
+
+    def _forget(self, rank: Rank) -> None:
+        if rank.line is not None:
+            self.poll.unregister(rank.line)
+            rank.line.close()
+            rank.line = None
+        if rank.handle is not None:
+            self.poll.unregister(rank.handle)
+            os.close(rank.handle)
+            rank.handle = None
+
+    def _find_others(self) -> None:
+        """Ranks that have not come to their first line: the launcher's other children."""
+        if len(self.ranks) >= self.expected:
+            return
+        for pid, parent in processes():
+            if parent == self.parent:
+                number = rank_of(pid)
+                if number is not None and number not in self.ranks:
+                    self._know(Rank(number, pid))
+        if len(self.ranks) < self.expected:
+            self._later(self.answer, self._miss)
+
+    def _miss(self) -> None:
+        """One that nobody has seen died before there was a watchman."""
+        self.deadline = float("inf")
+        if len(self.ranks) < self.expected:
+            self._end("a rank died before its first line; the run ends here")
+
+    def _hear(self, rank: Rank) -> None:
+        """What it has written, if anything."""
+        if rank.line is None:
+            return
+        try:
+            words = rank.line.recv(4096)
+        except BlockingIOError:
+            return
+        except OSError:
+            words = b""
+        if not words:  # its handle tells what has become of it
+            self.poll.unregister(rank.line)
+            rank.line.close()
+            rank.line = None
+        it = iter(words)
+        for word in it:
+            if word == SPEAK:
+                with contextlib.suppress(OSError):
+                    rank.line.send(b"n" if self.spoken else b"y")  # type: ignore[union-attr]
+                self.spoken = True
+                self._later(self.answer + self.patience, partial(self._end, ""))
+            elif word in (LISTEN, DEAF):
+                rank.listens = word == LISTEN
+            elif word == MAPPED:
+                self.segments |= mapped(rank.pid)
+            elif word in (LEAVE, LEAVE_FAILED):
+                rank.left = True
+                if word == LEAVE_FAILED:
+                    status = next(it, 1)
+                    why = f"rank {rank.number} ended with status {status} before the others"
+                    self._later(self.answer + self.patience, partial(self._end, why, status))
+            elif word in ENDING and not (rank.listens and word in STOPPING):
+                why = f"rank {rank.number}: {ENDING[signal.Signals(word)]}"
+                self._later(self.answer, partial(self._end, why, 128 + word))
+
+    def _later(self, seconds: float, due: Callable[[], None]) -> None:
+        """The first of these counts, but a rank that speaks has more time."""
+        if self.deadline == float("inf") or self.spoken:
+            self.deadline, self.due = time.monotonic() + seconds, due
+
+    def _end(self, reason: str, status: int = 0) -> None:
+        """Say it, unless a rank has; have all ranks end, by the launcher, by MPI, or here."""
+        alive = [rank for rank in self.ranks.values() if rank.handle is not None]
+        for rank in alive:
+            self.segments |= mapped(rank.pid)
+        if not self.spoken and reason:
+            with contextlib.suppress(OSError):  # nobody is there any more to read it
+                os.write(2, f"odonata: {reason}\n".encode())
+        if status:
+            abort(status)
+        until = time.monotonic() + (self.patience if self.spoken or status else 0)
+        while alive and time.monotonic() < until:
+            ready = {fd for fd, _ in self.poll.poll(100)}
+            for rank in [rank for rank in alive if rank.handle in ready]:
+                self._forget(rank)
+                alive.remove(rank)
+        for rank in alive:
+            assert rank.handle is not None
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(rank.handle, signal.SIGKILL)
+        for rank in alive:
+            assert rank.handle is not None
+            select.select([rank.handle], [], [], self.patience)
+            self._forget(rank)
+        self._clean()
+
+    def _clean(self) -> None:
+        """Of what was mapped by ranks that are dead, remove what nobody maps any more."""
+        left = {path for path in self.segments if os.path.exists(path)}
+        if left:
+            for pid, _ in processes():
+                left -= mapped(pid)
+        for path in left:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+
+def processes() -> list[tuple[int, int]]:
+    """Returns (process, parent) of every one that is alive."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/stat") as file:
+            about = file.read()
+            state, parent = about[about.rindex(")") + 2 :].split()[:2]
+            if state not in "ZX":
+                found.append((int(pid), int(parent)))
+    return found
+
+
+def rank_of(pid: int) -> int | None:
+    """Returns the rank that the launcher has given to a process, as far as can be told."""
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/environ", "rb") as file:
+        for word in file.read().split(b"\0"):
+            name, _, value = word.partition(b"=")
+            if name in (b"PMI_RANK", b"PMIX_RANK", b"OMPI_COMM_WORLD_RANK", b"SLURM_PROCID"):
+                return int(value)
+    return None
+
+
+def mapped(pid: int) -> set[str]:
+    """Returns the files in shared memory that a process has mapped."""
+    found = set()
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:
+        for line in file:
+            path = line[line.find("/") :].rstrip("\n")
+            if path.startswith(SHARED) and not path.endswith(" (deleted)"):
+                found.add(path)
+    return found
+
+
+def abort(status: int) -> None:
+    """Has the launcher end all ranks with this status, where it speaks MPICH's language (PMI-1)."""
+    if "PMI_FD" in os.environ:
+        with contextlib.suppress(OSError, ValueError):
+            os.write(int(os.environ["PMI_FD"]), f"cmd=abort exitcode={status}\n".encode())
+
+
+def main() -> None:
+    for meant_for_ranks in ENDING:
+        signal.signal(meant_for_ranks, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+    door, parent, ranks, answer, patience = map(float, sys.argv[1:])
+    kept = {0, 1, 2, int(door), int(os.environ.get("PMI_FD", 2))}
+    for fd in os.listdir("/proc/self/fd"):
+        if int(fd) not in kept:
+            with contextlib.suppress(OSError):
+                os.close(int(fd))
+    Watch(socket.socket(fileno=int(door)), int(parent), int(ranks), answer, patience).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""Send signals to single ranks of real runs at random moments, and see whether promises are kept.
+
+    python scripts/attack_signals.py --count 60 --seed 1
+
+Each run has 2 to 4 ranks; one of them gets SIGKILL, SIGINT or SIGTERM at a moment between 0.1 s
+after the start and the end of the run. After that nothing may be left within 10 seconds, stderr
+must give exactly one reason, and the status of mpiexec must be the one in docs/engine.md. One line
+per run; the exit status is 1 if any of them broke a promise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from odonata.commands.doctor import find_mpiexec
+from pdes import launcher
+
+PATIENCE = 10.0
+MARK = "ODONATA_ATTACK"
+NOT_REASONS = ("odonata: compiling", "odonata: compiled", "odonata: warning")
+STATUSES = {
+    signal.SIGKILL: {9: "killed"},
+    signal.SIGINT: {130: "interrupted"},
+    signal.SIGTERM: {143: "terminated", 0: "stopped at"},
+}
+"""By signal: the status that mpiexec may end with, and what a reason then says ("died" will do for
+any that ended by a signal)."""
+
+
+class Process(NamedTuple):
+    pid: int
+    rank: int
+    words: list[str]
+
+
+class Outcome(NamedTuple):
+    seconds: float
+    """From the signal to the end of everything."""
+    status: int | None
+    reasons: list[str]
+    verdict: str
+
+
+def processes(token: str) -> list[Process]:
+    """Those of one run, the watchman's included (its rank is -1)."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (path / "environ").read_bytes().decode(errors="replace").split("\0")
+            command = (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            state = (path / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if f"{MARK}={token}" not in words or state == "Z":
+            continue
+        ranks = [int(word[9:]) for word in words if word.startswith("PMI_RANK=")]
+        watches = any(word.endswith("watch.py") for word in command)
+        found.append(Process(int(path.name), ranks[0] if ranks and not watches else -1, command))
+    return found
+
+
+def begun(pid: int) -> bool:
+    """Has this rank come to its first line, where it begins to catch SIGTERM? Before that it is the
+    Python interpreter on its way there, and dies as that does, with the launcher's status."""
+    try:
+        about = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
+    caught = next(line.split()[1] for line in about.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def attack(
+    ranks: int, protocol: str, number: signal.Signals, victim: int, delay: float, cold: bool
+) -> Outcome:
+    token = secrets.token_hex(8)
+    mpiexec = find_mpiexec()
+    assert mpiexec, "mpiexec is needed: pip install mpich"
+    with tempfile.TemporaryDirectory() as name:
+        environment = {**launcher.environment_without(), MARK: token}
+        if cold:
+            environment["ODONATA_CACHE_DIR"] = f"{name}/cache"
+        words = [mpiexec, "-n", str(ranks), sys.executable, "-m", "odonata", "bench", "phold",
+                 "--end", "6ms", "--protocol", protocol, "--checkpoint-dir", f"{name}/kept",
+                 "--json"]  # fmt: skip
+        began, target = time.monotonic(), list[int]()
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                   text=True, env=environment)  # fmt: skip
+        time.sleep(delay)
+        while process.poll() is None and time.monotonic() - began < delay + PATIENCE:
+            target = [p.pid for p in processes(token) if p.rank == victim]
+            if target:
+                break
+            time.sleep(0.01)
+        sent, early = False, bool(target) and not begun(target[0])
+        if process.poll() is None and target:
+            try:
+                os.kill(target[0], number)
+                sent = True
+            except ProcessLookupError:
+                pass
+        at = time.monotonic()
+        limit = PATIENCE if sent else 120.0
+        while (left := processes(token)) and time.monotonic() - at < limit:
+            time.sleep(0.02)
+        seconds = time.monotonic() - at
+        for stray in left:
+            os.kill(stray.pid, signal.SIGKILL)
+        said = process.communicate()[1].splitlines()
+    reasons = [line for line in said if line.startswith("odonata:")
+               and not line.startswith(NOT_REASONS)]  # fmt: skip
+    tracebacks = [line for line in said if line.startswith("Traceback")]
+    status = process.returncode
+    verdict = "kept"
+    if left:
+        verdict = f"LEFT: {len(left)} processes"
+    elif early and len(reasons) <= 1:
+        verdict = "kept (before its first line)"
+    elif tracebacks:
+        verdict = "TRACEBACK"
+    elif not sent or (status == 0 and not reasons):
+        verdict = "kept (it was over)"
+    elif len(reasons) != 1:
+        verdict = f"{len(reasons)} REASONS"
+    elif status not in STATUSES[number]:
+        verdict = f"STATUS {status}"
+    elif not any(word in reasons[0] for word in (STATUSES[number][status], "died")):
+        verdict = "ANOTHER REASON"
+    return Outcome(seconds, status, reasons or said[:1], verdict)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--longest", type=float, default=12.0, help="The latest moment, in seconds."
+    )
+    chosen = parser.parse_args()
+    rng = random.Random(chosen.seed)
+    broken = 0
+    print("  n ranks protocol signal   rank  at s   ended s  status  verdict / reason")
+    for i in range(chosen.count):
+        ranks, protocol = rng.randint(2, 4), rng.choice(("window", "null"))
+        number = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)[i % 3]
+        victim, cold = rng.randrange(ranks), rng.random() < 0.25
+        delay = rng.uniform(0.1, chosen.longest if rng.random() < 0.5 else 3.0)
+        outcome = attack(ranks, protocol, number, victim, delay, cold)
+        broken += not outcome.verdict.startswith("kept")
+        print(f"{i:3} {ranks:5} {protocol:8} {number.name:8} {victim:4} {delay:5.2f} "
+              f"{outcome.seconds:9.2f} {outcome.status!s:>7}  {outcome.verdict}: "
+              f"{' | '.join(outcome.reasons)}", flush=True)  # fmt: skip
+    print(f"{chosen.count - broken} of {chosen.count} kept")
+    return int(broken > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from conftest import code_on_ranks
+
+from pdes.advice import MANY_EVENTS, on_ranks
+from pdes.model import Lookahead
+
+LINK = Lookahead(10_000, "the cable from group 1 to group 2")
+
+
+def spent(handlers: float, waiting: float) -> dict[str, float]:
+    return {"handlers": handlers, "queue": 0.1, "exchange": 0.1, "waiting": waiting}
+
+
+def test_ranks_slower_than_one_are_told_with_the_link() -> None:
+    words = on_ranks(2, 42_000, 1000, spent(0.4, 5.4), LINK, "ps")
+    assert words == (
+        "2 ranks took 6 s, and one would take about 1 s: they agreed after every 42 events, "
+        "because the cable from group 1 to group 2 may take only 10,000 ps (the lookahead). Use "
+        "fewer ranks, or a longer latency there"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ranks", "events", "rounds", "seconds"),
+    [
+        (1, 42_000, 1000, spent(0.4, 5.4)),
+        (2, 42_000, 1000, spent(0.4, 0.4)),  # twice as slow would be one
+        (4, 42_000, 1000, spent(1.0, 2.0)),
+        (2, 42_000, 1000, spent(0.04, 0.54)),  # it took no time
+        (2, MANY_EVENTS * 1000, 1000, spent(0.4, 5.4)),  # not because of the lookahead
+    ],
+)
+def test_ranks_that_help_or_wait_for_other_reasons_are_not(
+    ranks: int, events: int, rounds: int, seconds: dict[str, float]
+) -> None:
+    assert on_ranks(ranks, events, rounds, seconds, LINK, "ps") is None
+
+
+@pytest.mark.parametrize(
+    ("model", "end", "told"),
+    [
+        ("Phold(processes=64, population=1, lookahead_ps=1_000)", 8 * 10**8, True),
+        ("Phold(processes=1024, population=16, lookahead_ps=900_000)", 4 * 10**8, False),
+    ],
+)
+def test_a_real_run_says_so_once(model: str, end: int, told: bool) -> None:
+    code = f"from pdes.driver import run; from pdes.phold import Phold; run({model}, {end})"
+    said = code_on_ranks(2, code).stderr
+    words = re.findall("odonata: warning: 2 ranks took .* an event from process 31 to 32 ", said)
+    assert len(words) == told
