@@ -6,14 +6,34 @@ import difflib
 import importlib
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import click
+
+from odonata.commands.group import SETTINGS
+from odonata.commands.options import json_option, plugin_option
+from pdes import launcher
 from pdes.errors import Refused
 from policies.parameters import Parameter
-from policies.register import BUILT_IN, REGISTERS, Entry
+from policies.register import BUILT_IN, REGISTERS, Entry, load_plugin
 
 FILLED_BY = (*BUILT_IN, "odonata.agents.patterns", "odonata.agents.traffic")
 """Importing these enters the built-in policies and patterns."""
+
+
+@click.command("policies", context_settings=SETTINGS)
+@click.argument("name", required=False)
+@plugin_option
+@json_option
+def command(name: str | None, plugins: tuple[Path, ...], as_json: bool) -> None:
+    """List the policies there are, of every kind; or tell all about the one of a NAME: its
+    parameters with their units and defaults, its paper, whether it remembers, where it comes from.
+    """
+    if launcher.rank() == 0:
+        for path in plugins:
+            load_plugin(path)
+        report(name, as_json)
 
 
 def catalogue() -> dict[str, list[Entry]]:
