@@ -1,5 +1,6 @@
 """Command-line options that several commands share. As in `cli`, nothing heavy is imported here:
-the options of a network are made from its fields when a command that has them is asked for."""
+the options of a machine and of a network are made from their fields when a command that has them is
+called."""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odonata.experiment.keys import MACHINE_KEYS, PRESET, Key
 from odonata.experiment.units import bandwidth, signed_bytes, size_bytes, time_ps
 from pdes.errors import Refused
 
 if TYPE_CHECKING:
+    from odonata.experiment.keys import Key
     from topology import Dragonfly
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
@@ -148,6 +149,8 @@ def machine_options(command: Any, fitting: bool = False) -> Any:
     `preset`. One that also has an argument NAME takes the preset from there too.
     `fitting`: see `floor_options`.
     """
+
+    from odonata.experiment.keys import MACHINE_KEYS, PRESET
 
     @functools.wraps(command)
     def with_machine(**options: Any) -> Any:
