@@ -71,7 +71,7 @@ def report(name: str | None, as_json: bool) -> None:
         for entries in kinds.values():
             console.print("\n".join(sentences(entries[0])), markup=False, soft_wrap=True)
         return
-    console.print(table(kinds))
+    console.print(policy_table(kinds))
     for line in broken():
         console.print(line, style="red", markup=False)
 
@@ -103,7 +103,7 @@ def sentences(entry: Entry) -> Iterator[str]:
         yield "  parameters  none"
 
 
-def table(kinds: dict[str, list[Entry]]) -> Any:
+def policy_table(kinds: dict[str, list[Entry]]) -> Any:
     from rich.markup import escape
     from rich.table import Table
 

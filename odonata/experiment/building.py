@@ -23,8 +23,8 @@ from odonata.experiment.experiment import (
     Experiment,
     numbered,
 )
-from odonata.experiment.given import Given, Value
-from odonata.experiment.keys import Key, parameter_keys
+from odonata.experiment.keys import Key
+from odonata.experiment.policies import Policies
 from odonata.experiment.sections import (
     DURATION,
     INTERVAL,
@@ -35,11 +35,9 @@ from odonata.experiment.sections import (
     SchedulerSettings,
 )
 from odonata.experiment.units import show_count, show_time
-from odonata.experiment.values import nearest, plain, read
 from odonata.jobs.request import Job
 from pdes import launcher
 from pdes.errors import Refused
-from policies.register import REGISTERS, load_plugin
 from topology import BadMachine, Dragonfly
 from topology.presets import PRESETS
 
@@ -54,27 +52,21 @@ CALLED = ("user", "project", "application")
 """Keys of a job that are names, as its own name is."""
 
 
-class Building(Given):
+class Building(Policies):
     """An experiment on its way from what was given."""
 
     def __init__(
         self, where: str, plugins: Sequence[Path | str] = (), stand_in: bool = False
     ) -> None:
-        super().__init__(where)
-        self.plugins = [str(Path(path).expanduser().absolute()) for path in plugins]
-        self.stand_in = stand_in
-        self.missing: list[str] = []
-        """What is named and is not here, where something stands in for it."""
+        super().__init__(where, plugins, stand_in)
         self.owners: list[int] = []
         """For each job the number of the [[jobs]] that it is from."""
 
     def experiment(self) -> Experiment:
         """The experiment of what was taken. Refused with all that is wrong."""
-        self._load_plugins()
-        if self.stand_in:
-            self._stand_in()
+        self.load_plugins()
         self.read_all()
-        parameters = self._parameters()
+        parameters = self.policy_parameters()
         self._name()
         self._need_jobs()
         machine = self._machine()
@@ -93,7 +85,7 @@ class Building(Given):
             run=RunSettings(**self.fields("run") | {"end": end}),
             metrics=metrics,
             plugins=tuple(self.plugins),
-            missing=tuple(self.missing),
+            missing=tuple(dict.fromkeys(self.missing)),
         )
         channels = 1
         try:
@@ -145,87 +137,6 @@ class Building(Given):
                 if not any_of:
                     raise
                 given = {k: v for k, v in given.items() if k not in (first or any_of)}
-
-    # -- plug-ins and policies
-
-    def _load_plugins(self) -> None:
-        """Those of the file are named relative to it."""
-        key = BY_PATH["plugins"]
-        try:
-            named = read(key, self.given["plugins"].given if "plugins" in self.given else ())
-        except ValueError:
-            named = ()  # the problem is found when all values are read
-        home = Path(self.where).parent
-        paths = [str((home / Path(name).expanduser()).absolute()) for name in named]
-        self.plugins = [*dict.fromkeys((*paths, *self.plugins))]
-        for path in self.plugins if not self.stand_in else ():
-            try:
-                load_plugin(path)
-            except Refused as refusal:
-                if path not in paths:
-                    raise
-                self.complain(str(refusal), key)
-
-    def _stand_in(self) -> None:
-        for path, value in self.given.items():
-            kind = self.keys[path].how.register
-            if kind and isinstance(value.given, str) and not REGISTERS[kind].known(value.given):
-                REGISTERS[kind].placeholder(value.given)
-                self.values[path] = value.given
-                self.missing.append(f"{kind} {value.given!r}")
-
-    def read_one(self, path: str) -> Any:
-        return self.values[path] if path in self.values else super().read_one(path)
-
-    def _parameters(self) -> dict[str, tuple[tuple[str, Any], ...]]:
-        """The parameters of policies, by the field that has them."""
-        found = {}
-        for path, given in self.parameters.items():
-            if not self.good(path):
-                continue
-            key, policy = self.keys[path], self.values[path]
-            if not REGISTERS[key.how.register].known(policy):
-                found[key.parameters] = tuple((k, value.given) for k, value in given.items())
-                continue
-            known = parameter_keys(key, policy)
-            for name in given:
-                if name not in known:
-                    self._no_parameter(key, policy, name, [*known])
-            good = [self._parameter(known[name], name, policy, key, value)
-                    for name, value in given.items() if name in known]  # fmt: skip
-            found[key.parameters] = tuple(pair for pair in good if pair)
-            self._try(key, policy, found[key.parameters])
-        return found
-
-    def _parameter(
-        self, key: Key, name: str, policy: str, owner: Key, value: Value
-    ) -> tuple[str, Any] | None:
-        """Name and value of a parameter, or None and a complaint."""
-        self.given[key.path] = value
-        entry = REGISTERS[owner.how.register][policy]
-        one = next(each for each in entry.parameters if each.name == name)
-        try:
-            return name, one.checked(read(key, value.given), policy)
-        except ValueError as error:
-            self.complain(str(error), key)
-        except Refused:
-            self.complain(one.accepted, key)
-        return None
-
-    def _no_parameter(self, key: Key, policy: str, name: str, known: list[str]) -> None:
-        near = nearest(name, known)
-        have = f"{policy} has {', '.join(known)}" if known else f"{policy} has no parameters"
-        meant = f"; did you mean {near}?" if near else ""
-        change = self.parameters[key.path][name].change
-        where = change or f"{self.where}: {plain(f'{key.path}.{name}')}"
-        self.note(f"{where}: unknown; {have}{meant}", self.place(key))
-
-    def _try(self, key: Key, policy: str, parameters: tuple[tuple[str, Any], ...]) -> None:
-        """What the policy itself says of its parameters together."""
-        try:
-            REGISTERS[key.how.register].make(policy, parameters)
-        except Refused as refusal:
-            self.complain(str(refusal), key)
 
     # -- parts
 

@@ -9,7 +9,7 @@ from files import FILES, OPEN, WRONG, attempt, refusal, written
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from odonata.experiment.experiment import BY_PATH, KEYS, SECTIONS
+from odonata.experiment.experiment import BY_PATH, KEYS, SECTIONS, of
 from odonata.experiment.keys import quoted
 from odonata.experiment.reading import parse
 
@@ -132,3 +132,26 @@ def test_whatever_a_change_holds_it_is_refused_in_words_or_right(change: str) ->
     _, problems = attempt("", change)
     assert all(line.startswith(("--set ", "demo.toml: ")) for line in problems)
     assert len(problems) <= 3
+
+
+tables = st.dictionaries(
+    st.sampled_from([*(key.name for key in of("traffic")), "name", "nodes", "x"]), toml_values,
+    max_size=4,
+)  # fmt: skip
+policies = st.sampled_from(['"fcfs"', '{ name = "rdn" }', '{ name = "rdn", x = 1 }', "{ x = 1 }",
+                            "{ name = 3 }", '{ name = "nobody", x = [] }', "[]"])  # fmt: skip
+
+
+@MANY
+@given(st.lists(tables, max_size=3), st.booleans(), policies, st.sampled_from(["", *"ab"]))
+def test_whatever_parts_and_policies_hold_they_are_refused_in_words_or_right(
+    traffics: list[dict[str, str]], jobs: bool, policy: str, change: str
+) -> None:
+    lines = ["[[jobs]]", "nodes = 2"] * jobs + ["[scheduler]", f"allocation = {policy}"]
+    for table in traffics:
+        lines += ["[[traffic]]", *(f"{name} = {value}" for name, value in table.items())]
+    changes = {"": (), "a": ("scheduler.allocation.y=1",), "b": ("traffic.load=0.2",)}[change]
+    made, problems = attempt("\n".join(lines), *changes)
+    assert all(line.startswith(("--set ", "demo.toml: ")) for line in problems)
+    if made:
+        assert parse(made.to_toml(), "again.toml") == made

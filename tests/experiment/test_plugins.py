@@ -128,6 +128,14 @@ def test_another_policy_takes_nothing_of_the_parameters_of_the_one_it_replaces(f
     assert whole.scheduler.allocation_parameters == (("spare", 7),)
 
 
+def test_a_parameter_of_the_usual_policy_can_be_set_or_is_refused_too() -> None:
+    change = "scheduler.allocation.width=8"
+    assert refusal("[[jobs]]\nnodes = 2", change) == [
+        f"--set {change}: unknown; level-spread has no parameters"
+    ]
+    assert refusal("", change) == [f"--set {change}: unknown; level-spread has no parameters"]
+
+
 def test_a_plugin_that_cannot_be_loaded_is_told_once_with_its_line(file: Path) -> None:
     (file.parent / "mine.py").write_text("import os\n1 / 0\n")
     (line,) = told(file)
