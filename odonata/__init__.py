@@ -74,7 +74,7 @@ _HOMES = {
     "Discipline": "policies.scheduling",
     "Dragonfly": "topology",
     "Ended": "policies.views",
-    "Experiment": "odonata.experiment.reading",
+    "Experiment": "odonata.experiment.experiment",
     "Fault": "pdes.errors",
     "Job": "odonata.jobs.request",
     "JobRecord": "odonata.jobs.record",

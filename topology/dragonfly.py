@@ -18,13 +18,15 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from topology.settings import required, setting
 
 Ints = npt.NDArray[np.int32]
 
@@ -79,8 +81,8 @@ def _whole(name: str, value: Any, least: int, problems: list[Broken]) -> Any:
 class LinkClass:
     """Cables of one kind. Bandwidth in bytes per second and direction; latency in picoseconds."""
 
-    bandwidth: float
-    latency_ps: int
+    bandwidth: float = field(metadata=required("bandwidth", "Bandwidth of {}, each way."))
+    latency_ps: int = field(metadata=required("time", "Latency of {}."))
 
     def __post_init__(self) -> None:
         problems: list[Broken] = []
@@ -119,15 +121,24 @@ class Dragonfly:
     The default links are of the Slingshot kind: 200 Gbit/s, copper in the group, fibre outside.
     """
 
-    nodes: int
-    routers: int
-    global_links: int
-    groups: int
-    cabling: str = "absolute"
-    links_per_pair: int | None = None
-    terminal: LinkClass = LinkClass(25e9, 50_000)
-    local: LinkClass = LinkClass(25e9, 50_000)
-    global_: LinkClass = LinkClass(25e9, 300_000)
+    nodes: int = field(metadata=required("whole", "Nodes per router, p.", least=1, most=2**8))
+    routers: int = field(metadata=required("whole", "Routers per group, a.", least=1, most=2**10))
+    global_links: int = field(
+        metadata=required("whole", "Global links per router, h.", least=0, most=2**8)
+    )
+    groups: int = field(metadata=required("whole", "Groups, g.", least=1, most=2**14))
+    cabling: str = setting(
+        "absolute", "word", "In which order a group's cables go to the others.", words=CABLINGS
+    )
+    links_per_pair: int | None = setting(
+        None, "whole", "Cables between two groups; all: as many as there are ports for.",
+        least=1, most=2**18, none="all",
+    )  # fmt: skip
+    terminal: LinkClass = setting(
+        LinkClass(25e9, 50_000), "links", "the link between a node and its router"
+    )
+    local: LinkClass = setting(LinkClass(25e9, 50_000), "links", "each local link")
+    global_: LinkClass = setting(LinkClass(25e9, 300_000), "links", "each global link")
 
     def __post_init__(self) -> None:
         problems: list[Broken] = []

@@ -14,6 +14,7 @@ from odonata.jobs.request import Job
 from pdes.errors import Findings
 from policies.routing import ROUTINGS
 from topology.dragonfly import Dragonfly, LinkClass
+from topology.settings import setting
 
 FORWARDINGS, VCS = ("cut-through", "store"), ("hops", "one")
 
@@ -31,21 +32,47 @@ class Configuration:
     machine: Dragonfly
     traffic: tuple[Traffic, ...] = ()
     """One may be given as it is."""
-    routing: str = "minimal"
-    via: str = "group"
-    threshold: float | None = None
-    bias: int | None = None
-    packet_bytes: int = 512
-    flit_bytes: int = 16
-    terminal_buffer: int = 16384
-    local_buffer: int = 16384
-    global_buffer: int = 32768
-    delay_ps: int = 50_000
-    forwarding: str = "cut-through"
-    vcs: str = "hops"
-    seed: int = 1
+    routing: str = setting(
+        "minimal", "word", "Routing policy: which path packets take.", register="routing"
+    )
+    via: str = setting(
+        "group", "word", "What a non-minimal path leads through, chosen at random.", words=VIAS
+    )
+    threshold: float | None = setting(
+        None, "number", "Adaptive routings: how many times worse the minimal path must look; auto: "
+        "the routing's own.", least=0, most=1e6, none="auto",
+    )  # fmt: skip
+    bias: int | None = setting(
+        None, "signed size", "Adaptive routings: how much worse in addition; auto: the routing's "
+        "own.", none="auto",
+    )  # fmt: skip
+    packet_bytes: int = setting(512, "size", "The largest packet; longer messages are cut.")
+    flit_bytes: int = setting(16, "size", "The unit of counters, a flit; a power of two.")
+    terminal_buffer: int = setting(
+        16384, "size", "Buffer of each virtual channel at the end of a node's link."
+    )
+    local_buffer: int = setting(
+        16384, "size", "Buffer of each virtual channel at the end of a local link."
+    )
+    global_buffer: int = setting(
+        32768, "size", "Buffer of each virtual channel at the end of a global link."
+    )
+    delay_ps: int = setting(50_000, "time", "Delay of a router's pipeline.")
+    forwarding: str = setting(
+        "cut-through", "word", "Whether a packet is forwarded before its end has arrived.",
+        words=FORWARDINGS,
+    )  # fmt: skip
+    vcs: str = setting(
+        "hops", "word", "Virtual channels: another for each hop; one for all deadlocks.", words=VCS
+    )
+    seed: int = setting(
+        1, "whole", "Seed of all random numbers.", section="run", least=0, most=2**63 - 1
+    )
     workload: Workload | None = None
-    dedicated_scheduler: bool = False
+    dedicated_scheduler: bool = setting(
+        False, "flag", "Give rank 0 the scheduler and no groups, where jobs run on several ranks.",
+        section="run",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         if isinstance(self.traffic, Traffic):

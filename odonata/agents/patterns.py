@@ -119,7 +119,6 @@ def pattern(
     return decorate
 
 
-EXCHANGES = ("posted", "pairwise")
 PAIRED = ("all-to-all", "fft3d", "halo2d", "halo3d", "halo3d26")
 """For which it makes a difference."""
 DIMENSIONS = {"fft3d": 2, "halo2d": 2, "halo3d": 3, "halo3d26": 3}

@@ -15,6 +15,7 @@ from pdes.jit import kernel
 from pdes.random import log
 from policies.register import REGISTERS, Entry, Register
 from topology.dragonfly import Dragonfly
+from topology.settings import setting
 
 BUILT_IN = {
     "uniform": "to any other node",
@@ -76,19 +77,33 @@ class Traffic:
     takes on the node's link with a probability `load`.
     """
 
-    pattern: str = "uniform"
-    load: float = 0.3
-    arrivals: str = "poisson"
-    message_bytes: int = 512
-    messages: int | None = None
-    """A node makes no more than this."""
-    stride: int = 1
-    hot: float = 0.1
-    hot_every: int = 32
-    warmup_ps: int = 0
-    measure_ps: int | None = None
-    """None: to the end."""
-    stop_ps: int | None = None
+    pattern: str = setting(
+        "uniform", "word", "Which node sends to which.", register="traffic", option="traffic"
+    )
+    load: float = setting(
+        0.3, "number", "Offered load, as a fraction of the bandwidth of a node's link.",
+        above=0, most=1,
+    )  # fmt: skip
+    arrivals: str = setting("poisson", "word", "How messages arrive at each node.", words=ARRIVALS)
+    message_bytes: int = setting(512, "size", "Size of each message.", otherwise="one packet")
+    messages: int | None = setting(
+        None, "whole", "The most messages that a node sends.", least=0, most=2**62 - 1, none="any"
+    )
+    stride: int = setting(
+        1, "whole", "Adversarial traffic goes to the group this many after the node's own.",
+        least=1 - 2**32, most=2**32 - 1,
+    )  # fmt: skip
+    hot: float = setting(
+        0.1, "number", "Hotspot traffic: the fraction of messages to hot nodes.", least=0, most=1
+    )
+    hot_every: int = setting(
+        32, "whole", "Hotspot traffic: one in this many nodes is hot.", least=1, most=2**40 - 1
+    )
+    warmup_ps: int = setting(0, "time", "Only messages generated after this are measured.")
+    measure_ps: int | None = setting(
+        None, "time", "How long messages are measured; all: to the end.", none="all"
+    )
+    stop_ps: int | None = setting(None, "time", "When nodes stop sending.", none="never")
 
     def __post_init__(self) -> None:
         found, one_of = Findings(), ", ".join

@@ -15,7 +15,6 @@ from odonata.agents.layout import AFTER, EARLY, JOB, JOB_WORDS, SLOT_WORDS
 from odonata.agents.packet import LABEL_MASK
 from odonata.agents.patterns import (
     DIMENSIONS,
-    EXCHANGES,
     PAIRED,
     PATTERNS,
     REGISTER,
@@ -27,7 +26,7 @@ from odonata.agents.patterns import (
 )
 from odonata.agents.task import MOST_TASKS
 from odonata.jobs.board import Board
-from odonata.jobs.request import Job
+from odonata.jobs.request import EXCHANGES, MAPPINGS, MOST_NODES, Job
 from odonata.jobs.scheduler import Scheduler
 from pdes.clock import LATEST
 from pdes.errors import Findings
@@ -36,10 +35,8 @@ from policies.allocation import ALLOCATIONS
 from policies.scheduling import DISCIPLINES
 from policies.views import Request
 from topology.dragonfly import Dragonfly
+from topology.settings import setting
 
-MAPPINGS = ("random", "linear")
-MOST_NODES = 1 << 22
-"""Of a job: more than any machine here has."""
 MOST_PHASES = LABEL_MASK
 """Of a job: so that each has a label of its own."""
 
@@ -140,16 +137,33 @@ class Workload:
     """
 
     jobs: tuple[Job, ...]
-    allocation: str = "level-spread"
-    order: str = "fcfs"
+    allocation: str = setting(
+        "level-spread", "word", "Allocation policy, which chooses the nodes of a job; `odonata "
+        "policies` explains them.", register="allocation",
+    )  # fmt: skip
+    order: str = setting(
+        "fcfs", "word", "Queue discipline: which waiting jobs start next.", register="scheduling"
+    )
     allocation_parameters: tuple[tuple[str, Any], ...] = ()
     """Name and value of each that is not as the policy has it by default."""
     order_parameters: tuple[tuple[str, Any], ...] = ()
-    tasks_per_node: int = 2
-    launch_ps: int = 10_000_000
-    send_ps: int = 50_000
-    match_ps: int = 100_000
-    host_ps: int = 150_000
+    tasks_per_node: int = setting(2, "whole", "Tasks that each node runs.", least=1, most=128)
+    launch_ps: int = setting(
+        10_000_000, "time", "How long a command takes from the scheduler to a node, and a task's "
+        "end to become known to the scheduler.",
+    )  # fmt: skip
+    send_ps: int = setting(
+        50_000, "time", "How long a message takes through the NIC before it wants the link.",
+        section="nic",
+    )  # fmt: skip
+    match_ps: int = setting(
+        100_000, "time", "How long the NIC takes to match each message that arrives, one after "
+        "the other.", section="nic",
+    )  # fmt: skip
+    host_ps: int = setting(
+        150_000, "time", "How long the NIC takes to hand a message over to its task.",
+        section="nic",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         found = Findings()

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
+from odonata.commands.group import SETTINGS
+from odonata.commands.options import (
+    Quantity,
+    floor_options,
+    json_option,
+    plugin_option,
+)
+from odonata.commands.output import print_json, print_table
 from odonata.jobs.placement import Placement, place, ranges
+from pdes import launcher
 from pdes.errors import Refused
+from policies.register import load_plugin
 from topology import Dragonfly
 
 # -- what a user writes
@@ -44,6 +54,30 @@ def _whole(word: str, example: str) -> int:
 # -- what a user reads
 
 
+@click.command("allocate", context_settings=SETTINGS)
+@floor_options
+@click.option("--jobs", type=Quantity("SIZES", parse_sizes), required=True,
+              help="Nodes of each job, with commas: 4,8,54.")  # fmt: skip
+@click.option("--policy", default="level-spread", show_default=True, metavar="NAME",
+              help="Who chooses the nodes; `odonata policies` lists them.")  # fmt: skip
+@click.option("--order", default="fcfs", show_default=True, metavar="NAME",
+              help="In which the jobs are placed: fcfs, small-first or large-first.")  # fmt: skip
+@click.option("--busy", type=Quantity("LABELS", parse_labels), default="",
+              help="Nodes that are busy from the start: 0-15,40.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
+              help="Of what is random.")  # fmt: skip
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False),
+              help="Draw who sits where, as .png, .svg or .pdf.")  # fmt: skip
+@plugin_option
+@json_option
+def command(machine: Dragonfly, preset: str, plugins: tuple[Path, ...], **asked: Any) -> None:
+    """Place jobs on an idle machine, and show which nodes each of them gets."""
+    if launcher.rank() == 0:
+        for path in plugins:
+            load_plugin(path)
+        report(machine, **asked)
+
+
 def report(
     machine: Dragonfly,
     jobs: Sequence[int],
@@ -63,11 +97,9 @@ def report(
 
         draw(placed, plot)
     if as_json:
-        print(to_json(placed))
+        print_json({"jobs": [labels.tolist() for labels in placed.jobs]})
     else:
-        from rich.console import Console
-
-        Console(highlight=False).print(table(placed))
+        print_table(placement_table(placed), highlight=False)
 
 
 def check_name(path: Path) -> None:
@@ -80,12 +112,7 @@ def check_name(path: Path) -> None:
         raise Refused(f"--plot {path}: there is no directory {path.parent}")
 
 
-def to_json(placed: Placement) -> str:
-    """Labels in allocation order."""
-    return json.dumps({"jobs": [labels.tolist() for labels in placed.jobs]})
-
-
-def table(placed: Placement) -> Any:
+def placement_table(placed: Placement) -> Any:
     from rich.console import Group
     from rich.markup import escape
     from rich.table import Table

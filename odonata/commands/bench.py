@@ -1,25 +1,40 @@
-"""`odonata bench ...`: run a known workload and say how fast, and what came out."""
+"""`odonata bench`: run a known workload and measure how fast; what its commands have in common."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, replace
+import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import click
+
+from odonata.commands.group import SETTINGS, LazyGroup
+from odonata.commands.options import TIME, debug_option, json_option, progress_option
+from odonata.commands.output import print_json, print_table
 from odonata.experiment.progress import ProgressLine, wanted
 from odonata.experiment.units import show_count, show_time
-from odonata.results.summary_rows import of_network
+from pdes.errors import Fault
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from odonata.agents.network import Network
     from odonata.results.performance import Performance
     from pdes.driver import Result
     from pdes.model import Model
 
 CHECKPOINTS = Path("odonata-checkpoint")
+
+
+command = LazyGroup(
+    "bench",
+    context_settings=SETTINGS,
+    help="Run a known workload and measure how fast it is simulated.",
+    lines={
+        "phold": "PHOLD, the benchmark of parallel discrete-event simulators.",
+        "dragonfly": "A dragonfly, packet by packet, under open-loop traffic.",
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -50,24 +65,7 @@ class Report:
         return self.alone.digest == self.result.digest
 
 
-def phold(
-    how: How, *, lps: int, population: int, remote: float, lookahead: int, mean: int, seed: int
-) -> Report:
-    from pdes.phold import Phold
-
-    return _run(Phold(lps, population, remote, lookahead, mean, seed), how)
-
-
-def dragonfly(how: How, network: Network) -> Report:
-    from odonata.results.performance import performance
-
-    report = _run(network, how)
-    if report.alone:
-        performance(network, report.alone)
-    return replace(report, network=performance(network, report.result))
-
-
-def _run(model: Model, how: How) -> Report:
+def measured(model: Model, how: How) -> Report:
     from pdes.driver import run
     from pdes.transport import Serial, world
 
@@ -93,20 +91,71 @@ def _run(model: Model, how: How) -> Report:
     return Report(result, alone)
 
 
-def to_json(report: Report) -> str:
+def run_options(command: Any) -> Any:
+    """The options of anything that is simulated, and `How` in their place."""
+
+    def with_how(**options: Any) -> None:
+        names = ("end", "protocol", "debug", "checkpoint_dir", "checkpoint_every", "progress",
+                 "compare")  # fmt: skip
+        resume, known = options.pop("resume"), {name: options.pop(name) for name in names}
+        if resume is not None:
+            known["resume"] = Path(resume or known["checkpoint_dir"])
+        command(how=How(**known), **options)
+
+    with_how.__name__, with_how.__doc__ = command.__name__, command.__doc__
+    with_how.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    for option in reversed(
+        [
+            click.option("--protocol", type=click.Choice(["window", "null"]), default="window",
+                         show_default=True, help="How ranks agree on how far it is safe to go."),
+            click.option("--checkpoint-every", type=TIME, help="Of simulated time."),
+            click.option("--checkpoint-dir", type=click.Path(path_type=Path),
+                         default="odonata-checkpoint", show_default=True,
+                         help="Where those, and the one that SIGTERM or SIGUSR1 makes, are kept."),
+            click.option("--resume", is_flag=False, flag_value="", metavar="[DIR]",
+                         help="Go on from the newest checkpoint there (or in --checkpoint-dir)."),
+            click.option("--compare", is_flag=True,
+                         help="Run it on one rank too, afterwards, and compare."),
+            debug_option,
+            progress_option,
+            json_option,
+        ]
+    ):  # fmt: skip
+        with_how = option(with_how)
+    return with_how
+
+
+def show(how: How, report: Report, as_json: bool) -> None:
+    """Prints what a bench measured; of several ranks one does."""
+    from pdes.transport import world
+
+    if world().rank > 0:
+        return
+    if as_json:
+        print_json(bench_facts(report))
+    else:
+        print_table(bench_table(report))
+    if not report.result.completed:
+        print(f"odonata: stopped at {show_time(report.result.time_ps)}; go on with --resume "
+              f"{how.checkpoint_dir}", file=sys.stderr)  # fmt: skip
+    if report.alone and not report.same:
+        raise Fault("one rank gave another digest: please report this")
+
+
+def bench_facts(report: Report) -> dict[str, Any]:
     """All but the arrays, which are for Python."""
-    told = {k: v for k, v in report.result.in_ps().items() if k != "outcome"}
+    facts = {k: v for k, v in report.result.in_ps().items() if k != "outcome"}
     if report.network:
-        told |= vars(report.network)
-        told["hops_per_second"] = report.network.packet_hops / report.result.wall_seconds
-        told["bytes_per_node"] = bytes_per_node(report)
+        facts |= vars(report.network)
+        facts["hops_per_second"] = report.network.packet_hops / report.result.wall_seconds
+        facts["bytes_per_node"] = bytes_per_node(report)
     if report.alone:
-        told["alone_events_per_second"] = report.alone.events_per_second
-        told["alone_digest"] = report.alone.digest
-    return json.dumps(told, indent=1)
+        facts["alone_events_per_second"] = report.alone.events_per_second
+        facts["alone_digest"] = report.alone.digest
+    return facts
 
 
-def table(report: Report) -> Table:
+def bench_table(report: Report) -> Table:
     from rich.table import Table
 
     result = report.result
@@ -138,7 +187,7 @@ def table(report: Report) -> Table:
 
 
 def bytes_per_node(report: Report) -> float:
-    """Of all ranks, the interpreter and the compiler included."""
+    """Memory per node over all ranks, the interpreter and the compiler included."""
     assert report.network is not None
     return report.result.ranks * report.result.max_rss_mb * 2**20 / report.network.nodes
 
@@ -147,14 +196,16 @@ def _bar(share: float) -> str:
     return f"{'█' * round(20 * share)} {share:.0%}"
 
 
-def _network(report: Report, told: Performance) -> list[tuple[str, str, str]]:
-    speed = told.packet_hops / report.result.wall_seconds
+def _network(report: Report, figures: Performance) -> list[tuple[str, str, str]]:
+    from odonata.results.summary_rows import of_network
+
+    speed = figures.packet_hops / report.result.wall_seconds
     built = f"built in {report.result.build_seconds:.2f} s; {bytes_per_node(report) / 1024:.1f} KiB"
-    packets, *rest = of_network(told)
+    packets, *rest = of_network(figures)
     return [
-        ("machine", f"{told.nodes:,} nodes", f"{built} a node"),
+        ("machine", f"{figures.nodes:,} nodes", f"{built} per node"),
         packets,
-        ("packet-hops", f"{show_count(speed)}/s", f"{told.packet_hops:,}"),
+        ("packet-hops", f"{show_count(speed)}/s", f"{figures.packet_hops:,}"),
         *rest,
     ]
 

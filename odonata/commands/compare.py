@@ -6,13 +6,17 @@ by +25 %.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import click
+
+from odonata.commands.group import SETTINGS
+from odonata.commands.options import json_option
+from odonata.commands.output import print_json, say_missing
 from odonata.experiment.units import show_time
 from odonata.jobs.record import JobRecord
 from odonata.results.derived import summary
@@ -21,6 +25,7 @@ from odonata.results.performance import Performance
 from odonata.results.run import INCOMPLETE, Run
 from odonata.results.run import open as open_run
 from odonata.results.summary_rows import still
+from pdes import launcher
 from pdes.errors import Refused
 
 if TYPE_CHECKING:
@@ -30,7 +35,19 @@ if TYPE_CHECKING:
 WIDEST = 20
 """Letters of a column; longer words are broken."""
 MOST_DRAWN = 8
-"""Runs that are told apart in one picture."""
+"""How many runs can be distinguished in one picture."""
+
+
+@click.command("compare", context_settings=SETTINGS)
+@click.argument("directories", nargs=-1, required=True, type=click.Path(path_type=Path),
+                metavar="DIR DIR...")  # fmt: skip
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False),
+              help="Draw them over each other, as .png, .svg or .pdf.")  # fmt: skip
+@json_option
+def command(directories: tuple[Path, ...], plot: Path | None, as_json: bool) -> None:
+    """Compare runs: what was asked for, and what came of it."""
+    if launcher.rank() == 0:
+        show(directories, plot, as_json)
 
 
 class Figure(NamedTuple):
@@ -53,27 +70,27 @@ class JobFigure(NamedTuple):
 
 
 def _latency(field: str) -> Callable[[Performance], float | None]:
-    return lambda told: getattr(told, field) if told.measured_packets else None
+    return lambda measured: getattr(measured, field) if measured.measured_packets else None
 
 
 def _link(kind: str, field: str) -> Callable[[Performance], float | None]:
-    return lambda told: told.links[kind][field] if kind in told.links else None
+    return lambda measured: measured.links[kind][field] if kind in measured.links else None
 
 
 FIGURES = (
-    Figure("packets", "packets delivered", "{:,.0f}", lambda told: told.packets),
-    Figure("offered", "offered load", "{:.3f}", lambda told: told.offered),
-    Figure("throughput", "throughput", "{:.3f}", lambda told: told.throughput),
+    Figure("packets", "packets delivered", "{:,.0f}", lambda measured: measured.packets),
+    Figure("offered", "offered load", "{:.3f}", lambda measured: measured.offered),
+    Figure("throughput", "throughput", "{:.3f}", lambda measured: measured.throughput),
     Figure("mean_latency_ns", "latency, mean (ns)", "{:,.1f}", _latency("mean_latency_ns")),
     Figure("median_latency_ns", "latency, median (ns)", "{:,.0f}", _latency("median_latency_ns")),
     Figure("p99_latency_ns", "latency, 99 % (ns)", "{:,.0f}", _latency("p99_latency_ns")),
     Figure("max_latency_ns", "latency, longest (ns)", "{:,.0f}", _latency("max_latency_ns")),
-    Figure("mean_hops", "routers a packet", "{:.2f}",
-           lambda told: told.mean_hops if told.packets else None),
+    Figure("mean_hops", "routers per packet", "{:.2f}",
+           lambda measured: measured.mean_hops if measured.packets else None),
     *(Figure(f"{kind}.{field}", f"{kind} links, {name}", form, _link(kind, field))
       for field, name, form in (("utilisation", "utilisation", "{:.1%}"),
                                 ("max_utilisation", "busiest", "{:.1%}"),
-                                ("stall_to_flit", "stalls a flit", "{:.3f}"))
+                                ("stall_to_flit", "stalls per flit", "{:.3f}"))
       for kind in ("global", "local", "eject", "inject")),
 )  # fmt: skip
 
@@ -102,7 +119,7 @@ def _of_pattern(pattern: str) -> JobFigure:
 def figures_of(runs: Sequence[Compared]) -> list[Figure | JobFigure]:
     """Those that mean anything: of jobs how long they talk, in all and by pattern, in place of
     what is offered."""
-    with_jobs = [one for one in runs if one.run.network.workload]
+    with_jobs = [one for one in runs if one.run.experiment.jobs]
     if not with_jobs:
         return [*FIGURES]
     patterns = dict.fromkeys(job.pattern for one in with_jobs for job in one.jobs)
@@ -111,11 +128,11 @@ def figures_of(runs: Sequence[Compared]) -> list[Figure | JobFigure]:
 
 
 class Compared(NamedTuple):
-    """A run, as it is told: `label` is what the user called it, as briefly as is clear."""
+    """A run beside others: `label` is what the user called it, as briefly as is clear."""
 
     label: str
     run: Run
-    told: Performance
+    measured: Performance
     jobs: Sequence[JobRecord]
 
     @property
@@ -125,8 +142,8 @@ class Compared(NamedTuple):
 
     @property
     def saturated(self) -> bool | None:
-        """None where that cannot be told: too early, or jobs wait for what they have sent."""
-        return self.told.saturated if self.begun and not self.run.network.workload else None
+        """None where that is not known: too early, or jobs wait for what they have sent."""
+        return self.measured.saturated if self.begun and not self.run.experiment.jobs else None
 
     def figure(self, figure: Figure | JobFigure) -> float | None:
         """None before the first sample, and of loads before the warm-up is over."""
@@ -136,7 +153,7 @@ class Compared(NamedTuple):
             return figure.of(self.jobs) if self.jobs else None
         if figure.path in LOADS and (not self.begun or self.jobs):
             return None
-        return figure.of(self.told)
+        return figure.of(self.measured)
 
 
 def show(directories: Sequence[Path], plot: Path | None, as_json: bool) -> None:
@@ -149,12 +166,13 @@ def show(directories: Sequence[Path], plot: Path | None, as_json: bool) -> None:
         check_name(plot)
     with ExitStack() as stack:
         opened = [stack.enter_context(open_run(path)) for path in directories]
-        runs = [Compared(label, run, summary(run), run.job_records if run.network.workload else ())
+        say_missing(*opened)
+        runs = [Compared(label, run, summary(run), run.job_records if run.experiment.jobs else ())
                 for label, run in zip(labels(directories), opened, strict=True)]  # fmt: skip
         if plot is not None:
             draw(runs, plot)
         if as_json:
-            print(to_json(runs))
+            print_json(comparison(runs))
             return
         from rich.console import Console
 
@@ -178,7 +196,7 @@ def tables(runs: Sequence[Compared], console: Console) -> list[Table]:
     unbound = console.options.update(max_width=100_000)
     made: list[Table] = []
     for size in range(len(others), 0, -1):
-        made = [table([first, *others[at : at + size]], differences(runs))
+        made = [comparison_table([first, *others[at : at + size]], differences(runs))
                 for at in range(0, len(others), size)]  # fmt: skip
         if all(Measurement.get(console, unbound, one).maximum <= console.width for one in made):
             break
@@ -195,8 +213,8 @@ def differences(runs: Sequence[Compared]) -> dict[str, list[str]]:
     """What was asked for, where that is not the same of all, by key, as a file would have it."""
     asked = [one.run.experiment.written() for one in runs]
     paths = dict.fromkeys(path for each in asked for path in each)
-    told = {path: [_asked(each, path) for each in asked] for path in paths}
-    return {path: values for path, values in told.items() if len(set(values)) > 1}
+    values = {path: [_asked(each, path) for each in asked] for path in paths}
+    return {path: found for path, found in values.items() if len(set(found)) > 1}
 
 
 def _asked(written: Mapping[str, str], path: str) -> str:
@@ -213,59 +231,56 @@ def change(value: float | None, first: float | None) -> float | None:
 
 def notes(runs: Sequence[Compared]) -> list[str]:
     """What a reader must know before reading the figures."""
-    told = [
+    lines = [
         f"{one.label}: INCOMPLETE: {show_time(one.run.reached_ps)} "
-        f"{'' if one.run.experiment.end else 'and '}{still(one.run.experiment)}; "
+        f"{'' if one.run.experiment.run.end else 'and '}{still(one.run.experiment)}; "
         f"{INCOMPLETE[one.run.state]}"
         for one in runs
         if not one.run.complete
     ]
-    told += [
+    lines += [
         f"{one.label}: saturated: source queues grow, so its latencies grow with its duration"
         for one in runs
-        if one.told.saturated and not one.run.network.workload
+        if one.measured.saturated and not one.run.experiment.jobs
     ]
-    unmeasured = [one for one in runs if not one.told.measured_packets]
-    told += [f"{one.label}: no packet was measured" for one in unmeasured]
+    unmeasured = [one for one in runs if not one.measured.measured_packets]
+    lines += [f"{one.label}: no packet was measured" for one in unmeasured]
     same: dict[str, list[str]] = {}
     for one in runs:
         if one.run.digest:
             same.setdefault(one.run.digest, []).append(one.label)
-    told += [f"{' = '.join(names)}: the same run (digest {digest[:12]})"
+    lines += [f"{' = '.join(names)}: the same run (digest {digest[:12]})"
              for digest, names in same.items() if len(names) > 1]  # fmt: skip
-    return told
+    return lines
 
 
-def to_json(runs: Sequence[Compared]) -> str:
+def comparison(runs: Sequence[Compared]) -> dict[str, Any]:
     """Changes are parts of the first run's figures; null where there is none."""
     first, shown = runs[0], figures_of(runs)
-    return json.dumps(
-        {
-            "differences": differences(runs),
-            "runs": [
-                {
-                    "label": one.label,
-                    "path": str(one.run.path),
-                    "name": one.run.experiment.name,
-                    "complete": one.run.complete,
-                    "reached_ps": one.run.reached_ps,
-                    "digest": one.run.digest,
-                    "saturated": one.saturated,
-                    "figures": {figure.path: one.figure(figure) for figure in shown},
-                    "change": {
-                        figure.path: change(one.figure(figure), first.figure(figure))
-                        for figure in shown
-                    },
-                }
-                for one in runs
-            ],
-            "notes": notes(runs),
-        },
-        indent=1,
-    )
+    return {
+        "differences": differences(runs),
+        "runs": [
+            {
+                "label": one.label,
+                "path": str(one.run.path),
+                "name": one.run.experiment.name,
+                "complete": one.run.complete,
+                "reached_ps": one.run.reached_ps,
+                "digest": one.run.digest,
+                "saturated": one.saturated,
+                "figures": {figure.path: one.figure(figure) for figure in shown},
+                "change": {
+                    figure.path: change(one.figure(figure), first.figure(figure))
+                    for figure in shown
+                },
+            }
+            for one in runs
+        ],
+        "notes": notes(runs),
+    }
 
 
-def table(runs: Sequence[Compared], keys: Collection[str]) -> Table:
+def comparison_table(runs: Sequence[Compared], keys: Collection[str]) -> Table:
     """Runs are columns, with the change beside each but the first; `keys` are those to tell."""
     from rich.table import Table
     from rich.text import Text
@@ -325,7 +340,7 @@ def draw(runs: Sequence[Compared], path: Path) -> None:
     from odonata.figures import network as figures
 
     if len(runs) > MOST_DRAWN:
-        raise Refused(f"--plot: {len(runs)} runs: at most {MOST_DRAWN} can be told apart")
+        raise Refused(f"--plot: {len(runs)} runs: at most {MOST_DRAWN} can be distinguished")
     with figures.style():
         canvas = Canvas(figsize=(11.5, 7.4), facecolor="white", layout="constrained")
         FigureCanvasAgg(canvas)

@@ -15,7 +15,12 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import click
+
 from odonata import __version__
+from odonata.commands.group import SETTINGS
+from odonata.commands.options import json_option
+from odonata.commands.output import print_json, print_table
 from pdes import launcher
 
 TRY = ("bench", "phold", "--lps", "64", "--end", "20us", "--json", "--no-progress")
@@ -33,17 +38,20 @@ class Finding:
     cure: str = ""
 
 
+@click.command("doctor", context_settings=SETTINGS)
+@json_option
+def command(as_json: bool) -> None:
+    """Find out whether this installation works, alone and on two ranks."""
+    sys.exit(examine(as_json) if launcher.rank() == 0 else 0)
+
+
 def examine(as_json: bool) -> int:
     """Print what was found; the exit status: 0 if everything works."""
     findings: list[Finding] = []
     for look in (_python, _packages, _cores, _cache, _one_rank, _mpi, _two_ranks):
         findings += look(findings)
     if as_json:
-        print(
-            json.dumps(
-                {"odonata": __version__, "findings": [asdict(f) for f in findings]}, indent=1
-            )
-        )
+        print_json({"odonata": __version__, "findings": [asdict(f) for f in findings]})
     else:
         _show(findings)
     return 1 if any(f.ok is False for f in findings) else 0
@@ -140,7 +148,6 @@ def _attempt(what: str, prefix: list[str], judge: Callable[[dict[str, str]], str
 
 
 def _show(findings: list[Finding]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -151,4 +158,4 @@ def _show(findings: list[Finding]) -> None:
         if finding.ok is not True and finding.cure:
             words.append(f"\n{finding.cure}", "bold")
         table.add_row(finding.what, marks[finding.ok], words)
-    Console().print(table)
+    print_table(table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odonata.commands.options import TIME, Quantity, curve_options
+from odonata.commands.group import SETTINGS
+from odonata.commands.options import TIME, Quantity, cores, curve_options, json_option, plot_option
+from odonata.commands.output import print_json, print_table
 from odonata.experiment.units import show_time
 
 if TYPE_CHECKING:
@@ -29,13 +30,7 @@ def _loads(text: str) -> Any:
     return parse_loads(text)
 
 
-def _cores() -> int:
-    from odonata.commands.study import cores
-
-    return cores()
-
-
-@click.command()
+@click.command("latency", context_settings=SETTINGS)
 @curve_options
 @click.option("--loads", type=Quantity("LOADS", _loads), default="0.05:0.95:0.05",
               show_default=True, help="Offered, in parts of a node's link: start:stop:step, a list "
@@ -47,14 +42,13 @@ def _cores() -> int:
               "default all three suit the machine.")  # fmt: skip
 @click.option("--all", "everything", is_flag=True,
               help="Go on to the last load, however far beyond saturation.")  # fmt: skip
-@click.option("--jobs", type=click.IntRange(1), metavar="N", default=_cores, help="Points at a "
+@click.option("--jobs", type=click.IntRange(1), metavar="N", default=cores, help="Points at a "
               "time, by default one per core; under mpiexec one per rank.")  # fmt: skip
 @click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Keep the points there, and simulate none that is there already; by default "
               "nothing is kept.")  # fmt: skip
-@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False),
-              help="Draw it, as .png, .svg or .pdf.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@plot_option
+@json_option
 def latency(
     network: Any, routings: Any, loads: Any, jobs: int, out: Path | None, plot: Path | None,
     as_json: bool, **phases: Any,
@@ -64,6 +58,9 @@ def latency(
 
     asked = LoadLatency().ask(network, routings, loads, kept=out is not None, **phases)
     report(asked, jobs, out, plot, as_json)
+
+
+command = latency
 
 
 def report(asked: Sweep, jobs: int, out: Path | None, plot: Path | None, as_json: bool) -> None:
@@ -92,14 +89,12 @@ def report(asked: Sweep, jobs: int, out: Path | None, plot: Path | None, as_json
 
         draw(asked, points, plot)
     if as_json:
-        print(to_json(asked, points))
+        print_json(curve_facts(asked, points))
     else:
-        from rich.console import Console
-
-        Console(highlight=False).print(table(asked, points))
+        print_table(curve_table(asked, points), highlight=False)
 
 
-def to_json(asked: Sweep, found: Sequence[Curve]) -> str:
+def curve_facts(asked: Sweep, found: Sequence[Curve]) -> dict[str, Any]:
     """Returns the network as it was at every point, the curves, and all that their points have."""
     from odonata.studies.loadlatency.cases import zero_load_ps
     from odonata.studies.loadlatency.simulation import parameters, traffic_of
@@ -108,38 +103,35 @@ def to_json(asked: Sweep, found: Sequence[Curve]) -> str:
     common = parameters(network)
     del common["routing"], common["traffic.load"]
     zero = zero_load_ps(network)
-    return json.dumps(
-        {
-            "network": common,
-            "drain_ps": asked.drain_ps,
-            "zero_load_ns": None if zero is None else zero / 1e3,
-            "curves": [
-                {
-                    "routing": curve.routing,
-                    "saturation_throughput": curve.throughput,
-                    "saturated_at": curve.saturated_at,
-                }
-                for curve in found
-            ],
-            "points": [
-                {
-                    "routing": point.routing,
-                    "traffic": traffic_of(network).pattern,
-                    "load": point.load,
-                    "seed": network.seed,
-                    **asdict(point.performance),
-                    "events": point.events,
-                    "digest": point.digest,
-                }
-                for curve in found
-                for point in curve.points
-            ],
-        },
-        indent=1,
-    )
+    return {
+        "network": common,
+        "drain_ps": asked.drain_ps,
+        "zero_load_ns": None if zero is None else zero / 1e3,
+        "curves": [
+            {
+                "routing": curve.routing,
+                "saturation_throughput": curve.throughput,
+                "saturated_at": curve.saturated_at,
+            }
+            for curve in found
+        ],
+        "points": [
+            {
+                "routing": point.routing,
+                "traffic": traffic_of(network).pattern,
+                "load": point.load,
+                "seed": network.seed,
+                **asdict(point.performance),
+                "events": point.events,
+                "digest": point.digest,
+            }
+            for curve in found
+            for point in curve.points
+        ],
+    }
 
 
-def table(asked: Sweep, found: Sequence[Curve]) -> Group:
+def curve_table(asked: Sweep, found: Sequence[Curve]) -> Group:
     """Returns the curves, not wider than 80 columns. Hops are routers visited."""
     from rich.console import Group
     from rich.table import Table

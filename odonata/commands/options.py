@@ -1,22 +1,48 @@
-"""Command-line options that several commands share. As in `cli`, nothing heavy is imported here."""
+"""Command-line options that several commands share. As in `cli`, nothing heavy is imported here:
+the options of a machine and of a network are made from their fields when a command that has them is
+called."""
 
 from __future__ import annotations
 
 import difflib
 import functools
 import math
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from odonata.experiment import keys
-from odonata.experiment.keys import Key
 from odonata.experiment.units import bandwidth, signed_bytes, size_bytes, time_ps
 from pdes.errors import Refused
 
 if TYPE_CHECKING:
+    from odonata.experiment.keys import Key
     from topology import Dragonfly
+
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+debug_option = click.option(
+    "--debug", is_flag=True, help="One rank, JIT off, everything checked after every event."
+)
+progress_option = click.option(
+    "--progress/--no-progress",
+    default=None,
+    help="Show how far it is; by default on a terminal only.",
+)
+plugin_option = click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A file of Python that registers policies or patterns; repeatable.",
+)
+plot_option = click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw it, as .png, .svg or .pdf.",
+)
 
 KINDS = ("terminal", "local", "global")
 SHAPE = ("nodes", "routers", "global_links", "groups", "cabling", "links_per_pair")
@@ -24,10 +50,15 @@ UNSET = object()
 """Where None can be asked for, by a word that stands for it (`Key.none`), this is not given."""
 
 
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class Quantity(click.ParamType):  # type: ignore[type-arg]
     """A number with a unit, by one of the parsers of `odonata.experiment.units`."""
 
-    def __init__(self, name: str, parse: Callable[[str], float | None]) -> None:
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name, self.parse = name, parse
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
@@ -78,38 +109,34 @@ def _type(key: Key) -> Any:
     return Quantity(f"{name}|{key.none}", parse_or_none)
 
 
-def _help(key: Key) -> str:
-    told = key.about
-    if key.words:
-        told = f"{told[:-1]}: {', '.join(key.words[:-1])} or {key.words[-1]}."
-    if key.section == "run" or (key.otherwise and key.section != "machine"):
-        told += f"  [default: {key.shown_default()}]"
-    return told
+def _help(key: Key, words: tuple[str, ...]) -> str:
+    about = key.about
+    if words and key.name != "preset":
+        about = f"{about[:-1]}: {', '.join(words[:-1])} or {words[-1]}."
+    if key.section == "run" or (key.how.otherwise and key.section != "machine"):
+        about += f"  [default: {key.shown_default()}]"
+    return about
 
 
-def parameter(key: Key) -> str:
-    """What the command's function is given it as."""
-    return key.option or key.name
-
-
-def option(key: Key, more: str = "") -> Any:
-    """The click option of a key; `more` help."""
-    name = parameter(key)
+def option(key: Key, more: str = "", words: tuple[str, ...] = ()) -> Any:
+    """The click option of a key; `more` help. `words` are those accepted, where these can be
+    registered."""
+    name = key.option
     return click.option(
         f"--{name.replace('_', '-')}",
         name,
         type=_type(key),
         default=UNSET if key.none else None,
         metavar="NAME" if name == "preset" else None,
-        help=_help(key) + more,
+        help=_help(key, words or key.how.words) + more,
     )
 
 
 def _given(options: dict[str, Any], table: tuple[Key, ...]) -> dict[str, Any]:
     """What of these was given, by field; taken out of the options."""
-    values = {key: options.pop(parameter(key)) for key in table if parameter(key) in options}
+    values = {key: options.pop(key.option) for key in table if key.option in options}
     return {
-        key.last: value
+        key.field: value
         for key, value in values.items()
         if value is not (UNSET if key.none else None)
     }
@@ -118,17 +145,19 @@ def _given(options: dict[str, Any], table: tuple[Key, ...]) -> dict[str, Any]:
 def machine_options(command: Any, fitting: bool = False) -> Any:
     """The options that describe a machine, and `machine: Dragonfly` in their place.
 
-    A preset comes first, and what is given explicitly overrides it; the command is told which it
-    was, as `preset`. One that also has an argument NAME takes the preset from there too.
+    A preset comes first, and what is given explicitly overrides it; the command gets its name as
+    `preset`. One that also has an argument NAME takes the preset from there too.
     `fitting`: see `floor_options`.
     """
+
+    from odonata.experiment.keys import MACHINE_KEYS, PRESET
 
     @functools.wraps(command)
     def with_machine(**options: Any) -> Any:
         name, preset = options.pop("name", None), options.pop("preset")
         if name and preset and name != preset:
             raise Refused(f"two presets, {name} and {preset}: name one")
-        preset = name or preset or keys.PRESET
+        preset = name or preset or PRESET
         links = {kind: (options.pop(f"{kind}_bandwidth"), options.pop(f"{kind}_latency"))
                  for kind in KINDS}  # fmt: skip
         shape = {key: options.pop(key) for key in SHAPE}
@@ -136,8 +165,8 @@ def machine_options(command: Any, fitting: bool = False) -> Any:
         options["preset"] = preset
         return command(**options)
 
-    for key in reversed(keys.of("machine")):
-        default = f"  [default: {keys.PRESET}]" if key.name == "preset" else ""
+    for key in reversed(MACHINE_KEYS):
+        default = f"  [default: {PRESET}]" if key.name == "preset" else ""
         with_machine = option(key, default)(with_machine)
     return with_machine
 
@@ -166,7 +195,7 @@ def chosen(
                 own.latency_ps if latency is None else latency,
             )
         except BadMachine as error:
-            raise Refused("\n".join(f"{kind} {told}" for told in error.problems)) from None
+            raise Refused("\n".join(f"{kind} {problem}" for problem in error.problems)) from None
         changes["global_" if kind == "global" else kind] = link
     try:
         return replace(machine, **changes)
@@ -204,10 +233,8 @@ def chosen_to_fit(
     return chosen(preset, links, shape | fitted)
 
 
-NETWORK = (*keys.of("network"), keys.BY_PATH["run.seed"])
-TRAFFIC = keys.of("traffic")
 SWEPT = ("load", "messages", "warmup", "measure", "stop")
-"""Of the traffic: what a command that makes curves sets itself."""
+"""Keys of traffic that a command which makes curves sets itself."""
 
 
 def network_options(command: Any, curve: bool = False) -> Any:
@@ -217,6 +244,11 @@ def network_options(command: Any, curve: bool = False) -> Any:
     overrides it. `curve`: see `curve_options`.
     """
 
+    from odonata.experiment.experiment import BY_PATH, of
+    from odonata.experiment.values import words_of
+
+    network_keys, traffic_keys = (*of("network"), BY_PATH["run.seed"]), of("traffic")
+
     @machine_options
     @functools.wraps(command)
     def with_network(machine: Dragonfly, preset: str, **options: Any) -> Any:
@@ -225,8 +257,8 @@ def network_options(command: Any, curve: bool = False) -> Any:
         from odonata.commands.presets import workload
 
         network, traffic, end = workload(preset)
-        network |= _given(options, NETWORK)
-        traffic |= _given(options, TRAFFIC)
+        network |= _given(options, network_keys)
+        traffic |= _given(options, traffic_keys)
         if curve:
             names = [name.strip() for name in network.get("routing", Network.routing).split(",")]
             network["routing"], options["routings"] = names[0], names
@@ -237,15 +269,15 @@ def network_options(command: Any, curve: bool = False) -> Any:
         built = Network(machine, (Traffic(**traffic),), **network)
         return command(network=built, **options)
 
-    for key in reversed((*NETWORK, *TRAFFIC)):
+    for key in reversed((*network_keys, *traffic_keys)):
         if not (curve and key.name in SWEPT):
             several = " Several, with commas: as many curves." if curve else ""
             more = several if key.name == "routing" else ""
-            with_network = option(key, more)(with_network)
+            with_network = option(key, more, words_of(key))(with_network)
     return with_network
 
 
 def curve_options(command: Any) -> Any:
     """The same without --load, for a command that asks for `loads` itself; and --routing may name
-    several: the network has the first, and the command is told all, as `routings`."""
+    several: the network has the first, and the command gets all as `routings`."""
     return network_options(command, curve=True)

@@ -6,14 +6,34 @@ import difflib
 import importlib
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import click
+
+from odonata.commands.group import SETTINGS
+from odonata.commands.options import json_option, plugin_option
+from pdes import launcher
 from pdes.errors import Refused
 from policies.parameters import Parameter
-from policies.register import BUILT_IN, REGISTERS, Entry
+from policies.register import BUILT_IN, REGISTERS, Entry, load_plugin
 
 FILLED_BY = (*BUILT_IN, "odonata.agents.patterns", "odonata.agents.traffic")
 """Importing these enters the built-in policies and patterns."""
+
+
+@click.command("policies", context_settings=SETTINGS)
+@click.argument("name", required=False)
+@plugin_option
+@json_option
+def command(name: str | None, plugins: tuple[Path, ...], as_json: bool) -> None:
+    """List the policies there are, of every kind; or tell all about the one of a NAME: its
+    parameters with their units and defaults, its paper, whether it remembers, where it comes from.
+    """
+    if launcher.rank() == 0:
+        for path in plugins:
+            load_plugin(path)
+        report(name, as_json)
 
 
 def catalogue() -> dict[str, list[Entry]]:
@@ -51,7 +71,7 @@ def report(name: str | None, as_json: bool) -> None:
         for entries in kinds.values():
             console.print("\n".join(sentences(entries[0])), markup=False, soft_wrap=True)
         return
-    console.print(table(kinds))
+    console.print(policy_table(kinds))
     for line in broken():
         console.print(line, style="red", markup=False)
 
@@ -83,7 +103,7 @@ def sentences(entry: Entry) -> Iterator[str]:
         yield "  parameters  none"
 
 
-def table(kinds: dict[str, list[Entry]]) -> Any:
+def policy_table(kinds: dict[str, list[Entry]]) -> Any:
     from rich.markup import escape
     from rich.table import Table
 

@@ -4,16 +4,36 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from odonata.results.run import open as open_run
+import click
+
+from odonata.commands.group import SETTINGS
+from odonata.commands.output import say_missing
+from pdes import launcher
 from pdes.errors import Refused
 
 PAGE, FIGURES = "report.html", "figures"
 """Where they go in a run's directory."""
 
 
+@click.command("report", context_settings=SETTINGS)
+@click.argument("directory", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="PATH",
+              help="The page, or the directory of the figures.  [default: DIR/report.html, or "
+              "DIR/figures]")  # fmt: skip
+@click.option("--format", "kind", type=click.Choice(["html", "pdf", "png", "svg"]), default="html",
+              show_default=True, help="One page to read, or figures for a paper.")  # fmt: skip
+def command(directory: Path, out: Path | None, kind: str) -> None:
+    """Make a page, or figures, of the run in DIR; finished or not."""
+    if launcher.rank() == 0:
+        print(write(directory, out, kind))
+
+
 def write(directory: Path, out: Path | None, kind: str) -> Path:
     """Writes the page, or a directory of figures; returns where it is."""
+    from odonata.results.run import open as open_run
+
     with open_run(directory) as run:
+        say_missing(run)
         if kind == "html":
             target = out or directory / PAGE
             if target.is_dir():

@@ -2,24 +2,62 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
+import click
 
+from odonata.commands.group import SETTINGS
+from odonata.commands.options import (
+    debug_option,
+    json_option,
+    plugin_option,
+    progress_option,
+)
+from odonata.commands.output import print_json, print_table
 from odonata.experiment.units import show_count, show_time
-from odonata.results import job_table as accounts
-from odonata.results.execution import Finished, Request, asked
-from odonata.results.performance import performance
-from odonata.results.summary_rows import of_run
-from pdes.transport import together, world
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from odonata.results.execution import Finished, Request
+
+
+@click.command("run", context_settings=SETTINGS)
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+              help="Where its results go.  [default: out/NAME]")  # fmt: skip
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
+              help="In place of what the file says: machine.groups=33, jobs[0].nodes=32; "
+              "repeatable.")  # fmt: skip
+@plugin_option
+@click.option("--resume", is_flag=True, help="Go on with the run in DIR from its last checkpoint "
+              "(or from the beginning, if there is none).")  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace the run in DIR.")
+@click.option("--metrics/--no-metrics", default=True,
+              help="Keep what is measured, or only print the sums.")  # fmt: skip
+@click.option("--check", is_flag=True, help="Only say what would be run, or what is wrong.")
+@click.option("--dedicated-scheduler", is_flag=True,
+              help="Give rank 0 the scheduler and no groups.")  # fmt: skip
+@debug_option
+@progress_option
+@json_option
+def command(check: bool, as_json: bool, **request: Any) -> None:
+    """Run an experiment FILE, and keep what it measures."""
+    from odonata.results.execution import Request, execute
+
+    asked = Request(**request)
+    if check:
+        show_plan(asked, as_json)
+    else:
+        show(execute(asked, forget_report), asked, as_json)
+
 
 UNTOLD = ("outcome", "parameters")
-"""Of a result: in the files, and in the experiment."""
+"""Fields of a result that are in the files, and in the experiment."""
 OF_TRAFFIC = ("offered", "backlog_growth", "saturated")
-"""Of a performance: what means nothing where jobs send when they are ready to."""
+"""Fields of a performance that mean nothing where jobs send when they are ready to."""
 
 
 def forget_report(out: Path) -> None:
@@ -34,71 +72,85 @@ def forget_report(out: Path) -> None:
                 (drawn / f"{picture.name}.{kind}").unlink(missing_ok=True)
 
 
-def to_json(finished: Finished) -> str:
-    network = finished.experiment.network
-    told = {
-        "name": finished.experiment.name,
+def run_facts(finished: Finished) -> dict[str, Any]:
+    """What became of a run, for programs."""
+    from odonata.results.job_table import job_facts
+    from odonata.results.performance import performance
+
+    made = finished.experiment
+    facts = {
+        "name": made.name,
         "out": str(finished.out),
         **{k: v for k, v in finished.result.in_ps().items() if k not in UNTOLD},
-        **{k: v for k, v in vars(performance(network, finished.result)).items()
-           if not (network.workload and k in OF_TRAFFIC)},
+        **{k: v for k, v in vars(performance(made.model(), finished.result)).items()
+           if not (made.jobs and k in OF_TRAFFIC)},
     }  # fmt: skip
-    if network.workload:
-        told["jobs"] = accounts.to_json(network.machine, finished.jobs)
-    return json.dumps(told, indent=1)
+    if made.jobs:
+        facts["jobs"] = job_facts(made.machine, finished.jobs)
+    return facts
 
 
 def show(finished: Finished | None, request: Request, as_json: bool) -> None:
-    """Of several ranks one speaks."""
+    """Prints what became of a run; of several ranks one does."""
+    from odonata.results.job_table import job_table
+    from pdes.transport import world
+
     if world().rank > 0:
         return
     if finished is None:
         print(f"odonata: {request.out}: is complete already", file=sys.stderr)
         if as_json:
-            print(json.dumps({"out": str(request.out), "completed": True}))
+            print_json({"out": str(request.out), "completed": True})
         return
     if as_json:
-        print(to_json(finished))
+        print_json(run_facts(finished))
     else:
-        console = Console(markup=False)
-        console.print(table(finished))
-        if finished.jobs:
-            console.print(accounts.table(finished.experiment.network.machine, finished.jobs))
+        jobs = [job_table(finished.experiment.machine, finished.jobs)] if finished.jobs else []
+        print_table(run_table(finished), *jobs, markup=False)
     if not finished.result.completed:
         print(f"odonata: stopped at {show_time(finished.result.time_ps)}; go on with: odonata "
               f"run --resume -o {finished.out}", file=sys.stderr)  # fmt: skip
 
 
 def show_plan(request: Request, as_json: bool) -> None:
+    """Prints what would be run."""
+    from odonata.results.execution import asked
+    from pdes.transport import together, world
+
     experiment, out = together(world(), lambda: asked(request))
     if world().rank > 0:
         return
-    m, end = experiment.network.machine, experiment.end
+    m, end = experiment.machine, experiment.run.end
     samples = None if end is None else -(-end // experiment.metrics.interval_ps)
     if as_json:
-        print(json.dumps({"name": experiment.name, "out": str(out), "nodes": m.n_nodes,
-                          "routers": m.n_routers, "samples": samples,
-                          "parameters": experiment.network.parameters()}, indent=1))  # fmt: skip
+        print_json({"name": experiment.name, "out": str(out), "nodes": m.n_nodes,
+                    "routers": m.n_routers, "samples": samples,
+                    "parameters": experiment.model().parameters()})  # fmt: skip
         return
     print(experiment.to_toml(), end="", flush=True)
     parts = [f"{m.n_nodes:,} nodes", f"{m.n_routers:,} routers"]
-    if experiment.network.workload:
-        parts.append(f"{len(experiment.network.workload.jobs):,} jobs")
+    if experiment.jobs:
+        parts.append(f"{len(experiment.jobs):,} jobs")
     parts += [] if samples is None else [f"{samples:,} samples"]
     print(f"odonata: this can be run: {', '.join(parts)}, into {out}", file=sys.stderr)
 
 
-def table(finished: Finished) -> Table:
+def run_table(finished: Finished) -> Table:
     """A dozen lines; the report has the rest."""
+    from rich.table import Table
+
+    from odonata.results.performance import performance
+    from odonata.results.summary_rows import of_run
+
     result, experiment = finished.result, finished.experiment
-    told = performance(experiment.network, result)
+    measured = performance(experiment.model(), result)
     ranks = f"{result.ranks} rank{'s' * (result.ranks > 1)}"
     shown = Table(title=f"{experiment.name} on {ranks}", title_justify="left",
                   show_header=False, min_width=64)  # fmt: skip
     shown.add_column()
     shown.add_column(justify="right")
     shown.add_column(min_width=26)
-    for row in of_run(experiment, told, result.time_ps, result.completed, finished.jobs):
+    for row in of_run(experiment, measured, result.time_ps, result.completed, finished.jobs):
         shown.add_row(*row)
     shown.add_section()
     speed = f"{show_count(result.events_per_second)}/s"

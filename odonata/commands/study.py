@@ -5,26 +5,20 @@ Nothing heavy is imported before a study is asked for.
 
 from __future__ import annotations
 
-import json
-import os
+import importlib
 from pathlib import Path
 from typing import Any
 
 import click
 
-from odonata.commands.latency import latency
-from odonata.commands.options import Quantity
+from odonata.commands.group import SETTINGS
+from odonata.commands.options import Quantity, cores
+from odonata.commands.output import print_json, print_table
 from odonata.studies import STUDIES, named
 from odonata.study.contract import Option, Study
 from pdes import launcher
 
-
-def cores() -> int:
-    """Returns how many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-OWN = {"load-latency": latency}
+OWN = {"load-latency": "odonata.commands.latency"}
 """Studies whose options are not a list of theirs but those of a network."""
 
 
@@ -36,11 +30,12 @@ class Studies(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
         if name in OWN:
-            return OWN[name]
+            own: click.Command = importlib.import_module(OWN[name]).command
+            return own
         return _command(named(name))
 
 
-@click.command(cls=Studies, invoke_without_command=True)
+@click.command("study", cls=Studies, invoke_without_command=True, context_settings=SETTINGS)
 @click.option("--json", "as_json", is_flag=True, help="List the studies as JSON.")
 @click.pass_context
 def study(ctx: click.Context, as_json: bool) -> None:
@@ -52,9 +47,8 @@ def study(ctx: click.Context, as_json: bool) -> None:
         return
     every = [named(name) for name in STUDIES]
     if as_json:
-        print(json.dumps([{"name": one.name, "about": one.about} for one in every], indent=1))
+        print_json([{"name": one.name, "about": one.about} for one in every])
         return
-    from rich.console import Console
     from rich.table import Table
 
     rows = Table(box=None, pad_edge=False, show_header=False)
@@ -62,7 +56,10 @@ def study(ctx: click.Context, as_json: bool) -> None:
     rows.add_column()
     for one in every:
         rows.add_row(one.name, one.about)
-    Console(highlight=False, markup=False).print(rows)
+    print_table(rows, highlight=False, markup=False)
+
+
+command = study
 
 
 def _command(asked: Study[Any, Any, Any]) -> click.Command:

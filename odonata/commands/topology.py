@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+import click
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from odonata.commands.group import SETTINGS
+from odonata.commands.options import json_option, machine_options, plot_option
+from odonata.commands.output import print_json, print_table
 from odonata.experiment.units import show_bandwidth, show_count, show_time
+from pdes import launcher
 from pdes.errors import Refused
 from pdes.partition import deal
 from topology import Dragonfly
@@ -18,7 +23,28 @@ from topology.measure import Counts, Measures, measure
 from topology.presets import PRESETS
 
 ROWS = 5
-"""Of a distribution, at most; the rest is summed."""
+"""The most values of a distribution that are shown; the rest is summed."""
+
+
+@click.command("topology", context_settings=SETTINGS)
+@machine_options
+@click.argument("name", required=False)
+@click.option("--list", "list_all", is_flag=True, help="The presets, and where they come from.")
+@click.option("--ranks", type=int, help="Say how this many ranks would share it.")
+@plot_option
+@click.option("--graphml", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write it as a graph, nodes included.")  # fmt: skip
+@json_option
+def command(list_all: bool, as_json: bool, **request: Any) -> None:
+    """Describe, draw or export a machine: a preset NAME, or one of your own."""
+    if launcher.rank() > 0:
+        return
+    if not list_all:
+        describe(as_json=as_json, **request)
+    elif as_json:
+        print_json({name: asdict(preset) for name, preset in PRESETS.items()})
+    else:
+        print_table(preset_table())
 
 
 @dataclass(frozen=True)
@@ -67,36 +93,33 @@ def portrait(preset: str, machine: Dragonfly, ranks: int | None = None) -> Portr
     return Portrait(preset, machine, measure(machine), dealt)
 
 
-def to_json(of: Portrait) -> str:
+def portrait_facts(of: Portrait) -> dict[str, Any]:
     """Bandwidths in bytes per second, latencies in picoseconds."""
     machine, m = of.machine, of.measures
-    return json.dumps(
-        {
-            "preset": of.preset,
-            "changed": of.changed,
-            "machine": {k.rstrip("_"): v for k, v in asdict(machine).items()},
-            "counts": {
-                "nodes": machine.n_nodes,
-                "routers": machine.n_routers,
-                "radix": machine.radix,
-                "links": machine.n_links,
-                "links_per_pair": machine.copies,
-                "dark_ports": machine.dark * machine.groups,
-            },
-            "measures": {
-                **asdict(m),
-                "diameter": m.diameter,
-                "mean_distance": m.mean_distance,
-                "mean_route": m.mean_route,
-                "mean_diversity": m.mean_diversity,
-            },
-            "ranks": asdict(of.share) if of.share else None,
+    return {
+        "preset": of.preset,
+        "changed": of.changed,
+        "machine": {k.rstrip("_"): v for k, v in asdict(machine).items()},
+        "counts": {
+            "nodes": machine.n_nodes,
+            "routers": machine.n_routers,
+            "radix": machine.radix,
+            "links": machine.n_links,
+            "links_per_pair": machine.copies,
+            "dark_ports": machine.dark * machine.groups,
         },
-        indent=1,
-    )
+        "measures": {
+            **asdict(m),
+            "diameter": m.diameter,
+            "mean_distance": m.mean_distance,
+            "mean_route": m.mean_route,
+            "mean_diversity": m.mean_diversity,
+        },
+        "ranks": asdict(of.share) if of.share else None,
+    }
 
 
-def table(of: Portrait) -> Table:
+def portrait_table(of: Portrait) -> Table:
     machine, m, preset = of.machine, of.measures, PRESETS[of.preset]
     rows = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2))
     rows.add_column(style="bold", no_wrap=True)
@@ -105,8 +128,9 @@ def table(of: Portrait) -> Table:
     rows.add_row("machine", name)
     if not of.changed:
         rows.add_row("source", f"[dim]{preset.source}[/dim]")
-    rows.add_row("shape", f"p={machine.nodes} nodes a router, a={machine.routers} routers a group, "
-                 f"h={machine.global_links} global links a router, g={machine.groups} groups, "
+    rows.add_row("shape", f"p={machine.nodes} nodes per router, "
+                 f"a={machine.routers} routers per group, "
+                 f"h={machine.global_links} global links per router, g={machine.groups} groups, "
                  f"{machine.cabling} cabling")  # fmt: skip
     rows.add_row("size", f"{machine.n_nodes:,} nodes, {machine.n_routers:,} routers "
                  f"of {machine.radix} ports")  # fmt: skip
@@ -118,7 +142,7 @@ def table(of: Portrait) -> Table:
     if machine.groups > 1:
         used = machine.global_ports - machine.dark
         rows.add_row("between groups", f"{_plural(machine.copies, 'cable')} "
-                     f"a pair; {used:,} of {machine.global_ports:,} global ports a group used, "
+                     f"per pair; {used:,} of {machine.global_ports:,} global ports per group used, "
                      f"{machine.dark:,} dark")  # fmt: skip
     rows.add_row("bisection", f"{show_bandwidth(m.bisection)} each way, "
                  f"{show_bandwidth(2 * m.bisection / machine.n_nodes)} "
@@ -134,7 +158,7 @@ def table(of: Portrait) -> Table:
     return rows
 
 
-def presets() -> Table:
+def preset_table() -> Table:
     rows = Table(box=None, pad_edge=False, padding=(0, 2))
     rows.add_column("name", style="bold", no_wrap=True)
     rows.add_column("nodes", justify="right")
@@ -145,14 +169,6 @@ def presets() -> Table:
         shape = f"{m.nodes}, {m.routers}, {m.global_links}, {m.groups}"
         rows.add_row(name, f"{m.n_nodes:,}", shape, f"{preset.about}\n[dim]{preset.source}[/dim]")
     return rows
-
-
-def presets_json() -> str:
-    return json.dumps({name: asdict(preset) for name, preset in PRESETS.items()}, indent=1)
-
-
-def show(renderable: Table) -> None:
-    Console().print(renderable)
 
 
 def describe(
@@ -178,9 +194,9 @@ def describe(
     with Console(stderr=True).status("measuring"):
         of = portrait(preset, machine, ranks)
     if as_json:
-        print(to_json(of))
+        print_json(portrait_facts(of))
     else:
-        show(table(of))
+        print_table(portrait_table(of))
 
 
 def _dealt(of: Portrait) -> str:

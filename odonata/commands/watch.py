@@ -11,12 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from odonata.commands.group import SETTINGS
 from odonata.experiment.units import show_count, show_time
 from odonata.results.derived import system
 from odonata.results.job_table import tally
@@ -26,10 +28,19 @@ from pdes.join import claimed, status_of
 from pdes.stream import COMPLETE, DIED, FAILED, NAME, STOPPED
 
 SAMPLES = 32
-"""Of the latest, as many are shown."""
+"""How many of the latest samples are shown."""
 BARS = "▁▂▃▄▅▆▇█"
 QUIET = 5
 """Times the longest wait between two flushes: after that a run may well be dead."""
+
+
+@click.command("watch", context_settings=SETTINGS)
+@click.argument("path", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--every", default=1.0, show_default=True, help="Seconds between two looks.")
+@click.option("--once", is_flag=True, help="One look; so too where this is not a terminal.")
+def command(path: Path, every: float, once: bool) -> None:
+    """Follow the run in DIR while it goes on."""
+    watch(path, every, once, Console(markup=False))
 
 
 class Frame(NamedTuple):
@@ -79,8 +90,8 @@ def frame(path: Path) -> Frame:
 
 
 def _heading(run: Run, state: Text, over: bool) -> RenderableType:
-    end, reached = run.experiment.end, run.reached_ps
-    counts = tally(run.job_records, reached) if run.network.workload else None
+    end, reached = run.experiment.run.end, run.reached_ps
+    counts = tally(run.job_records, reached) if run.experiment.jobs else None
     done = reached / end if end else 1.0
     if end is None:
         done = counts.done / sum(counts) if counts else float(run.complete)
@@ -98,7 +109,7 @@ def _heading(run: Run, state: Text, over: bool) -> RenderableType:
 
 
 def _series(run: Run) -> RenderableType:
-    told = system(run, SAMPLES)
+    series = system(run, SAMPLES)
     shown = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2))
     for _ in range(3):
         shown.add_column(no_wrap=True)
@@ -110,8 +121,8 @@ def _series(run: Run) -> RenderableType:
              ("stalled", "local_stalled", lambda v: f"{v:.1%} of local links' time"),
              ]  # fmt: skip
     for name, key, words in lines:
-        if key in told:
-            values = told[key].data
+        if key in series:
+            values = series[key].data
             known = values[np.isfinite(values)]
             shown.add_row(name, sparkline(values), words(known[-1]) if len(known) else "")
     return shown

@@ -1,5 +1,7 @@
 """Experiments: what a user asks for, in one file.
 
-Reading order: `units` (quantities as text), `keys` (everything that can be set), `values` (one
-value, checked), `reading` (a whole file, checked), `progress` (how far a run has come).
+Reading order: `units` (quantities as text), `keys` (a key, made from the field it sets), `sections`
+and `experiment` (an experiment and all its keys), `values` (one value, checked), `given`,
+`policies` and `building` (a whole file, checked), `reading` (from disk), `progress` (how far a run
+has come).
 """

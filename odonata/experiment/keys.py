@@ -1,16 +1,11 @@
-"""Everything that can be set, once: what an experiment file may hold (`reading`), what
-the options of the command line are made from (`odonata.commands`), and what `odonata schema` tells.
-
-Nothing heavy is imported here. So defaults and words are repeated from the dataclasses they end up
-in, and a test holds the two together. What values a *field* accepts is said there too, by the class
-that has it; `least`, `above` and `most` repeat that for editors, where a rule is that simple.
-"""
+"""Keys of an experiment file, made from the fields that they set (`topology.settings`)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from odonata.experiment.units import (
@@ -22,9 +17,15 @@ from odonata.experiment.units import (
     size_bytes,
     time_ps,
 )
+from policies.parameters import Parameter
+from policies.register import REGISTERS
+from topology.dragonfly import Dragonfly
+from topology.presets import PRESETS
+from topology.settings import Setting, settings_of
 
 KINDS = {
     "text": "text",
+    "texts": "a list of texts",
     "word": "a word",
     "whole": "a whole number",
     "number": "a number",
@@ -52,7 +53,9 @@ WRITERS: dict[str, Callable[[Any], str]] = {
 """Quantities, from text and exactly back."""
 
 PRESET = "kim-1056"
-NAME_LENGTH = 100
+"""The machine, if none is named."""
+UNITS = ("_ps", "_bytes")
+"""What names of fields end with, and names of keys do not."""
 
 
 @dataclass(frozen=True)
@@ -60,34 +63,45 @@ class Key:
     """One thing that can be set."""
 
     section: str
-    """Empty for what stands above all sections."""
+    """Empty for what stands above all sections; "jobs[0]" for the first of [[jobs]]."""
     name: str
-    kind: str
-    default: str | int | float | bool | None
-    """As a user would write it; None: it depends, and `otherwise` says on what."""
-    about: str
-    field: str
-    """Where in an `Experiment` it ends up."""
-    otherwise: str = ""
-    words: tuple[str, ...] = ()
-    """Of a word: those accepted. What can be registered (routings, presets) is asked there. Of a
-    list: those that may stand in its place."""
-    none: str = ""
-    """The word that stands for None."""
-    least: float | None = None
-    above: float | None = None
-    most: float | None = None
-    option: str = ""
-    """On the command line, where it has another name there."""
+    how: Setting
+    default: Any = None
+    """As a user would write it; None: it depends on something else, as `how.otherwise` says."""
+    owner: str = ""
+    """The part of a network that has its field: machine, traffic, workload, jobs, or network."""
+    field: str = ""
+    """The field there, or empty where there is none."""
 
     @property
     def path(self) -> str:
         return f"{self.section}.{self.name}" if self.section else self.name
 
     @property
-    def last(self) -> str:
-        """The field, in the object that has it."""
-        return self.field.rpartition(".")[2]
+    def kind(self) -> str:
+        return self.how.kind
+
+    @property
+    def about(self) -> str:
+        return self.how.about
+
+    @property
+    def none(self) -> str:
+        return self.how.none
+
+    @property
+    def option(self) -> str:
+        """The name of its option on the command line, with underscores."""
+        return self.how.option or self.name
+
+    @property
+    def parameters(self) -> str:
+        """The field beside a policy that has its parameters."""
+        return f"{self.field}_parameters"
+
+    def of(self, part: Any) -> Any:
+        """The value of the field, of the object that has it."""
+        return attrgetter(self.field)(part)
 
     def write(self, value: Any) -> str:
         """A value of the field, as TOML."""
@@ -98,14 +112,20 @@ class Key:
         if isinstance(value, str):
             return quoted(value)
         if isinstance(value, tuple):
-            return str(list(value))
+            return f"[{', '.join(quoted(v) if isinstance(v, str) else str(v) for v in value)}]"
         return repr(value).lower()
 
     def shown_default(self) -> str:
         """For people, without the quotes of TOML."""
         if self.default is None:
-            return self.otherwise
-        return str(self.default).lower() if self.kind == "flag" else str(self.default) or "empty"
+            return self.how.otherwise
+        if self.kind == "flag":
+            return str(self.default).lower()
+        return str(self.default or "empty") if self.kind in ("text", "texts") else str(self.default)
+
+    def within(self, section: str) -> Key:
+        """The same key in one of several sections of its kind."""
+        return replace(self, section=section)
 
 
 def quoted(text: str) -> str:
@@ -113,178 +133,56 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _machine(name: str, kind: str, about: str, field: str = "", **more: Any) -> Key:
-    more = {"otherwise": "the preset's"} | more
-    return Key("machine", name, kind, None, about, f"network.machine.{field or name}", **more)
+def keys_of(section: str, owner: str, of: type, otherwise: str = "") -> Iterator[Key]:
+    """The keys of a section, from the fields of a class. Where it says so `otherwise`, none of them
+    has a default of its own."""
+    for one, how in settings_of(of):
+        if how.kind == "links":
+            for part in keys_of(section, owner, type(one.default), otherwise):
+                named = replace(part.how, about=part.about.format(how.about))
+                yield replace(part, name=f"{one.name.rstrip('_')}_{part.name}", how=named,
+                              field=f"{one.name}.{part.field}")  # fmt: skip
+        elif how.section in ("", section):
+            if otherwise:
+                how = replace(how, otherwise=otherwise)
+            name = how.name or without_unit(one.name)
+            yield Key(section, name, how, _default(how, one.default), owner, one.name)
 
 
-def _link(kind: str, field: str) -> tuple[Key, Key]:
-    about = f"Of each {kind} link"
-    return (
-        _machine(f"{kind}_bandwidth", "bandwidth", f"{about}, each way.", f"{field}.bandwidth"),
-        _machine(f"{kind}_latency", "time", f"{about}.", f"{field}.latency_ps"),
-    )
+def without_unit(name: str) -> str:
+    for unit in UNITS:
+        name = name.removesuffix(unit)
+    return name
 
 
-def _network(name: str, kind: str, default: Any, about: str, field: str = "", **more: Any) -> Key:
-    return Key("network", name, kind, default, about, f"network.{field or name}", **more)
+def _default(how: Setting, value: Any) -> Any:
+    if how.otherwise or value is MISSING:
+        return None
+    if value is None:
+        return how.none
+    if how.kind in WRITERS:
+        return WRITERS[how.kind](value)
+    return value
 
 
-def _traffic(name: str, kind: str, default: Any, about: str, field: str = "", **more: Any) -> Key:
-    return Key("traffic", name, kind, default, about, f"network.traffic.{field or name}", **more)
+def parameter_keys(key: Key, policy: str) -> dict[str, Key]:
+    """The keys of a policy's parameters, by name; `key` is the one that names the policy. None if
+    its plug-in is missing."""
+    entry = REGISTERS[key.how.register].get(policy)
+    return {one.name: _parameter_key(key, one) for one in (entry.parameters if entry else ())}
 
 
-def _scheduler(name: str, kind: str, default: Any, about: str, field: str, **more: Any) -> Key:
-    return Key("scheduler", name, kind, default, about, f"network.traffic.{field}", **more)
+def _parameter_key(key: Key, one: Parameter) -> Key:
+    kinds = {int: "whole", float: "number", bool: "flag", str: "text"}
+    kind = one.unit if one.unit in ("time", "size") else kinds[one.type]
+    how = Setting(kind, one.about, least=one.least, most=one.most)
+    return Key(key.path, one.name, how, _default(how, one.default), key.owner, one.name)
 
 
-def _nic(name: str, default: str, about: str) -> Key:
-    return Key("nic", name, "time", default, about, f"network.traffic.{name}_ps")
-
-
-def _job(name: str, kind: str, default: Any, about: str, field: str = "", **more: Any) -> Key:
-    return Key(JOBS, name, kind, default, about, field or name, **more)
-
-
-JOBS = "jobs"
-"""The one section of which there are as many as one likes: [[jobs]]."""
-MOST_JOBS = 100_000
-
-KEYS = (
-    Key("", "name", "text", None, "What it is called; results are found under it.", "name",
-        otherwise="the file's"),
-    Key("", "about", "text", "", "What it is for, in a line or more.", "about"),
-    # -- machine
-    Key("machine", "preset", "word", PRESET, "Start from this machine; `odonata topology --list` "
-        "has them.", ""),
-    _machine("nodes", "whole", "Nodes a router, p.", least=1, most=2**8),
-    _machine("routers", "whole", "Routers a group, a.", least=1, most=2**10),
-    _machine("global_links", "whole", "Global links a router, h.", least=0, most=2**8),
-    _machine("groups", "whole", "Groups, g.", least=1, most=2**14),
-    _machine("cabling", "word", "In which order a group's cables go to the others.",
-             words=("absolute", "relative", "circulant")),
-    _machine("links_per_pair", "whole", "Cables between two groups; all: as many as there are "
-             "ports for.", least=1, most=2**18, none="all"),
-    *_link("terminal", "terminal"),
-    *_link("local", "local"),
-    *_link("global", "global_"),
-    # -- network
-    _network("routing", "word", "minimal", "Which way packets go.",
-             words=("minimal", "valiant", "ugal-l", "ugal-g", "par", "adaptive")),
-    _network("via", "word", "group", "What a detour leads through, chosen at random.",
-             words=("group", "router", "anywhere")),
-    _network("threshold", "number", "auto", "Of adaptive routings: how many times worse the "
-             "straight way must look; auto: the routing's own.", least=0, most=1e6, none="auto"),
-    _network("bias", "signed size", "auto", "And how much worse, in addition; auto: the routing's "
-             "own.", none="auto"),
-    _network("packet", "size", "512 B", "The largest; longer messages are cut.",
-             "packet_bytes"),
-    _network("flit", "size", "16 B", "What counters count in; a power of two.", "flit_bytes"),
-    _network("terminal_buffer", "size", "16 KiB", "Of each VC, at the end of a node's link."),
-    _network("local_buffer", "size", "16 KiB", "Of each VC, at the end of a local link."),
-    _network("global_buffer", "size", "32 KiB", "Of each VC, at the end of a global link."),
-    _network("delay", "time", "50 ns", "What a router's pipeline takes.", "delay_ps"),
-    _network("forwarding", "word", "cut-through",
-             "Whether a packet goes on before its end has come.",
-             words=("cut-through", "store")),
-    _network("vcs", "word", "hops", "Virtual channels: another for each hop; one for all "
-             "deadlocks.", words=("hops", "one")),
-    # -- traffic
-    _traffic("pattern", "word", "uniform", "Who talks to whom.", option="traffic",
-             words=("uniform", "adversarial", "permutation", "transpose", "hotspot")),
-    _traffic("load", "number", 0.3, "Offered, in parts of a node's link.", above=0, most=1),
-    _traffic("arrivals", "word", "poisson", "How messages come, at each node.",
-             words=("poisson", "bernoulli")),
-    _traffic("message", "size", None, "Size of each.", "message_bytes",
-             otherwise="one packet"),
-    _traffic("messages", "whole", "any", "The most that a node sends.", least=0,
-             most=2**62 - 1, none="any"),
-    _traffic("stride", "whole", 1, "Adversarial: to the group so many on.",
-             least=1 - 2**32, most=2**32 - 1),
-    _traffic("hot", "number", 0.1, "Hotspot: the part that goes to the hot nodes.", least=0,
-             most=1),
-    _traffic("hot_every", "whole", 32, "Hotspot: one node of so many is hot.", least=1,
-             most=2**40 - 1),
-    _traffic("warmup", "time", "0 ps", "Measure only what is made after that.", "warmup_ps"),
-    _traffic("measure", "time", "all", "And only for so long; all: to the end.", "measure_ps",
-             none="all"),
-    _traffic("stop", "time", "never", "When nodes stop sending.", "stop_ps", none="never"),
-    # -- scheduler
-    _scheduler("allocation", "word", "level-spread", "Who chooses the nodes of a job; `odonata "
-               "policies` explains them.", "allocation",
-               words=("level-spread", "rrn", "rrr", "simple", "slurm", "slurm-first-fit",
-                      "jokanovic", "rdn", "rdr", "rdg")),
-    _scheduler("order", "word", "fcfs", "Which waiting job is tried next.", "order",
-               words=("fcfs", "small-first", "large-first")),
-    _scheduler("launch", "time", "10 us", "What a command takes to a node, and word of a task's "
-               "end to the scheduler.", "launch_ps"),
-    _scheduler("tasks_per_node", "whole", 2, "Tasks that a node runs.", "tasks_per_node", least=1,
-               most=128),
-    # -- nic
-    _nic("send", "50 ns", "What a message takes through it before it wants the link."),
-    _nic("match", "100 ns", "What it needs for each message that comes, one after the other."),
-    _nic("host", "150 ns", "What it takes to hand one over."),
-    # -- run
-    Key("run", "duration", "time", None, "How much time is simulated; done: until nothing is left "
-        "to happen.", "end", otherwise="100 us, and with jobs done", none="done"),
-    Key("run", "seed", "whole", 1, "Of all random numbers.", "network.seed", least=0,
-        most=2**63 - 1),
-    Key("run", "protocol", "word", "window", "How ranks agree on how far it is safe to go.",
-        "protocol", words=("window", "null")),
-    Key("run", "checkpoint_every", "time", "never", "Simulated time between two checkpoints.",
-        "checkpoint_every", none="never"),
-    # -- metrics
-    Key("metrics", "interval", "time", None, "Simulated time between two samples.",
-        "metrics.interval_ps", otherwise="10 us, for 20 .. 1,000 samples"),
-    Key("metrics", "ports", "flag", True, "Keep the counters of every port.", "metrics.ports"),
-    Key("metrics", "channels", "flag", False, "And of every virtual channel.",
-        "metrics.channels"),
-    Key("metrics", "flush", "time", "2 s", "Wall time: what a crash may lose, at most.",
-        "metrics.flush_s"),
+MACHINE_KEYS = (
+    Key("machine", "preset",
+        Setting("word", "The machine to start from; `odonata topology --list` has them.",
+                words=tuple(PRESETS)), PRESET),
+    *keys_of("machine", "machine", Dragonfly, otherwise="the preset's"),
 )  # fmt: skip
-
-JOB_KEYS = (
-    _job("name", "text", "", "What it is called; where there are several alike, with a number."),
-    _job("nodes", "whole", None, "Nodes that it needs.", otherwise="must be given", least=1),
-    _job("count", "whole", 1, "So many jobs that are alike.", least=1, most=MOST_JOBS),
-    _job("pattern", "word", "all-to-all", "Which of its tasks talk to which.",
-         words=("all-to-all", "broadcast", "tree-broadcast", "fft3d", "halo2d", "halo3d",
-                "halo3d26", "allreduce", "random-ring", "incast", "uniform", "permutation")),
-    _job("message", "size", "1 KiB", "Size of each message.", "message_bytes"),
-    _job("iterations", "whole", 1, "How often it goes through its pattern.", least=1),
-    _job("exchange", "word", "posted", "Whether all messages of a phase go out at once, or one "
-         "partner comes after the other.", words=("posted", "pairwise")),
-    _job("compute", "time", "0 ps", "What a task computes before each iteration.", "compute_ps"),
-    _job("arrival", "time", "0 ps", "When it joins the queue.", "arrival_ps"),
-    _job("grid", "wholes", "auto", "Of a pattern that is on one: its sides; auto: near-cubic.",
-         none="auto"),
-    _job("mapping", "wholes", "random", "How its tasks are dealt to the places on its nodes, or a "
-         "list: the place of each.", words=("random", "linear")),
-)  # fmt: skip
-"""Of each of [[jobs]]. Their fields are those of a `Job`."""
-
-SECTIONS = {
-    "machine": "The machine: a preset, and what is different.",
-    "network": "Its routers: how packets find their way, and what they wait for.",
-    "traffic": "What its nodes send, where they run no jobs.",
-    "scheduler": "Of jobs: which goes where, and when.",
-    "nic": "Of jobs: what a message costs at either end, besides the network.",
-    "run": "For how long, and how.",
-    "metrics": "What is kept of it, and how often.",
-}
-
-ABOUT_JOBS = "A job; as many of these as there are jobs, in place of [traffic]."
-OF_JOBS, NOT_OF_JOBS = ("scheduler", "nic"), ("traffic",)
-"""Sections that an experiment has only if it runs jobs, or only if it does not."""
-
-BY_PATH = {key.path: key for key in KEYS}
-BY_FIELD = {key.field: key for key in KEYS if key.field}
-
-
-def of(section: str) -> tuple[Key, ...]:
-    return tuple(key for key in KEYS if key.section == section)
-
-
-def of_job(number: int) -> tuple[Key, ...]:
-    """The same of one of [[jobs]]: jobs[0].nodes, jobs[0].pattern and so on."""
-    return tuple(replace(key, section=f"{JOBS}[{number}]") for key in JOB_KEYS)
+"""The keys of [machine]; the first sets no field: it is where the others start from."""

@@ -8,27 +8,22 @@ import math
 import re
 import tomllib
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from odonata.experiment import keys
-from odonata.experiment.keys import JOB_KEYS, JOBS, KEYS, KINDS, OF_JOBS, READERS, SECTIONS, Key
-from policies.allocation import ALLOCATIONS
-from policies.register import Register
-from policies.routing import ROUTINGS
-from policies.scheduling import DISCIPLINES
-from topology.presets import PRESETS
+from odonata.experiment.experiment import COUNT, KEYS, SECTIONS, of
+from odonata.experiment.keys import KINDS, READERS, Key, quoted
+from policies.register import REGISTERS
 
 
 def words_of(key: Key) -> tuple[str, ...]:
-    """Of a word: those accepted, with what was registered since, and what other packages bring."""
-    registers: dict[str, Iterable[str]] = {
-        "machine.preset": PRESETS, "network.routing": ROUTINGS,
-        "scheduler.allocation": ALLOCATIONS, "scheduler.order": DISCIPLINES,
-    }  # fmt: skip
-    register = registers.get(key.path, ())
-    if isinstance(register, Register):
-        register.load()
-    return tuple(dict.fromkeys((*key.words, *register)))
+    """The words that a key accepts, with what was registered since, and what other packages
+    bring."""
+    if not key.how.register:
+        return key.how.words
+    register = REGISTERS[key.how.register]
+    register.load()
+    return tuple(name for name, entry in register.items() if not entry.missing)
 
 
 def read(key: Key, value: Any) -> Any:
@@ -38,10 +33,9 @@ def read(key: Key, value: Any) -> Any:
     accepted = KINDS[key.kind] + (f", or {key.none}" if key.none else "")
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if key.kind == "word":
-        known = isinstance(value, str) and value in key.words
-        return value if known else _word(words_of(key), value)
-    if key.kind == "wholes":
-        return _wholes(key, value)
+        return _word(key, value)
+    if key.kind in ("wholes", "texts"):
+        return _list(key, value)
     if key.kind == "flag" and isinstance(value, bool):
         return value
     if key.kind == "whole" and number and isinstance(value, int):
@@ -63,19 +57,19 @@ def read(key: Key, value: Any) -> Any:
     raise ValueError(accepted)
 
 
-def _wholes(key: Key, value: Any) -> tuple[int, ...] | str:
-    if isinstance(value, str) and value in key.words:
+def _list(key: Key, value: Any) -> tuple[Any, ...] | str:
+    words = [*key.how.words, key.none] if key.none else [*key.how.words]
+    if isinstance(value, str) and value in key.how.words:
         return value
-    one = Key("", "", "whole", None, "", "")
-    if isinstance(value, list):
+    one = replace(COUNT, how=replace(COUNT.how, kind=key.kind.removesuffix("s")))
+    if isinstance(value, list | tuple):
         try:
             return tuple(read(one, item) for item in value)
         except ValueError:
             pass
-    words = [*key.words, key.none] if key.none else [*key.words]
     near = nearest(value, words) if isinstance(value, str) else None
-    raise ValueError(f"{', '.join(words)} or {KINDS[key.kind]}"
-                     + (f"; did you mean {near}?" if near else ""))  # fmt: skip
+    accepted = f"{', '.join(words)} or {KINDS[key.kind]}" if words else KINDS[key.kind]
+    raise ValueError(accepted + (f"; did you mean {near}?" if near else ""))
 
 
 def _quantity(key: Key, text: str) -> float:
@@ -86,9 +80,11 @@ def _quantity(key: Key, text: str) -> float:
         raise ValueError(rule.removeprefix("is ") + (f"; or {key.none}" * bool(key.none))) from None
 
 
-def _word(words: tuple[str, ...], value: Any) -> str:
-    if isinstance(value, str) and value in words:
+def _word(key: Key, value: Any) -> str:
+    known = REGISTERS[key.how.register].known if key.how.register else key.how.words.__contains__
+    if isinstance(value, str) and known(value):
         return value
+    words = words_of(key)
     near = nearest(value, words) if isinstance(value, str) else None
     raise ValueError(f"one of {', '.join(words)}" + (f"; did you mean {near}?" if near else ""))
 
@@ -98,7 +94,9 @@ def show(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return _short(keys.quoted(value))
+        return _short(quoted(value))
+    if value and all_are(value, str):
+        return _short(f"[{', '.join(map(quoted, value))}]")
     if value and all_are(value, int):
         return _short(str(value))
     if isinstance(value, list | dict):
@@ -120,7 +118,7 @@ def _short(text: str) -> str:
 
 def plain(name: str) -> str:
     """A name that need not be one, on one line."""
-    return _short(name if name.isprintable() and name else keys.quoted(name))
+    return _short(name if name.isprintable() and name else quoted(name))
 
 
 # -- what was meant
@@ -129,24 +127,31 @@ def plain(name: str) -> str:
 def unknown(path: str) -> str:
     """What to say of a key that there is not: the nearest that there is."""
     section, _, name = path.rpartition(".")
-    if section.startswith(f"{JOBS}["):
-        names = [key.name for key in JOB_KEYS]
+    kind = section.partition("[")[0]
+    if kind != section:  # one of several: what it may hold is all that can be meant
+        names = [key.name for key in of(kind)]
         near = nearest(name.replace("-", "_"), names)
         return "unknown; " + (f"did you mean {section}.{near}?" if near
                               else f"one of {', '.join(names)}")  # fmt: skip
-    home = next((key for key in KEYS if key.name == name.lower().replace("-", "_")), None)
-    if home and section in ("", *SECTIONS) and home.section != section:
-        place = f"in [{home.section}]" if home.section else "above all sections"
+    known = section in ("", *SECTIONS)
+    name = name.lower().replace("-", "_")
+    own = [key for key in of(section) if key.name == name] if known else []
+    homes = own or [key for key in KEYS if key.name == name]
+    if homes and known and homes[0].section != section:
+        home = homes[0]
+        place = f"in {bracketed(home.section)}" if home.section else "above all sections"
         return f"unknown; it belongs {place}, as {home.path}"
-    if home is None:
-        names = [key.name for key in keys.of(section)] if section in ("", *SECTIONS) else []
-        near = nearest(name, names) or nearest(name, [key.name for key in KEYS])
-        home = next((key for key in KEYS if key.name == near), None)
-    if home:
-        return f"unknown; did you mean {home.path}?"
+    if not homes:
+        names = [key.name for key in of(section)] if known else []
+        near = nearest(name, names)
+        homes = [key for key in of(section) if key.name == near] if near else []
+        near = near or nearest(name, [key.name for key in KEYS])
+        homes = homes or [key for key in KEYS if key.name == near]
+    if homes:
+        return f"unknown; did you mean {homes[0].path}?"
     if section in SECTIONS:
-        return f"unknown; one of {', '.join(key.name for key in keys.of(section))}"
-    return f"unknown; name, about, or a section: {section_names()}"
+        return f"unknown; one of {', '.join(key.name for key in of(section))}"
+    return f"unknown; {', '.join(key.name for key in of(''))}, or a section: {section_names()}"
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
@@ -154,17 +159,15 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def section_names() -> str:
-    names = [*SECTIONS]
-    names.insert(names.index(OF_JOBS[0]), JOBS)
-    return ", ".join(map(bracketed, names))
+    return ", ".join(map(bracketed, SECTIONS))
 
 
 def bracketed(section: str) -> str:
-    return f"[[{section}]]" if section == JOBS else f"[{section}]"
+    return f"[[{section}]]" if section == "jobs" else f"[{section}]"
 
 
 def from_shell(text: str) -> Any:
-    """Of a `--set`: as TOML where it is, else as text."""
+    """The value of a `--set`: as TOML if it is that, else as text."""
     try:
         tree = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):

@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from odonata import __version__
+from odonata.experiment.experiment import Experiment
 from odonata.experiment.progress import ProgressLine, wanted
-from odonata.experiment.reading import Experiment, load, parse
+from odonata.experiment.reading import load, parse
 from odonata.jobs.record import JobRecord
 from odonata.results import job_table as accounts
 from odonata.results.performance import job_records
@@ -37,6 +38,7 @@ from pdes.hdf5 import Source, fresh_name, read
 from pdes.join import JOINED, LOCK, is_joined, join, mend, ranks_of, status_of
 from pdes.stream import COMPLETE, NAME, Recording
 from pdes.transport import Transport, together, world
+from policies.register import PLUGINS
 
 EXPERIMENT, CHECKPOINT = "experiment.toml", "checkpoint"
 
@@ -53,6 +55,8 @@ class Request:
     debug: bool = False
     progress: bool | None = None
     metrics: bool = True
+    plugins: Sequence[Path] = ()
+    dedicated_scheduler: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,12 +70,14 @@ class Finished:
     @property
     def jobs(self) -> list[JobRecord]:
         """What became of them, where it runs any."""
-        network = self.experiment.network
-        return job_records(network, self.result) if network.workload else []
+        made = self.experiment
+        return job_records(made.model(), self.result) if made.jobs else []
 
 
 def asked(request: Request) -> tuple[Experiment, Path]:
     """The experiment, and where it goes."""
+    changes = [*request.changes]
+    changes += ["run.dedicated_scheduler=true"] * request.dedicated_scheduler
     if request.file is None:
         if not request.resume or request.out is None:
             raise Refused("which experiment? odonata run FILE, or to go on: "
@@ -79,8 +85,8 @@ def asked(request: Request) -> tuple[Experiment, Path]:
         kept = request.out / EXPERIMENT
         if not kept.exists():
             raise Refused(f"{request.out}: holds no run ({EXPERIMENT} is not there)")
-        return load(kept, request.changes), request.out
-    experiment = load(request.file, request.changes)
+        return load(kept, changes, request.plugins), request.out
+    experiment = load(request.file, changes, request.plugins)
     return experiment, request.out or Path("out") / experiment.name
 
 
@@ -100,14 +106,14 @@ def execute(
                 return None
             resume = newest(out / CHECKPOINT)
         together(transport, lambda: _prepare(out, experiment, request, resume, transport, replaced))
-        line = ProgressLine(experiment.end) if wanted(request.progress) else None
+        line = ProgressLine(experiment.run.end) if wanted(request.progress) else None
         try:
             result = run(
-                experiment.network,
-                experiment.end,
-                protocol=experiment.protocol,
+                experiment.model(),
+                experiment.run.end,
+                protocol=experiment.run.protocol,
                 checkpoint_dir=out / CHECKPOINT,
-                checkpoint_every=experiment.checkpoint_every,
+                checkpoint_every=experiment.run.checkpoint_every,
                 resume=resume,
                 debug=request.debug,
                 progress=line,
@@ -126,7 +132,7 @@ def execute(
         if transport.rank == 0 and request.metrics:
             join(out, out / JOINED, {"digest": result.digest})
         finished = Finished(experiment, out, result)
-        if transport.rank == 0 and experiment.network.workload:
+        if transport.rank == 0 and experiment.jobs:
             _keep_jobs(finished.jobs, out, experiment, result.time_ps)
         transport.everyone(None)
     return finished
@@ -149,7 +155,7 @@ def _jobs_again(out: Path) -> None:
     from odonata.results.run import open as open_run
 
     with open_run(out) as run:
-        if run.network.workload:
+        if run.experiment.jobs:
             _keep_jobs(run.job_records, out, run.experiment, run.reached_ps)
 
 
@@ -162,7 +168,7 @@ def _begun(out: Path, ranks: int, experiment: Experiment) -> bool:
     with Source(first) as file:
         file.check()
         before, text = file.tried(lambda it: (int(it.attrs["ranks"]), it.attrs["experiment"]))
-    _compare(out, parse(text, str(first)), experiment)
+    _compare(out, parse(text, str(first), stand_in=True), experiment)
     if before != ranks and newest(out / CHECKPOINT):
         raise Refused(f"{out}: its checkpoint is of {before} rank{'s' * (before > 1)}, this is "
                       f"{ranks}: mpiexec -n {before} odonata run --resume -o {out}")  # fmt: skip
@@ -172,10 +178,10 @@ def _begun(out: Path, ranks: int, experiment: Experiment) -> bool:
 def recording(experiment: Experiment, out: Path) -> Recording:
     metrics = experiment.metrics
     tables = ["ports"] * metrics.ports + ["channels"] * metrics.channels + ["nodes", "groups"]
-    tables += ["jobs"] * bool(experiment.network.jobs)
-    logs = ("starts", "ends") if experiment.network.jobs else ()
+    tables += ["jobs"] * bool(experiment.jobs)
+    flush_s, logs = metrics.flush_ps / 1e12, ("starts", "ends") if experiment.jobs else ()
     return Recording(
-        out, metrics.interval_ps, tuple(tables), metrics.flush_s, provenance(experiment), logs=logs
+        out, metrics.interval_ps, tuple(tables), flush_s, provenance(experiment), logs=logs
     )
 
 
@@ -186,12 +192,13 @@ def provenance(experiment: Experiment) -> dict[str, Any]:
         "experiment": experiment.to_toml(),
         "id": secrets.token_hex(8),
         "name": experiment.name,
-        "seed": experiment.network.seed,
+        "seed": experiment.run.seed,
         "odonata": __version__,
         "python": platform.python_version(),
         "packages": json.dumps({name: _version(name) for name in packages}),
         "host": platform.node(),
         "platform": platform.platform(),
+        "plugins": json.dumps({str(path): one.sha256 for path, one in PLUGINS.items()}),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join(sys.argv),
     }

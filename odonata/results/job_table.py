@@ -42,10 +42,10 @@ class Tally(NamedTuple):
     done: int
 
     def __str__(self) -> str:
-        told = [f"{count:,} {state}" for count, state in zip(
+        counts = [f"{count:,} {state}" for count, state in zip(
             (self.to_come, self.queued, self.running, self.done),
             ("yet to come", "queued", "running", "done"), strict=True) if count]  # fmt: skip
-        return ", ".join(told)
+        return ", ".join(counts)
 
 
 def tally(records: Sequence[JobRecord], time_ps: int) -> Tally:
@@ -98,7 +98,7 @@ def makespan_ps(records: Sequence[JobRecord]) -> int | None:
 
 
 def microseconds(ps: float | None) -> str:
-    """A nanosecond is told of what is short."""
+    """Shows nanoseconds where the time is short."""
     return "-" if ps is None else f"{ps / 1e6:,.{1 if ps >= 1e9 else 3}f} us"
 
 
@@ -120,7 +120,7 @@ def _us(ps: float | None) -> str:
     return "-" if ps is None else f"{ps / 1e6:,.2f}"
 
 
-def table(machine: Dragonfly, records: Sequence[JobRecord]) -> Table:
+def job_table(machine: Dragonfly, records: Sequence[JobRecord]) -> Table:
     """The first of many, and what the rest comes to."""
     from rich import box
     from rich.table import Table
@@ -146,7 +146,7 @@ def table(machine: Dragonfly, records: Sequence[JobRecord]) -> Table:
 # -- for programs
 
 
-def to_json(machine: Dragonfly, records: Sequence[JobRecord]) -> list[dict[str, Any]]:
+def job_facts(machine: Dragonfly, records: Sequence[JobRecord]) -> list[dict[str, Any]]:
     """Times in picoseconds, null where they are not known; nodes as labels, in the order in which
     the job was given them."""
     return [

@@ -20,7 +20,8 @@ from xarray.core import indexing
 
 from odonata.agents.layout import BIN_BITS, BIN_ONE, BINS
 from odonata.agents.network import Network
-from odonata.experiment.reading import Experiment, parse
+from odonata.experiment.experiment import Experiment
+from odonata.experiment.reading import parse
 from odonata.jobs.board import BEGAN, BOARD_WORDS, DONE, OVER, QUEUED, RUNNING, STATUS, Words
 from odonata.jobs.record import JobRecord, records
 from pdes.errors import Refused
@@ -54,7 +55,7 @@ class Run:
         if self.attributes.get("format") != FORMAT:
             raise Refused(f"{path}: metrics of format {self.attributes.get('format')}, this "
                           f"version reads {FORMAT}")  # fmt: skip
-        self.experiment: Experiment = parse(self.attributes["experiment"], str(path))
+        self.experiment: Experiment = parse(self.attributes["experiment"], str(path), stand_in=True)
         self.complete: bool = bool(self.attributes["complete"])
         """False: it was stopped, died, or goes on."""
         times = self.read("time_ps")
@@ -91,13 +92,25 @@ class Run:
 
     def __repr__(self) -> str:
         state = "complete" if self.complete else f"incomplete, {self.reached_ps} ps"
+        state += "".join(f", {what} is missing" for what in self.experiment.missing)
         return f"<run {self.experiment.name!r} in {self.path}: {state}, {len(self.time)} samples>"
 
     # -- what was run
 
     @property
+    def missing(self) -> list[str]:
+        """A sentence for each policy or pattern of this run that is not here. Opening a run never
+        loads its plug-ins: it is not their code that is asked for."""
+        files = self.experiment.plugins
+        here = bool(files) and all(Path(file).exists() for file in files)
+        state = "is not loaded, and need not be" if here else "is missing"
+        named = f" ({', '.join(Path(file).name for file in files)})" if files else ""
+        return [f"{self.path}: {what}: its plug-in{named} {state}; all that was measured is here"
+                for what in self.experiment.missing]  # fmt: skip
+
+    @property
     def network(self) -> Network:
-        return self.experiment.network
+        return self.experiment.model()
 
     @property
     def machine(self) -> Dragonfly:
@@ -107,8 +120,9 @@ class Run:
     def reached_ps(self) -> int:
         """How far it has come. A run that is complete may have fallen silent before its end; then
         samples end there. One that went on until nothing was left has come as far as they have."""
-        if self.complete and self.experiment.end is not None:
-            return self.experiment.end
+        end: int | None = self.experiment.run.end
+        if self.complete and end is not None:
+            return end
         return int(self.time[-1]) if len(self.time) else 0
 
     @property
@@ -186,7 +200,7 @@ class Run:
     def _board(self) -> tuple[Words, Words]:
         """What the scheduler had written down (`odonata.jobs.board`), from the logs of starts and
         ends or, of an older run, from samples; -1 for what is not known."""
-        if not self.network.jobs:
+        if not self.experiment.jobs:
             raise Refused(f"{self.path}: ran no jobs ([[jobs]])")
         nodes = np.array([job.nodes for job in self.network.jobs])
         board = np.full((len(nodes), BOARD_WORDS), -1, np.int64)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odonata.agents.network import Network
-    from odonata.experiment.reading import Experiment
+    from odonata.experiment.experiment import Experiment
     from odonata.jobs.record import JobRecord
     from odonata.results.performance import Performance
 
@@ -20,41 +20,47 @@ Row = tuple[str, str, str]
 
 def of_run(
     experiment: Experiment,
-    told: Performance,
+    figures: Performance,
     reached_ps: int,
     complete: bool,
     jobs: Sequence[JobRecord] = (),
 ) -> list[Row]:
-    """Of a run that has come to `reached_ps`; with its jobs, where it runs any."""
-    network, m = experiment.network, experiment.network.machine
+    """Returns the rows of a run that has come to `reached_ps`; with its jobs, where it runs any."""
+    network, m, end = experiment.model(), experiment.machine, experiment.run.end
     note = ""
-    if complete and experiment.end is None:  # not when it was noticed that nothing is left
-        reached_ps = max(round(told.last_arrival_ns * 1e3), makespan_ps(jobs) or 0)
+    if complete and end is None:  # not when it was noticed that nothing is left
+        reached_ps = max(round(figures.last_arrival_ns * 1e3), makespan_ps(jobs) or 0)
     if network.ends:
-        note = f"the last packet came at {told.last_arrival_ns / 1e3:,.3f} us"
+        note = f"the last packet came at {figures.last_arrival_ns / 1e3:,.3f} us"
     rows = [
-        ("machine", f"{told.nodes:,} nodes",
+        ("machine", f"{figures.nodes:,} nodes",
          f"p={m.nodes} a={m.routers} h={m.global_links} g={m.groups}, {m.cabling} cabling"),
         *_sent(network),
-        ("simulated", show_time(reached_ps) if experiment.end else microseconds(reached_ps),
+        ("simulated", show_time(reached_ps) if end else microseconds(reached_ps),
          note if complete else f"INCOMPLETE: {still(experiment)}"),
     ]  # fmt: skip
     if not reached_ps:
         return [*rows, ("packets", "-", "no sample has been written yet")]
     if network.workload:
-        return [*rows, *of_jobs(jobs, reached_ps), *_packets(told), _latency(told), *_links(told)]
+        return [
+            *rows,
+            *of_jobs(jobs, reached_ps),
+            *_packets(figures),
+            _latency(figures),
+            *_links(figures),
+        ]
     warmup = network.warmup_ps
     if reached_ps <= warmup:
         nothing = ("throughput", "-", f"all of it warm-up, {show_time(warmup)}")
-        return [*rows, *_packets(told), nothing, *_links(told)]
-    return [*rows, *of_network(told)]
+        return [*rows, *_packets(figures), nothing, *_links(figures)]
+    return [*rows, *of_network(figures)]
 
 
 def still(experiment: Experiment) -> str:
     """How far a run should have come."""
-    if experiment.end is not None:
-        return f"of {show_time(experiment.end)}"
-    return "some jobs are not done" if experiment.network.workload else "something is left"
+    if experiment.run.end is not None:
+        return f"of {show_time(experiment.run.end)}"
+    return "some jobs are not done" if experiment.jobs else "something is left"
 
 
 def of_jobs(jobs: Sequence[JobRecord], reached_ps: int) -> list[Row]:
@@ -74,6 +80,7 @@ def of_jobs(jobs: Sequence[JobRecord], reached_ps: int) -> list[Row]:
 
 def _sent(network: Network) -> list[Row]:
     """Who sends what, and over which links."""
+    rows = []
     if network.workload:
         w, m = network.workload, network.machine
         local, terminal, far = (
@@ -83,47 +90,54 @@ def _sent(network: Network) -> list[Row]:
             f"{show_time(ps)} to {what}"
             for ps, what in ((w.send_ps, "send"), (w.match_ps, "match"), (w.host_ps, "hand over"))
         )
-        return [
+        rows = [
             ("links", local, f"local; to nodes {terminal}, global {far}"),
-            ("tasks", f"{w.tasks_per_node} a node", nic),
+            ("tasks", f"{w.tasks_per_node} per node", nic),
             ("jobs", f"{len(w.jobs):,}", f"{w.allocation}, {w.order}, {network.routing} routing"),
         ]
-    t = network.traffic[0]
-    return [("load", f"{t.load:g}", f"{t.pattern} traffic, {network.routing} routing")]
-
-
-def of_network(told: Performance) -> list[Row]:
-    state = "saturated: source queues grow" if told.saturated else f"of {told.offered:.3f} offered"
-    return [
-        *_packets(told),
-        ("throughput", f"{told.throughput:.3f}", state),
-        _latency(told),
-        *_links(told),
+    name = "background" if rows else "load"
+    return rows + [
+        (name, f"{t.load:g}", f"{t.pattern} traffic, {network.routing} routing")
+        for t in network.traffic
     ]
 
 
-def _latency(told: Performance) -> Row:
-    if not told.measured_packets:
+def of_network(figures: Performance) -> list[Row]:
+    state = (
+        "saturated: source queues grow"
+        if figures.saturated
+        else f"of {figures.offered:.3f} offered"
+    )
+    return [
+        *_packets(figures),
+        ("throughput", f"{figures.throughput:.3f}", state),
+        _latency(figures),
+        *_links(figures),
+    ]
+
+
+def _latency(figures: Performance) -> Row:
+    if not figures.measured_packets:
         return ("latency, mean", "-", "no packet was measured")
     return (
-        "latency, mean", f"{told.mean_latency_ns:,.1f} ns",
-        f"median {told.median_latency_ns:,.0f}, 99 % {told.p99_latency_ns:,.0f}, "
-        f"most {told.max_latency_ns:,.0f}",
+        "latency, mean", f"{figures.mean_latency_ns:,.1f} ns",
+        f"median {figures.median_latency_ns:,.0f}, 99 % {figures.p99_latency_ns:,.0f}, "
+        f"most {figures.max_latency_ns:,.0f}",
     )  # fmt: skip
 
 
-def _packets(told: Performance) -> list[Row]:
-    each = f"{told.mean_hops:.2f} routers each" if told.packets else "none has arrived"
-    rows = [("packets", f"{told.packets:,}", each)]
-    if told.measured_packets != told.packets:
-        rows.append(("measured", f"{told.measured_packets:,}",
-                     f"and {told.undelivered_packets:,} still under way"))  # fmt: skip
+def _packets(figures: Performance) -> list[Row]:
+    each = f"{figures.mean_hops:.2f} routers each" if figures.packets else "none has arrived"
+    rows = [("packets", f"{figures.packets:,}", each)]
+    if figures.measured_packets != figures.packets:
+        rows.append(("measured", f"{figures.measured_packets:,}",
+                     f"and {figures.undelivered_packets:,} still under way"))  # fmt: skip
     return rows
 
 
-def _links(told: Performance) -> list[Row]:
+def _links(figures: Performance) -> list[Row]:
     return [
         (f"{kind} links", f"{link['utilisation']:.1%}",
-         f"busiest {link['max_utilisation']:.1%}; {link['stall_to_flit']:.3f} stalls a flit")
-        for kind, link in told.links.items()
+         f"busiest {link['max_utilisation']:.1%}; {link['stall_to_flit']:.3f} stalls per flit")
+        for kind, link in figures.links.items()
     ]  # fmt: skip

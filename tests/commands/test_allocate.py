@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from odonata.commands.allocate import command as allocate
 from odonata.commands.allocate import parse_labels, place, ranges
-from odonata.commands.cli import allocate, policies
+from odonata.commands.policies import command as policies
 from odonata.figures.placement import draw
 from pdes.errors import Refused
 from policies.allocation import ALLOCATIONS

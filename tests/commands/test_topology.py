@@ -12,8 +12,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from odonata.commands.cli import topology
 from odonata.commands.options import machine_options
+from odonata.commands.topology import command as topology
 from odonata.commands.topology import share
 from odonata.experiment.units import bandwidth, show_bandwidth, size_bytes
 from odonata.figures.machine import draw

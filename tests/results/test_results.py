@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import odonata
 from odonata.agents.metrics import COUNTERS
 from odonata.agents.network import Network
 from odonata.commands.watch import frame, sparkline
-from odonata.experiment.reading import Experiment, Metrics
+from odonata.experiment.experiment import Experiment
+from odonata.experiment.sections import Metrics, NetworkSettings, RunSettings
 from odonata.results.derived import stall_to_flit, summary, system
 from odonata.results.diff import compare, words_for
 from odonata.results.execution import recording
@@ -34,12 +36,15 @@ DOC = Path(__file__).parents[2] / "docs" / "results.md"
 
 
 def experiment(model: Network, end: int = END, channels: bool = True, **given: Any) -> Experiment:
-    metrics = Metrics(given.pop("interval", INTERVAL), True, channels, 2.0)
-    return Experiment("small", "", model, end, "window", None, metrics)
+    metrics = Metrics(given.pop("interval", INTERVAL), True, channels)
+    routers = {field.name: getattr(model, field.name) for field in fields(NetworkSettings)}
+    traffic = model.traffic if isinstance(model.traffic, tuple) else (model.traffic,)
+    return Experiment("small", "", model.machine, NetworkSettings(**routers), traffic,
+                      run=RunSettings(end, seed=model.seed), metrics=metrics)  # fmt: skip
 
 
 def recorded(made: Experiment, out: Path, **how: Any) -> Result:
-    result = run(made.network, made.end, record=recording(made, out), transport=Serial(),
+    result = run(made.model(), made.run.end, record=recording(made, out), transport=Serial(),
                  show_compiling=False, **how)  # fmt: skip
     join(out, out / "run.h5", {"digest": result.digest})
     return result
@@ -337,7 +342,7 @@ def test_an_open_run_shows_what_was_flushed_and_says_so(tmp_path: Path, model: N
     with open_run(tmp_path) as opened:
         assert not opened.complete
         assert opened.digest is None
-        assert 0 <= opened.reached_ps < made.end
+        assert 0 <= opened.reached_ps < made.run.end
         assert "incomplete" in repr(opened)
         summary(opened)
         system(opened)

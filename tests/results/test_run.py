@@ -275,7 +275,7 @@ def test_every_ready_made_experiment_runs(
     need some time before they talk."""
     changes, unit = ["run.duration=3 us", "traffic.warmup=0 s", "metrics.interval=1 us",
                      "network.routing=minimal", "traffic.messages=any"], 10**6  # fmt: skip
-    if load(path).network.jobs:
+    if load(path).jobs:
         changes, unit = ["run.duration=30 us", "metrics.interval=10 us"], 10**7
     words = [word for change in changes for word in ("--set", change)]
     told = json.loads(go("run", path, "-o", "out", "--json", *words))

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from odonata.agents.network import Network
 from odonata.agents.traffic import Traffic
-from odonata.commands.latency import table
+from odonata.commands.latency import curve_table
 from odonata.studies.loadlatency import LoadLatency
 from odonata.studies.loadlatency.cases import (
     BEYOND,
@@ -191,7 +191,7 @@ def test_the_table_marks_latencies_of_saturated_points() -> None:
 
     asked = sweep(network("adversarial"), ["minimal"], parse_loads("0.05:0.95:0.05"), **SHORT)
     console = Console(width=80, file=io.StringIO())
-    console.print(table(asked, [curve("adversarial", "minimal", "0.05:0.95:0.05")]))
+    console.print(curve_table(asked, [curve("adversarial", "minimal", "0.05:0.95:0.05")]))
     lines = console.file.getvalue().splitlines()
     (steady,) = (line for line in lines if line.split()[:1] == ["0.1"])
     (full,) = (line for line in lines if line.split()[:1] == ["0.15"])

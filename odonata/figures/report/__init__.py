@@ -76,7 +76,7 @@ def page(run: Run) -> str:
 
 def far(run: Run) -> str:
     """Returns how far an incomplete run has come, and how far it should have."""
-    return f"{show_time(run.reached_ps)}{', ' if run.experiment.end is None else ' '}" \
+    return f"{show_time(run.reached_ps)}{', ' if run.experiment.run.end is None else ' '}" \
            f"{still(run.experiment)}"  # fmt: skip
 
 

@@ -1,0 +1,31 @@
+"""How commands print: a table for people, one JSON object for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from odonata.results.run import Run
+
+
+def print_json(facts: Any) -> None:
+    """One JSON object (or list) on stdout."""
+    print(json.dumps(facts, indent=1, ensure_ascii=False))
+
+
+def say_missing(*runs: Run) -> None:
+    """Says on stderr which plug-ins of these runs are not here."""
+    for run in runs:
+        for sentence in run.missing:
+            print(f"odonata: {sentence}", file=sys.stderr)
+
+
+def print_table(*parts: Any, **how: Any) -> None:
+    """Tables, or whatever else rich can draw, on stdout; `how` is for rich's console."""
+    from rich.console import Console
+
+    console = Console(**how)
+    for part in parts:
+        console.print(part)

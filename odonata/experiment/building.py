@@ -1,0 +1,361 @@
+"""From what was given to an experiment: the rules, and whom to blame where one is broken."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from odonata.agents.layout import BINS, LINE, NODE_WORDS, PADDING
+from odonata.agents.traffic import Traffic
+from odonata.agents.workload import Workload
+from odonata.experiment.experiment import (
+    BY_PATH,
+    COUNT,
+    KEYS,
+    MOST_JOBS,
+    NAME_LENGTH,
+    OF_JOBS,
+    Experiment,
+    numbered,
+)
+from odonata.experiment.keys import Key
+from odonata.experiment.policies import Policies
+from odonata.experiment.sections import (
+    DURATION,
+    INTERVAL,
+    Metrics,
+    NetworkSettings,
+    NicSettings,
+    RunSettings,
+    SchedulerSettings,
+)
+from odonata.experiment.units import show_count, show_time
+from odonata.jobs.request import Job
+from pdes import launcher
+from pdes.errors import Refused
+from topology import BadMachine, Dragonfly
+from topology.presets import PRESETS
+
+MOST_SAMPLES, MOST_CHECKPOINTS = 100_000, 100_000
+FLUSH_PS = (10**9, 60 * 10**12)
+"""The limits of `metrics.flush`: wall time, as any time in picoseconds."""
+HOMES = {"machine": ("machine",), "network": ("network", "run"), "workload": ("scheduler", "nic")}
+"""The sections that have the keys of a part of a network."""
+
+
+CALLED = ("user", "project", "application")
+"""Keys of a job that are names, as its own name is."""
+
+
+class Building(Policies):
+    """An experiment on its way from what was given."""
+
+    def __init__(
+        self, where: str, plugins: Sequence[Path | str] = (), stand_in: bool = False
+    ) -> None:
+        super().__init__(where, plugins, stand_in)
+        self.owners: list[int] = []
+        """For each job the number of the [[jobs]] that it is from."""
+
+    def experiment(self) -> Experiment:
+        """The experiment of what was taken. Refused with all that is wrong."""
+        self.load_plugins()
+        self.read_all()
+        parameters = self.policy_parameters()
+        self._name()
+        self._need_jobs()
+        machine = self._machine()
+        traffic = tuple(self._traffic(section) for section in self._traffics())
+        jobs, scheduling = self._workload(machine, parameters)
+        end, metrics = self._time()
+        made = Experiment(
+            name=self.values["name"],
+            about=self.get("about"),
+            machine=machine,
+            network=NetworkSettings(**self.fields("network")),
+            traffic=traffic,
+            jobs=jobs,
+            scheduler=SchedulerSettings(**_of(SchedulerSettings, scheduling)),
+            nic=NicSettings(**_of(NicSettings, scheduling)),
+            run=RunSettings(**self.fields("run") | {"end": end}),
+            metrics=metrics,
+            plugins=tuple(self.plugins),
+            missing=tuple(dict.fromkeys(self.missing)),
+        )
+        channels = 1
+        try:
+            channels = made.model().channels
+        except Refused as refusal:
+            self._blame(refusal.problems)
+        self._memory(machine, channels)
+        if self.lines:
+            raise Refused("\n".join(line for _, line in sorted(self.lines, key=lambda it: it[0])))
+        return made
+
+    # -- whom to blame
+
+    def _key(self, path: str) -> Key:
+        """The key of a field, by the path that a network has it under."""
+        owner, dot, field = path.partition(".")
+        if job := re.fullmatch(r"workload\.jobs\.(\d+)\.(.+)", path):
+            return self._in(f"jobs[{self.owners[int(job[1])]}]", job[2])
+        if owner == "traffic":
+            number = re.match(r"(\d+)\.", field)
+            sections = self._traffics()
+            section = sections[int(number[1]) if number else 0]
+            return self._in(section, field[number.end() :] if number else field)
+        if not dot or owner not in HOMES:
+            owner, field = "network", path
+        return next(key for key in KEYS if key.section in HOMES[owner] and key.field == field)
+
+    def _in(self, section: str, field: str) -> Key:
+        kind = section.partition("[")[0]
+        name = next(key.name for key in KEYS if key.section == kind and key.field == field)
+        return self.keys[f"{section}.{name}"]
+
+    def _blame(self, problems: Iterable[Any], prefix: str = "") -> None:
+        for problem in problems:
+            about = [self._key(prefix + name) for name in problem.fields]
+            self.complain(problem.rule, *about)
+
+    def _made(self, make: Callable[..., Any], prefix: str, given: dict[str, Any]) -> Any:
+        """An object of the fields given; where it is refused, without those to blame, so that
+        whatever else is wrong can be found too."""
+        while True:
+            try:
+                return make(**given)
+            except (Refused, BadMachine) as refusal:
+                problems = refusal.problems
+                self._blame(problems, prefix)
+                first = {problem.fields[0] for problem in problems} & given.keys()
+                any_of = {name for problem in problems for name in problem.fields} & given.keys()
+                if not any_of:
+                    raise
+                given = {k: v for k, v in given.items() if k not in (first or any_of)}
+
+    # -- parts
+
+    def _name(self) -> None:
+        name = self.values.setdefault("name", Path(self.where).stem)
+        fine = name.isprintable() and "/" not in name and name.strip(". ")
+        if not fine or len(name) > NAME_LENGTH:
+            self.complain(f"of 1 to {NAME_LENGTH} characters that can be printed, without a /",
+                          BY_PATH["name"])  # fmt: skip
+
+    def _need_jobs(self) -> None:
+        """Where there are no jobs, blames the first key of a section that needs them."""
+        for section in OF_JOBS if not self.sections["jobs"] else ():
+            ours = [path for path in self.given if path.startswith(f"{section}.")]
+            if ours:
+                self.complain("there are no [[jobs]] that it could be about", self.keys[ours[0]])
+                self.bad.update(ours)
+        alone = BY_PATH["run.dedicated_scheduler"]
+        if not self.sections["jobs"] and self.get(alone.path):
+            self.complain("there are no [[jobs]] that it could schedule", alone)
+
+    def _traffics(self) -> list[str]:
+        """The sections of traffic. Where nothing is said of traffic, and there are jobs, there is
+        none."""
+        given = any(path.startswith("traffic.") for path in self.given)
+        if self.sections["traffic"] or not (given or not self.sections["jobs"]):
+            return self.sections["traffic"]
+        return ["traffic"]
+
+    def _traffic(self, section: str) -> Traffic:
+        fields = self.fields(section)
+        fields.setdefault("message_bytes", max(1, self.get("network.packet")))
+        prefix = f"traffic.{self._traffics().index(section)}."
+        made: Traffic = self._made(Traffic, prefix, fields)
+        return made
+
+    def _machine(self) -> Dragonfly:
+        start, fields = PRESETS[self.get("machine.preset")].machine, self.fields("machine")
+        for name in ("terminal", "local", "global_"):
+            prefix = f"{name}."
+            ours = {field.removeprefix(prefix): fields.pop(field)
+                    for field in [*fields] if field.startswith(prefix)}  # fmt: skip
+            make = partial(replace, getattr(start, name))
+            start = replace(start, **{name: self._made(make, f"machine.{prefix}", ours)})
+        made: Dragonfly = self._made(partial(replace, start), "machine.", fields)
+        return made
+
+    def _workload(
+        self, machine: Dragonfly, parameters: dict[str, Any]
+    ) -> tuple[tuple[Job, ...], dict[str, Any]]:
+        """The jobs, and how they are scheduled; where these are refused, without what is to blame,
+        as in `_made`."""
+        if not self.sections["jobs"]:
+            return (), {}
+        self._check_jobs(machine)
+        without: set[str] = set()
+        while True:
+            jobs = self._jobs(without)
+            how = {name: value for section in OF_JOBS
+                   for name, value in self.fields(section).items()
+                   if self._key(f"workload.{name}").path not in without}  # fmt: skip
+            try:
+                Workload(jobs, **how, **parameters)
+            except Refused as refusal:
+                self._blame(refusal.problems, "workload.")
+                about = [[self._key(f"workload.{name}").path for name in problem.fields]
+                         for problem in refusal.problems]  # fmt: skip
+                first, any_of = {paths[0] for paths in about}, {p for paths in about for p in paths}
+                if any_of <= without:
+                    raise
+                without |= any_of if first <= without else first
+            else:
+                return jobs, how | parameters
+
+    def _check_jobs(self, machine: Dragonfly) -> None:
+        """What a job needs before there can be one."""
+        total, most = 0, machine.n_nodes
+        shape = [BY_PATH[f"machine.{name}"] for name in ("preset", "nodes", "routers", "groups")]
+        for section in self.sections["jobs"]:
+            nodes, name, count = (self.keys[f"{section}.{k}"] for k in ("nodes", "name", "count"))
+            if nodes.path not in self.given:
+                self.bad.add(nodes.path)
+                self.note(f"{self.where}: {nodes.path}: must be given: how many it needs",
+                          self.place(nodes))  # fmt: skip
+            elif self.values.get(nodes.path, 0) > most:
+                self.complain(f"the machine has {most:,}", nodes, *shape)
+                self.bad.add(nodes.path)
+            for text in (name, *(self.keys[f"{section}.{k}"] for k in CALLED)):
+                called = self.get(text.path)
+                if called and not (called.isprintable() and len(called) <= NAME_LENGTH):
+                    self.complain(f"at most {NAME_LENGTH} characters that can be printed", text)
+            if self.get(count.path) < 1:
+                self.complain("at least 1", count)
+            total += self.get(count.path)
+            if total > MOST_JOBS:
+                self.complain(f"{total:,} jobs in all; at most {MOST_JOBS:,}", count)
+                total -= self.values.get(count.path, 1)
+
+    def _jobs(self, without: set[str]) -> tuple[Job, ...]:
+        """Those of what was given and is any good."""
+        made: list[Job] = []
+        self.owners = []
+        for number, section in enumerate(self.sections["jobs"]):
+            fields = {field: value for field, value in self.fields(section).items()
+                      if self._in(section, field).path not in without}  # fmt: skip
+            count, name = self.get(f"{section}.{COUNT.name}"), fields.pop("name", "")
+            job = Job(**({"nodes": 2} | fields))
+            made += [replace(job, name=numbered(name, k + 1) if count > 1 else name)
+                     for k in range(count)]  # fmt: skip
+            self.owners += [number] * count
+        return tuple(made)
+
+    # -- how large, how long
+
+    def _memory(self, machine: Dragonfly, channels: int) -> None:
+        """Refuse what cannot be held, before anything tries."""
+        if any(path.startswith("machine.") for path in self.bad):
+            return
+        need, have = memory_bytes(machine, channels), host_memory() * launcher.hosts()
+        if need > have:
+            self.complain(
+                f"{machine.n_nodes:,} nodes and {machine.n_routers:,} routers of {machine.radix} "
+                f"ports need {show_count(need)}B of memory, and there are {show_count(have)}B",
+                BY_PATH[self._largest()],
+            )
+
+    def _largest(self) -> str:
+        """Returns a key that was given and makes the machine large."""
+        sizes = ("groups", "routers", "nodes", "global_links", "preset")
+        return next((f"machine.{name}" for name in sizes if f"machine.{name}" in self.given),
+                    "machine.preset")  # fmt: skip
+
+    def _end(self) -> int | None:
+        duration = BY_PATH["run.duration"]
+        end: int | None = None if self.sections["jobs"] else DURATION
+        if self.good(duration.path):
+            end = self.values[duration.path]
+        if end == 0:
+            self.complain("above 0", duration)
+        for section in self._traffics():
+            end = self._end_of(section, end, duration)
+        return end
+
+    def _end_of(self, section: str, end: int | None, duration: Key) -> int | None:
+        """The same, if it suits this traffic; else 100 us, for whatever else may be wrong."""
+        stop, warmup = self.get(f"{section}.stop"), self.get(f"{section}.warmup")
+        if end is None and stop is None and self.get(f"{section}.messages") is None:
+            self.complain(f"nodes would never stop sending: a time, or {section}.messages, or "
+                          f"{section}.stop", duration)  # fmt: skip
+            return DURATION
+        if end is not None and warmup >= end:
+            self.complain(f"must be less than the duration of {show_time(end)}, or nothing is "
+                          "measured", self.keys[f"{section}.warmup"], duration)  # fmt: skip
+        if stop is not None and warmup >= stop:
+            self.complain(
+                f"must be less than {section}.stop, {show_time(stop)}, or nothing is measured",
+                *(self.keys[f"{section}.{name}"] for name in ("warmup", "stop")),
+            )
+        return end
+
+    def _time(self) -> tuple[int | None, Metrics]:
+        """The rules of [run] and of [metrics], which are nobody else's."""
+        duration, interval = BY_PATH["run.duration"], BY_PATH["metrics.interval"]
+        end = self._end()
+        checkpoint = self.get("run.checkpoint_every")
+        often = BY_PATH["run.checkpoint_every"]
+        if checkpoint == 0:
+            self.complain("above 0, or never", often)
+        elif checkpoint and end is not None and -(-end // checkpoint) > MOST_CHECKPOINTS:
+            self.complain(f"{-(-end // checkpoint):,} checkpoints in {show_time(end)}; at most "
+                          f"{MOST_CHECKPOINTS:,}", often, duration)  # fmt: skip
+        every = self.values.get(interval.path, usual_interval(end))
+        if every == 0:
+            self.complain("above 0", interval)
+        elif end is not None and -(-end // every) > MOST_SAMPLES:
+            least = show_time(round_up(-(-end // MOST_SAMPLES)))
+            self.complain(f"{-(-end // every):,} samples in {show_time(end)}; at most "
+                          f"{MOST_SAMPLES:,}, as with {least}", interval, duration)  # fmt: skip
+        if not FLUSH_PS[0] <= self.get("metrics.flush") <= FLUSH_PS[1]:
+            self.complain(f"{' .. '.join(map(show_time, FLUSH_PS))}", BY_PATH["metrics.flush"])
+        return end, Metrics(**{"interval_ps": every} | self.fields("metrics"))
+
+
+def _of(section: Any, values: dict[str, Any]) -> dict[str, Any]:
+    """Those of the values that are fields of a section."""
+    return {name: value for name, value in values.items() if hasattr(section, name)}
+
+
+def round_up(ps: int) -> int:
+    """To 1, 2 or 5 times a power of ten."""
+    unit = 1
+    while 10 * unit < ps:
+        unit *= 10
+    return next(n * unit for n in (1, 2, 5, 10) if n * unit >= ps)
+
+
+def usual_interval(end: int | None) -> int:
+    """Between samples: 10 us, which on a loaded machine costs 2 % of the time; but, where the end
+    is known, so that there are 20 at least, and 1,000 at most."""
+    if end is None:
+        return INTERVAL
+    return max(1000, round_up(min(max(10**7, -(-end // 1000)), -(-end // 20))))
+
+
+def memory_bytes(machine: Dragonfly, channels: int) -> int:
+    """The size of the arrays of a network while they are made; traffic comes on top."""
+    ports = machine.n_routers * (machine.radix + machine.nodes)
+    port = 8 * LINE * (1 + channels) + 8 * (PADDING + 1) * channels
+    making = 2 * 8 * LINE + 8 * 12
+    gates = machine.groups**2 * machine.copies
+    return (
+        ports * (port + making)
+        + machine.n_nodes * 8 * (NODE_WORDS + 6)
+        + machine.groups * 8 * BINS
+        + gates * 8 * 4
+        + machine.groups**2 * 8
+    )
+
+
+def host_memory() -> int:
+    """The memory of this host, in bytes."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

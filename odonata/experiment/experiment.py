@@ -1,0 +1,222 @@
+"""An experiment: a machine, its network, traffic and jobs, how long, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from odonata.agents.network import Network
+from odonata.agents.traffic import Traffic
+from odonata.agents.workload import Workload
+from odonata.experiment.keys import MACHINE_KEYS, PRESET, Key, keys_of, parameter_keys, quoted
+from odonata.experiment.sections import (
+    Metrics,
+    NetworkSettings,
+    NicSettings,
+    RunSettings,
+    SchedulerSettings,
+)
+from odonata.jobs.request import Job
+from topology import Dragonfly
+from topology.presets import PRESETS
+from topology.settings import Setting, required, setting
+
+NAME_LENGTH = 100
+MOST_JOBS = 100_000
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What one file asks for: one field per section, named as there. Times are picoseconds.
+
+    Without traffic and jobs there is the traffic of `Traffic()`, of one packet per message.
+    """
+
+    name: str = field(
+        metadata=required("text", "Its name; results are found under it.", otherwise="the file's")
+    )
+    about: str = setting("", "text", "What it is for, in a line or more.")
+    machine: Dragonfly = PRESETS[PRESET].machine
+    network: Any = field(default_factory=NetworkSettings)
+    traffic: tuple[Traffic, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    scheduler: Any = field(default_factory=SchedulerSettings)
+    nic: Any = field(default_factory=NicSettings)
+    run: Any = field(default_factory=RunSettings)
+    metrics: Metrics = field(default_factory=Metrics)
+    plugins: tuple[str, ...] = setting(
+        (), "texts", "Files of Python that bring policies or patterns, relative to this file."
+    )
+    missing: tuple[str, ...] = field(default=(), compare=False)
+    """What it names that is not here, because its plug-in is not; such an experiment can be
+    looked at and cannot be run."""
+
+    def __post_init__(self) -> None:
+        if not self.traffic and not self.jobs:
+            usual = Traffic(message_bytes=self.network.packet_bytes)
+            object.__setattr__(self, "traffic", (usual,))
+
+    def model(self) -> Network:
+        """The network, for the engine. Refused with all that is wrong with it."""
+        return self._model
+
+    @cached_property
+    def _model(self) -> Network:
+        workload = None
+        if self.jobs:
+            workload = Workload(self.jobs, **vars(self.scheduler), **vars(self.nic))
+        return Network(
+            self.machine,
+            self.traffic,
+            workload=workload,
+            seed=self.run.seed,
+            dedicated_scheduler=self.run.dedicated_scheduler,
+            **vars(self.network),
+        )
+
+    # -- as a file
+
+    def to_toml(self) -> str:
+        """All of it, nothing left to defaults: `parse` makes an equal experiment of it."""
+        lines, section = [], ""
+        for key, value in self.settings():
+            if key.section != section:
+                section = key.section
+                plain, bracket, _ = section.partition("[")
+                lines += ["", f"[[{plain}]]" if bracket else f"[{section}]"]
+            lines.append(f"{key.name} = {value}")
+        return "\n".join(lines) + "\n"
+
+    def settings(self) -> Iterator[tuple[Key, str]]:
+        """All that it is, key by key, as TOML; what does not apply is not there. Jobs that are
+        alike are one, and counted."""
+        for key in of(""):
+            yield key, key.write(key.of(self))
+        for section in SECTIONS:
+            for here, part, count in self._parts(section):
+                for key in of(section):
+                    if key is COUNT:
+                        yield key.within(here), str(count)
+                    elif key is not PRESET_KEY:
+                        yield key.within(here), written(key, part)
+                    elif self.is_preset:
+                        yield key, quoted(preset_of(self.machine))
+
+    def _parts(self, section: str) -> Iterator[tuple[str, Any, int]]:
+        """The sections of one kind that apply, as a file names them: their objects, and how many
+        jobs each stands for."""
+        if section == "jobs":
+            for number, (job, count) in enumerate(folded(self.jobs)):
+                yield f"jobs[{number}]", job, count
+        elif section == "traffic":
+            several = len(self.traffic) > 1
+            for number, part in enumerate(self.traffic):
+                yield f"traffic[{number}]" if several else section, part, 1
+        elif self.jobs or section not in OF_JOBS:
+            yield section, getattr(self, section), 1
+
+    def written(self) -> dict[str, str]:
+        """The same by path."""
+        return {key.path: value for key, value in self.settings()}
+
+    @property
+    def is_preset(self) -> bool:
+        """Whether its machine is one of those with a name."""
+        return PRESETS[preset_of(self.machine)].machine == self.machine
+
+
+def written(key: Key, part: Any) -> str:
+    """The value of a key as TOML, from the object that has it; a policy with its parameters."""
+    value, parameters = key.of(part), getattr(part, key.parameters, ())
+    if not parameters:
+        return key.write(value)
+    keys = parameter_keys(key, value)
+    inner = [f"name = {key.write(value)}"]
+    inner += [f"{name} = {keys.get(name, ANY).write(given)}" for name, given in parameters]
+    return f"{{ {', '.join(inner)} }}"
+
+
+ANY = Key("", "", Setting("text", ""))
+"""Stands for the parameters of a policy whose plug-in is missing: as they were in the file."""
+
+
+def preset_of(machine: Dragonfly) -> str:
+    """The preset that is this machine or, as any will do where all else is given, the default."""
+    same = (name for name, preset in PRESETS.items() if preset.machine == machine)
+    return next(same, PRESET)
+
+
+def folded(jobs: Sequence[Job]) -> Iterator[tuple[Job, int]]:
+    """Jobs as [[jobs]] have them: one that stands for all that are alike, and how many these are;
+    their names, if any, are numbered from 1."""
+    at = 0
+    while at < len(jobs):
+        first = jobs[at]
+        stem = first.name.removesuffix(" 1") if first.name.endswith(" 1") else ""
+        count = 1
+        while at + count < len(jobs) and jobs[at + count] == replace(
+            first, name=numbered(stem, count + 1)
+        ):
+            count += 1
+        many = count > 1 and (stem or not first.name)
+        yield (replace(first, name=stem), count) if many else (first, 1)
+        at += count if many else 1
+
+
+def numbered(name: str, number: int) -> str:
+    """The name of one of several jobs that are alike."""
+    return f"{name} {number}" if name else ""
+
+
+# -- all keys
+
+SECTIONS = {
+    "machine": "The machine: a preset, and what is different.",
+    "network": "Its routers: which path packets take, and what they wait for.",
+    "traffic": "What every node sends; as many [[traffic]] as there are kinds of it.",
+    "jobs": "A job; as many [[jobs]] as there are, beside traffic or without any.",
+    "scheduler": "Which job starts when, and on which nodes.",
+    "nic": "What a message of a job costs at either end, besides the network.",
+    "run": "For how long, and how.",
+    "metrics": "What is kept of it, and how often.",
+}
+REPEATED = ("traffic", "jobs")
+"""Sections of which there may be several; of jobs always as [[jobs]]."""
+OF_JOBS = ("scheduler", "nic")
+"""Sections that an experiment has only if it runs jobs."""
+
+PRESET_KEY = MACHINE_KEYS[0]
+COUNT = Key("jobs", "count", Setting("whole", "How many jobs there are like this one.", least=1,
+                                     most=MOST_JOBS), 1)  # fmt: skip
+"""The keys that set no field: one is where others start from, one says how often."""
+
+
+def _job_keys() -> Iterator[Key]:
+    """Those of a job, with what it is called, how large it is and how many there are first."""
+    found = {key.name: key for key in keys_of("jobs", "jobs", Job)}
+    nodes = replace(found["nodes"], how=replace(found["nodes"].how, otherwise="must be given"))
+    yield from (found.pop("name"), replace(nodes, default=None), COUNT)
+    yield from (key for key in found.values() if key.name != "nodes")
+
+
+KEYS: tuple[Key, ...] = (
+    *keys_of("", "", Experiment),
+    *MACHINE_KEYS,
+    *keys_of("network", "network", NetworkSettings),
+    *keys_of("traffic", "traffic", Traffic),
+    *_job_keys(),
+    *keys_of("scheduler", "workload", SchedulerSettings),
+    *keys_of("nic", "workload", NicSettings),
+    *keys_of("run", "network", RunSettings),
+    *keys_of("metrics", "metrics", Metrics),
+)
+"""Everything that can be set, in reading order."""
+
+BY_PATH = {key.path: key for key in KEYS}
+
+
+def of(section: str) -> tuple[Key, ...]:
+    """The keys of a section."""
+    return tuple(key for key in KEYS if key.section == section)

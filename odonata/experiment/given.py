@@ -1,0 +1,242 @@
+"""What a file and its changes give, key by key, and what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from odonata.experiment.experiment import BY_PATH, KEYS, REPEATED, SECTIONS, of
+from odonata.experiment.keys import Key
+from odonata.experiment.values import (
+    all_are,
+    bracketed,
+    from_shell,
+    nearest,
+    plain,
+    read,
+    section_names,
+    show,
+    unknown,
+)
+from topology.presets import PRESETS
+
+PARAMETRISED = ("allocation", "scheduling")
+"""Kinds of policies that can be a table: a name, and parameters."""
+ORDER = {key.path: place for place, key in enumerate(KEYS)}
+SECTION_ORDER = {section: place for place, section in enumerate(("", *SECTIONS))}
+
+
+class Value(NamedTuple):
+    """A value, as TOML has it, and the `--set` it is from, if it is not from the file."""
+
+    given: Any
+    change: str = ""
+
+
+class Given:
+    """All that was given, and the problems that were found; these are collected to the end."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.lines: list[tuple[tuple[int, ...], str]] = []
+        """Problems, each with the place of its key: they are shown in that order."""
+        self.keys: dict[str, Key] = {
+            path: key for path, key in BY_PATH.items() if key.section != "jobs"
+        }
+        """All that can be set here, by path."""
+        self.sections: dict[str, list[str]] = {name: [] for name in SECTIONS}
+        """Those that are there, by kind: "jobs[0]", "jobs[1]" of "jobs"."""
+        self.given: dict[str, Value] = {}
+        self.parameters: dict[str, dict[str, Value]] = {}
+        """Parameters of policies, by the path of the policy's key."""
+        self.values: dict[str, Any] = {}
+        """What was given and is of its kind, by path; as the fields have it."""
+        self.bad: set[str] = set()
+        """Paths that were complained about."""
+
+    def take_file(self, tree: Mapping[str, Any]) -> None:
+        for name, value in tree.items():
+            if name in REPEATED and (name == "jobs" or isinstance(value, list)):
+                self._take_several(name, value)
+            elif name in SECTIONS and isinstance(value, dict):
+                self._take_section(name, name, value)
+            elif name in SECTIONS:
+                self.sections[name].append(name)
+                self.note(f"{self.where}: {name} = {show(value)}: a section, [{name}]")
+            elif name in BY_PATH:
+                self._give(name, Value(value))
+            elif isinstance(value, dict) or (value and all_are(value, dict)):
+                near = nearest(name, SECTIONS)
+                meant = f"did you mean {bracketed(near)}?" if near else f"one of {section_names()}"
+                said = f"[{plain(name)}]" if isinstance(value, dict) else f"[[{plain(name)}]]"
+                self.note(f"{self.where}: {said}: unknown; {meant}")
+            else:
+                self.note(f"{self.where}: {plain(name)}: {unknown(name)}")
+
+    def _take_section(self, kind: str, section: str, content: Mapping[str, Any]) -> None:
+        self.sections[kind].append(section)
+        for name, value in content.items():
+            path = f"{section}.{name}"
+            if path in self.keys:
+                self._give(path, Value(value))
+            else:
+                self.note(f"{self.where}: {plain(path)}: {unknown(path)}")
+
+    def _take_several(self, kind: str, tables: Any) -> None:
+        each = "one for each job" if kind == "jobs" else "one for each kind of it"
+        if not isinstance(tables, list) or not tables:
+            self.note(f"{self.where}: {kind} = {show(tables)}: [[{kind}]], {each}")
+            return
+        for key in of(kind):
+            self.keys.pop(key.path, None)
+        for number, table in enumerate(tables):
+            section = f"{kind}[{number}]"
+            self.keys |= {key.path: key for key in map_within(kind, section)}
+            if isinstance(table, dict):
+                self._take_section(kind, section, table)
+            else:
+                self.sections[kind].append(section)
+                self.note(f"{self.where}: {section} = {show(table)}: a table, [[{kind}]]")
+
+    def _give(self, path: str, value: Value) -> None:
+        """A table in place of a policy is its name, and parameters."""
+        self.parameters.pop(path, None)
+        table = self.keys[path].how.register in PARAMETRISED and isinstance(value.given, dict)
+        if table and "name" in value.given:
+            inner = dict(value.given)
+            self.given[path] = Value(inner.pop("name"), value.change)
+            self.parameters[path] = {k: Value(v, value.change) for k, v in inner.items()}
+        else:
+            self.given[path] = value
+
+    def take_change(self, change: str) -> None:
+        path, equals, text = (part.strip() for part in change.partition("="))
+        path = self._numbered(path)
+        said = f"--set {plain(change)}"
+        policy, _, parameter = path.rpartition(".")
+        if not equals:
+            self.note(f"{said}: a key and a value, as machine.groups=33")
+        elif path in SECTIONS and path != "jobs":
+            self.note(f"{said}: a section; set one of its keys, as {of(path)[0].path}")
+        elif path in self.keys:
+            self._give(path, Value(self._from_shell(self.keys[path].kind, text), said))
+        elif policy in self.keys and self.keys[policy].how.register in PARAMETRISED:
+            value = Value(from_shell(text), said)
+            if parameter == "name":
+                self.given[policy] = value
+            else:
+                self.parameters.setdefault(policy, {})[parameter] = value
+        else:
+            self.note(f"{said}: {self._which(path) or unknown(path)}")
+
+    def _from_shell(self, kind: str, text: str) -> Any:
+        value = from_shell(text)
+        if kind == "text" and not isinstance(value, str):
+            return text
+        if kind == "number" and re.fullmatch(r"[+-]?(\d+\.|\.\d+)", text):
+            return float(text)  # as a shell's user writes it
+        if kind == "flag" and text in ("True", "False"):
+            return text == "True"
+        return value
+
+    def _numbered(self, path: str) -> str:
+        """jobs.0.nodes is jobs[0].nodes; and the only traffic there is, is traffic[0] too."""
+        path = re.sub(rf"^({'|'.join(REPEATED)})\.(\d+)\b", r"\1[\2]", path)
+        if self.sections["traffic"] == ["traffic[0]"]:
+            return re.sub(r"^traffic\.", "traffic[0].", path)
+        if self.sections["traffic"] in ([], ["traffic"]):
+            return re.sub(r"^traffic\[0\]\.", "traffic.", path)
+        return path
+
+    def _which(self, path: str) -> str:
+        """What to say of a change to one of several sections that is not there; if it is that."""
+        section, _, name = path.partition(".")
+        kind = section.partition("[")[0]
+        there = self.sections.get(kind, [])
+        if kind not in REPEATED or section in there:
+            return ""
+        if not there:
+            return f"{self.where} has no [[jobs]]" if kind == "jobs" else ""
+        some = f" to {there[-1]}" if len(there) > 1 else ""
+        what = "job" if kind == "jobs" else kind
+        first = of(kind)[1 if kind == "jobs" else 0].name
+        return (f"which {what}? {self.where} has {there[0]}{some}, as "
+                f"{there[-1]}.{name or first}")  # fmt: skip
+
+    # -- problems
+
+    def note(self, line: str, place: tuple[int, ...] = (-1,)) -> None:
+        self.lines.append((place, line))
+
+    def place(self, key: Key) -> tuple[int, ...]:
+        """Among all keys, in the order in which a file has them."""
+        kind, _, number = key.section.partition("[")
+        section, _, policy = kind.partition(".")
+        path = kind if policy else f"{kind}.{key.name}".lstrip(".")
+        return SECTION_ORDER[section], int(number.rstrip("]") or 0), ORDER[path]
+
+    def complain(self, rule: str, key: Key, *others: Key) -> None:
+        """About a key; unless it, or another it is about, is wrong anyway."""
+        if not self.bad.isdisjoint(other.path for other in (key, *others)):
+            return
+        self.bad.add(key.path)
+        given = self.given.get(key.path)
+        if given is None:
+            line = f"{self.where}: {key.path} = {self._default(key)}: {rule}"
+        elif given.change:
+            line = f"{given.change}: {rule}"
+        else:
+            line = f"{self.where}: {key.path} = {show(given.given)}: {rule}"
+        self.note(line, self.place(key))
+
+    def _default(self, key: Key) -> str:
+        """What a key is that was not given, and why."""
+        if key.owner == "machine":
+            preset = self.get("machine.preset")
+            return f"{key.write(key.of(PRESETS[preset].machine))} (as in {preset})"
+        if key.path == "run.duration":
+            return "done (by default, with jobs)" if self.sections["jobs"] else "100 us"
+        return key.how.otherwise if key.default is None else f"{show(key.default)} (by default)"
+
+    # -- values
+
+    def read_all(self) -> None:
+        """Each value as its field has it, or a complaint."""
+        for path in self.given:
+            try:
+                self.values[path] = self.read_one(path)
+            except ValueError as error:
+                if "plugins" in self.bad and self.keys[path].how.register:
+                    self.bad.add(path)  # which the plug-in may have brought
+                table = isinstance(self.given[path].given, dict)
+                unnamed = table and self.keys[path].how.register in PARAMETRISED
+                self.complain("its name is missing: " * unnamed + str(error), self.keys[path])
+
+    def read_one(self, path: str) -> Any:
+        """A value as its field has it. Raises ValueError saying what is accepted."""
+        return read(self.keys[path], self.given[path].given)
+
+    def good(self, path: str) -> bool:
+        """Was it given, and is it any good?"""
+        return path in self.values and path not in self.bad
+
+    def get(self, path: str) -> Any:
+        """What was given, if it is any good, or else the default."""
+        if self.good(path):
+            return self.values[path]
+        return read(self.keys[path], self.keys[path].default)
+
+    def fields(self, section: str) -> dict[str, Any]:
+        """What was given in a section and is good, by field."""
+        kind = section.partition("[")[0]
+        return {
+            key.field: self.values[path]
+            for key in of(kind)
+            if key.field and self.good(path := f"{section}.{key.name}")
+        }
+
+
+def map_within(kind: str, section: str) -> list[Key]:
+    """The keys of one of several sections of a kind."""
+    return [key.within(section) for key in of(kind)]

@@ -1,0 +1,109 @@
+"""Policies that an experiment names: the plug-ins that bring them, and their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from odonata.experiment.experiment import BY_PATH
+from odonata.experiment.given import Given, Value
+from odonata.experiment.keys import Key, parameter_keys
+from odonata.experiment.values import nearest, plain, read
+from pdes.errors import Refused
+from policies.register import REGISTERS, load_plugin
+
+
+class Policies(Given):
+    """What was given, with the plug-ins it names and more `plugins`. With `stand_in` none is
+    loaded, and something stands in for whatever is named and not here."""
+
+    def __init__(
+        self, where: str, plugins: Sequence[Path | str] = (), stand_in: bool = False
+    ) -> None:
+        super().__init__(where)
+        self.plugins = [str(Path(path).expanduser().absolute()) for path in plugins]
+        self.stand_in = stand_in
+        self.missing: list[str] = []
+        """What is named and is not here, where something stands in for it."""
+
+    def load_plugins(self) -> None:
+        """Those of the file are named relative to it."""
+        key = BY_PATH["plugins"]
+        try:
+            named = read(key, self.given["plugins"].given if "plugins" in self.given else ())
+        except ValueError:
+            named = ()  # the problem is found when all values are read
+        home = Path(self.where).parent
+        paths = [str((home / Path(name).expanduser()).absolute()) for name in named]
+        self.plugins = [*dict.fromkeys((*paths, *self.plugins))]
+        for path in self.plugins if not self.stand_in else ():
+            try:
+                load_plugin(path)
+            except Refused as refusal:
+                if path not in paths:
+                    raise
+                self.complain(str(refusal), key)
+        if self.stand_in:
+            self._stand_in()
+
+    def _stand_in(self) -> None:
+        for path, value in self.given.items():
+            kind = self.keys[path].how.register
+            if kind and isinstance(value.given, str) and not REGISTERS[kind].known(value.given):
+                REGISTERS[kind].placeholder(value.given)
+                self.values[path] = value.given
+                self.missing.append(f"{kind} {value.given!r}")
+
+    def read_one(self, path: str) -> Any:
+        return self.values[path] if path in self.values else super().read_one(path)
+
+    def policy_parameters(self) -> dict[str, tuple[tuple[str, Any], ...]]:
+        """The parameters of policies, by the field that has them."""
+        found = {}
+        for path, given in self.parameters.items():
+            if path in self.bad:
+                continue
+            key, policy = self.keys[path], self.get(path)
+            if not REGISTERS[key.how.register].known(policy):
+                found[key.parameters] = tuple((k, value.given) for k, value in given.items())
+                continue
+            known = parameter_keys(key, policy)
+            for name in given:
+                if name not in known:
+                    self._no_parameter(key, policy, name, [*known])
+            good = [self._parameter(known[name], name, policy, key, value)
+                    for name, value in given.items() if name in known]  # fmt: skip
+            found[key.parameters] = tuple(pair for pair in good if pair)
+            self._try(key, policy, found[key.parameters])
+        return found
+
+    def _parameter(
+        self, key: Key, name: str, policy: str, owner: Key, value: Value
+    ) -> tuple[str, Any] | None:
+        """Name and value of a parameter, or None and a complaint."""
+        self.keys[key.path], self.given[key.path] = key, value
+        entry = REGISTERS[owner.how.register][policy]
+        one = next(each for each in entry.parameters if each.name == name)
+        try:
+            return name, one.checked(read(key, value.given), policy)
+        except ValueError as error:
+            self.complain(str(error), key)
+        except Refused:
+            self.complain(one.accepted, key)
+        return None
+
+    def _no_parameter(self, key: Key, policy: str, name: str, known: list[str]) -> None:
+        near = nearest(name, known)
+        have = f"{policy} has {', '.join(known)}" if known else f"{policy} has no parameters"
+        meant = f"; did you mean {near}?" if near else ""
+        change = self.parameters[key.path][name].change
+        where = change or f"{self.where}: {plain(f'{key.path}.{name}')}"
+        self.note(f"{where}: unknown; {have}{meant}", self.place(key))
+
+    def _try(self, key: Key, policy: str, parameters: tuple[tuple[str, Any], ...]) -> None:
+        """What the policy itself says of its parameters together."""
+        try:
+            REGISTERS[key.how.register].make(policy, parameters)
+        except Refused as refusal:
+            self.complain(str(refusal), key)

@@ -1,0 +1,79 @@
+"""The sections of an experiment that have no class of their own elsewhere.
+
+A machine is a `Dragonfly`, traffic is `Traffic`, and a job is a `Job`. The fields of [network],
+[scheduler] and [nic] are those of `Configuration` and `Workload`: their classes are made from
+these, so that no field is declared twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, make_dataclass
+from typing import Any
+
+from odonata.agents.configuration import Configuration
+from odonata.agents.workload import Workload
+from pdes.protocol import PROTOCOLS
+from topology.settings import setting, settings_of
+
+DURATION = 100 * 10**6
+"""How long traffic is simulated, in ps, if not said otherwise; jobs run until they are done."""
+INTERVAL = 10**7
+"""Between two samples, in ps, where the duration is not known."""
+
+
+def _section(name: str, home: str, *owners: type, base: type = object) -> Any:
+    """A frozen dataclass of the fields of `owners` that are set in one section; with a policy
+    come its parameters."""
+    found = []
+    for owner in owners:
+        ours = {one.name for one, how in settings_of(owner)
+                if (how.section or OWN[owner]) == home}  # fmt: skip
+        found += [
+            (one.name, one.type, field(default=one.default, metadata=one.metadata))
+            for one in fields(owner)
+            if one.name.removesuffix("_parameters") in ours
+        ]
+    made = make_dataclass(name, found, bases=(base,), frozen=True)
+    made.__module__ = __name__
+    return made
+
+
+OWN: dict[type, str] = {Configuration: "network", Workload: "scheduler"}
+"""The section of the fields of a class, where they do not say another."""
+
+NetworkSettings = _section("NetworkSettings", "network", Configuration)
+SchedulerSettings = _section("SchedulerSettings", "scheduler", Workload)
+NicSettings = _section("NicSettings", "nic", Workload)
+
+
+@dataclass(frozen=True)
+class _Running:
+    """How long is simulated, and how. Times are picoseconds."""
+
+    end: int | None = setting(
+        DURATION, "time", "How much time is simulated; done: until nothing is left to happen.",
+        name="duration", none="done", otherwise="100 us, and with jobs done",
+    )  # fmt: skip
+    protocol: str = setting(
+        "window", "word", "How ranks agree on how far it is safe to go.", words=(*PROTOCOLS,)
+    )
+    checkpoint_every: int | None = setting(
+        None, "time", "Simulated time between two checkpoints.", none="never"
+    )
+
+
+RunSettings = _section("RunSettings", "run", Configuration, base=_Running)
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What is kept of a run: a sample every `interval_ps` of simulated time. `flush_ps` of wall
+    time is what a crash may lose."""
+
+    interval_ps: int = setting(
+        INTERVAL, "time", "Simulated time between two samples.",
+        otherwise="10 us, for 20 .. 1,000 samples",
+    )  # fmt: skip
+    ports: bool = setting(True, "flag", "Keep the counters of every port.")
+    channels: bool = setting(False, "flag", "Keep the counters of every virtual channel.")
+    flush_ps: int = setting(2 * 10**12, "time", "Wall time whose samples a crash may lose.")

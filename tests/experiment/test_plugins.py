@@ -1,0 +1,164 @@
+"""Policies in an experiment file: their parameters, and plug-ins that bring them."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from files import conforms, refusal
+
+from odonata.experiment.experiment import Experiment
+from odonata.experiment.reading import load, parse
+from pdes.errors import Refused
+from policies.register import ENVIRONMENT, PLUGINS, REGISTERS
+
+PLUGIN = """
+from odonata import allocation, discipline
+from policies.parameters import parameter
+
+
+@allocation("backwards", about="the last that are idle", source="a test")
+def backwards(sight, job, rng, *,
+              spare=parameter(0, unit="nodes", about="left idle", least=0),
+              pause=parameter(0, unit="time", about="between two"),
+              share=0.5, loud=False, tag="x"):
+    return sight.labels[::-1][: job.nodes]
+
+
+@discipline("newest", about="the newest first", source="a test", strict=False)
+def newest(queue):
+    return list(range(len(queue)))[::-1]
+"""
+FILE = """
+plugins = ["mine.py"]
+[[jobs]]
+nodes = 4
+[scheduler]
+order = "newest"
+[scheduler.allocation]
+name = "backwards"
+spare = 2
+pause = "5 us"
+share = 1
+loud = true
+tag = "y"
+"""
+GIVEN = (("spare", 2), ("pause", 5 * 10**6), ("share", 1.0), ("loud", True), ("tag", "y"))
+
+
+def forget() -> None:
+    for plugin in PLUGINS.values():
+        for kind, name in plugin.registered:
+            REGISTERS[kind].pop(name, None)
+    PLUGINS.clear()
+    os.environ.pop(ENVIRONMENT, None)
+    for kind, name in (("allocation", "backwards"), ("scheduling", "newest")):
+        REGISTERS[kind].pop(name, None)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[Path]:
+    (tmp_path / "mine.py").write_text(PLUGIN)
+    (tmp_path / "mine.toml").write_text(FILE)
+    yield tmp_path / "mine.toml"
+    forget()
+
+
+def told(path: Path, *changes: str) -> list[str]:
+    with pytest.raises(Refused) as refused:
+        load(path, changes)
+    return str(refused.value).replace(f"{path}: ", "").split("\n")
+
+
+def test_a_plugin_beside_the_file_brings_policies_with_parameters(file: Path) -> None:
+    made = load(file)
+    assert made.plugins == (str(file.parent / "mine.py"),)
+    assert (made.scheduler.allocation, made.scheduler.order) == ("backwards", "newest")
+    assert made.scheduler.allocation_parameters == GIVEN
+    assert made.model().workload.allocation_parameters == GIVEN  # type: ignore[union-attr]
+    assert 'allocation = { name = "backwards", spare = 2, pause = "5 us"' in made.to_toml()
+    assert parse(made.to_toml(), "elsewhere/mine.toml") == made
+
+
+def test_a_plugin_may_be_given_beside_the_file(file: Path) -> None:
+    alone = FILE.replace('plugins = ["mine.py"]', "")
+    (file.parent / "alone.toml").write_text(alone)
+    assert load(file.parent / "alone.toml", ["name=mine"], [file.parent / "mine.py"]) == load(file)
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ("spar=3", "unknown; backwards has spare, pause, share, loud, tag; did you mean spare?"),
+        ("spare=-1", "a whole number of nodes, at least 0"),
+        ("spare=two", "a whole number"),
+        ("pause=5", 'a bare number; a time with its unit, as "1.5 us"'),
+        ("pause=5 parsecs", "not a time: a number and one of ps, ns, us, ms, s"),
+        ("loud=1", "true or false"),
+    ],
+)
+def test_a_wrong_parameter_is_told_with_what_is_accepted(
+    file: Path, change: str, line: str
+) -> None:
+    change = f"scheduler.allocation.{change}"
+    assert told(file, change) == [f"--set {change}: {line}"]
+
+
+def test_problems_of_a_table_are_told_with_the_file(file: Path) -> None:
+    file.write_text(FILE.replace("spare = 2", "spare = 2.5").replace("tag", "tg"))
+    assert told(file) == [
+        "scheduler.allocation.tg: unknown; backwards has spare, pause, share, loud, tag; did you "
+        "mean tag?",
+        "scheduler.allocation.spare = 2.5: a whole number",
+    ]
+    assert refusal("[[jobs]]\nnodes = 2\n[scheduler.allocation]\nname = 'rdn'\nwidth = 3") == [
+        "demo.toml: scheduler.allocation.width: unknown; rdn has no parameters"
+    ]
+    (line,) = refusal("[[jobs]]\nnodes = 2\n[scheduler.order]\nwidth = 3")
+    assert line.startswith("demo.toml: scheduler.order = a table: its name is missing: one of fcfs")
+
+
+def test_another_policy_takes_nothing_of_the_parameters_of_the_one_it_replaces(file: Path) -> None:
+    made = load(file, ["scheduler.allocation=rdn"])
+    assert (made.scheduler.allocation, made.scheduler.allocation_parameters) == ("rdn", ())
+    whole = load(file, ["scheduler.allocation={name = 'backwards', spare = 7}"])
+    assert whole.scheduler.allocation_parameters == (("spare", 7),)
+
+
+def test_a_parameter_of_the_usual_policy_can_be_set_or_is_refused_too() -> None:
+    change = "scheduler.allocation.width=8"
+    assert refusal("[[jobs]]\nnodes = 2", change) == [
+        f"--set {change}: unknown; level-spread has no parameters"
+    ]
+    assert refusal("", change) == [f"--set {change}: unknown; level-spread has no parameters"]
+
+
+def test_a_plugin_that_cannot_be_loaded_is_told_once_with_its_line(file: Path) -> None:
+    (file.parent / "mine.py").write_text("import os\n1 / 0\n")
+    (line,) = told(file)
+    assert line == (f'plugins = ["mine.py"]: plug-in {file.parent / "mine.py"}, line 2: '
+                    "ZeroDivisionError: division by zero")  # fmt: skip
+
+
+def test_what_a_run_left_is_read_without_the_plugin_and_says_what_is_missing(file: Path) -> None:
+    text = load(file).to_toml()
+    (file.parent / "mine.py").unlink()
+    forget()
+    made = parse(text, "out", stand_in=True)
+    assert made.missing == ("allocation 'backwards'", "scheduling 'newest'")
+    assert made.model().workload.allocation == "backwards"  # type: ignore[union-attr]
+    assert made.to_toml() == text
+    assert not PLUGINS
+    with pytest.raises(Refused, match="No such file"):
+        parse(text, "out")
+    with pytest.raises(Refused, match=r'scheduler\.allocation = "backwards": one of'):
+        parse(text.replace(f'"{file.parent / "mine.py"}"', ""), "out")
+
+
+def test_an_experiment_that_needs_no_plugin_misses_none(file: Path) -> None:
+    made: Experiment = parse(load(file).to_toml(), "out", stand_in=True)
+    assert made.missing == ()
+    conforms(tomllib.loads(FILE.replace("backwards", "rdn").replace("newest", "fcfs")))

@@ -1,0 +1,108 @@
+"""Experiment files for tests: those that are shipped, values that are wrong, and a check against
+the JSON Schema."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from odonata.commands.schema import json_schema
+from odonata.experiment.experiment import KEYS, OF_JOBS, Experiment
+from odonata.experiment.reading import parse
+from pdes.errors import Refused
+
+FILES = sorted((Path(__file__).parents[1] / "scripts" / "experiments").glob("*.toml"))
+OPEN = tuple(key for key in KEYS if key.section not in ("jobs", *OF_JOBS))
+"""The keys that have nothing to do with jobs."""
+
+
+def attempt(text: str, *changes: str) -> tuple[Experiment | None, list[str]]:
+    """What it makes, or the problems it has, one per line. Nothing but Refused is caught."""
+    try:
+        return parse(text, "demo.toml", changes), []
+    except Refused as refused:
+        return None, str(refused).split("\n")
+
+
+def refusal(text: str, *changes: str) -> list[str]:
+    """The problems of what must be refused."""
+    made, problems = attempt(text, *changes)
+    assert made is None
+    return problems
+
+
+def written(settings: dict[str, str]) -> str:
+    """A file, from TOML values by path."""
+    lines = [f"{path} = {value}" for path, value in settings.items() if "." not in path]
+    for section in dict.fromkeys(path.split(".")[0] for path in settings if "." in path):
+        lines.append(f"[{section}]")
+        lines += [f"{path.split('.')[1]} = {value}" for path, value in settings.items()
+                  if path.startswith(f"{section}.")]  # fmt: skip
+    return "\n".join(lines)
+
+
+WRONG = {
+    "texts": ["1", "true", '"mine.py"', "[1]", "{}", '["a.py", 2]'],
+    "wholes": ["1", "true", '"mine"', "[1.5]", "{}", '["a"]'],
+    "text": ["1", "true", "1979-05-27", "[]", "{}", "nan"],
+    "word": ["1", "true", "[]", '""', '"besst"', "{ a = 1 }", "1979-05-27T07:32:00Z"],
+    "whole": ["1.5", "nan", "inf", "true", '""', '"3"', "[1]", "{}", "1979-05-27", str(2**64),
+              f"-{10**40}"],
+    "number": ["nan", "inf", "-inf", "true", '"0.5"', '""', "[0.5]", "{}", "07:32:00", "1" * 400],
+    "flag": ["1", "0", '"yes"', '""', "[]", "{}", "0.0"],
+    "time": ["5", "5.0", "nan", '"5"', '""', '"5 lightyears"', '"-5 ns"', '"0.5 ps"', '"1e30 s"',
+             '"ns"', '"nan s"', "true", "[]", "{}", '"1 KiB"'],
+    "size": ["5", '"5"', '""', '"5 KB"', '"-5 B"', '"0.5 B"', '"1e99 GiB"', '"1 us"', "true", "{}"],
+    "signed size": ["5", '"5"', '""', '"5 KB"', '"--5 B"', '"0.5 B"', '"1e99 GiB"', "true", "[]"],
+    "bandwidth": ["5", '"5"', '""', '"5 Gb/s"', '"-5 GB/s"', '"0 GB/s"', '"1e999 GB/s"', "false",
+                  '"5 GB"', "{}"],
+}  # fmt: skip
+
+
+TYPES = {"object": dict, "string": str, "boolean": bool, "integer": int, "number": int | float,
+         "array": list}  # fmt: skip
+
+
+def conforms(value: Any, to: Any = None) -> None:
+    """Assert that a value is as a JSON Schema wants it, which uses no other words than these."""
+    if to is None:
+        to = SCHEMA
+    assert {*to} <= {"$schema", "title", "description", "default", "type", "properties", "anyOf",
+                     "additionalProperties", "enum", "const", "pattern", "minimum", "maximum",
+                     "exclusiveMinimum", "minLength", "maxLength", "items", "minItems",
+                     "required"}  # fmt: skip
+    if "type" in to:
+        assert isinstance(value, TYPES[to["type"]]), value
+        assert isinstance(value, bool) == (to["type"] == "boolean"), value
+    if "anyOf" in to:
+        assert any(fits(value, one) for one in to["anyOf"]), value
+    assert {*to.get("required", ())} <= {*value} if "required" in to else True
+    if to.get("type") == "array":
+        assert len(value) >= to.get("minItems", 0)
+        for item in value:
+            conforms(item, to["items"])
+    assert value in to.get("enum", [value])
+    assert value == to.get("const", value)
+    assert "pattern" not in to or re.search(to["pattern"], value), value
+    if to.get("type") in ("integer", "number"):
+        assert to.get("minimum", value) <= value <= to.get("maximum", value)
+        assert "exclusiveMinimum" not in to or value > to["exclusiveMinimum"]
+    if to.get("type") == "string":
+        assert to.get("minLength", 0) <= len(value) <= to.get("maxLength", len(value))
+    if to.get("type") == "object":
+        for name, part in value.items():
+            assert name in to["properties"] or to["additionalProperties"]
+            if name in to["properties"]:
+                conforms(part, to["properties"][name])
+
+
+def fits(value: Any, to: Any = None) -> bool:
+    try:
+        conforms(value, to)
+    except AssertionError:
+        return False
+    return True
+
+
+SCHEMA = json_schema()
