@@ -3,6 +3,7 @@ the JSON Schema."""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from odonata.commands.schema import json_schema
 from odonata.experiment.experiment import KEYS, OF_JOBS, Experiment
 from odonata.experiment.reading import parse
 from pdes.errors import Refused
+from policies.register import ENVIRONMENT, PLUGINS, REGISTERS
 
 FILES = sorted((Path(__file__).parents[1] / "scripts" / "experiments").glob("*.toml"))
 OPEN = tuple(key for key in KEYS if key.section not in ("jobs", *OF_JOBS))
@@ -30,6 +32,15 @@ def refusal(text: str, *changes: str) -> list[str]:
     made, problems = attempt(text, *changes)
     assert made is None
     return problems
+
+
+def forget_plugins(*names: str) -> None:
+    """Take out of all registers what plug-ins, or placeholders of these names, have entered."""
+    entered = [pair for plugin in PLUGINS.values() for pair in plugin.registered]
+    for kind, name in (*entered, *((kind, name) for kind in REGISTERS for name in names)):
+        REGISTERS[kind].pop(name, None)
+    PLUGINS.clear()
+    os.environ.pop(ENVIRONMENT, None)
 
 
 def written(settings: dict[str, str]) -> str:

@@ -92,20 +92,21 @@ class Run:
 
     def __repr__(self) -> str:
         state = "complete" if self.complete else f"incomplete, {self.reached_ps} ps"
-        state += "".join(f", {what} is missing" for what in self.experiment.missing)
+        if self.missing:
+            state += "".join(f", {what} is missing" for what in self.experiment.missing)
         return f"<run {self.experiment.name!r} in {self.path}: {state}, {len(self.time)} samples>"
 
     # -- what was run
 
     @property
     def missing(self) -> list[str]:
-        """A sentence for each policy or pattern of this run that is not here. Opening a run never
-        loads its plug-ins: it is not their code that is asked for."""
+        """A sentence for each policy or pattern of this run whose plug-in is gone. Opening a run
+        never loads plug-ins, for nothing of them is needed; it is enough that they are there."""
         files = self.experiment.plugins
-        here = bool(files) and all(Path(file).exists() for file in files)
-        state = "is not loaded, and need not be" if here else "is missing"
+        if files and all(Path(file).exists() for file in files):
+            return []
         named = f" ({', '.join(Path(file).name for file in files)})" if files else ""
-        return [f"{self.path}: {what}: its plug-in{named} {state}; all that was measured is here"
+        return [f"{self.path}: {what}: its plug-in{named} is missing; all that was measured is here"
                 for what in self.experiment.missing]  # fmt: skip
 
     @property

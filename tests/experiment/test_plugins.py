@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from files import conforms, refusal
+from files import conforms, forget_plugins, refusal
 
 from odonata.experiment.experiment import Experiment
 from odonata.experiment.reading import load, parse
 from pdes.errors import Refused
-from policies.register import ENVIRONMENT, PLUGINS, REGISTERS
+from policies.register import PLUGINS
 
 PLUGIN = """
 from odonata import allocation, discipline
@@ -49,22 +48,12 @@ tag = "y"
 GIVEN = (("spare", 2), ("pause", 5 * 10**6), ("share", 1.0), ("loud", True), ("tag", "y"))
 
 
-def forget() -> None:
-    for plugin in PLUGINS.values():
-        for kind, name in plugin.registered:
-            REGISTERS[kind].pop(name, None)
-    PLUGINS.clear()
-    os.environ.pop(ENVIRONMENT, None)
-    for kind, name in (("allocation", "backwards"), ("scheduling", "newest")):
-        REGISTERS[kind].pop(name, None)
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "mine.py").write_text(PLUGIN)
     (tmp_path / "mine.toml").write_text(FILE)
     yield tmp_path / "mine.toml"
-    forget()
+    forget_plugins("backwards", "newest")
 
 
 def told(path: Path, *changes: str) -> list[str]:
@@ -146,7 +135,7 @@ def test_a_plugin_that_cannot_be_loaded_is_told_once_with_its_line(file: Path) -
 def test_what_a_run_left_is_read_without_the_plugin_and_says_what_is_missing(file: Path) -> None:
     text = load(file).to_toml()
     (file.parent / "mine.py").unlink()
-    forget()
+    forget_plugins("backwards", "newest")
     made = parse(text, "out", stand_in=True)
     assert made.missing == ("allocation 'backwards'", "scheduling 'newest'")
     assert made.model().workload.allocation == "backwards"  # type: ignore[union-attr]

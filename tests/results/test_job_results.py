@@ -16,6 +16,7 @@ import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from files import forget_plugins
 from rich.console import Console
 
 from odonata.commands.cli import cli
@@ -321,3 +322,37 @@ def test_a_run_that_replaces_another_takes_its_report_away_and_nothing_else(tmp_
     execute(Request(file, out, overwrite=True), forget_report)
     assert not (out / "report.html").exists()
     assert list(mine.parent.iterdir()) == [mine]
+
+
+def test_a_run_whose_plugin_is_gone_is_opened_compared_and_says_what_is_missing(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from odonata import allocation\n"
+        '@allocation("first-ones", about="the first that are idle", source="a test")\n'
+        "def first_ones(sight, job, rng):\n"
+        "    return sight.labels[: job.nodes]\n"
+    )
+    (tmp_path / "queue.toml").write_text(QUEUE)
+    changes = ("scheduler.allocation=first-ones", "run.duration=15 us")
+    plugins = (tmp_path / "mine.py",)
+    try:
+        execute(Request(tmp_path / "queue.toml", tmp_path / "out", changes, progress=False,
+                        plugins=plugins))  # fmt: skip
+    finally:
+        forget_plugins("first-ones")
+    with open_run(tmp_path / "out") as run:
+        assert run.missing == []  # it is there, if anybody wants it
+        assert len(run.job_records) == 4
+    (tmp_path / "mine.py").unlink()
+    said = f"{tmp_path / 'out'}: allocation 'first-ones': its plug-in (mine.py) is missing"
+    with open_run(tmp_path / "out") as run:
+        assert [line.split(";")[0] for line in run.missing] == [said]
+        assert "allocation 'first-ones' is missing" in repr(run)
+    for words in (["report"], ["diff", str(tmp_path / "out")], ["compare", str(tmp_path / "out")]):
+        done = CliRunner().invoke(cli, [*words, str(tmp_path / "out")], catch_exceptions=False)
+        assert said in done.stderr
+        assert done.exit_code == 0
+    with pytest.raises(Refused, match=r"plugins = .*: No such file"):
+        execute(Request(None, tmp_path / "out", resume=True))
+    forget_plugins("first-ones")
