@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import json_option
-from odonata.commands.output import say_missing
+from odonata.commands.output import print_json, say_missing
 
 
 @click.command("diff", context_settings=SETTINGS)
@@ -24,6 +25,8 @@ def command(a: Path, b: Path, as_json: bool) -> None:
     with open_run(a) as one, open_run(b) as other:
         say_missing(one, other)
         verdict = differences.compare(one, other)
-        print(differences.to_json(verdict) if as_json
-              else differences.words_for(verdict, one, other))  # fmt: skip
+        if as_json:
+            print_json({"same": verdict.same, **asdict(verdict)})
+        else:
+            print(differences.words_for(verdict, one, other))
     sys.exit(0 if verdict.same else 1)

@@ -5,8 +5,7 @@ What depends on the machine that the simulation ran on is left aside: `engine/`,
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import h5py
@@ -113,7 +112,3 @@ def words_for(verdict: Verdict, a: Run, b: Run) -> str:
         lines.append(f"  {found.dataset}: {found.what}"
                      + (f"; the first at {found.first}" if found.first else ""))  # fmt: skip
     return "\n".join(lines)
-
-
-def to_json(verdict: Verdict) -> str:
-    return json.dumps({"same": verdict.same, **asdict(verdict)}, indent=1)
