@@ -12,8 +12,10 @@ import pytest
 
 from pdes import checkpoint
 from pdes.driver import run
-from pdes.errors import Refused
+from pdes.engine import Engine
+from pdes.errors import Fault, Refused
 from pdes.phold import Phold
+from pdes.protocol import PROTOCOLS, Arrival
 
 MODEL = Phold(processes=64, population=4, seed=9)
 END = 40_000_000
@@ -57,6 +59,31 @@ def test_a_signal_makes_a_checkpoint_and_the_rest_follows(tmp_path: Path) -> Non
     assert resumed.completed
     assert resumed.digest == run(model, end).digest
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_wherever_a_stop_comes_only_a_complete_run_is_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From before the first event to after the last; cuts of checkpoints lie between."""
+    whole, after = run(MODEL, END), 0
+    monkeypatch.setattr(Engine, "stop_requested", property(lambda engine: engine.events >= after))
+    monkeypatch.setattr("pdes.engine.BUDGET_EVENTS", 64)
+    completed = []
+    for after in range(0, whole.events + 700, 350):
+        place = tmp_path / str(after)
+        ran = run(MODEL, END, checkpoint_dir=place, checkpoint_every=7_000_000)
+        same = (ran.time, ran.events, ran.digest) == (whole.time, whole.events, whole.digest)
+        assert ran.completed == same
+        assert ran.completed or ran.events < whole.events
+        completed.append(ran.completed)
+    assert set(completed) == {False, True}
+
+
+def test_an_event_left_behind_at_a_cut_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were a protocol wrong about how far all ranks have come, nothing would be called complete."""
+    monkeypatch.setitem(PROTOCOLS, "window", lambda engine, cut: Arrival(cut, False))
+    with pytest.raises(Fault, match="was not handled before 40000000: please report this"):
+        run(MODEL, END)
 
 
 @pytest.mark.parametrize("name", ["rank-0000.h5", "manifest.json"])
