@@ -10,11 +10,11 @@ go, and neither can change a result. A stop that anyone asked for makes an earli
   nothing more; what precedes all promises is safe. Promises travel with the events, or alone.
 
 Window wants one collective step per lookahead of activity; null wants no collective at all.
-Promises alone would creep through idle time one lookahead per message, so every letter of `null`
-also reports the sender's earliest event and how many events it has sent to and received from each
-rank. Where the latest reports of all ranks agree on these numbers, they show all ranks at moments
-between which no event was on its way: every event yet to be sent comes from those that were pending
-then, and so not before the earliest of them plus the lookahead.
+Promises alone would creep through idle time one lookahead per message, so a letter of `null`
+that bears no events reports the sender's earliest event, and how many events it has sent to and
+received from each rank. Where the latest reports of all ranks agree on these numbers, they show all
+ranks at moments between which no event was on its way: every event yet to be sent comes from those
+that were pending then, and so not before the earliest of them plus the lookahead.
 """
 
 from __future__ import annotations
@@ -101,8 +101,9 @@ def window(engine: Engine, cut: int) -> Arrival:
 
 
 PROMISE, MARKS, BID, _ = range(WORDS)
-"""The head of a letter in `null`: the promise; how many cuts the sender has reached; once it has
-been asked to stop, the earliest cut it can still stop at (else -1); events handled."""
+"""The head of a letter in `null`: the promise; how many cuts the sender has reached, doubled, and 1
+more if the letter ends with a report; once it has been asked to stop, the earliest cut it can still
+stop at (else -1); events handled."""
 
 
 class Channels:
@@ -117,18 +118,20 @@ class Channels:
         self.handled = [0] * size
         self.bids: dict[int, tuple[int, int]] = {}
         """Of ranks that were asked to stop: on the way to which cut, and at what time."""
+        self.sent = [0] * size
+        self.received = [0] * size
+        """Events, to and from each rank."""
         self.reports = np.full((size, 1 + 2 * size), -1, np.int64)
         """The latest report of each rank: its earliest event, how many events it has sent to each
         rank, how many it has received from each. A rank that has not reported yet has -1, which
         agrees with nobody."""
-        self.reports[rank] = 0
-        self.sent = self.reports[:, 1 : 1 + size]
-        self.received = self.reports[:, 1 + size :]
 
     def agreed(self) -> int | None:
         """Returns the earliest event that any rank had when nothing was on its way, or None where
         the reports do not fit together."""
-        return int(self.reports[:, 0].min()) if (self.sent == self.received.T).all() else None
+        size = len(self.marks)
+        sent, received = self.reports[:, 1 : 1 + size], self.reports[:, 1 + size :]
+        return int(self.reports[:, 0].min()) if (sent == received.T).all() else None
 
 
 def null(engine: Engine, cut: int) -> Arrival:
@@ -172,47 +175,60 @@ def _post(engine: Engine, force: bool) -> None:
     news = force or promise > channels.promised
     channels.promised = promise
     on, bid = channels.bids.get(me, (0, -1))
-    head = promise, channels.marks[me], bid if on > channels.marks[me] else -1, engine.events
+    marks, bid = 2 * channels.marks[me], bid if on > channels.marks[me] else -1
+    bare = []
     for peer in range(transport.size):
-        channels.sent[me, peer] += places[peer + 1] - places[peer] - 1
-    report = _report(engine, letters.shape[1])
-    for peer in range(transport.size):
+        rows = places[peer + 1] - places[peer] - 1
+        channels.sent[peer] += rows
+        if peer == me:
+            continue
         letter = letters[places[peer] : places[peer + 1]]
-        if peer != me and (news or len(letter) > 1):
-            letter[0, :WORDS] = head
+        if force or (news and rows == 0):
+            letter[0, :WORDS] = promise, marks + 1, bid, engine.events
+            bare.append((peer, letter))
+        elif rows:
+            letter[0, :WORDS] = promise, marks, bid, engine.events
+            transport.post(peer, letter.copy())
+    if bare:
+        report = _report(engine, letters.shape[1])
+        for peer, letter in bare:
             transport.post(peer, np.concatenate((letter, report)))
     engine.lap("exchange")
 
 
 def _report(engine: Engine, width: int) -> Rows:
     """Brings this rank's report up to date. Returns it as rows of so many words, which end a
-    letter."""
-    report = engine.channels.reports[engine.transport.rank]
-    report[0] = engine.next_time()
+    letter: one without events, or one that a rank may wait for."""
+    channels = engine.channels
+    report = channels.reports[engine.transport.rank]
+    report[:] = engine.next_time(), *channels.sent, *channels.received
     rows = np.zeros((-(-len(report) // width), width), np.int64)
     rows.reshape(-1)[: len(report)] = report
     return rows
 
 
 def _receive(engine: Engine) -> None:
-    channels, me = engine.channels, engine.transport.rank
+    channels = engine.channels
     words = channels.reports.shape[1]
     messages = engine.transport.collect(wait=True)
     engine.lap("waiting")
-    letters = []
-    for sender, message in messages:
-        rows = -(-words // message.shape[1])
-        promise, marks, bid, handled = message[0, :WORDS].tolist()
+    letters, idle = [], True
+    for sender, letter in messages:
+        promise, marks, bid, handled = letter[0, :WORDS].tolist()
         channels.promise[sender] = max(channels.promise[sender], promise)
-        channels.marks[sender] = marks
+        channels.marks[sender] = marks >> 1
         channels.handled[sender] = handled
         if bid >= 0:
-            channels.bids[sender] = marks + 1, bid
-        channels.reports[sender] = message[-rows:].reshape(-1)[:words]
-        letters.append(message[:-rows])
-        channels.received[me, sender] += len(letters[-1]) - 1
+            channels.bids[sender] = (marks >> 1) + 1, bid
+        if marks & 1:
+            rows = -(-words // letter.shape[1])
+            channels.reports[sender] = letter[-rows:].reshape(-1)[:words]
+            letter = letter[:-rows]
+        channels.received[sender] += len(letter) - 1
+        idle = idle and len(letter) == 1
+        letters.append(letter)
     engine.deliver(letters)
-    if engine.next_time() >= min(channels.promise):
+    if idle and engine.next_time() >= min(channels.promise):
         _jump(engine)
     engine.report(engine.reached, engine.events + sum(channels.handled))
     engine.lap("exchange")
@@ -222,7 +238,8 @@ def _jump(engine: Engine) -> None:
     """Skip idle time: no event that is here is safe yet, but perhaps none is pending anywhere for
     longer than the promises tell."""
     channels = engine.channels
-    channels.reports[engine.transport.rank, 0] = engine.next_time()
+    mine = engine.next_time(), *channels.sent, *channels.received
+    channels.reports[engine.transport.rank] = mine
     floor = channels.agreed()
     if floor is not None:
         least = min(floor, FOREVER - engine.lookahead) + engine.lookahead
