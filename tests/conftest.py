@@ -1,4 +1,4 @@
-"""What tests share: the real command in a real process, under the real mpiexec."""
+"""Fixtures that tests share: the real command in a real process, under the real mpiexec."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEEDED = "the tests need mpiexec: pip install 'odonata[test]'"
 
 
 def command(*words: str, ranks: int = 1) -> list[str]:
-    """`odonata ...`, under mpiexec where there is more than one rank."""
+    """Returns the command line of `odonata ...`, under mpiexec if there are several ranks."""
     prefix = []
     if ranks > 1:
         mpiexec = find_mpiexec()
@@ -70,7 +70,7 @@ def model_on_two_ranks(
 
 
 def pids(token: str) -> list[int]:
-    """The ranks among the processes that have `token` on their command line, in rank order."""
+    """Returns the ranks whose command line has `token`, in rank order."""
     found = {}
     for path in Path("/proc").glob("[0-9]*"):
         try:

@@ -37,8 +37,8 @@ def rogue(sim: Sim, state: RogueState, time: int, key: int, a: int, b: int) -> N
 
 @dataclass(frozen=True)
 class Rogue(Model):
-    """An agent whose events make `copies` events at `target` (its own if negative) after `delay`,
-    whatever it promised."""
+    """An agent whose events schedule `copies` events at `target` (its own if negative) after
+    `delay`, whatever it promised."""
 
     delay: int = 1000
     target: int = -1
@@ -102,7 +102,7 @@ def branch(sim: Sim, state: TreeState, time: int, key: int, a: int, b: int) -> N
 
 @dataclass(frozen=True)
 class Tree(Model):
-    """Every event makes two, `depth` times over: 2**depth events pending at the end."""
+    """Every event schedules two, `depth` times over: 2**depth events are pending at the end."""
 
     depth: int
 
@@ -160,8 +160,9 @@ def relay(sim: Sim, state: NetState, time: int, key: int, a: int, b: int) -> Non
 
 @dataclass(frozen=True)
 class Net(Model):
-    """All that PHOLD has not: three kinds of events, ports, a fanout of three, units of several
-    agents and of unequal weight, links without delay inside a unit, many events at one instant."""
+    """A model with all that PHOLD lacks: three kinds of events, ports, a fanout of three, units of
+    several agents and of unequal weight, links without delay inside a unit, many events at one
+    instant."""
 
     size: int = 12
     depth: int = 6

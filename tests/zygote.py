@@ -32,7 +32,7 @@ class Zygote:
     def run(
         self, words: tuple[str, ...], cwd: Path, environment: dict[str, str], patience: int
     ) -> subprocess.CompletedProcess[str]:
-        """As subprocess.run."""
+        """Run a command, with the arguments and the result of subprocess.run."""
         process = self._started(environment)
         assert process.stdin is not None
         assert process.stdout is not None
@@ -47,10 +47,10 @@ class Zygote:
                 process.kill()
                 self.close()
                 raise
-            told, said = (Path(place, name).read_text() for name in ("out", "err"))
+            out, said = (Path(place, name).read_text() for name in ("out", "err"))
         if int(status) == -signal.SIGALRM:
-            raise subprocess.TimeoutExpired(["odonata", *words], patience, told, said)
-        return subprocess.CompletedProcess(["odonata", *words], int(status), told, said)
+            raise subprocess.TimeoutExpired(["odonata", *words], patience, out, said)
+        return subprocess.CompletedProcess(["odonata", *words], int(status), out, said)
 
     def _started(self, environment: dict[str, str]) -> subprocess.Popen[str]:
         if self._process is None:

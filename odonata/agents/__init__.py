@@ -1,7 +1,7 @@
-"""What lives in the machine.
+"""The agents of the packet model: nodes, routers, tasks, and the network that is made of them.
 
-A packet's life, in reading order: `packet` (what it is), `traffic` and `node` (it is made),
-`router` (it arrives, and its way is chosen), `link` (it waits, and is sent), `node` again
-(it is taken in). `network` puts them together as a model for the engine, and `audit` holds it to
-its laws.
+In reading order, along the life of a packet: `packet` (what it is), `traffic` and `node` (its
+message is generated), `router` (it arrives, and its path is chosen), `link` (it waits for the link
+and is sent), `node` again (it is delivered). `patterns` and `task` send the messages of jobs.
+`network` puts all of them together as a model for the engine, and `audit` checks its invariants.
 """

@@ -1,8 +1,9 @@
-"""The laws of the network, checked: credits, buffers, bytes; and deadlock, found and shown.
+"""The invariants of the network (credits, buffers, bytes) and the search for deadlocks.
 
-Every channel's credit is, at every instant, its buffer less what was sent there and not yet paid
-back: what moves towards it, what is blocked behind it, and what is paid back by a credit on its
-way. The events that are pending and the parcels tell all of these, so the books are kept twice.
+Every channel's credit is, at every instant, its buffer less the bytes that were sent there and
+whose credit has not returned: those that move towards it, those blocked behind it, and those whose
+credit is on its way. All of these can be counted from the pending events and the parcels, so the
+books are kept twice.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from odonata.agents.layout import (
     CREDIT,
     CREDIT_DUE,
     DELIVER,
+    DELIVERED_BYTES,
     FAR,
     FAR_KEY,
     FIRST_GROUP,
-    GOT_BYTES,
+    GENERATED_BYTES,
     HEAD,
-    MADE_BYTES,
     RETURNS,
     SOONEST,
     VC_BITS,
@@ -41,7 +42,8 @@ from pdes.parcels import NEXT
 
 
 def chained(parcels: Rows, heads: Rows) -> tuple[Rows, Rows]:
-    """Every parcel in the chains that begin at `heads` (-1: none), and whose chain it is in."""
+    """Returns every parcel in the chains that begin at `heads` (-1: none), and whose chain it is
+    in."""
     which, numbers = [], []
     here = np.flatnonzero(heads >= 0)
     at = heads[here]
@@ -56,7 +58,8 @@ def chained(parcels: Rows, heads: Rows) -> tuple[Rows, Rows]:
 
 
 def _inputs(network: Configuration, state: State, pending: Rows) -> tuple[Rows, Rows]:
-    """Of the packets on their way to a router: the port rows they arrive at, and their numbers."""
+    """Returns, for the packets on their way to a router, the port rows they arrive at and their
+    numbers."""
     m, keys = network.machine, pending[:, KEY]
     moving = keys >> KIND_SHIFT == ARRIVE
     agents, ports = (keys[moving] >> PORT_BITS) & AGENT_MASK, keys[moving] & PORT_MASK
@@ -71,8 +74,8 @@ def _channels(state: State) -> Rows:
 
 
 def _occupied(state: State, parcels: Rows, numbers: Rows) -> tuple[Rows, Rows, Rows]:
-    """Of these packets, which are in a router: which of them are, and port row and VC of the input
-    that each occupies."""
+    """Returns which of these packets are in a router, and port row and VC of the input that each of
+    those occupies."""
     came = parcels[numbers, CAME]
     inside = came >= 0
     came = came[inside]
@@ -82,7 +85,7 @@ def _occupied(state: State, parcels: Rows, numbers: Rows) -> tuple[Rows, Rows, R
 
 
 def held(network: Configuration, state: State, pending: Rows, parcels: Rows) -> Rows:
-    """Bytes that each input buffer of this rank holds or is about to: by port and VC."""
+    """Returns the bytes that each input buffer of this rank holds or expects: by port and VC."""
     total = np.zeros(state.slow.shape[:2], np.int64)
     rows, numbers = _inputs(network, state, pending)
     vcs = (parcels[numbers, PATH] >> VC_SHIFT) & VC_MASK
@@ -106,14 +109,14 @@ def check(network: Configuration, state: State, pending: Rows, parcels: Rows) ->
 
     which, numbers = chained(parcels, channels[:, :, HEAD].reshape(-1))
     waiting = np.bincount(which, parcels[numbers, SIZE], capacity.size)
-    told = state.slow[:, :, WAITING].reshape(-1)
-    assert (waiting == told).all(), "a channel's blocked bytes are not those in its chain"
+    counted = state.slow[:, :, WAITING].reshape(-1)
+    assert (waiting == counted).all(), "a channel's blocked bytes are not those in its chain"
 
     soonest = np.full(capacity.size, FOREVER)
     chain, numbers = chained(parcels, channels[:, :, RETURNS].reshape(-1))
     np.minimum.at(soonest, chain, parcels[numbers, DUE])
-    told = channels[:, :, SOONEST].reshape(-1)
-    assert (soonest == told).all(), "a channel does not know when its next credit is due"
+    noted = channels[:, :, SOONEST].reshape(-1)
+    assert (soonest == noted).all(), "a channel does not know when its next credit is due"
     _check_wakes(network, state, pending, parcels)
 
     check_slots(state.slots)
@@ -128,7 +131,7 @@ def check(network: Configuration, state: State, pending: Rows, parcels: Rows) ->
 
 
 def _check_wakes(network: Configuration, state: State, pending: Rows, parcels: Rows) -> None:
-    """Of every channel in which something is blocked: that an event will see to it by the time its
+    """Check for every channel with a blocked packet that an event will serve it by the time its
     next credit is due, and that its first packet really has to wait."""
     heads, vcs = _channels(state)[:, :, HEAD].reshape(-1), state.slow.shape[1]
     stuck = np.flatnonzero(heads >= 0)
@@ -149,8 +152,9 @@ def _check_wakes(network: Configuration, state: State, pending: Rows, parcels: R
 
 
 def findings(network: Configuration, state: State, pending: Rows, parcels: Rows) -> dict[str, Any]:
-    """For `conclude`, from each rank: bytes on their way and blocked; each blocked channel with its
-    buffer's size and its first packet's; each blocked packet's channel with that which fed it."""
+    """Returns what `conclude` needs from each rank: bytes on their way and blocked; each blocked
+    channel with its buffer's size and its first packet's; each blocked packet's channel with that
+    which fed it."""
     kinds = pending[:, KEY] >> KIND_SHIFT
     outside = pending[:, KEY] & PORT_MASK < WITHIN
     moving = pending[(kinds == ARRIVE) | ((kinds == DELIVER) & outside), A]
@@ -172,7 +176,7 @@ def findings(network: Configuration, state: State, pending: Rows, parcels: Rows)
 
 
 def _name(agent: Any, port: Any, vc: Any) -> Any:
-    """A channel, by a number that means the same on every rank."""
+    """Returns a number for a channel that means the same on every rank."""
     return (agent << PORT_BITS) | (port << VC_BITS) | vc
 
 
@@ -189,7 +193,8 @@ def _names(network: Configuration, state: State) -> Rows:
 
 
 def deadlock(blocked: Rows, waits: Rows) -> list[int]:
-    """A cycle of channels each of which waits for the next for ever, or nothing.
+    """Returns a cycle of channels each of which waits for the next for ever; empty if there is
+    none.
 
     A channel can go on if its first packet fits into the buffer at its far end less what is stuck
     there: blocked in channels that cannot go on. Those that can are struck off until no more are.
@@ -219,7 +224,7 @@ def deadlock(blocked: Rows, waits: Rows) -> list[int]:
 
 
 def words_for(network: Configuration, name: int) -> str:
-    """A channel in words."""
+    """Returns a channel in words."""
     m, agent = network.machine, name >> PORT_BITS
     port, vc = (name & PORT_MASK) >> VC_BITS, name & ((1 << VC_BITS) - 1)
     group = (agent >> network.agent_bits) - network.offset
@@ -232,10 +237,13 @@ def words_for(network: Configuration, name: int) -> str:
 
 def conclude(network: Configuration, outcome: Mapping[str, Any]) -> str | None:
     """Raise AssertionError where bytes were lost, over all ranks; say where it is deadlocked."""
-    made, got = outcome["nodes"][:, [MADE_BYTES, GOT_BYTES]].sum(axis=0).tolist()
+    generated, delivered = (
+        outcome["nodes"][:, [GENERATED_BYTES, DELIVERED_BYTES]].sum(axis=0).tolist()
+    )
     moving, blocked = outcome["bytes"].sum(axis=0).tolist()
-    assert made == got + moving + blocked, (
-        f"{made} bytes were made; {got} arrived, {moving} are moving, {blocked} wait"
+    assert generated == delivered + moving + blocked, (
+        f"{generated} bytes were generated; {delivered} were delivered, {moving} are moving, "
+        f"{blocked} wait"
     )
     cycle = deadlock(outcome["blocked"], outcome["waits"])
     if not cycle:

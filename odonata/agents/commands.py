@@ -1,4 +1,4 @@
-"""Starts become events: what the nodes of a job are told, and where everybody is."""
+"""Turns Starts into events: the commands to the nodes of a job, and where each of its tasks is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from odonata.agents.configuration import Configuration
 from odonata.agents.layout import BASE, PLACE, PLACE_BITS, PLACES, SCHEDULER, START, State
 from odonata.agents.packet import GROUP_SHIFT, PARCEL, ROUTER_SHIFT
-from odonata.agents.patterns import MAPPING, luck
+from odonata.agents.patterns import MAPPING, generator_of
 from odonata.agents.workload import Workload
 from odonata.jobs.scheduler import Start
 from pdes.events import KEY, PORT_MASK, TIME, WORDS, A, B, Rows, no_rows, pack
@@ -21,24 +21,24 @@ def events_of(network: Configuration, state: State, starts: Sequence[Start]) -> 
     return np.concatenate([no_rows(WORDS + PARCEL), *rows])
 
 
-def seats(workload: Workload, seed: int, job: int) -> Rows:
+def places_of(workload: Workload, seed: int, job: int) -> Rows:
     """Returns the place of each task among those of its job, node by node."""
     mapping, tasks = workload.jobs[job].mapping, workload.jobs[job].nodes * workload.tasks_per_node
     if mapping == "linear":
         return np.arange(tasks)
     if mapping == "random":
-        return luck(seed, MAPPING, job).permutation(tasks)
+        return generator_of(seed, MAPPING, job).permutation(tasks)
     return np.array(mapping, np.int64)
 
 
 def commands(network: Configuration, state: State, start: Start) -> Rows:
-    """Returns what the nodes of a job are told: every rank, where all its tasks are; every slot,
-    which task it has."""
+    """Returns the events that start a job: one for every rank, with the places of all its tasks,
+    and one for every slot, with the task that it runs."""
     workload, (job, labels, time) = network.workload, start
     assert workload is not None
     m, each = network.machine, workload.tasks_per_node
-    seat = seats(workload, network.seed, job)
-    node, slot = labels[seat // each], seat % each
+    place_of_task = places_of(workload, network.seed, job)
+    node, slot = labels[place_of_task // each], place_of_task % each
     group, index = np.divmod(node, m.routers * m.nodes)
     router, place = np.divmod(index, m.nodes)
     where = (group << GROUP_SHIFT) | (router << ROUTER_SHIFT) | place

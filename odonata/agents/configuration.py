@@ -1,5 +1,5 @@
 """A network as a user describes it: the machine, its routers, its traffic and its jobs; and the
-numbers that follow from that."""
+numbers that follow from these."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ FORWARDINGS, VCS = ("cut-through", "store"), ("hops", "one")
 
 @dataclass(frozen=True)
 class Configuration:
-    """Buffers are bytes per virtual channel, at the end of a link of that class; `delay_ps` is a
-    router's pipeline. `threshold` and `bias` (bytes) are the routing's own unless given. `via`:
-    non-minimal paths lead through a random third "group", a random "router" of one, or as in
-    BookSim any router "anywhere" (a minimal path if that is in the packet's own group). `vcs`:
-    "hops", or "one" for all, which deadlocks and is there to show it. With `dedicated_scheduler`
-    rank 0 has the scheduler and no groups.
-    """
+    """A network. Buffers are bytes per virtual channel, at the end of a link of that class;
+    `delay_ps` is the delay of a router's pipeline. `threshold` and `bias` (bytes) are the routing's
+    own unless given. `via`: non-minimal paths lead through a random third "group", a random
+    "router" of one, or as in BookSim any router "anywhere" (a minimal path if that is in the
+    packet's own group). `vcs`: "hops", or "one" for all, which deadlocks and is there to show it.
+    With `dedicated_scheduler` rank 0 has the scheduler and no groups."""
 
     machine: Dragonfly
     traffic: tuple[Traffic, ...] = ()
-    """One may be given as it is."""
+    """Several, or one without a tuple around it."""
     routing: str = setting(
         "minimal", "word", "Routing policy: which path packets take.", register="routing"
     )
@@ -162,12 +161,12 @@ class Configuration:
 
     @property
     def warmup_ps(self) -> int:
-        """When the measurement begins."""
+        """Returns when the measurement begins, in ps."""
         return self.traffic[0].warmup_ps if self.traffic else 0
 
     @property
     def measure_ps(self) -> int | None:
-        """How long it takes; None: to the end."""
+        """Returns how long the measurement takes, in ps; None: to the end of the run."""
         return self.traffic[0].measure_ps if self.traffic else None
 
     @property
@@ -183,7 +182,7 @@ class Configuration:
 
     @property
     def agent_bits(self) -> int:
-        """The bits of an agent's number that count within its group."""
+        """Returns the number of bits of an agent's number that count within its group."""
         return (self.machine.routers * (1 + self.machine.nodes) - 1).bit_length()
 
     @property
@@ -205,24 +204,25 @@ class Configuration:
 
     @property
     def bases(self) -> tuple[int, int, int, int]:
-        """The first local VC of each leg (`odonata.agents.packet`)."""
+        """Returns the first local VC of each leg (`odonata.agents.packet`)."""
         if ROUTINGS.named(self.routing).always_minimal:
             return 0, 0, 0, 1
         return 0, 1, 2, 3 if self.via == "group" else 4
 
     @property
     def channels(self) -> int:
-        """Virtual channels of a port."""
+        """Returns the number of virtual channels of a port."""
         return 1 if self.vcs == "one" else self.bases[3] + 1
 
     @property
     def least_packet(self) -> int:
-        """The bytes of the smallest packet of any message."""
+        """Returns the size of the smallest packet of any message, in bytes."""
         parts = (*self.traffic, *((self.workload,) if self.workload else ()))
         return int(min(part.least_packet(self.packet_bytes) for part in parts))
 
     def serialisation(self, link: LinkClass, size: int) -> int:
-        """Returns the picoseconds of so many bytes on such a link, as the link's kernel has it."""
+        """Returns the serialisation time of so many bytes on such a link, in ps, as the kernel
+        computes it."""
         return max(1, (size * rate_of(link) + (1 << (RATE_BITS - 1))) >> RATE_BITS)
 
 

@@ -1,4 +1,4 @@
-"""What happens at an event: which agent it is for, and what that one does."""
+"""The handler of events: which agent an event is for, and what that agent does."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from odonata.agents.layout import (
 )
 from odonata.agents.link import pump, repay, wake
 from odonata.agents.node import deliver
-from odonata.agents.packet import LUCK, VC_MASK
+from odonata.agents.packet import RANDOM, VC_MASK
 from odonata.agents.task import hear, learn, match
 from pdes.events import FOREVER, agent_of, key_of, kind_of, port_of
 from pdes.jit import kernel, rebound
@@ -88,7 +88,7 @@ def hand_over(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
     is for one."""
     if port_of(key) < WITHIN:
         deliver(sim, state, time, key, number)
-    if sim.pool.rows[number, LUCK] < 0:
+    if sim.pool.rows[number, RANDOM] < 0:
         drop_parcel(sim, number)
     else:
         match(sim, state, time, key, number)

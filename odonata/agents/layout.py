@@ -27,9 +27,10 @@ is the number of the traffic); a task takes its next step; the scheduler hears t
 ended; the scheduler decides."""
 KINDS = ("credit", "arrive", "deliver", "place", "start", "generate", "step", "ended", "decide")
 PAUSED, SENT = 0, 1
-"""The first word of a STEP: the task has paused, or what it waited for is there; or the last packet
-of its message has left the node. These are no kinds of their own, because tasks of one node that
-step at one instant do so in the order of their slots, whatever the reason."""
+"""Values of the first word of a STEP. PAUSED: the task's pause is over, or what it waited for has
+arrived. SENT: the last packet of its message has left the node. These are not kinds of their own,
+because tasks of one node that step at one instant do so in the order of their slots, whatever the
+reason."""
 
 VC_BITS = 4
 """An event at a channel has as its port the port's number, shifted by these, plus the VC."""
@@ -80,11 +81,12 @@ a large machine a hop costs what its cache misses cost, so there is nothing ther
 
 # -- a node: State.nodes, State.traffic
 
-(DRAWS, MADE, MADE_BYTES, GOT, GOT_BYTES, LATENCY_SUM, LONGEST, HOPS, OFFERED, INJECTED, ACCEPTED,
- MEASURED, MEASURED_LATENCY, MEASURED_MADE, LAST_IN) = range(15)  # fmt: skip
+(DRAWS, GENERATED, GENERATED_BYTES, DELIVERED, DELIVERED_BYTES, LATENCY_SUM, LONGEST,
+ HOPS, OFFERED, INJECTED, ACCEPTED, MEASURED, MEASURED_LATENCY,
+ MEASURED_GENERATED, LAST_IN) = range(15)  # fmt: skip
 """Words of a node: random numbers drawn; messages generated, and bytes; packets delivered, their
-bytes, latencies, largest latency (of those measured), routers visited. Then, of the measurement:
-bytes offered, bytes whose sending began, bytes accepted, all three within it; packets generated
+bytes, latencies, largest latency (of those measured), routers visited. Then,
+within the measurement: bytes offered, bytes whose sending began, bytes accepted; packets generated
 within it that were delivered, and their latencies; packets generated within it. And when the last
 packet was delivered."""
 NODE_WORDS = 15

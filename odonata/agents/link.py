@@ -1,16 +1,18 @@
 """Ports, links and credits: how a packet gets from one buffer to the next.
 
-A **port** has an outgoing link, shared by its **channels**, one a VC. A packet that wants a channel
-is granted the link when the buffer at the far end has room for all of it (virtual cut-through): at
-that instant it reserves the link, behind what has reserved it before, and leaves when its turn has
-come. So channels share a link in the order in which they become ready, a channel without credit
-holds up nobody else, and a hop costs one event, not one for the link and one for the credit: when a
-packet leaves is known as soon as it is granted, so the credit for the room it leaves behind is
-handed back at once, dated when it will be there, and read when somebody needs it. Only a channel
-with a packet blocked has an event scheduled for its next credit.
+A **port** has an outgoing link, shared by its **channels**, one per VC. A packet that requests a
+channel is granted the link when the buffer at the far end has room for all of it (virtual
+cut-through): at that instant it reserves the link, behind earlier reservations, and leaves when its
+turn has come. So channels share a link in the order in which they become ready, and a channel
+without credit holds up no other.
+
+A hop costs one event, not one for the link and one for the credit: when a packet leaves is known as
+soon as it is granted, so the credit for the room it leaves behind is handed back at once, dated
+with its time of arrival, and read when it is needed. Only a channel with a blocked packet has an
+event scheduled for its next credit.
 
 Where the other end is on another rank the credit is sent there and chained to its channel on
-receipt. It changes nothing: no credit is used before its date.
+receipt. That changes no result: no credit is used before its date.
 """
 
 from __future__ import annotations
@@ -53,11 +55,11 @@ from odonata.agents.packet import (
     CAME,
     DUE,
     ENDS,
-    LUCK,
-    LUCK_MASK,
     MORE,
     PATH,
     POSTED,
+    RANDOM,
+    RANDOM_MASK,
     ROOM,
     SIZE,
     TAIL,
@@ -73,30 +75,34 @@ from pdes.random import HALF, LOW, U64
 
 RATE_BITS = 16
 UNLIMITED = 1 << 60
-"""Credit of a channel into a node, which takes in whatever comes."""
+"""Credit of a channel into a node: a node accepts every packet."""
 
 GRANTS = 4
-"""The most packets that one event grants; where more could go, another event goes on."""
+"""The largest number of packets that one event grants; if more can go, a further event grants them.
+"""
 FEEDER_HERE, FEEDER_BITS = 1 << 6, 7
-"""What a packet knows of the input that it occupies (its word CAME): VC 4 | class of link 2 | is
-its feeder on this rank 1 | the row of the feeding port or, where that is elsewhere, of its own."""
+"""Fields of word CAME, which names the input that a packet occupies: VC 4 bits | class of link 2 |
+whether the feeding port is on this rank 1 | the row of the feeding port or, where that is on
+another rank, of the input's own port."""
 
 
 @kernel
 def serialisation(rate: int, size: int) -> int:
-    """At least a picosecond, so that no two packets arrive at one input at the same time."""
+    """Returns the serialisation time of `size` bytes in ps. It is at least 1 ps, so that no two
+    packets arrive at one input at the same time."""
     return max(1, (size * rate + (1 << (RATE_BITS - 1))) >> RATE_BITS)
 
 
 @kernel
 def used_by(port: Any, now: int) -> int:
-    """For how long the link has been used before `now`: reservations never leave gaps ahead."""
+    """Returns for how long the link has been used before `now`, in ps. Reservations leave no gaps
+    ahead, so what is reserved beyond `now` is subtracted."""
     return port[USED] - max(0, port[BUSY] - now)  # type: ignore[no-any-return]
 
 
 @kernel
 def collect(sim: Sim, channel: Any, now: int) -> None:
-    """Take in the credits that are there by now."""
+    """Add the credits that have arrived by `now` to the channel's credit."""
     rows = sim.pool.rows
     number, kept, soonest = channel[RETURNS], -1, FOREVER
     while number >= 0:
@@ -114,7 +120,8 @@ def collect(sim: Sim, channel: Any, now: int) -> None:
 
 @kernel
 def refund(sim: Sim, state: Any, came: int, size: int, left: int, now: int) -> None:
-    """A packet's tail leaves the buffer of an input at `left`: tell the channel that feeds it."""
+    """Return credit for a packet whose tail leaves the buffer of an input at `left` to the channel
+    that feeds this input."""
     vc, row = came & VC_MASK, came >> FEEDER_BITS
     due = left + state.latencies[(came >> VC_BITS) & 3]
     if not came & FEEDER_HERE:
@@ -126,10 +133,10 @@ def refund(sim: Sim, state: Any, came: int, size: int, left: int, now: int) -> N
 
 @kernel
 def repay(sim: Sim, state: Any, row: int, vc: int, due: int, size: int, now: int) -> bool:
-    """Chain a credit to its channel. Returns whether something is blocked there.
+    """Chain a credit to its channel. Returns whether a packet is blocked there.
 
-    Old credits are collected before they outnumber those on their way, which keeps chains short
-    and the walk along them a few steps a credit.
+    Old credits are collected before they outnumber those on their way, which keeps chains short and
+    the walk along them to a few steps per credit.
     """
     channel = state.ports[row, 1 + vc]
     if channel[SOONEST] <= 2 * now - due:
@@ -144,7 +151,8 @@ def repay(sim: Sim, state: Any, row: int, vc: int, due: int, size: int, now: int
 
 @kernel
 def wake(sim: Sim, state: Any, row: int, vc: int, time: int, key: int) -> None:
-    """Have an event see to what is blocked in a channel at `time`, unless one does so before."""
+    """Schedule the event that serves what is blocked in a channel at `time`, unless an earlier one
+    is scheduled."""
     slow = state.slow[row, vc]
     if time < slow[WAKE]:
         slow[WAKE] = time
@@ -153,14 +161,14 @@ def wake(sim: Sim, state: Any, row: int, vc: int, time: int, key: int) -> None:
 
 @kernel
 def channel_key(key: int, vc: int) -> int:
-    """The key of an event at a channel, given that of an arrival at its port."""
+    """Returns the key of an event at a channel, given the key of an arrival at its port."""
     return key_of(CREDIT_DUE, agent_of(key), (port_of(key) << VC_BITS) | vc)  # type: ignore[no-any-return]
 
 
 @kernel
 def launch(sim: Sim, state: Any, row: int, vc: int, number: int, now: int, since: int) -> int:
-    """Grant a packet, for which there is credit, the link; it has been first in its channel since
-    `since`. Returns when it starts."""
+    """Grant the link to a packet for which there is credit and which has been first in its channel
+    since `since`. Returns when it starts, in ps."""
     port, channel, packet = state.ports[row, 0], state.ports[row, 1 + vc], sim.pool.rows[number]
     size = packet[SIZE]
     start = max(now, port[BUSY])
@@ -208,8 +216,9 @@ def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
     """Grant what is blocked in a channel as far as its credit goes; `key` is that of an event at
     this channel. Returns the bytes whose sending starts within the measurement.
 
-    When the last of a task's message leaves its node, the task goes on: to its next, if there is
-    one, which is through the NIC after a while."""
+    When the last packet of a task's message leaves its node, the task goes on to its next message,
+    if there is one, which is ready after `nic.send`.
+    """
     port, channel, rows = state.ports[row, 0], state.ports[row, 1 + vc], sim.pool.rows
     slow = state.slow[row, vc]
     if channel[SOONEST] <= now:
@@ -249,7 +258,7 @@ def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
 
 @kernel
 def _cut(sim: Sim, message: int, size: int) -> int:
-    """The next packet of a message that is larger."""
+    """Cut the next packet off a message larger than a packet. Returns the packet's number."""
     rows = sim.pool.rows
     number = new_parcel(sim)
     left = rows[message, SIZE] - size
@@ -257,14 +266,14 @@ def _cut(sim: Sim, message: int, size: int) -> int:
     rows[number, ENDS], rows[number, BORN] = rows[message, ENDS], rows[message, BORN]
     rows[number, SIZE], rows[number, PATH] = size, rows[message, PATH]
     rows[number, CAME], rows[number, TAIL] = -1, 0
-    luck = rows[message, LUCK]
-    rows[number, LUCK] = (luck & ~LUCK_MASK) | MORE | np.int64(another(luck, left))
+    word = rows[message, RANDOM]
+    rows[number, RANDOM] = (word & ~RANDOM_MASK) | MORE | np.int64(another(word, left))
     return number
 
 
 @kernel
 def another(word: int, salt: int) -> Any:
-    """Another 32-bit random word from one and a number (the finaliser of splitmix64)."""
+    """Returns another 32-bit random word from a word and a number (the finaliser of splitmix64)."""
     x = (U64(word) << HALF) + U64(salt) + U64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> U64(30))) * U64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> U64(27))) * U64(0x94D049BB133111EB)
@@ -273,7 +282,7 @@ def another(word: int, salt: int) -> Any:
 
 @kernel
 def send(sim: Sim, state: Any, row: int, vc: int, number: int, now: int, key: int) -> None:
-    """A packet wants a channel: grant it the link, or block it there."""
+    """Handle a packet that requests a channel: grant it the link, or block it there."""
     channel = state.ports[row, 1 + vc]
     size = sim.pool.rows[number, SIZE]
     if channel[HEAD] < 0:
@@ -288,8 +297,9 @@ def send(sim: Sim, state: Any, row: int, vc: int, number: int, now: int, key: in
 
 @kernel
 def queued(state: Any, row: int, now: int, first: int, last: int) -> int:
-    """Bytes that wait at a port: those that have reserved its link and not yet left, and those that
-    are blocked in the channels first .. last - 1."""
+    """Returns the bytes that wait at a port: what is left of the reservations of its link, by all
+    channels and with the packet being sent, and what is blocked in the channels first .. last - 1.
+    """
     port = state.ports[row, 0]
     ahead = max(0, port[BUSY] - now) * (1 << RATE_BITS) / port[RATE]
     total = np.int64(ahead)
@@ -300,7 +310,7 @@ def queued(state: Any, row: int, now: int, first: int, last: int) -> int:
 
 @kernel
 def free(sim: Sim, state: Any, row: int, vc: int, now: int) -> int:
-    """Bytes of buffer at the far end of a channel that are known to be free."""
+    """Returns the bytes of buffer at the far end of a channel that are known to be free."""
     channel = state.ports[row, 1 + vc]
     if channel[SOONEST] <= now:
         collect(sim, channel, now)

@@ -1,8 +1,8 @@
-"""What a network streams while it runs: which series there are, and how its state tells them.
+"""The series that a network streams while it runs, and how they are computed from its state.
 
 Ports, nodes and groups are in machine order. A counter's value at a time is exact: a stall is
-booked when it ends and a wait when it is known how long it will be, so what goes on at that time is
-added, and what is yet to come taken off.
+booked when it ends and a wait when its length is known, so at a sample the part of a stall so far
+is added, and the part of a wait that lies ahead is subtracted.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from odonata.agents.layout import (
     ACCEPTED,
     BINS,
     BYTES,
-    GOT,
-    GOT_BYTES,
+    DELIVERED,
+    DELIVERED_BYTES,
+    GENERATED,
+    GENERATED_BYTES,
     HEAD,
     HOPS,
     INJECTED,
     LAST_IN,
     LATENCY_SUM,
     LONGEST,
-    MADE,
-    MADE_BYTES,
     MARK,
     MEASURED,
+    MEASURED_GENERATED,
     MEASURED_LATENCY,
-    MEASURED_MADE,
     OCTAVE,
     OFFERED,
     PACKETS,
@@ -47,8 +47,8 @@ from pdes.stream import Column, Series, Table
 
 COUNTERS = ("packets", "flits", "bytes", "stall_ps", "wait_ps")
 SHORT = 10**8
-"""Picoseconds: in an interval up to this long no counter of a port grows beyond 32 bits. (Times
-grow by at most the interval a channel, bytes by what all the ports of a router can bring.)"""
+"""The longest interval, in picoseconds, in which no counter of a port grows beyond 32 bits. (Times
+grow by at most the interval per channel, bytes by what all the ports of a router can bring.)"""
 
 _ABOUT = {
     "packets": ("1", "packets that were granted the link"),
@@ -59,10 +59,10 @@ _ABOUT = {
     "busy_ps": ("ps", "the link was in use"),
 }
 _NODES = {
-    "sent_messages": (MADE, "1", "messages made"),
-    "sent_bytes": (MADE_BYTES, "B", "bytes of messages made"),
-    "received_packets": (GOT, "1", "packets taken in"),
-    "received_bytes": (GOT_BYTES, "B", "bytes taken in"),
+    "sent_messages": (GENERATED, "1", "messages made"),
+    "sent_bytes": (GENERATED_BYTES, "B", "bytes of messages made"),
+    "received_packets": (DELIVERED, "1", "packets taken in"),
+    "received_bytes": (DELIVERED_BYTES, "B", "bytes taken in"),
     "latency_ps": (LATENCY_SUM, "ps", "sum of their latencies, from the making of the message"),
     "hops": (HOPS, "1", "sum of the routers that they visited"),
 }
@@ -70,7 +70,7 @@ _GROUPS = {
     "offered_bytes": (OFFERED, "B", "made during the measurement"),
     "injected_bytes": (INJECTED, "B", "whose sending began during the measurement"),
     "accepted_bytes": (ACCEPTED, "B", "taken in during the measurement"),
-    "measured_made": (MEASURED_MADE, "1", "packets made during the measurement"),
+    "measured_made": (MEASURED_GENERATED, "1", "packets made during the measurement"),
     "measured_packets": (MEASURED, "1", "of these, taken in"),
     "measured_latency_ps": (MEASURED_LATENCY, "ps", "sum of their latencies"),
 }
@@ -78,8 +78,8 @@ _GROUPS = {
 
 @entry
 def tally(state: Any, time: int, by_channel: int, counters: Any, busy: Any) -> None:
-    """COUNTERS by counter, port row and channel (or their sum), and for how long each port's link
-    was in use, from the beginning until `time`."""
+    """Returns COUNTERS by counter, port row and channel (or their sum), and for how long each
+    port's link was in use, in ps, from the beginning until `time`."""
     flit = state.flit[0] + 1
     counters[:] = 0
     for row in range(state.ports.shape[0]):
@@ -104,8 +104,8 @@ def tally(state: Any, time: int, by_channel: int, counters: Any, busy: Any) -> N
 
 
 def counted(state: Any, time: int, channels: int = 0) -> tuple[Any, Any]:
-    """Counters by counter, port row and channel, and busy times by port row; with 0 channels they
-    are summed."""
+    """Returns the counters by counter, port row and channel, and busy times by port row, in ps;
+    with 0 channels they are summed."""
     counters = np.empty((len(COUNTERS), len(state.ports), max(1, channels)), np.int64)
     busy = np.empty(len(state.ports), np.int64)
     tally(state, time, int(channels > 0), counters, busy)
@@ -127,7 +127,7 @@ LOGS = {
 
 
 def of_jobs(network: Configuration) -> Table:
-    """Returns what stays the same of every job, on the rank that has the scheduler."""
+    """Returns the constant properties of every job, on the rank that has the scheduler."""
     jobs = network.jobs
 
     def column(name: str, unit: str, about: str, values: Sequence[Any]) -> Column:
@@ -153,7 +153,8 @@ def tables(network: Configuration, interval: int) -> Mapping[str, Table]:
     narrow = "i4" if interval <= SHORT else "i8"
 
     def of_routers(values: Any) -> Any:
-        """Without the nodes' own ports, which are behind those of their group's routers."""
+        """Returns the rows without the nodes' own ports, which follow those of their group's
+        routers."""
         rest = values.shape[1:]
         groups = values.reshape(-1, own + behind, *rest)[:, :own]
         return groups.reshape(-1, m.radix, *rest)

@@ -25,18 +25,18 @@ from odonata.agents.layout import (
     CREDIT_DUE,
     DECIDE,
     DELIVER,
+    DELIVERED_BYTES,
     EARLY,
     FAR,
     FAR_KEY,
     GATE_BITS,
     GENERATE,
-    GOT_BYTES,
+    GENERATED_BYTES,
     HEAD,
     KINDS,
     LAST_IN,
     LATENCY,
     LINE,
-    MADE_BYTES,
     NODE_WORDS,
     PACKETS,
     PADDING,
@@ -76,7 +76,7 @@ from topology.dragonfly import LinkClass
 
 @dataclass(frozen=True)
 class Network(Configuration, Model):
-    """See `Configuration` for the fields."""
+    """A network as a model for the engine; `Configuration` describes the fields."""
 
     name = "dragonfly"
     parcel, bearers, receipts = PARCEL, (ARRIVE, DELIVER, PLACE), (CREDIT_DUE,)
@@ -108,7 +108,8 @@ class Network(Configuration, Model):
 
     @property
     def _own_traffic(self) -> tuple[str, ...]:
-        """The patterns of traffic that plug-ins bring, in the order in which they are numbered."""
+        """Returns the traffic patterns that plug-ins bring, in the order in which they are
+        numbered."""
         names = dict.fromkeys(traffic.pattern for traffic in self.traffic)
         return tuple(name for name in names if TRAFFIC_PATTERNS.named(name).destination)
 
@@ -130,8 +131,9 @@ class Network(Configuration, Model):
         return np.concatenate((np.zeros(self.offset), np.ones(self.machine.groups)))
 
     def lookahead(self, partition: Partition) -> Lookahead:
-        """A packet takes the link's latency and the far router's pipeline; a credit the latency,
-        after a packet's serialisation; a command of the scheduler its launch latency."""
+        """Returns the least time in ps between cause and effect on two ranks. A packet takes the
+        link's latency and the far router's pipeline; a credit the latency, after a packet's
+        serialisation; a command of the scheduler its launch latency."""
         m, last = self.machine, int(partition.unit_starts[1]) - 1 - self.offset
         links = (m.terminal, m.local, m.global_)
         shortest = min(self.serialisation(link, self.least_packet) for link in links)
@@ -200,7 +202,8 @@ class Network(Configuration, Model):
         }
 
     def _ports(self, g0: int, g1: int) -> Rows:
-        """A group's rows: the ports of its routers, one router after the other, then its nodes'."""
+        """Returns a group's rows of ports: those of its routers, one router after the other, then
+        its nodes'."""
         m = self.machine
         p, a, radix, groups = m.nodes, m.routers, m.radix, g1 - g0
         per_group = a * (radix + p)
@@ -270,7 +273,7 @@ class Network(Configuration, Model):
 
     @cached_property
     def scheduler(self) -> Scheduler:
-        """Where there are jobs."""
+        """Returns the scheduler. The network must have jobs."""
         assert self.workload is not None
         return self.workload.scheduler(self.machine, self.seed)
 
@@ -286,7 +289,7 @@ class Network(Configuration, Model):
         return LOGS if self.workload else {}
 
     def fingerprint(self, state: State) -> Any:
-        """A row per group: the counters of every port, and what its nodes have seen. The
+        """Returns a row per group: the counters of every port, and those of its nodes. The
         scheduler's part is in the last word of group 0; a rank that has the scheduler and not that
         group has it in a row of its own, which `assemble` puts there."""
         m, groups = self.machine, len(state.histogram)
@@ -345,20 +348,22 @@ class Network(Configuration, Model):
         return tables(self, interval)
 
     def left(self, state: State, pending: Callable[[], Rows]) -> int:
-        """Bytes on their way, as far as this rank can tell, jobs that are not done, and messages
-        yet to be generated. Traffic that never ends by itself is left for ever where it is all
-        there is; beside jobs it ends with them."""
-        made, got = state.nodes[:, [MADE_BYTES, GOT_BYTES]].sum(axis=0).tolist()
+        """Returns the bytes on their way, as far as this rank knows, plus the jobs that are not
+        done and the messages yet to be generated: 0 when the run is complete. Traffic that never
+        ends is never complete where there is nothing else; beside jobs it ends with them."""
+        generated, delivered = (
+            state.nodes[:, [GENERATED_BYTES, DELIVERED_BYTES]].sum(axis=0).tolist()
+        )
         jobs = int((state.board[:, STATUS] != DONE).sum()) << 40
         if not self.ends:
             return jobs if self.workload else 1
         to_come = 0
         if self.traffic:
             to_come = int((pending()[:, KEY] >> KIND_SHIFT == GENERATE).sum())
-        return int(made - got) + jobs + (to_come << 40)
+        return int(generated - delivered) + jobs + (to_come << 40)
 
     def over(self, state: State) -> int:
-        """When the last packet was delivered, and the last task ended."""
+        """Returns when the last packet was delivered or the last task ended, in ps."""
         last = state.nodes[:, LAST_IN].max(initial=0)
         return int(max(last, state.board[:, OVER].max(initial=0)))
 

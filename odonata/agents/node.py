@@ -13,10 +13,12 @@ from odonata.agents.layout import (
     BIN_BITS,
     BIN_ONE,
     BINS,
+    DELIVERED,
+    DELIVERED_BYTES,
     DRAWS,
     FIRST_GROUP,
-    GOT,
-    GOT_BYTES,
+    GENERATED,
+    GENERATED_BYTES,
     GROUP_NODES,
     HEAD,
     HOPS,
@@ -27,11 +29,9 @@ from odonata.agents.layout import (
     LATENCY_SUM,
     LIMIT,
     LONGEST,
-    MADE,
-    MADE_BYTES,
     MEASURED,
+    MEASURED_GENERATED,
     MEASURED_LATENCY,
-    MEASURED_MADE,
     MESSAGE_BYTES,
     NODES,
     OFFERED,
@@ -50,9 +50,9 @@ from odonata.agents.packet import (
     CAME,
     ENDS,
     GROUP_SHIFT,
-    LUCK,
     OPEN_LOOP,
     PATH,
+    RANDOM,
     SIZE,
     TAIL,
     VISIT_MASK,
@@ -126,9 +126,9 @@ def generate(sim: Sim, state: Any, time: int, key: int) -> bool:
         schedule(sim, following, key, 0, 0)
     if to == node:
         return False
-    tally[MADE] += 1
+    tally[GENERATED] += 1
     size = traffic[MESSAGE_BYTES]
-    tally[MADE_BYTES] += size
+    tally[GENERATED_BYTES] += size
     number = new_parcel(sim)
     message = sim.pool.rows[number]
     to_group = to // traffic[GROUP_NODES]
@@ -137,10 +137,10 @@ def generate(sim: Sim, state: Any, time: int, key: int) -> bool:
     there = address(to_group, to_index // shape[NODES], to_index % shape[NODES])
     message[ENDS], message[BORN], message[SIZE] = (here << 32) | there, time, size
     message[PATH], message[CAME], message[TAIL] = 0, -1, 0
-    message[LUCK] = np.int64(w3) | OPEN_LOOP
+    message[RANDOM] = np.int64(w3) | OPEN_LOOP
     if state.measured[0] <= time < state.measured[1]:
         tally[OFFERED] += size
-        tally[MEASURED_MADE] += (size + state.largest[0] - 1) // state.largest[0]
+        tally[MEASURED_GENERATED] += (size + state.largest[0] - 1) // state.largest[0]
     nic = nic_row(shape, group, index)
     block(sim, state, nic, 0, number, time)
     return state.ports[nic, 1, HEAD] == number  # type: ignore[no-any-return]
@@ -176,8 +176,8 @@ def deliver(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
     tally, packet = state.nodes[row], sim.pool.rows[number]
     size, born = packet[SIZE], packet[BORN]
     latency = time - born
-    tally[GOT] += 1
-    tally[GOT_BYTES] += size
+    tally[DELIVERED] += 1
+    tally[DELIVERED_BYTES] += size
     tally[LAST_IN] = time
     tally[LATENCY_SUM] += latency
     tally[HOPS] += (packet[PATH] >> VISIT_SHIFT) & VISIT_MASK

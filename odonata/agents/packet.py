@@ -1,7 +1,7 @@
-"""What a message and a packet are: one parcel of eight words, a cache line.
+"""Messages and packets: one parcel of eight words each, which is a cache line.
 
 A **message** waits in its node's source queue until the NIC has cut it into **packets**; the last
-piece takes over the message's own parcel. A packet is **moving** (an event bears it to a router or
+packet takes over the message's own parcel. A packet is **moving** (an event bears it to a router or
 a node) or **blocked** (it is chained to the channel whose credit it waits for). A returning
 **credit** is a parcel too, chained to the channel it returns to (`odonata.agents.link`).
 """
@@ -14,16 +14,17 @@ from pdes.jit import kernel
 from pdes.parcels import NEXT
 from pdes.random import U64
 
-ENDS, BORN, SIZE, PATH, CAME, TAIL, LUCK = range(1, 8)
-"""Words of a packet: the addresses of source and destination; when its message was made; bytes (of
-a message: those not yet cut off); how it goes (below); the input it occupies (`link.FEEDER_BITS`)
-or, in its own node, -1 (POSTED and below: of a job's message); while moving how long after its head
-its tail comes, while here the time when that comes; a random word for its routing decisions and, of
-a job's, who it is for (below)."""
+ENDS, BORN, SIZE, PATH, CAME, TAIL, RANDOM = range(1, 8)
+"""Words of a packet: the addresses of source and destination; when its message was generated; bytes
+(of a message: those not yet cut off); its path (below); the input that it occupies
+(`link.FEEDER_BITS`) or, while it is in its source node, -1 (POSTED and below: a job's message); the
+tail (while the packet moves: how long after its head the tail arrives; while it is in a router:
+when the tail arrives); a random word for its routing decisions and, for a job's message, which task
+it is for (below)."""
 PARCEL = 8
 
 DUE, ROOM = 1, 2
-"""Words of a returning credit: when it is there, and how many bytes."""
+"""Words of a returning credit: when it arrives, and how many bytes it is for."""
 
 assert NEXT == 0
 
@@ -33,35 +34,35 @@ MOST_GROUPS, MOST_ROUTERS, MOST_NODES = 1 << 14, 1 << 10, 1 << 8
 ROUTER_MASK, NODE_MASK = MOST_ROUTERS - 1, MOST_NODES - 1
 ADDRESS = (1 << 32) - 1
 
-STRAIGHT, AWAY, BETWEEN, LAST_LEG = range(4)
-"""Legs of a way: in the first group on the straight way, or on a detour; in the intermediate group;
-in the destination's group, having come from another."""
+MINIMAL, NON_MINIMAL, INTERMEDIATE, FINAL = range(4)
+"""Legs of a path: in the source's group on the minimal path; in the source's group on a non-minimal
+path; in the intermediate group; in the destination's group, after a global hop."""
 
-# The path, from the lowest bit: leg 2 | local hops taken on it 2 | on a detour 1 | VC it comes on 4
-# | routers visited 4 | unused 3 | intermediate router's address 32.
-LEG, LOCALS, DETOUR = 3, 3 << 2, 1 << 4
+# The path, from the lowest bit: leg 2 | local hops taken on it 2 | heading for an intermediate 1 |
+# VC it arrives on 4 | routers visited 4 | unused 3 | intermediate router's address 32.
+LEG, LOCALS, TO_INTERMEDIATE = 3, 3 << 2, 1 << 4
 LOCAL, LOCAL_SHIFT = 1 << 2, 2
 VC_SHIFT, VISIT, VISIT_SHIFT, MID_SHIFT = 5, 1 << 9, 9, 16
 VC_MASK = VISIT_MASK = 15
 
-# The luck, from the lowest bit: random 32 | and of a job's message: the phase in which it is waited
-# for 23 | the slot there of the task it is for 7 | more pieces follow 1 | it is of open-loop
-# traffic, and for no task 1.
-LUCK_MASK = (1 << 32) - 1
+# The word RANDOM, from the lowest bit: random 32 | and, for a job's message: the phase in which the
+# receiver waits for it 23 | the slot of the receiving task 7 | more packets follow 1 | it is of
+# open-loop traffic, and for no task 1.
+RANDOM_MASK = (1 << 32) - 1
 LABEL_SHIFT, LABEL_MASK = 32, (1 << 23) - 1
 TO_SHIFT, SLOT_MASK = 55, (1 << 7) - 1
 MORE = 1 << 62
 OPEN_LOOP = -(1 << 63)
 
 POSTED = -2
-"""A job's message that is still in its node has as its word CAME this, less twice the slot of the
-task that sends it, less 1 if that has another to send then."""
+"""The value of word CAME of a job's message that is still in its node: this, less twice the slot of
+the task that sends it, less 1 if that task has another message to send afterwards."""
 
 
 @kernel
-def luck_of(packet: Any) -> Any:
-    """The random word of a packet."""
-    return U64(packet[LUCK] & LUCK_MASK)
+def random_of(packet: Any) -> Any:
+    """Returns the random word of a packet, 32 bits."""
+    return U64(packet[RANDOM] & RANDOM_MASK)
 
 
 @kernel
@@ -91,8 +92,9 @@ def destination(packet: Any) -> int:
 
 @kernel
 def brief(ends: int, path: int) -> int:
-    """What an arrival's second word tells of a packet, so that a router can choose its port while
-    the packet itself is still on its way into the cache: destination, and path without detour."""
+    """Returns the second word of an arrival: the packet's destination, and its path without the
+    intermediate. With it a router can choose the output port while the packet itself is still being
+    loaded into the cache."""
     return ((ends & ADDRESS) << MID_SHIFT) | (path & ((1 << MID_SHIFT) - 1))
 
 

@@ -1,9 +1,10 @@
-"""What the tasks of a job say to each other, step by step.
+"""The communication patterns of jobs: which messages each task sends, phase by phase.
 
-A job makes so many **iterations**; an iteration of a pattern has so many **phases**, the same for
-all tasks. In each phase a task sends some messages, one after the other, and then waits for those
-that come to it in that phase; some tasks have nothing to do in some. Nothing is unrolled: `peer`
-names the next message of a task in a phase, `incoming` how many come to it, from the numbers alone.
+A job has a number of **iterations**; an iteration of a pattern has a number of **phases**, the same
+for all tasks. In each phase a task sends some messages, one after the other, and then waits for
+those that come to it in that phase; some tasks have nothing to do in some phases. Nothing
+is unrolled: `peer` computes the destination of a task's next message in a phase, `incoming` how
+many messages come to it.
 
 =================  =================================================================================
 all-to-all         to every other task, beginning with the next
@@ -13,17 +14,18 @@ fft3d              tasks as rows of a grid: all-to-all in each row, then in each
 halo2d             to the up to 4 nearest in a grid, which has edges
 halo3d             to the up to 6 nearest in a grid of three dimensions
 halo3d26           and to those at its edges and corners, up to 26
-allreduce          recursive doubling; what is beyond a power of two is folded in before, and told
-                   after
-random-ring        both ways around a ring, in random order
+allreduce          recursive doubling; tasks beyond a power of two are folded in before, and receive
+                   the result afterwards
+random-ring        to both neighbours in a ring in random order
 incast             every other task to task 0
-uniform            each to a random other, anew each time, not waiting for anybody until the end
+uniform            each to a random other, anew each time, without waiting until the end
 permutation        each to the next of a ring in random order
 =================  =================================================================================
 
-The **exchange** of those in which everybody sends and receives alike (all-to-all, fft3d, halos) is
-"posted", all messages of a phase at once, or "pairwise", with one partner after the other: a phase
-is then a message each way at most. The messages are the same; what is waited for is not.
+The **exchange** of patterns in which every task sends and receives alike (all-to-all, fft3d, halos)
+is "posted" (all messages of a phase at once) or "pairwise" (with one partner after the other: a
+phase is then at most one message in each direction). The messages are the same; what a task waits
+for is not.
 
 A plug-in adds a pattern with `pattern`.
 """
@@ -83,8 +85,8 @@ OWN = len(PATTERNS)
 
 @dataclass(frozen=True)
 class Pattern(Entry):
-    """A pattern by name. Those of this file are told apart by their numbers and have no kernel of
-    their own."""
+    """A pattern by name. Those of this file are distinguished by their numbers and have no kernel
+    of their own."""
 
     peer: Any = None
     """The kernel of a plug-in, as `pattern` describes it."""
@@ -102,7 +104,7 @@ Written = TypeVar("Written", bound=Callable[..., int])
 def pattern(
     name: str, *, about: str, source: str, phases: int | Callable[[int], int] = 1
 ) -> Callable[[Written], Written]:
-    """Register the function it stands above as a pattern of jobs; which stays what it is.
+    """Register the decorated function as a pattern of jobs, and return it unchanged.
 
     `peer(task, tasks, phase, i)` is compiled as a kernel and returns the task that message i of a
     task goes to in a phase of an iteration: 0 .. tasks - 1, but not the task itself; NOBODY to pass
@@ -120,20 +122,21 @@ def pattern(
 
 
 PAIRED = ("all-to-all", "fft3d", "halo2d", "halo3d", "halo3d26")
-"""For which it makes a difference."""
+"""The patterns for which `exchange` makes a difference."""
 DIMENSIONS = {"fft3d": 2, "halo2d": 2, "halo3d": 3, "halo3d26": 3}
-"""Of the grid that a pattern is on."""
+"""The number of sides of the grid that a pattern is on."""
 
 AXES = {"halo2d": 2, "halo3d": 3, "halo3d26": 13}
 """Lines on which a task has two neighbours."""
 
 NOBODY, NO_MORE = -1, -2
-"""For a peer: there is none in that place, or no further."""
+"""Values of a peer: there is none for this message number, or for any further one."""
 
 RING_ORDER, MAPPING = 1, 3
-"""What a job's random numbers are for; 2 is its allocation (`policies.allocation.rng_for`)."""
+"""Purposes of a job's random numbers; 2 is its allocation (`policies.allocation.rng_for`)."""
 STREAM = 1 << 62
-"""Tasks draw as agents beyond all nodes, those of each job apart."""
+"""The first agent number of tasks that draw random numbers: beyond all nodes, and those of each job
+apart."""
 
 
 # -- before anything runs
@@ -141,11 +144,10 @@ STREAM = 1 << 62
 
 @lru_cache(maxsize=4096)
 def near_cubic(tasks: int, dimensions: int) -> tuple[int, ...]:
-    """The sides of a grid, shortest first: of all boxes that hold the tasks that of least surface
-    (then of least volume); but one that they fill is preferred if its surface is at most a tenth
-    larger. Tasks fill a grid in order, so only its last layer may be incomplete: 34 tasks are
-    3 × 3 × 4 less two, not 1 × 2 × 17.
-    """
+    """Returns the sides of a grid, shortest first: of all boxes that hold the tasks the one of
+    least surface (then of least volume); but a box that they fill is preferred if its surface is at
+    most a tenth larger. Tasks fill a grid in order, so only its last layer may be incomplete: 34
+    tasks are 3 × 3 × 4 less two, not 1 × 2 × 17."""
     boxes = [(_surface(box), math.prod(box), box) for box in _boxes(tasks, dimensions)]
     best = min(boxes)
     full = min((box for box in boxes if box[1] == tasks), default=best)
@@ -153,7 +155,7 @@ def near_cubic(tasks: int, dimensions: int) -> tuple[int, ...]:
 
 
 def _boxes(tasks: int, dimensions: int) -> Iterator[tuple[int, ...]]:
-    """All whose last side is the longest, and no longer than it must be."""
+    """Returns all boxes whose last side is the longest, and no longer than it must be."""
     least = 1
     while least**dimensions <= tasks or least == 1:
         if dimensions == 2:
@@ -184,14 +186,14 @@ def phases(pattern: str, pairwise: bool, tasks: int, sides: tuple[int, int, int]
     return 2 if pattern in ("fft3d", "tree-broadcast") else 1
 
 
-def luck(seed: int, purpose: int, job: int) -> np.random.Generator:
-    """A job's own random numbers, so that nothing depends on who came before it."""
+def generator_of(seed: int, purpose: int, job: int) -> np.random.Generator:
+    """Returns the generator of a job's own random numbers: nothing depends on earlier jobs."""
     return np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, purpose, job]))
 
 
 def ring(seed: int, job: int, tasks: int) -> Rows:
-    """Who is next, and who comes before, in a random ring of all tasks."""
-    order = luck(seed, RING_ORDER, job).permutation(tasks)
+    """Returns, for each task, the next and the previous one in a random ring of all tasks."""
+    order = generator_of(seed, RING_ORDER, job).permutation(tasks)
     friends = np.empty((tasks, 2), np.int64)
     friends[order, AFTER], friends[order, BEFORE] = np.roll(order, -1), np.roll(order, 1)
     return friends
@@ -199,7 +201,7 @@ def ring(seed: int, job: int, tasks: int) -> Rows:
 
 @kernel
 def stranger(seed: int, number: int, task: int, tasks: int, iteration: int) -> int:
-    """Whom a task of a uniform job sends to."""
+    """Returns the task that a task of a uniform job sends to."""
     word, _, _, _ = draw(seed, STREAM + (number << 32) + task, iteration)
     other = below(word, tasks - 1)
     return other + (1 if other >= task else 0)
@@ -207,7 +209,7 @@ def stranger(seed: int, number: int, task: int, tasks: int, iteration: int) -> i
 
 @entry
 def count_strangers(seed: int, number: int, iterations: int, counts: Any) -> None:
-    """How many messages come to each task of a uniform job, in all."""
+    """Count the messages that come to each task of a uniform job, in total, into `counts`."""
     for task in range(counts.shape[0]):
         for iteration in range(iterations):
             counts[stranger(seed, number, task, counts.shape[0], iteration)] += 1
@@ -215,7 +217,8 @@ def count_strangers(seed: int, number: int, iterations: int, counts: Any) -> Non
 
 def expect(written: Pattern, tasks: int, phases: int) -> Rows:
     """Returns how many messages come to each task in each phase of a plug-in's pattern, one phase
-    after the other. Refused where one goes to a task that there is not, or to its sender."""
+    after the other. Refused where a message goes to a task that does not exist, or to its sender.
+    """
     counts, wrong = np.zeros(phases * tasks, np.int64), np.zeros(3, np.int64)
     count = bind(_count, f"count_{written.name}".replace("-", "_"), mine=written.peer)
     count(tasks, phases, counts, wrong)
@@ -246,7 +249,7 @@ def _count(tasks: int, phases: int, counts: Any, wrong: Any) -> None:
 
 @kernel
 def beside(job: Any, task: int, dx: int, dy: int, dz: int) -> int:
-    """The task so far from another in the grid, or NOBODY."""
+    """Returns the task at this distance from another in the grid, or NOBODY."""
     nx, ny, nz = job[NX], job[NY], job[NZ]
     x, y, z = task % nx + dx, task // nx % ny + dy, task // (nx * ny) + dz
     if not (0 <= x < nx and 0 <= y < ny and 0 <= z < nz):
@@ -262,9 +265,9 @@ def neighbours(job: Any) -> int:
 
 @kernel
 def neighbour(job: Any, task: int, i: int) -> int:
-    """The i-th of the places around it, two on each line: first the three axes, or, in all of
-    3 × 3 × 3, the 13 lines through its middle. Pairwise, who is the first of the two on a line
-    depends on where it is there, so that partners find each other."""
+    """Returns the i-th of the neighbours of a task, two on each line: first the three axes, or, in
+    all of 3 × 3 × 3, the 13 lines through its middle. In a pairwise exchange the task's own
+    position decides which of the two on a line comes first, so that partners find each other."""
     axis, way = i // 2, 1 if i % 2 == 0 else -1
     dx, dy, dz = 1 if axis == 0 else 0, 1 if axis == 1 else 0, 1 if axis == 2 else 0
     if job[PATTERN] == HALO3D26:
@@ -279,8 +282,8 @@ def neighbour(job: Any, task: int, i: int) -> int:
 
 @kernel
 def lane(job: Any, task: int, phase: int) -> Any:
-    """Of a task in its row (even phases) or column: how many are in there, which it is, and where
-    the first is, and how far it is from one to the next."""
+    """Returns, for a task in its row (even phases) or column: how many tasks are in it, the task's
+    position, the first task, and the distance from one to the next."""
     nx, n = job[NX], job[TASKS]
     x, y = task % nx, task // nx
     if phase % 2 == 0:
@@ -290,7 +293,8 @@ def lane(job: Any, task: int, phase: int) -> Any:
 
 @kernel
 def opposite(job: Any, task: int, phase: int) -> Any:
-    """Of a pairwise exchange: whom a task sends to in a phase, and whom it hears, or NOBODY."""
+    """Returns whom a task sends to and whom it receives from in a phase of a pairwise exchange;
+    NOBODY where there is none."""
     step, n = phase % job[PHASES], job[TASKS]
     if job[PATTERN] == ALL_TO_ALL:
         return (task + 1 + step) % n, (task - 1 - step) % n
@@ -308,8 +312,8 @@ def opposite(job: Any, task: int, phase: int) -> Any:
 
 @kernel
 def partner(job: Any, task: int, phase: int) -> int:
-    """Of an allreduce: whom a task exchanges with, or NOBODY. The first 2·rest tasks are pairs, of
-    which the odd one is folded into the even one."""
+    """Returns whom a task exchanges with in a phase of an allreduce, or NOBODY. The first 2·rest
+    tasks are pairs, of which the odd one is folded into the even one."""
     fold = job[FOLD]
     rest = job[TASKS] - fold
     if phase == 0 or phase == job[PHASES] - 1:
@@ -327,7 +331,7 @@ def partner(job: Any, task: int, phase: int) -> int:
 
 
 def peer(state: Any, number: int, task: int, phase: int, i: int) -> int:
-    """Whom message i of a task in a phase goes to; NOBODY; or NO_MORE."""
+    """Returns the task that message i of a task in a phase goes to; NOBODY; or NO_MORE."""
     job = state.jobs[number]
     pattern, n = job[PATTERN], job[TASKS]
     if pattern >= OWN:
@@ -379,7 +383,7 @@ def _own_peer(pattern: int, task: int, tasks: int, phase: int, i: int) -> int:
 
 
 class Kernels(NamedTuple):
-    """Whom a task sends to, and how many messages come to it, for one set of patterns."""
+    """The kernels of one set of patterns: whom a task sends to, and how much comes to it."""
 
     peer: Any
     incoming: Any
@@ -398,14 +402,14 @@ def kernels(own: tuple[Any, ...]) -> Kernels:
 
 @kernel
 def label(job: Any, phase: int) -> int:
-    """The phase in which what is sent in a phase is waited for."""
+    """Returns the phase in which the receiver waits for a message that is sent in a phase."""
     if job[PATTERN] == UNIFORM:
         return job[LAST] - 1  # type: ignore[no-any-return]
     return phase - 1 if job[PATTERN] == TREE else phase
 
 
 def incoming(state: Any, number: int, task: int, phase: int) -> int:
-    """How many messages a task waits for in a phase."""
+    """Returns how many messages a task waits for in a phase."""
     job = state.jobs[number]
     pattern, n = job[PATTERN], job[TASKS]
     if pattern >= OWN:

@@ -1,4 +1,4 @@
-"""A router: a packet arrives, its way is chosen, it wants a channel of the port it leaves by."""
+"""A router: a packet arrives, its path is chosen, and it requests a channel of its output port."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from odonata.agents.layout import (
 )
 from odonata.agents.link import FEEDER_BITS, another, free, queued, send
 from odonata.agents.packet import (
-    AWAY,
-    BETWEEN,
     CAME,
-    DETOUR,
-    LAST_LEG,
+    FINAL,
+    INTERMEDIATE,
     LEG,
     LOCAL,
     LOCAL_SHIFT,
     LOCALS,
-    LUCK,
     MID_SHIFT,
+    MINIMAL,
+    NON_MINIMAL,
     PATH,
-    STRAIGHT,
+    RANDOM,
     TAIL,
+    TO_INTERMEDIATE,
     VISIT,
     address,
     destination,
     group_at,
-    luck_of,
     node_at,
+    random_of,
     router_at,
     vc_of,
 )
@@ -57,24 +57,29 @@ from policies.routing.base import SIGHTS, Outlook, Routing
 
 
 @kernel
-def step(shape: Any, gates: Any, group: int, router: int, target: int, path: int, luck: Any) -> Any:
-    """From this router towards the target: by which port, on which VC, and the path after that.
+def step(shape: Any, gates: Any, group: int, router: int, target: int, path: int, word: Any) -> Any:
+    """Returns the port by which a packet leaves this router towards the target, the VC, and its
+    path after that.
 
-    Each leg has local VCs of its own, and goes on to the next if it makes a second hop; a global
-    hop is on VC 0 if it leads to an intermediate group, else on the last. So along any way channels
-    only go up in one order, and none waits for itself; and who waits for a crowded cable on the
-    straight way is in nobody's way who avoids it.
+    Each leg has local VCs of its own and uses the next one for its second hop; a global hop is on
+    VC 0 if it leads to an intermediate group, else on the last. So along any path channels only go
+    up in one order, and no channel waits for itself; and packets that wait for a congested global
+    link on the minimal path do not block packets that avoid it.
     """
     leg, locals_taken = path & LEG, (path & LOCALS) >> LOCAL_SHIFT
     towards = router_at(target)
     if group_at(target) != group:
-        copy = 0 if shape[COPIES] == 1 else below(luck, shape[COPIES])
+        copy = 0 if shape[COPIES] == 1 else below(word, shape[COPIES])
         gate = gates[group - shape[FIRST_GROUP], group_at(target), copy]
         towards = gate >> GATE_BITS
         if towards == router:
             port = shape[NODES] + shape[ROUTERS] - 1 + (gate & ((1 << GATE_BITS) - 1))
-            vc = 0 if leg == AWAY else shape[LAST_GLOBAL]
-            return port, vc, (path & ~(LOCALS | LEG)) | (BETWEEN if leg == AWAY else LAST_LEG)
+            vc = 0 if leg == NON_MINIMAL else shape[LAST_GLOBAL]
+            return (
+                port,
+                vc,
+                (path & ~(LOCALS | LEG)) | (INTERMEDIATE if leg == NON_MINIMAL else FINAL),
+            )
     elif towards == router:
         return node_at(target), 0, path
     port = shape[NODES] + towards - (1 if towards > router else 0)
@@ -83,26 +88,27 @@ def step(shape: Any, gates: Any, group: int, router: int, target: int, path: int
 
 
 @kernel
-def candidate(shape: Any, group: int, goal: int, luck: Any) -> int:
-    """A random router (of a random group, where detours are by a group) in neither the packet's
-    group nor its destination's; -1 where there is none. Where detours lead anywhere, a random
-    router of the whole machine; -1 where that is in the packet's own group."""
-    router = below(another(luck, 1), shape[ROUTERS]) if shape[VIA] != GROUP else 0
+def candidate(shape: Any, group: int, goal: int, word: Any) -> int:
+    """Returns the address of a random intermediate router; -1 where there is none. Its group is
+    neither the packet's nor its destination's; where paths lead through a group, its router number
+    is 0. With `via` anywhere it is any router of the machine, and -1 if that is in the packet's own
+    group."""
+    router = below(another(word, 1), shape[ROUTERS]) if shape[VIA] != GROUP else 0
     if shape[VIA] == ANYWHERE:
-        via = below(luck, shape[GROUPS])
+        via = below(word, shape[GROUPS])
         return address(via, router, 0) if via != group else -1
     others = shape[GROUPS] - 2
     if others < 1:
         return -1
     low, high = min(group, goal), max(group, goal)
-    via = below(luck, others)
+    via = below(word, others)
     via += 1 if via >= low else 0
     via += 1 if via >= high else 0
     return address(via, router, 0)
 
 
 def non_minimal(minimal: Outlook, valiant: Outlook, threshold: float, bias: int, word: int) -> bool:
-    """Stands for the routing's own, as the constants below do."""
+    """Stands for the kernel of one routing, as the constants below stand for its properties."""
     raise AssertionError("a router of no routing")
 
 
@@ -111,7 +117,8 @@ NEVER, SEES, REVISES = False, 0, False
 
 @kernel
 def look(sim: Sim, state: Any, row: int, vc: int, now: int, alone: bool) -> Outlook:
-    """How a channel looks; its queue alone, or that of the whole port."""
+    """Returns the state of a channel as a routing sees it. `alone`: blocked bytes are those of this
+    channel, else those of all channels of the port."""
     vcs = state.slow.shape[1]
     used = 0
     for other in range(vcs):
@@ -122,62 +129,63 @@ def look(sim: Sim, state: Any, row: int, vc: int, now: int, alone: bool) -> Outl
 
 
 def first_channel(
-    state: Any, group: int, router: int, target: int, path: int, luck: Any
+    state: Any, group: int, router: int, target: int, path: int, word: Any
 ) -> tuple[int, int]:
-    """By which port row and VC a packet would go towards another group: from this router (sees 1),
-    or out of the group (sees 2)."""
+    """Returns the port row and the VC by which a packet would go towards another group: those at
+    this router (SEES is 1), or those of the global link out of the group (SEES is 2)."""
     shape = state.shape
     if SEES == 2:
-        copy = 0 if shape[COPIES] == 1 else below(luck, shape[COPIES])
+        copy = 0 if shape[COPIES] == 1 else below(word, shape[COPIES])
         router = state.gates[group - shape[FIRST_GROUP], group_at(target), copy] >> GATE_BITS
-    port, vc, _ = step(shape, state.gates, group, router, target, path, luck)
+    port, vc, _ = step(shape, state.gates, group, router, target, path, word)
     return port_row(shape, group, router) + port, vc
 
 
 def choose(sim: Sim, state: Any, group: int, router: int, packet: Any, path: int, now: int) -> int:
-    """The path, with a detour on it if the routing wants one here."""
+    """Returns the packet's path: non-minimal if the routing decides so, else unchanged."""
     shape, goal = state.shape, destination(packet)
     if group_at(goal) == group:
         return path
-    luck = another(packet[LUCK], 2 + ((path & LOCALS) >> LOCAL_SHIFT))
-    mid = candidate(shape, group, group_at(goal), luck)
+    drawn = another(packet[RANDOM], 2 + ((path & LOCALS) >> LOCAL_SHIFT))
+    mid = candidate(shape, group, group_at(goal), drawn)
     if mid < 0:
         return path
-    away = (path & ~(LEG | LOCALS)) | AWAY | DETOUR | (mid << MID_SHIFT)
+    diverted = (path & ~(LEG | LOCALS)) | NON_MINIMAL | TO_INTERMEDIATE | (mid << MID_SHIFT)
     if SEES == 0:
         minimal = valiant = Outlook(0, 0.0, 0)
     else:
-        cable = luck_of(packet)
+        cable = random_of(packet)
         row, vc = first_channel(state, group, router, goal, path, cable)
-        other_row, other_vc = first_channel(state, group, router, mid, away, cable)
+        other_row, other_vc = first_channel(state, group, router, mid, diverted, cable)
         minimal = look(sim, state, row, vc, now, row == other_row)
         valiant = look(sim, state, other_row, other_vc, now, row == other_row)
-    word = int(another(luck, 3))
+    word = int(another(drawn, 3))
     wanted = non_minimal(minimal, valiant, state.threshold[0], shape[BIAS], word)
-    return away if wanted else path
+    return diverted if wanted else path
 
 
-def arrive(sim: Sim, state: Any, time: int, key: int, number: int, told: int) -> None:
-    """The head of a packet is through the router's pipeline; `told` is its `brief`."""
+def arrive(sim: Sim, state: Any, time: int, key: int, number: int, summary: int) -> None:
+    """Handle a packet whose head has passed the router's pipeline: choose its path and output port,
+    and request the channel there. `summary` is the packet's `brief`."""
     shape, came = state.shape, port_of(key)
     group, router = where(shape, key)
     row = port_row(shape, group, router)
     packet = sim.pool.rows[number]
-    path, target = (told & ((1 << MID_SHIFT) - 1)) + VISIT, told >> MID_SHIFT
+    path, target = (summary & ((1 << MID_SHIFT) - 1)) + VISIT, summary >> MID_SHIFT
     vc_in = vc_of(path)
-    if path & DETOUR:
+    if path & TO_INTERMEDIATE:
         mid = packet[PATH] >> MID_SHIFT
         if group_at(mid) == group and (shape[VIA] == GROUP or router_at(mid) == router):
-            path -= DETOUR
+            path -= TO_INTERMEDIATE
         else:
             path |= mid << MID_SHIFT
             target = mid
-    elif not NEVER and (came < shape[NODES] or (REVISES and path & LEG == STRAIGHT)):
+    elif not NEVER and (came < shape[NODES] or (REVISES and path & LEG == MINIMAL)):
         path = choose(sim, state, group, router, packet, path, time)
-        if path & DETOUR:
+        if path & TO_INTERMEDIATE:
             target = path >> MID_SHIFT
-    luck = luck_of(packet) if shape[COPIES] > 1 else U64(0)
-    port, vc, path = step(shape, state.gates, group, router, target, path, luck)
+    word = random_of(packet) if shape[COPIES] > 1 else U64(0)
+    port, vc, path = step(shape, state.gates, group, router, target, path, word)
     link = 0 if came < shape[NODES] else 1 if came < shape[NODES] + shape[ROUTERS] - 1 else 2
     feeder = packet[CAME] if packet[CAME] else (row + came) << FEEDER_BITS
     packet[CAME] = feeder | (link << VC_BITS) | vc_in
@@ -188,7 +196,7 @@ def arrive(sim: Sim, state: Any, time: int, key: int, number: int, told: int) ->
 
 
 def compiled(routing: Routing) -> Any:
-    """`arrive` for one routing."""
+    """Returns `arrive` for one routing."""
     about = {"SEES": SIGHTS.index(routing.sees), "non_minimal": routing.non_minimal}
     ahead = kernel(rebound(first_channel, "first_channel", **about))
     chosen = kernel(rebound(choose, "choose", first_channel=ahead, **about))

@@ -1,13 +1,13 @@
 """A task: it has a slot on a node, and goes through the phases of its job's pattern.
 
-It **starts** when the scheduler's command comes. In each phase it is **pausing** (it computes, or
-its first message is on its way through the NIC), **sending** (one message after the other: the next
-goes to the NIC when the last packet of the one before has left), then **awaiting** what comes to it
-in that phase; after the last phase it has **ended**, and the scheduler is told.
+It **starts** when the scheduler's command arrives. In each phase it is **pausing** (it computes, or
+its first message is being prepared by the NIC), **sending** (one message after the other: the next
+goes to the NIC when the last packet of the one before has left), then **awaiting** the messages of
+that phase; after the last phase it has **ended**, and a notice of that goes to the scheduler.
 
-A packet is matched by the phase it is for. Of packets that come before their task is in that phase,
-only the number of bytes per phase is kept, so nobody need know how far ahead others are; a message
-is complete when the bytes of its phase are, in whatever order they come.
+A packet is matched by the phase it is for. For packets that arrive before their task is in that
+phase, only the number of bytes per phase is kept, so no task need know how far ahead others are;
+the messages of a phase are complete when all of its bytes have arrived, in whatever order.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from odonata.agents.layout import (
     DUE,
     EARLY,
     ENDED,
+    GENERATED,
+    GENERATED_BYTES,
     GROUP_NODES,
     HEAD,
     HOST,
@@ -33,10 +35,8 @@ from odonata.agents.layout import (
     LAST,
     LATEST_EARLY,
     LAUNCH,
-    MADE,
-    MADE_BYTES,
     MATCH,
-    MEASURED_MADE,
+    MEASURED_GENERATED,
     MESSAGE,
     NODES,
     OFFERED,
@@ -65,10 +65,10 @@ from odonata.agents.packet import (
     ENDS,
     LABEL_MASK,
     LABEL_SHIFT,
-    LUCK,
     MORE,
     PATH,
     POSTED,
+    RANDOM,
     SIZE,
     SLOT_MASK,
     TAIL,
@@ -84,20 +84,20 @@ from pdes.parcels import NEXT
 from pdes.random import draw
 
 MOST_TASKS = SLOT_MASK + 1
-"""Tasks that a node can run."""
+"""The largest number of tasks that a node can run."""
 
 
 @kernel
 def post(sim: Sim, state: Any, time: int, key: int, to: int, more: int) -> bool:
-    """Give a message to the NIC; are there `more` to send in this phase? Returns whether it is the
-    first there, and may go at once. To another task of this node it does not go through the
-    network, and is not counted there."""
+    """Give a message to the NIC; `more`: there are others to send in this phase. Returns whether it
+    is the first in the queue and may leave at once. A message to another task of this node does not
+    pass through the network and is not counted there."""
     shape, traffic, agent, slot = state.shape, state.traffic[0], agent_of(key), port_of(key)
     group, index, row = node_at_key(shape, key)
     me, tally = state.slots[row, slot], state.nodes[row]
     job = state.jobs[me[JOB]]
     node = group * traffic[GROUP_NODES] + index
-    _, _, _, luck = draw(traffic[SEED], node, tally[DRAWS])
+    _, _, _, word = draw(traffic[SEED], node, tally[DRAWS])
     size, place = job[MESSAGE], state.places[job[BASE] + to]
     tally[DRAWS] += 1
     number = new_parcel(sim)
@@ -105,25 +105,25 @@ def post(sim: Sim, state: Any, time: int, key: int, to: int, more: int) -> bool:
     here = address(group, index // shape[NODES], index % shape[NODES])
     message[ENDS], message[BORN], message[SIZE] = (here << 32) | (place >> PLACE_BITS), time, size
     message[PATH], message[CAME], message[TAIL] = 0, POSTED - (2 * slot + more), 0
-    message[LUCK] = (
-        int(luck) | (label(job, me[PHASE]) << LABEL_SHIFT) | ((place & SLOT_MASK) << TO_SHIFT)
+    message[RANDOM] = (
+        int(word) | (label(job, me[PHASE]) << LABEL_SHIFT) | ((place & SLOT_MASK) << TO_SHIFT)
     )
     if here == place >> PLACE_BITS:
         schedule(sim, time, key_of(DELIVER, agent, WITHIN + slot), number, 0)
         schedule(sim, time + state.nic[SEND] * more, key_of(STEP, agent, slot), SENT, 0)
         return False
-    tally[MADE] += 1
-    tally[MADE_BYTES] += size
+    tally[GENERATED] += 1
+    tally[GENERATED_BYTES] += size
     if state.measured[0] <= time < state.measured[1]:
         tally[OFFERED] += size
-        tally[MEASURED_MADE] += (size + state.largest[0] - 1) // state.largest[0]
+        tally[MEASURED_GENERATED] += (size + state.largest[0] - 1) // state.largest[0]
     nic = nic_row(shape, group, index)
     block(sim, state, nic, 0, number, time)
     return state.ports[nic, 1, HEAD] == number  # type: ignore[no-any-return]
 
 
 def following(state: Any, me: Any) -> int:
-    """Whom its next message goes to, or NO_MORE."""
+    """Returns the task that the next message of this one goes to, or NO_MORE."""
     to = peer(state, me[JOB], me[TASK], me[PHASE], me[SENT_COUNT])
     while to == NOBODY:
         me[SENT_COUNT] += 1
@@ -133,12 +133,13 @@ def following(state: Any, me: Any) -> int:
 
 @kernel
 def label_of(packet: Any) -> int:
-    """The phase that a packet is for."""
-    return (packet[LUCK] >> LABEL_SHIFT) & LABEL_MASK  # type: ignore[no-any-return]
+    """Returns the phase that a packet is for."""
+    return (packet[RANDOM] >> LABEL_SHIFT) & LABEL_MASK  # type: ignore[no-any-return]
 
 
 def enter(sim: Sim, state: Any, me: Any) -> int:
-    """Begin a phase: what is to come in it, less what has come. Returns for how long it pauses."""
+    """Begin a phase: compute the bytes that are to come in it, less those that have arrived.
+    Returns for how long the task pauses, in ps."""
     job, phase, rows = state.jobs[me[JOB]], me[PHASE], sim.pool.rows
     me[DUE] = incoming(state, me[JOB], me[TASK], phase) * job[MESSAGE]
     me[SENT_COUNT], me[READY] = 0, 0
@@ -154,7 +155,7 @@ def enter(sim: Sim, state: Any, me: Any) -> int:
 
 
 def proceed(sim: Sim, state: Any, time: int, key: int) -> bool:
-    """A task goes on, as far as it can. Returns whether it has a message that may go at once."""
+    """Advance a task as far as possible. Returns whether it has a message that may leave."""
     _, _, row = node_at_key(state.shape, key)
     me = state.slots[row, port_of(key)]
     while True:
@@ -184,8 +185,8 @@ def proceed(sim: Sim, state: Any, time: int, key: int) -> bool:
 
 @kernel
 def keep(sim: Sim, me: Any, number: int) -> None:
-    """A packet has come before its phase: put it on the task's chain, which has one parcel a phase,
-    with the bytes that came and when they will have been handed over, in order."""
+    """Keep a packet that arrived before its phase: add it to the task's chain, which has one parcel
+    per phase, in order, with the bytes that arrived and when they will have been handed over."""
     rows = sim.pool.rows
     phase, before, at = label_of(rows[number]), -1, me[EARLY]
     if at >= 0 and label_of(rows[me[LATEST_EARLY]]) < phase:
@@ -208,13 +209,13 @@ def keep(sim: Sim, me: Any, number: int) -> None:
 
 @kernel
 def match(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
-    """Match a packet that has come. If it is what its task awaits, the task goes on."""
+    """Match a packet that has arrived. If its task was waiting for it, the task goes on."""
     packet = sim.pool.rows[number]
     _, _, row = node_at_key(state.shape, key)
-    slot = (packet[LUCK] >> TO_SHIFT) & SLOT_MASK
+    slot = (packet[RANDOM] >> TO_SHIFT) & SLOT_MASK
     me = state.slots[row, slot]
     matched = max(time, state.matching[row])
-    if not packet[LUCK] & MORE:
+    if not packet[RANDOM] & MORE:
         matched += state.nic[MATCH]
         state.matching[row] = matched
     there = matched + state.nic[HOST]
@@ -230,7 +231,7 @@ def match(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
 
 
 def command(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> None:
-    """What the scheduler tells a node: that task `b` of job `a` starts in a slot of it."""
+    """Start task `b` of job `a` in a slot of this node, as the scheduler commands."""
     _, _, row = node_at_key(state.shape, key)
     me = state.slots[row, port_of(key)]
     me[JOB], me[TASK], me[PHASE], me[EARLY] = a, b, 0, -1
@@ -240,7 +241,7 @@ def command(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> None:
 
 @kernel
 def learn(sim: Sim, state: Any, number: int, first: int) -> None:
-    """Where some tasks are."""
+    """Note where some tasks of a job are."""
     for i in range(PLACES):
         place = sim.pool.rows[number, 1 + i]
         if place >= 0:
@@ -250,7 +251,8 @@ def learn(sim: Sim, state: Any, number: int, first: int) -> None:
 
 @kernel
 def hear(sim: Sim, state: Any, time: int, key: int, job: int, ended: int) -> None:
-    """The scheduler hears that a task has ended; after the last of a job it has to decide."""
+    """Count a task that has ended, for the scheduler; after the last task of a job it has to
+    decide."""
     board = state.board[job]
     board[LEFT] -= 1
     board[OVER] = max(board[OVER], ended)
@@ -260,7 +262,7 @@ def hear(sim: Sim, state: Any, time: int, key: int, job: int, ended: int) -> Non
 
 
 class Kernels(NamedTuple):
-    """What a task does, for one set of patterns."""
+    """The kernels of tasks, for one set of patterns."""
 
     proceed: Any
     command: Any

@@ -1,4 +1,4 @@
-"""Open-loop traffic: every node makes messages at an offered load, whatever becomes of them."""
+"""Open-loop traffic: every node generates messages at an offered load, whatever becomes of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PATTERNS = tuple(BUILT_IN)
 ARRIVALS = ("poisson", "bernoulli")
 UNIFORM, ADVERSARIAL, PARTNER, HOTSPOT, OWN = range(5)
 """How a destination is found: PARTNER in a table, OWN and all above by a kernel of a plug-in, the
-others by a draw."""
+others by a random draw."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,11 @@ Written = TypeVar("Written", bound=Callable[..., int])
 
 
 def traffic_pattern(name: str, *, about: str, source: str) -> Callable[[Written], Written]:
-    """Register the function it stands above as a pattern of open-loop traffic; which stays what it
-    is.
+    """Register the decorated function as a pattern of open-loop traffic, and return it unchanged.
 
     `destination(node, nodes, group_nodes, word)` is compiled as a kernel and returns the node that
-    a message of `node` goes to (to itself: no message); `word` is 32 random bits, `group_nodes` the
-    nodes of a group.
+    a message of `node` goes to (`node` itself: no message); `word` is 32 random bits, `group_nodes`
+    the number of nodes per group.
     """
 
     def decorate(written: Written) -> Written:
@@ -67,14 +66,15 @@ def traffic_pattern(name: str, *, about: str, source: str) -> Callable[[Written]
 
 @dataclass(frozen=True)
 class Traffic:
-    """`load` is in parts of the bandwidth of a node's link. Messages made in the `measure`
-    picoseconds after `warmup` are those whose latency counts; the sources go on until `stop`.
+    """Open-loop traffic. `load` is a fraction of the injection bandwidth (that of a node's link).
+    Messages generated in the `measure_ps` picoseconds after `warmup_ps` are those whose latency
+    counts; the sources go on until `stop_ps`.
 
-    uniform: to any other node. adversarial: to any node `stride` groups on. permutation: a random
-    one, the same all the time. transpose: nodes as the most nearly square matrix, row by row; to
-    the same place in its transpose. hotspot: a part `hot` of the messages to every 32nd node, the
-    rest uniform. Arrivals are a Poisson process or, bernoulli, in each of the slots that a message
-    takes on the node's link with a probability `load`.
+    uniform: to any other node. adversarial: to any node `stride` groups on. permutation: to one
+    random node, the same all the time. transpose: nodes are the most nearly square matrix, row by
+    row; to the same place in its transpose. hotspot: a fraction `hot` of the messages to every 32nd
+    node, the rest uniform. Arrivals are a Poisson process or, for bernoulli, happen with
+    probability `load` in each slot, which is the time that a message takes on the node's link.
     """
 
     pattern: str = setting(
@@ -174,7 +174,7 @@ class Traffic:
         found.refuse()
 
     def check_on(self, machine: Dragonfly, where: str, found: Findings) -> None:
-        """Find what makes no sense on this machine; `where` names this traffic."""
+        """Find what is invalid on this machine; `where` names this traffic."""
         gap = self.slot_ps(machine) / self.load
         found.unless(
             gap < 2**56,
@@ -221,16 +221,16 @@ class Traffic:
         )
 
     def slot_ps(self, machine: Dragonfly) -> float:
-        """What a message takes on its node's link, exactly."""
+        """Returns the time that a message takes on its node's link, in ps, not rounded."""
         return self.message_bytes * 1e12 / machine.terminal.bandwidth
 
     def least_packet(self, packet_bytes: int) -> int:
-        """The smallest piece of a message."""
+        """Returns the size of the smallest packet of a message, in bytes."""
         return min(self.message_bytes % packet_bytes or packet_bytes, self.message_bytes)
 
     def pace(self, machine: Dragonfly) -> float:
-        """The factor of an exponential variate that gives the gap: in ps, or in slots (which are
-        geometric: the whole part of an exponential variate)."""
+        """Returns the factor of an exponential variate that gives the gap: in ps, or in slots
+        (which are geometric: the integer part of an exponential variate)."""
         if self.arrivals == "poisson":
             return self.slot_ps(machine) / self.load
         plain = getattr(log, "py_func", log)  # our own: a library's may differ in the last bit
@@ -247,7 +247,7 @@ class Traffic:
                 round(self.hot * 2**32), self.hot_every]  # fmt: skip
 
     def partners(self, machine: Dragonfly, seed: int, first: int, last: int) -> Rows:
-        """The node that each of the nodes first .. last - 1 sends to, where that is fixed."""
+        """Returns the fixed destination of each of the nodes first .. last - 1, or 0."""
         n = machine.n_nodes
         if self.pattern == "permutation":
             order = np.random.Generator(np.random.Philox(key=seed)).permutation(n)

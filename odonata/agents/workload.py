@@ -1,4 +1,4 @@
-"""What is to be run: jobs, each so many nodes that talk in a pattern, and by which policies."""
+"""The jobs of a run, each with its pattern of messages, and the policies by which they are run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from topology.dragonfly import Dragonfly
 from topology.settings import setting
 
 MOST_PHASES = LABEL_MASK
-"""Of a job: so that each has a label of its own."""
+"""The largest number of phases of a job, so that each has a label of its own."""
 
 
 def sides_of(job: Job, tasks: int) -> tuple[int, int, int]:
@@ -89,22 +89,22 @@ def check(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
     unless(0 <= job.arrival_ps <= LATEST // 2, f"arrival = {job.arrival_ps} ps",
            f"0 .. {LATEST // 2} ps, 26 days", about("arrival_ps"))  # fmt: skip
     unless(tasks >= 2, f"nodes = {job.nodes}",
-           f"{job.pattern} needs two tasks to talk to each other, and "
-           f"{tasks_per_node} a node make {tasks}",
+           f"{job.pattern} needs two tasks that communicate, and "
+           f"{tasks_per_node} per node make {tasks}",
            about("nodes"), about("pattern"), "tasks_per_node")  # fmt: skip
     if job.grid is not None:
         dims = DIMENSIONS.get(job.pattern, 0)
-        told = " × ".join(map(str, job.grid))
-        unless(dims > 0, f"grid = {told}", f"{job.pattern} is on no grid; "
+        sides = " × ".join(map(str, job.grid))
+        unless(dims > 0, f"grid = {sides}", f"{job.pattern} is on no grid; "
                f"{', '.join(DIMENSIONS)} are", about("grid"), about("pattern"))  # fmt: skip
-        unless(dims in (0, len(job.grid)), f"grid = {told}",
+        unless(dims in (0, len(job.grid)), f"grid = {sides}",
                f"{job.pattern} needs {dims} sides",
                about("grid"), about("pattern"))  # fmt: skip
-        unless(all(side >= 1 for side in job.grid), f"grid = {told}", "sides of at least 1",
+        unless(all(side >= 1 for side in job.grid), f"grid = {sides}", "sides of at least 1",
                about("grid"))  # fmt: skip
-        made = math.prod(job.grid)
-        unless(made == tasks, f"grid = {told}",
-               f"it has {made} places for the job's {tasks} tasks "
+        places = math.prod(job.grid)
+        unless(places == tasks, f"grid = {sides}",
+               f"it has {places} places for the job's {tasks} tasks "
                f"({job.nodes} nodes, {tasks_per_node} tasks each)",
                about("grid"), about("nodes"), "tasks_per_node")  # fmt: skip
     if isinstance(job.mapping, str):
@@ -118,7 +118,7 @@ def check(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
 
 
 def nearest(word: str, words: Sequence[str]) -> str:
-    """What may have been meant, if it is not one of them."""
+    """Returns a hint at the word that may have been meant, if this is not one of them."""
     if word in words:
         return ""
     near = difflib.get_close_matches(word, words, 1)
@@ -127,13 +127,13 @@ def nearest(word: str, words: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Workload:
-    """Jobs, and how they are run: who is next (`order`, of policies.scheduling) and where it goes
-    (`allocation`). A command takes `launch_ps` from the scheduler to a node, and so does the word
-    that a task has ended.
+    """Jobs, and how they are run: which is next (`order`, of policies.scheduling) and where it is
+    placed (`allocation`). A command takes `launch_ps` from the scheduler to a node, and so does the
+    notice that a task has ended.
 
-    A message takes `send_ps` through its task's side of the NIC before it wants the link; a task
-    has one there at a time, and goes on to the next when its last packet leaves. At the other end
-    the NIC needs `match_ps` for each message, one after the other, and `host_ps` to hand it over.
+    A message takes `send_ps` in the NIC before it requests the link; a task has one message there
+    at a time, and goes on to the next when the last packet of this one leaves. At the other end the
+    NIC needs `match_ps` for each message, one after the other, and `host_ps` to hand it over.
     """
 
     jobs: tuple[Job, ...]
@@ -145,7 +145,7 @@ class Workload:
         "fcfs", "word", "Queue discipline: which waiting jobs start next.", register="scheduling"
     )
     allocation_parameters: tuple[tuple[str, Any], ...] = ()
-    """Name and value of each that is not as the policy has it by default."""
+    """Name and value of each parameter that differs from the policy's default."""
     order_parameters: tuple[tuple[str, Any], ...] = ()
     tasks_per_node: int = setting(2, "whole", "Tasks that each node runs.", least=1, most=128)
     launch_ps: int = setting(
@@ -203,7 +203,7 @@ class Workload:
     # -- numbers
 
     def least_packet(self, packet_bytes: int) -> int:
-        """The smallest piece of any message."""
+        """Returns the size of the smallest packet of any message, in bytes."""
         return min(
             min(job.message_bytes % packet_bytes or packet_bytes, job.message_bytes)
             for job in self.jobs
@@ -211,7 +211,7 @@ class Workload:
 
     @cached_property
     def own(self) -> tuple[str, ...]:
-        """The patterns that plug-ins bring, in the order in which they are numbered."""
+        """Returns the patterns that plug-ins bring, in the order in which they are numbered."""
         return tuple(dict.fromkeys(j.pattern for j in self.jobs if j.pattern not in PATTERNS))
 
     def scheduler(self, machine: Dragonfly, seed: int) -> Scheduler:
@@ -234,7 +234,8 @@ class Workload:
 
     @cached_property
     def bases(self) -> Rows:
-        """Where the tasks of each job begin, in a row of all; and, last, how many there are."""
+        """Returns where the tasks of each job begin in an array of all tasks; and, last, how many
+        there are."""
         tasks = [job.nodes * self.tasks_per_node for job in self.jobs]
         return np.concatenate(([0], np.cumsum(tasks)))
 

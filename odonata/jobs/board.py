@@ -1,6 +1,6 @@
-"""What the scheduler has written down: a row per job, and who has which node.
+"""The scheduler's board: a row per job, and which job has which node.
 
-A job is **queued** (or yet to come), it is **running**, or it is **done**.
+A job is **queued** (or yet to arrive), it is **running**, or it is **done**.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Words = npt.NDArray[np.int64]
 
 
 class Board(NamedTuple):
-    """Arrays of a model's state, which the scheduler alone writes to (but for LEFT, OVER and DONE,
-    which it hears of)."""
+    """Arrays of a model's state to which only the scheduler writes (but for LEFT, OVER and DONE,
+    which change when it is notified of a task's end)."""
 
     jobs: Words
     """[job, BOARD_WORDS]"""
@@ -45,5 +45,5 @@ class Board(NamedTuple):
 
     @classmethod
     def of(cls, state: Any) -> Board:
-        """The board in a state that has arrays `board`, `owner`, `labels` and `memory`."""
+        """Returns the board in a state that has arrays `board`, `owner`, `labels` and `memory`."""
         return cls(state.board, state.owner, state.labels, state.memory)

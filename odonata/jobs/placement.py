@@ -1,4 +1,4 @@
-"""Jobs placed on an idle machine, without simulating anything."""
+"""Placement of jobs on an idle machine, without any simulation."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from policies.views import Labels, Request, Sight, View
 from topology import Dragonfly
 
 MOST_RANGES = 8
-"""Of node labels, in the table."""
+"""The largest number of ranges of node labels that the table shows."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Jobs on a machine."""
+    """The nodes that an allocation policy gave to some jobs."""
 
     machine: Dragonfly
     policy: Entry
@@ -30,11 +30,11 @@ class Placement:
     jobs: list[Labels]
     """The nodes of each job, in allocation order; jobs in the order in which they were given."""
     busy: npt.NDArray[np.bool_]
-    """By node label: busy before the first came."""
+    """By node label: whether it was busy before the first job was placed."""
 
     @property
     def free(self) -> int:
-        """Counts the nodes that are idle afterwards."""
+        """Returns the number of nodes that are idle afterwards."""
         taken = int(self.busy.sum()) + sum(map(len, self.jobs))
         return self.machine.n_nodes - taken
 
@@ -48,8 +48,8 @@ def place(
     seed: int = 1,
     busy: Sequence[tuple[int, int]] = (),
 ) -> Placement:
-    """Place jobs of these sizes, which came together, one after another; all of them, or it is
-    refused. `busy`: first and last label of ranges of nodes that nobody gets.
+    """Place jobs of these sizes, which arrived together, one after another; all of them, or the
+    request is refused. `busy`: first and last label of ranges of nodes that no job gets.
 
     A job's random numbers are its own, so another job's size does not change them.
     """
@@ -93,7 +93,8 @@ def _marked(machine: Dragonfly, ranges: Sequence[tuple[int, int]]) -> npt.NDArra
 
 
 def ranges(labels: Labels, most: int = MOST_RANGES) -> str:
-    """'0–3, 8, 12–15', ascending; of many ranges the first, and how many more there are."""
+    """Returns labels as '0–3, 8, 12–15', ascending; of many ranges the first ones, and how many
+    labels follow."""
     ordered = np.sort(labels)
     breaks = np.flatnonzero(np.diff(ordered) != 1) + 1
     runs = [(int(run[0]), int(run[-1])) for run in np.split(ordered, breaks)]

@@ -1,4 +1,4 @@
-"""What became of a job: its record."""
+"""The record of a job: when it arrived, started and ended, and on which nodes it ran."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from odonata.jobs.request import Job
 
 @dataclass(frozen=True)
 class JobRecord:
-    """What became of a job. Times are picoseconds; None: not yet."""
+    """The record of a job. Times are picoseconds; None: not yet."""
 
     number: int
     name: str
@@ -19,7 +19,7 @@ class JobRecord:
     pattern: str
     arrival_ps: int
     start_ps: int | None
-    """When its tasks were to start; it was given its nodes a launch latency before."""
+    """When its tasks were to start; it was given its nodes a launch latency earlier."""
     end_ps: int | None
     """When its last task ended."""
     labels: tuple[int, ...]
@@ -27,19 +27,19 @@ class JobRecord:
 
     @property
     def communication_ps(self) -> int | None:
-        """From its start to its last task's end."""
+        """Returns the time from the job's start to its last task's end, in ps."""
         if self.start_ps is None or self.end_ps is None:
             return None
         return self.end_ps - self.start_ps
 
     @property
     def waiting_ps(self) -> int | None:
-        """From its arrival to its start."""
+        """Returns the time from the job's arrival to its start, in ps."""
         return None if self.start_ps is None else self.start_ps - self.arrival_ps
 
 
 def records(jobs: Sequence[Job], board: Words, labels: Words) -> list[JobRecord]:
-    """Returns a record per job, from what the scheduler has written down (`odonata.jobs.board`)."""
+    """Returns a record per job, from the scheduler's board (`odonata.jobs.board`)."""
     found, first = [], 0
     for number, (job, row) in enumerate(zip(jobs, board.tolist(), strict=True)):
         began = row[STATUS] != QUEUED

@@ -13,11 +13,10 @@ MOST_NODES = 1 << 22
 
 @dataclass(frozen=True)
 class Job:
-    """`nodes` nodes whose tasks go through a pattern (`odonata.agents.patterns`) `iterations` times
-    and compute before each. Tasks are numbered in the order of the nodes that the job is given
-    (`mapping` linear), at random, or by a tuple: the place of each task among the job's places,
-    node by node.
-    """
+    """A job: `nodes` nodes whose tasks go through a pattern (`odonata.agents.patterns`)
+    `iterations` times and compute before each. `mapping` assigns tasks to places, which are the
+    slots of the job's nodes, node by node: in order (linear), at random, or by a tuple with the
+    place of each task."""
 
     nodes: int = field(metadata=required("whole", "Nodes that it needs.", least=1, most=MOST_NODES))
     pattern: str = setting(

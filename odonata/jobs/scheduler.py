@@ -1,7 +1,7 @@
 """The scheduler: it keeps the queue and the board, asks policies, and answers with Starts.
 
-It knows no packet and no event. What runs a job, in either fidelity, calls `decide` whenever a job
-arrives or ends, and turns the Starts into whatever a start is there.
+It knows neither packets nor events. A model of either fidelity calls `decide` whenever a job
+arrives or ends, and turns the Starts into its own kind of start.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Start(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """What came of a decision: jobs that start, and the numbers of those found to have ended."""
+    """The outcome of a decision: jobs that start, and the numbers of those found to have ended."""
 
     starts: list[Start]
     ended: list[int]
@@ -50,8 +50,8 @@ class Decided(NamedTuple):
 
 @dataclass(frozen=True)
 class Scheduler:
-    """Times are ticks of the model that has it; a job starts `launch` after the decision. A job has
-    `tasks_per_node` tasks on each of its nodes."""
+    """The scheduler of one run. Times are ticks of the model that runs it; a job starts `launch`
+    after the decision, with `tasks_per_node` tasks on each of its nodes."""
 
     machine: Dragonfly
     requests: Sequence[Request]
@@ -63,17 +63,17 @@ class Scheduler:
 
     @cached_property
     def by_submission(self) -> Words:
-        """Numbers of jobs, in the order in which they join the queue."""
+        """Returns the numbers of the jobs, in the order in which they join the queue."""
         return np.argsort([request.submit for request in self.requests], kind="stable")
 
     @cached_property
     def submitted(self) -> Words:
-        """When those join it."""
+        """Returns the times at which the jobs of `by_submission` join the queue."""
         return np.array([self.requests[n].submit for n in self.by_submission], np.int64)
 
     @cached_property
     def first_place(self) -> Words:
-        """Where in `Board.labels` the nodes of each job begin."""
+        """Returns where in `Board.labels` the nodes of each job begin."""
         return np.concatenate(([0], np.cumsum([r.nodes for r in self.requests])))
 
     @cached_property
@@ -83,7 +83,7 @@ class Scheduler:
         return remembered((self.allocation, self.discipline), sizes)
 
     def fresh_board(self) -> Board:
-        """Returns the board before the first job has come."""
+        """Returns the board before the first job has arrived."""
         return Board(
             np.zeros((len(self.requests), BOARD_WORDS), np.int64),
             np.full(self.machine.n_nodes, -1),
@@ -92,7 +92,7 @@ class Scheduler:
         )
 
     def decide(self, board: Board, time: int) -> Decided:
-        """Take the jobs that are done off the machine, and start those that can be. Asked again at
+        """Free the nodes of jobs that are done, and start the jobs that can start. Asked again at
         the same time, it starts no more."""
         over = (board.owner >= 0) & (board.jobs[board.owner, STATUS] == DONE)
         ended = np.unique(board.owner[over]).tolist()
@@ -101,7 +101,7 @@ class Scheduler:
         return Decided(self._starts(board, time), ended)
 
     def _starts(self, board: Board, time: int) -> list[Start]:
-        """Start the jobs that can be."""
+        """Start the jobs that can start."""
         jobs, owner = board.jobs, board.owner
         arrived = self.by_submission[: np.searchsorted(self.submitted, time, "right")]
         waiting = arrived[jobs[arrived, STATUS] == QUEUED].tolist()
@@ -127,11 +127,11 @@ class Scheduler:
         return Start(number, labels, time)
 
     def _places(self, number: int) -> slice:
-        """Where in `Board.labels` a job's nodes are."""
+        """Returns where in `Board.labels` a job's nodes are."""
         return slice(int(self.first_place[number]), int(self.first_place[number + 1]))
 
     def _learn(self, board: Board, numbers: Sequence[int]) -> None:
-        """Have policies that remember learn of the jobs that have ended."""
+        """Pass the jobs that have ended on to the policies that remember."""
         layouts = self._memory[1]
         if not any(layouts):
             return

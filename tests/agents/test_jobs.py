@@ -21,8 +21,8 @@ from machines import SMALL, US
 from test_patterns import everybody, expected_on_grid, near_cubic
 
 from odonata.agents.audit import conclude
-from odonata.agents.commands import seats
-from odonata.agents.layout import GOT_BYTES, MADE, MADE_BYTES
+from odonata.agents.commands import places_of
+from odonata.agents.layout import DELIVERED_BYTES, GENERATED, GENERATED_BYTES
 from odonata.agents.metrics import COUNTERS
 from odonata.agents.network import Network
 from odonata.agents.patterns import DIMENSIONS, EXCHANGES, PAIRED, PATTERNS
@@ -152,15 +152,15 @@ def test_within_a_node_a_message_does_not_touch_the_network() -> None:
     ran = go(network(Job(1, "broadcast", 10**6), tasks_per_node=2))
     assert ran.jobs[0].communication_ps == SEND + MATCH + HOST
     assert not ran.result.outcome["counters"].any()
-    assert not ran.result.outcome["nodes"][:, [MADE, MADE_BYTES, GOT_BYTES]].any()
+    assert not ran.result.outcome["nodes"][:, [GENERATED, GENERATED_BYTES, DELIVERED_BYTES]].any()
 
 
 def test_of_many_tasks_on_two_nodes_only_what_crosses_is_carried() -> None:
     """8 × 8 pairs in each direction; the other 56 stay at home."""
     ran = go(network(Job(2, "all-to-all", 700), tasks_per_node=8))
     nodes = ran.result.outcome["nodes"]
-    assert nodes[:2, MADE].tolist() == [64, 64]
-    assert nodes[:2, GOT_BYTES].tolist() == [64 * 700] * 2
+    assert nodes[:2, GENERATED].tolist() == [64, 64]
+    assert nodes[:2, DELIVERED_BYTES].tolist() == [64 * 700] * 2
     assert not nodes[2:].any()
 
 
@@ -287,7 +287,7 @@ def test_bytes_between_groups_are_those_of_the_definition(
             between[b // each // PER_GROUP, a // each // PER_GROUP] += count * size * iterations
             made[a // each] += count * size * iterations
     assert (ran.state.received == between).all()
-    assert (ran.result.outcome["nodes"][:, MADE_BYTES] == made).all()
+    assert (ran.result.outcome["nodes"][:, GENERATED_BYTES] == made).all()
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -299,13 +299,16 @@ def test_every_pattern_comes_to_an_end_and_is_whole(pattern: str) -> None:
     assert job.end_ps is not None
     assert job.end_ps > job.start_ps
     nodes = ran.result.outcome["nodes"].sum(axis=0)
-    assert nodes[MADE_BYTES] == nodes[GOT_BYTES] == size * nodes[MADE]
+    assert nodes[GENERATED_BYTES] == nodes[DELIVERED_BYTES] == size * nodes[GENERATED]
     counts = {"all-to-all": 49 * 50, "broadcast": 49, "tree-broadcast": 49, "incast": 49,
               "uniform": 50, "permutation": 50, "random-ring": 100,
               "allreduce": 32 * 5 + 2 * (50 - 32)}  # fmt: skip
     if pattern in counts:
-        assert nodes[MADE] <= 3 * counts[pattern]
-        assert nodes[MADE] >= 3 * counts[pattern] * (tasks - 12) // tasks or pattern == "allreduce"
+        assert nodes[GENERATED] <= 3 * counts[pattern]
+        assert (
+            nodes[GENERATED] >= 3 * counts[pattern] * (tasks - 12) // tasks
+            or pattern == "allreduce"
+        )
 
 
 def test_two_jobs_over_one_cable_take_longer_than_alone(placed: Callable[..., str]) -> None:
@@ -497,7 +500,7 @@ def test_a_linear_mapping_follows_the_order_in_which_nodes_were_given() -> None:
     ran = mapped("linear")
     (job,) = ran.jobs
     assert tasks_at(ran) == [(node, slot) for node in job.labels for slot in range(2)]
-    assert ran.result.outcome["nodes"][job.labels[0], GOT_BYTES] == 1600
+    assert ran.result.outcome["nodes"][job.labels[0], DELIVERED_BYTES] == 1600
 
 
 def test_a_given_mapping_says_the_place_of_each_task() -> None:
@@ -505,7 +508,7 @@ def test_a_given_mapping_says_the_place_of_each_task() -> None:
     ran = mapped(mapping)
     (job,) = ran.jobs
     assert tasks_at(ran) == [(job.labels[place // 2], place % 2) for place in mapping]
-    received = ran.result.outcome["nodes"][:, GOT_BYTES]
+    received = ran.result.outcome["nodes"][:, DELIVERED_BYTES]
     assert received[job.labels[8]] == received.sum() == 1600
 
 
@@ -519,7 +522,7 @@ def test_a_random_mapping_fills_the_same_places_in_another_order() -> None:
 
 def test_every_job_is_mapped_by_chance_of_its_own() -> None:
     workload = mapped("random", jobs=2).network.workload
-    assert seats(workload, 1, 0).tolist() != seats(workload, 1, 1).tolist()
+    assert places_of(workload, 1, 0).tolist() != places_of(workload, 1, 1).tolist()
 
 
 def test_another_seed_maps_otherwise_and_the_same_seed_gives_the_same_bits() -> None:
@@ -529,7 +532,7 @@ def test_another_seed_maps_otherwise_and_the_same_seed_gives_the_same_bits() -> 
     assert one.jobs == again.jobs
     assert tasks_at(one) != tasks_at(other)
     assert one.result.digest != other.result.digest
-    order = [tuple(seats(one.network.workload, seed, 0).tolist()) for seed in range(20)]
+    order = [tuple(places_of(one.network.workload, seed, 0).tolist()) for seed in range(20)]
     assert len(set(order)) == 20
 
 

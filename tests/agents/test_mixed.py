@@ -14,7 +14,7 @@ import pytest
 from machines import SMALL, US, network
 
 from odonata.agents.audit import conclude
-from odonata.agents.layout import KINDS, MADE
+from odonata.agents.layout import GENERATED, KINDS
 from odonata.agents.network import Network
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
@@ -49,9 +49,9 @@ def test_jobs_run_beside_uniform_traffic_and_an_incast() -> None:
     sent = {kind: count["events"] for kind, count in result.kinds.items()}
     assert sent["generate"] > 1000
     assert sent["step"] > 100
-    made = int(result.outcome["nodes"][:, MADE].sum())
+    made = int(result.outcome["nodes"][:, GENERATED].sum())
     alone = go(mixed(traffic=()), None)
-    assert made > int(alone.outcome["nodes"][:, MADE].sum()) + 20 * (SMALL.n_nodes - 1)
+    assert made > int(alone.outcome["nodes"][:, GENERATED].sum()) + 20 * (SMALL.n_nodes - 1)
 
 
 def test_traffic_beside_them_makes_jobs_slower() -> None:
@@ -71,7 +71,7 @@ def test_a_run_of_both_ends_with_its_jobs() -> None:
 def test_every_traffic_has_its_own_number_of_messages() -> None:
     few = tuple(Traffic("uniform", load=0.5, messages=n) for n in (3, 5))
     result = go(Network(SMALL, few), None)
-    assert int(result.outcome["nodes"][:, MADE].sum()) == 8 * SMALL.n_nodes
+    assert int(result.outcome["nodes"][:, GENERATED].sum()) == 8 * SMALL.n_nodes
 
 
 def test_one_traffic_may_be_given_as_it_is() -> None:

@@ -17,15 +17,15 @@ from odonata.agents.audit import conclude
 from odonata.agents.layout import (
     CAPACITY,
     CREDIT,
+    DELIVERED,
+    DELIVERED_BYTES,
     FAR,
-    GOT,
-    GOT_BYTES,
+    GENERATED,
+    GENERATED_BYTES,
     HOPS,
     LATENCY_SUM,
-    MADE,
-    MADE_BYTES,
     MEASURED,
-    MEASURED_MADE,
+    MEASURED_GENERATED,
 )
 from odonata.agents.link import HEAD, RETURNS
 from odonata.agents.network import COUNTERS, Network
@@ -79,10 +79,10 @@ def test_whatever_is_made_arrives_and_every_credit_returns(
         patch.setattr(Network, "outcome", remembering)
         result = alone(model, DRAINED)
     nodes = result.outcome["nodes"].sum(axis=0)
-    assert nodes[MADE] >= 20 * (machine.n_nodes - 12)
-    assert nodes[GOT_BYTES] == nodes[MADE_BYTES] == nodes[MADE] * size
-    assert nodes[GOT] == nodes[MADE] * -(-size // model.packet_bytes)
-    assert nodes[MEASURED] == nodes[MEASURED_MADE] == nodes[GOT]
+    assert nodes[GENERATED] >= 20 * (machine.n_nodes - 12)
+    assert nodes[DELIVERED_BYTES] == nodes[GENERATED_BYTES] == nodes[GENERATED] * size
+    assert nodes[DELIVERED] == nodes[GENERATED] * -(-size // model.packet_bytes)
+    assert nodes[MEASURED] == nodes[MEASURED_GENERATED] == nodes[DELIVERED]
     last, pending, parcels = state
     assert len(pending) == 0
     channels, ports = last.ports[:, 1:], last.ports[:, 0]
@@ -98,7 +98,7 @@ def test_whatever_is_made_arrives_and_every_credit_returns(
     assert (back == ports[into_routers, CAPACITY, None]).all()
     assert (channels[:, :, HEAD] < 0).all()
     for kind in ("inject", "eject"):
-        assert sent(model, result.outcome, kind)[BYTES] == nodes[MADE_BYTES]
+        assert sent(model, result.outcome, kind)[BYTES] == nodes[GENERATED_BYTES]
     routers = sum(
         sent(model, result.outcome, kind)[PACKETS]
         for kind in ("eject", "local", "global")
@@ -121,8 +121,8 @@ def test_a_lost_byte_is_noticed() -> None:
     model = network()
     outcome = dict(alone(model).outcome)
     outcome["nodes"] = outcome["nodes"].copy()
-    outcome["nodes"][3, GOT_BYTES] -= 1
-    with pytest.raises(AssertionError, match="bytes were made"):
+    outcome["nodes"][3, DELIVERED_BYTES] -= 1
+    with pytest.raises(AssertionError, match="bytes were generated"):
         conclude(model, outcome)
 
 
@@ -391,7 +391,7 @@ def test_bernoulli_arrivals_come_in_slots() -> None:
     machine = Dragonfly(2, 4, 2, 9, terminal=link, local=link, global_=link)
     model = network(machine, arrivals="bernoulli", load=0.25, message_bytes=16, packet_bytes=16)
     result = alone(model, 50 * US)
-    made = result.outcome["nodes"][:, MADE]
+    made = result.outcome["nodes"][:, GENERATED]
     slots = 50 * US // 1_000
     assert made.mean() == pytest.approx(0.25 * slots, rel=0.01)
     spread = np.sqrt(slots * 0.25 * 0.75)

@@ -12,7 +12,7 @@ from machines import PARALLEL, ROUTINGS, SMALL, US, alone, network
 
 from odonata.agents.audit import conclude
 from odonata.agents.network import Network
-from odonata.agents.packet import AWAY, DETOUR, LEG, LOCALS, MID_SHIFT, address
+from odonata.agents.packet import LEG, LOCALS, MID_SHIFT, NON_MINIMAL, TO_INTERMEDIATE, address
 from odonata.agents.router import step
 from odonata.results.performance import performance
 from pdes.errors import Fault
@@ -28,8 +28,8 @@ def hop(
     shape: Any, gates: Any, group: int, router: int, target: int, path: int, copy: int, out: Any
 ) -> None:
     """`step`, by the cable that this copy is."""
-    luck = U64(copy * ((1 << 32) // shape[7]) + 1)
-    port, vc, after = step(shape, gates, group, router, target, path, luck)
+    word = U64(copy * ((1 << 32) // shape[7]) + 1)
+    port, vc, after = step(shape, gates, group, router, target, path, word)
     out[0], out[1], out[2] = port, vc, after
 
 
@@ -56,8 +56,8 @@ if hasattr(address, "py_func"):
 
 
 class Routes:
-    """Every route of a network: from any router to any other, straight or by any detour, turning
-    away at any router of the first group if the routing may."""
+    """Every route of a network: from any router to any other, minimal or through any intermediate,
+    diverted at any router of the first group if the routing may."""
 
     def __init__(self, model: Network) -> None:
         self.model, self.m = model, model.machine
@@ -86,20 +86,25 @@ class Routes:
         self, start: tuple[int, int], goal: tuple[int, int], mid: tuple[int, int] | None,
         turn: int, copy: int,
     ) -> list[tuple[int, int, int, int]]:  # fmt: skip
-        """Channels as (group, router, port, VC); the detour is decided at the `turn`-th router."""
+        """Channels as (group, router, port, VC); the path is diverted at the `turn`-th router."""
         at, path, channels, visited = start, 0, [], 0
         while True:
             if mid and visited == turn and at[0] != goal[0]:
-                path = path & ~(LEG | LOCALS) | AWAY | DETOUR | where(*mid) << MID_SHIFT
+                path = (
+                    path & ~(LEG | LOCALS)
+                    | NON_MINIMAL
+                    | TO_INTERMEDIATE
+                    | where(*mid) << MID_SHIFT
+                )
             visited += 1
             target = where(*goal)
-            if path & DETOUR:
+            if path & TO_INTERMEDIATE:
                 assert mid
                 if at[0] == mid[0] and (self.model.via == "group" or at == mid):
-                    path &= (1 << MID_SHIFT) - 1 - DETOUR
+                    path &= (1 << MID_SHIFT) - 1 - TO_INTERMEDIATE
                 else:
                     target = where(*mid)
-            if at == goal and not path & DETOUR:
+            if at == goal and not path & TO_INTERMEDIATE:
                 return channels
             port, vc, path = self.hop(*at, target, path, copy)
             channels.append((*at, port, vc))
@@ -120,8 +125,8 @@ class Routes:
                 if self.model.via == "group":
                     mids = [r for r in mids if r[1] == 0]
                 for mid, turn in itertools.product(mids, range(1 + self.how.revises)):
-                    straight = self.walk(start, goal, None, 0, copy)
-                    if turn == 0 or straight[0][2] < m.nodes + m.routers - 1:
+                    minimal = self.walk(start, goal, None, 0, copy)
+                    if turn == 0 or minimal[0][2] < m.nodes + m.routers - 1:
                         yield self.walk(start, goal, mid, turn, copy)
 
 
@@ -156,7 +161,7 @@ def test_every_built_in_routing_is_tested() -> None:
     assert all(how.about for how in REGISTER.values())
 
 
-def test_a_straight_way_takes_at_most_three_hops_and_a_detour_six() -> None:
+def test_a_minimal_path_takes_at_most_three_hops_and_a_non_minimal_one_six() -> None:
     lengths = {
         (how, via): max(map(len, Routes(network(TINY, routing=how, via=via)).all()))
         for how in ("minimal", "valiant", "par")
@@ -192,7 +197,7 @@ def test_the_right_one_does_not(how: str) -> None:
     assert result.outcome["nodes"][:, 3].min() > 0
 
 
-def test_adaptive_routings_detour_only_where_it_helps() -> None:
+def test_adaptive_routings_leave_the_minimal_path_only_where_it_helps() -> None:
     """With no load they are minimal; with adversarial load they carry far more than minimal."""
     throughput = {}
     for how in ROUTINGS:
@@ -218,7 +223,7 @@ def test_par_changes_its_mind_where_ugal_cannot() -> None:
     assert latency["par"] < 0.9 * latency["ugal-l"]
 
 
-def test_adaptive_goes_straight_until_the_buffer_ahead_is_half_full() -> None:
+def test_adaptive_is_minimal_until_the_buffer_ahead_is_half_full() -> None:
     """Whatever the sizes of the buffers: on a quiet network it is minimal."""
     hops = []
     for how in ("minimal", "adaptive"):

@@ -110,14 +110,16 @@ def test_what_groups_took_in_is_what_their_nodes_took_in(done: tuple[Run, Result
     assert (latencies == opened.groups.measured_packets).all()
 
 
-def test_cables_carry_what_went_from_group_to_group_and_detours_twice(tmp_path: Path) -> None:
-    straight, detour = (
+def test_cables_carry_traffic_between_groups_and_non_minimal_paths_twice(
+    tmp_path: Path,
+) -> None:
+    minimal, valiant = (
         network(routing=routing, load=0.05, message_bytes=512, stop_ps=US)
         for routing in ("minimal", "valiant")
     )
-    for name, model in (("straight", straight), ("detour", detour)):
+    for name, model in (("minimal", minimal), ("valiant", valiant)):
         recorded(experiment(model, 9 * US), tmp_path / name)
-    with open_run(tmp_path / "straight") as one, open_run(tmp_path / "detour") as other:
+    with open_run(tmp_path / "minimal") as one, open_run(tmp_path / "valiant") as other:
         matrix, cables = odonata.traffic_matrix(one), odonata.cable_matrix(one)
         apart = ~np.eye(one.machine.groups, dtype=bool)
         assert (matrix.data[apart] == cables.data[apart]).all()
