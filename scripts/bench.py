@@ -55,7 +55,7 @@ def measure(kinds: list[tuple[int, str]], repeat: int) -> dict[tuple[int, str], 
 
 
 def typical(runs: list[Any]) -> Any:
-    """The run of median speed."""
+    """Returns the run of median speed."""
     return sorted(runs, key=lambda run: run["events_per_second"])[len(runs) // 2]
 
 
@@ -86,7 +86,7 @@ def show(runs: dict[tuple[int, str], list[Any]]) -> None:
 
 
 def measure_metrics(ranks: int, repeat: int) -> tuple[list[Any], list[Any]]:
-    """The same experiment without metrics and with them, at its interval, in turns."""
+    """Run the same experiment without metrics and with them, at its interval, in turns."""
     plain, streamed = [], []
     with tempfile.TemporaryDirectory() as out:
         for turn in range(repeat + 1):
@@ -117,8 +117,8 @@ def show_metrics(ranks: list[int], repeat: int) -> None:
 
 
 def show_decisions(repeat: int) -> None:
-    """A million decisions over ten simulated years, each of which makes one event, on one rank: the
-    probe of the tests."""
+    """Run a million decisions over ten simulated years, each of which schedules one event, on one
+    rank: the probe of the tests."""
     sys.path.insert(0, str(HERE.parent / "tests"))
     from probe import YEAR, Probe
 

@@ -51,7 +51,7 @@ LINES: tuple[tuple[str, tuple[tuple[str, object], ...]], ...] = (
 
 
 class Sensitivity(LevelSpread):
-    """The same study, of the simulations that its main numbers take."""
+    """Returns the study, reduced to the simulations that its main numbers need."""
 
     def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> list[Point]:
         alike = [

@@ -1,10 +1,10 @@
-"""Is the network that is simulated the one that was meant? Held against formulas, queueing theory,
-the known limits of a dragonfly, and BookSim.
+"""Checks the simulated network against formulas, queueing theory, the known limits of a dragonfly,
+and BookSim.
 
     python scripts/validate.py [--quick] [--only NAME] [--plots DIR] [--json]
 
-Every claim gives rows: what was measured, what it should be, how far off it may be. Exits 1 unless
-all hold. What is compared with what, and why it may differ, is in docs/validation.md.
+Every claim gives rows: what was measured, what is expected, and the tolerance. Exits 1 unless all
+hold. What is compared with what, and why it may differ, is in docs/validation.md.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from odonata import (
     performance,
     run,
 )
-from odonata.agents.layout import GOT, HOPS, LATENCY_SUM
+from odonata.agents.layout import DELIVERED, HOPS, LATENCY_SUM
 from odonata.agents.network import COUNTERS
 from odonata.agents.node import LONGEST
 from policies.routing import Outlook
@@ -50,7 +50,8 @@ class Row:
     reference: float
     tolerance: str
     holds: bool | None
-    """None: only shown, because the two models are known to differ there."""
+    """Whether the row holds; None: it is only shown, because the two models are known to differ
+    there."""
     unit: str = ""
 
 
@@ -61,8 +62,8 @@ class How:
 
 
 def simulate(network: Network, after: int = 0) -> Performance:
-    """Through warm-up and measurement and so many picoseconds more, in which what was made in the
-    measurement may still arrive."""
+    """Run through warm-up and measurement and so many picoseconds more, in which packets generated
+    in the measurement may still be delivered."""
     traffic = network.traffic[0]
     assert traffic.measure_ps is not None
     end = traffic.warmup_ps + traffic.measure_ps + after
@@ -79,16 +80,16 @@ def within(what: str, ours: float, reference: float, part: float, unit: str = ""
 
 @dataclass(frozen=True)
 class Way:
-    """Of a packet: its links between routers, and what such a way is called."""
+    """The links between routers on a packet's path, and the name of such a path."""
 
     local: int
     across: int
     name: str = ""
 
 
-def straight_ways(machine: Dragonfly) -> tuple[Any, Any]:
-    """[routers, routers]: local and global links of the shortest way, where there is one cable
-    between two groups."""
+def minimal_paths(machine: Dragonfly) -> tuple[Any, Any]:
+    """Returns [routers, routers]: local and global links of the minimal path, where there is one
+    cable between two groups."""
     assert machine.copies <= 1
     router = np.arange(machine.n_routers)
     group, place = router // machine.routers, router % machine.routers
@@ -102,8 +103,8 @@ def straight_ways(machine: Dragonfly) -> tuple[Any, Any]:
 
 
 def empty_ps(network: Network, way: Way) -> int:
-    """A packet alone: the links' latencies, the routers' pipelines, and the slowest link's
-    serialisation; every link's where routers store and forward."""
+    """Returns the latency of a packet alone: the links' latencies, the routers' pipelines, and the
+    slowest link's serialisation; every link's where routers store and forward."""
     m = network.machine
     links = [m.terminal, *[m.local] * way.local, *[m.global_] * way.across, m.terminal]
     size = min(network.packet_bytes, network.traffic[0].message_bytes)
@@ -136,8 +137,8 @@ EMPTY: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 def zero_load(how: How) -> list[Row]:
-    """One message a node to a fixed partner, so rarely that none meets another (no counter shows
-    any waiting): each latency is the formula's, to the picosecond."""
+    """One message per node goes to a fixed partner, so rarely that none meets another (no counter
+    shows any waiting): each latency is the formula's, to the picosecond."""
     rows, measured = [], {}
     for name, (links, settings) in EMPTY.items():
         if how.quick and settings.get("routing", "valiant") != "valiant":
@@ -161,7 +162,7 @@ def in_order(way: Way) -> tuple[int, int, str]:
 
 
 def name_of(local: int, across: int, leaves: bool) -> str:
-    """Of a straight way; `leaves`: the source's own router has the cable."""
+    """Returns the kind of a minimal path; `leaves`: the source's own router has the cable."""
     if not across:
         return "same group" if local else "same router"
     if local == 1:
@@ -172,8 +173,9 @@ def name_of(local: int, across: int, leaves: bool) -> str:
 def alone(
     machine: Dragonfly, settings: dict[str, Any], pieces: int, seeds: int
 ) -> dict[Way, tuple[Any, int]]:
-    """By way: the sum of the latencies of each message's packets, and what it should be."""
-    local, across = straight_ways(machine)
+    """Returns, by kind of path, the sum of the latencies of each message's packets, and the
+    expected one."""
+    local, across = minimal_paths(machine)
     sums: dict[Way, list[int]] = {}
     for seed in range(1, seeds + 1):
         traffic = Traffic("permutation", load=1e-7 * pieces, message_bytes=512 * pieces, messages=1)
@@ -186,7 +188,7 @@ def alone(
         partners = traffic.partners(machine, seed, 0, machine.n_nodes)
         routers = np.arange(machine.n_nodes) // machine.nodes
         tally = outcome["nodes"][partners]
-        assert (tally[:, GOT] == pieces).all()
+        assert (tally[:, DELIVERED] == pieces).all()
         for source, (got, to) in enumerate(zip(tally, partners // machine.nodes, strict=True)):
             start = routers[source]
             hops = int(local[start, to]), int(across[start, to])
@@ -210,13 +212,14 @@ def alone(
 
 
 def mean_wait(load: float) -> float:
-    """M/D/1: Poisson arrivals, one server, every service as long; in services."""
+    """Returns the mean wait of M/D/1, in service times: Poisson arrivals, one server, constant
+    service."""
     return load / (2 * (1 - load))
 
 
 def queue(how: How) -> list[Row]:
     """256 nodes of one router send to a partner each. Where a message waits for its node's link is
-    the only queue: what comes out of it comes one at a time, and each output has one source."""
+    the only queue: packets leave it one at a time, and each output has one source."""
     loads = (0.3, 0.6) if how.quick else (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9)
     machine = Dragonfly(256, 1, 0, 1)
     rows, waits = [], []
@@ -263,18 +266,19 @@ BOOKSIM = {
     ("adversarial", "minimal"): {0.1: 126.7, 0.12: 134.6},
     ("adversarial", "valiant"): {0.1: 219.5, 0.3: 221.8, 0.4: 225.0, 0.5: 239.1},
 }
-"""Mean latency in cycles by load; 72 nodes, one flit a packet, as we measured it."""
+"""Mean latency in cycles by load; 72 nodes, one flit per packet, as we measured it."""
 BOOKSIM_LARGE = {"minimal": 125.4}
-"""1,056 nodes, uniform, load 0.3."""
+"""Mean latency in cycles of 1,056 nodes, uniform traffic, load 0.3."""
 BELOW = 0.7
 CYCLE, FLIT, PIPELINE = 1000, 16, 2
-"""Picoseconds; bytes; cycles a router, as BookSim's own numbers have it (`router_cycles`)."""
+"""A cycle in picoseconds; a flit in bytes; cycles per router, as derived from BookSim's own results
+(`router_cycles`)."""
 APART, SAME = 1.0, 1.5
-"""Cycles that we may differ by at load 0.1, and by which that may change as the load grows."""
+"""Cycles by which we may differ at load 0.1, and by which that may change as the load grows."""
 
 
 def booksim_network(pattern: str, routing: str, load: float, nodes: int, measure: int) -> Network:
-    """Channels of 1, 10 and 100 cycles, buffers of 256 flits."""
+    """Returns a network with channels of 1, 10 and 100 cycles and buffers of 256 flits."""
     bandwidth = FLIT * 1e12 / CYCLE
     terminal, local, across = (LinkClass(bandwidth, n * CYCLE) for n in (1, 10, 100))
     traffic = Traffic(
@@ -290,8 +294,8 @@ def booksim_network(pattern: str, routing: str, load: float, nodes: int, measure
 
 
 def as_booksim_counts(network: Network, cycles: float) -> float:
-    """Our mean latency, with what BookSim's has in it: its uniform traffic includes messages of a
-    node to itself, one in n, which visit one router."""
+    """Returns our mean latency, as BookSim would count it: its uniform traffic includes messages of
+    a node to itself, one in n, which visit one router."""
     if network.traffic[0].pattern == "uniform":
         itself = empty_ps(network, Way(0, 0)) / CYCLE
         cycles += (itself - cycles) / network.machine.n_nodes
@@ -299,19 +303,20 @@ def as_booksim_counts(network: Network, cycles: float) -> float:
 
 
 def router_cycles() -> float:
-    """Of BookSim's router: how much longer VAL takes than MIN at load 0.1, less the channels, by
-    how many more routers it visits. Means over all pairs, and intermediate nodes."""
+    """Returns the cycles of BookSim's router: how much longer VAL takes than MIN at load 0.1, less
+    the channels, divided by how many more routers it visits. Means over all pairs, and intermediate
+    nodes."""
     machine = booksim_network("uniform", "minimal", 0.1, 2, 1).machine
-    local, across = straight_ways(machine)
+    local, across = minimal_paths(machine)
     group = np.arange(machine.n_routers) // machine.routers
     means = []
     for links in (local, across):
         by = links[:, :, None] + links[None, :, :]  # source, intermediate, destination
-        straight = np.broadcast_to(links[:, None, :], by.shape)
+        minimal = np.broadcast_to(links[:, None, :], by.shape)
         near = (group[:, None, None] == group[None, :, None]) | (
             group[:, None, None] == group[None, None, :]
         )
-        means.append(float(np.where(near, straight, by).mean() - links.mean()))
+        means.append(float(np.where(near, minimal, by).mean() - links.mean()))
     longer = BOOKSIM["uniform", "valiant"][0.1] - BOOKSIM["uniform", "minimal"][0.1]
     return (longer - 10 * means[0] - 100 * means[1]) / sum(means)
 
@@ -340,8 +345,8 @@ def booksim(how: How) -> list[Row]:
             holds: bool | None = abs(first) <= APART and abs(apart - first) <= SAME
             if load >= BELOW:
                 holds = None
-            told = f"{first:+.1f} ± {SAME}" if load > 0.1 else f"± {APART}"
-            rows.append(Row(what, ours[load], theirs[load], told, holds, "cycles"))
+            tolerance = f"{first:+.1f} ± {SAME}" if load > 0.1 else f"± {APART}"
+            rows.append(Row(what, ours[load], theirs[load], tolerance, holds, "cycles"))
     for routing, latency in () if how.quick else BOOKSIM_LARGE.items():
         network = booksim_network("uniform", routing, 0.3, 4, flits // 3)
         found = simulate(network, after=10_000 * CYCLE)
@@ -360,14 +365,15 @@ LARGE = Dragonfly(4, 8, 4, 33)
 
 
 def accepted(pattern: str, routing: str, load: float, **settings: Any) -> float:
-    """Parts of the nodes' bandwidth; the measurement begins when buffers on the way have filled."""
+    """Loads as fractions of the injection bandwidth; the measurement begins when buffers have
+    filled."""
     traffic = Traffic(pattern, load, warmup_ps=30 * US, measure_ps=20 * US)
     return simulate(Network(LARGE, traffic, routing, **settings)).throughput
 
 
 def saturation(how: How) -> list[Row]:
-    """What gets through when every node offers all it can, and that what is offered gets through
-    just below that."""
+    """Measure the accepted load when every node offers all it can, and check that slightly less
+    than that is accepted in full."""
     m, rows = LARGE, []
     direct = 1 / (m.nodes * m.routers)
     full: dict[tuple[str, str], float] = {}
@@ -527,8 +533,8 @@ def main() -> None:
     names = [asked.only] if asked.only else list(CLAIMS)
     found = {name: CLAIMS[name](How(asked.quick, asked.plots)) for name in names}
     if asked.json:
-        told = {name: [asdict(row) for row in rows] for name, rows in found.items()}
-        print(json.dumps(told, indent=1, ensure_ascii=False))
+        report = {name: [asdict(row) for row in rows] for name, rows in found.items()}
+        print(json.dumps(report, indent=1, ensure_ascii=False))
     else:
         show(found)
     sys.exit(any(row.holds is False for rows in found.values() for row in rows))

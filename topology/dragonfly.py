@@ -1,6 +1,6 @@
 """The canonical dragonfly of Kim et al. (ISCA 2008): its parameters, its numbering, its cabling.
 
-Everybody counts alike, or the packets go astray:
+All code uses this numbering:
 
 - router R = group·a + r; node = R·p + k.
 - The ports of a router: 0 … p−1 lead to its nodes; p … p+a−2 to the others of its group, in
@@ -37,8 +37,8 @@ MOST_PORTS = 2**31 - 1
 
 
 class Broken(NamedTuple):
-    """A rule that a machine breaks: the `fields` it is about, the one to blame first; what was
-    `given` there; and what would be accepted."""
+    """A rule that a machine breaks: the `fields` it is about, the most likely cause first; the
+    value `given` there; and what would be accepted."""
 
     fields: tuple[str, ...]
     given: str
@@ -49,8 +49,8 @@ class Broken(NamedTuple):
 
 
 class BadMachine(ValueError):
-    """No such machine can be built. `problems` are all the rules it breaks, one a line of the
-    text."""
+    """Raised where no such machine can be built. `problems` are all the rules it breaks, one per
+    line of the text."""
 
     problems: tuple[Broken, ...] = ()
 
@@ -63,7 +63,7 @@ def _refuse(problems: list[Broken]) -> None:
 
 
 def _whole(name: str, value: Any, least: int, problems: list[Broken]) -> Any:
-    """The value as an int, where it is one."""
+    """Returns the value as an int, where it is one."""
     try:
         whole = operator.index(value)
     except TypeError:
@@ -79,7 +79,8 @@ def _whole(name: str, value: Any, least: int, problems: list[Broken]) -> Any:
 
 @dataclass(frozen=True)
 class LinkClass:
-    """Cables of one kind. Bandwidth in bytes per second and direction; latency in picoseconds."""
+    """The properties of one kind of cable. Bandwidth is in bytes per second and direction, latency
+    in picoseconds."""
 
     bandwidth: float = field(metadata=required("bandwidth", "Bandwidth of {}, each way."))
     latency_ps: int = field(metadata=required("time", "Latency of {}."))
@@ -115,8 +116,8 @@ class Cable(NamedTuple):
 class Dragonfly:
     """A machine. The letters of the literature are p, a, h, g, in the order of the fields.
 
-    `links_per_pair` is how many cables join two groups; None means all a·h ports of a group,
-    spread evenly over the g−1 others, which g−1 must then divide.
+    `links_per_pair` is how many cables join two groups; None means all a·h ports of a group, spread
+    evenly over the g−1 others, which g−1 must then divide.
 
     The default links are of the Slingshot kind: 200 Gbit/s, copper in the group, fibre outside.
     """
@@ -160,7 +161,8 @@ class Dragonfly:
         _refuse(problems)
 
     def _cabling_problems(self) -> Iterator[Broken]:
-        """Of a machine whose numbers are numbers: at most one, the rules build on each other."""
+        """Find the first broken rule of a machine whose numbers are valid: the rules build on each
+        other."""
         ports, others, pairs = self.global_ports, self.groups - 1, self.links_per_pair
         shape = ("groups", "routers", "global_links", "links_per_pair")
         if others == 0 and pairs is not None:
@@ -216,29 +218,30 @@ class Dragonfly:
 
     @property
     def radix(self) -> int:
-        """Ports of a router, dark ones included."""
+        """Returns the number of ports of a router, dark ones included."""
         return self.nodes + self.routers - 1 + self.global_links
 
     @property
     def global_ports(self) -> int:
-        """Of a group: a·h, dark ones included."""
+        """Returns the number of global ports of a group, a·h, dark ones included."""
         return self.routers * self.global_links
 
     @property
     def copies(self) -> int:
-        """Cables between any two groups, K; 0 where there is one group."""
+        """Returns the number of cables between any two groups, K; 0 where there is one group."""
         if self.groups == 1:
             return 0
         return self.links_per_pair or self.global_ports // (self.groups - 1)
 
     @property
     def dark(self) -> int:
-        """Global ports of a group without a cable."""
+        """Returns the number of global ports of a group without a cable."""
         return self.global_ports - self.copies * (self.groups - 1)
 
     @property
     def n_links(self) -> dict[str, int]:
-        """Cables of each kind; each carries its bandwidth both ways at once."""
+        """Returns the number of cables of each kind; each carries its bandwidth in both directions
+        at once."""
         return {
             "terminal": self.n_nodes,
             "local": self.groups * self.routers * (self.routers - 1) // 2,
@@ -246,23 +249,24 @@ class Dragonfly:
         }
 
     def link(self, kind: str) -> LinkClass:
-        """The class of 'terminal', 'local' or 'global' cables."""
+        """Returns the class of 'terminal', 'local' or 'global' cables."""
         return {"terminal": self.terminal, "local": self.local, "global": self.global_}[kind]
 
     def gates(self) -> Ints:
-        """[g, g, K]: where, in group i, copy c towards group j leaves; −1 for j = i.
+        """Returns [g, g, K]: the global port q of group i by which copy c towards group j leaves;
+        −1 for j = i.
 
-        Kept, shared and read-only, as is `far`.
+        The array is cached, shared and read-only, as is `far`.
         """
         return self._gates
 
     def far(self) -> Ints:
-        """[g, a·h]: group·(a·h) + q at the other end of the cable; −1 for dark ports."""
+        """Returns [g, a·h]: group·(a·h) + q at the other end of the cable; −1 for dark ports."""
         return self._far
 
     @cached_property
     def _slots(self) -> Ints:
-        """[g, g]: the slot that group i gives to group j; meaningless for j = i."""
+        """Returns [g, g]: the slot that group i gives to group j; meaningless for j = i."""
         g = self.groups
         i, j = np.ogrid[:g, :g]
         if self.cabling == "absolute":
@@ -294,8 +298,8 @@ class Dragonfly:
         return _frozen(far)
 
     def ends(self) -> npt.NDArray[np.int64]:
-        """[routers, radix − p]: what is at the other end of each port to a router, as that router ·
-        radix + its port; −1 for dark ports."""
+        """Returns [routers, radix − p]: the other end of each port to a router, as router · radix +
+        port; −1 for dark ports."""
         p, a, h, radix = self.nodes, self.routers, self.global_links, self.radix
         ends = np.full((self.groups, a, radix - p), -1, np.int64)
         first = np.arange(self.groups)[:, None, None] * a
@@ -310,7 +314,7 @@ class Dragonfly:
         return ends.reshape(self.n_routers, radix - p)
 
     def global_cables(self) -> Ints:
-        """[cables, 4]: group i, port q, group j, port q' of each, once, with i < j."""
+        """Returns [cables, 4]: group i, port q, group j, port q' of each cable once, i < j."""
         i, j = np.triu_indices(self.groups, 1)
         gates = self.gates()
         i, j, c = (np.repeat(i, self.copies), np.repeat(j, self.copies),
@@ -318,20 +322,20 @@ class Dragonfly:
         return np.stack([i, gates[i, j, c], j, gates[j, i, c]], axis=1).astype(np.int32)
 
     def local_port(self, r: int, x: int) -> int:
-        """The port of router r of a group that leads to router x of it."""
+        """Returns the port of router r of a group that leads to router x of it."""
         if r == x or not (0 <= r < self.routers and 0 <= x < self.routers):
             raise ValueError(f"routers {r} and {x}: two different ones of 0 … {self.routers - 1}")
         return self.nodes + (x if x < r else x - 1)
 
     def global_port(self, q: int) -> tuple[int, int]:
-        """The router of a group, and its port, that is global port q of the group."""
+        """Returns the router of a group, and its port, that is global port q of the group."""
         if not 0 <= q < self.global_ports:
             raise ValueError(f"global port {q}: a group has 0 … {self.global_ports - 1}")
         r, k = divmod(q, self.global_links)
         return r, self.nodes + self.routers - 1 + k
 
     def where(self, node: int) -> tuple[int, int, int]:
-        """Group, router in the group, and place at the router, of a node."""
+        """Returns the group, the router in the group, and the place at the router, of a node."""
         if not 0 <= node < self.n_nodes:
             raise ValueError(f"node {node}: the machine has 0 … {self.n_nodes - 1}")
         router, k = divmod(node, self.nodes)
@@ -339,7 +343,7 @@ class Dragonfly:
         return group, r, k
 
     def neighbours(self, router: int) -> list[Cable]:
-        """What each port of a router is joined to, in order; dark ports are left out."""
+        """Returns what each port of a router is joined to, in order; dark ports are left out."""
         if not 0 <= router < self.n_routers:
             raise ValueError(f"router {router}: the machine has 0 … {self.n_routers - 1}")
         group, r = divmod(router, self.routers)
@@ -358,7 +362,7 @@ class Dragonfly:
 
 
 def _divisors_about(number: int, between: int) -> tuple[int, int]:
-    """The largest divisor below, and the smallest above, what is none."""
+    """Returns the largest divisor of `number` below `between`, and the smallest above it."""
     small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
     divisors = small + [number // d for d in small]
     return max(d for d in divisors if d < between), min(d for d in divisors if d > between)

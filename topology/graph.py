@@ -1,4 +1,4 @@
-"""The same machine as a networkx graph: for analysis, drawing and export."""
+"""The machine as a networkx graph: for analysis, drawing and export."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Graph = Any
 
 
 def graph(machine: Dragonfly, nodes: bool = False) -> Graph:
-    """Routers are 0 … n−1 (kind, group, router); with `nodes`, node k is the vertex 'n<k>'.
+    """Returns the machine as a graph. Routers are 0 … n−1 (kind, group, router); with `nodes`, node
+    k is the vertex 'n<k>'.
 
     An edge has its kind, bandwidth (bytes per second), latency_ps, and the port at each end:
     `low_port` at the router with the lower number (a node has one port, 0), `high_port` at the
@@ -40,5 +41,5 @@ def graph(machine: Dragonfly, nodes: bool = False) -> Graph:
 
 
 def write_graphml(machine: Dragonfly, path: str | Path, nodes: bool = True) -> None:
-    """For Gephi, yEd, igraph, or `networkx.read_graphml`."""
+    """Write the graph as GraphML, for Gephi, yEd, igraph, or `networkx.read_graphml`."""
     nx.write_graphml(graph(machine, nodes), path)

@@ -1,8 +1,8 @@
-"""What can be said of a machine without simulating it: distances, diversity, bandwidths. All exact.
+"""Properties of a machine without simulation: distances, path diversity, bandwidths. All are exact.
 
-Two notions of a shortest path, and they differ. `distances` are the graph's: a path may cross a
-third group, and two global hops sometimes save a local one. `routes` are what minimal routing
-takes: at most one global cable, local–global–local.
+There are two notions of a shortest path, and they differ. `distances` are the graph's: a path may
+cross a third group, and two global hops sometimes save a local one. `routes` are what minimal
+routing takes: at most one global cable, local–global–local.
 """
 
 from __future__ import annotations
@@ -19,26 +19,28 @@ Counts = dict[int, int]
 """How many ordered pairs of different routers have each value, in ascending order."""
 
 CELLS = 1 << 21
-"""Sources are taken in chunks of this many (source, router) pairs: 4 MiB an array."""
+"""The number of (source, router) pairs per chunk of sources: 4 MiB per array."""
 
 
 @dataclass(frozen=True)
 class Measures:
-    """Pairs are ordered, of different routers; bandwidths are bytes per second, one way."""
+    """The properties of a machine. Pairs are ordered, of different routers; bandwidths are bytes
+    per second, in one direction."""
 
     distances: Counts
     routes: Counts
     diversity: Counts
-    """Pairs by the number of shortest paths of the graph, parallel cables counted apart."""
+    """Pairs by the number of shortest paths of the graph; parallel cables count as different paths.
+    """
     visited: float
     """Routers that a packet visits under minimal routing, averaged over all pairs of nodes."""
     bisection: float
     bandwidths: dict[str, float]
-    """All cables of a kind together."""
+    """The bandwidth of all cables of a kind together."""
 
     @property
     def diameter(self) -> int:
-        """Hops between the two routers furthest apart; 0 where there is one."""
+        """Returns the hops between the two routers furthest apart; 0 where there is one."""
         return max(self.distances, default=0)
 
     @property
@@ -55,7 +57,7 @@ class Measures:
 
 
 def measure(machine: Dragonfly) -> Measures:
-    """Everything above; seconds, even for a quarter of a million nodes."""
+    """Returns all of these properties; seconds suffice for a quarter of a million nodes."""
     distances, diversity = distances_and_diversity(machine)
     return Measures(
         distances=distances,
@@ -68,17 +70,18 @@ def measure(machine: Dragonfly) -> Measures:
 
 
 def mean(counts: Counts) -> float:
-    """Over all pairs; 0 where there are none."""
+    """Returns the mean over all pairs; 0 where there are none."""
     pairs = sum(counts.values())
     return sum(value * count for value, count in counts.items()) / pairs if pairs else 0.0
 
 
 def bisection(machine: Dragonfly) -> float:
-    """The cut between two halves of the groups, in bytes per second, one way.
+    """Returns the bandwidth of the cut between two halves of the groups, in bytes per second and
+    direction.
 
     Every pair of groups has K cables, so every split into ⌊g/2⌋ and ⌈g/2⌉ groups cuts the same
-    ⌊g²/4⌋·K of them: for odd g the halves differ by one group, none is sawn in two. A single
-    group is split between its routers, and cuts ⌊a²/4⌋ local cables.
+    ⌊g²/4⌋·K of them: for odd g the halves differ by one group, none is split in two. A single group
+    is split between its routers, and cuts ⌊a²/4⌋ local cables.
     """
     if machine.groups == 1:
         return machine.routers**2 // 4 * machine.local.bandwidth
@@ -86,10 +89,10 @@ def bisection(machine: Dragonfly) -> float:
 
 
 def routes(machine: Dragonfly) -> Counts:
-    """Pairs of routers by the hops of minimal routing, from the gates alone.
+    """Returns pairs of routers by the hops of minimal routing, from the gates alone.
 
-    Towards another group, one hop needs a cable between the two routers themselves, two need one
-    at either of them, and three always suffice.
+    Towards another group, one hop needs a cable between the two routers themselves, two need one at
+    either of them, and three always suffice.
     """
     a, counts = machine.routers, np.zeros(4, np.int64)
     counts[1] = machine.groups * a * (a - 1)
@@ -105,11 +108,11 @@ def routes(machine: Dragonfly) -> Counts:
 
 
 def distances_and_diversity(machine: Dragonfly) -> tuple[Counts, Counts]:
-    """Pairs of routers by distance, and by how many shortest paths they have.
+    """Returns pairs of routers by distance, and by how many shortest paths they have.
 
     A walk as long as the distance is a shortest path, and no distance exceeds three: so walks of
-    one, two and three cables are counted, from a chunk of sources to everywhere. Relative and
-    circulant cabling look alike from every group, and group 0 speaks for all.
+    one, two and three cables are counted, from a chunk of sources to all routers. Relative and
+    circulant cabling look the same from every group, so that group 0 suffices for them.
     """
     alike = machine.groups if machine.cabling != "absolute" else 1
     sources, chunk = machine.n_routers // alike, max(1, CELLS // machine.n_routers)
@@ -133,10 +136,10 @@ def distances_and_diversity(machine: Dragonfly) -> tuple[Counts, Counts]:
 
 
 def _first_cables(machine: Dragonfly, cables: Ints, here: npt.NDArray[np.int64]) -> Walks:
-    """The walks of one cable, from these sources.
+    """Returns the walks of one cable, from these sources.
 
-    From one router to another go at most degree²·m walks of three cables, where m is the most
-    that any two share: two bytes nearly always hold them, and half the bytes is half the time.
+    Between two routers there are at most degree²·m walks of three cables, where m is the most that
+    any two share: two bytes nearly always hold them, and half the bytes is half the time.
     """
     shared = 1 + machine.global_links // max(1, machine.groups - 1)
     most = (machine.routers - 1 + machine.global_links) ** 2 * shared
@@ -152,7 +155,8 @@ def _first_cables(machine: Dragonfly, cables: Ints, here: npt.NDArray[np.int64])
 
 
 def _one_cable_further(machine: Dragonfly, cables: Ints, walks: Walks) -> Walks:
-    """Rows are routers, one more that is nowhere and stays zero; columns are sources."""
+    """Extend walks by one cable. Rows are routers, and one more that does not exist and stays zero;
+    columns are sources."""
     blocks = walks[:-1].reshape(machine.groups, machine.routers, -1)
     further = np.zeros_like(walks)
     np.subtract(blocks.sum(1, keepdims=True, dtype=walks.dtype), blocks,
@@ -163,7 +167,7 @@ def _one_cable_further(machine: Dragonfly, cables: Ints, walks: Walks) -> Walks:
 
 
 def _global_neighbours(machine: Dragonfly) -> Ints:
-    """[routers, h]: the router at the far end of each global port; n_routers if it is dark."""
+    """Returns [routers, h]: the router at the far end of each global port; n_routers if dark."""
     if not machine.global_links:
         return np.zeros((machine.n_routers, 0), np.int32)
     far = machine.far().reshape(machine.n_routers, machine.global_links)
@@ -179,7 +183,7 @@ def _visited(machine: Dragonfly, hops: Counts) -> float:
 
 
 def _distinct(rows: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-    """How many different values each row has."""
+    """Returns how many different values each row has."""
     ordered = np.sort(rows, axis=1)
     return np.asarray(1 + (np.diff(ordered, axis=1) != 0).sum(1))
 

@@ -1,4 +1,4 @@
-"""Machines by name, each with where its numbers come from, and where they are ours."""
+"""Machines by name, each with the sources of its numbers, and which numbers are our choice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from topology.dragonfly import Dragonfly, LinkClass
 
 @dataclass(frozen=True)
 class Preset:
-    """A machine, what it is, and who says so."""
+    """A machine, its description, and the source of its numbers."""
 
     machine: Dragonfly
     about: str
@@ -25,7 +25,7 @@ _ZHANG = "Y. Zhang: thesis (Boston University), table 3.1; SST's 40 ns a link"
 
 
 def _alike(machine: Dragonfly, link: LinkClass) -> Dragonfly:
-    """With the same cable everywhere."""
+    """Returns the machine with the same cable everywhere."""
     return replace(machine, terminal=link, local=link, global_=link)
 
 

@@ -1,7 +1,7 @@
-"""The pictures of a report: which figures, in reading order, with the words that belong to each.
+"""The pictures of a report: which figures, in reading order, with the title and caption of each.
 
-A caption says how to read a figure and what was measured. A figure that a run has nothing for says
-why instead.
+A caption says how to read a figure and what was measured. Where a run has nothing for a figure, a
+sentence says why instead.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ if TYPE_CHECKING:
     from odonata.results.run import Run
 
 SIZE, SQUARE = (5.8, 3.3), (5.8, 4.7)
-"""Inches: a column and a half of a paper, half of a page of the report."""
+"""The size in inches: a column and a half of a paper, half of a page of the report."""
 LARGEST_RATIOS = 5 * 10**7
-"""Tile samples of which stall-to-flit ratios are worked out; ten arrays of that size are needed."""
+"""The largest number of tile samples for which stall-to-flit ratios are computed; this needs ten
+arrays of that size."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure and its words. `caption` says how to read it and what was measured; `missing` why
-    there is none, or nothing."""
+    """A figure with its title and caption. `caption` says how to read it and what was measured;
+    `missing` why there is none, or an empty text."""
 
     name: str
     section: str
@@ -48,7 +49,7 @@ class Picture:
     missing: Callable[[Run], str]
     size: tuple[float, float] | Callable[[Run], tuple[float, float]] = SIZE
     wide: bool = False
-    """Across the page."""
+    """Whether it takes the full width of the page."""
 
 
 def _no_jobs(run: Run) -> str:
@@ -103,7 +104,7 @@ def _no_cables(run: Run) -> str:
 
 
 def _step(run: Run) -> str:
-    """What a step of a series is."""
+    """Returns what a step of a series is, in words."""
     steps, n = len(shares(run)), len(run.time)
     width = show_time(run.experiment.metrics.interval_ps)
     merged = "" if steps == n else f", {-(-n // steps)} of which are merged into a step"
@@ -119,13 +120,13 @@ def _of_timeline(run: Run) -> str:
 
 
 def _of_talk(run: Run) -> str:
-    return ("From a job's start to its last task's end: a dot a job that is done, a bar for the "
+    return ("From a job's start to its last task's end: a dot per job that is done, a bar for the "
             "mean of a pattern. In brackets how many there are.")  # fmt: skip
 
 
 def _of_held(run: Run) -> str:
     return ("What jobs have, and what those in the queue ask for. A job that was given its nodes "
-            "waits until they have been told.")  # fmt: skip
+            "waits until the command to start has reached them.")  # fmt: skip
 
 
 def _of_seats(run: Run) -> str:
@@ -182,11 +183,12 @@ def _of_stalled(run: Run) -> str:
 
 
 def _of_latencies(run: Run) -> str:
-    told = in_short(run)
-    return (f"{told.measured_packets:,} measured packets. Each bar is as wide as any other on this "
-            "logarithmic axis."
-            + (f" {told.undelivered_packets:,} more were made during the measurement and had not "
-               "arrived: they are not here." if told.undelivered_packets else ""))  # fmt: skip
+    figures = in_short(run)
+    return (f"{figures.measured_packets:,} measured packets. Each bar is as wide as any other on "
+            "this logarithmic axis."
+            + (f" {figures.undelivered_packets:,} more were generated during the measurement and "
+               "had not arrived: they are not here."
+               if figures.undelivered_packets else ""))  # fmt: skip
 
 
 def _of_tail(run: Run) -> str:
@@ -205,8 +207,8 @@ def _of_cables(run: Run) -> str:
     each = show_bandwidth(m.global_.bandwidth)
     pair = f"{m.copies} cable{'s' * (m.copies != 1)} of {each} each way"
     return (f"What was sent on the cables from a group to another, over {show_time(span_ps(run))}: "
-            f"a detour counts at each cable it takes. Two groups are joined by "
-            f"{pair}. Grey: no cable. White: nothing sent.")  # fmt: skip
+            f"a packet on a non-minimal path counts at each cable it takes. Two groups are "
+            f"joined by {pair}. Grey: no cable. White: nothing sent.")  # fmt: skip
 
 
 def _of_link_load(run: Run) -> str:
@@ -230,8 +232,8 @@ def _of_router_stalls(run: Run) -> str:
 
 def _thresholds(run: Run) -> str:
     found = {kind: figures.ratios_of(run).attrs[f"{kind}_threshold"] for kind in CLASSES}
-    told = ", ".join(f"{kind} {value:.3g}" for kind, value in found.items())
-    return told if any(found.values()) else f"{told}, so that all do"
+    listed = ", ".join(f"{kind} {value:.3g}" for kind, value in found.items())
+    return listed if any(found.values()) else f"{listed}, so that all do"
 
 
 def _of_group_stalls(run: Run) -> str:
@@ -248,7 +250,7 @@ OF_JOBS: Sequence[Picture] = (
     Picture("talk", JOBS, "Communication time", job_figures.talk, _of_talk, _none_done),
     Picture("held", JOBS, "Nodes in use", job_figures.held, _of_held, _no_samples),
 )  # fmt: skip
-"""Of a run that runs any."""
+"""Returns the pictures of a run that has jobs."""
 FIGURES: Sequence[Picture] = (
     Picture("load", TIME, "Offered and accepted load", figures.load, _of_load, _no_samples),
     Picture("latency-time", TIME, "Latency", figures.latency, _of_latency, _no_packets),
@@ -270,7 +272,7 @@ FIGURES: Sequence[Picture] = (
 
 
 def of(run: Run) -> Sequence[Picture]:
-    """Those of a run, in reading order."""
+    """Returns the pictures of a run, in reading order."""
     if not run.network.workload:
         return FIGURES
     sent = "What nodes sent and took in"
@@ -278,7 +280,7 @@ def of(run: Run) -> Sequence[Picture]:
 
 
 def drawn(run: Run, picture: Picture) -> Figure:
-    """Within `style`. Only where nothing is `missing`."""
+    """Draw a picture, within `style`, and only where nothing is `missing`."""
     size = picture.size(run) if callable(picture.size) else picture.size
     figure = Figure(figsize=size, facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
@@ -287,7 +289,7 @@ def drawn(run: Run, picture: Picture) -> Figure:
 
 
 def write(run: Run, directory: Path, kind: str) -> list[Path]:
-    """All figures that there is something for, each in a file."""
+    """Save all figures for which a run has data, each in a file."""
     paths = []
     with figures.style():
         for picture in of(run):

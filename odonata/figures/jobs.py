@@ -1,4 +1,4 @@
-"""The figures of a run's jobs: when they ran, how long they talked, how full the machine was."""
+"""The figures of a run's jobs: when they ran, their communication times, and the nodes in use."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ if TYPE_CHECKING:
 FEW_PATTERNS = (BLUE, ORANGE, GREEN, PURPLE, "#b8a000", "#c0392b", "#4fb0d9", "#c2529b", "#7a4a21",
                 "#8fbf3a", "#1f2f6f", "#5c6b73")  # fmt: skip
 MOST_NAMED, MOST_BARS = 60, 2000
-"""Jobs that have their names beside their bars; and bars, beyond which they are pixels."""
+"""The largest number of jobs that have their names beside their bars; and of bars, beyond which
+they are drawn as pixels."""
 
 
 def pattern_colours(run: Run) -> dict[str, str]:
-    """In the order in which patterns appear in the workload."""
+    """Returns the colours of patterns, in the order in which these appear in the workload."""
     names = dict.fromkeys(job.pattern for job in run.network.jobs)
     return dict(zip(names, FEW_PATTERNS * 2, strict=False))
 
@@ -51,8 +52,8 @@ def timeline_size(run: Run) -> tuple[float, float]:
 
 
 def timeline(run: Run, axes: Axes) -> None:
-    """A bar a job, from its start to its end or, paler, to where the run has come; before it a thin
-    line, for as long as it waited."""
+    """Draw a bar per job, from its start to its end or, paler, to the time that the run has
+    reached; before it a thin line for its wait time."""
     records, colours = run.job_records, pattern_colours(run)
     reached = run.reached_ps / 1e6
     rows = np.arange(len(records))
@@ -87,12 +88,12 @@ def timeline(run: Run, axes: Axes) -> None:
 
 
 def _job_times(run: Run) -> tuple[Floats, Floats, Floats]:
-    """Arrival, start and end of each, in microseconds: what has not happened yet, or is not known,
-    as of now, and no job ends before it starts."""
+    """Returns arrival, start and end of each job, in microseconds. What has not happened yet, or is
+    not known, has the time of now; no job ends before it starts."""
     now = run.reached_ps
-    told = [(it.arrival_ps, now if it.start_ps is None else it.start_ps,
+    times = [(it.arrival_ps, now if it.start_ps is None else it.start_ps,
              now if it.end_ps is None else it.end_ps) for it in run.job_records]  # fmt: skip
-    arrived, start, end = np.minimum(np.array(told), now).T / 1e6
+    arrived, start, end = np.minimum(np.array(times), now).T / 1e6
     return arrived, start, end
 
 
@@ -101,7 +102,7 @@ def _brief(name: str) -> str:
 
 
 def talk(run: Run, axes: Axes) -> None:
-    """The communication time of each job that is done, by pattern."""
+    """Draw the communication time of each job that is done, by pattern."""
     colours = pattern_colours(run)
     times: dict[str, list[float]] = {}
     for it in run.job_records:
@@ -124,7 +125,7 @@ def talk(run: Run, axes: Axes) -> None:
 
 
 def held(run: Run, axes: Axes) -> None:
-    """Nodes that jobs have, and those that jobs in the queue are waiting for."""
+    """Draw the nodes that jobs have, and those that jobs in the queue are waiting for."""
     nodes = np.array([it.nodes for it in run.job_records])
     arrived, start, end = _job_times(run)
     us = np.unique(np.concatenate(([0.0, run.reached_ps / 1e6], arrived, start, end)))
@@ -149,7 +150,7 @@ def held(run: Run, axes: Axes) -> None:
 
 @once
 def fullest(run: Run) -> tuple[int, list[JobRecord]]:
-    """The first moment at which the most jobs ran, and those jobs."""
+    """Returns the first moment at which the largest number of jobs ran, and those jobs."""
     begun = [it for it in run.job_records if it.start_ps is not None]
     starts = np.array([it.start_ps for it in begun], np.int64)
     never = np.iinfo(np.int64).max

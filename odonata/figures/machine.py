@@ -25,16 +25,17 @@ Floats = npt.NDArray[np.float64]
 
 FORMATS = ("png", "svg", "pdf")
 MOST_GROUPS, MOST_ROUTERS = 40, 1500
-"""Of a machine that is drawn router by router."""
+"""The largest number of routers of a machine that is drawn router by router."""
 LARGEST_RING = 24
-"""Routers of a group that are legible without a panel of their own."""
+"""The largest number of routers of a group that are legible without a panel of their own."""
 MOST_LINES, MOST_COPIES, MOST_CHORDS = 6000, 6, 60_000
-"""Of faint lines, of cables between two groups that are drawn apart, and of local cables."""
+"""The largest numbers of faint lines, of cables between two groups that are drawn separately, and
+of local cables."""
 INK, OWN, LOCAL, FAINT, NODE = "#22303c", "#d1495b", "#7d93a8", "#b9c3cc", "#9fb1c1"
 
 
 def check_name(path: Path) -> None:
-    """Refuses what cannot be drawn to."""
+    """Refuse a file that cannot be drawn to."""
     if path.suffix.lstrip(".").lower() not in FORMATS:
         raise Refused(f"--plot {path}: the name must end in .{', .'.join(FORMATS)}")
     if not path.absolute().parent.is_dir():
@@ -42,7 +43,7 @@ def check_name(path: Path) -> None:
 
 
 def draw(machine: Dragonfly, path: Path) -> None:
-    """Refused unless the name ends in one of FORMATS."""
+    """Refuse a name that does not end in one of FORMATS."""
     check_name(path)
     bundled = machine.groups > MOST_GROUPS or machine.n_routers > MOST_ROUTERS
     panel = bundled or machine.routers > LARGEST_RING
@@ -63,7 +64,7 @@ def draw(machine: Dragonfly, path: Path) -> None:
 
 
 def _routers(axes: Any, machine: Dragonfly) -> list[Line2D]:
-    """Every router, local cable and global cable; and the nodes, where they have room."""
+    """Draw every router, local cable and global cable; and the nodes, where there is room."""
     a, p, g = machine.routers, machine.nodes, machine.groups
     centres, radius = _circle(g), _room(g)
     ring = radius * (0.62 if a * p <= 200 else 0.84)
@@ -97,7 +98,7 @@ def _routers(axes: Any, machine: Dragonfly) -> list[Line2D]:
 
 
 def _bundles(axes: Any, machine: Dragonfly) -> list[Line2D]:
-    """Groups as discs, and all cables of two groups as one line."""
+    """Draw groups as discs, and all cables of two groups as one line."""
     g = machine.groups
     centres = _circle(g)
     size = min(0.06, _room(g) * 0.85)
@@ -135,7 +136,7 @@ def _bundles(axes: Any, machine: Dragonfly) -> list[Line2D]:
 
 
 def _group(axes: Any, machine: Dragonfly) -> None:
-    """Group 0 alone: nodes inside their routers' spokes, the beginnings of its global cables."""
+    """Draw group 0 alone: nodes within their routers' spokes, and where its global cables begin."""
     a, h = machine.routers, machine.global_links
     centre = np.zeros((1, 2))
     ring = 0.62
@@ -204,7 +205,8 @@ def _axes(figure: Figure, place: tuple[float, float, float, float]) -> Any:
 
 
 def _circle(groups: int) -> Floats:
-    """Group 0 at the top, and clockwise; the discs of `_room` just fit into the unit circle."""
+    """Returns the centres of the groups: group 0 at the top, and clockwise; the discs of `_room`
+    just fit into the unit circle."""
     if groups == 1:
         return np.zeros((1, 2))
     turn = np.pi / 2 - 2 * np.pi * np.arange(groups) / groups
@@ -212,7 +214,7 @@ def _circle(groups: int) -> Floats:
 
 
 def _room(groups: int) -> float:
-    """The radius of a disc that leaves a little air between neighbours."""
+    """Returns the radius of a disc that leaves a small gap between neighbours."""
     if groups == 1:
         return 0.9
     reach = 0.9 * np.sin(np.pi / groups)
@@ -220,7 +222,7 @@ def _room(groups: int) -> float:
 
 
 def _rings(machine: Dragonfly, centres: Floats, ring: float) -> Floats:
-    """[groups, a, 2]: router 0 of a group points away from the centre of the machine."""
+    """Returns [groups, a, 2]: router 0 of a group points away from the centre of the machine."""
     start = np.arctan2(centres[:, 1], centres[:, 0]) if len(centres) > 1 else np.array([np.pi / 2])
     turn = start[:, None] - 2 * np.pi * np.arange(machine.routers) / machine.routers
     size = ring if machine.routers > 1 else 0.0
@@ -229,7 +231,7 @@ def _rings(machine: Dragonfly, centres: Floats, ring: float) -> Floats:
 
 def _nodes(axes: Any, machine: Dragonfly, centres: Floats, spots: Floats, ring: float,
            radius: float, scale: float) -> None:  # fmt: skip
-    """Dots on an outer arc, each joined to its router."""
+    """Draw nodes as dots on an outer arc, each joined to its router."""
     p, a = machine.nodes, machine.routers
     arms = spots - centres[:, None]
     heading = np.arctan2(arms[..., 1], arms[..., 0])
@@ -243,13 +245,15 @@ def _nodes(axes: Any, machine: Dragonfly, centres: Floats, spots: Floats, ring: 
 
 
 def _pairs(routers: int, most: int) -> npt.NDArray[np.int64]:
-    """Of the routers of a group; thinned out evenly where they are too many to be told apart."""
+    """Returns the local cables of a group; thinned out evenly where they are too many to be
+    distinguished."""
     pairs = np.stack(np.triu_indices(routers, 1), 1)
     return pairs[:: max(1, -(-len(pairs) // most))]
 
 
 def _bend(start: Floats, end: Floats, lean: float | Floats = 0.0) -> Floats:
-    """Curves that lean towards the centre, the more the further they go; `lean` sets some apart."""
+    """Returns curves that lean towards the centre, the more the further they go; `lean` separates
+    parallel ones."""
     apart = np.hypot(*(end - start).T) / 2
     control = (start + end) / 2 * (1 - 0.75 * np.minimum(1, 1.4 * apart) + lean)[:, None]
     t = np.linspace(0, 1, 22)[None, :, None]
@@ -266,7 +270,7 @@ def _lines(axes: Any, lines: Floats, colour: Any, width: float, alpha: float, la
 
 
 def _colours(routers: int) -> npt.NDArray[Any]:
-    """One a router: distinct where they are few, a walk around the colour wheel where not."""
+    """Returns a colour per router: distinct where they are few, else around the colour wheel."""
     if routers <= 8:
         few = [
             "#d1495b",

@@ -39,12 +39,13 @@ from odonata.results.performance import active_ps
 if TYPE_CHECKING:
     from odonata.results.run import Run
 
-Told = TypeVar("Told")
+Value = TypeVar("Value")
 Floats = npt.NDArray[np.float64]
 
 INK, GREY, FAINT, GRID = "#22303c", "#6b7884", "#b9c3cc", "#e6eaee"
 BLUE, ORANGE, GREEN, PURPLE = "#0067a5", "#d9730d", "#2a8c6e", "#8e5aa8"
-"""Told apart by the colour-blind and, by their lightness and dashes, in print without colour."""
+"""Colours and dashes that the colour-blind can distinguish and that, by their lightness, stay
+distinct in print without colour."""
 CLASS_STYLES: dict[str, dict[str, Any]] = {
     "global": {"color": BLUE, "ls": "-"},
     "local": {"color": ORANGE, "ls": "-"},
@@ -78,69 +79,72 @@ GROUP_TICKS = partial(MaxNLocator, 9, integer=True, min_n_ticks=1, steps=[1, 2, 
 DASHES = (0, (4, 2))
 DOT: dict[str, Any] = {"color": ORANGE, "mec": "white", "mew": 0.8, "zorder": 4, "clip_on": False}
 MOST_STEPS = 400
-"""Of a series over time; more samples than that are merged, exactly, before they are drawn."""
+"""The largest number of steps of a series over time; more samples than that are merged, exactly,
+before they are drawn."""
 MOST_POINTS = 1000
-"""Of a curve of a distribution."""
+"""The largest number of points of a curve of a distribution."""
 MERGED_BINS = 2
-"""Bins of latencies in one bar: 32 bars an octave."""
+"""Bins of latencies in one bar: 32 bars per octave."""
 
 
 # -- what is drawn from
 
 
-def once(of: Callable[[Run], Told]) -> Callable[[Run], Told]:
-    """Worked out once for an opened run, which does not change; several figures need it."""
-    kept: WeakKeyDictionary[Run, Told] = WeakKeyDictionary()
+def once(of: Callable[[Run], Value]) -> Callable[[Run], Value]:
+    """Returns a function that computes its value once for an opened run, which does not change;
+    several figures need it."""
+    kept: WeakKeyDictionary[Run, Value] = WeakKeyDictionary()
 
     @wraps(of)
-    def told(run: Run) -> Told:
+    def value(run: Run) -> Value:
         if run not in kept:
             kept[run] = of(run)
         return kept[run]
 
-    return told
+    return value
 
 
 in_short = once(summary)
 
 
 def span_ps(run: Run) -> int:
-    """The time over which a run's means are taken, as in its summary."""
+    """Returns the time over which a run's means are taken, in ps, as in its summary."""
     return max(1, active_ps(run.network, run.reached_ps, last_in_ps(run)))
 
 
 def shares(run: Run) -> npt.NDArray[np.int64]:
-    """Where each step of a series over time begins, as a number of a sample."""
+    """Returns where each step of a series over time begins, as the number of a sample."""
     n = len(run.time)
     return np.arange(0, n, max(1, -(-n // MOST_STEPS)))
 
 
 def edges_us(run: Run) -> Floats:
-    """The ends of those steps, in microseconds; one more than there are steps."""
+    """Returns the ends of those steps, in microseconds; one more than there are steps."""
     ends = np.concatenate(([0], run.time.data)) / 1e6
     return np.concatenate((ends[shares(run)], ends[-1:])) if len(run.time) else ends
 
 
 def by_step(run: Run, series: xr.DataArray, *dims: str) -> npt.NDArray[np.int64]:
-    """Its sum over each step and over `dims`."""
+    """Returns the sum of a series over each step and over `dims`."""
     starts = shares(run)
     rest = [size for dim, size in series.sizes.items() if dim not in ("time", *dims)]
-    told = np.zeros((len(starts), *rest), np.int64)
+    sums = np.zeros((len(starts), *rest), np.int64)
     for first, some in pieces(series):
         steps = np.searchsorted(starts, np.arange(first, first + len(some)), "right") - 1
-        np.add.at(told, steps, some.sum(dims).data)
-    return told
+        np.add.at(sums, steps, some.sum(dims).data)
+    return sums
 
 
 @once
 def histograms(run: Run) -> npt.NDArray[np.int64]:
-    """Measured packets by step and bin of latency."""
+    """Returns the measured packets by step and bin of latency."""
     return by_step(run, run.groups.latencies, "group")
 
 
 @once
 def over_time(run: Run) -> xr.Dataset:
-    """`derived.system` by step: rates weighted with their intervals, latency with its packets."""
+    """Returns `derived.system` by step: rates weighted with their intervals, latency with its
+    packets."""
     whole, starts = system(run), shares(run)
     if not len(starts):
         return whole
@@ -155,7 +159,7 @@ def over_time(run: Run) -> xr.Dataset:
 
 
 def measured_means_ns(run: Run) -> Floats:
-    """Mean latency of the measured packets, by step."""
+    """Returns the mean latency of the measured packets, by step, in microseconds."""
     starts = shares(run)
     total = np.add.reduceat(run.groups.measured_latency_ps.sum("group").data, starts)
     packets = np.add.reduceat(run.groups.measured_packets.sum("group").data, starts)
@@ -163,23 +167,23 @@ def measured_means_ns(run: Run) -> Floats:
 
 
 def _ratio(total: Any, weight: Any) -> Floats:
-    """NaN where there is nothing to divide by."""
-    told: Floats = np.divide(total, weight, np.full(len(weight), np.nan), where=weight > 0)
-    return told
+    """Returns the weighted means; NaN where the weight is 0."""
+    means: Floats = np.divide(total, weight, np.full(len(weight), np.nan), where=weight > 0)
+    return means
 
 
 def by_link(run: Run, counter: str) -> dict[str, Floats]:
-    """`busy_ps` or `stall_ps` of every link over the run, as parts of it, by class: `inject` and
+    """Returns `busy_ps` or `stall_ps` of every link as fractions of the run, by class: `inject` and
     `eject` are the two directions of a node's link."""
     ports = run.ports
     part = total_over_time(ports[counter]) / span_ps(run)
     lit, kinds = ports.lit.data, np.broadcast_to(ports.kind.data, part.shape)
-    told = {
+    fractions = {
         name: part[lit & (kinds == kind)]
         for name, kind in (("global", "global"), ("local", "local"), ("eject", "node"))
     }
-    told["inject"] = total_over_time(run.nodes[f"inject_{counter}"]) / span_ps(run)
-    return {name: values for name, values in told.items() if len(values)}
+    fractions["inject"] = total_over_time(run.nodes[f"inject_{counter}"]) / span_ps(run)
+    return {name: values for name, values in fractions.items() if len(values)}
 
 
 # -- over time
@@ -235,7 +239,7 @@ def _by_class_over_time(run: Run, axes: Axes, what: str, label: str) -> None:
 
 
 def _over_time(run: Run, axes: Axes) -> None:
-    """The axis of time, and what was not measured in grey."""
+    """Draw the axis of time, and shade what was not measured in grey."""
     network, end = run.network, float(run.time[-1]) / 1e6
     until = network.warmup_ps + (network.measure_ps or run.reached_ps)
     for begin, stop in ((0.0, network.warmup_ps / 1e6), (until / 1e6, end)):
@@ -257,7 +261,7 @@ def _over_time(run: Run, axes: Axes) -> None:
 
 
 def latencies(run: Run, axes: Axes) -> None:
-    """Bars of equal width on the axis, as heights are only then comparable."""
+    """Draw bars of equal width on the axis, because only then are their heights comparable."""
     counts, from_ns = _whole_histogram(run)
     width = MERGED_BINS
     bars = counts.reshape(-1, width).sum(1) / counts.sum()
@@ -270,10 +274,10 @@ def latencies(run: Run, axes: Axes) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter(1, _decimals(float(bars.max()))))
     axes.set_ylabel("packets a bin (32 bins an octave)")
     _latency_axis(axes, bounds[first], bounds[last])
-    told = in_short(run)
-    marks = (("median", told.median_latency_ns, GREEN, (0, (4, 2))),
-             ("mean", told.mean_latency_ns, INK, "-"),
-             ("99 %", told.p99_latency_ns, ORANGE, (0, (4, 2))))  # fmt: skip
+    figures = in_short(run)
+    marks = (("median", figures.median_latency_ns, GREEN, (0, (4, 2))),
+             ("mean", figures.mean_latency_ns, INK, "-"),
+             ("99 %", figures.p99_latency_ns, ORANGE, (0, (4, 2))))  # fmt: skip
     for name, value, colour, dashes in marks:
         axes.axvline(value, color=colour, lw=1.2, ls=dashes, label=f"{name}  {value:,.0f} ns")
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, borderaxespad=0.2,
@@ -298,7 +302,7 @@ def tail(run: Run, axes: Axes) -> None:
 
 
 def beyond(run: Run, axes: Axes, style: dict[str, Any], label: str = "") -> None:
-    """The part of the measured packets that took longer."""
+    """Draw the fraction of the measured packets whose latency was larger."""
     counts, from_ns = _whole_histogram(run)
     used = np.flatnonzero(counts)
     first, last = used[0], used[-1]
@@ -315,7 +319,7 @@ def beyond(run: Run, axes: Axes, style: dict[str, Any], label: str = "") -> None
 
 
 def _whole_histogram(run: Run) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Measured packets by bin, and where bins begin, in nanoseconds."""
+    """Returns the measured packets by bin, and where bins begin, in nanoseconds."""
     return histograms(run).sum(0), run.groups.from_ps.data / 1e3
 
 
@@ -332,7 +336,7 @@ def _latency_axis(axes: Axes, low: float, high: float) -> None:
 
 
 def log_ticks(axes: Axes) -> None:
-    """Round numbers that suit the range: 1, 2, 5, or powers of ten where there are many."""
+    """Set round numbers that suit the range: 1, 2, 5, or powers of ten where there are many."""
     low, high = axes.get_xlim()
     decades = np.arange(np.floor(np.log10(low)) - 1, np.ceil(np.log10(high)) + 1)
     wide = np.log10(high / low)
@@ -352,7 +356,7 @@ def traffic(run: Run, axes: Axes) -> None:
 
 
 def cables(run: Run, axes: Axes) -> None:
-    """A group has no cable to itself: grey, not zero."""
+    """Shade the diagonal grey, not zero: a group has no cable to itself."""
     m = run.machine
     ends = m.ends()[:, m.routers - 1 :] // m.radix
     joined = np.zeros((m.groups, m.groups), bool)
@@ -362,7 +366,7 @@ def cables(run: Run, axes: Axes) -> None:
 
 
 def _matrix(run: Run, axes: Axes, moved: Any, absent: Any) -> None:
-    """GB/s over the run, from each row's group to each column's."""
+    """Returns the GB/s over the run from each row's group to each column's."""
     rates = moved / (span_ps(run) / 1e12) / 1e9
     groups = len(rates)
     shown = np.ma.masked_equal(rates, 0)
@@ -386,7 +390,7 @@ def _matrix(run: Run, axes: Axes, moved: Any, absent: Any) -> None:
 
 
 def _scale(axes: Axes, picture: Any, label: str) -> None:
-    """What the colours of a heat map mean."""
+    """Add a colour bar that says what the colours of a heat map mean."""
     for spine in axes.spines.values():
         spine.set_color(FAINT)
     figure = axes.get_figure()
@@ -430,8 +434,8 @@ def _distributions(axes: Axes, values: dict[str, Floats]) -> None:
 
 
 def cumulated(values: Floats) -> tuple[Floats, Floats]:
-    """The cumulative distribution, as corners of its steps, from nothing to everything. Of many
-    values only some are kept, the smallest and the largest among them."""
+    """Returns the cumulative distribution, as corners of its steps, from 0 to 1. Of many values
+    only some are kept, the smallest and the largest among them."""
     x, n = np.sort(values), len(values)
     kept = np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int))
     return np.concatenate((x[:1], x[kept])), np.concatenate(([0.0], (kept + 1) / n))
@@ -467,7 +471,7 @@ def router_stalls(run: Run, axes: Axes) -> None:
 
 
 def group_stalls(run: Run, axes: Axes) -> None:
-    """The mean over the links that a group's routers send on, to routers."""
+    """Returns the mean over the links on which a group's routers send to routers."""
     m, edges = run.machine, edges_us(run)
     between = run.ports.lit & (run.ports.kind != "node")
     links = int(between.sum()) / m.groups
@@ -492,7 +496,7 @@ def group_stalls(run: Run, axes: Axes) -> None:
 
 
 def overlay(run: Run, panels: Sequence[Axes], colour: str) -> None:
-    """A run's load, latency and global links over time, and the tail of its latencies."""
+    """Draw a run's load, latency and global links over time, and the tail of its latencies."""
     load_axes, latency_axes, link_axes, tail_axes = panels
     solid: dict[str, Any] = {"baseline": None, "color": colour, "lw": 1.4}
     dashed = solid | {"lw": 0.9, "ls": DASHES}
@@ -516,7 +520,7 @@ def overlay(run: Run, panels: Sequence[Axes], colour: str) -> None:
 
 
 def finish_overlay(runs: Sequence[Run], panels: Sequence[Axes]) -> None:
-    """What the panels of `overlay` show, and the ends of their axes."""
+    """Set what the panels of `overlay` show, and the ends of their axes."""
     end = max([float(run.time[-1]) / 1e6 for run in runs if len(run.time)], default=1.0)
     names = ("load (part of the nodes' links)", "latency (ns), measured packets",
              "mean utilisation of global links")  # fmt: skip
@@ -536,7 +540,7 @@ def finish_overlay(runs: Sequence[Run], panels: Sequence[Axes]) -> None:
 
 
 def _say(axes: Axes, words: str) -> None:
-    """In place of a curve that would lie on an axis."""
+    """Write a text in place of a curve that would lie on an axis."""
     axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color=GREY)
 
 
@@ -548,7 +552,7 @@ def dress(axes: Axes) -> None:
 
 
 def top(*values: Any, least: float = 0.0) -> float:
-    """An end for an axis that begins at zero: a little above the largest that is a number."""
+    """Set the end of an axis that begins at zero: a little above the largest finite value."""
     every = np.concatenate([np.asarray(some, float).ravel() for some in values] or [np.zeros(1)])
     every = every[np.isfinite(every)]
     most = float(every.max()) if len(every) else 0.0
@@ -569,8 +573,8 @@ def _decimals(most: float) -> int:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Ours, whatever a user's matplotlibrc says; without complaints about letters of a run's name
-    that the font has not."""
+    """Apply our style, whatever a user's matplotlibrc says; without warnings about letters of a
+    run's name that the font lacks."""
     with mpl.rc_context(), warnings.catch_warnings():
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
@@ -579,6 +583,6 @@ def style() -> Iterator[None]:
 
 
 def save(figure: Figure, target: Any, kind: str) -> None:
-    """To a path or a file; the same bytes whenever it is done."""
+    """Save a figure to a path or a file; the same figure always gives the same bytes."""
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
     figure.savefig(target, format=kind, dpi=200, metadata=undated[kind])

@@ -1,7 +1,7 @@
-"""Who sits where, as a picture: a panel a group, in it a row a router, in that a cell a node.
+"""A placement as a picture: a panel per group, in it a row per router, in that a cell per node.
 
 Cells have the colour of their job. Where they are large enough they also have a number: the node's
-label or, where jobs are too many to go by their colours, the job's number.
+label or, where there are too many jobs to distinguish them by colour, the job's number.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ FEW = ("#0067a5", "#e08214", "#2a8c6e", "#c0392b", "#8e5aa8", "#d4a900", "#4fb0d
        "#7a4a21", "#8fbf3a", "#1f2f6f", "#f0a3b0")  # fmt: skip
 IDLE, BUSY, PANEL = "#e9edf1", "#8b97a2", "#f7f9fa"
 WIDTH, TALLEST, SHAPE = 12.0, 15.0, 1.7
-"""Of the page, in inches; and how much wider than high the panels should be together."""
+"""The width of the page, in inches; and how much wider than high the panels should be together."""
 MOST_SQUARES = 20_000
-"""Beyond that many nodes, cells are pixels of an image."""
+"""The largest number of nodes that are drawn as cells; beyond it they are pixels of an image."""
 MOST_KEYS = 32
-"""Jobs in the legend."""
+"""The largest number of jobs in the legend."""
 GAP_X, GAP_Y = 0.9, 1.5
-"""Between panels, in cells, of small ones."""
+"""The gap between small panels, in cells."""
 
 
 class _Page:
@@ -58,25 +58,25 @@ class _Page:
         self.top, self.bottom = 0.85, 0.3 + 0.26 * lines
         room = WIDTH - 1.0
         self.cell = min(room / self.wide, (TALLEST - self.top - self.bottom) / self.high, 0.6)
-        """Inches."""
+        """Returns the width and height of the page, in inches."""
         self.size = (WIDTH, self.top + self.bottom + self.cell * self.high)
 
     def corners(self, machine: Dragonfly) -> Floats:
-        """[g, 2]: the upper left cell of each panel."""
+        """Returns [g, 2]: the upper left cell of each panel."""
         row, column = np.divmod(np.arange(machine.groups), self.columns)
         return np.stack(
             [column * (machine.nodes + self.gap_x), row * (machine.routers + self.gap_y)], 1
         )
 
     def cells(self, machine: Dragonfly) -> Floats:
-        """[nodes, 2]: the upper left corner of each."""
+        """Returns [nodes, 2]: the upper left corner of each cell."""
         r, k = np.divmod(np.arange(machine.routers * machine.nodes), machine.nodes)
         corners = self.corners(machine)[:, None] + np.stack([k, r], 1)[None]
         return np.asarray(corners.reshape(-1, 2), np.float64)
 
 
 def draw(placed: Placement, path: Path) -> None:
-    """As the name ends: .png, .svg or .pdf."""
+    """Draw a placement to a file, in the format that its name ends in: .png, .svg or .pdf."""
     machine = placed.machine
     colours = _all_colours(placed)
     keys = _keys(placed, colours)
@@ -99,13 +99,13 @@ def draw(placed: Placement, path: Path) -> None:
 
 
 def size(machine: Dragonfly, jobs: int) -> tuple[float, float]:
-    """Of a figure that `panels` has to itself, in inches."""
+    """Returns the size of a figure that `panels` has to itself, in inches."""
     page = _Page(machine, min(jobs, MOST_KEYS) + 1)
     return page.size[0], page.size[1] - page.top + 0.1
 
 
 def panels(placed: Placement, names: Sequence[str], axes: Axes) -> None:
-    """The same as part of something else: without a title, and jobs have names."""
+    """Draw a placement as part of a larger figure: without a title, and jobs have names."""
     colours = _all_colours(placed)
     page = _Page(placed.machine, min(len(names), MOST_KEYS) + 1)
     _fill(axes, placed, page, colours)
@@ -141,7 +141,7 @@ def _fill(axes: Any, placed: Placement, page: _Page, colours: Floats) -> None:
 
 
 def _holders(placed: Placement) -> npt.NDArray[np.int64]:
-    """By node: 0 idle, 1 busy before, 2 and more the jobs."""
+    """Returns a number by node: 0 idle, 1 busy before, 2 and more the jobs."""
     holder = placed.busy.astype(np.int64)
     for position, labels in enumerate(placed.jobs):
         holder[labels] = position + 2
@@ -149,8 +149,8 @@ def _holders(placed: Placement) -> npt.NDArray[np.int64]:
 
 
 def _colours(jobs: int) -> list[Any]:
-    """Neighbours differ: where the few run out, steps of the golden angle round the wheel, by turns
-    darker and lighter."""
+    """Returns a colour per job such that neighbours differ: where the named colours run out, steps
+    of the golden angle around the colour wheel, alternately darker and lighter."""
     if jobs <= len(FEW):
         return [to_rgb(colour) for colour in FEW[:jobs]]
     i = np.arange(jobs)
@@ -179,7 +179,7 @@ def _panels(axes: Any, machine: Dragonfly, page: _Page) -> None:
 
 
 def _squares(axes: Any, corners: Floats, colours: Floats, inches: float) -> None:
-    """A little air between them; where there is no room for that, only between routers."""
+    """Returns the gaps between cells; where there is no room for these, only between routers."""
     roomy = inches >= 0.1
     x, y = (0.05, 0.05) if roomy else (0.0, 0.07)
     square = np.array([(x, y), (1 - x, y), (1 - x, 1 - y), (x, 1 - y)])
@@ -201,7 +201,7 @@ def _mosaic(axes: Any, machine: Dragonfly, page: _Page, colours: Floats) -> None
 def _numbers(
     axes: Any, placed: Placement, page: _Page, holder: npt.NDArray[np.int64], colours: Floats
 ) -> None:
-    """Only where they can be read."""
+    """Write numbers into the cells, where these can be read."""
     by_job = _by_job(placed)
     largest = len(placed.jobs) if by_job else placed.machine.n_nodes - 1
     points = min(8.0, page.cell * 72 * 0.86 / (0.64 * len(str(largest))))
@@ -242,8 +242,8 @@ def _keys(placed: Placement, colours: Floats) -> Sequence[Patch]:
         groups = len(np.unique(labels // (machine.routers * machine.nodes)))
         routers = len(np.unique(labels // machine.nodes))
         where = _plural(groups, "group") if routers > 1 else "1 router"
-        told = f"job {position + 1}: {_plural(len(labels), 'node')}, {where}"
-        keys.append(Patch(color=colours[position + 2], label=told))
+        label = f"job {position + 1}: {_plural(len(labels), 'node')}, {where}"
+        keys.append(Patch(color=colours[position + 2], label=label))
     if len(jobs) < len(placed.jobs):
         keys.append(Patch(fill=False, lw=0, label=f"and {len(placed.jobs) - len(jobs)} more jobs"))
     if placed.busy.any():

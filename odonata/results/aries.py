@@ -1,14 +1,14 @@
-"""The counters of a run under the names of a Cray Aries router, and the ratio made of them.
+"""The counters of a run under the names of a Cray Aries router, and the stall-to-flit ratio.
 
-An Aries router counts at its tiles (Zhang 2021, section 3.5.1 and table 3.3). Ours stand for them
-as follows. A network tile is a port to another router:
+An Aries router counts at its tiles (Zhang 2021, section 3.5.1 and table 3.3). Ours correspond to
+them as follows. A network tile is a port to another router:
 
-* N_FLIT: flits that came in over its link, by virtual channel;
+* N_FLIT: flits that arrived over its link, by virtual channel;
 * N_STALL: the time, in flits of that link, in which a channel that feeds it had a packet ready, no
   credit, and the link free: cycles lost in moving flits into this tile's buffer.
 
-A processor tile is a port to a node: P_REQ_FLIT counts the flits a node was sent, P_REQ_STALL is 0,
-because our nodes take in whatever comes. There are no responses: P_RSP_* would be 0 too.
+A processor tile is a port to a node: P_REQ_FLIT counts the flits sent to a node, P_REQ_STALL is 0,
+because our nodes accept every packet. There are no responses: P_RSP_* would be 0 too.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Aries(NamedTuple):
     p_req_stall: npt.NDArray[np.int64]
 
     def stall_to_flit(self) -> npt.NDArray[np.float64]:
-        """By router: the mean over its network tiles of stalls per incoming flit (Zhang, 3.5.2). A
-        tile that saw no flit counts as 0."""
+        """Returns by router the mean over its network tiles of stalls per incoming flit (Zhang,
+        3.5.2). A tile that saw no flit counts as 0."""
         flits = self.n_flit.sum(axis=2)
         ratio = np.divide(self.n_stall, flits, out=np.zeros(flits.shape), where=flits > 0)
         mean: npt.NDArray[np.float64] = ratio.mean(axis=1) if ratio.shape[1] else ratio.sum(axis=1)
@@ -44,7 +44,7 @@ class Aries(NamedTuple):
 
 
 def aries(network: Network, outcome: Mapping[str, Any]) -> Aries:
-    """From the outcome of a run of this network."""
+    """Returns the Aries counters from the outcome of a run of this network."""
     m = network.machine
     p, radix = m.nodes, m.radix
     counters = outcome["counters"][:, : m.routers * radix]

@@ -1,8 +1,8 @@
-"""What follows from the metrics of a run: functions of an opened `Run`, as xarray objects.
+"""Quantities derived from the metrics of a run: functions of an opened `Run`, as xarray objects.
 
 Rates are means over the interval that ends at a sample. A link's values are those of the port that
-sends on it; an Aries tile counts what comes in, so a tile's values here are those of the port at
-the other end of its cable (`odonata.results.aries`).
+sends on it; an Aries tile counts what arrives, so a tile's values here are those of the port at the
+other end of its cable (`odonata.results.aries`).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from odonata.results.performance import Link, Performance, Totals, active_ps, qu
 from odonata.results.run import Run
 
 CLASSES = ("local", "global")
-"""Of links between routers: electrical and optical, as a rule."""
+"""The classes of links between routers: electrical and optical, as a rule."""
 PERCENTILES = (50, 90, 99, 99.9)
 PIECE_BYTES = 1 << 26
-"""Of a series that is read at once."""
+"""The largest number of values of a series that are read at once."""
 
 
 def utilisation(run: Run) -> xr.DataArray:
-    """By time, router and port: the part of the interval in which the link was in use. NaN where
-    no cable is plugged in."""
+    """Returns by time, router and port the fraction of the interval in which the link was in use.
+    NaN where there is no cable."""
     part: xr.DataArray = run.ports.busy_ps / run.interval.data[:, None, None]
     return part.where(run.ports.lit).rename("utilisation").assign_attrs(unit="1")
 
@@ -34,14 +34,14 @@ def utilisation(run: Run) -> xr.DataArray:
 def stall_to_flit(
     run: Run, threshold: str | float | Mapping[str, float] | None = "median"
 ) -> xr.DataArray:
-    """By time and router: the mean over its network tiles of stalls per incoming flit (Zhang 2021,
-    section 3.5.2), where a stall is the time of a flit on that link.
+    """Returns by time and router the mean over its network tiles of stalls per incoming flit (Zhang
+    2021, section 3.5.2), where a stall is the time of a flit on that link.
 
-    A tile's sample with fewer stalls a second than a threshold is left out, because a ratio of two
-    small numbers may surge and mean nothing. "median": that of all samples of the run, for local
-    and for global tiles apart, as the paper has it; a number, or one for each class, in stalls a
-    second; or None. Attributes say which it was. Where most tiles never stall the median is 0, and
-    nothing is left out. NaN where a router has no sample left.
+    A tile's sample with fewer stalls per second than a threshold is left out, because the ratio of
+    two small numbers may be large and mean nothing. The threshold is "median" (that of all samples
+    of the run, for local and for global tiles apart, as in the paper), a number, or one per class,
+    in stalls per second; or None. Attributes say which it was. Where most tiles never stall the
+    median is 0, and nothing is left out. NaN where a router has no sample left.
     """
     m, flit_bytes = run.machine, run.network.flit_bytes
     feeders = m.ends()
@@ -65,11 +65,11 @@ def stall_to_flit(
             least[:, ours] = thresholds[kind]
         counts = counts & (per_second >= least)
     ratio = (stalls / incoming.flits.where(incoming.flits > 0)).where(counts)
-    told: xr.DataArray = ratio.mean("tile").assign_coords(
+    by_router: xr.DataArray = ratio.mean("tile").assign_coords(
         router=run.ports.router, group=run.ports.group, time=run.time
     )
     attrs = {f"{kind}_threshold": value for kind, value in thresholds.items()}
-    return told.rename("stall_to_flit").assign_attrs(unit="1", **attrs)
+    return by_router.rename("stall_to_flit").assign_attrs(unit="1", **attrs)
 
 
 def _threshold(threshold: str | float | Mapping[str, float], kind: str, samples: Any) -> float:
@@ -85,15 +85,16 @@ def _threshold(threshold: str | float | Mapping[str, float], kind: str, samples:
 
 
 def traffic_matrix(run: Run) -> xr.DataArray:
-    """Bytes taken in over the whole run, by the group they come from and the one they went to."""
+    """Returns the bytes delivered over the whole run, by the group they came from and the group
+    they went to."""
     total: xr.DataArray = run.groups.traffic_bytes.sum("time")
     return total.transpose("source_group", "group").assign_attrs(unit="B")
 
 
 def carried(run: Run) -> xr.DataArray:
-    """Bytes that each link sent over the run, by router and port. `ports.bytes` counts a packet
-    when it is granted the link, which may be well before it is sent; so what the link could not
-    have sent yet, in the time that it was in use, is taken off again."""
+    """Returns the bytes that each link sent over the run, by router and port. `ports.bytes` counts
+    a packet when it is granted the link, which may be well before it is sent; so the bytes that the
+    link could not have sent yet, in the time that it was in use, are subtracted."""
     m, ports = run.machine, run.ports
     rates = np.repeat(
         [m.terminal.bandwidth, m.local.bandwidth, m.global_.bandwidth],
@@ -106,22 +107,24 @@ def carried(run: Run) -> xr.DataArray:
 
 
 def busiest(run: Run, n: int = 10, by: str = "busy_ps") -> list[Link]:
-    """The links between routers with the largest `busy_ps`, `stall_ps`, `wait_ps` or `bytes` over
-    the run; of equal ones the first by router and port."""
+    """Returns the links between routers with the largest `busy_ps`, `stall_ps`, `wait_ps` or
+    `bytes` over the run; of equal ones the first by router and port."""
     m = run.machine
     names = ("packets", "flits", "bytes", "stall_ps", "wait_ps")
     total = {name: total_over_time(run.ports[name])[:, m.nodes :] for name in (*names, "busy_ps")}
     ends, span = m.ends(), active_ps(run.network, run.reached_ps, last_in_ps(run))
     order = np.argsort(np.where(ends >= 0, -total[by], 1), axis=None, kind="stable")
-    told = []
+    links = []
     for router, tile in zip(*np.unravel_index(order[:n], ends.shape), strict=True):
         if ends[router, tile] >= 0:
             far, far_port = divmod(int(ends[router, tile]), m.radix)
             kind = "local" if tile < m.routers - 1 else "global"
             used = float(total["busy_ps"][router, tile] / max(1, span))
             counted = (int(total[name][router, tile]) for name in names)
-            told.append(Link(kind, int(router), int(tile) + m.nodes, far, far_port, used, *counted))
-    return told
+            links.append(
+                Link(kind, int(router), int(tile) + m.nodes, far, far_port, used, *counted)
+            )
+    return links
 
 
 def last_in_ps(run: Run) -> int:
@@ -129,8 +132,8 @@ def last_in_ps(run: Run) -> int:
 
 
 def cable_matrix(run: Run) -> xr.DataArray:
-    """Bytes that crossed the cables from one group to another (`carried`): what a detour carries
-    counts at each of its cables."""
+    """Returns the bytes that crossed the cables from one group to another (`carried`): a packet on
+    a non-minimal path counts at each of its cables."""
     m, sent = run.machine, carried(run).data
     far = run.ports.to_router
     crossing = ((run.ports.kind == "global") & (far >= 0)).transpose("router", "port").data
@@ -145,8 +148,8 @@ def cable_matrix(run: Run) -> xr.DataArray:
 def latency_percentiles(
     run: Run, percentiles: float | Sequence[float] = PERCENTILES, by_time: bool = False
 ) -> xr.DataArray:
-    """Nanoseconds, of the packets that count for the measurement, by percentile; `by_time`: of
-    those taken in during each interval. NaN where there are none."""
+    """Returns latencies in nanoseconds, by percentile, over the measured packets; `by_time`: over
+    those delivered during each interval. NaN where there are none."""
     asked = np.atleast_1d(np.asarray(percentiles, float))
     if not ((asked >= 0) & (asked <= 100)).all():
         raise ValueError(f"percentiles = {percentiles}: 0 .. 100")
@@ -155,18 +158,18 @@ def latency_percentiles(
         rows = [row for _, some in pieces(series) for row in some.sum("group").data]
     else:
         rows = [total_over_time(series, "group")]
-    told = np.array([[percentile(run, row, p) for p in asked] for row in rows])
+    values = np.array([[percentile(run, row, p) for p in asked] for row in rows])
     attrs, axis = {"unit": "ns"}, {"percentile": asked}
     if by_time:
-        told = told.reshape(len(run.time), len(asked))
-        return xr.DataArray(told, {"time": run.time, **axis}, ("time", "percentile"), "latency",
+        values = values.reshape(len(run.time), len(asked))
+        return xr.DataArray(values, {"time": run.time, **axis}, ("time", "percentile"), "latency",
                             attrs)  # fmt: skip
-    return xr.DataArray(told[0], axis, "percentile", "latency", attrs)
+    return xr.DataArray(values[0], axis, "percentile", "latency", attrs)
 
 
 def percentile(run: Run, counts: Any, percent: float) -> float:
-    """Of latencies counted by bin, in nanoseconds: no more than the longest, for a bin may end
-    above it."""
+    """Returns a percentile, in nanoseconds, of latencies counted by bin; it is no more than the
+    longest latency, although the bin may end above that."""
     if not counts.any():
         return float("nan")
     longest = float(run.groups.longest_latency_ps[-1].max())
@@ -174,14 +177,14 @@ def percentile(run: Run, counts: Any, percent: float) -> float:
 
 
 def system(run: Run, last: int | None = None) -> xr.Dataset:
-    """The whole machine over time: offered and accepted load (of the nodes' links), mean latency,
-    mean utilisation and stalled part of the links of each class. Of the `last` samples only, if
-    that is given."""
+    """Returns the whole machine over time: offered and accepted load (fractions of the injection
+    bandwidth), mean latency, mean utilisation and stalled fraction of the links of each class. Only
+    the `last` samples, if that is given."""
     m, some = run.machine, slice(-last if last else None, None)
     nodes, interval = run.nodes.isel(time=some), run.interval.data[some]
     full = m.n_nodes * m.terminal.bandwidth * interval / 1e12
     packets = nodes.received_packets.sum("node")
-    told = {
+    series = {
         "offered": nodes.sent_bytes.sum("node") / full,
         "accepted": nodes.received_bytes.sum("node") / full,
         "latency_ns": nodes.latency_ps.sum("node") / packets.where(packets > 0) / 1e3,
@@ -195,13 +198,13 @@ def system(run: Run, last: int | None = None) -> xr.Dataset:
             if n:
                 for name, counter in (("busy", "busy_ps"), ("stalled", "stall_ps")):
                     total = ports[counter].where(chosen, 0).sum(("router", "port"))
-                    told[f"{kind}_{name}"] = total / (n * interval)
-    return xr.Dataset(told, {"time": run.time[some]})
+                    series[f"{kind}_{name}"] = total / (n * interval)
+    return xr.Dataset(series, {"time": run.time[some]})
 
 
 def pieces(series: xr.DataArray) -> Iterator[tuple[int, xr.DataArray]]:
-    """A series that may be larger than memory, some samples at a time, each with the number of its
-    first sample."""
+    """Yield a series that may be larger than memory some samples at a time, each part with the
+    number of its first sample."""
     row = series.dtype.itemsize * int(np.prod(series.shape[1:]))
     step = max(1, PIECE_BYTES // max(1, row))
     for first in range(0, series.sizes["time"], step):
@@ -209,7 +212,7 @@ def pieces(series: xr.DataArray) -> Iterator[tuple[int, xr.DataArray]]:
 
 
 def total_over_time(series: xr.DataArray, *dims: str) -> Any:
-    """Its sum over all samples, and over `dims`."""
+    """Returns the sum of a series over all samples, and over `dims`."""
     rest = [size for dim, size in series.sizes.items() if dim not in ("time", *dims)]
     total = np.zeros(rest, np.int64)
     for _, some in pieces(series):
@@ -222,7 +225,7 @@ def recorded(run: Run, table: str) -> bool:
 
 
 def summary(run: Run) -> Performance:
-    """The run in a few figures: those of `odonata.performance`, from what is on disk."""
+    """Returns the figures of `odonata.performance`, computed from the files of a run."""
     nodes, groups = run.nodes, run.groups
 
     def total(series: xr.DataArray) -> int:
@@ -252,8 +255,8 @@ def summary(run: Run) -> Performance:
 
 
 def _by_group(run: Run) -> tuple[Any, Any]:
-    """Totals by group and port (those of its routers, then its nodes'), as the engine has them; the
-    bytes on a node's own link are not among what was recorded, and are not needed."""
+    """Returns totals by group and port (those of its routers, then its nodes'), as the engine has
+    them; the bytes on a node's own link are not recorded, and are not needed."""
     groups = run.machine.groups
     own = {name: total_over_time(run.ports[name]).reshape(groups, -1)
            for name in (*COUNTERS, "busy_ps")}  # fmt: skip

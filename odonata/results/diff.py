@@ -20,14 +20,14 @@ BLOCK_BYTES = 1 << 26
 
 @dataclass(frozen=True)
 class Difference:
-    """One dataset that is not the same in both."""
+    """A dataset that is not the same in both runs."""
 
     dataset: str
     what: str
     values: int | None = None
-    """How many differ, where the shapes are the same."""
+    """The number of values that differ, where the shapes are the same."""
     first: str | None = None
-    """Where the first of these is, and what it is in either."""
+    """Where the first difference is, and the value in either run."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Verdict:
     datasets: int
     samples: int
     values: int
-    """That were compared."""
+    """The number of datasets that were compared."""
     differences: list[Difference]
 
     @property
@@ -83,7 +83,7 @@ def _sampled(dataset: Any) -> bool:
 
 
 def _values(name: str, a: Run, b: Run) -> Difference | None:
-    """Compared as bytes, some samples at a time; those that both have."""
+    """Compare two datasets as bytes, some samples at a time, as far as both have samples."""
     one, other = a.file[name], b.file[name]
     rows = max(1, BLOCK_BYTES // max(1, one.dtype.itemsize * int(np.prod(one.shape[1:]))))
     count, first, samples = 0, None, min(len(one), len(other))

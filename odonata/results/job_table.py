@@ -1,5 +1,5 @@
-"""What became of the jobs of a run: for people, as JSON, and as CSV with Batsim's column names,
-which tools that draw and compare schedules read."""
+"""The jobs of a run as a table for people, as JSON, and as CSV with Batsim's column names, which
+tools that draw and compare schedules read."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 FILE = "jobs.csv"
 MOST_SHOWN = 20
-"""Jobs in a terminal."""
+"""The largest number of jobs in the table of a terminal."""
 COLUMNS = (
     "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources",
     "requested_time", "success", "final_state", "starting_time", "execution_time", "finish_time",
     "waiting_time", "turnaround_time", "stretch", "allocated_resources", "name",
 )  # fmt: skip
-"""Batsim's, in its order, and times in seconds; and the job's name."""
+"""Batsim's columns, in its order, with times in seconds; and the job's name."""
 STATES = {"to come": "NOT_SUBMITTED", "queued": "SUBMITTED", "running": "RUNNING",
           "done": "COMPLETED_SUCCESSFULLY"}  # fmt: skip
 """Batsim's words for `state`."""
 
 
 class Tally(NamedTuple):
-    """How many jobs are in which state, at a time."""
+    """The number of jobs in each state, at a time."""
 
     to_come: int
     queued: int
@@ -54,8 +54,8 @@ def tally(records: Sequence[JobRecord], time_ps: int) -> Tally:
 
 
 def state(record: JobRecord, time_ps: int) -> str:
-    """As the scheduler knows it. A job that was given its nodes runs, though its tasks start a
-    launch latency later."""
+    """Returns a job's state as the scheduler knows it. A job that was given its nodes is running,
+    though its tasks start a launch latency later."""
     if record.end_ps is not None:
         return "done"
     if record.start_ps is not None:
@@ -64,7 +64,7 @@ def state(record: JobRecord, time_ps: int) -> str:
 
 
 class Spread(NamedTuple):
-    """Over how much of the machine a job sat."""
+    """Returns the numbers of groups and routers over which a job's nodes are spread."""
 
     groups: int
     routers: int
@@ -77,13 +77,13 @@ def spread(machine: Dragonfly, record: JobRecord) -> Spread:
 
 
 def mean(values: Sequence[int | None]) -> float | None:
-    """Of those that are known."""
+    """Returns the mean of the values that are known."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
 
 def by_pattern(records: Sequence[JobRecord]) -> dict[str, float]:
-    """The mean communication time of the jobs that are done, in picoseconds, by pattern."""
+    """Returns the mean communication time of the jobs that are done, in picoseconds, by pattern."""
     times: dict[str, list[int]] = {}
     for record in records:
         if record.communication_ps is not None:
@@ -92,13 +92,13 @@ def by_pattern(records: Sequence[JobRecord]) -> dict[str, float]:
 
 
 def makespan_ps(records: Sequence[JobRecord]) -> int | None:
-    """When the last job ended, if all have."""
+    """Returns the makespan in ps (when the last job ended), if all jobs have."""
     ends = [record.end_ps for record in records if record.end_ps is not None]
     return max(ends) if records and len(ends) == len(records) else None
 
 
 def microseconds(ps: float | None) -> str:
-    """Shows nanoseconds where the time is short."""
+    """Returns a time in microseconds as text, to the nanosecond where it is short."""
     return "-" if ps is None else f"{ps / 1e6:,.{1 if ps >= 1e9 else 3}f} us"
 
 
@@ -109,7 +109,7 @@ HEADS = ("job", "nodes", "pattern", "groups", "routers", "waited (us)", "comm. (
 
 
 def cells(machine: Dragonfly, record: JobRecord) -> tuple[str, ...]:
-    """A row, under HEADS; "-" for what is not yet known."""
+    """Returns a row of the table, under HEADS; "-" for what is not yet known."""
     where = spread(machine, record)
     seat = (f"{where.groups:,}", f"{where.routers:,}") if record.labels else ("-", "-")
     return (record.name, f"{record.nodes:,}", record.pattern, *seat,
@@ -121,7 +121,7 @@ def _us(ps: float | None) -> str:
 
 
 def job_table(machine: Dragonfly, records: Sequence[JobRecord]) -> Table:
-    """The first of many, and what the rest comes to."""
+    """Returns the table: the first of many jobs, and a row for the rest."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -147,8 +147,8 @@ def job_table(machine: Dragonfly, records: Sequence[JobRecord]) -> Table:
 
 
 def job_facts(machine: Dragonfly, records: Sequence[JobRecord]) -> list[dict[str, Any]]:
-    """Times in picoseconds, null where they are not known; nodes as labels, in the order in which
-    the job was given them."""
+    """Returns the jobs for JSON: times in picoseconds, null where they are not known; nodes as
+    labels, in the order in which the job was given them."""
     return [
         {
             "number": record.number, "name": record.name, "nodes": record.nodes,
@@ -162,7 +162,7 @@ def job_facts(machine: Dragonfly, records: Sequence[JobRecord]) -> list[dict[str
 
 
 def to_csv(records: Sequence[JobRecord], workload: str, time_ps: int) -> str:
-    """As Batsim writes it, of a run that has come to a time; what is not known is empty."""
+    """Write the jobs as Batsim does, for a run that has reached a time; unknown is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -182,5 +182,5 @@ def to_csv(records: Sequence[JobRecord], workload: str, time_ps: int) -> str:
 
 
 def _seconds(ps: int | None) -> str:
-    """To the picosecond."""
+    """Returns a time in seconds as text, to the picosecond."""
     return "" if ps is None else f"{ps // 10**12}.{ps % 10**12:012d}"

@@ -1,4 +1,4 @@
-"""What a network did in a run, in the words of those who measure networks."""
+"""The performance of a network in a run: latency, throughput, utilisation, saturation."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from odonata.agents.layout import (
     ACCEPTED,
     BIN_BITS,
     BIN_ONE,
-    GOT,
+    DELIVERED,
+    GENERATED,
     HOPS,
     INJECTED,
     LAST_IN,
     LONGEST,
-    MADE,
     MEASURED,
+    MEASURED_GENERATED,
     MEASURED_LATENCY,
-    MEASURED_MADE,
     OFFERED,
 )
 from odonata.agents.metrics import COUNTERS
@@ -34,45 +34,46 @@ if TYPE_CHECKING:
     from pdes.events import Rows
 
 GROWTH = 0.02
-"""Sources that cannot get rid of this part of what they make are saturated."""
+"""The fraction of its offered load by which a saturated source's queue grows, at least."""
 
 
 @dataclass(frozen=True)
 class Performance:
-    """Latencies are from the making of a message to the arrival of a packet's last byte, over the
-    packets made during the measurement and delivered; loads are parts of the bandwidth of the
-    nodes' links."""
+    """The performance of a network. Latencies are from the generation of a message to the arrival
+    of a packet's last byte, over the packets generated during the measurement and delivered; loads
+    are fractions of the injection bandwidth (that of the nodes' links)."""
 
     nodes: int
     messages: int
-    """Made, in the whole run."""
+    """Messages generated, in the whole run."""
     packets: int
-    """Delivered, in the whole run."""
+    """Packets delivered, in the whole run."""
     packet_hops: int
-    """Routers visited by those."""
+    """Routers visited by those packets."""
     mean_hops: float
     measured_packets: int
     undelivered_packets: int
-    """Made during the measurement and still under way at the end."""
+    """Packets generated during the measurement and not delivered at the end."""
     mean_latency_ns: float
     median_latency_ns: float
-    """This and the next are read off a histogram with bins of at most 1.6 %."""
+    """The median and the 99th percentile are read from a histogram with bins of at most 1.6 %."""
     p99_latency_ns: float
     max_latency_ns: float
     last_arrival_ns: float
-    """When the last packet was taken in."""
+    """When the last packet was delivered."""
     offered: float
     throughput: float
-    """What the nodes took in during the measurement."""
+    """The accepted load: what was delivered to the nodes during the measurement."""
     backlog_growth: float
-    """The part of what was offered by which the source queues grew."""
+    """The fraction of the offered load by which the source queues grew."""
     saturated: bool
     links: Mapping[str, Mapping[str, float]]
-    """By class: mean and largest utilisation, and stall-to-flit ratio (flit times a flit)."""
+    """By class: mean and largest utilisation, and stall-to-flit ratio (flit times per flit)."""
 
 
 def performance(network: Network, result: Result) -> Performance:
-    """Raises Fault where the network is deadlocked, AssertionError where a byte was lost."""
+    """Returns the performance of a run. Raises Fault where the network is deadlocked,
+    AssertionError where a byte was lost."""
     cycle = conclude(network, result.outcome)
     if cycle:
         raise Fault(f"deadlock: {cycle}")
@@ -86,8 +87,9 @@ def performance(network: Network, result: Result) -> Performance:
         network,
         result.time_ps,
         Totals(
-            messages=total[MADE], packets=total[GOT], hops=total[HOPS], offered=total[OFFERED],
-            injected=total[INJECTED], accepted=total[ACCEPTED], made=total[MEASURED_MADE],
+            messages=total[GENERATED], packets=total[DELIVERED], hops=total[HOPS],
+            offered=total[OFFERED],
+            injected=total[INJECTED], accepted=total[ACCEPTED], made=total[MEASURED_GENERATED],
             measured=total[MEASURED], latency_ps=total[MEASURED_LATENCY],
             longest_ps=int(nodes[:, LONGEST].max()), last_in_ps=int(nodes[:, LAST_IN].max()),
         ),
@@ -98,7 +100,7 @@ def performance(network: Network, result: Result) -> Performance:
 
 
 class Totals(NamedTuple):
-    """Over all nodes; those from `offered` to `latency_ps` of the measurement only."""
+    """Sums over all nodes; those from `offered` to `latency_ps` over the measurement only."""
 
     messages: int
     packets: int
@@ -116,8 +118,8 @@ class Totals(NamedTuple):
 def summarise(
     network: Network, time_ps: int, total: Totals, histogram: Rows, counters: Any, busy_ps: Any
 ) -> Performance:
-    """Of a run that has come to `time_ps`. `counters` (by group, port and counter) and `busy_ps`
-    may be None where ports were not recorded."""
+    """Returns the performance of a run that has reached `time_ps`. `counters` (by group, port and
+    counter) and `busy_ps` may be None where ports were not recorded."""
     start = min(network.warmup_ps, time_ps)
     end = min(time_ps, start + (network.measure_ps or time_ps))
     end = min(end, active_ps(network, time_ps, total.last_in_ps))
@@ -147,13 +149,13 @@ def summarise(
 
 
 def active_ps(network: Network, time_ps: int, last_in_ps: int) -> int:
-    """The time over which means are taken: what was simulated or, where sources stop of themselves,
-    until the last packet was taken in."""
+    """Returns the time over which means are taken, in ps: what was simulated or, where sources stop
+    by themselves, until the last packet was delivered."""
     return min(time_ps, last_in_ps) if network.ends else time_ps
 
 
 def quantile(histogram: Rows, part: float) -> float:
-    """Picoseconds, interpolated within a bin, which is at most 1.6 % wide."""
+    """Returns a percentile in picoseconds, interpolated within a bin at most 1.6 % wide."""
     if not histogram.any():
         return 0.0
     sums = np.cumsum(histogram)
@@ -166,19 +168,19 @@ def quantile(histogram: Rows, part: float) -> float:
 
 def _links(network: Network, counters: Any, busy: Any, until: int) -> dict[str, dict[str, float]]:
     elapsed = max(1, until)
-    told = {}
+    classes = {}
     for kind, (rows, link) in ports_by_class(network).items():
         if not rows.any():
             continue
         some = counters[:, rows].reshape(-1, len(COUNTERS)).sum(axis=0)
         flits, stall = (int(some[COUNTERS.index(name)]) for name in ("flits", "stall_ps"))
         flit_ps = network.flit_bytes * 1e12 / link.bandwidth
-        told[kind] = {
+        classes[kind] = {
             "utilisation": float(busy[:, rows].mean() / elapsed),
             "max_utilisation": float(busy[:, rows].max() / elapsed),
             "stall_to_flit": stall / flit_ps / max(1, flits),
         }
-    return told
+    return classes
 
 
 def job_records(network: Network, result: Result) -> list[JobRecord]:
@@ -187,7 +189,7 @@ def job_records(network: Network, result: Result) -> list[JobRecord]:
 
 
 class Link(NamedTuple):
-    """One direction of a cable between two routers; what it did in the whole run."""
+    """One direction of a cable between two routers, and its counters over the whole run."""
 
     kind: str
     router: int
@@ -203,7 +205,7 @@ class Link(NamedTuple):
 
 
 def links(network: Network, result: Result) -> list[Link]:
-    """Every link between routers, in order of router and port. (As a table:
+    """Returns every link between routers, in order of router and port. (As a table:
     ``pandas.DataFrame(odonata.links(network, result))``.)"""
     m = network.machine
     far = m.ends()
@@ -211,18 +213,18 @@ def links(network: Network, result: Result) -> list[Link]:
     shape = (m.n_routers, m.radix)
     used = result.outcome["busy_ps"][:, ports].reshape(shape) / max(1, result.time_ps)
     counters = result.outcome["counters"].sum(axis=2)[:, ports].reshape(*shape, len(COUNTERS))
-    told = []
+    found = []
     for router, tile in np.argwhere(far >= 0).tolist():
         port, (to_router, to_port) = tile + m.nodes, divmod(int(far[router, tile]), m.radix)
         kind = "local" if tile < m.routers - 1 else "global"
-        told.append(Link(kind, router, port, to_router, to_port, float(used[router, port]),
+        found.append(Link(kind, router, port, to_router, to_port, float(used[router, port]),
                          *counters[router, port].tolist()))  # fmt: skip
-    return told
+    return found
 
 
 def ports_by_class(network: Network) -> dict[str, tuple[Any, Any]]:
-    """Which of a group's ports are of which class, and their link. A group's ports are those of
-    its routers, one router after the other, then its nodes' (which inject)."""
+    """Returns which of a group's ports are of which class, and their link. A group's ports are
+    those of its routers, one router after the other, then its nodes' (which inject)."""
     m = network.machine
     port = np.arange(m.radix)
     kinds = np.where(port < m.nodes, 0, np.where(port < m.nodes + m.routers - 1, 1, 2))

@@ -1,4 +1,4 @@
-"""What a run did, in a few lines: a name, a figure, and what it means. For tables of any kind."""
+"""The summary of a run as rows of a name, a figure and a note, for tables of any kind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def of_run(
     complete: bool,
     jobs: Sequence[JobRecord] = (),
 ) -> list[Row]:
-    """Returns the rows of a run that has come to `reached_ps`; with its jobs, where it runs any."""
+    """Returns the rows of a run that has reached `reached_ps`; with its jobs, where it has any."""
     network, m, end = experiment.model(), experiment.machine, experiment.run.end
     note = ""
     if complete and end is None:  # not when it was noticed that nothing is left
@@ -57,14 +57,14 @@ def of_run(
 
 
 def still(experiment: Experiment) -> str:
-    """How far a run should have come."""
+    """Returns the time that a run was to reach."""
     if experiment.run.end is not None:
         return f"of {show_time(experiment.run.end)}"
     return "some jobs are not done" if experiment.jobs else "something is left"
 
 
 def of_jobs(jobs: Sequence[JobRecord], reached_ps: int) -> list[Row]:
-    """Times are means over the jobs of which they are known."""
+    """Returns the rows of jobs. Times are means over the jobs for which they are known."""
     counts, last = tally(jobs, reached_ps), makespan_ps(jobs)
     note = str(counts) if last is None else f"the last ended at {microseconds(last)}"
     rows = [("done", f"{counts.done:,} of {len(jobs):,}", note)]
@@ -79,7 +79,7 @@ def of_jobs(jobs: Sequence[JobRecord], reached_ps: int) -> list[Row]:
 
 
 def _sent(network: Network) -> list[Row]:
-    """Who sends what, and over which links."""
+    """Returns the rows about the traffic and the links."""
     rows = []
     if network.workload:
         w, m = network.workload, network.machine
