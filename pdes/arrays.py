@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 LINE_WORDS = 8
-"""Of a cache line."""
+"""The bytes of a cache line."""
 
 
 def doubled(length: int, needed: int) -> int:
-    """`length`, doubled until it is at least `needed`, so that growing is cheap on the whole."""
+    """Returns `length`, doubled until it is at least `needed`, so that growing is cheap on the
+    whole."""
     length = max(1, length)
     while length < needed:
         length *= 2
@@ -20,7 +21,7 @@ def doubled(length: int, needed: int) -> int:
 
 
 def grown(array: npt.NDArray[Any], needed: int, keep: int) -> npt.NDArray[Any]:
-    """An array of at least `needed` rows whose first `keep` are those of `array`."""
+    """Returns an array of at least `needed` rows whose first `keep` are those of `array`."""
     if needed <= len(array):
         return array
     larger = np.empty((doubled(len(array), needed), *array.shape[1:]), array.dtype)
@@ -29,7 +30,7 @@ def grown(array: npt.NDArray[Any], needed: int, keep: int) -> npt.NDArray[Any]:
 
 
 def aligned(shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Zeros, beginning on a cache line."""
+    """Returns zeros, beginning on a cache line."""
     size = int(np.prod(shape))
     spare = np.zeros(size + LINE_WORDS, np.int64)
     skip = -(spare.ctypes.data // 8) % LINE_WORDS

@@ -1,9 +1,9 @@
-"""Where the ranks of one host leave each other letters: a board in memory that they share.
+"""The board: shared memory in which the ranks of one host exchange letters.
 
-An agreement between ranks is a letter each way, some thousand times a second. Here that is a copy,
-a number that says which turn it belongs to, and a look at the other's. Each pair has two places,
-used in turns: who writes turn n + 2 has read turn n + 1 of the other, who by then has done with
-turn n.
+An agreement between ranks is a letter in each direction, some thousand times per second. Here that
+is a copy, a number that says which turn it belongs to, and a look at the other's. Each pair has two
+places, used in turns: the rank that writes turn n + 2 has read turn n + 1 of the other, which by
+then has finished with turn n.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ import numpy as np
 from pdes.events import Rows
 
 MOST_BYTES = 1 << 26
-"""Of all places together."""
+"""The bytes of all places together, at most."""
 PLACE_BYTES, LEAST_BYTES = 1 << 16, 1 << 12
-"""Of one; where there are so many ranks that it would be less than this, there is no board."""
+"""The bytes of one place, at least; where there are so many ranks that it would be less, there is
+no board."""
 LINE = 8
 PATIENCE = 500
-"""Looks before others get the processor, if there is one for each rank."""
+"""Looks at the board before the processor is yielded, if there is a processor for each rank."""
 
 
 def place_bytes(ranks: int) -> int:
-    """How large each place can be, or 0."""
+    """Returns how large each place can be, in bytes, or 0."""
     room = min(PLACE_BYTES, MOST_BYTES // (2 * ranks * ranks)) & ~4095
     return room if room >= LEAST_BYTES else 0
 
@@ -35,8 +36,9 @@ def board_bytes(ranks: int) -> int:
 
 
 class Board:
-    """`memory` is shared, zero, and board_bytes(ranks) long; `fence` keeps what was written or read
-    before it apart from what comes after, for memory that is not ordered by itself."""
+    """One rank's view of the board. `memory` is shared, zero, and board_bytes(ranks) long; `fence`
+    keeps what was written or read before it apart from what comes after, for memory that is not
+    ordered by itself."""
 
     def __init__(self, memory: Any, rank: int, ranks: int, fence: Any) -> None:
         words = np.frombuffer(memory, np.int64)
@@ -51,12 +53,12 @@ class Board:
 
     def carry(self, words: int) -> None:
         self.fits = self._places.shape[3] // words
-        """Rows of a letter that have a place here."""
+        """Returns the number of rows of a letter that fit here."""
         cut = self._places[..., : self.fits * words]
         self._rows = cut.reshape(*cut.shape[:3], self.fits, words)
 
     def exchange(self, letters: Rows, places: list[int]) -> list[Rows]:
-        """Of every peer, in order, what fits here of its letter."""
+        """Returns the letter of every peer, in order, as far as it fits here."""
         me, rows = self._rank, self._rows[self._turn & 1]
         self._turn = turn = self._turn + 1
         for peer in self._peers:

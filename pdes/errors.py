@@ -1,4 +1,4 @@
-"""Two ways in which a run can go wrong, told apart because they end differently."""
+"""The two ways in which a run can fail, kept apart because they end differently."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ CURES = {
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong with an object: the `fields` it is about, the one to blame first;
-    what was `given` there; and the `rule` that breaks, which says what is accepted."""
+    """One thing that is wrong with an object: the `fields` it is about, the most likely cause
+    first; the value `given` there; and the broken `rule`, which says what is accepted."""
 
     fields: tuple[str, ...]
     given: str
@@ -36,8 +36,8 @@ class Problem(NamedTuple):
 class Refused(Exception):
     """Bad input, found before (or between) simulating and known to every rank alike.
 
-    Raised on all ranks together: rank 0 says why, everyone leaves in order. Where an object was
-    refused, `problems` are all that it has.
+    It is raised on all ranks together: rank 0 prints the reason, all leave in order. Where an
+    object was refused, `problems` are all that it has.
     """
 
     problems: tuple[Problem, ...] = ()
@@ -46,7 +46,7 @@ class Refused(Exception):
 class Fault(Exception):
     """A model broke the engine's rules while simulating.
 
-    Known to one rank only: that rank says why and takes the others down with it.
+    It is known to one rank only: that rank prints the reason and ends the others.
     """
 
 
@@ -60,24 +60,24 @@ def os_words(error: OSError) -> str:
 
 
 def require(fine: bool, otherwise: str) -> None:
-    """Refuse, unless it is fine."""
+    """Refuse, unless the condition holds."""
     if not fine:
         raise Refused(otherwise)
 
 
 class Findings:
-    """What is wrong with one object: all of it is looked for before it is refused."""
+    """The problems of one object: all of them are collected before it is refused."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
 
     def unless(self, fine: bool, given: str, rule: str, *fields: str) -> None:
-        """Note a problem, unless it is fine; `fields` as in `Problem`."""
+        """Note a problem, unless the condition holds; `fields` as in `Problem`."""
         if not fine:
             self.problems.append(Problem(fields, given, rule))
 
     def refuse(self) -> None:
-        """Refuse, if anything was found: one problem a line, and none twice."""
+        """Refuse, if anything was found: one problem per line, and none twice."""
         if self.problems:
             refusal = Refused("\n".join(dict.fromkeys(map(str, self.problems))))
             refusal.problems = tuple(self.problems)

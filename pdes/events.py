@@ -32,7 +32,7 @@ KIND_SHIFT = AGENT_BITS + PORT_BITS
 
 
 def pack(kind: int, agent: Any, port: Any) -> Any:
-    """A key, or an array of them."""
+    """Returns a key, or an array of them."""
     return (kind << KIND_SHIFT) | (agent << PORT_BITS) | port
 
 
@@ -55,7 +55,8 @@ def port_of(key: int) -> int:
 
 
 def unpack(key: int) -> tuple[int, int, int]:
-    """Kind, agent, port; like `pack` for Python, while the others are for kernels."""
+    """Returns kind, agent and port of a key. This is for Python, like `pack`; the others are for
+    kernels."""
     return key >> KIND_SHIFT, (key >> PORT_BITS) & AGENT_MASK, key & PORT_MASK
 
 

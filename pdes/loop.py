@@ -1,4 +1,4 @@
-"""The hot loop, and the one call by which a model makes an event.
+"""The hot loop, and the one call by which a model schedules an event.
 
 `advance` is written once and compiled once per model, with that model's `handle` inlined, so that a
 run is a single compiled function from one horizon to the next.
@@ -31,8 +31,8 @@ decided."""
 CTL_WORDS = CULPRIT + WORDS
 
 DONE, QUEUE_FULL, OUTBOX_FULL, POOL_FULL, BUDGET, FAULTY, DECIDE = range(7)
-"""Why `advance` came back: at the horizon, for room, because it was told to, in error, or for a
-decision that is made in Python."""
+"""Reasons why `advance` returned: it is at the horizon, needs room, was asked to stop, failed, or
+has met a decision that is made in Python."""
 
 PAST, TOO_SOON, NOBODY, TOO_MANY, LATE = range(1, 6)
 """The rules that can be broken: four by a handler, the last by another rank."""
@@ -50,7 +50,7 @@ SAMPLE_EVERY = 256
 
 
 class Sim(NamedTuple):
-    """What a handler is given besides its own state: it reads `now` and calls `schedule`."""
+    """The arguments of a handler besides its own state: it reads `now` and calls `schedule`."""
 
     ctl: Any
     queue: Cells
@@ -72,7 +72,7 @@ class Sim(NamedTuple):
 
 @kernel
 def schedule(sim: Sim, time: int, key: int, a: int, b: int) -> None:
-    """Make an event at `time`, here or on whichever rank has the key's agent.
+    """Schedule an event at `time`, here or on whichever rank has the key's agent.
 
     `time` may be now (an event of the same instant is handled in row order) but not before; for an
     agent of another rank it is at least the lookahead away.
@@ -90,7 +90,8 @@ def schedule(sim: Sim, time: int, key: int, a: int, b: int) -> None:
 
 @kernel
 def _dispatch(sim: Sim, time: int, key: int, a: int, b: int) -> None:
-    """To the queue or to the outbox; in one place, so that the queue's code is there only once."""
+    """Put an event into the queue or the outbox; in one place, so that the queue's code is compiled
+    only once."""
     ctl = sim.ctl
     agent = agent_of(key)
     if time < ctl[NOW]:
@@ -116,7 +117,7 @@ def _dispatch(sim: Sim, time: int, key: int, a: int, b: int) -> None:
 
 @kernel
 def new_parcel(sim: Sim) -> int:
-    """The number of a parcel, to be filled: its words are whatever they were."""
+    """Returns the number of a new parcel, to be filled: its words are not cleared."""
     return take(sim.pool)
 
 
@@ -127,7 +128,7 @@ def drop_parcel(sim: Sim, number: int) -> None:
 
 @kernel
 def local(sim: Sim, key: int) -> int:
-    """The row, in this rank's state, of the agent that an event is at."""
+    """Returns the row, in this rank's state, of the agent that an event is at."""
     return agent_of(key) - sim.ctl[FIRST]  # type: ignore[no-any-return]
 
 
@@ -160,8 +161,8 @@ FANOUT, TAKES = 1, 0
 
 
 def advance(sim: Sim, state: Any, incoming: Any, horizon: int, budget: int) -> int:
-    """Take in events from other ranks, then handle everything before `horizon`, at most `budget`
-    events; say why it stopped. At the horizon the letters to the other ranks are ready.
+    """Accept events from other ranks, then handle everything before `horizon`, at most `budget`
+    events. Returns why it stopped. At the horizon the letters to the other ranks are ready.
 
     The caller has made room for `incoming`, and passes it once. A decision costs one event of the
     budget, like any other: what is left of it is in SPARE, and the caller goes on with that. There
@@ -278,7 +279,8 @@ def _owner(starts: Any, ranks: int, agent: int) -> int:
 
 
 def compile_loop(model: Any, name: str) -> Any:
-    """`advance` for one model. A process that runs it again, as a study does, has it already."""
+    """Returns `advance` for one model. A process that runs a model again, as a study does, reuses
+    it."""
     return _loop(name, model.handle, model.receive, model.fanout, model.takes)
 
 

@@ -32,7 +32,8 @@ class Pool(NamedTuple):
 
 @kernel
 def take(pool: Pool) -> int:
-    """A parcel whose words are whatever they were. The caller knows that there is room."""
+    """Returns the number of a new parcel, whose words are not cleared. The caller knows that there
+    is room."""
     ctl = pool.ctl
     number = ctl[FREE]
     ctl[FREE] = pool.rows[number, NEXT]
@@ -53,8 +54,8 @@ def new_pool(words: int) -> Pool:
 
 
 def reserved(pool: Pool, n: int) -> Pool:
-    """The pool with room for `n` more. The chain of free parcels ends at the first beyond the last,
-    so that growing only has to go on counting."""
+    """Returns the pool with room for `n` more. The chain of free parcels ends at the first beyond
+    the last, so that growing only has to continue the count."""
     capacity, needed = len(pool.rows), int(pool.ctl[TAKEN]) + n
     if needed <= capacity:
         return pool
@@ -64,8 +65,8 @@ def reserved(pool: Pool, n: int) -> Pool:
 
 
 def _rows(count: int, words: int) -> Rows:
-    """Zeros, so that a checkpoint of parcels never used is the same every time; memory that is
-    never touched but for its link is cheap."""
+    """Returns zeros, so that a checkpoint of parcels never used is the same every time; memory that
+    is never touched but for its link is cheap."""
     rows = aligned((count, words))
     rows[:, NEXT] = np.arange(1, count + 1)
     return rows

@@ -1,4 +1,4 @@
-"""Which rank has which agents: whole units, in order, of near-equal weight."""
+"""The partition: which rank has which agents; whole units, in order, of near-equal weight."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Partition:
         return int(self.agent_starts[-1])
 
     def block(self, rank: int) -> tuple[int, int]:
-        """The first agent of a rank, and the first that is no longer its own."""
+        """Returns the first agent of a rank, and the first that is no longer its own."""
         return int(self.agent_starts[rank]), int(self.agent_starts[rank + 1])
 
 
@@ -37,8 +37,8 @@ def deal(
     ranks: int,
     alone: bool = False,
 ) -> Partition:
-    """Cut the row of units where the running weight comes closest to an equal share. `alone`: the
-    first unit has rank 0 to itself, where there is more than one rank."""
+    """Cut the sequence of units where the running weight comes closest to an equal share. `alone`:
+    the first unit has rank 0 to itself, where there is more than one rank."""
     if alone and ranks > 1:
         rest = deal(units[1:], weights[1:], ranks - 1)
         starts = np.concatenate(([0], rest.unit_starts + 1))

@@ -1,8 +1,8 @@
 """PHOLD, the benchmark every parallel simulator reports, and the shortest model there is.
 
-`population` events live at each of `processes` logical processes. An event at a process makes one
-new event after lookahead + Exp(mean - lookahead), at a uniformly random process with probability
-`remote`, else at its own.
+`population` events live at each of `processes` logical processes. An event at a process schedules
+one new event after lookahead + Exp(mean - lookahead), at a uniformly random process with
+probability `remote`, else at its own.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class State(NamedTuple):
 
 @kernel
 def hop(state: State, me: int, process: int) -> Any:
-    """Where the process's next event goes, and after what delay."""
+    """Returns where the process's next event goes, and after what delay, in ps."""
     n, count = state.numbers, state.draws[me]
     state.draws[me] = count + 1
     w0, w1, w2, w3 = draw(n[SEED], process, count)
@@ -60,7 +60,7 @@ def first_events(state: State, rows: Any, first: int, population: int) -> None:
 
 @dataclass(frozen=True)
 class Phold(Model):
-    """Times in picoseconds; `mean` is that of the whole delay."""
+    """PHOLD as a model. Times are in picoseconds; `mean` is that of the whole delay."""
 
     processes: int = 1024
     population: int = 16

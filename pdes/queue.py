@@ -38,7 +38,7 @@ MAX_SHIFT = 56
 
 class Cells(NamedTuple):
     """The queue's arrays, as kernels see them. Each of the three places has room for everything;
-    memory that is never touched is never really there."""
+    memory that is never touched is never allocated."""
 
     ctl: Any
     due: Any
@@ -51,7 +51,7 @@ class Cells(NamedTuple):
 
 @kernel
 def _before(t: int, k: int, a: int, b: int, heap: Any, i: int) -> bool:
-    """Does this event come before the one at heap[i]?"""
+    """Tells whether this event comes before the one at heap[i]."""
     if t != heap[i, TIME]:
         return t < heap[i, TIME]  # type: ignore[no-any-return]
     if k != heap[i, KEY]:
@@ -114,7 +114,7 @@ def _heap_drop(heap: Any, size: int) -> None:
 
 @kernel
 def push(q: Cells, t: int, k: int, a: int, b: int) -> None:
-    """Add an event. The caller has seen to it that COUNT < CAPACITY."""
+    """Add an event. The caller has made sure that COUNT < CAPACITY."""
     ctl = q.ctl
     day = t >> ctl[SHIFT]
     ahead = day - ctl[DAY]
@@ -139,7 +139,7 @@ def push(q: Cells, t: int, k: int, a: int, b: int) -> None:
 
 @kernel
 def _turn(q: Cells) -> None:
-    """Nothing is due and something is pending: make its day the one that is due."""
+    """Make the day of the next event the due one: nothing is due and something is pending."""
     ctl = q.ctl
     mask = ctl[MASK]
     day = FOREVER
@@ -177,7 +177,7 @@ def _turn(q: Cells) -> None:
 
 @kernel
 def next_time(q: Cells) -> int:
-    """When the next event happens, or FOREVER. After this that event is `q.due[0]`."""
+    """Returns the time of the next event, or FOREVER. After this that event is `q.due[0]`."""
     if q.ctl[DUE] == 0:
         if q.ctl[COUNT] == 0:
             return FOREVER
@@ -251,8 +251,8 @@ def _cells(capacity: int, shift: int, buckets: int, day: int) -> Cells:
 
 
 class EventQueue:
-    """The queue as Python sees it. `cells` is what kernels get; it changes identity on growth and
-    tuning, so ask for it before every call of a kernel."""
+    """The queue for Python. `cells` is what kernels get; it changes identity on growth and tuning,
+    so it must be read again before every call of a kernel."""
 
     def __init__(self, capacity: int = 16) -> None:
         self.cells = _cells(max(1, capacity), shift=10, buckets=MIN_BUCKETS, day=0)
@@ -265,7 +265,7 @@ class EventQueue:
         return _peek(self.cells)
 
     def extend(self, rows: Rows) -> None:
-        """Add events, growing where there is no room."""
+        """Add events, and grow where there is no room."""
         self.reserve(len(rows))
         _load(self.cells, rows)
 
@@ -278,13 +278,13 @@ class EventQueue:
         return rows[: _take(self.cells, rows)]
 
     def content(self) -> Rows:
-        """A copy of every pending event, in no order."""
+        """Returns a copy of every pending event, in no order."""
         rows = np.empty((len(self), WORDS), np.int64)
         _dump(self.cells, rows)
         return rows
 
     def pending(self) -> Rows:
-        """A copy of every pending event, in order."""
+        """Returns a copy of every pending event, in order."""
         rows = self.content()
         return rows[np.lexsort(rows.T[::-1])]
 
@@ -296,14 +296,15 @@ class EventQueue:
             self._rebuild(doubled(capacity, needed), int(ctl[SHIFT]), int(ctl[MASK]) + 1)
 
     def start(self, now: int) -> None:
-        """Choose days for the events that are pending, none of them having been taken yet."""
+        """Choose days for the events that are pending, none of which has been taken yet."""
         rows = self.pending()
         if len(rows) > 1:
             self._tune((int(rows[-1, TIME]) - int(rows[0, TIME])) / len(rows))
         self._tuned_at = now
 
     def settle(self, now: int) -> None:
-        """Called now and then: retune where the days no longer fit the density of events."""
+        """Retune where the days no longer fit the density of events. The engine calls this now and
+        then."""
         ctl = self.cells.ctl
         pops = int(ctl[POPS])
         if pops > 1024 and pops > 4 * len(self):
@@ -312,8 +313,9 @@ class EventQueue:
             self._tuned_at = now
 
     def _tune(self, gap: float) -> None:
-        """Two events to a day, and days for twice as many events as are pending: measured best on
-        PHOLD, and flat around it, so only a factor of four is worth a rebuild."""
+        """Returns the width and number of days: two events per day, and days for twice as many
+        events as are pending. This was measured best on PHOLD, and is flat around it, so only a
+        factor of four is worth a rebuild."""
         ctl = self.cells.ctl
         shift = min(MAX_SHIFT, max(0, round(np.log2(max(2.0 * gap, 1.0)))))
         buckets = 1 << max(2 * len(self) - 1, 0).bit_length()
@@ -331,7 +333,7 @@ class EventQueue:
         _load(self.cells, rows)
 
     def check(self) -> None:
-        """The queue's own invariants: counts agree, due events precede coming and far ones."""
+        """Check the queue's invariants: counts agree, due events precede coming and far ones."""
         ctl = self.cells.ctl
         rows = np.empty((len(self), WORDS), np.int64)
         found = _dump(self.cells, rows)

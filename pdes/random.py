@@ -33,7 +33,8 @@ STEP = 2.0**-52
 
 @kernel
 def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
-    """Four 32-bit words (as uint64) from a 128-bit counter and a 64-bit key, all as such words."""
+    """Returns four 32-bit words (as uint64) from a 128-bit counter and a 64-bit key, all as such
+    words."""
     for _ in range(ROUNDS):
         p0 = MULTIPLIER_0 * c0
         p1 = MULTIPLIER_1 * c2
@@ -48,27 +49,28 @@ def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
 
 @kernel
 def draw(seed: int, agent: int, count: int) -> Any:
-    """The agent's draw number `count`: four independent words, uniform on 0 .. 2**32 - 1."""
+    """Returns the agent's draw number `count`: four independent words on 0 .. 2**32 - 1."""
     s, g, n = U64(seed), U64(agent), U64(count)
     return philox(n & LOW, n >> HALF, g & LOW, g >> HALF, s & LOW, s >> HALF)
 
 
 @kernel
 def below(word: Any, n: int) -> int:
-    """An integer in 0 .. n - 1 (n at most 2**32) from one word; bias at most n / 2**32."""
+    """Returns an integer in 0 .. n - 1 (n at most 2**32) from one word; its bias is at most n /
+    2**32."""
     return np.int64((word * U64(n)) >> HALF)  # type: ignore[return-value]
 
 
 @kernel
 def uniform(high: Any, low: Any) -> float:
-    """A number strictly between 0 and 1, one of 2**52 equally spaced ones, from two words."""
+    """Returns a number strictly between 0 and 1, one of 2**52 equidistant ones."""
     bits = np.int64((high << U64(20)) | (low >> U64(12)))
     return (np.float64(bits) + 0.5) * STEP  # type: ignore[no-any-return]
 
 
 @kernel
 def log(x: float) -> float:
-    """Natural logarithm of a positive normal number, the same bits everywhere.
+    """Returns the natural logarithm of a positive normal number, the same bits everywhere.
 
     x = m * 2**e with m near 1; log m = 2 artanh(s), s = (m - 1) / (m + 1), |s| < 0.172, by its
     series. Within 6e-16 of the value, or 3e-16 absolute, whichever is more (tests hold it to that).
@@ -90,5 +92,5 @@ def log(x: float) -> float:
 
 @kernel
 def exponential(high: Any, low: Any) -> float:
-    """An exponential variate of mean 1, from two words; at most 36.8."""
+    """Returns an exponential variate of mean 1, from two words; at most 36.8."""
     return -log(uniform(high, low))
