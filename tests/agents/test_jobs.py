@@ -700,7 +700,7 @@ def test_a_policy_that_answers_wrongly_ends_all_ranks(what: str, name: str, word
     [
         ({"nodes": 0}, "jobs.0.nodes", "nodes = 0: 1 .. "),
         ({"nodes": -3}, "jobs.0.nodes", "nodes = -3: 1 .. "),
-        ({"nodes": 1}, "jobs.0.nodes", "nodes = 1: all-to-all needs two tasks to talk"),
+        ({"nodes": 1}, "jobs.0.nodes", "nodes = 1: all-to-all needs two tasks that communicate"),
         ({"pattern": "all-to-al"}, "jobs.0.pattern", "did you mean all-to-all?"),
         ({"pattern": "halo4d"}, "jobs.0.pattern", "pattern = halo4d: one of all-to-all, broadcast"),
         ({"message_bytes": 0}, "jobs.0.message_bytes", "message = 0 B: 1 .. 2**40"),

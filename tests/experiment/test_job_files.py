@@ -139,7 +139,7 @@ def test_a_problem_is_told_with_file_key_value_and_rule(text: str, line: str) ->
         ("run.duration = 'done'", 'run.duration = "done": nodes would never stop sending: a time, '
                                   "or traffic.messages, or traffic.stop"),
         ("[[jobs]]\nnodes = 1\n[scheduler]\ntasks_per_node = 1", "jobs[0].nodes = 1: all-to-all "
-         "needs two tasks to talk to each other, and 1 a node make 1"),
+         "needs two tasks that communicate, and 1 per node make 1"),
         ("[[jobs]]\nnodes = 2000\ncount = 3", "jobs[0].nodes = 2000: the machine has 1,056"),
     ],
 )  # fmt: skip
