@@ -59,19 +59,19 @@ _ABOUT = {
     "busy_ps": ("ps", "the link was in use"),
 }
 _NODES = {
-    "sent_messages": (GENERATED, "1", "messages made"),
-    "sent_bytes": (GENERATED_BYTES, "B", "bytes of messages made"),
-    "received_packets": (DELIVERED, "1", "packets taken in"),
-    "received_bytes": (DELIVERED_BYTES, "B", "bytes taken in"),
-    "latency_ps": (LATENCY_SUM, "ps", "sum of their latencies, from the making of the message"),
+    "sent_messages": (GENERATED, "1", "messages generated"),
+    "sent_bytes": (GENERATED_BYTES, "B", "bytes of messages generated"),
+    "received_packets": (DELIVERED, "1", "packets delivered"),
+    "received_bytes": (DELIVERED_BYTES, "B", "bytes delivered"),
+    "latency_ps": (LATENCY_SUM, "ps", "sum of their latencies, from the generation of the message"),
     "hops": (HOPS, "1", "sum of the routers that they visited"),
 }
 _GROUPS = {
-    "offered_bytes": (OFFERED, "B", "made during the measurement"),
+    "offered_bytes": (OFFERED, "B", "generated during the measurement"),
     "injected_bytes": (INJECTED, "B", "whose sending began during the measurement"),
-    "accepted_bytes": (ACCEPTED, "B", "taken in during the measurement"),
-    "measured_made": (MEASURED_GENERATED, "1", "packets made during the measurement"),
-    "measured_packets": (MEASURED, "1", "of these, taken in"),
+    "accepted_bytes": (ACCEPTED, "B", "delivered during the measurement"),
+    "measured_made": (MEASURED_GENERATED, "1", "packets generated during the measurement"),
+    "measured_packets": (MEASURED, "1", "of these, those delivered"),
     "measured_latency_ps": (MEASURED_LATENCY, "ps", "sum of their latencies"),
 }
 
@@ -121,7 +121,7 @@ LOGS = {
     ),
     "ends": Log(
         (Field("job", "1", "its number"), Field("end_ps", "ps", "when its last task ended")),
-        "a row when the scheduler has heard of the end of a job's last task",
+        "a row when the scheduler was notified of the end of a job's last task",
     ),
 }  # fmt: skip
 
@@ -141,7 +141,7 @@ def of_jobs(network: Configuration) -> Table:
         (),
         lambda state, time: [],
         (column("name", "1", "what it is called, in UTF-8", names),
-         column("pattern", "1", "how its tasks talk", [job.pattern.encode() for job in jobs]),
+         column("pattern", "1", "communication pattern", [job.pattern.encode() for job in jobs]),
          column("nodes", "1", "nodes that it asked for", [job.nodes for job in jobs]),
          column("arrival_ps", "ps", "when it joined the queue", [job.arrival_ps for job in jobs])),
     )  # fmt: skip
@@ -212,9 +212,9 @@ def tables(network: Configuration, interval: int) -> Mapping[str, Table]:
              Series("groups/longest_latency_ps", ("group",), "ps",
                     "the longest of any measured packet so far", level=True),
              Series("groups/last_received_ps", ("group",), "ps",
-                    "when the last packet was taken in so far", level=True),
+                    "when the last packet so far was delivered", level=True),
              Series("groups/traffic_bytes", ("group", "source_group"), "B",
-                    "bytes taken in, by the group that they come from"),
+                    "bytes delivered, by the group that they come from"),
              Series("groups/latencies", ("group", "bin"), "1",
                     "measured packets by latency: 64 bins an octave, from 1 ps", narrow,
                     tile=OCTAVE)),

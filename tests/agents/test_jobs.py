@@ -46,7 +46,7 @@ PER_GROUP = SMALL.routers * SMALL.nodes
 
 
 def network(*jobs: Job, **given: Any) -> Network:
-    """One task a node, in the order of their labels, unless told otherwise."""
+    """One task per node, in the order of their labels, unless given otherwise."""
     names = Workload.__dataclass_fields__
     how = {"tasks_per_node": 1, "allocation": "simple", "launch_ps": LAUNCH, "send_ps": SEND,
            "match_ps": MATCH, "host_ps": HOST}  # fmt: skip
@@ -332,9 +332,9 @@ def test_a_large_machine_runs_jobs_of_several_groups() -> None:
     assert all(job.start_ps == LAUNCH and job.end_ps for job in ran.jobs)
     labels = np.concatenate([job.labels for job in ran.jobs])
     assert sorted(labels.tolist()) == list(range(272))
-    told = performance(ran.network, ran.result)
-    assert told.undelivered_packets == 0
-    assert told.measured_packets == told.packets > 0
+    reported = performance(ran.network, ran.result)
+    assert reported.undelivered_packets == 0
+    assert reported.measured_packets == reported.packets > 0
 
 
 # -- the queue
@@ -390,8 +390,8 @@ def test_nothing_happens_before_the_first_job_comes() -> None:
 def test_who_waits_is_tried_in_the_order_of_the_discipline(order: str, expected: list[int]) -> None:
     sizes = (72, 60, 40, 50)
     jobs = [Job(nodes, arrival_ps=i, **SHORT) for i, nodes in enumerate(sizes)]
-    told = go(network(*jobs, order=order)).jobs
-    assert sorted(range(4), key=lambda i: told[i].start_ps or 0) == expected
+    reported = go(network(*jobs, order=order)).jobs
+    assert sorted(range(4), key=lambda i: reported[i].start_ps or 0) == expected
 
 
 def test_nobody_passes_a_job_that_does_not_fit_unless_the_discipline_lets_them() -> None:
@@ -481,7 +481,7 @@ def test_random_arrivals_are_all_served_and_never_share_a_node(data: Any) -> Non
 
 
 def tasks_at(ran: Ran) -> list[tuple[int, int]]:
-    """Of every task, its node and slot: as its group was told."""
+    """Returns the node and slot of every task, as its group knows them."""
     where, slot = ran.state.places >> 7, ran.state.places & 127
     group, router, node = where >> 18, (where >> 8) & 1023, where & 255
     label = (group * SMALL.routers + router) * SMALL.nodes + node
@@ -536,7 +536,7 @@ def test_another_seed_maps_otherwise_and_the_same_seed_gives_the_same_bits() -> 
     assert len(set(order)) == 20
 
 
-# -- what is told
+# -- what is reported
 
 
 def test_records_say_what_is_known_so_far() -> None:
@@ -798,9 +798,9 @@ def test_jobs_that_end_together_leave_the_machine_together() -> None:
 
 
 def test_whom_a_uniform_job_speaks_to_does_not_depend_on_the_jobs_before_it() -> None:
-    told = []
+    reported = []
     for nodes in (2, 3):
         load = Workload((Job(nodes), Job(4, "uniform", iterations=10)))
         arrays = load.arrays(1, 0, None)
-        told.append(arrays["friends"][load.bases[1] :, 0].tolist())
-    assert told[0] == told[1]
+        reported.append(arrays["friends"][load.bases[1] :, 0].tolist())
+    assert reported[0] == reported[1]

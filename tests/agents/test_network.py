@@ -347,8 +347,8 @@ def test_a_saturated_run_costs_no_more_events_the_longer_it_lasts() -> None:
 
 def test_parallel_cables_carry_equal_shares() -> None:
     model = network(PARALLEL, message_bytes=512, load=0.3)
-    told = links(model, alone(model, 100 * US))
-    packets = np.array([link.packets for link in told if link.kind == "global"])
+    figures = links(model, alone(model, 100 * US))
+    packets = np.array([link.packets for link in figures if link.kind == "global"])
     assert packets.min() > 0.75 * packets.mean()
 
 
@@ -366,24 +366,24 @@ def test_aries_counters_are_ours_seen_from_the_other_end() -> None:
     assert not seen.p_req_stall.any()
 
 
-# -- what is told
+# -- what is reported
 
 
 def test_latencies_of_the_histogram_agree_with_the_mean() -> None:
     model = network(load=0.2)
-    told = performance(model, alone(model, 20 * US))
-    assert told.median_latency_ns < told.p99_latency_ns <= told.max_latency_ns * 1.07
-    assert told.median_latency_ns == pytest.approx(told.mean_latency_ns, rel=0.3)
-    assert not told.saturated
-    assert told.throughput == pytest.approx(told.offered, rel=0.05)
+    figures = performance(model, alone(model, 20 * US))
+    assert figures.median_latency_ns < figures.p99_latency_ns <= figures.max_latency_ns * 1.07
+    assert figures.median_latency_ns == pytest.approx(figures.mean_latency_ns, rel=0.3)
+    assert not figures.saturated
+    assert figures.throughput == pytest.approx(figures.offered, rel=0.05)
 
 
 def test_sources_that_cannot_keep_up_are_called_saturated() -> None:
     model = network(pattern="adversarial", load=0.5, warmup_ps=2 * US)
-    told = performance(model, alone(model, 20 * US))
-    assert told.saturated
-    assert told.throughput < 0.2
-    assert told.backlog_growth > 0.5
+    figures = performance(model, alone(model, 20 * US))
+    assert figures.saturated
+    assert figures.throughput < 0.2
+    assert figures.backlog_growth > 0.5
 
 
 def test_bernoulli_arrivals_come_in_slots() -> None:
@@ -457,16 +457,16 @@ def test_the_module_runs_without_a_compiler_in_sight() -> None:
 def test_every_link_is_told_with_both_its_ends() -> None:
     model = network(Dragonfly(2, 3, 2, 4, links_per_pair=1), routing="valiant")
     result = alone(model)
-    told = links(model, result)
+    figures = links(model, result)
     m = model.machine
-    assert len(told) == 2 * (m.n_links["local"] + m.n_links["global"])
-    ends = {(link.router, link.port): (link.to_router, link.to_port) for link in told}
+    assert len(figures) == 2 * (m.n_links["local"] + m.n_links["global"])
+    ends = {(link.router, link.port): (link.to_router, link.to_port) for link in figures}
     assert all(ends[there] == here for here, there in ends.items())
     for router in range(m.n_routers):
         for cable in m.neighbours(router):
             if cable.kind != "terminal":
                 assert ends[router, cable.port] == (cable.far, cable.far_port)
     for kind in ("local", "global"):
-        carried = sum(link.bytes for link in told if link.kind == kind)
+        carried = sum(link.bytes for link in figures if link.kind == kind)
         assert carried == sent(model, result.outcome, kind)[BYTES]
-    assert 0 < max(link.utilisation for link in told) <= 1
+    assert 0 < max(link.utilisation for link in figures) <= 1

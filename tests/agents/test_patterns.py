@@ -132,22 +132,22 @@ def cycles(after: dict[int, int]) -> list[int]:
 # -- all of them
 
 
-def check_books(told: Said, tasks: int) -> None:
+def check_books(traffic: Said, tasks: int) -> None:
     """What is sent is what is waited for, in that phase, and nobody speaks to itself."""
-    sent = told.sent
+    sent = traffic.sent
     assert (sent[:, 1] != sent[:, 2]).all()
     assert ((sent[:, 1:3] >= 0) & (sent[:, 1:3] < tasks)).all()
-    come = np.zeros_like(told.awaited)
+    come = np.zeros_like(traffic.awaited)
     np.add.at(come, (sent[:, 3], sent[:, 2]), 1)
-    assert (come == told.awaited).all()
+    assert (come == traffic.awaited).all()
 
 
-def check_nobody_waits_for_ever(told: Said, tasks: int) -> None:
+def check_nobody_waits_for_ever(traffic: Said, tasks: int) -> None:
     """Let every task go as far as it can, over and over."""
     by_task: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for phase, source, to, waited in told.sent.tolist():
+    for phase, source, to, waited in traffic.sent.tolist():
         by_task.setdefault((phase, source), []).append((to, waited))
-    at, last = [0] * tasks, len(told.awaited)
+    at, last = [0] * tasks, len(traffic.awaited)
     come: Counter[tuple[int, int]] = Counter()
     spoken = [False] * tasks
     moved = True
@@ -160,7 +160,7 @@ def check_nobody_waits_for_ever(told: Said, tasks: int) -> None:
                     for to, waited in by_task.get((phase, task), ()):
                         come[waited, to] += 1
                     spoken[task] = True
-                if come[phase, task] < told.awaited[phase, task]:
+                if come[phase, task] < traffic.awaited[phase, task]:
                     break
                 at[task], spoken[task], moved = phase + 1, False, True
     assert at == [last] * tasks
@@ -216,10 +216,10 @@ def test_pairwise_the_messages_are_the_same_and_a_phase_is_one_each_way(pattern:
 def test_an_fft_has_done_with_rows_before_it_begins_with_columns_pairwise_too() -> None:
     for tasks in COUNTS:
         rows, columns = expected_on_grid("fft3d", tasks, near_cubic(tasks, 2))
-        told = said(tasks, "fft3d", exchange="pairwise")
+        traffic = said(tasks, "fft3d", exchange="pairwise")
         spent = Pairs()
-        for phase in range(told.phases):
-            now = told.pairs(phase)
+        for phase in range(traffic.phases):
+            now = traffic.pairs(phase)
             assert not now or spent >= rows or now <= rows
             assert not (now & rows and now & columns)
             spent += now
@@ -238,9 +238,9 @@ def test_what_has_no_partners_is_the_same_pairwise() -> None:
 
 @pytest.mark.parametrize("tasks", COUNTS)
 def test_all_to_all_is_every_ordered_pair(tasks: int) -> None:
-    told = said(tasks, "all-to-all", ITERATIONS)
-    assert told.pairs() == times(everybody(range(tasks)), ITERATIONS)
-    first = told.sent[(told.sent[:, 0] == 0) & (told.sent[:, 1] == 1)][:, 2].tolist()
+    traffic = said(tasks, "all-to-all", ITERATIONS)
+    assert traffic.pairs() == times(everybody(range(tasks)), ITERATIONS)
+    first = traffic.sent[(traffic.sent[:, 0] == 0) & (traffic.sent[:, 1] == 1)][:, 2].tolist()
     assert first == [(1 + i) % tasks for i in range(1, tasks)], "beginning with the next"
 
 
@@ -257,8 +257,8 @@ def parents(tasks: int) -> dict[int, int]:
 
 @pytest.mark.parametrize("tasks", COUNTS)
 def test_a_tree_broadcast_reaches_everybody_once_by_a_balanced_binary_tree(tasks: int) -> None:
-    told = said(tasks, "tree-broadcast")
-    assert len(told.sent) == tasks - 1
+    traffic = said(tasks, "tree-broadcast")
+    assert len(traffic.sent) == tasks - 1
     parent = parents(tasks)
     assert sorted(parent) == list(range(1, tasks))
     assert max(Counter(parent.values()).values()) <= 2
@@ -274,8 +274,8 @@ def test_a_tree_broadcast_reaches_everybody_once_by_a_balanced_binary_tree(tasks
 
 def test_who_hands_a_broadcast_on_has_it_before() -> None:
     """A message is waited for in the phase before that in which its receiver sends."""
-    told = said(40, "tree-broadcast", 2)
-    for phase, _, _, waited in told.sent.tolist():
+    traffic = said(40, "tree-broadcast", 2)
+    for phase, _, _, waited in traffic.sent.tolist():
         assert waited == phase - 1
         assert phase % 2 == 1
 
@@ -315,17 +315,17 @@ def test_on_a_given_grid_neighbours_talk_and_it_does_not_wrap(
     pattern: str, sides: tuple[int, ...]
 ) -> None:
     tasks = math.prod(sides)
-    told = said(tasks, pattern, grid=sides)
+    traffic = said(tasks, pattern, grid=sides)
     expected = expected_on_grid(pattern, tasks, sides)
-    assert [told.pairs(phase) for phase in range(told.phases)] == expected
+    assert [traffic.pairs(phase) for phase in range(traffic.phases)] == expected
 
 
 @pytest.mark.parametrize("pattern", ON_GRIDS)
 def test_on_its_own_grid_neighbours_talk_though_the_last_layer_be_incomplete(pattern: str) -> None:
     for tasks in COUNTS:
-        told = said(tasks, pattern)
+        traffic = said(tasks, pattern)
         expected = expected_on_grid(pattern, tasks, near_cubic(tasks, DIMENSIONS[pattern]))
-        assert [told.pairs(phase) for phase in range(told.phases)] == expected, tasks
+        assert [traffic.pairs(phase) for phase in range(traffic.phases)] == expected, tasks
 
 
 def test_inside_a_grid_there_are_4_6_and_26_neighbours() -> None:
@@ -342,18 +342,18 @@ def test_inside_a_grid_there_are_4_6_and_26_neighbours() -> None:
 @pytest.mark.parametrize("tasks", COUNTS)
 def test_an_allreduce_leaves_everybody_with_every_contribution_once(tasks: int) -> None:
     """Who has what, as counts: sums are added, but in the last phase a result is handed over."""
-    told = said(tasks, "allreduce")
+    traffic = said(tasks, "allreduce")
     power = 2 ** math.floor(math.log2(tasks))
-    assert told.phases == 2 + math.log2(power)
+    assert traffic.phases == 2 + math.log2(power)
     has = np.eye(tasks, dtype=np.int64)
-    for phase in range(told.phases):
+    for phase in range(traffic.phases):
         before = has.copy()
-        pairs = told.pairs(phase)
+        pairs = traffic.pairs(phase)
         assert set(pairs.values()) <= {1}
         sources, targets = ([pair[i] for pair in pairs] for i in (0, 1))
         assert len(set(sources)) == len(sources)
         assert len(set(targets)) == len(targets)
-        if phase in (0, told.phases - 1):
+        if phase in (0, traffic.phases - 1):
             assert len(pairs) == tasks - power, "what is beyond a power of two"
         else:
             assert len(pairs) == power
@@ -362,31 +362,31 @@ def test_an_allreduce_leaves_everybody_with_every_contribution_once(tasks: int) 
             apart = {abs(rank[a] - rank[b]) for a, b in pairs}
             assert apart == {2 ** (phase - 1)}, "doubling"
         for source, to in pairs:
-            has[to] = before[source] if phase == told.phases - 1 else has[to] + before[source]
+            has[to] = before[source] if phase == traffic.phases - 1 else has[to] + before[source]
     assert (has == 1).all()
 
 
 @pytest.mark.parametrize("tasks", COUNTS)
 def test_a_random_ring_is_one_ring_both_ways(tasks: int) -> None:
-    told = said(tasks, "random-ring", seed=tasks)
-    after = {source: to for _, source, to, _ in told.sent[::2].tolist()}
+    traffic = said(tasks, "random-ring", seed=tasks)
+    after = {source: to for _, source, to, _ in traffic.sent[::2].tolist()}
     assert cycles(after) == [tasks]
     ways = Counter(after.items())
     ways.update((to, source) for source, to in after.items())
-    assert told.pairs() == ways
+    assert traffic.pairs() == ways
 
 
 @pytest.mark.parametrize("tasks", COUNTS)
 def test_a_permutation_is_one_cycle(tasks: int) -> None:
-    told = said(tasks, "permutation", seed=tasks)
-    assert len(told.sent) == tasks
-    assert cycles(dict(told.pairs().keys())) == [tasks]
+    traffic = said(tasks, "permutation", seed=tasks)
+    assert len(traffic.sent) == tasks
+    assert cycles(dict(traffic.pairs().keys())) == [tasks]
 
 
 @pytest.mark.parametrize("pattern", ["random-ring", "permutation", "uniform"])
 def test_another_seed_is_another_order_and_the_same_the_same(pattern: str) -> None:
-    told = [said(40, pattern, 2, seed=seed).pairs() for seed in (1, 1, 2)]
-    assert told[0] == told[1] != told[2]
+    traffic = [said(40, pattern, 2, seed=seed).pairs() for seed in (1, 1, 2)]
+    assert traffic[0] == traffic[1] != traffic[2]
 
 
 def test_two_jobs_of_one_run_have_rings_of_their_own() -> None:
@@ -405,20 +405,20 @@ def test_rings_of_three_are_equally_likely_either_way_round() -> None:
 
 def test_a_uniform_task_sends_once_an_iteration_and_waits_only_at_the_end() -> None:
     for tasks in COUNTS:
-        told = said(tasks, "uniform", 5)
-        assert len(told.awaited) == 6
-        assert not told.awaited[:-1].any()
-        each = Counter(map(tuple, told.sent[:, :2].tolist()))
+        traffic = said(tasks, "uniform", 5)
+        assert len(traffic.awaited) == 6
+        assert not traffic.awaited[:-1].any()
+        each = Counter(map(tuple, traffic.sent[:, :2].tolist()))
         assert each == Counter((phase, task) for phase in range(5) for task in range(tasks))
-        assert told.awaited[-1].sum() == 5 * tasks
-        assert (told.sent[:, 3] == 5).all()
+        assert traffic.awaited[-1].sum() == 5 * tasks
+        assert (traffic.sent[:, 3] == 5).all()
 
 
 def draws(tasks: int, iterations: int, seed: int) -> Any:
     """By iteration and task: whom it sends to, counted from itself, 1 .. tasks - 1."""
-    told = said(tasks, "uniform", iterations, seed)
-    assert (told.sent[:, 0] == np.repeat(np.arange(iterations), tasks)).all()
-    offset = (told.sent[:, 2] - told.sent[:, 1]) % tasks
+    traffic = said(tasks, "uniform", iterations, seed)
+    assert (traffic.sent[:, 0] == np.repeat(np.arange(iterations), tasks)).all()
+    offset = (traffic.sent[:, 2] - traffic.sent[:, 1]) % tasks
     assert (offset > 0).all()
     return offset.reshape(iterations, tasks)
 

@@ -36,9 +36,9 @@ def run(*words: str, command: Any = allocate) -> str:
 
 
 def ask(*words: str) -> list[list[int]]:
-    told = json.loads(run(*words, "--json"))
-    assert set(told) == {"jobs"}
-    jobs: list[list[int]] = told["jobs"]
+    printed = json.loads(run(*words, "--json"))
+    assert set(printed) == {"jobs"}
+    jobs: list[list[int]] = printed["jobs"]
     return jobs
 
 
@@ -194,11 +194,11 @@ def test_a_picture_is_the_same_each_time(tmp_path: Path) -> None:
 
 
 def test_every_policy_is_listed_with_its_paper() -> None:
-    table, told = run(command=policies), json.loads(run("--json", command=policies))
-    names = {kind: [entry["name"] for entry in entries] for kind, entries in told.items()}
+    table, printed = run(command=policies), json.loads(run("--json", command=policies))
+    names = {kind: [entry["name"] for entry in entries] for kind, entries in printed.items()}
     assert names == {kind: [*register] for kind, register in REGISTERS.items() if register}
     assert {"routing", "allocation", "scheduling"} <= {*names}
-    for entries in told.values():
+    for entries in printed.values():
         for entry in entries:
             assert entry["name"] in table
             assert entry["about"]
@@ -236,9 +236,9 @@ def test_a_plug_in_is_told_of_and_places_jobs(tmp_path: Path) -> None:
         "    return sight.labels[::-1][: job.nodes * int(sight.memory.asked[0] > 0)]\n"
     )
     try:
-        told = run("from-behind", "--plugin", str(path), command=policies)
-        assert f"comes from {path}, " in told
-        assert "memory it remembers" in told
+        printed = run("from-behind", "--plugin", str(path), command=policies)
+        assert f"comes from {path}, " in printed
+        assert "memory it remembers" in printed
         placed = run("--preset", "kim-72", "--jobs", "2,3", "--policy", "from-behind", "--plugin",
                      str(path), "--json")  # fmt: skip
         assert json.loads(placed)["jobs"] == [[71, 70], [69, 68, 67]]

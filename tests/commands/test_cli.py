@@ -91,19 +91,19 @@ def test_colorama_leaves_nothing_behind_the_json() -> None:
 
 
 def test_json_has_what_was_promised(phold: Phold) -> None:
-    told = phold(*SHORT)
+    printed = phold(*SHORT)
     assert {"events", "digest", "events_per_second", "ranks", "protocol", "wall_seconds"} <= set(
-        told
+        printed
     )
-    assert told["ranks"] == 1
-    assert re.fullmatch("[0-9a-f]{32}", told["digest"])
+    assert printed["ranks"] == 1
+    assert re.fullmatch("[0-9a-f]{32}", printed["digest"])
 
 
 def test_the_table_shows_the_same_run(odonata: Run, phold: Phold) -> None:
     shown = odonata("bench", "phold", *SHORT).stdout
-    told = phold(*SHORT)
-    assert f"{told['events']:,}" in shown
-    assert told["digest"][:12] in shown
+    printed = phold(*SHORT)
+    assert f"{printed['events']:,}" in shown
+    assert printed["digest"][:12] in shown
 
 
 @pytest.mark.parametrize("protocol", ["window", "null"])

@@ -44,23 +44,23 @@ def test_a_machine_is_described_in_a_table() -> None:
 
 
 def test_the_same_as_json() -> None:
-    told = ask("frontier", "--ranks", "2")
-    assert told["counts"]["nodes"] == 37_888
-    assert told["counts"]["dark_ports"] == 74 * 220
-    assert told["machine"]["global"] == {"bandwidth": 25e9, "latency_ps": 300_000}
-    assert told["measures"]["diameter"] == 3
-    assert told["ranks"]["crossing"] == 37 * 37 * 4
-    assert not told["changed"]
+    printed = ask("frontier", "--ranks", "2")
+    assert printed["counts"]["nodes"] == 37_888
+    assert printed["counts"]["dark_ports"] == 74 * 220
+    assert printed["machine"]["global"] == {"bandwidth": 25e9, "latency_ps": 300_000}
+    assert printed["measures"]["diameter"] == 3
+    assert printed["ranks"]["crossing"] == 37 * 37 * 4
+    assert not printed["changed"]
 
 
 def test_what_is_given_overrides_the_preset() -> None:
-    told = ask("theta", "--groups", "5", "--links-per-pair", "all", "--cabling", "circulant",
+    printed = ask("theta", "--groups", "5", "--links-per-pair", "all", "--cabling", "circulant",
                "--global-bandwidth", "8 Gbit/s", "--local-latency", "7ns")  # fmt: skip
-    assert told["changed"]
-    assert told["counts"]["links_per_pair"] == 240
-    assert told["machine"]["cabling"] == "circulant"
-    assert told["machine"]["global"] == {"bandwidth": 1e9, "latency_ps": 100_000}
-    assert told["machine"]["local"] == {"bandwidth": 5.25e9, "latency_ps": 7000}
+    assert printed["changed"]
+    assert printed["counts"]["links_per_pair"] == 240
+    assert printed["machine"]["cabling"] == "circulant"
+    assert printed["machine"]["global"] == {"bandwidth": 1e9, "latency_ps": 100_000}
+    assert printed["machine"]["local"] == {"bandwidth": 5.25e9, "latency_ps": 7000}
 
 
 def test_every_preset_is_listed_with_its_source() -> None:

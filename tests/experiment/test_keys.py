@@ -79,14 +79,14 @@ def test_options_are_made_from_the_keys() -> None:
         (traffic,) = parts_of(network)
         print(traffic.messages, network.threshold, network.bias, traffic.stop_ps)
 
-    def told(*words: str) -> str:
+    def printed(*words: str) -> str:
         return CliRunner().invoke(tell, ["--preset", "codes-c", *words]).output
 
-    assert told() == "50 None None None\n"
-    assert told("--messages", "any", "--bias", "-4 KiB", "--stop", "1us", "--threshold", "2") == (
-        "None 2.0 -4096 1000000\n"
-    )
-    assert "'many' is not a whole number; or any" in told("--messages", "many")
+    assert printed() == "50 None None None\n"
+    assert printed(
+        "--messages", "any", "--bias", "-4 KiB", "--stop", "1us", "--threshold", "2"
+    ) == ("None 2.0 -4096 1000000\n")
+    assert "'many' is not a whole number; or any" in printed("--messages", "many")
     named = {option.name for option in tell.params}
     known = {key.option for section in ("machine", "network", "traffic") for key in of(section)}
     assert named == known | {"seed"}

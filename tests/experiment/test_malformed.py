@@ -72,21 +72,21 @@ def test_each_of_several_mistakes_is_named(
     wrong: list[tuple[str, str]], misspelt: list[str], unknown: list[str]
 ) -> None:
     assume(wrong or misspelt or unknown)
-    told = refusal(written(VALID | dict.fromkeys([*misspelt, *unknown], "1") | dict(wrong)))
+    problems = refusal(written(VALID | dict.fromkeys([*misspelt, *unknown], "1") | dict(wrong)))
     for path in dict(wrong):
-        assert sum(line.startswith(f"demo.toml: {path} = ") for line in told) == 1, path
+        assert sum(line.startswith(f"demo.toml: {path} = ") for line in problems) == 1, path
     for path in {*misspelt, *unknown}:
-        assert sum(line.startswith(f"demo.toml: {path}: unknown; ") for line in told) == 1, path
+        assert sum(line.startswith(f"demo.toml: {path}: unknown; ") for line in problems) == 1, path
     for path in misspelt:
-        line = next(line for line in told if line.startswith(f"demo.toml: {path}: "))
+        line = next(line for line in problems if line.startswith(f"demo.toml: {path}: "))
         assert "did you mean" in line or "it belongs" in line
-    assert len(told) == len({*dict(wrong), *misspelt, *unknown})
+    assert len(problems) == len({*dict(wrong), *misspelt, *unknown})
 
 
 @pytest.mark.parametrize("path", ABSURD)
 def test_an_absurd_size_is_refused_at_once_and_named(path: str) -> None:
-    told = refusal(written({path: ABSURD[path]}))
-    assert any(line.startswith(f"demo.toml: {path} = ") for line in told), told
+    problems = refusal(written({path: ABSURD[path]}))
+    assert any(line.startswith(f"demo.toml: {path} = ") for line in problems), problems
 
 
 toml_values = st.recursive(

@@ -56,7 +56,7 @@ def file(tmp_path: Path) -> Iterator[Path]:
     forget_plugins("backwards", "newest")
 
 
-def told(path: Path, *changes: str) -> list[str]:
+def refusals(path: Path, *changes: str) -> list[str]:
     with pytest.raises(Refused) as refused:
         load(path, changes)
     return str(refused.value).replace(f"{path}: ", "").split("\n")
@@ -93,12 +93,12 @@ def test_a_wrong_parameter_is_told_with_what_is_accepted(
     file: Path, change: str, line: str
 ) -> None:
     change = f"scheduler.allocation.{change}"
-    assert told(file, change) == [f"--set {change}: {line}"]
+    assert refusals(file, change) == [f"--set {change}: {line}"]
 
 
 def test_problems_of_a_table_are_told_with_the_file(file: Path) -> None:
     file.write_text(FILE.replace("spare = 2", "spare = 2.5").replace("tag", "tg"))
-    assert told(file) == [
+    assert refusals(file) == [
         "scheduler.allocation.tg: unknown; backwards has spare, pause, share, loud, tag; did you "
         "mean tag?",
         "scheduler.allocation.spare = 2.5: a whole number",
@@ -127,7 +127,7 @@ def test_a_parameter_of_the_usual_policy_can_be_set_or_is_refused_too() -> None:
 
 def test_a_plugin_that_cannot_be_loaded_is_told_once_with_its_line(file: Path) -> None:
     (file.parent / "mine.py").write_text("import os\n1 / 0\n")
-    (line,) = told(file)
+    (line,) = refusals(file)
     assert line == (f'plugins = ["mine.py"]: plug-in {file.parent / "mine.py"}, line 2: '
                     "ZeroDivisionError: division by zero")  # fmt: skip
 

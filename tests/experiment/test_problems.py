@@ -1,4 +1,4 @@
-"""Whatever is wrong with an experiment file is told, all of it at once."""
+"""Whatever is wrong with an experiment file is reported, all of it at once."""
 
 from __future__ import annotations
 
@@ -110,12 +110,14 @@ def test_everything_that_is_wrong_is_told_at_once_in_the_order_of_the_table() ->
         interval = "0 s"
         ports = "yes"
     """
-    told = refusal(text, "machine.groups=41", "traffic.load=two", "foo", "machine=3", "load=0.2")
-    assert [line.split(":")[0] for line in told] == [
+    problems = refusal(
+        text, "machine.groups=41", "traffic.load=two", "foo", "machine=3", "load=0.2"
+    )
+    assert [line.split(":")[0] for line in problems] == [
         "demo.toml", "--set foo", "--set machine=3", "--set load=0.2", "demo.toml",
         "--set machine.groups=41", *["demo.toml"] * 5, "--set traffic.load=two", *["demo.toml"] * 5,
     ]  # fmt: skip
-    named = [line.removeprefix("demo.toml: ").split(" ")[0] for line in told
+    named = [line.removeprefix("demo.toml: ").split(" ")[0] for line in problems
              if line.startswith("demo.toml")]  # fmt: skip
     assert named == [
         "nme:", "machine.nodes", "machine.local_bandwidth", "machine.global_latency",
@@ -146,7 +148,7 @@ def test_what_a_change_breaks_is_told_with_the_change() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reason"),
     [
         ("a = 1\nb 2", "line 2, column 3: Expected '=' after a key in a key/value pair"),
         ("[run]\nseed = 1\nseed = 2\n[metrics]", "line 3, column 9: a key that was given before"),
@@ -155,8 +157,8 @@ def test_what_a_change_breaks_is_told_with_the_change() -> None:
         ("\n[run]\nseed = " + "9" * 5000, "line 3: a number of 5000 digits"),
     ],
 )
-def test_broken_toml_is_told_with_its_line(text: str, told: str) -> None:
-    assert refusal(text)[0].startswith(f"demo.toml: {told}")
+def test_broken_toml_is_told_with_its_line(text: str, reason: str) -> None:
+    assert refusal(text)[0].startswith(f"demo.toml: {reason}")
 
 
 def test_what_cannot_be_read_is_told_with_its_name(tmp_path: Path) -> None:

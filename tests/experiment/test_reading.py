@@ -173,12 +173,12 @@ def test_a_machine_that_memory_cannot_hold_is_refused_with_both_figures(
     text = "[machine]\nnodes = 200\nrouters = 64\nglobal_links = 256\ngroups = 16_384\n" \
            "links_per_pair = 1"  # fmt: skip
     monkeypatch.setattr(building, "host_memory", lambda: 16 * 10**9)
-    told = refusal(text)
-    assert len(told) == 1
+    problems = refusal(text)
+    assert len(problems) == 1
     assert re.fullmatch(
         r"demo\.toml: machine\.groups = 16384: 209,715,200 nodes and 1,048,576 routers of 519 "
         r"ports need 4\d\d GB of memory, and there are 16 GB",
-        told[0],
+        problems[0],
     )
     monkeypatch.setattr(launcher, "hosts", lambda: 100)
     assert parse(text, "x.toml").machine.n_nodes == 209_715_200

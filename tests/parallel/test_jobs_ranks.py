@@ -52,9 +52,9 @@ def compare(model: Network, protocol: str = "window", **how: Any) -> Result:
     """All ranks against one, on every rank."""
     together, here = run(model, None, protocol=protocol, show_compiling=False, **how), alone(model)
     assert together.ranks == world().size
-    told = job_records(model, together)
-    assert all(job.end_ps is not None for job in told)
-    assert told == job_records(model, here)
+    records = job_records(model, together)
+    assert all(job.end_ps is not None for job in records)
+    assert records == job_records(model, here)
     assert together.digest == here.digest
     assert together.time_ps == here.time_ps
     assert performance(model, together) == performance(model, here)
@@ -93,8 +93,8 @@ def test_jobs_of_the_last_groups_only_are_heard_of_at_the_scheduler() -> None:
     """On rank 0 runs nothing but the scheduler."""
     jobs = (Job(60, "broadcast", 10, arrival_ps=0), Job(12, "allreduce", 2000, arrival_ps=1))
     model = mixed(*jobs, allocation="simple")
-    told = job_records(model, compare(model))
-    assert min(told[1].labels) == 60
+    records = job_records(model, compare(model))
+    assert min(records[1].labels) == 60
 
 
 @pytest.mark.parametrize("protocol", ["window", "null"])

@@ -29,9 +29,9 @@ def test_every_routing_and_traffic_gives_the_same_digest(
     here = alone(model)
     assert result.ranks == world().size
     assert result.digest == here.digest
-    told = performance(model, result)
-    assert told == performance(model, here)
-    assert told.packets > 0
+    figures = performance(model, result)
+    assert figures == performance(model, here)
+    assert figures.packets > 0
 
 
 @pytest.mark.parametrize("protocol", ["window", "null"])

@@ -197,8 +197,8 @@ def test_where_the_time_went_adds_up_to_the_wall_time() -> None:
 
 
 def test_progress_is_told_of_growing_time_and_events() -> None:
-    told: list[tuple[int, int]] = []
-    run(Phold(seed=3), 1_000_000_000, progress=lambda *news: told.append(news))
-    assert len(told) >= 2
-    assert told == sorted(told)
-    assert told[-1][0] <= 1_000_000_000
+    calls: list[tuple[int, int]] = []
+    run(Phold(seed=3), 1_000_000_000, progress=lambda *news: calls.append(news))
+    assert len(calls) >= 2
+    assert calls == sorted(calls)
+    assert calls[-1][0] <= 1_000_000_000

@@ -1,5 +1,5 @@
 """Several ranks in one process, over a wire whose timing hypothesis chooses: whatever it does, and
-whoever is told to stop whenever, the answer is that of one rank."""
+whichever rank is asked to stop, and whenever, the answer is that of one rank."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def run_threads(
 
 @pytest.fixture(autouse=True)
 def stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rank is told to stop when it has handled so many events."""
+    """A rank is asked to stop when it has handled so many events."""
 
     def requested(engine: Engine) -> bool:
         after = getattr(engine.transport, "stop_after", None)

@@ -105,9 +105,9 @@ def test_a_run_ends_when_its_jobs_are_done(queue: Finished, opened: Run) -> None
 
 def test_what_is_on_disk_says_what_became_of_each_job(queue: Finished, opened: Run) -> None:
     assert opened.job_records == queue.jobs == job_records(opened.network, queue.result)
-    told = opened.jobs
+    facts = opened.jobs
     for i, it in enumerate(queue.jobs):
-        row = told.isel(job=i)
+        row = facts.isel(job=i)
         assert (str(row["name"].item()), int(row.nodes)) == (it.name, it.nodes)
         for name in ("arrival_ps", "start_ps", "end_ps", "waiting_ps", "communication_ps"):
             assert int(row[name]) == getattr(it, name)
@@ -185,11 +185,11 @@ def test_ranges_are_written_as_batsim_writes_them() -> None:
 
 
 def test_a_table_for_people_and_json_have_the_jobs(queue: Finished) -> None:
-    told = json.loads(json.dumps(run_facts(queue)))
-    assert [job["name"] for job in told["jobs"]] == [it.name for it in queue.jobs]
-    assert told["jobs"][0]["labels"] == list(queue.jobs[0].labels)
-    assert told["jobs"][0]["groups"] == len({label // 8 for label in queue.jobs[0].labels})
-    assert "offered" not in told
+    facts = json.loads(json.dumps(run_facts(queue)))
+    assert [job["name"] for job in facts["jobs"]] == [it.name for it in queue.jobs]
+    assert facts["jobs"][0]["labels"] == list(queue.jobs[0].labels)
+    assert facts["jobs"][0]["groups"] == len({label // 8 for label in queue.jobs[0].labels})
+    assert "offered" not in facts
     console = Console(width=100, file=StringIO())
     console.print(run_table(queue), accounts.job_table(queue.experiment.machine, queue.jobs))
     said = console.file.getvalue()  # type: ignore[attr-defined]
@@ -276,9 +276,9 @@ def test_compare_tells_communication_times_by_pattern(
 ) -> None:
     other = make("random", "scheduler.allocation=rdn")
     words = ["compare", str(queue.out), str(other.out)]
-    told = json.loads(CliRunner().invoke(cli, [*words, "--json"]).stdout)
-    assert told["differences"] == {"scheduler.allocation": ["level-spread", "rdn"]}
-    for run, done in zip(told["runs"], (queue, other), strict=True):
+    facts = json.loads(CliRunner().invoke(cli, [*words, "--json"]).stdout)
+    assert facts["differences"] == {"scheduler.allocation": ["level-spread", "rdn"]}
+    for run, done in zip(facts["runs"], (queue, other), strict=True):
         times = [it.communication_ps or 0 for it in done.jobs]
         assert run["figures"]["jobs.communication_us"] == pytest.approx(np.mean(times) / 1e6)
         assert run["figures"]["jobs.communication_us.fft3d"] == pytest.approx(

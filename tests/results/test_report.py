@@ -266,22 +266,22 @@ def test_a_machine_of_one_group_has_a_page(make: Make, only: Any) -> None:
 
 def test_figures_show_what_the_datasets_have(small: Path) -> None:
     with odonata.results.run.open(small) as run:
-        told = summary(run)
+        printed = summary(run)
         used, stalls = figures.by_link(run, "busy_ps"), figures.by_link(run, "stall_ps")
         assert {kind: len(some) for kind, some in used.items()} == {
             "global": 72, "local": 108, "eject": 72, "inject": 72}  # fmt: skip
-        for kind, link in told.links.items():
+        for kind, link in printed.links.items():
             assert used[kind].mean() == pytest.approx(link["utilisation"])
             assert used[kind].max() == pytest.approx(link["max_utilisation"])
         flits = int(run.ports.flits.isel(port=slice(2, 5)).sum())
         flit_ps = run.network.flit_bytes * 1e12 / run.machine.local.bandwidth
         ratio = stalls["local"].sum() * figures.span_ps(run) / flit_ps / flits
-        assert ratio == pytest.approx(told.links["local"]["stall_to_flit"])
+        assert ratio == pytest.approx(printed.links["local"]["stall_to_flit"])
         counts, _ = figures._whole_histogram(run)
-        assert counts.sum() == told.measured_packets
+        assert counts.sum() == printed.measured_packets
         means = figures.measured_means_ns(run)
         weights = run.groups.measured_packets.sum("group").data
-        assert np.nansum(means * weights) / weights.sum() == pytest.approx(told.mean_latency_ns)
+        assert np.nansum(means * weights) / weights.sum() == pytest.approx(printed.mean_latency_ns)
         assert stall_to_flit(run).sizes["time"] == len(figures.edges_us(run)) - 1
 
 
@@ -308,8 +308,8 @@ def test_many_samples_are_merged_without_changing_a_mean(
             )
         assert figures.histograms(run).sum() == summary(run).measured_packets <= packets
         percentile = float(latency_percentiles(run, [99])[0])
-        told = figures.percentile(run, figures.histograms(run).sum(0), 99)
-        assert told == pytest.approx(min(percentile, summary(run).max_latency_ns))
+        printed = figures.percentile(run, figures.histograms(run).sum(0), 99)
+        assert printed == pytest.approx(min(percentile, summary(run).max_latency_ns))
 
 
 def test_a_distribution_ends_at_the_largest_value() -> None:
@@ -326,8 +326,8 @@ def test_figures_are_files_of_their_kind(
     small: Path, tmp_path: Path, only: Any, kind: str, magic: bytes
 ) -> None:
     only("cables", "latency")
-    told = invoke("report", small, "--format", kind, "-o", tmp_path / "figures")
-    assert told.strip() == str(tmp_path / "figures")
+    printed = invoke("report", small, "--format", kind, "-o", tmp_path / "figures")
+    assert printed.strip() == str(tmp_path / "figures")
     paths = sorted((tmp_path / "figures").iterdir())
     assert [path.name for path in paths] == [f"cables.{kind}", f"latency.{kind}"]
     assert all(path.read_bytes().startswith(magic) for path in paths)
@@ -349,39 +349,39 @@ def test_compare_tells_what_was_asked_differently_and_what_came_of_it(
     make: Make, small: Path, tmp_path: Path
 ) -> None:
     more = make("more", "traffic.load=0.5")
-    told = invoke("compare", small, more, "--plot", tmp_path / "both.png")
-    lines = [line.split() for line in told.splitlines()]
+    printed = invoke("compare", small, more, "--plot", tmp_path / "both.png")
+    lines = [line.split() for line in printed.splitlines()]
     assert lines[0] == ["small", "more"]
     assert ["traffic.load", "0.1", "0.5"] in lines
     assert not any(line and line[0] == "machine.groups" for line in lines)
     with odonata.results.run.open(small) as one, odonata.results.run.open(more) as other:
         first, second = summary(one).throughput, summary(other).throughput
     assert ["throughput", f"{first:.3f}", f"{second:.3f}", f"{second / first - 1:+.1%}"] in lines
-    assert "more: saturated" in told
+    assert "more: saturated" in printed
     assert (tmp_path / "both.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_compare_as_json_has_figures_and_changes(make: Make, small: Path, tmp_path: Path) -> None:
     died = cut(small, tmp_path / "died", 0)
     no_ports = make("no-ports", "metrics.ports=false")
-    told = json.loads(invoke("compare", small, no_ports, died, "--json"))
-    one, other, nothing = told["runs"]
-    assert told["differences"] == {"metrics.ports": ["true", "false", "true"]}
+    printed = json.loads(invoke("compare", small, no_ports, died, "--json"))
+    one, other, nothing = printed["runs"]
+    assert printed["differences"] == {"metrics.ports": ["true", "false", "true"]}
     assert one["figures"]["throughput"] == other["figures"]["throughput"]
     assert one["change"]["mean_latency_ns"] == 0
     assert other["figures"]["global.utilisation"] is None
     assert other["change"]["global.utilisation"] is None
     assert not nothing["complete"]
     assert set(nothing["figures"].values()) == {None}
-    assert "died: INCOMPLETE: 0 ps of 10 us; it died" in told["notes"]
+    assert "died: INCOMPLETE: 0 ps of 10 us; it died" in printed["notes"]
 
 
 def test_compare_knows_the_same_run(make: Make, small: Path) -> None:
     with odonata.results.run.open(small) as run:
         digest = run.digest
-    told = invoke("compare", small, make("again"))
-    assert "asked for the same" in told
-    assert f"small = again: the same run (digest {digest[:12]})" in told  # type: ignore[index]
+    printed = invoke("compare", small, make("again"))
+    assert "asked for the same" in printed
+    assert f"small = again: the same run (digest {digest[:12]})" in printed  # type: ignore[index]
 
 
 def test_one_run_is_not_compared(small: Path) -> None:

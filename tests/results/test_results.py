@@ -252,11 +252,11 @@ def test_samples_below_the_threshold_are_left_out(
 
 def test_percentiles_lie_where_the_packets_do(done: tuple[Run, Result]) -> None:
     opened, _ = done
-    told = odonata.latency_percentiles(opened, [0.001, 50, 99, 100])
-    assert (np.diff(told) > 0).all()
-    assert float(told[-1]) == int(opened.groups.longest_latency_ps.max()) / 1e3
+    latencies = odonata.latency_percentiles(opened, [0.001, 50, 99, 100])
+    assert (np.diff(latencies) > 0).all()
+    assert float(latencies[-1]) == int(opened.groups.longest_latency_ps.max()) / 1e3
     least = odonata.latency_percentiles(opened, 0)
-    assert 0 < float(least[0]) <= float(told[0])
+    assert 0 < float(least[0]) <= float(latencies[0])
     for nonsense in (-1, 101, [50, float("nan")]):
         with pytest.raises(ValueError, match=r"0 \.\. 100"):
             odonata.latency_percentiles(opened, nonsense)
@@ -265,7 +265,7 @@ def test_percentiles_lie_where_the_packets_do(done: tuple[Run, Result]) -> None:
     counts = opened.groups.latencies.sum(("time", "group")).data
     half = np.searchsorted(np.cumsum(counts), counts.sum() / 2)
     low = float(opened.groups.from_ps[half]) / 1e3
-    assert low <= float(told.sel(percentile=50)) <= low * 1.016
+    assert low <= float(latencies.sel(percentile=50)) <= low * 1.016
 
 
 def test_the_whole_machine_over_time_is_the_sum_of_its_nodes(done: tuple[Run, Result]) -> None:

@@ -65,9 +65,9 @@ def test_one_two_and_three_ranks_leave_the_same_bits(
     odonata: Odonata, go: Callable[..., str], small: Path, tmp_path: Path
 ) -> None:
     for ranks in (1, 2, 3):
-        told = json.loads(go("run", small, "-o", f"r{ranks}", "--json", ranks=ranks))
-        assert told["completed"]
-        assert told["ranks"] == ranks
+        printed = json.loads(go("run", small, "-o", f"r{ranks}", "--json", ranks=ranks))
+        assert printed["completed"]
+        assert printed["ranks"] == ranks
     go("run", small, "-o", "null", "--set", "run.protocol=null", ranks=2)
     for other in ("r2", "r3", "null"):
         assert go("diff", "r1", other).startswith("the same, bit for bit: ")
@@ -91,9 +91,9 @@ def test_without_the_compiler_the_bits_are_the_same(go: Callable[..., str], smal
 
 
 def test_a_table_tells_what_was_run_and_what_came_out(go: Callable[..., str], small: Path) -> None:
-    told = go("run", small, "-o", "out", ranks=2)
+    printed = go("run", small, "-o", "out", ranks=2)
     for word in ("small on 2 ranks", "72 nodes", "latency, mean", "global links", "digest"):
-        assert word in told
+        assert word in printed
     assert "complete" in go("watch", "out")
 
 
@@ -147,9 +147,9 @@ def test_a_killed_run_stays_readable_and_resumes_to_the_same_bits(
         assert len(file["time_ps"]) == before
     assert go("diff", out, mended).startswith("the same")
     assert "INCOMPLETE" in go("report", out) + (out / "report.html").read_text()
-    told = json.loads(go("run", "--resume", "-o", out, "--json", ranks=2))
-    assert told["completed"]
-    assert told["resumed_ps"] >= 170_000_000
+    printed = json.loads(go("run", "--resume", "-o", out, "--json", ranks=2))
+    assert printed["completed"]
+    assert printed["resumed_ps"] >= 170_000_000
     go("run", small, "-o", "whole", *end)
     assert "the same, bit for bit" in go("diff", out, "whole")
 
@@ -164,8 +164,8 @@ def test_a_run_without_a_checkpoint_resumes_from_the_beginning(
     wait_for((out / "rank-0000.h5").exists, process)
     process.kill()
     process.communicate()
-    told = json.loads(go(*words, "--resume", "--json"))
-    assert told["resumed_ps"] is None
+    printed = json.loads(go(*words, "--resume", "--json"))
+    assert printed["resumed_ps"] is None
     go("run", small, "-o", "whole", *never)
     assert "the same, bit for bit" in go("diff", out, "whole")
 
@@ -177,10 +177,10 @@ def test_sigterm_stops_at_a_checkpoint_and_says_how_to_go_on(
     process = start("run", str(small), "-o", str(out), *ENDLESS, ranks=2, cwd=tmp_path)
     wait_for(lambda: reached(out) > 2, process)
     process.terminate()
-    told, said = process.communicate(timeout=PATIENCE)
+    printed, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
     assert f"go on with: odonata run --resume -o {out}" in said
-    assert "INCOMPLETE" in told
+    assert "INCOMPLETE" in printed
     watched = odonata("watch", str(out)).stdout
     assert "stopped at a checkpoint" in watched
 
@@ -220,8 +220,8 @@ def test_a_directory_of_a_run_without_metrics_is_a_run_too(
     place = tmp_path / "[red]r[b]"
     place.mkdir()
     file = small.rename(place / "experiment.toml")
-    told = go("run", file, "-o", place, "--no-metrics")
-    assert "metrics" not in told
+    printed = go("run", file, "-o", place, "--no-metrics")
+    assert "metrics" not in printed
     assert file.read_text() == SMALL
     refused = odonata("run", str(file), "-o", str(place), "--no-metrics", "--set=run.seed=5")
     assert refused.returncode == 2
@@ -278,8 +278,8 @@ def test_every_ready_made_experiment_runs(
     if load(path).jobs:
         changes, unit = ["run.duration=30 us", "metrics.interval=10 us"], 10**7
     words = [word for change in changes for word in ("--set", change)]
-    told = json.loads(go("run", path, "-o", "out", "--json", *words))
-    assert told["packets"] > 0
+    printed = json.loads(go("run", path, "-o", "out", "--json", *words))
+    assert printed["packets"] > 0
     with open_run(tmp_path / "out") as run:
         assert run.experiment == load(path, changes)
         assert run.time.data.tolist() == [unit, 2 * unit, 3 * unit]
