@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from odonata.agents.layout import LAST, PHASES
 from odonata.agents.patterns import (
     DIMENSIONS,
-    EXCHANGES,
     NO_MORE,
     NOBODY,
     PAIRED,
@@ -26,7 +25,7 @@ from odonata.agents.patterns import (
     near_cubic,
 )
 from odonata.agents.workload import Workload
-from odonata.jobs.request import Job
+from odonata.jobs.request import EXCHANGES, Job
 from pdes.jit import entry
 from topology import Dragonfly
 
