@@ -1,4 +1,4 @@
-"""What a run tells of itself when ranks did not help it."""
+"""The advice that a run prints when ranks did not help it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pdes.model import Lookahead
 
 LEAST_SECONDS = 1.0
-"""Nobody minds what a shorter run takes."""
+"""Seconds: a shorter run prints no advice."""
 MANY_EVENTS = 1000
-"""Handled between two agreements, on all ranks together. An agreement takes some 45 us, as long as
-some hundred events; where there are more than this, ranks wait for another reason than a short
-lookahead: for a processor, or for one rank that has more to do."""
+"""Events handled between two agreements, on all ranks together. An agreement takes some 45 us, as
+long as some hundred events; where there are more than this, ranks wait for another reason than a
+short lookahead: for a processor, or for one rank that has more to do."""
 
 
 def on_ranks(

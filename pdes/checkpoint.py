@@ -1,4 +1,4 @@
-"""A run laid down on disk, whole or not at all.
+"""Checkpoints: the state of a run on disk, complete or not there at all.
 
 A checkpoint is a directory ``<run>/at-<ticks>/``: one HDF5 file per rank with its arrays, and
 ``manifest.json`` with what was run and every file's SHA-256. It is written beside its place and
@@ -28,16 +28,16 @@ from pdes.transport import Transport
 
 FORMAT = 1
 UNSAID = {"tick": "ps"}
-"""What an identity means that does not say so: a model's tick is named only if it is another."""
+"""The tick of an identity that names none: a model's tick is named only if it is another."""
 PARTIAL = ".partial"
 ABANDONED_SECONDS = 3600.0
-"""What a killed run left half written is cleared away by the next one after this long."""
+"""Seconds after which the next run removes what a killed run left half written."""
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class Cut(NamedTuple):
-    """Where in a run a checkpoint lies: everything before `time`, in ticks, has happened."""
+    """The place of a checkpoint in a run: everything before `time`, in ticks, has happened."""
 
     time: int
     events: int
@@ -84,7 +84,7 @@ def save(
 
 
 def _put_in_place(partial: Path, place: Path) -> None:
-    """A checkpoint of the same moment, if there is one, is the same: aside with it."""
+    """Move a checkpoint of the same moment aside, if there is one: it is the same."""
     aside = partial.with_name(partial.name + "-aside")
     if place.exists():
         place.rename(aside)
@@ -96,8 +96,8 @@ def _put_in_place(partial: Path, place: Path) -> None:
 def load(
     directory: Path, rank: int, identity: Mapping[str, Any]
 ) -> tuple[Cut, dict[str, npt.NDArray[Any]]]:
-    """A rank's part of the newest checkpoint of this run in (or at) `directory`; refused if it is
-    incomplete, altered, or of another run."""
+    """Returns a rank's part of the newest checkpoint of this run in (or at) `directory`; refused if
+    it is incomplete, altered, or of another run."""
     place = _find(directory, identity)
     manifest = _manifest(place / "manifest.json")
     _compare(place, manifest["identity"], json.loads(json.dumps(dict(identity))))
@@ -110,13 +110,13 @@ def load(
 
 
 def newest(directory: Path) -> Path | None:
-    """A directory to resume from, if there is a complete checkpoint in it."""
+    """Returns a directory to resume from, if there is a complete checkpoint in it."""
     found = any(_complete(run) for run in directory.glob("*"))
     return directory if found else None
 
 
 def _find(directory: Path, identity: Mapping[str, Any]) -> Path:
-    """The newest checkpoint of this run, or of whichever run the directory points at."""
+    """Returns the newest checkpoint of this run, or of whichever run the directory points at."""
     if not directory.is_dir():
         raise Refused(f"{directory}: there is no such checkpoint directory")
     if (directory / "manifest.json").exists():
@@ -134,7 +134,7 @@ def _run_name(identity: Mapping[str, Any]) -> str:
 
 
 def _time_name(identity: Mapping[str, Any]) -> str:
-    """Of a cut's time in the manifest: `time_ps` where the tick is a picosecond."""
+    """Returns the name of a cut's time in the manifest: `time_ps` if the tick is a picosecond."""
     return f"time_{({**UNSAID, **identity})['tick']}"
 
 
@@ -172,7 +172,8 @@ def _file_name(rank: int) -> str:
 
 
 def _image(arrays: Arrays) -> bytes:
-    """An HDF5 file in memory: writing it is then a plain write, which a full disk fails plainly."""
+    """Returns an HDF5 file in memory: writing it is then a plain write, which a full disk fails
+    plainly."""
     import h5py
 
     image = io.BytesIO()

@@ -28,7 +28,7 @@ from pdes.rules import Event, Rules, describe
 
 
 class Answer(NamedTuple):
-    """What a decision makes, sorted: events for this rank, and for others if there are any."""
+    """The events of a decision, sorted: for this rank, and for others if there are any."""
 
     mine: Rows
     others: Rows | None = None
@@ -45,12 +45,12 @@ class Decider:
         one = np.zeros((1, WORDS), np.int64)
         self._words = one.reshape(-1).data
         self.quick = Answer(one)
-        """The answer of a decision that made one event for this rank: there is room for it."""
+        """The answer of a decision that scheduled one event for this rank: there is room for it."""
         self.log: Callable[[int, int, Appended], None] | None = None
         """Takes the rows for logs, with the time and the agent; without it they are dropped."""
 
     def decide(self, state: Any, time: int, key: int, a: int, b: int) -> Answer:
-        """Returns what this event makes. The arrays are good until the next decision."""
+        """Returns the events of this decision. The arrays are valid until the next decision."""
         made: Any = self._decide(state, time, key, a, b)
         if type(made) is Decision:
             made, appended = made

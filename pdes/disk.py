@@ -15,7 +15,7 @@ KEEP_SIZE = 1
 
 
 def free_bytes(directory: Path) -> int:
-    """Returns what a user may still write there."""
+    """Returns how many bytes a user may still write there."""
     space = os.statvfs(directory)
     return space.f_bavail * space.f_frsize
 

@@ -31,15 +31,17 @@ from pdes.stream import Recording
 from pdes.transport import Transport, together, world
 
 FIRST_LOOK = 10**7
-"""Ticks: 10 us where one is a picosecond, 10 s where it is a microsecond."""
+"""The first interval at which `Model.left` is looked at, in ticks: 10 us where one is a picosecond,
+10 s where it is a microsecond."""
 
 LOST_SECONDS = 2.0
-"""A rank that MPI cannot reach has probably died; so long its watchman may take to say so."""
+"""Seconds that its watchman may take to name a rank that MPI cannot reach, which has probably died.
+"""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a run was and did. Sums and means are over all ranks; every rank gets the same."""
+    """The result of a run. Sums and means are over all ranks; every rank gets the same."""
 
     model: str
     parameters: Mapping[str, int | float | str]
@@ -50,32 +52,34 @@ class Result:
     tick: str
     """The model's unit of time."""
     resumed: int | None
-    """Where it went on from a checkpoint, in ticks: wall_seconds and speed are of the rest."""
+    """The time of the checkpoint from which it went on, in ticks: wall_seconds and speed are those
+    of the rest."""
     time: int
-    """How far it came, in ticks."""
+    """The time that it reached, in ticks."""
     events: int
     digest: str
-    """Over the final state of every agent, in agent order."""
+    """A hash over the final state of every agent, in agent order."""
     wall_seconds: float
     events_per_second: float
     compile_seconds: float
-    """To compile the kernels, or to load them where they had been compiled before."""
+    """Seconds to compile the kernels, or to load them where they had been compiled before."""
     build_seconds: float
     seconds: Mapping[str, float]
     """Mean over ranks of the time spent on each of SECONDS."""
     kinds: Mapping[str, Mapping[str, float]]
-    """Of each kind of event: how many, and which share of the handlers' time (as sampled)."""
+    """For each kind of event: how many, and which fraction of the handlers' time (as sampled)."""
     rounds: int
-    """How often rank 0 came up for an agreement with the others."""
+    """How often rank 0 met for an agreement with the others."""
     peak_pending: int
-    """The most events that one rank had at once, those on their way to others included."""
+    """The largest number of events that one rank had at once, those on their way to others
+    included."""
     max_rss_mb: float
-    """Of the largest rank."""
+    """The memory of the largest rank, in MiB."""
     checkpoint: str | None
     mpi: str
-    """The MPI library the ranks talked through."""
+    """The MPI library through which the ranks communicated."""
     outcome: Mapping[str, Any]
-    """What the model's `outcome` gives, of all agents."""
+    """The model's `outcome`, over all agents."""
 
     @property
     def time_ps(self) -> int:
@@ -256,7 +260,7 @@ def _drive(
 
 
 def _advise(engine: Engine, events: int, seconds: Mapping[str, float]) -> None:
-    """Say so on stderr, once, where ranks were of no use."""
+    """Print on stderr, once, that ranks were of no use, where they were not."""
     size, model = engine.transport.size, engine.model
     if engine.transport.rank == 0 and size > 1:
         least = model.lookahead(engine.partition)
@@ -267,7 +271,7 @@ def _advise(engine: Engine, events: int, seconds: Mapping[str, float]) -> None:
 
 def _look(time: int) -> int:
     """Returns the next time after this one, in ticks, at which it is looked whether anything is
-    left: half as far again each time, so that little is simulated in vain."""
+    left: each time half as far again, so that little is simulated in vain."""
     look = FIRST_LOOK
     while look <= time:
         look += look // 2
@@ -286,6 +290,6 @@ def _profile(ranks: Sequence[Mapping[str, tuple[int, float]]]) -> dict[str, dict
 
 
 def _rss_mb() -> float:
-    """The most memory that this process ever had."""
+    """Returns the largest memory that this process ever had, in MiB."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20

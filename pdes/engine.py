@@ -1,4 +1,4 @@
-"""One rank: its agents' state, its queue, its outbox, and what a protocol asks of them."""
+"""One rank: its agents' state, its queue, its outbox, and the operations that a protocol needs."""
 
 from __future__ import annotations
 
@@ -59,32 +59,35 @@ from pdes.stream import Recorder
 from pdes.transport import Transport
 
 SECONDS = ("handlers", "queue", "exchange", "waiting", "metrics", "checkpoint")
-"""What a rank spends its time on. Packing, unpacking and all bookkeeping between two horizons are
+"""The parts of a rank's time. Packing, unpacking and all bookkeeping between two horizons are
 `exchange`; from the first word sent to the last received is `waiting`, for others or the wire."""
 
 BUDGET_EVENTS = 1 << 16
-"""A kernel comes back after so many events, if not before: for signals, progress and Ctrl-C."""
+"""The number of events after which a kernel returns at the latest: for signals, progress and
+Ctrl-C."""
 
 LOOK_SECONDS = 0.1
-"""Between decisions, which may be slow, the same is looked after this often."""
+"""Seconds after which the same is done between decisions, which may be slow."""
 
 SETTLE_EVERY = 16
-"""Rounds between looks at how well the queue's days fit."""
+"""Rounds between two checks of how well the queue's days fit."""
 
 NO_ROWS = no_rows()
 
 MOST_BITS = 62
-"""The largest kind of event that is told by a bit of a word."""
+"""The largest kind of event that can be marked by a bit of a word."""
 
 CHECK_QUEUE_EVERY = 1024
 """Under debug the model is checked after every event, the whole queue after so many."""
 
 Progress = Callable[[int, int], None]
-"""Called with the simulated time reached, in ticks, and the events handled so far on all ranks."""
+"""A function that is called with the simulated time reached, in ticks, and the events handled so
+far on all ranks."""
 
 
 class Engine:
-    """Built for the agents of this rank, begun (`start` or `resume`), then driven by a protocol."""
+    """One rank of a run: built for its agents, begun (`start` or `resume`), then driven by a
+    protocol."""
 
     def __init__(
         self,
@@ -115,7 +118,7 @@ class Engine:
         self.queue = EventQueue(capacity)
         self._ctl = new_ctl()
         self._words = self._ctl.data
-        """The same, word by word: read in a fifth of the time."""
+        """The same words as a memoryview, which is read in a fifth of the time."""
         self._cause = self._words[CAUSE : CAUSE + WORDS]
         self._ctl[[FIRST, LAST, AGENTS, LOOKAHEAD]] = (
             first, last, self.partition.agents, self.lookahead
@@ -144,7 +147,7 @@ class Engine:
         self._loop = compile_loop(model, kept_for)
 
     def _horizon(self) -> tuple[int, int]:
-        """The lookahead, and how far beyond the earliest event a window reaches."""
+        """Set the lookahead, and how far beyond the earliest event a window reaches."""
         if self.transport.size == 1:
             return 0, FOREVER
         least = self.model.lookahead(self.partition)
@@ -181,7 +184,7 @@ class Engine:
         return np.asarray(self.model.start(state, first, last), np.int64).reshape(-1, WORDS)
 
     def identity(self) -> dict[str, Any]:
-        """Returns what a checkpoint is known by. A tick of a picosecond goes without saying."""
+        """Returns the identity of a checkpoint. A tick of a picosecond is not named."""
         tick = self.model.tick
         return {
             "model": self.model.name,
@@ -218,11 +221,11 @@ class Engine:
         return cut.time
 
     def log_to(self, recorder: Recorder) -> None:
-        """Has the rows that decisions append to logs kept there."""
+        """Keep the rows that decisions append to logs there."""
         self._decider.log, self._logging = recorder.book.append, recorder
 
     def record(self, recorder: Recorder) -> bool:
-        """A sample, at a cut. Returns whether anything is left to happen, on any rank."""
+        """Take a sample, at a cut. Returns whether anything is left to happen, on any rank."""
         self.lap("exchange")
         left = self._left()
         progress = stream.Progress(self.events, left, time.perf_counter() - self._began)
@@ -234,21 +237,21 @@ class Engine:
         return self.model.left(self.state, self.queue.content)
 
     def over(self) -> int:
-        """When the last thing happened, on any rank, as far as the model knows."""
+        """Returns when the last thing happened, on any rank, as far as the model knows."""
         ranks = self.transport.everyone(self.model.over(self.state))
         return max((time for time in ranks if time is not None), default=self.reached)
 
     def left(self, mine: int | None = None) -> bool:
-        """Is anything left to happen, on any rank? At a cut. If no rank has any event, nothing
-        will, whatever the model says."""
+        """Tells whether anything is left to happen, on any rank, at a cut. If no rank has any
+        event, nothing will, whatever the model says."""
         mine = self._left() if mine is None else mine
         ranks = self.transport.everyone((mine, self.next_time()))
         self.lap("waiting")
         return sum(left for left, _ in ranks) != 0 and any(time < FOREVER for _, time in ranks)
 
     def compile(self, show: bool, recorder: Recorder | None = None) -> None:
-        """Have every kernel ready, compiled by one rank per host and loaded by the others: try
-        each on a single unit of the model."""
+        """Prepare every kernel, compiled by one rank per host and loaded by the others: try each on
+        a single unit of the model."""
         unit = int(self.partition.unit_starts[self.transport.rank])
         first, last = self.model.units()[unit : unit + 2].tolist()
 
@@ -276,7 +279,7 @@ class Engine:
                 self.transport.leader_first(try_each)
 
     def begin(self) -> float:
-        """All is in place: start the clock."""
+        """Start the clock: all is in place."""
         self._loop = jit.direct(self._loop, self._sim(), self.state, NO_ROWS, 0, 0)
         self.look()
         self.lap("exchange")
@@ -299,21 +302,21 @@ class Engine:
         return self._signals.received is not None
 
     def next_time(self) -> int:
-        """Of the events this rank has, handled or not yet taken in."""
+        """Returns the time of the earliest event that is on this rank and not handled."""
         times = [int(rows[:, TIME].min()) for rows in self._incoming if len(rows)]
         return min([int(self._ctl[COMING]), *times])
 
     def letters(self) -> tuple[Rows, list[int]]:
-        """What the last advance made for other ranks, and where each one's letter begins; given
-        out once, after that the letters are but heads."""
+        """Returns the letters to other ranks since the last advance, and where each one begins.
+        They are given out once; after that the letters are empty but for their heads."""
         return self._outbox.give_out()
 
     def deliver(self, letters: list[Rows]) -> None:
-        """Have events from other ranks taken in at the next advance."""
+        """Keep events from other ranks for the next advance."""
         self._incoming += [letter[1:] for letter in letters]
 
     def take_in(self) -> Rows:
-        """The events that were delivered; there is room for them now."""
+        """Returns the events that were delivered; there is room for them now."""
         if not self._incoming:
             return NO_ROWS
         rows = self._incoming[0] if len(self._incoming) == 1 else np.concatenate(self._incoming)
@@ -324,7 +327,7 @@ class Engine:
         return rows
 
     def look(self) -> None:
-        """Take in what was delivered and write fresh letters, without handling anything."""
+        """Accept what was delivered and write new letters, without handling anything."""
         incoming = self.take_in()  # first: it may give the queue other arrays
         why = self._loop(self._sim(), self.state, incoming, self.reached, 1)
         if why == FAULTY:
@@ -371,7 +374,7 @@ class Engine:
             self.queue.settle(int(self._ctl[NOW]))
 
     def _make_way(self, answer: Answer) -> None:
-        """Makes room for what was decided; what is for other ranks goes to the outbox."""
+        """Make room for the events of a decision; those for other ranks go to the outbox."""
         mine, others = answer
         self.queue.reserve(len(mine))
         if self.model.parcel:
@@ -380,8 +383,7 @@ class Engine:
             self._outbox.add(others)
 
     def _breathe(self, horizon: int) -> int:
-        """Does, in the middle of a long way to a horizon, what is done now and then. Returns the
-        horizon."""
+        """Do the occasional work during a long advance to a horizon. Returns the horizon."""
         if self.debug:
             self.check(self.events % CHECK_QUEUE_EVERY == 0)
         if self.transport.size == 1:
@@ -390,9 +392,9 @@ class Engine:
         return self._look_after(horizon)
 
     def _look_after(self, horizon: int) -> int:
-        """Looks after logs, progress and signals. Returns the horizon: one rank alone, asked to
-        stop, makes it the end of the present instant; several have agreed on theirs, and it is
-        never farther than the lookahead."""
+        """Serve logs, progress and signals. Returns the horizon: one rank alone, asked to stop,
+        makes it the end of the present instant; several have agreed on theirs, and it is never
+        farther than the lookahead."""
         self._next_look = time.perf_counter() + LOOK_SECONDS
         now = self._words[NOW]
         self._write_logs(now)
@@ -402,7 +404,7 @@ class Engine:
         return min(horizon, now + 1) if self.stop_requested else horizon
 
     def _write_logs(self, final: int) -> None:
-        """Writes the rows of logs that have waited for long enough; all before `final` are here."""
+        """Write the rows of logs that have waited for long enough; all before `final` are here."""
         if self._logging and self._logging.log_due:
             self.lap("kernel")
             self._logging.write_logs(final)
@@ -414,14 +416,14 @@ class Engine:
             self._next_report = now + 0.1
 
     def lap(self, what: str) -> float:
-        """The time since the last lap was spent on this. Returns the time of day."""
+        """Charge the time since the last lap to this part. Returns the time of day."""
         now = time.perf_counter()
         self.seconds[what] += now - self._lap
         self._lap = now
         return now
 
     def _sim(self) -> Sim:
-        """Returns what the loop is given; made anew only where an array was replaced."""
+        """Returns the arguments of the loop; built anew only where an array was replaced."""
         sim = self._sim_now
         if (
             sim is None
@@ -445,20 +447,21 @@ class Engine:
     # -- ends
 
     def check(self, queue: bool = True) -> None:
-        """The model's invariants and our own."""
+        """Check the model's invariants and our own."""
         self.model.check(self.state, self.queue.content(), self._pool.rows)
         if queue and self.debug:
             self.queue.check()
 
     def spent(self) -> dict[str, float]:
-        """Seconds on each of SECONDS; the kernel's are divided as the timed events say."""
+        """Returns the seconds of each of SECONDS; the kernel's are divided by the timed events."""
         seconds = dict(self.seconds)
         kernel = seconds.pop("kernel")
         queue = float(self._ctl[QUEUE_TICKS] / max(1, self._ctl[ALL_TICKS]))
         return {**seconds, "queue": kernel * queue, "handlers": kernel * (1 - queue)}
 
     def kinds(self) -> dict[str, tuple[int, float]]:
-        """Of each kind of event: how many, and the ticks of one outside the queue, as timed."""
+        """Returns, for each kind of event, how many there were, and the ticks of one outside the
+        queue, as timed."""
         rows = self._kinds[: len(self.model.kinds)].tolist()
         return {
             word: (row[HANDLED_KIND], row[TICKS_KIND] / max(1, row[SAMPLED_KIND]))

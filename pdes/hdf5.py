@@ -37,9 +37,10 @@ END_AT = 28
 """Where in a superblock the end of the file is."""
 HEAP = re.compile(b"GCOL\x01\0\0\0")
 HEAP_HEAD, HEAP_OBJECT = struct.Struct("<8xQ"), struct.Struct("<H6xQ")
-"""Of a heap of text its size; of an object in it its number (0: the room that is left) and size."""
+"""Formats: the size of a heap of text; the number (0: the room that is left) and size of an object
+in it."""
 PATIENCE = 0.5
-"""Seconds, for a flush that is under way."""
+"""Seconds that a flush which is under way may take."""
 PAUSE = 0.02
 SEAL = "seal"
 """The attribute of a file that has its seal."""
@@ -53,7 +54,7 @@ Answer = TypeVar("Answer")
 
 
 class Whole(NamedTuple):
-    """A file that is all there; is it marked as being written to?"""
+    """A file that is complete; whether it is marked as being written to."""
 
     written_to: bool
 
@@ -87,7 +88,7 @@ def opened(path: Path, cure: str = CURE) -> Any:
 
 @contextmanager
 def reading(path: Path, cure: str = CURE) -> Iterator[None]:
-    """Whatever goes wrong in here is the fault of this file."""
+    """Raise whatever goes wrong in this context as a fault of this file."""
     try:
         yield
     except UNREADABLE as error:

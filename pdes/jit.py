@@ -1,4 +1,4 @@
-"""The one place where kernels meet the compiler.
+"""The compiler: the one place where kernels are compiled.
 
 Three decorators and nothing else: `kernel` for what the hot loop calls (inlined into it), `entry`
 for what Python calls (compiled once, kept on disk), and `bind` for a loop that is written once and
@@ -77,8 +77,8 @@ def kernel(function: F) -> F:
         return numba.njit(function, **OPTIONS)
 
     def wrapped() -> dict[str, Any]:
-        told = states()
-        return {**told, "targetoptions": {**told["targetoptions"], **dict.fromkeys(bare, False)}}
+        state = states()
+        return {**state, "targetoptions": {**state["targetoptions"], **dict.fromkeys(bare, False)}}
 
     # What has been compiled is known to kernels, and not to calls from Python, which then ask for
     # it to be compiled; and what another process unpickles is an ordinary function of numba's.
@@ -112,7 +112,8 @@ def entry(function: F) -> F:
 
 
 def bind(template: F, name: str, **names: Any) -> F:
-    """A copy of `template` in which each of `names` is another global, compiled as an `entry`.
+    """Returns a copy of `template` in which each of `names` is another global, compiled as an
+    `entry`.
 
     Globals rather than arguments or closures, because only those let the compiled copy be kept on
     disk.
@@ -121,7 +122,7 @@ def bind(template: F, name: str, **names: Any) -> F:
 
 
 def rebound(template: F, name: str, **names: Any) -> F:
-    """The same, not compiled: for a `kernel` that comes in several kinds."""
+    """Returns such a copy, not compiled: for a `kernel` that comes in several kinds."""
     copy = types.FunctionType(template.__code__, {**template.__globals__, **names}, name)
     copy.__qualname__ = name
     copy.__module__ = template.__module__
@@ -129,9 +130,9 @@ def rebound(template: F, name: str, **names: Any) -> F:
 
 
 def direct(function: F, *arguments: Any) -> F:
-    """The compiled code of an `entry` for arguments of exactly these types.
+    """Returns the compiled code of an `entry` for arguments of exactly these types.
 
-    Saves the look at every argument that the compiler's dispatcher takes on every call: 0.6
+    It saves the look at every argument that the compiler's dispatcher takes on every call: 0.6
     microseconds instead of 6 for a loop and its state. The caller keeps to these types.
     """
     if not ENABLED:
@@ -143,7 +144,8 @@ def direct(function: F, *arguments: Any) -> F:
 
 
 def cache_root() -> Path:
-    """Where compiled kernels are kept: ``$ODONATA_CACHE_DIR``, else the user's cache directory.
+    """Returns where compiled kernels are kept: ``$ODONATA_CACHE_DIR``, else the user's cache
+    directory.
 
     The files are loaded as code, so a directory that others can write to is not used. Where there
     is no other, and where the home directory cannot be written, it is a private directory under the
@@ -176,7 +178,7 @@ def _own_root() -> Path:
 
 @cache
 def _private(root: Path) -> bool:
-    """Can nobody but this user write there? If others can, that is said once."""
+    """Tells whether nobody but this user can write there. If others can, that is printed once."""
     status = root.stat()
     if status.st_uid == os.getuid() and not status.st_mode & 0o022:
         return True
@@ -190,7 +192,7 @@ def _private(root: Path) -> bool:
 
 
 def _digest(function: Callable[..., Any]) -> str:
-    """A name for all that is compiled into a function, under this compiler."""
+    """Returns a name for all that is compiled into a function, under this compiler."""
     about = [numba.__version__, sys.version, platform.machine()]
     files = {__file__}
     _describe(function, about, files, set())
@@ -231,7 +233,7 @@ def _describe(thing: Any, about: list[str], files: set[str], seen: set[int]) -> 
 
 
 def _prune(root: Path) -> None:
-    """Remove versions of ours, and nothing else, that nobody has used for long."""
+    """Remove kernels of other versions of ours, and nothing else, that were not used for long."""
     oldest = time.time() - KEEP_DAYS * 86400
     for stamp in root.glob(f"[0-9a-f]*/{STAMP}"):
         with suppress(OSError):  # another run may be doing the same
@@ -280,7 +282,8 @@ if ENABLED:
 
     @intrinsic  # type: ignore[untyped-decorator]
     def ticks(typingctx: Any) -> Any:
-        """A cheap clock of no stated unit: only ratios of its differences mean anything."""
+        """Returns the count of a cheap clock without a unit: only ratios of its differences mean
+        anything."""
         from llvmlite import binding, ir
 
         binding.initialize_native_asmparser()
@@ -301,7 +304,7 @@ if ENABLED:
 
     @intrinsic  # type: ignore[untyped-decorator]
     def prefetch(typingctx: Any, array: Any, row: Any) -> Any:
-        """Have the first cache line of a row on its way, for what is wanted in a moment."""
+        """Prefetch the first cache line of a row that is about to be used."""
         from llvmlite import ir
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

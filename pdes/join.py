@@ -1,4 +1,4 @@
-"""One file that shows what every rank's has, in the order of the model's units.
+"""One file that shows the content of every rank's file, in the order of the model's units.
 
 `join` copies nothing: its datasets are virtual, and name the ranks' files, which lie beside it (or
 wherever they were when it was made elsewhere). It works as well on what a run has written so far,
@@ -25,16 +25,16 @@ from pdes.stream import COMPLETE, DIED, FAILED, NAME, RUNNING, times_of
 
 JOINED = "run.h5"
 LOCK = ".lock"
-"""Held by whoever writes to a directory."""
+"""The lock of a directory, held by the process that writes to it."""
 OF_A_RANK = ("rank", "first_unit", "last_unit", SEAL)
-"""Attributes that are not the run's."""
+"""Attributes that do not describe the run."""
 REJOIN = "remove it, and it is made anew from the ranks' files"
 ABOUT = ("unit", "about", "kind")
 """Attributes of a dataset."""
 
 
 def ranks_of(directory: Path) -> list[Path]:
-    """The files of a run, by rank; refused where there is none, or where one is missing."""
+    """Returns the files of a run, by rank; refused where there is none, or where one is missing."""
     first = directory / NAME.format(0)
     if not first.exists():
         raise Refused(f"{directory}: holds no run ({first.name} is not there)")
@@ -52,8 +52,8 @@ def ranks_of(directory: Path) -> list[Path]:
 
 
 def status_of(directory: Path) -> tuple[int, float]:
-    """Of the run there: its state (`pdes.stream`: failed if any rank has, else the least that any
-    is in; or DIED), and how many seconds ago a rank last wrote."""
+    """Returns the state of the run there (`pdes.stream`: failed if any rank has, else the least
+    that any is in; or DIED), and how many seconds ago a rank last wrote."""
     paths = ranks_of(directory)
     states = [read(path, lambda file: int(file["status"][()])) for path in paths]
     state = FAILED if FAILED in states else min(states)
@@ -63,12 +63,12 @@ def status_of(directory: Path) -> tuple[int, float]:
 
 
 def claimed(directory: Path) -> bool:
-    """Is somebody about to write there, or at it?"""
+    """Tells whether a process is about to write there, or writes."""
     return (directory / LOCK).exists() and not _let_go(directory)
 
 
 def _let_go(directory: Path) -> bool:
-    """Does nobody write there any more, as far as can be told?"""
+    """Tells whether no process writes there any more, as far as is known."""
     try:
         handle = os.open(directory / LOCK, os.O_RDONLY)
     except OSError:
@@ -98,7 +98,7 @@ def mend(directory: Path) -> list[Path]:
 
 
 class Described(NamedTuple):
-    """What a dataset is, without its values."""
+    """Returns what a dataset is, without its values."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -184,7 +184,7 @@ def _logs(file: Any) -> list[str]:
 def _layout(
     name: str, dtype: Any, parts: list[tuple[Path, tuple[int, ...]]], length: int, home: Path
 ) -> Any:
-    """Parts beside each other, the first samples of each."""
+    """Returns parts beside each other, the first samples of each."""
     import h5py
 
     columns = np.cumsum([0, *(shape[1] for _, shape in parts)])
@@ -220,7 +220,7 @@ class Joined:
         self.path = path
         read(path, check, REJOIN)
         self.file = open_file(path, "r", swmr=follow)
-        """As HDF5 has it; if `follow`, the files behind it may be written to."""
+        """The file as HDF5 has it; if `follow`, the files behind it may be written to."""
         self._sources: dict[Path, Source] = {}
         self._parts: dict[str, list[tuple[Source, slice]]] = {}
 

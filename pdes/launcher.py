@@ -1,4 +1,4 @@
-"""What a launcher (mpiexec, srun) has told this process, read without touching any MPI."""
+"""What a launcher (mpiexec, srun) has set for this process, read without touching any MPI."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from pathlib import Path
 from typing import NamedTuple
 
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
-"""MPICH and its kin, Open MPI, MVAPICH, srun."""
+"""The variables of MPICH and its kin, Open MPI, MVAPICH, srun."""
 RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
 HERE = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE")
 LAUNCHERS = ("mpiexec", "mpiexec.hydra", "mpirun", "orterun", "prterun", "srun")
-"""What they call themselves, in at most 15 letters."""
+"""The names of launchers' processes, in at most 15 letters."""
 SPAWNERS = ("hydra_pmi_proxy", "prted", "orted", "slurmstepd", *LAUNCHERS)
-"""Those that start the ranks of one host, for a launcher or by itself."""
+"""The names of those that start the ranks of one host, for a launcher or by itself."""
 OURS = ("PMI", "OMPI_", "MV2_", "SLURM_", "HYDRA_", "HYDI_", "MPI_LOCAL", "MPIR_", "PRTE_")
 
 
 def ranks() -> int | None:
-    """How many ranks were started; 0 where there is a launcher that does not say; None where there
-    is no launcher."""
-    told = [int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdigit()]
-    if told:
-        return max(told)  # an mpirun inside an srun inherits the outer one's
+    """Returns how many ranks were started; 0 where there is a launcher that does not say; None
+    where there is no launcher."""
+    sizes = [int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdigit()]
+    if sizes:
+        return max(sizes)  # an mpirun inside an srun inherits the outer one's
     if any(name in os.environ for name in RANKS if name != "SLURM_PROCID"):
         return 0
     return None
 
 
 def rank() -> int:
-    """This process's rank, as far as can be told; 0 without a launcher."""
+    """Returns this process's rank, as far as is known; 0 without a launcher."""
     if ranks() is None:
         return 0
     return next((int(os.environ[n]) for n in RANKS if os.environ.get(n, "").isdigit()), 0)
@@ -43,8 +43,8 @@ def here() -> int:
 
 
 def hosts() -> int:
-    """On how many machines the ranks are, at most: each on one of its own, unless we are told how
-    many are on this one."""
+    """Returns on how many machines the ranks are, at most: each on one of its own, unless the
+    launcher says how many are on this one."""
     return -(-(ranks() or 1) // max(1, here()))
 
 
@@ -52,11 +52,12 @@ class Process(NamedTuple):
     pid: int
     name: str
     started: str
-    """In clock ticks since the machine started: with the pid, this names a process for ever."""
+    """When it started, in clock ticks since the machine did: with the pid, this names a process for
+    ever."""
 
 
 def ancestors() -> Iterator[Process]:
-    """The processes that this one descends from, nearest first, as far as they can be seen."""
+    """Returns the ancestors of this process, nearest first, as far as they can be seen."""
     pid = os.getppid()
     try:
         while pid > 0:
@@ -97,8 +98,9 @@ TERMINALS = ("/dev/pts/", "/dev/tty")
 
 
 def terminal() -> bool:
-    """Does a user see what this process says on stderr as it is said? Under a launcher, which has
-    given its ranks a pipe, its own stderr decides (as far as it can be found, on this machine)."""
+    """Tells whether a user sees what this process writes to stderr at once. Under a launcher, which
+    has given its ranks a pipe, its own stderr decides (as far as it can be found, on this machine).
+    """
     if ranks() is None or sys.stderr.isatty():
         return sys.stderr.isatty()
     for process in ancestors():
@@ -111,5 +113,5 @@ def terminal() -> bool:
 
 
 def environment_without() -> Mapping[str, str]:
-    """This process's environment as if no launcher had started it, to start one from."""
+    """Returns this process's environment without the variables of a launcher, to start one from."""
     return {k: v for k, v in os.environ.items() if not k.startswith(OURS)}

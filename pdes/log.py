@@ -109,11 +109,11 @@ class Book:
         """Every row before this time, in ticks, has been appended."""
 
     def __bool__(self) -> bool:
-        """Is there any log to keep?"""
+        """Tells whether there is any log to keep."""
         return bool(self._logs)
 
     def append(self, now: int, agent: int, rows: Appended) -> None:
-        """Takes the rows of a decision. Those of a log that nobody asked for are dropped."""
+        """Accept the rows of a decision. Those of a log that was not asked for are dropped."""
         for name, values in rows:
             log = self._logs.get(name)
             if log is None:
@@ -131,7 +131,7 @@ class Book:
             self._rows[name].append((now, agent, log.row(values)))
 
     def due(self, flush_s: float) -> bool:
-        """Have rows waited for long enough, or are they too many to wait?"""
+        """Tells whether rows have waited for long enough, or are too many to wait."""
         return self._gathered > 0 and (
             self._gathered >= MOST_ROWS or time.perf_counter() - self._oldest >= flush_s
         )
@@ -265,7 +265,7 @@ def _exactly(values: list[Any], dtype: str, where: str) -> Array:
 
 
 def is_log(thing: Any) -> bool:
-    """Is this group of a file a log?"""
+    """Tells whether this group of a file is a log."""
     return MARK in thing.attrs
 
 

@@ -1,4 +1,4 @@
-"""What a run records, from its beginning to its end: when samples are taken, and at which cuts."""
+"""The recording of a run: when samples are taken, and at which cuts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pdes.transport import together
 
 
 class Metrics:
-    """What a run records, if anything. On the way out the file is closed, whatever has happened."""
+    """The recording of a run, if there is any. On exit the file is closed in any case."""
 
     def __init__(
         self, engine: Engine, record: Recording | None, end: int | None, protocol: str
@@ -29,7 +29,7 @@ class Metrics:
                 engine.log_to(self.recorder)
 
     def begin(self, resumed: int | None) -> None:
-        """From the start, or from a checkpoint at that time."""
+        """Begin, from the start or from a checkpoint at that time."""
         if self.recorder is None:
             return
         if resumed is None:
@@ -64,7 +64,8 @@ class Metrics:
             self.recorder.sync(self._engine.reached)
 
     def finish(self, completed: bool) -> None:
-        """While it is still timed: what was sampled is on its way to the disk."""
+        """Finish the recording, while it is still timed: what was sampled is on its way to the
+        disk."""
         if self.recorder:
             state = COMPLETE if completed else STOPPED
             self.recorder.finish(state, self._engine.reached)
@@ -95,5 +96,5 @@ def _recorder(engine: Engine, recording: Recording, about: Mapping[str, Any]) ->
 
 
 def following(time: int, every: int | None) -> int:
-    """The next multiple."""
+    """Returns the next multiple of `every` after a time."""
     return LATEST if every is None else (time // every + 1) * every

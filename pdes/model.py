@@ -1,4 +1,4 @@
-"""What any model gives the engine. One page; `pdes.phold` is its shortest example.
+"""The contract of a model with the engine, on one page; `pdes.phold` is its shortest example.
 
 A model is a set of numbered **agents**. Agents are dealt to ranks in whole **units** (a dragonfly
 group with its routers and nodes is one; in PHOLD every agent is its own), in order, so that a rank
@@ -32,21 +32,21 @@ from pdes.partition import Partition
 from pdes.stream import Table
 
 Event = tuple[int, int, int, int]
-"""Time, key and two words of the model's own."""
+"""An event: time, key and two words of the model's own."""
 Made = Event | list[Event] | Rows
-"""Events that a decision makes: one, some, or rows of them."""
+"""The events of a decision: one, some, or rows of them."""
 
 
 class Decision(NamedTuple):
-    """Events that a decision makes, and the rows that it appends to logs: each is the name of a log
-    and the values of its columns, in order, without the time, which is that of the decision."""
+    """The events of a decision, and the rows that it appends to logs: each is the name of a log and
+    the values of its columns, in order, without the time, which is that of the decision."""
 
     events: Made
     log: Appended = ()
 
 
 class Lookahead(NamedTuple):
-    """The least time an event for another rank can take, in ticks, and what sets it (said in
+    """The least time that an event for another rank can take, in ticks, and what sets it (named in
     errors)."""
 
     time: int
@@ -64,7 +64,7 @@ class Model(ABC):
     handle: Callable[..., None]
     """The handler, a `pdes.jit.kernel` (as a staticmethod)."""
     fanout: int
-    """The most events one call of the handler makes."""
+    """The largest number of events that one call of the handler schedules."""
     kinds: tuple[str, ...]
     """A word for each kind of event, in order, for messages and profiles."""
 
@@ -73,34 +73,34 @@ class Model(ABC):
     engine handles (of events, the end, intervals, the lookahead) is a whole number of it."""
 
     variant: str = ""
-    """Of several ways in which one model is compiled, the name of this one."""
+    """The name of this one of several variants in which one model is compiled."""
 
     parcel: int = 0
     """Words of a parcel, where events carry more than two words (`pdes.parcels`)."""
     bearers: tuple[int, ...] = ()
     """The kinds of events, below 63, that bear one."""
     takes: int = 0
-    """The most parcels that one call of the handler takes."""
+    """The largest number of parcels that one call of the handler takes."""
 
     receipts: tuple[int, ...] = ()
-    """The kinds of events, below 63, that `receive` takes in when they come from another rank."""
+    """The kinds of events, below 63, that `receive` accepts when they come from another rank."""
     receive: Callable[..., None] = staticmethod(nothing)
     """Called for these, once, before the event's time has come, instead of `handle` at that time.
     For what only has to be noted down, dated, to be read by handlers later: nothing may depend on
     when it was called. It may take one parcel, and schedule one event on this rank."""
 
     alone: bool = False
-    """The first unit has rank 0 to itself, where there is more than one rank."""
+    """Whether the first unit has rank 0 to itself, where there is more than one rank."""
 
     decisions: tuple[int, ...] = ()
     """The kinds of events, below 63, that `decide` handles, in Python; they bear no parcel."""
 
     notices: tuple[int, ...] = ()
-    """Of what a decision makes, the kinds, below 63, of which every rank gets one, at its first
-    agent: what all have to know, and what changes no agent's state in the eyes of `fingerprint`."""
+    """The kinds, below 63, of a decision's events of which every rank gets one, at its first agent:
+    what all have to know, and what changes no agent's state in the eyes of `fingerprint`."""
 
     def decide(self, state: Any, time: int, key: int, a: int, b: int) -> Made | Decision:
-        """Returns what such an event makes: any number of events, of no kind that is received. One
+        """Returns the events of a decision: any number of events, of no kind that is received. One
         that bears no parcel may be a tuple (time, key, a, b), which is quickest, and several a list
         of these; or they are rows, with room for a parcel's words behind each if the model has
         parcels. The rules are those of a handler. A `Decision` has rows for logs besides. A model
@@ -108,66 +108,68 @@ class Model(ABC):
         return []
 
     def parameters(self) -> Mapping[str, int | float | str]:
-        """Everything that decides the outcome, under the user's names: as it stands, the fields of
-        a dataclass. A checkpoint is resumed only by a model with equal parameters."""
+        """Returns everything that decides the outcome, under the user's names: by default the
+        fields of a dataclass. A checkpoint is resumed only by a model with equal parameters."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
     @abstractmethod
     def units(self) -> npt.NDArray[np.int64]:
-        """Unit u has the agents units[u] .. units[u + 1] - 1; one more entry than units."""
+        """Returns the first agent of each unit, and last the number of agents: unit u has the
+        agents units[u] .. units[u + 1] - 1."""
 
     def weights(self) -> npt.NDArray[np.float64]:
-        """How much work each unit is, for dealing them out evenly."""
+        """Returns how much work each unit is, for an even partition."""
         return np.ones(len(self.units()) - 1)
 
     @abstractmethod
     def lookahead(self, partition: Partition) -> Lookahead:
-        """Under this partition. Asked only where there is more than one rank."""
+        """Returns the lookahead under this partition. Asked only where there are several ranks."""
 
     @abstractmethod
     def state(self, first: int, last: int) -> NamedTuple:
-        """Fresh arrays for the agents first .. last - 1: a NamedTuple, defined at the top level of
-        an importable module. All that a handler reads or writes is here and nothing else is."""
+        """Returns fresh arrays for the agents first .. last - 1: a NamedTuple, defined at the top
+        level of an importable module. All that a handler reads or writes is here and nothing else
+        is."""
 
     @abstractmethod
     def start(self, state: Any, first: int, last: int) -> Rows:
-        """The first events of those agents, given the state made for them."""
+        """Returns the first events of those agents, given the state made for them."""
 
     @abstractmethod
     def fingerprint(self, state: Any) -> npt.NDArray[Any]:
-        """A row for each of the agents that changes with anything in its state."""
+        """Returns a row for each of the agents that changes with anything in its state."""
 
     def assemble(self, parts: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-        """Every rank's `fingerprint`, in rank order, as it is hashed. A model whose rows depend on
-        the partition puts them into an order that does not."""
+        """Returns every rank's `fingerprint`, in rank order, as it is hashed. A model whose rows
+        depend on the partition puts them into an order that does not."""
         return parts
 
     def outcome(
         self, state: Any, pending: Rows, parcels: Rows, time: int
     ) -> Mapping[str, npt.NDArray[Any]]:
-        """What a user wants to know in the end: arrays with a row for each of the agents (or of
-        whatever: the run's `Result` has those of all ranks, one after the other). `pending` are
-        the events that are left, in no order, `time` is how far the run has come."""
+        """Returns what a user wants to know in the end: arrays with a row for each of the agents
+        (or of whatever: the run's `Result` has those of all ranks, one after the other). `pending`
+        are the events that are left, in no order, `time` is the time that the run has reached."""
         return {}
 
     def tables(self, interval: int) -> Mapping[str, Table]:
-        """What can be streamed while the run goes on, sampled at every such interval
-        (`pdes.stream`), by name."""
+        """Returns the tables that can be streamed while the run goes on, sampled at every such
+        interval (`pdes.stream`), by name."""
         return {}
 
     def logs(self) -> Mapping[str, Log]:
-        """What decisions append rows to (`pdes.log`), by name."""
+        """Returns the logs to which decisions append rows (`pdes.log`), by name."""
         return {}
 
     def left(self, state: Any, pending: Callable[[], Rows]) -> int:
-        """What is left to happen here, in any measure that sums to 0 over all ranks when nothing
-        measurable is, and not before: then streams end. It may not depend on the partition. As it
-        stands, streams go on to the end of the run."""
+        """Returns what is left to happen here, in any measure that sums to 0 over all ranks when
+        nothing measurable is, and not before: then streams end. It may not depend on the partition.
+        By default streams go on to the end of the run."""
         return 1
 
     def over(self, state: Any) -> int | None:
-        """When the last of what `left` measures happened here: where a run has no end, the latest
-        of these is the time that it has come to. None: when that was noticed."""
+        """Returns when the last of what `left` measures happened here: where a run has no end, the
+        latest of these is the time that it has reached. None: when that was noticed."""
         return None
 
     def check(self, state: Any, pending: Rows, parcels: Rows) -> None:

@@ -30,7 +30,7 @@ from pdes.transport import Transport
 
 
 class Engine(Protocol):
-    """What a protocol needs of a rank (`pdes.engine.Engine` is one)."""
+    """What a protocol needs from a rank (`pdes.engine.Engine` is one)."""
 
     transport: Transport
     channels: Channels
@@ -43,36 +43,36 @@ class Engine(Protocol):
 
     @property
     def events(self) -> int:
-        """Handled so far."""
+        """Events handled so far."""
 
     @property
     def stop_requested(self) -> bool:
-        """By a signal to this rank."""
+        """Whether a signal to this rank asked for a stop."""
 
     def next_time(self) -> int:
-        """Of the events that are here and not handled."""
+        """Returns the time of the earliest event that is here and not handled."""
 
     def letters(self) -> tuple[Rows, list[int]]:
         """What the last advance made for other ranks, and where each one's letter begins."""
 
     def deliver(self, letters: list[Rows]) -> None:
-        """Have events from other ranks taken in at the next advance."""
+        """Keep events from other ranks for the next advance."""
 
     def look(self) -> None:
-        """Take in what was delivered and write fresh letters, without handling anything."""
+        """Accept what was delivered and write new letters, without handling anything."""
 
     def advance(self, horizon: int) -> None:
         """Handle every event before `horizon`."""
 
     def report(self, reached: int, events: int) -> None:
-        """How far all ranks have come."""
+        """Report how far all ranks have come."""
 
     def lap(self, what: str) -> float:
-        """The time since the last lap was spent on this."""
+        """Charge the time since the last lap to this part."""
 
 
 class Arrival(NamedTuple):
-    """At which cut a protocol came to rest, and whether because someone asked for a stop."""
+    """The cut at which a protocol came to rest, and whether a stop was asked for."""
 
     time: int
     stopped: bool
@@ -107,17 +107,17 @@ stop at (else -1); events handled."""
 
 
 class Channels:
-    """What a rank knows of each other one under `null`; lasts from cut to cut."""
+    """What a rank knows of each other one under `null`; it lasts from cut to cut."""
 
     def __init__(self, size: int, rank: int, start: int) -> None:
         self.promise = [start] * size
         self.promise[rank] = FOREVER
         self.promised = 0
-        """What this rank promised last."""
+        """The last promise of this rank."""
         self.marks = [0] * size
         self.handled = [0] * size
         self.bids: dict[int, tuple[int, int]] = {}
-        """Of ranks that were asked to stop: on the way to which cut, and at what time."""
+        """The bids of ranks that were asked to stop: on the way to which cut, and at what time."""
         self.sent = [0] * size
         self.received = [0] * size
         """Events, to and from each rank."""

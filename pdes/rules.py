@@ -21,11 +21,11 @@ def describe(model: Model, event: Event) -> str:
 
 
 class Rules(NamedTuple):
-    """What a model may not do on one rank, and how it is told when it did."""
+    """The rules that a model may not break on one rank, and the sentence for a broken one."""
 
     model: Model
     agents: int
-    """Of all ranks."""
+    """The number of agents on all ranks."""
     lookahead: int
 
     def broken(self, rule: int, cause: Event, culprit: Event, reached: int) -> str:

@@ -50,17 +50,17 @@ from pdes.log import Book, Log
 
 FORMAT = 1
 BUFFER_BYTES = 1 << 22
-"""Of the samples that are gathered before they are written, about."""
+"""The bytes of samples that are gathered before they are written, about."""
 MOST_SAMPLES = 16
 CHUNK_BYTES = 1 << 20
-"""Of a chunk at most, where it can be divided, before it is compressed."""
+"""The bytes of a chunk at most, where it can be divided, before it is compressed."""
 WASTE = 0.3
-"""A file of which so much is no longer referred to is packed in the end."""
+"""The fraction of a file that is no longer referred to above which it is packed in the end."""
 RUNNING, STOPPED, COMPLETE, FAILED = range(4)
-"""What `status` says: the run goes on, or died; was stopped at a checkpoint; came to its end; ended
+"""Values of `status`: the run goes on, or died; was stopped at a checkpoint; came to its end; ended
 in an error on this rank."""
 DIED = 4
-"""What no file says of itself: it says that it runs, and nobody writes to it."""
+"""The state that no file has as its status: its status is that it runs, and nobody writes to it."""
 STATUS = "0: runs, or died; 1: stopped at a checkpoint; 2: complete; 3: failed"
 NAME = "rank-{:04d}.h5"
 
@@ -68,8 +68,8 @@ Array = npt.NDArray[Any]
 
 
 class Series(NamedTuple):
-    """`name` is its place in the file; `dims` those of one sample, the first of which is dealt out
-    with the agents; `tile`, if any, how many of the last one a chunk has."""
+    """A series. `name` is its place in the file; `dims` those of one sample, the first of which is
+    distributed with the agents; `tile`, if any, how many of the last one a chunk has."""
 
     name: str
     dims: tuple[str, ...]
@@ -81,8 +81,8 @@ class Series(NamedTuple):
 
 
 class Column(NamedTuple):
-    """What stays the same in a run, by the first dimension of a series: written once, and not
-    sampled. `of(state)` gives this rank's part."""
+    """A constant of a run, by the first dimension of a series: written once, and not sampled.
+    `of(state)` gives this rank's part."""
 
     name: str
     dim: str
@@ -103,21 +103,21 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Recording:
-    """What is asked for: which of the model's tables, how often (in ticks), and where; and which
-    of its logs."""
+    """What is recorded: which of the model's tables, how often (in ticks), and where; and which of
+    its logs."""
 
     directory: Path
     interval: int
     tables: tuple[str, ...]
     flush_s: float = 2.0
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    """Of the file: where it comes from."""
+    """Attributes of the file: where it comes from."""
     logs: tuple[str, ...] = ()
 
 
 @entry
 def increase(value: Any, before: Any, grown: Any) -> bool:
-    """`value - before`, and `before` is `value` then. Returns whether all of it fitted."""
+    """Set `grown` to `value - before`, and `before` to `value`. Returns whether it all fits."""
     fits = True
     for i in range(value.shape[0]):
         by = value[i] - before[i]
@@ -128,14 +128,14 @@ def increase(value: Any, before: Any, grown: Any) -> bool:
 
 
 class Last(NamedTuple):
-    """Of the samples that a file has: the time, or 0, and what was left to happen on this rank."""
+    """The last sample of a file: its time, or 0, and what was left to happen on this rank."""
 
     time: int
     left: int | None
 
 
 class Progress(NamedTuple):
-    """What the engine tells of itself, at a sample."""
+    """The engine's own counters, at a sample."""
 
     events: int
     left: int
@@ -147,11 +147,11 @@ ENGINE = (
     Series("engine/left", ("rank",), "1", "what is left to happen (`Model.left`)", level=True),
     Series("engine/wall_s", ("rank",), "s", "wall-clock time spent", "f8"),
 )
-"""Of every model. These depend on how many ranks there are, and on the machine they run on."""
+"""The series of every model. These depend on how many ranks there are, and on the machine."""
 
 
 class Recorder:
-    """One rank's file."""
+    """The file of one rank."""
 
     def __init__(
         self, recording: Recording, tables: Mapping[str, Table], rank: int,
@@ -177,7 +177,7 @@ class Recorder:
     # -- beginnings
 
     def rehearse(self, state: Any) -> None:
-        """Have every kernel of a sample compiled, on any state of the model."""
+        """Compile every kernel of a sample, on any state of the model."""
         for table in self._tables:
             table.sample(state, 0)
         for dtype in {(s.dtype[0] + "8", s.dtype) for s in self._series}:
@@ -185,7 +185,7 @@ class Recorder:
             increase(value, value.copy(), grown)
 
     def start(self, state: Any) -> None:
-        """Under another name until it can be followed."""
+        """Create the file, under another name until it can be followed."""
         fresh = fresh_name(self.path)
         self._create(fresh, state)
         fresh.replace(self.path)
@@ -274,7 +274,7 @@ class Recorder:
     # -- on the way
 
     def take(self, state: Any, now: int, progress: Progress) -> None:
-        """A sample, at a cut."""
+        """Take a sample, at a cut."""
         values = [*(a for table in self._tables for a in table.sample(state, now)), *progress]
         everything = zip(self._series, values, self._before, self._buffers, strict=True)
         for series, value, before, buffer in everything:
@@ -297,11 +297,11 @@ class Recorder:
 
     @property
     def log_due(self) -> bool:
-        """Have the rows of logs waited for long enough?"""
+        """Tells whether the rows of logs have waited for long enough."""
         return self.book.due(self._recording.flush_s)
 
     def write_logs(self, final: int) -> None:
-        """Writes what logs have before this time, before which nothing more will happen."""
+        """Write the rows of logs before this time, before which nothing more will happen."""
         self.book.final = final
         self.book.write(self._file, self._fd, self.path)
 
@@ -335,7 +335,7 @@ class Recorder:
                 buffer[:] = 0
 
     def sync(self, now: int) -> None:
-        """Have everything on the disk, at a cut."""
+        """Force everything to the disk, at a cut."""
         self.book.final = now
         self.flush()
         os.fsync(self._fd)
@@ -343,10 +343,10 @@ class Recorder:
     # -- ends
 
     def finish(self, status: int, now: int = 0) -> None:
-        """The end of a run, or of a part of it, at a cut. Where samples came slowly, so that most
-        were flushed before their chunk was full, chunks were written time and again, and HDF5 does
-        not use such room again while a file may be followed: then the file is packed, if there is
-        room for both."""
+        """End a run, or a part of it, at a cut. Where samples came slowly, so that most were
+        flushed before their chunk was full, chunks were written several times, and HDF5 does not
+        reuse such room while a file may be followed: then the file is packed, if there is room for
+        both."""
         self.book.final = max(self.book.final, now)
         self.flush()
         self.close(status)
@@ -357,11 +357,11 @@ class Recorder:
                     repack(self.path)
 
     def close(self, status: int = FAILED) -> None:
-        """Of a run that failed without flushing, which may be what failed."""
+        """Close the file of a run that failed without flushing, which may be what failed."""
         if self._file is None:
             return
         file, self._file = self._file, None
-        # where writing has failed so will closing; the reason is being told already
+        # where writing has failed so will closing; the reason is being reported already
         with suppress(OSError, RuntimeError) if status == FAILED else nullcontext():
             self._status[()] = status
             file.close()
@@ -396,7 +396,8 @@ Piece = tuple[Kept, tuple[int, ...], bytes]
 
 
 def _pieces(made: Kept, buffer: Array, base: int) -> list[Piece]:
-    """The chunks of a buffer that have anything in them: where they go, compressed."""
+    """Yield the chunks of a buffer that are not all zeros: where they go, and their bytes,
+    compressed."""
     chunk = made.chunk
     starts = [range(0, size, step) for size, step in zip(buffer.shape[1:], chunk[1:], strict=True)]
     pieces = []
@@ -419,7 +420,7 @@ def _flat(values: Any) -> Array:
 
 
 def _deflated(part: Array) -> bytes:
-    """As HDF5's shuffle and deflate filters would leave it."""
+    """Returns bytes as HDF5's shuffle and deflate filters would leave them."""
     flat = _flat(part)
     shuffled = np.ascontiguousarray(flat.view(np.uint8).reshape(-1, flat.itemsize).T)
     deflate = zlib.compressobj(1, zlib.DEFLATED, 15, 8, zlib.Z_RLE)

@@ -1,4 +1,4 @@
-"""How ranks talk: over MPI, or to nobody. The only module that imports mpi4py.
+"""Communication between ranks: over MPI, or none for one rank. The only module that imports mpi4py.
 
 `world()` gives the one transport of this process. Without a launcher that is `Serial`, and no MPI
 library is touched; under mpiexec or srun it is `Mpi`. Both have the same methods.
@@ -32,13 +32,13 @@ class Transport(Protocol):
     rank: int
     size: int
     host_leader: bool
-    """Is this the first rank of its host?"""
+    """Whether this is the first rank of its host."""
     library: str
     Lost: type[Exception]
-    """What the other methods raise when another rank cannot be reached."""
+    """The exceptions that the other methods raise when another rank cannot be reached."""
 
     def carry(self, words: int) -> None:
-        """From now on rows have so many words. On all ranks, while nothing is on its way."""
+        """Set the words per row, on all ranks, while nothing is on its way."""
 
     def exchange(self, letters: Rows, places: list[int]) -> list[Rows]:
         """Send every other rank r its letter, letters[places[r] : places[r + 1]], and receive one
@@ -49,35 +49,35 @@ class Transport(Protocol):
         """Send without waiting. Messages to one peer arrive in the order of their posting."""
 
     def collect(self, wait: bool) -> list[tuple[int, Rows]]:
-        """What was posted to this rank and has arrived, as (sender, rows); with `wait`, at least
-        one message."""
+        """Returns what was posted to this rank and has arrived, as (sender, rows); with `wait`, at
+        least one message."""
 
     def gather(self, array: npt.NDArray[Any]) -> list[npt.NDArray[Any]] | None:
-        """Every rank's array in rank order, on rank 0; None elsewhere."""
+        """Returns every rank's array in rank order, on rank 0; None elsewhere."""
 
     def everyone(self, thing: T) -> list[T]:
-        """Every rank's `thing`, on every rank. For small and rare things."""
+        """Returns every rank's `thing`, on every rank. For small and rare things."""
 
     def tell(self, peer: int, thing: Any) -> None:
-        """Send any object. Waits, if it is large, until the peer hears it."""
+        """Send any object. Waits, if it is large, until the peer receives it."""
 
     def hear(self, wait: bool) -> list[tuple[int, Any]]:
-        """What this rank was told and has arrived, as (sender, thing); with `wait`, at least one.
-        Waits asleep: for things that are rare."""
+        """Returns the objects that were sent to this rank and have arrived, as (sender, thing);
+        with `wait`, at least one. It sleeps while it waits: for things that are rare."""
 
     def leader_first(self, action: Callable[[], T]) -> T:
         """Do it on one rank of every host, then on the others."""
 
     def fail(self, reason: str, patience: float = 0.0, status: int = 1) -> NoReturn:
-        """End all ranks, giving the reason once; after a while, if somebody else may have a better
+        """End all ranks, giving the reason once; after a while, if another rank may have a better
         reason to give."""
 
     def watching(self) -> Any:
-        """A context in which SIGINT is a KeyboardInterrupt, to be passed to `fail`."""
+        """Returns a context in which SIGINT is a KeyboardInterrupt, to be passed to `fail`."""
 
 
 class Unreachable(Exception):
-    """One rank alone has nobody to lose; this is never raised."""
+    """Stands for the loss of a rank, which one rank alone never meets: it is never raised."""
 
 
 class Serial:
@@ -123,7 +123,7 @@ class Serial:
 class Mpi:
     TAG = 1
     ROOM = 64
-    """Rows that a letter may have, at first, before it takes two messages."""
+    """The number of rows that a letter may have, at first, before it takes two messages."""
 
     def __init__(self, mpi: Any) -> None:
         self._mpi = mpi
@@ -152,7 +152,7 @@ class Mpi:
             self._board.carry(words)
 
     def _shared_board(self) -> Board | None:
-        """Where all ranks are on one host, and not too many."""
+        """Returns the board, where all ranks are on one host, and not too many."""
         size = self.size
         if self._host.size < size or not place_bytes(size):
             return None
@@ -204,8 +204,8 @@ class Mpi:
         return arrived
 
     def _exchange_rest(self, peer: int, letter: Rows, length: int) -> None:
-        """Some letter of this pair was longer than the room for it: exchange what is left over,
-        and let both sides make more room, each knowing what the other saw."""
+        """Exchange what is left over of a letter of this pair that was longer than the room for it;
+        both sides make more room, each knowing what the other saw."""
         fits, room = self._fits[peer], len(self._rooms[peer])
         requests = []
         if length > room:
@@ -297,7 +297,7 @@ class Mpi:
             yield
 
     def _leave(self) -> None:
-        """MPI's own end: it waits for all ranks."""
+        """Finalise MPI, which waits for all ranks."""
         if not self._mpi.Is_finalized():
             self._mpi.Finalize()
 
@@ -318,7 +318,7 @@ def together(transport: Transport, action: Callable[[], T]) -> T:
 
 @cache
 def world() -> Transport:
-    """This process's transport: MPI exactly where a launcher started more than one rank."""
+    """Returns this process's transport: MPI exactly where a launcher started more than one rank."""
     ranks = launcher.ranks()
     if ranks is None or ranks == 1:
         return Serial()

@@ -216,7 +216,7 @@ class Watch:
         self._clean()
 
     def _clean(self) -> None:
-        """Of what was mapped by ranks that are dead, remove what nobody maps any more."""
+        """Remove the shared memory that dead ranks had mapped and that no process maps any more."""
         left = {path for path in self.segments if os.path.exists(path)}
         if left:
             for pid, _ in processes():
@@ -239,7 +239,7 @@ def processes() -> list[tuple[int, int]]:
 
 
 def rank_of(pid: int) -> int | None:
-    """Returns the rank that the launcher has given to a process, as far as can be told."""
+    """Returns the rank that the launcher has given to a process, as far as is known."""
     with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/environ", "rb") as file:
         for word in file.read().split(b"\0"):
             name, _, value = word.partition(b"=")

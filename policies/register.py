@@ -187,7 +187,7 @@ class Plugin:
     """The file's name without its suffix."""
     path: Path
     sha256: str
-    """Of its content: results made with another version of the file can be told apart."""
+    """A digest of its content, which distinguishes results of different versions of the file."""
     registered: tuple[tuple[str, str], ...]
     """Kind and name of each policy that it registered."""
 
