@@ -1,4 +1,4 @@
-"""`odonata allocate`: who gets which nodes, without simulating anything."""
+"""`odonata allocate`: which nodes jobs get, without any simulation."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from topology import Dragonfly
 
 
 def parse_sizes(text: str) -> list[int]:
-    """'4,8,54'."""
+    """Read '4,8,54'."""
     return [_whole(word, "--jobs 4,8,54") for word in text.split(",")]
 
 
 def parse_labels(text: str) -> list[tuple[int, int]]:
-    """'0-15,40', as first and last of each range."""
+    """Read '0-15,40', as first and last of each range."""
     ranges = []
     for word in text.split(",") if text.strip() else []:
         first, dash, last = word.partition("-")
@@ -88,7 +88,7 @@ def report(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """What the command does."""
+    """Place the jobs, and print and draw the placement."""
     if plot is not None:
         check_name(plot)
     placed = place(machine, jobs, policy, order=order, seed=seed, busy=busy)

@@ -1,4 +1,4 @@
-"""`odonata bench`: run a known workload and measure how fast; what its commands have in common."""
+"""`odonata bench`: run a known workload and measure the speed; what its commands have in common."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ command = LazyGroup(
 
 @dataclass(frozen=True)
 class How:
-    """How to run, whatever is run."""
+    """The options of any run."""
 
     end: int
     protocol: str = "window"
@@ -53,7 +53,7 @@ class How:
 
 @dataclass(frozen=True)
 class Report:
-    """What a run gave and, where a comparison was asked for, what one rank alone gave."""
+    """The result of a run and, where a comparison was asked for, that of one rank alone."""
 
     result: Result
     alone: Result | None
@@ -92,7 +92,7 @@ def measured(model: Model, how: How) -> Report:
 
 
 def run_options(command: Any) -> Any:
-    """The options of anything that is simulated, and `How` in their place."""
+    """Add the options of any simulation to a command, which gets `How` in their place."""
 
     def with_how(**options: Any) -> None:
         names = ("end", "protocol", "debug", "checkpoint_dir", "checkpoint_every", "progress",
@@ -126,7 +126,7 @@ def run_options(command: Any) -> Any:
 
 
 def show(how: How, report: Report, as_json: bool) -> None:
-    """Prints what a bench measured; of several ranks one does."""
+    """Print what a bench measured, on one rank."""
     from pdes.transport import world
 
     if world().rank > 0:
@@ -143,7 +143,7 @@ def show(how: How, report: Report, as_json: bool) -> None:
 
 
 def bench_facts(report: Report) -> dict[str, Any]:
-    """All but the arrays, which are for Python."""
+    """Returns all but the arrays, which are for Python."""
     facts = {k: v for k, v in report.result.in_ps().items() if k != "outcome"}
     if report.network:
         facts |= vars(report.network)
@@ -187,7 +187,8 @@ def bench_table(report: Report) -> Table:
 
 
 def bytes_per_node(report: Report) -> float:
-    """Memory per node over all ranks, the interpreter and the compiler included."""
+    """Returns the memory per node over all ranks, the interpreter and the compiler included, in
+    bytes."""
     assert report.network is not None
     return report.result.ranks * report.result.max_rss_mb * 2**20 / report.network.nodes
 

@@ -1,4 +1,4 @@
-"""`odonata compare`: runs beside each other: what was asked differently, and what came of it.
+"""`odonata compare`: runs side by side: their different settings, and their results.
 
 Changes are relative, against the first run: a utilisation that goes from 40 % to 50 % has changed
 by +25 %.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 WIDEST = 20
-"""Letters of a column; longer words are broken."""
+"""The largest width of a column in letters; longer words are broken."""
 MOST_DRAWN = 8
 """How many runs can be distinguished in one picture."""
 
@@ -51,8 +51,8 @@ def command(directories: tuple[Path, ...], plot: Path | None, as_json: bool) -> 
 
 
 class Figure(NamedTuple):
-    """A line of the table: what it is, of which unit, and how it is read off a run. None where
-    there is nothing to tell, as the latency of no packet."""
+    """A row of the table: its name, its unit, and how it is read from a run. None where there is no
+    value, such as the latency of no packet."""
 
     path: str
     name: str
@@ -61,7 +61,7 @@ class Figure(NamedTuple):
 
 
 class JobFigure(NamedTuple):
-    """The same, read off the jobs of a run, in microseconds."""
+    """Returns a figure read from the jobs of a run, in microseconds."""
 
     path: str
     name: str
@@ -117,8 +117,8 @@ def _of_pattern(pattern: str) -> JobFigure:
 
 
 def figures_of(runs: Sequence[Compared]) -> list[Figure | JobFigure]:
-    """Those that mean anything: of jobs how long they talk, in all and by pattern, in place of
-    what is offered."""
+    """Returns the figures that apply: with jobs their communication time, over all and by pattern,
+    in place of loads."""
     with_jobs = [one for one in runs if one.run.experiment.jobs]
     if not with_jobs:
         return [*FIGURES]
@@ -128,7 +128,7 @@ def figures_of(runs: Sequence[Compared]) -> list[Figure | JobFigure]:
 
 
 class Compared(NamedTuple):
-    """A run beside others: `label` is what the user called it, as briefly as is clear."""
+    """A run beside others: `label` is the user's name for it, as short as is clear."""
 
     label: str
     run: Run
@@ -137,16 +137,18 @@ class Compared(NamedTuple):
 
     @property
     def begun(self) -> bool:
-        """Whether it came so far that anything was measured."""
+        """Tells whether it reached the measurement."""
         return self.run.reached_ps > self.run.network.warmup_ps
 
     @property
     def saturated(self) -> bool | None:
-        """None where that is not known: too early, or jobs wait for what they have sent."""
+        """Returns whether it is saturated; None where that is not known: too early, or only jobs
+        send."""
         return self.measured.saturated if self.begun and not self.run.experiment.jobs else None
 
     def figure(self, figure: Figure | JobFigure) -> float | None:
-        """None before the first sample, and of loads before the warm-up is over."""
+        """Returns the value of a figure; None before the first sample, and for loads before the
+        warm-up is over."""
         if not len(self.run.time):
             return None
         if isinstance(figure, JobFigure):
@@ -157,7 +159,7 @@ class Compared(NamedTuple):
 
 
 def show(directories: Sequence[Path], plot: Path | None, as_json: bool) -> None:
-    """What the command does."""
+    """Compare runs, and print and draw the comparison."""
     if len(directories) < 2:
         raise Refused("compare: two runs at least: odonata compare DIR DIR")
     if plot is not None:
@@ -189,7 +191,7 @@ def show(directories: Sequence[Path], plot: Path | None, as_json: bool) -> None:
 
 
 def tables(runs: Sequence[Compared], console: Console) -> list[Table]:
-    """One or, where the terminal is too narrow, several, each with the first run."""
+    """Returns one table or, where the terminal is too narrow, several, each with the first run."""
     from rich.measure import Measurement
 
     first, others = runs[0], runs[1:]
@@ -204,13 +206,13 @@ def tables(runs: Sequence[Compared], console: Console) -> list[Table]:
 
 
 def labels(directories: Sequence[Path]) -> list[str]:
-    """Their names or, where two are alike, the way to them."""
+    """Returns their names or, where two are alike, their paths."""
     names = [path.resolve().name for path in directories]
     return names if len(set(names)) == len(names) else [str(path) for path in directories]
 
 
 def differences(runs: Sequence[Compared]) -> dict[str, list[str]]:
-    """What was asked for, where that is not the same of all, by key, as a file would have it."""
+    """Returns the settings that are not the same in all runs, by key, as a file would have them."""
     asked = [one.run.experiment.written() for one in runs]
     paths = dict.fromkeys(path for each in asked for path in each)
     values = {path: [_asked(each, path) for each in asked] for path in paths}
@@ -218,19 +220,19 @@ def differences(runs: Sequence[Compared]) -> dict[str, list[str]]:
 
 
 def _asked(written: Mapping[str, str], path: str) -> str:
-    """Quotes say nothing in a table. What does not apply is not there."""
+    """Returns a value without quotes; what does not apply is empty."""
     return written.get(path, "-").strip('"')
 
 
 def change(value: float | None, first: float | None) -> float | None:
-    """In parts of the first, or None where there is no such thing."""
+    """Returns the change as a fraction of the first, or None where there is no such thing."""
     if value is None or first is None or math.isclose(first, 0.0, abs_tol=1e-300):
         return None
     return value / first - 1
 
 
 def notes(runs: Sequence[Compared]) -> list[str]:
-    """What a reader must know before reading the figures."""
+    """Returns what a reader must know before reading the figures."""
     lines = [
         f"{one.label}: INCOMPLETE: {show_time(one.run.reached_ps)} "
         f"{'' if one.run.experiment.run.end else 'and '}{still(one.run.experiment)}; "
@@ -255,7 +257,8 @@ def notes(runs: Sequence[Compared]) -> list[str]:
 
 
 def comparison(runs: Sequence[Compared]) -> dict[str, Any]:
-    """Changes are parts of the first run's figures; null where there is none."""
+    """Returns the comparison for JSON. Changes are fractions of the first run's figures; null where
+    there is none."""
     first, shown = runs[0], figures_of(runs)
     return {
         "differences": differences(runs),
@@ -281,7 +284,8 @@ def comparison(runs: Sequence[Compared]) -> dict[str, Any]:
 
 
 def comparison_table(runs: Sequence[Compared], keys: Collection[str]) -> Table:
-    """Runs are columns, with the change beside each but the first; `keys` are those to tell."""
+    """Returns a table whose columns are runs, with the change beside each but the first; `keys` are
+    the settings to show."""
     from rich.table import Table
     from rich.text import Text
 
@@ -331,8 +335,8 @@ def _percent(part: float | None) -> str:
 
 
 def draw(runs: Sequence[Compared], path: Path) -> None:
-    """Load, latency and global links over time, and the latencies of all packets, each run in its
-    colour."""
+    """Draw load, latency and global links over time, and the latencies of all packets, each run in
+    its colour."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
     from matplotlib.lines import Line2D

@@ -1,4 +1,4 @@
-"""`odonata doctor`: what this installation has, and whether it works, by trying it."""
+"""`odonata doctor`: what this installation has, and whether it works, found out by trying it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from pdes import launcher
 
 TRY = ("bench", "phold", "--lps", "64", "--end", "20us", "--json", "--no-progress")
 PATIENCE = 120
-"""Seconds that a try may take; it includes compiling on a slow disk."""
+"""Seconds that a trial may take; it includes compiling on a slow disk."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """`ok` is None for what is neither well nor ill, only so."""
+    """A finding. `ok` is None for what is neither right nor wrong."""
 
     what: str
     ok: bool | None
@@ -46,7 +46,7 @@ def command(as_json: bool) -> None:
 
 
 def examine(as_json: bool) -> int:
-    """Print what was found; the exit status: 0 if everything works."""
+    """Print what was found. Returns the exit status: 0 if everything works."""
     findings: list[Finding] = []
     for look in (_python, _packages, _cores, _cache, _one_rank, _mpi, _two_ranks):
         findings += look(findings)
@@ -58,7 +58,7 @@ def examine(as_json: bool) -> int:
 
 
 def find_mpiexec() -> str | None:
-    """Beside this Python first, for that is where the `mpich` wheel puts it."""
+    """Returns the launcher: first the one beside this Python, where the `mpich` wheel puts it."""
     beside = Path(sys.executable).parent
     return shutil.which("mpiexec", path=beside) or shutil.which("mpiexec")
 

@@ -1,4 +1,4 @@
-"""`odonata bench dragonfly`: packets on a dragonfly, under traffic that waits for nothing."""
+"""`odonata bench dragonfly`: packets on a dragonfly, under open-loop traffic."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_
 
 
 class LazyGroup(click.Group):
-    """Commands by name, each with the line that help shows of it. One is imported when it is
-    called: it is `command` in `odonata.commands.NAME`, or in `home`.NAME."""
+    """Commands by name, each with its line of help. A command is imported when it is called: it is
+    `command` in `odonata.commands.NAME`, or in `home`.NAME."""
 
     def __init__(
         self, *args: Any, lines: dict[str, str], home: str = "odonata.commands", **more: Any

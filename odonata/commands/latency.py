@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from odonata.studies.loadlatency.simulation import Point
 
 LATE = 0.001
-"""The part of the measured packets under way at the end above which latencies are too low."""
+"""The fraction of the measured packets under way at the end above which latencies are too low."""
 
 
 def _loads(text: str) -> Any:
@@ -64,7 +64,7 @@ command = latency
 
 
 def report(asked: Sweep, jobs: int, out: Path | None, plot: Path | None, as_json: bool) -> None:
-    """Simulates and prints; one rank of all prints."""
+    """Simulate, and print on one rank."""
     from odonata.studies.loadlatency import LoadLatency
     from odonata.studies.loadlatency.cases import curves
     from odonata.study.report import concluded
@@ -95,7 +95,7 @@ def report(asked: Sweep, jobs: int, out: Path | None, plot: Path | None, as_json
 
 
 def curve_facts(asked: Sweep, found: Sequence[Curve]) -> dict[str, Any]:
-    """Returns the network as it was at every point, the curves, and all that their points have."""
+    """Returns the network as it was at every point, the curves, and all figures of their points."""
     from odonata.studies.loadlatency.cases import zero_load_ps
     from odonata.studies.loadlatency.simulation import parameters, traffic_of
 

@@ -47,11 +47,11 @@ plot_option = click.option(
 KINDS = ("terminal", "local", "global")
 SHAPE = ("nodes", "routers", "global_links", "groups", "cabling", "links_per_pair")
 UNSET = object()
-"""Where None can be asked for, by a word that stands for it (`Key.none`), this is not given."""
+"""The value of an option that was not given, where None can be asked for by a word (`Key.none`)."""
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Returns how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -119,8 +119,8 @@ def _help(key: Key, words: tuple[str, ...]) -> str:
 
 
 def option(key: Key, more: str = "", words: tuple[str, ...] = ()) -> Any:
-    """The click option of a key; `more` help. `words` are those accepted, where these can be
-    registered."""
+    """Returns the click option of a key; `more` help. `words` are those accepted, where these can
+    be registered."""
     name = key.option
     return click.option(
         f"--{name.replace('_', '-')}",
@@ -133,7 +133,7 @@ def option(key: Key, more: str = "", words: tuple[str, ...] = ()) -> Any:
 
 
 def _given(options: dict[str, Any], table: tuple[Key, ...]) -> dict[str, Any]:
-    """What of these was given, by field; taken out of the options."""
+    """Returns which of these were given, by field; they are removed from the options."""
     values = {key: options.pop(key.option) for key in table if key.option in options}
     return {
         key.field: value
@@ -174,7 +174,7 @@ def machine_options(command: Any, fitting: bool = False) -> Any:
 def chosen(
     preset: str, links: dict[str, tuple[float | None, int | None]], shape: dict[str, Any]
 ) -> Dragonfly:
-    """A preset, with whatever is not None (or UNSET) in place of its own."""
+    """Returns a preset, with whatever is not None (or UNSET) in place of its own."""
     from dataclasses import replace
 
     from topology import BadMachine, LinkClass
@@ -234,7 +234,7 @@ def chosen_to_fit(
 
 
 SWEPT = ("load", "messages", "warmup", "measure", "stop")
-"""Keys of traffic that a command which makes curves sets itself."""
+"""Keys of traffic that a command for curves sets itself."""
 
 
 def network_options(command: Any, curve: bool = False) -> Any:

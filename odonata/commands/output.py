@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 
 
 def print_json(facts: Any) -> None:
-    """One JSON object (or list) on stdout."""
+    """Print one JSON object (or list) on stdout."""
     print(json.dumps(facts, indent=1, ensure_ascii=False))
 
 
 def say_missing(*runs: Run) -> None:
-    """Says on stderr which plug-ins of these runs are not here."""
+    """Print on stderr which plug-ins of these runs are missing."""
     for run in runs:
         for sentence in run.missing:
             print(f"odonata: {sentence}", file=sys.stderr)
 
 
 def print_table(*parts: Any, **how: Any) -> None:
-    """Tables, or whatever else rich can draw, on stdout; `how` is for rich's console."""
+    """Print tables, or whatever else rich can draw, on stdout; `how` is for rich's console."""
     from rich.console import Console
 
     console = Console(**how)

@@ -1,4 +1,4 @@
-"""`odonata policies`: every policy there is in one line, or all there is to say about one."""
+"""`odonata policies`: every policy in one line, or a description of one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from policies.parameters import Parameter
 from policies.register import BUILT_IN, REGISTERS, Entry, load_plugin
 
 FILLED_BY = (*BUILT_IN, "odonata.agents.patterns", "odonata.agents.traffic")
-"""Importing these enters the built-in policies and patterns."""
+"""Modules that register the built-in policies and patterns when they are imported."""
 
 
 @click.command("policies", context_settings=SETTINGS)

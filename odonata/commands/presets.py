@@ -1,4 +1,4 @@
-"""The workloads that come with a preset: what other simulators were measured on."""
+"""The workloads that come with a preset: those on which other simulators were measured."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ _WORKLOADS: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
 
 
 def workload(preset: str) -> tuple[dict[str, Any], dict[str, Any], int]:
-    """Parameters of `Network` and of `Traffic`, and the duration, for a preset."""
+    """Returns parameters of `Network` and of `Traffic`, and the duration, for a preset."""
     network, traffic, end = _WORKLOADS.get(preset, ({}, {}, DURATION))
     return dict(network), dict(traffic), end

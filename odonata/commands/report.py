@@ -12,7 +12,7 @@ from pdes import launcher
 from pdes.errors import Refused
 
 PAGE, FIGURES = "report.html", "figures"
-"""Where they go in a run's directory."""
+"""The names of the page and of the figures in a run's directory."""
 
 
 @click.command("report", context_settings=SETTINGS)

@@ -1,4 +1,4 @@
-"""`odonata run`: run an experiment, and say what it did."""
+"""`odonata run`: run an experiment, and print its results."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def forget_report(out: Path) -> None:
 
 
 def run_facts(finished: Finished) -> dict[str, Any]:
-    """What became of a run, for programs."""
+    """Returns the results of a run, for programs."""
     from odonata.results.job_table import job_facts
     from odonata.results.performance import performance
 
@@ -91,7 +91,7 @@ def run_facts(finished: Finished) -> dict[str, Any]:
 
 
 def show(finished: Finished | None, request: Request, as_json: bool) -> None:
-    """Prints what became of a run; of several ranks one does."""
+    """Print the results of a run, on one rank."""
     from odonata.results.job_table import job_table
     from pdes.transport import world
 
@@ -113,7 +113,7 @@ def show(finished: Finished | None, request: Request, as_json: bool) -> None:
 
 
 def show_plan(request: Request, as_json: bool) -> None:
-    """Prints what would be run."""
+    """Print what would be run."""
     from odonata.results.execution import asked
     from pdes.transport import together, world
 
@@ -136,7 +136,7 @@ def show_plan(request: Request, as_json: bool) -> None:
 
 
 def run_table(finished: Finished) -> Table:
-    """A dozen lines; the report has the rest."""
+    """Returns a dozen rows; the report has the rest."""
     from rich.table import Table
 
     from odonata.results.performance import performance

@@ -43,7 +43,7 @@ def command(as_json: bool, as_toml: bool) -> None:
 
 
 def key_table() -> Any:
-    """For people."""
+    """Returns the schema as a table for people."""
     from rich import box
     from rich.markup import escape
     from rich.table import Table
@@ -65,7 +65,7 @@ def key_table() -> Any:
 
 
 def json_schema() -> dict[str, Any]:
-    """A JSON Schema, draft 2020-12; editors that know TOML take it."""
+    """Returns a JSON Schema, draft 2020-12, which editors that know TOML accept."""
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Odonata experiment",
@@ -91,8 +91,9 @@ def json_schema() -> dict[str, Any]:
 
 
 def template() -> str:
-    """A file with every key at its default, explained. What depends on other keys is commented
-    out, so that it goes on doing so; and so is what is about jobs, of which there are none."""
+    """Returns a file with every key at its default, explained. What depends on other keys is
+    commented out, so that it goes on doing so; and so is what is about jobs, of which there are
+    none."""
     defaults = parse("", "experiment.toml").written()
     examples = parse("[[jobs]]\nnodes = 16", "experiment.toml").written()
     lines = ["# An experiment of Odonata, with every key there is, at its default.",

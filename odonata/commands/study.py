@@ -63,7 +63,7 @@ command = study
 
 
 def _command(asked: Study[Any, Any, Any]) -> click.Command:
-    """The command of one study: its own options, and those that all studies have."""
+    """Returns the command of one study: its own options, and those that all studies have."""
 
     def run(out: Path, jobs: int, only: bool, pdf: bool, as_json: bool, **options: Any) -> None:
         from odonata.study.report import report

@@ -23,7 +23,7 @@ from topology.measure import Counts, Measures, measure
 from topology.presets import PRESETS
 
 ROWS = 5
-"""The most values of a distribution that are shown; the rest is summed."""
+"""The largest number of values of a distribution that are shown; the rest is summed."""
 
 
 @click.command("topology", context_settings=SETTINGS)
@@ -58,13 +58,13 @@ class Share:
     ranks: int
     groups: list[int]
     crossing: int
-    """Global cables between groups of different ranks."""
+    """The number of global cables between groups of different ranks."""
     lookahead_ps: int
 
 
 @dataclass(frozen=True)
 class Portrait:
-    """Everything that is printed."""
+    """What is printed about a machine."""
 
     preset: str
     machine: Dragonfly
@@ -73,12 +73,12 @@ class Portrait:
 
     @property
     def changed(self) -> bool:
-        """The preset was only where it began."""
+        """Tells whether the machine differs from its preset."""
         return PRESETS[self.preset].machine != self.machine
 
 
 def share(machine: Dragonfly, ranks: int) -> Share:
-    """Refused where there are more ranks than groups."""
+    """Returns what each rank would have. Refused where there are more ranks than groups."""
     if ranks < 1:
         raise Refused(f"{ranks} ranks: at least one")
     g = machine.groups
@@ -94,7 +94,7 @@ def portrait(preset: str, machine: Dragonfly, ranks: int | None = None) -> Portr
 
 
 def portrait_facts(of: Portrait) -> dict[str, Any]:
-    """Bandwidths in bytes per second, latencies in picoseconds."""
+    """Returns the figures for JSON: bandwidths in bytes per second, latencies in picoseconds."""
     machine, m = of.machine, of.measures
     return {
         "preset": of.preset,
@@ -179,7 +179,7 @@ def describe(
     graphml: Path | None,
     as_json: bool,
 ) -> None:
-    """What the command does: print, and draw or export where asked to."""
+    """Print the machine, and draw or export it where asked to."""
     for path in (plot, graphml):
         if path is not None and not path.absolute().parent.is_dir():
             raise Refused(f"{path}: there is no directory {path.absolute().parent}")
@@ -215,7 +215,7 @@ def _dealt(of: Portrait) -> str:
 
 
 def _spread(counts: Counts, what: str) -> str:
-    """'4.2 % 1 hop, 22 % 2 hops': the commonest values, in order, and the rest together."""
+    """Returns '4.2 % 1 hop, 22 % 2 hops': the commonest values, in order, and the rest together."""
     pairs = sum(counts.values())
     if not pairs:
         return "one router"

@@ -44,15 +44,15 @@ def command(path: Path, every: float, once: bool) -> None:
 
 
 class Frame(NamedTuple):
-    """What is shown, and whether it will ever change."""
+    """Returns what is shown, and whether it will ever change."""
 
     shown: RenderableType
     over: bool
 
 
 def watch(path: Path, every: float, once: bool, console: Console) -> None:
-    """Until the run is over, or the user has seen enough; from its beginning, if it is about to be
-    started."""
+    """Follow a run until it is over, or until the user stops it; from its beginning, if it is about
+    to be started."""
     while not once and claimed(path) and not (path / NAME.format(0)).exists():
         time.sleep(every)
     if once or not console.is_terminal:
@@ -129,7 +129,7 @@ def _series(run: Run) -> RenderableType:
 
 
 def sparkline(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str:
-    """From zero to the largest; a gap where there is nothing."""
+    """Returns a line of bars from zero to the largest; a gap where there is no value."""
     top = np.nanmax(values) if np.isfinite(values).any() else 0.0
     marks = [" " if not np.isfinite(v) else
              BARS[min(len(BARS) - 1, int(v / top * len(BARS)))] if top else BARS[0]

@@ -1,4 +1,4 @@
-"""From what was given to an experiment: the rules, and whom to blame where one is broken."""
+"""Builds an experiment from what was given; a rule that is broken names the key to blame."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ CALLED = ("user", "project", "application")
 
 
 class Building(Policies):
-    """An experiment on its way from what was given."""
+    """An experiment while it is built from what was given."""
 
     def __init__(
         self, where: str, plugins: Sequence[Path | str] = (), stand_in: bool = False
     ) -> None:
         super().__init__(where, plugins, stand_in)
         self.owners: list[int] = []
-        """For each job the number of the [[jobs]] that it is from."""
+        """The number of the [[jobs]] that each job is from."""
 
     def experiment(self) -> Experiment:
-        """The experiment of what was taken. Refused with all that is wrong."""
+        """Returns the experiment. Refused with all that is wrong."""
         self.load_plugins()
         self.read_all()
         parameters = self.policy_parameters()
@@ -100,7 +100,7 @@ class Building(Policies):
     # -- whom to blame
 
     def _key(self, path: str) -> Key:
-        """The key of a field, by the path that a network has it under."""
+        """Returns the key of a field, by its path in a network."""
         owner, dot, field = path.partition(".")
         if job := re.fullmatch(r"workload\.jobs\.(\d+)\.(.+)", path):
             return self._in(f"jobs[{self.owners[int(job[1])]}]", job[2])
@@ -124,8 +124,8 @@ class Building(Policies):
             self.complain(problem.rule, *about)
 
     def _made(self, make: Callable[..., Any], prefix: str, given: dict[str, Any]) -> Any:
-        """An object of the fields given; where it is refused, without those to blame, so that
-        whatever else is wrong can be found too."""
+        """Returns an object of the fields given; where it is refused, without those to blame, so
+        that other problems can be found too."""
         while True:
             try:
                 return make(**given)
@@ -148,7 +148,7 @@ class Building(Policies):
                           BY_PATH["name"])  # fmt: skip
 
     def _need_jobs(self) -> None:
-        """Where there are no jobs, blames the first key of a section that needs them."""
+        """Where there are no jobs, blame the first key of a section that needs them."""
         for section in OF_JOBS if not self.sections["jobs"] else ():
             ours = [path for path in self.given if path.startswith(f"{section}.")]
             if ours:
@@ -159,8 +159,8 @@ class Building(Policies):
             self.complain("there are no [[jobs]] that it could schedule", alone)
 
     def _traffics(self) -> list[str]:
-        """The sections of traffic. Where nothing is said of traffic, and there are jobs, there is
-        none."""
+        """Returns the sections of traffic. Where nothing is given about traffic, and there are
+        jobs, there is none."""
         given = any(path.startswith("traffic.") for path in self.given)
         if self.sections["traffic"] or not (given or not self.sections["jobs"]):
             return self.sections["traffic"]
@@ -187,8 +187,8 @@ class Building(Policies):
     def _workload(
         self, machine: Dragonfly, parameters: dict[str, Any]
     ) -> tuple[tuple[Job, ...], dict[str, Any]]:
-        """The jobs, and how they are scheduled; where these are refused, without what is to blame,
-        as in `_made`."""
+        """Returns the jobs, and how they are scheduled; where these are refused, without what is to
+        blame, as in `_made`."""
         if not self.sections["jobs"]:
             return (), {}
         self._check_jobs(machine)
@@ -212,7 +212,7 @@ class Building(Policies):
                 return jobs, how | parameters
 
     def _check_jobs(self, machine: Dragonfly) -> None:
-        """What a job needs before there can be one."""
+        """Check what a job needs before it can be built."""
         total, most = 0, machine.n_nodes
         shape = [BY_PATH[f"machine.{name}"] for name in ("preset", "nodes", "routers", "groups")]
         for section in self.sections["jobs"]:
@@ -236,7 +236,7 @@ class Building(Policies):
                 total -= self.values.get(count.path, 1)
 
     def _jobs(self, without: set[str]) -> tuple[Job, ...]:
-        """Those of what was given and is any good."""
+        """Returns what was given and is valid."""
         made: list[Job] = []
         self.owners = []
         for number, section in enumerate(self.sections["jobs"]):
@@ -298,7 +298,7 @@ class Building(Policies):
         return end
 
     def _time(self) -> tuple[int | None, Metrics]:
-        """The rules of [run] and of [metrics], which are nobody else's."""
+        """Check the rules of [run] and of [metrics], which no class has."""
         duration, interval = BY_PATH["run.duration"], BY_PATH["metrics.interval"]
         end = self._end()
         checkpoint = self.get("run.checkpoint_every")
@@ -321,12 +321,12 @@ class Building(Policies):
 
 
 def _of(section: Any, values: dict[str, Any]) -> dict[str, Any]:
-    """Those of the values that are fields of a section."""
+    """Returns the values that are fields of a section."""
     return {name: value for name, value in values.items() if hasattr(section, name)}
 
 
 def round_up(ps: int) -> int:
-    """To 1, 2 or 5 times a power of ten."""
+    """Returns a number rounded to 1, 2 or 5 times a power of ten."""
     unit = 1
     while 10 * unit < ps:
         unit *= 10
@@ -334,15 +334,15 @@ def round_up(ps: int) -> int:
 
 
 def usual_interval(end: int | None) -> int:
-    """Between samples: 10 us, which on a loaded machine costs 2 % of the time; but, where the end
-    is known, so that there are 20 at least, and 1,000 at most."""
+    """Returns the interval between samples, in ps: 10 us, which on a loaded machine costs 2 % of
+    the time; but, where the end is known, so that there are 20 at least, and 1,000 at most."""
     if end is None:
         return INTERVAL
     return max(1000, round_up(min(max(10**7, -(-end // 1000)), -(-end // 20))))
 
 
 def memory_bytes(machine: Dragonfly, channels: int) -> int:
-    """The size of the arrays of a network while they are made; traffic comes on top."""
+    """Returns the bytes of the arrays of a network while they are built; traffic comes on top."""
     ports = machine.n_routers * (machine.radix + machine.nodes)
     port = 8 * LINE * (1 + channels) + 8 * (PADDING + 1) * channels
     making = 2 * 8 * LINE + 8 * 12
@@ -357,5 +357,5 @@ def memory_bytes(machine: Dragonfly, channels: int) -> int:
 
 
 def host_memory() -> int:
-    """The memory of this host, in bytes."""
+    """Returns the memory of this host, in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

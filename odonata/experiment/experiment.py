@@ -29,7 +29,8 @@ MOST_JOBS = 100_000
 
 @dataclass(frozen=True)
 class Experiment:
-    """What one file asks for: one field per section, named as there. Times are picoseconds.
+    """An experiment, as one file describes it: one field per section, named as there. Times are
+    picoseconds.
 
     Without traffic and jobs there is the traffic of `Traffic()`, of one packet per message.
     """
@@ -50,8 +51,8 @@ class Experiment:
         (), "texts", "Files of Python that bring policies or patterns, relative to this file."
     )
     missing: tuple[str, ...] = field(default=(), compare=False)
-    """What it names that is not here, because its plug-in is not; such an experiment can be
-    looked at and cannot be run."""
+    """The policies that it names and whose plug-ins are missing; such an experiment can be opened
+    but not run."""
 
     def __post_init__(self) -> None:
         if not self.traffic and not self.jobs:
@@ -59,7 +60,7 @@ class Experiment:
             object.__setattr__(self, "traffic", (usual,))
 
     def model(self) -> Network:
-        """The network, for the engine. Refused with all that is wrong with it."""
+        """Returns the network, for the engine. Refused with all that is wrong with it."""
         return self._model
 
     @cached_property
@@ -79,7 +80,8 @@ class Experiment:
     # -- as a file
 
     def to_toml(self) -> str:
-        """All of it, nothing left to defaults: `parse` makes an equal experiment of it."""
+        """Returns all of it as TOML, nothing left to defaults: `parse` makes an equal experiment of
+        it."""
         lines, section = [], ""
         for key, value in self.settings():
             if key.section != section:
@@ -90,8 +92,8 @@ class Experiment:
         return "\n".join(lines) + "\n"
 
     def settings(self) -> Iterator[tuple[Key, str]]:
-        """All that it is, key by key, as TOML; what does not apply is not there. Jobs that are
-        alike are one, and counted."""
+        """Returns all that it is, key by key, as TOML; what does not apply is left out. Jobs that
+        are alike are one entry, with their count."""
         for key in of(""):
             yield key, key.write(key.of(self))
         for section in SECTIONS:
@@ -105,8 +107,8 @@ class Experiment:
                         yield key, quoted(preset_of(self.machine))
 
     def _parts(self, section: str) -> Iterator[tuple[str, Any, int]]:
-        """The sections of one kind that apply, as a file names them: their objects, and how many
-        jobs each stands for."""
+        """Returns the sections of one kind that apply, as a file names them: their objects, and how
+        many jobs each stands for."""
         if section == "jobs":
             for number, (job, count) in enumerate(folded(self.jobs)):
                 yield f"jobs[{number}]", job, count
@@ -118,17 +120,18 @@ class Experiment:
             yield section, getattr(self, section), 1
 
     def written(self) -> dict[str, str]:
-        """The same by path."""
+        """Returns the same by path."""
         return {key.path: value for key, value in self.settings()}
 
     @property
     def is_preset(self) -> bool:
-        """Whether its machine is one of those with a name."""
+        """Tells whether its machine is one of those with a name."""
         return PRESETS[preset_of(self.machine)].machine == self.machine
 
 
 def written(key: Key, part: Any) -> str:
-    """The value of a key as TOML, from the object that has it; a policy with its parameters."""
+    """Returns the value of a key as TOML, from the object that has it; a policy with its
+    parameters."""
     value, parameters = key.of(part), getattr(part, key.parameters, ())
     if not parameters:
         return key.write(value)
@@ -143,14 +146,15 @@ ANY = Key("", "", Setting("text", ""))
 
 
 def preset_of(machine: Dragonfly) -> str:
-    """The preset that is this machine or, as any will do where all else is given, the default."""
+    """Returns the preset that is this machine or, as any will do where all else is given, the
+    default."""
     same = (name for name, preset in PRESETS.items() if preset.machine == machine)
     return next(same, PRESET)
 
 
 def folded(jobs: Sequence[Job]) -> Iterator[tuple[Job, int]]:
-    """Jobs as [[jobs]] have them: one that stands for all that are alike, and how many these are;
-    their names, if any, are numbered from 1."""
+    """Returns jobs as [[jobs]] have them: one that stands for all that are alike, and how many
+    these are; their names, if any, are numbered from 1."""
     at = 0
     while at < len(jobs):
         first = jobs[at]
@@ -166,7 +170,7 @@ def folded(jobs: Sequence[Job]) -> Iterator[tuple[Job, int]]:
 
 
 def numbered(name: str, number: int) -> str:
-    """The name of one of several jobs that are alike."""
+    """Returns the name of one of several jobs that are alike."""
     return f"{name} {number}" if name else ""
 
 
@@ -183,7 +187,7 @@ SECTIONS = {
     "metrics": "What is kept of it, and how often.",
 }
 REPEATED = ("traffic", "jobs")
-"""Sections of which there may be several; of jobs always as [[jobs]]."""
+"""Sections of which there may be several; jobs are always [[jobs]]."""
 OF_JOBS = ("scheduler", "nic")
 """Sections that an experiment has only if it runs jobs."""
 
@@ -194,7 +198,7 @@ COUNT = Key("jobs", "count", Setting("whole", "How many jobs there are like this
 
 
 def _job_keys() -> Iterator[Key]:
-    """Those of a job, with what it is called, how large it is and how many there are first."""
+    """The keys of a job, with its name, its size and the number of such jobs first."""
     found = {key.name: key for key in keys_of("jobs", "jobs", Job)}
     nodes = replace(found["nodes"], how=replace(found["nodes"].how, otherwise="must be given"))
     yield from (found.pop("name"), replace(nodes, default=None), COUNT)
@@ -218,5 +222,5 @@ BY_PATH = {key.path: key for key in KEYS}
 
 
 def of(section: str) -> tuple[Key, ...]:
-    """The keys of a section."""
+    """Returns the keys of a section."""
     return tuple(key for key in KEYS if key.section == section)

@@ -1,4 +1,4 @@
-"""What a file and its changes give, key by key, and what is wrong with it."""
+"""The values that a file and its changes give, key by key, and their problems."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class Given:
         }
         """All that can be set here, by path."""
         self.sections: dict[str, list[str]] = {name: [] for name in SECTIONS}
-        """Those that are there, by kind: "jobs[0]", "jobs[1]" of "jobs"."""
+        """The sections that are there, by kind: "jobs[0]", "jobs[1]" of "jobs"."""
         self.given: dict[str, Value] = {}
         self.parameters: dict[str, dict[str, Value]] = {}
         """Parameters of policies, by the path of the policy's key."""
         self.values: dict[str, Any] = {}
-        """What was given and is of its kind, by path; as the fields have it."""
+        """Values that were given and are of their kind, by path; as the fields have them."""
         self.bad: set[str] = set()
-        """Paths that were complained about."""
+        """Paths about which a problem was reported."""
 
     def take_file(self, tree: Mapping[str, Any]) -> None:
         for name, value in tree.items():
@@ -100,7 +100,7 @@ class Given:
                 self.note(f"{self.where}: {section} = {show(table)}: a table, [[{kind}]]")
 
     def _give(self, path: str, value: Value) -> None:
-        """A table in place of a policy is its name, and parameters."""
+        """Read a table in place of a policy: its name, and parameters."""
         self.parameters.pop(path, None)
         table = self.keys[path].how.register in PARAMETRISED and isinstance(value.given, dict)
         if table and "name" in value.given:
@@ -141,7 +141,8 @@ class Given:
         return value
 
     def _numbered(self, path: str) -> str:
-        """jobs.0.nodes is jobs[0].nodes; and the only traffic there is, is traffic[0] too."""
+        """Returns a path in its usual form: jobs.0.nodes is jobs[0].nodes; and the only traffic
+        there is, is traffic[0] too."""
         path = re.sub(rf"^({'|'.join(REPEATED)})\.(\d+)\b", r"\1[\2]", path)
         if self.sections["traffic"] == ["traffic[0]"]:
             return re.sub(r"^traffic\.", "traffic[0].", path)
@@ -150,7 +151,8 @@ class Given:
         return path
 
     def _which(self, path: str) -> str:
-        """What to say of a change to one of several sections that is not there; if it is that."""
+        """Returns the problem of a change to one of several sections that is not there, if it is
+        that."""
         section, _, name = path.partition(".")
         kind = section.partition("[")[0]
         there = self.sections.get(kind, [])
@@ -170,14 +172,14 @@ class Given:
         self.lines.append((place, line))
 
     def place(self, key: Key) -> tuple[int, ...]:
-        """Among all keys, in the order in which a file has them."""
+        """Returns the place of a key among all keys, in the order in which a file has them."""
         kind, _, number = key.section.partition("[")
         section, _, policy = kind.partition(".")
         path = kind if policy else f"{kind}.{key.name}".lstrip(".")
         return SECTION_ORDER[section], int(number.rstrip("]") or 0), ORDER[path]
 
     def complain(self, rule: str, key: Key, *others: Key) -> None:
-        """About a key; unless it, or another it is about, is wrong anyway."""
+        """Report a problem about a key, unless it, or another it is about, is wrong already."""
         if not self.bad.isdisjoint(other.path for other in (key, *others)):
             return
         self.bad.add(key.path)
@@ -191,7 +193,7 @@ class Given:
         self.note(line, self.place(key))
 
     def _default(self, key: Key) -> str:
-        """What a key is that was not given, and why."""
+        """Returns the value of a key that was not given, and why it has it."""
         if key.owner == "machine":
             preset = self.get("machine.preset")
             return f"{key.write(key.of(PRESETS[preset].machine))} (as in {preset})"
@@ -202,7 +204,7 @@ class Given:
     # -- values
 
     def read_all(self) -> None:
-        """Each value as its field has it, or a complaint."""
+        """Convert each value to that of its field, or report a problem."""
         for path in self.given:
             try:
                 self.values[path] = self.read_one(path)
@@ -214,21 +216,21 @@ class Given:
                 self.complain("its name is missing: " * unnamed + str(error), self.keys[path])
 
     def read_one(self, path: str) -> Any:
-        """A value as its field has it. Raises ValueError saying what is accepted."""
+        """Returns a value as its field has it. Raises ValueError saying what is accepted."""
         return read(self.keys[path], self.given[path].given)
 
     def good(self, path: str) -> bool:
-        """Was it given, and is it any good?"""
+        """Tells whether it was given and is valid."""
         return path in self.values and path not in self.bad
 
     def get(self, path: str) -> Any:
-        """What was given, if it is any good, or else the default."""
+        """Returns the value that was given, if it is valid, or else the default."""
         if self.good(path):
             return self.values[path]
         return read(self.keys[path], self.keys[path].default)
 
     def fields(self, section: str) -> dict[str, Any]:
-        """What was given in a section and is good, by field."""
+        """Returns what was given in a section and is valid, by field."""
         kind = section.partition("[")[0]
         return {
             key.field: self.values[path]
@@ -238,5 +240,5 @@ class Given:
 
 
 def map_within(kind: str, section: str) -> list[Key]:
-    """The keys of one of several sections of a kind."""
+    """Returns the keys of one of several sections of a kind."""
     return [key.within(section) for key in of(kind)]

@@ -36,7 +36,7 @@ KINDS = {
     "bandwidth": 'a bandwidth with its unit, as "25 GB/s"',
     "wholes": "a list of whole numbers, as [4, 4]",
 }
-"""What a key holds, and how that is said to a user."""
+"""The kind of value that a key holds, and how it is named to a user."""
 
 READERS: dict[str, Callable[[str], float]] = {
     "time": time_ps,
@@ -50,17 +50,17 @@ WRITERS: dict[str, Callable[[Any], str]] = {
     "signed size": show_size,
     "bandwidth": exact_bandwidth,
 }
-"""Quantities, from text and exactly back."""
+"""Functions that read and write quantities: from text, and exactly back."""
 
 PRESET = "kim-1056"
 """The machine, if none is named."""
 UNITS = ("_ps", "_bytes")
-"""What names of fields end with, and names of keys do not."""
+"""Suffixes that names of fields have, and names of keys do not."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """One thing that can be set."""
+    """A key: one thing that can be set."""
 
     section: str
     """Empty for what stands above all sections; "jobs[0]" for the first of [[jobs]]."""
@@ -91,20 +91,20 @@ class Key:
 
     @property
     def option(self) -> str:
-        """The name of its option on the command line, with underscores."""
+        """Returns the name of its option on the command line, with underscores."""
         return self.how.option or self.name
 
     @property
     def parameters(self) -> str:
-        """The field beside a policy that has its parameters."""
+        """Returns the field beside a policy that has its parameters."""
         return f"{self.field}_parameters"
 
     def of(self, part: Any) -> Any:
-        """The value of the field, of the object that has it."""
+        """Returns the value of the field, in the object that has it."""
         return attrgetter(self.field)(part)
 
     def write(self, value: Any) -> str:
-        """A value of the field, as TOML."""
+        """Returns a value of the field, as TOML."""
         if value is None:
             return quoted(self.none)
         if self.kind in WRITERS:
@@ -116,7 +116,7 @@ class Key:
         return repr(value).lower()
 
     def shown_default(self) -> str:
-        """For people, without the quotes of TOML."""
+        """Returns a value for people, without the quotes of TOML."""
         if self.default is None:
             return self.how.otherwise
         if self.kind == "flag":
@@ -124,18 +124,18 @@ class Key:
         return str(self.default or "empty") if self.kind in ("text", "texts") else str(self.default)
 
     def within(self, section: str) -> Key:
-        """The same key in one of several sections of its kind."""
+        """Returns the same key in one of several sections of its kind."""
         return replace(self, section=section)
 
 
 def quoted(text: str) -> str:
-    """As a string of TOML, which is one of JSON but for one character."""
+    """Returns a string of TOML, which is one of JSON but for one character."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def keys_of(section: str, owner: str, of: type, otherwise: str = "") -> Iterator[Key]:
-    """The keys of a section, from the fields of a class. Where it says so `otherwise`, none of them
-    has a default of its own."""
+    """Returns the keys of a section, from the fields of a class. With `otherwise`, none of them has
+    a default of its own."""
     for one, how in settings_of(of):
         if how.kind == "links":
             for part in keys_of(section, owner, type(one.default), otherwise):
@@ -166,8 +166,8 @@ def _default(how: Setting, value: Any) -> Any:
 
 
 def parameter_keys(key: Key, policy: str) -> dict[str, Key]:
-    """The keys of a policy's parameters, by name; `key` is the one that names the policy. None if
-    its plug-in is missing."""
+    """Returns the keys of a policy's parameters, by name; `key` is the one that names the policy.
+    None if its plug-in is missing."""
     entry = REGISTERS[key.how.register].get(policy)
     return {one.name: _parameter_key(key, one) for one in (entry.parameters if entry else ())}
 
@@ -185,4 +185,4 @@ MACHINE_KEYS = (
                 words=tuple(PRESETS)), PRESET),
     *keys_of("machine", "machine", Dragonfly, otherwise="the preset's"),
 )  # fmt: skip
-"""The keys of [machine]; the first sets no field: it is where the others start from."""
+"""Returns the keys of [machine]; the first sets no field: it is where the others start from."""

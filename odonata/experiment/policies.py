@@ -16,7 +16,7 @@ from policies.register import REGISTERS, load_plugin
 
 class Policies(Given):
     """What was given, with the plug-ins it names and more `plugins`. With `stand_in` none is
-    loaded, and something stands in for whatever is named and not here."""
+    loaded, and an entry without a kernel stands in for each that is missing."""
 
     def __init__(
         self, where: str, plugins: Sequence[Path | str] = (), stand_in: bool = False
@@ -25,7 +25,7 @@ class Policies(Given):
         self.plugins = [str(Path(path).expanduser().absolute()) for path in plugins]
         self.stand_in = stand_in
         self.missing: list[str] = []
-        """What is named and is not here, where something stands in for it."""
+        """The policies that are named and are missing, where something stands in for them."""
 
     def load_plugins(self) -> None:
         """Those of the file are named relative to it."""
@@ -59,7 +59,7 @@ class Policies(Given):
         return self.values[path] if path in self.values else super().read_one(path)
 
     def policy_parameters(self) -> dict[str, tuple[tuple[str, Any], ...]]:
-        """The parameters of policies, by the field that has them."""
+        """Returns the parameters of policies, by the field that has them."""
         found = {}
         for path, given in self.parameters.items():
             if path in self.bad:
@@ -81,7 +81,7 @@ class Policies(Given):
     def _parameter(
         self, key: Key, name: str, policy: str, owner: Key, value: Value
     ) -> tuple[str, Any] | None:
-        """Name and value of a parameter, or None and a complaint."""
+        """Returns name and value of a parameter, or None after reporting a problem."""
         self.keys[key.path], self.given[key.path] = key, value
         entry = REGISTERS[owner.how.register][policy]
         one = next(each for each in entry.parameters if each.name == name)
@@ -102,7 +102,7 @@ class Policies(Given):
         self.note(f"{where}: unknown; {have}{meant}", self.place(key))
 
     def _try(self, key: Key, policy: str, parameters: tuple[tuple[str, Any], ...]) -> None:
-        """What the policy itself says of its parameters together."""
+        """Report what the policy itself finds wrong with its parameters together."""
         try:
             REGISTERS[key.how.register].make(policy, parameters)
         except Refused as refusal:

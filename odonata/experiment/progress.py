@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 FIRST, EVERY, EVERY_LINE = 1.0, 0.2, 5.0
-"""Seconds: before the first word; between two on a terminal; between two elsewhere."""
+"""Seconds: before the first output; between two on a terminal; between two elsewhere."""
 
 
 class Bar:
@@ -28,11 +28,12 @@ class Bar:
 
     @property
     def due(self) -> bool:
-        """Is it time for another look? What is shown need not be computed more often."""
+        """Tells whether it is time for another update: what is shown need not be computed more
+        often."""
         return time.perf_counter() >= self._next
 
     def show(self, done: float | None, words: str) -> None:
-        """`done`: 0 .. 1, or None where nobody knows how much there is."""
+        """Show progress. `done`: 0 .. 1, or None where the total is not known."""
         self._next = time.perf_counter() + (EVERY if self._terminal else EVERY_LINE)
         share = "" if done is None else f"{done:4.0%}  "
         if not self._terminal:
@@ -51,8 +52,8 @@ class Bar:
 
 
 def _opened() -> Progress:
-    """Under a launcher stderr is a pipe to a terminal, which rich would not take for one. The
-    cursor stays: a run that is killed could not bring it back."""
+    """Returns the console. Under a launcher stderr is a pipe to a terminal, which rich would not
+    take for one. The cursor stays visible: a run that is killed could not bring it back."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
@@ -112,5 +113,5 @@ def show_seconds(seconds: float) -> str:
 
 
 def wanted(asked: bool | None) -> bool:
-    """Is progress shown? By default on a terminal only."""
+    """Tells whether progress is shown: by default on a terminal only."""
     return launcher.terminal() if asked is None else asked

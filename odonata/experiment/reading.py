@@ -18,12 +18,12 @@ from odonata.experiment.values import syntax
 from pdes.errors import Refused
 
 LONGEST_FILE = 2**25
-"""Bytes; room for as many jobs as there may be, with every key of each."""
+"""The largest file, in bytes; room for as many jobs as there may be, with every key of each."""
 
 
 def load(path: Path, changes: Sequence[str] = (), plugins: Sequence[Path | str] = ()) -> Experiment:
-    """The experiment in a file, with `changes` such as "machine.groups=33" and with more `plugins`
-    than it names itself. Refused, or right."""
+    """Returns the experiment in a file, with `changes` such as "machine.groups=33" and with more
+    `plugins` than it names itself. Refused with all that is wrong."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(LONGEST_FILE + 1)
@@ -47,9 +47,9 @@ def parse(
     plugins: Sequence[Path | str] = (),
     stand_in: bool = False,
 ) -> Experiment:
-    """The same from text; `where` it is from is shown with problems. With `stand_in` no
-    plug-in is loaded, and something stands in for whatever is named and not here: what a run left
-    can be looked at without the plug-ins that ran."""
+    """Returns the experiment in a text; `where` it is from is shown with problems. With `stand_in`
+    no plug-in is loaded, and an entry without a kernel stands in for each that is missing: the
+    results of a run can be opened without the plug-ins that ran."""
     try:
         tree = tomllib.loads(text)
     except RecursionError:

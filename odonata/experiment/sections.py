@@ -16,14 +16,14 @@ from pdes.protocol import PROTOCOLS
 from topology.settings import setting, settings_of
 
 DURATION = 100 * 10**6
-"""How long traffic is simulated, in ps, if not said otherwise; jobs run until they are done."""
+"""How long traffic is simulated by default, in ps; jobs run until they are done."""
 INTERVAL = 10**7
-"""Between two samples, in ps, where the duration is not known."""
+"""The interval between two samples, in ps, where the duration is not known."""
 
 
 def _section(name: str, home: str, *owners: type, base: type = object) -> Any:
-    """A frozen dataclass of the fields of `owners` that are set in one section; with a policy
-    come its parameters."""
+    """Returns a frozen dataclass of the fields of `owners` that are set in one section; the field
+    of a policy is followed by its parameters."""
     found = []
     for owner in owners:
         ours = {one.name for one, how in settings_of(owner)
@@ -48,7 +48,7 @@ NicSettings = _section("NicSettings", "nic", Workload)
 
 @dataclass(frozen=True)
 class _Running:
-    """How long is simulated, and how. Times are picoseconds."""
+    """The section [run]: how long is simulated, and how. Times are picoseconds."""
 
     end: int | None = setting(
         DURATION, "time", "How much time is simulated; done: until nothing is left to happen.",
@@ -67,8 +67,8 @@ RunSettings = _section("RunSettings", "run", Configuration, base=_Running)
 
 @dataclass(frozen=True)
 class Metrics:
-    """What is kept of a run: a sample every `interval_ps` of simulated time. `flush_ps` of wall
-    time is what a crash may lose."""
+    """The section [metrics]: a sample every `interval_ps` of simulated time. A crash may lose what
+    was sampled in `flush_ps` of wall time."""
 
     interval_ps: int = setting(
         INTERVAL, "time", "Simulated time between two samples.",

@@ -18,13 +18,14 @@ PICOSECONDS = {
     "s": Decimal(10**12),
 }
 LONGEST = LATEST
-"""Picoseconds; half of what int64 holds, so that a sum of two times cannot overflow: 53 days."""
+"""The largest time in ps: half of what int64 holds, so that a sum of two times cannot overflow: 53
+days."""
 
 _QUANTITY = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s]*)\s*")
 
 
 def _exact(text: str, units: Mapping[str, Decimal], what: str, accepted: str) -> Decimal:
-    """A number times its unit, or infinity where that is too large for any purpose."""
+    """Returns a number times its unit, or infinity where that is too large for any purpose."""
     match = _QUANTITY.fullmatch(text)
     unit = match and units.get(match[2].replace("μ", "µ"))
     if not match or unit is None:
@@ -46,14 +47,15 @@ def _whole(text: str, exact: Decimal, what: str, longest: str, unit: str) -> int
 
 
 def time_ps(text: str) -> int:
-    """Picoseconds from '500ns', '1.5 us', '2e-3 s'. Raises ValueError saying what is accepted."""
+    """Returns picoseconds from '500ns', '1.5 us', '2e-3 s'. Raises ValueError saying what is
+    accepted."""
     exact = _exact(text, PICOSECONDS, "time", "ps, ns, us, ms, s")
     longest = f"longest time is {show_time(LONGEST)}"
     return _whole(text, exact, "time", longest, "picoseconds")
 
 
 def show_time(ps: int) -> str:
-    """'1.5 us': exact, in the largest unit that is not above the time."""
+    """Returns a time as '1.5 us': exact, in the largest unit that is not above the time."""
     for unit in ("s", "ms", "us", "ns"):
         if ps >= PICOSECONDS[unit]:
             return f"{(Decimal(ps) / PICOSECONDS[unit]).normalize():f} {unit}"
@@ -61,7 +63,7 @@ def show_time(ps: int) -> str:
 
 
 def show_count(value: float) -> str:
-    """'15.2 M': three figures and a prefix, for things that are counted."""
+    """Returns a count as '15.2 M': three figures and a prefix."""
     for size, prefix in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
         if value >= size:
             return f"{value / size:.3g}{prefix}"
@@ -77,7 +79,7 @@ BANDWIDTHS = {f"{unit}/s": size for unit, size in BYTES.items()} | {
 
 
 def bandwidth(text: str) -> float:
-    """Bytes per second from '8 Gbit/s', '25 GB/s', '5.25 GiB/s'."""
+    """Returns bytes per second from '8 Gbit/s', '25 GB/s', '5.25 GiB/s'."""
     accepted = "Gbit/s, GB/s, GiB/s, or these with k, M or T for G"
     value = float(_exact(text, BANDWIDTHS, "bandwidth", accepted))
     if not 0 < value < math.inf:
@@ -86,20 +88,20 @@ def bandwidth(text: str) -> float:
 
 
 def size_bytes(text: str) -> int:
-    """Bytes from '4 KiB', '2048 B', '1.5 kB'."""
+    """Returns bytes from '4 KiB', '2048 B', '1.5 kB'."""
     exact = _exact(text, BYTES, "size", "B, kB, KiB, MB, MiB, GB, GiB")
     return _whole(text, exact, "size", f"largest size is {LONGEST} B", "bytes")
 
 
 def signed_bytes(text: str) -> int:
-    """The same, and '-4 KiB' too."""
+    """Returns bytes as `size` does, and accepts '-4 KiB' too."""
     negative = text.lstrip().startswith("-")
     size = size_bytes(text.replace("-", "", 1) if negative else text)
     return -size if negative else size
 
 
 def show_size(size: int) -> str:
-    """'4 KiB': exact, in the largest unit of which it is a whole number."""
+    """Returns bytes as '4 KiB': exact, in the largest unit of which it is a whole number."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):
         if size and size % int(BYTES[unit]) == 0:
             return f"{size // int(BYTES[unit])} {unit}"
@@ -107,7 +109,7 @@ def show_size(size: int) -> str:
 
 
 def exact_bandwidth(bytes_per_second: float) -> str:
-    """'5.25 GiB/s': the shortest that reads back as the same number."""
+    """Returns a bandwidth as '5.25 GiB/s': the shortest text that reads back as the same number."""
     value = Decimal(repr(bytes_per_second))
     shown = [(value / BANDWIDTHS[unit], unit) for unit in ("GB/s", "GiB/s", "MB/s", "B/s")]
     texts = [f"{number.normalize():f} {unit}" for number, unit in shown]
@@ -115,7 +117,7 @@ def exact_bandwidth(bytes_per_second: float) -> str:
 
 
 def show_bandwidth(bytes_per_second: float) -> str:
-    """'5.637 GB/s': four figures."""
+    """Returns a bandwidth as '5.637 GB/s': four figures."""
     for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if bytes_per_second >= size:
             return f"{bytes_per_second / size:.4g} {prefix}B/s"

@@ -1,5 +1,5 @@
-"""One value of an experiment file, from TOML to what its field has; and what to say of one that is
-none, or of a key that there is not."""
+"""Converts one value of an experiment file from TOML to that of its field; and describes values
+that are not accepted, and keys that do not exist."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from policies.register import REGISTERS
 
 
 def words_of(key: Key) -> tuple[str, ...]:
-    """The words that a key accepts, with what was registered since, and what other packages
-    bring."""
+    """Returns the words that a key accepts, with those registered since, and those of other
+    packages."""
     if not key.how.register:
         return key.how.words
     register = REGISTERS[key.how.register]
@@ -27,7 +27,7 @@ def words_of(key: Key) -> tuple[str, ...]:
 
 
 def read(key: Key, value: Any) -> Any:
-    """From TOML to what the field has. Raises ValueError saying what is accepted."""
+    """Returns a value of TOML as the field has it. Raises ValueError saying what is accepted."""
     if key.none and value == key.none:
         return None
     accepted = KINDS[key.kind] + (f", or {key.none}" if key.none else "")
@@ -90,7 +90,7 @@ def _word(key: Key, value: Any) -> str:
 
 
 def show(value: Any) -> str:
-    """A value of TOML, as in a file, but short."""
+    """Returns a value as TOML, as in a file, but short."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -117,7 +117,7 @@ def _short(text: str) -> str:
 
 
 def plain(name: str) -> str:
-    """A name that need not be one, on one line."""
+    """Returns a name, of whatever type, on one line."""
     return _short(name if name.isprintable() and name else quoted(name))
 
 
@@ -125,7 +125,7 @@ def plain(name: str) -> str:
 
 
 def unknown(path: str) -> str:
-    """What to say of a key that there is not: the nearest that there is."""
+    """Returns what to print about a key that does not exist: the nearest one."""
     section, _, name = path.rpartition(".")
     kind = section.partition("[")[0]
     if kind != section:  # one of several: what it may hold is all that can be meant
@@ -167,7 +167,7 @@ def bracketed(section: str) -> str:
 
 
 def from_shell(text: str) -> Any:
-    """The value of a `--set`: as TOML if it is that, else as text."""
+    """Returns the value of a `--set`: as TOML if it is that, else as text."""
     try:
         tree = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
@@ -176,7 +176,7 @@ def from_shell(text: str) -> Any:
 
 
 def syntax(message: str, text: str) -> str:
-    """What tomllib says, the line first."""
+    """Returns the message of tomllib, the line first."""
     match = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message, re.DOTALL)
     if match:
         said = match[1].replace("Cannot overwrite a value", "a key that was given before")

@@ -1,8 +1,8 @@
-"""An experiment, from its file to a directory of results.
+"""Runs an experiment, from its file to a directory of results.
 
-The directory has `experiment.toml` (all of it, defaults too), a file of metrics a rank, `run.h5`
+The directory has `experiment.toml` (all of it, defaults too), a file of metrics per rank, `run.h5`
 which joins them when the run is over, and `checkpoint/`. It belongs to one run: another one is
-refused unless it is told to resume or to overwrite.
+refused unless it is asked to resume or to overwrite.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Finished:
-    """What became of it."""
+    """The outcome of a run."""
 
     experiment: Experiment
     out: Path
@@ -69,13 +69,13 @@ class Finished:
 
     @property
     def jobs(self) -> list[JobRecord]:
-        """What became of them, where it runs any."""
+        """Returns the records of its jobs; none where it has none."""
         made = self.experiment
         return job_records(made.model(), self.result) if made.jobs else []
 
 
 def asked(request: Request) -> tuple[Experiment, Path]:
-    """The experiment, and where it goes."""
+    """Returns the experiment, and its directory."""
     changes = [*request.changes]
     changes += ["run.dedicated_scheduler=true"] * request.dedicated_scheduler
     if request.file is None:
@@ -160,8 +160,8 @@ def _jobs_again(out: Path) -> None:
 
 
 def _begun(out: Path, ranks: int, experiment: Experiment) -> bool:
-    """Is there a run to go on with? On another number of ranks it cannot be, nor with another
-    experiment, as where its file was damaged."""
+    """Tells whether there is a run to go on with. It cannot be on another number of ranks, nor with
+    another experiment, as where its file was damaged."""
     first = out / NAME.format(0)
     if not first.exists():
         return False
@@ -186,7 +186,7 @@ def recording(experiment: Experiment, out: Path) -> Recording:
 
 
 def provenance(experiment: Experiment) -> dict[str, Any]:
-    """Where a file comes from."""
+    """Returns the provenance of a file."""
     packages = ("numpy", "numba", "h5py", "mpi4py")
     return {
         "experiment": experiment.to_toml(),
@@ -218,7 +218,7 @@ def _version(package: str) -> str | None:
 def _claimed(
     out: Path, transport: Transport, request: Request, experiment: Experiment
 ) -> Iterator[None]:
-    """The directory is ours, or refused: it holds another run, or one writes to it now."""
+    """Take the directory, or refuse: it holds another run, or one writes to it now."""
     handle = together(transport, lambda: _claim(out, transport.rank, request, experiment))
     try:
         yield
@@ -245,7 +245,7 @@ def _claim(out: Path, rank: int, request: Request, experiment: Experiment) -> in
 
 
 def _lock(out: Path) -> int:
-    """Kept until the handle is closed; where the file system knows no locks, in name only."""
+    """Hold the lock until the handle is closed; in name only if the file system has no locks."""
     try:
         handle = os.open(out / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
@@ -264,7 +264,7 @@ def _lock(out: Path) -> int:
 
 
 def mended(out: Path) -> list[Path]:
-    """What `odonata mend` does: returns the files that had been left open."""
+    """Close the files that had been left open, for `odonata mend`. Returns them."""
     ranks_of(out)
     handle = _lock(out)
     try:
@@ -278,7 +278,7 @@ def mended(out: Path) -> list[Path]:
 
 
 def _digest(out: Path) -> dict[str, str]:
-    """Returns the digest as an attribute, if `run.h5` is there to tell it."""
+    """Returns the digest as an attribute, if `run.h5` has it."""
     with suppress(Refused):
         if is_joined(out / JOINED, ranks_of(out)[0]):
             return {"digest": read(out / JOINED, lambda file: str(file.attrs["digest"]))}
@@ -305,7 +305,7 @@ def _prepare(
     transport: Transport,
     replaced: Callable[[Path], None],
 ) -> None:
-    """Clear away what this run replaces."""
+    """Remove what this run replaces."""
     if transport.rank > 0:
         return
     if resume is None:

@@ -1,4 +1,4 @@
-"""What a run left: `odonata.open("out")` gives its metrics as xarray objects.
+"""The results of a run: `odonata.open("out")` gives its metrics as xarray objects.
 
 Each table is a dataset whose variables are read from disk when they are used. It works just as well
 on a run that goes on, or that died: what all of its ranks have written is there, and `complete`
@@ -30,7 +30,7 @@ from pdes.stream import FORMAT
 from topology import Dragonfly
 
 STATES = ("running", "stopped", "complete", "failed", "died")
-"""By `pdes.stream`'s numbers."""
+"""The names of states, by the numbers of `pdes.stream`."""
 INCOMPLETE = {
     "running": "it was still running",
     "stopped": "it was stopped, at a checkpoint",
@@ -38,7 +38,7 @@ INCOMPLETE = {
     "failed": "it ended in an error",
     "died": "it died",
 }
-"""What is said of a run that is not complete."""
+"""What is printed about a run that is not complete."""
 
 
 class Run:
@@ -51,22 +51,22 @@ class Run:
         self.file = self._joined.file
         """The HDF5 file behind all of it; `read` also finds out what is damaged."""
         self.attributes: dict[str, Any] = {k: _plain(v) for k, v in self.file.attrs.items()}
-        """Where it comes from: versions, host, when it was started, ..."""
+        """Its provenance: versions, host, when it was started, ..."""
         if self.attributes.get("format") != FORMAT:
             raise Refused(f"{path}: metrics of format {self.attributes.get('format')}, this "
                           f"version reads {FORMAT}")  # fmt: skip
         self.experiment: Experiment = parse(self.attributes["experiment"], str(path), stand_in=True)
         self.complete: bool = bool(self.attributes["complete"])
-        """False: it was stopped, died, or goes on."""
+        """Whether it came to its end; if not, it was stopped, died, or goes on."""
         times = self.read("time_ps")
         self.time = xr.DataArray(times, dims="time", attrs={"unit": "ps"})
-        """When samples were taken, in picoseconds; each is about the interval that ends then."""
+        """When samples were taken, in picoseconds; each describes the interval that ends then."""
         before = np.concatenate(([0], times[:-1]))
         self.interval = xr.DataArray(times - before, {"time": times}, "time", attrs={"unit": "ps"})
-        """How long these are."""
+        """The length of these intervals, in picoseconds."""
 
     def _open(self) -> Joined:
-        """The joined file or, where there is none that is complete, one for the time being."""
+        """Returns the joined file or, where there is none that is complete, a temporary one."""
         paths = ranks_of(self.path)
         if is_joined(self.path / JOINED, paths[0]):
             return Joined(self.path / JOINED)
@@ -119,8 +119,9 @@ class Run:
 
     @property
     def reached_ps(self) -> int:
-        """How far it has come. A run that is complete may have fallen silent before its end; then
-        samples end there. One that went on until nothing was left has come as far as they have."""
+        """Returns the simulated time that it has reached, in ps. In a complete run nothing may have
+        been left to measure before its end; then samples end there. A run without an end has come
+        as far as its samples."""
         end: int | None = self.experiment.run.end
         if self.complete and end is not None:
             return end
@@ -128,29 +129,30 @@ class Run:
 
     @property
     def state(self) -> str:
-        """complete, stopped (at a checkpoint), failed, died, or running: as far as can be told."""
+        """Returns complete, stopped (at a checkpoint), failed, died, or running: as far as is
+        known."""
         return STATES[status_of(self.path)[0]]
 
     @property
     def digest(self) -> str | None:
-        """Of a run that is complete."""
+        """Returns the digest of a complete run, or None."""
         return self.attributes.get("digest")
 
     @property
     def packages(self) -> dict[str, str]:
-        """Versions."""
+        """Returns the versions with which it ran."""
         return json.loads(self.attributes["packages"])  # type: ignore[no-any-return]
 
     # -- what was measured
 
     @cached_property
     def ports(self) -> xr.Dataset:
-        """Of every port of every router, summed over its virtual channels."""
+        """Returns the counters of every port of every router, summed over its virtual channels."""
         return self._table("ports", self._of_ports())
 
     @cached_property
     def channels(self) -> xr.Dataset:
-        """By virtual channel, where that was asked for (`metrics.channels`)."""
+        """Returns the same by virtual channel, where that was asked for (`metrics.channels`)."""
         return self._table("channels", self._of_ports())
 
     @cached_property
@@ -175,8 +177,8 @@ class Run:
 
     @cached_property
     def jobs(self) -> xr.Dataset:
-        """Every job, as far as is known; times that are not are -1. The nodes of each are in
-        `job_records`."""
+        """Returns every job, as far as is known; times that are not are -1. The nodes of each are
+        in `job_records`."""
         board, _ = self._board
         start, end = board[:, BEGAN], board[:, OVER]
         text = {name: np.char.decode(self.read(f"jobs/{name}").astype("S"), "utf-8")
@@ -194,13 +196,13 @@ class Run:
 
     @cached_property
     def job_records(self) -> list[JobRecord]:
-        """The same, one by one, each with the labels of its nodes."""
+        """Returns a record per job, with the labels of its nodes."""
         return records(self.network.jobs, *self._board)
 
     @cached_property
     def _board(self) -> tuple[Words, Words]:
-        """What the scheduler had written down (`odonata.jobs.board`), from the logs of starts and
-        ends or, of an older run, from samples; -1 for what is not known."""
+        """Returns the scheduler's board (`odonata.jobs.board`), from the logs of starts and ends
+        or, for an older run, from samples; -1 for what is not known."""
         if not self.experiment.jobs:
             raise Refused(f"{self.path}: ran no jobs ([[jobs]])")
         nodes = np.array([job.nodes for job in self.network.jobs])
@@ -225,8 +227,8 @@ class Run:
         return board, labels
 
     def _log(self, name: str) -> dict[str, Any]:
-        """The columns of a log that have a number per row; of a run that is not complete, as of
-        its last sample."""
+        """Returns the columns of a log that have a number per row; for a run that is not complete,
+        as of its last sample."""
         times = self.read(f"{name}/time_ps")
         rows = len(times) if self.complete else int((times < self.reached_ps).sum())
         columns = {key: self.read(f"{name}/{key}") for key in self.file[name]}
@@ -234,7 +236,7 @@ class Run:
 
     @cached_property
     def engine(self) -> xr.Dataset:
-        """By rank, and different on every machine: how the simulation itself went."""
+        """Returns the engine's own counters by rank, which are different on every machine."""
         return self._table("engine", {})
 
     def _of_ports(self) -> dict[str, Any]:
@@ -298,7 +300,7 @@ def _plain(value: Any) -> Any:
 
 
 def open(path: str | Path) -> Run:
-    """The run in a directory; refused where there is none."""
+    """Returns the run in a directory; refused where there is none."""
     path = Path(path)
     if not path.is_dir():
         raise Refused(f"{path}: there is no such directory")

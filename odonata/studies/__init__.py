@@ -16,11 +16,11 @@ STUDIES = {
     "level-spread": "odonata.studies.levelspread:LevelSpread",
     "load-latency": "odonata.studies.loadlatency:LoadLatency",
 }
-"""Where they are; importing one is cheap, and what is heavy comes when it simulates."""
+"""The modules of the studies; importing one is cheap, and heavy imports come when it simulates."""
 
 
 def named(name: str) -> Study[Any, Any, Any]:
-    """Raises Refused, with the nearest name, where there is no such study."""
+    """Returns a study by name. Raises Refused, with the nearest name, where there is none."""
     near = difflib.get_close_matches(name, STUDIES, 1)
     hint = f"; did you mean {near[0]}?" if near else ""
     require(name in STUDIES, f"study {name!r}: one of {', '.join(STUDIES)}{hint}")

@@ -2,8 +2,8 @@
 
 A **case** is one simulation, an **outcome** what it gave, and a **claim** a sentence of the paper
 beside what the outcomes say. A study names its cases and says what follows from outcomes; they are
-simulated in any order, on processes or MPI ranks (`sweep`), kept and resumed (`store`), and told
-and drawn (`report`). Asked again for the same, it must name the same cases.
+simulated in any order, on processes or MPI ranks (`sweep`), kept and resumed (`store`), and
+reported and drawn (`report`). Asked again for the same, it must name the same cases.
 
 A whole study, which `odonata study dice --rolls 20` would run if `odonata.studies` listed it:
 
@@ -70,13 +70,14 @@ class Case:
 
     @cached_property
     def key(self) -> str:
-        """The same in every process and version of Python."""
+        """Returns a digest of its fields, the same in every process and version of Python."""
         text = json.dumps(self.fields(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
     @property
     def weight(self) -> float:
-        """About how long it takes to simulate, in any unit that all cases of the study share."""
+        """Returns about how long it takes to simulate, in any unit that all cases of the study
+        share."""
         return 1.0
 
 
@@ -111,9 +112,9 @@ class Claim:
 
 
 class Study(ABC, Generic[A, C, O]):
-    """A question. `A` is what was asked for (a frozen dataclass, which `ask` makes of the options),
-    `C` its cases, `O` their outcomes. It has no state of its own: it is sent to other processes by
-    its name."""
+    """A question, and how it is answered. `A` is what was asked for (a frozen dataclass, which
+    `ask` makes of the options), `C` its cases, `O` their outcomes. It has no state of its own: it
+    is sent to other processes by its name."""
 
     name: ClassVar[str]
     about: ClassVar[str]
@@ -122,7 +123,7 @@ class Study(ABC, Generic[A, C, O]):
     notes: ClassVar[str] = ""
     """How to read the table of claims."""
     outcome: type[O]
-    """A dataclass of what JSON can hold."""
+    """The class of outcomes: a dataclass of what JSON can hold."""
     sequential: ClassVar[bool] = False
     """True where outcomes decide which cases come next: `cases` is then asked again after every
     outcome, and a case that it names no longer is not simulated."""
@@ -154,8 +155,8 @@ class Study(ABC, Generic[A, C, O]):
     def figures(
         self, asked: A, outcomes: Mapping[str, O], directory: Path, pdf: bool
     ) -> list[Path]:
-        """Draws those that there are outcomes for into `directory` (which may have to be made), as
-        .png and, where it is wanted, as .pdf. Returns where they are."""
+        """Draw the figures that there are outcomes for into `directory` (which may have to be
+        made), as .png and, where it is wanted, as .pdf. Returns where they are."""
         return []
 
     def revive(self, fields: dict[str, Any]) -> O:

@@ -1,9 +1,10 @@
-"""Independent tasks, done side by side: by worker processes, by the ranks of an MPI job, or here.
+"""Independent tasks, executed in parallel: by worker processes, by the ranks of an MPI job, or
+here.
 
-An **agenda** knows what is to be done and what has come of it. One process deals: it asks the
-agenda for a task whenever somebody is idle, and hands it every answer as it comes. Under mpiexec
-that is rank 0; as dealing takes no time, it keeps a process of its own at work too, so that as many
-tasks are under way as there are ranks.
+An **agenda** knows which tasks are to be done and which answers have arrived. One process deals: it
+asks the agenda for a task whenever a worker is idle, and hands it every answer as it arrives. Under
+mpiexec that is rank 0; as dealing takes no time, it keeps a process of its own at work too, so that
+as many tasks are under way as there are ranks.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PAUSE = 0.001
 
 
 class Agenda(Protocol):
-    """Asked on one process only. A task names itself with `str`."""
+    """The tasks that are to be done, asked on one process only. A task names itself with `str`."""
 
     def take(self) -> Any:
         """Returns the next task. None: there is none, or not before another answer is noted."""
@@ -40,25 +41,26 @@ class Agenda(Protocol):
 
     @property
     def missing(self) -> int:
-        """Answers not noted yet, as far as is known; at 0, tasks under way are dropped."""
+        """Returns how many answers are not noted yet, as far as is known; at 0, tasks under way are
+        dropped."""
 
     @property
     def done(self) -> float:
-        """The part of all the work that is done, 0 .. 1."""
+        """Returns the fraction of all the work that is done, 0 .. 1."""
 
 
 class Failure(str):
-    """In a line, why there is no answer."""
+    """Why there is no answer, in a line."""
 
 
 class Last(NamedTuple):
-    """Instead of a task, to a rank that gets no more."""
+    """Sent instead of a task to a rank that gets no more."""
 
     failure: Failure | None
 
 
 def share(agenda: Agenda | None, work: Work, jobs: int = 1, unit: str = "tasks") -> None:
-    """Do all of it: on the ranks there are, on so many processes, or right here.
+    """Do all tasks: on the ranks there are, on so many processes, or in this process.
 
     Called on all ranks; only rank 0's agenda is asked, and the others need none. A task that fails
     ends all, with a Fault that names it. A script that wants processes must not do anything when it
@@ -82,12 +84,12 @@ def share(agenda: Agenda | None, work: Work, jobs: int = 1, unit: str = "tasks")
 
 
 def workers(jobs: int) -> int:
-    """How many tasks `share` has under way at a time."""
+    """Returns how many tasks `share` has under way at a time."""
     return world().size if world().size > 1 else jobs
 
 
 def attempt(work: Work, task: Any) -> Any:
-    """Returns an answer, or a Failure: for those who have to tell somebody else."""
+    """Returns an answer, or a Failure: for a process that has to send it to another."""
     try:
         return work(task)
     except Fault as fault:
@@ -102,7 +104,8 @@ def attempt(work: Work, task: Any) -> Any:
 
 
 def _on_processes(agenda: Agenda, work: Work, jobs: int, line: CountLine) -> None:
-    """Whoever is idle gets the next task. What nobody needs any more is not waited for."""
+    """Give the next task to whichever process is idle. Tasks that are no longer needed are not
+    waited for."""
     idle = [Worker(work) for _ in range(jobs)]
     every, busy = list(idle), dict[Connection, Worker]()
     try:
@@ -151,7 +154,7 @@ class Worker:
             self.pipe.send(task)
 
     def answer(self) -> Any:
-        """Waits for it. A Failure, if the process has died."""
+        """Returns the answer, after waiting for it; a Failure, if the process has died."""
         try:
             return self.pipe.recv()
         except (EOFError, OSError):
@@ -162,7 +165,7 @@ class Worker:
             )
 
     def end(self) -> None:
-        """Whatever it is doing."""
+        """End the process, whatever it is doing."""
         self.pipe.close()
         if self._process.pid is not None:
             self._process.kill()
@@ -182,9 +185,9 @@ def _work(work: Work, pipe: Connection) -> None:
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """What is started in here does not hear Ctrl-C, which a terminal sends to all alike: the parent
-    hears it and ends the others. Nor, before it has begun to ignore them, the signals to stop: they
-    are blocked, and the parent hears them afterwards."""
+    """Start processes in this context so that they ignore Ctrl-C, which a terminal sends to all
+    alike: the parent receives it and ends the others. The signals to stop are blocked until they
+    ignore these too, and the parent receives them afterwards."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -201,8 +204,8 @@ def _deaf() -> Iterator[None]:
 
 
 def _on_ranks(agenda: Agenda | None, work: Work, transport: Transport, line: CountLine) -> None:
-    """They fail together: of a task that fails all hear, and a rank that dies takes the others
-    with it."""
+    """Do the tasks on ranks, which fail together: a task that fails is reported to all, and a rank
+    that dies ends the others."""
     try:
         with transport.watching():
             if transport.rank == 0:
@@ -223,7 +226,7 @@ def _on_ranks(agenda: Agenda | None, work: Work, transport: Transport, line: Cou
 
 
 def _deal(agenda: Agenda, work: Work, transport: Transport, line: CountLine) -> Failure | None:
-    """Until all is done and every rank idle. Says what went wrong first."""
+    """Deal until all is done and every rank is idle. Raises what went wrong first."""
     own, idle, failure = Worker(work), list(range(transport.size)), None
     try:
         own.start()
@@ -263,7 +266,7 @@ def _serve(work: Work, transport: Transport) -> Failure | None:
 
 
 class CountLine:
-    """Shows how much is done, how fast, and how long it may still take."""
+    """Show how much is done, how fast, and how long it may still take."""
 
     def __init__(self, agenda: Agenda | None, unit: str, wanted: bool) -> None:
         self._agenda, self._unit = agenda, unit
@@ -273,7 +276,7 @@ class CountLine:
             self._before = agenda.done
 
     def note(self, answer: Any) -> None:
-        """Hands an answer to the agenda."""
+        """Hand an answer to the agenda."""
         assert self._agenda is not None
         self._agenda.note(answer)
         self._count += 1

@@ -1,4 +1,4 @@
-"""A study from its question to its answer: simulate what is missing, then tell and draw."""
+"""Runs a study from its question to its answer: simulate what is missing, then report and draw."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 SUMMARY, FIGURES = "summary.json", "figures"
-"""Where they go in a study's directory."""
+"""The names of the summary and of the figures in a study's directory."""
 VERDICTS = {True: "✓", False: "✗", None: ""}
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a study found. `figures` are relative to its directory; `ran` is None where nothing was
-    to be simulated."""
+    """The results of a study. `figures` are relative to its directory; `ran` is None where nothing
+    was to be simulated."""
 
     study: str
     asked: Mapping[str, Any]
@@ -41,7 +41,7 @@ class Report:
 def report(
     study: Study[A, C, O], asked: A, out: Path, jobs: int, *, only: bool, pdf: bool, as_json: bool
 ) -> None:
-    """What `odonata study NAME` does; one rank of all prints. `only`: simulate nothing."""
+    """Run `odonata study NAME`; one rank of all prints. `only`: simulate nothing."""
     ran, kept = (None, None) if only else fill(study, asked, out, jobs)
     if world().rank > 0:
         return
@@ -63,8 +63,8 @@ def report(
 def concluded(
     study: Study[A, C, O], asked: A, out: Path, kept: store.Store[O], ran: Ran | None, pdf: bool
 ) -> Report:
-    """Draws the figures and writes the summary, in `out`; neither after a signal to stop, when
-    there may be little time left."""
+    """Draw the figures and write the summary, in `out`; neither after a signal to stop, when there
+    may be little time left."""
     claims, pictures = list[Claim](), list[Path]()
     if ran is None or not ran.stopped:
         claims = study.claims(asked, kept.outcomes)

@@ -1,4 +1,4 @@
-"""Outcomes of a study: a line of JSON for each, added as they come, so that a kill loses little.
+"""The outcomes of a study: a line of JSON for each, added at once, so that a kill loses little.
 
 `DIR/results.jsonl` begins with a line about the simulator that made it: the study, the version and
 the mark, a digest over small simulations. Outcomes of a simulator that would answer otherwise are
@@ -27,7 +27,7 @@ from pdes.errors import Refused, require
 
 FORMAT = 1
 SYNC_SECONDS = 5.0
-"""What is older than that survives even the end of the host."""
+"""Seconds between two syncs: older outcomes survive even the end of the host."""
 
 
 class Answer(NamedTuple):
@@ -49,7 +49,7 @@ class Store(Generic[O]):
     _synced: float = 0.0
 
     def add(self, answer: Answer) -> None:
-        """Keeps an outcome. On disk it is safe from a kill of this process at once."""
+        """Keep an outcome. On disk it is safe from a kill of this process at once."""
         if self._file is not None:
             self._file.write(to_line(answer))
             self._file.flush()
@@ -65,7 +65,7 @@ def path_in(directory: Path) -> Path:
 
 
 def read(directory: Path, study: Study[Any, Any, O]) -> Store[O]:
-    """Returns what is there, whoever made it, and also while somebody else is writing."""
+    """Returns what is there, whichever simulator made it, and also while another process writes."""
     path = path_in(directory)
     require(path.is_file(), f"{path}: there is no study here; without --report one is made")
     head, outcomes, _ = _read(path, study)
@@ -74,7 +74,7 @@ def read(directory: Path, study: Study[Any, Any, O]) -> Store[O]:
 
 @contextmanager
 def opened(directory: Path, study: Study[Any, Any, O], mark: str) -> Iterator[Store[O]]:
-    """A store to add to; made, if there is none. `mark` is this simulator's."""
+    """Returns a store to add to; made, if there is none. `mark` is this simulator's."""
     run = next(directory.glob("rank-*.h5"), None)
     require(run is None, f"{directory}: holds a run ({run}); use another -o")
     path = path_in(directory)
@@ -151,7 +151,7 @@ def _read(path: Path, study: Study[Any, Any, O]) -> tuple[dict[str, Any], dict[s
         head = _head_of(first)
         require(
             head is not None and head.get("format") == FORMAT,
-            f"{path}: no results of a study, as far as can be told; use another -o",
+            f"{path}: no results of a study that can be read; use another -o",
         )
         assert head is not None
         require(

@@ -28,7 +28,7 @@ workloads."""
 
 @dataclass(frozen=True)
 class Ran:
-    """What was done just now."""
+    """What was simulated just now."""
 
     simulated: int
     missing: int
@@ -58,7 +58,7 @@ class Agenda(Generic[A, C, O]):
         self._look()
 
     def _look(self) -> None:
-        """Asks the study which cases it needs."""
+        """Ask the study which cases it needs."""
         wanted = self._study.cases(self._asked, self._kept.outcomes)
         todo = [case for case in wanted if case.key not in self._kept.outcomes]
         self.wanted, self.missing = len(wanted), len(todo)
@@ -91,7 +91,7 @@ class Agenda(Generic[A, C, O]):
 
 
 def fill(study: Study[A, C, O], asked: A, out: Path | None, jobs: int) -> tuple[Ran, Store[O]]:
-    """Simulates all cases that the store in `out` has no outcome of; all cases, and nothing is
+    """Simulate all cases for which the store in `out` has no outcome; all cases, and nothing is
     kept, where `out` is None. Called on all ranks; rank 0 gets the store, the others an empty one.
 
     SIGTERM and SIGUSR1 let what is under way finish, if it is kept.
@@ -124,7 +124,7 @@ def fill(study: Study[A, C, O], asked: A, out: Path | None, jobs: int) -> tuple[
 
 
 def simulate(study: Study[A, C, O], case: C) -> Answer:
-    """Raises Fault, naming the case, where it cannot be simulated."""
+    """Simulate one case. Raises Fault, naming the case, where it cannot be simulated."""
     try:
         return Answer(case, study.simulate(case))
     except (Fault, OSError, MemoryError) as error:

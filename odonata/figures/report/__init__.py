@@ -55,7 +55,7 @@ def _environment() -> Environment:
 
 
 def page(run: Run) -> str:
-    """Returns all of it, as HTML."""
+    """Returns the page, as HTML."""
     experiment = run.experiment
     return _environment().get_template("page.html").render(
         name=experiment.name,
@@ -75,7 +75,7 @@ def page(run: Run) -> str:
 
 
 def far(run: Run) -> str:
-    """Returns how far an incomplete run has come, and how far it should have."""
+    """Returns how far an incomplete run has come, and how far it was to come."""
     return f"{show_time(run.reached_ps)}{', ' if run.experiment.run.end is None else ' '}" \
            f"{still(run.experiment)}"  # fmt: skip
 

@@ -1,8 +1,8 @@
-"""Which simulations the Level-Spread study has: Y. Zhang's thesis (Boston University), chapter 3.
+"""The simulations of the Level-Spread study: Y. Zhang's thesis (Boston University), chapter 3.
 
 A **cell** is a place in one of its figures: one workload under one policy, repeated with other
 seeds. A cell is a tuple of points; figures and summaries ask for the same cells as the sweep. Where
-the thesis is silent, the choice is ours and told in docs/level-spread.md.
+the thesis is silent, the choice is ours and explained in docs/level-spread.md.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ MACHINE = "levelspread-272"
 LARGER = ("levelspread-528", "levelspread-544", "levelspread-1056")
 SMALL_NODES, LARGE_NODES = 16, 64
 MESSAGES = ((1, 100), (1, 10), (1, 1), (10, 1), (100, 1))
-"""Kilobytes of a message of a small and of a large job: the rows of figure 3.8."""
+"""Kilobytes per message of a small and of a large job: the rows of figure 3.8."""
 
 MOST_SMALL = 16
-"""Nodes of a group: what is larger is a large job."""
+"""Nodes of a group: a job with more is a large job."""
 SINGLE = 10
-"""One workload of a single pattern for so many mixed ones."""
+"""The number of mixed workloads for each workload of a single pattern."""
 
 
 CHANGEABLE = ("mapping", "iterations", "exchange", "broadcast", "routing", "threshold",
@@ -47,8 +47,8 @@ CHANGEABLE = ("mapping", "iterations", "exchange", "broadcast", "routing", "thre
 
 @dataclass(frozen=True)
 class Asked:
-    """How much of it. Repetition i of any cell has the seed `seed` + i; random workload i too.
-    `changes`: what is otherwise at every point, as (field, value), to see how much it matters.
+    """The extent of the study. Repetition i of any cell has the seed `seed` + i; random workload i
+    too. `changes`: what is different at every point, as (field, value), to see how much it matters.
     `parts`: which of PARTS."""
 
     workloads: int = 1000
@@ -76,7 +76,7 @@ class Asked:
 
     @property
     def single(self) -> int:
-        """Random workloads of each pattern alone."""
+        """Returns how many random workloads there are of each pattern alone."""
         return max(1, self.workloads // SINGLE)
 
 
@@ -85,12 +85,12 @@ def nodes_of(machine: str) -> int:
 
 
 def fitting(machine: str, nodes: int) -> int:
-    """So many times that many nodes are at most 90 % of the machine."""
+    """Returns how many jobs of so many nodes are at most 90 % of the machine."""
     return 9 * nodes_of(machine) // (10 * nodes)
 
 
 def parse_change(text: str) -> tuple[str, Any]:
-    """From 'terminal=4', to the type of the field. Raises ValueError saying what is accepted."""
+    """Read 'terminal=4', to the type of the field. Raises ValueError saying what is accepted."""
     name, equals, value = text.partition("=")
     if not equals or name not in CHANGEABLE:
         raise ValueError(f"{text!r}: FIELD=VALUE, the field one of {', '.join(CHANGEABLE)}")
@@ -114,7 +114,7 @@ def parse_change(text: str) -> tuple[str, Any]:
 def homogeneous(
     asked: Asked, nodes: int, pattern: str, ratio: float, policy: str, machine: str = MACHINE
 ) -> tuple[Point, ...]:
-    """Jobs of one size (figure 3.4), 90 % of the machine; but of a quarter of it, four."""
+    """Returns jobs of one size (figure 3.4), 90 % of the machine; but of a quarter of it, four."""
     count = 4 if 4 * nodes == nodes_of(machine) else fitting(machine, nodes)
     kinds = (Jobs(count, nodes, pattern),)
     return asked.repeated(kinds, policy, machine=machine, ratio=ratio)
@@ -124,7 +124,7 @@ def heterogeneous(
     asked: Asked, pattern: str, policy: str, *, ratio: float = 1.0, machine: str = MACHINE,
     messages: tuple[int, int] = (1, 1),
 ) -> tuple[Point, ...]:  # fmt: skip
-    """As many small jobs as large ones (figures 3.7 and 3.8), 90 % of the machine."""
+    """Returns as many small jobs as large ones (figures 3.7 and 3.8), 90 % of the machine."""
     count = fitting(machine, SMALL_NODES + LARGE_NODES)
     kinds = (Jobs(count, SMALL_NODES, pattern, messages[0] * KB),
              Jobs(count, LARGE_NODES, pattern, messages[1] * KB))  # fmt: skip
@@ -132,15 +132,16 @@ def heterogeneous(
 
 
 def motivation(asked: Asked, large: bool, pattern: str, policy: str) -> tuple[Point, ...]:
-    """Seventeen jobs that fill a group each, or four that fill a quarter of the machine each
-    (figure 3.2)."""
+    """Returns seventeen jobs that fill a group each, or four that fill a quarter of the machine
+    each (figure 3.2)."""
     kinds = (Jobs(4, 68, pattern) if large else Jobs(17, 16, pattern),)
     return asked.repeated(kinds, policy)
 
 
 @cache
 def random_kinds(seed: int, which: int, pattern: str | None = None) -> tuple[Jobs, Jobs]:
-    """The small and the large jobs of a random workload; of both any pattern, unless one is given.
+    """Returns the small and the large jobs of a random workload; both of any pattern, unless one is
+    given.
 
     Sizes first, each uniform; then numbers, every pair that the machine has room for (at least one
     of each) being as likely as any other.
@@ -168,7 +169,7 @@ def random_workload(
 
 
 def quarters() -> Iterator[tuple[str, int, float]]:
-    """Machine, nodes of a job and ratio, of the workloads of four large jobs."""
+    """Machine, nodes per job and ratio, of the workloads of four large jobs."""
     for ratio in RATIOS:
         yield MACHINE, nodes_of(MACHINE) // 4, ratio
     for machine in LARGER:
@@ -239,22 +240,22 @@ PARTS: dict[str, Callable[[Asked], Iterator[Point]]] = {
 
 
 def points(asked: Asked) -> list[Point]:
-    """Each once, in the order of the parts."""
+    """Returns each point once, in the order of the parts."""
     return list(dict.fromkeys(point for part in asked.parts for point in PARTS[part](asked)))
 
 
 @lru_cache(maxsize=1)
 def checked(asked: Asked) -> tuple[Point, ...]:
-    """Returns the same, or refuses what cannot be built. They are asked for several times, and the
-    keys of tens of thousands take seconds."""
+    """Returns the same, cached, or refuses what cannot be built. They are asked for several times,
+    and the keys of tens of thousands take seconds."""
     every = tuple(points(asked))
     buildable(every)
     return every
 
 
 def mark() -> str:
-    """Returns what this simulator answers to a little of everything, in a few letters. Compiles
-    what the study needs; takes a moment."""
+    """Returns a digest over small simulations with all that the study uses. It compiles what the
+    study needs, and takes a moment."""
     kinds = tuple(Jobs(1, nodes, pattern) for nodes, pattern in zip((3, 5, 6, 9, 18, 20), PATTERNS,
                                                                    strict=True))  # fmt: skip
     usual = Point((*kinds, Jobs(1, 4, "halo2d", 10 * KB)), "rdn", seed=1)

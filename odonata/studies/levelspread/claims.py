@@ -58,7 +58,7 @@ def means(outcomes: Outcomes, cell: Iterable[Point], kind: int) -> Floats:
 
 
 def mean(outcomes: Outcomes, cell: Iterable[Point], kind: int = SMALL) -> float:
-    """Not a number, where there is none."""
+    """Returns the mean; NaN, where there is none."""
     times = means(outcomes, cell, kind)
     return float(times.mean()) if len(times) else math.nan
 
@@ -72,7 +72,7 @@ def reduction(one: float, other: float) -> float:
 
 @dataclass(frozen=True)
 class Quadrants:
-    """How pairs of a workload and a baseline fall out, in parts of all."""
+    """How pairs of a workload and a baseline compare, as fractions of all pairs."""
 
     pairs: int
     better: float
@@ -81,9 +81,9 @@ class Quadrants:
     """The small jobs are faster with Level-Spread, the large ones slower."""
     large_only: float
     mean_reduction: float
-    """Over small and large jobs alike, and all pairs."""
+    """The mean over small and large jobs alike, and all pairs."""
     error: float
-    """One standard deviation of that, as workloads differ."""
+    """The standard error of that, as workloads differ."""
     best_reduction: float
 
     @property
@@ -96,8 +96,8 @@ def relative(
     asked: Asked, outcomes: Outcomes, baselines: Sequence[str], *, large_first: bool = False,
     pattern: str | None = None,
 ) -> dict[str, Floats]:  # fmt: skip
-    """By baseline, of every workload: the time of small and of large jobs, in parts of that with
-    Level-Spread; a row of NaN where there is no outcome yet."""
+    """Returns by baseline, for every workload, the time of small and of large jobs, relative to
+    that with Level-Spread; a row of NaN where there is no outcome yet."""
     count = asked.workloads if pattern is None else asked.single
     ratios = {name: np.full((count, 2), np.nan) for name in baselines}
     for which in range(count):
@@ -115,7 +115,7 @@ def relative(
 
 
 def quadrants(ratios: Mapping[str, Floats]) -> Quadrants | None:
-    """Returns what the answer of `relative` says; None where there is nothing."""
+    """Returns the comparison from the values of `relative`; None where there is nothing."""
     every = np.stack(list(ratios.values()), axis=1)
     there = ~np.isnan(every[..., 0])
     if not there.any():
@@ -147,7 +147,7 @@ def quadrants(ratios: Mapping[str, Floats]) -> Quadrants | None:
 
 
 def claims(asked: Asked, outcomes: Outcomes) -> list[Claim]:
-    """Returns those that there is anything for."""
+    """Returns the claims that there are outcomes for."""
     parts = (_motivation, _homogeneous, _heterogeneous, _random)
     return [claim for part in parts for claim in part(asked, outcomes) if claim.of]
 
@@ -198,7 +198,7 @@ def _heterogeneous(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
         return [heterogeneous(asked, pattern, policy, **where) for pattern in PATTERNS]
 
     def saved(kind: int, others: Sequence[str], **where: Any) -> list[float]:
-        """By pattern, over the mean of the others."""
+        """Returns reductions by pattern, over the mean of the others."""
         ones = [mean(outcomes, cell, kind) for cell in cells(LEVEL_SPREAD, **where)]
         theirs = np.array([[mean(outcomes, cell, kind) for cell in cells(policy, **where)]
                            for policy in others])  # fmt: skip
@@ -244,7 +244,7 @@ def _random(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
 
 
 def _range(name: str, thesis: Sequence[float], values: Sequence[float]) -> Claim:
-    """From the least to the most. The thesis gives both, or one number for all, or none."""
+    """Returns a claim about a range. The thesis gives both ends, or one number for all, or none."""
     there = [value for value in values if not math.isnan(value)]
     paper = f"{' .. '.join(f'{100 * part:.0f}' for part in thesis)} %" if thesis else ""
     if not there:
@@ -266,7 +266,7 @@ def _share(name: str, thesis: Sequence[float], found: Quadrants | None, which: s
 
 
 def _near(thesis: Sequence[float], ours: Sequence[float]) -> bool | None:
-    """None where the thesis gives no number."""
+    """Tells whether a claim holds; None where the thesis gives no number."""
     if not thesis:
         return None
     return all(abs(one - other) <= TOLERANCE for one, other in zip(thesis, ours, strict=True))

@@ -68,12 +68,12 @@ TITLES = {"all-to-all": "All-to-all", "broadcast": "Broadcast", "fft3d": "FFT3d"
 US = 1e6
 
 Cells = Callable[[str, str], tuple[Point, ...]]
-"""Of a row of a figure: the cell of a pattern and a policy."""
+"""Returns the cell of a pattern and a policy, in a row of a figure."""
 Row = tuple[str, Cells]
 
 
 def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
-    """All of which there is anything, and where they are."""
+    """Draw all figures that there are outcomes for. Returns where they are."""
     drawn = []
     with style():
         for name, make in FIGURES.items():
@@ -91,7 +91,7 @@ def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -
 
 
 def figure_3_2(asked: Asked, outcomes: Outcomes) -> Figure | None:
-    """Both workloads, both policies, every pattern."""
+    """Draw both workloads, both policies, every pattern."""
     workloads = ((False, "17 jobs of 16 nodes"), (True, "4 jobs of 68 nodes"))
     figure, panels = _figure(9.2, 3.3, 1, 2, left=0.075, right=0.99, top=0.82, bottom=0.09,
                              wspace=0.16)  # fmt: skip
@@ -141,7 +141,7 @@ def _by_ratio(cells: Callable[[str, str, float], tuple[Point, ...]]) -> list[Row
 
 
 def _bars(outcomes: Outcomes, rows: Sequence[Row]) -> Figure | None:
-    """A row for each, a column for each pattern; Simple is 1."""
+    """Draw a row for each, a column for each pattern; Simple is 1."""
     rows = [row for row in rows if _any(outcomes, row)]
     if not rows:
         return None
@@ -182,7 +182,8 @@ def figure_3_6(asked: Asked, outcomes: Outcomes) -> Figure | None:
 
 
 def _boxes(asked: Asked, outcomes: Outcomes, nodes: int) -> Figure | None:
-    """Least, quartiles and most over all ports of a class; each the mean of the repetitions."""
+    """Returns least, quartiles and most over all ports of a class; each the mean of the
+    repetitions."""
     cells = {name: homogeneous(asked, nodes, "all-to-all", 1.0, name) for name in POLICIES}
     found = {name: [outcomes[point.key] for point in cell if point.key in outcomes]
              for name, cell in cells.items()}  # fmt: skip
@@ -245,7 +246,7 @@ def figure_3_8(asked: Asked, outcomes: Outcomes) -> Figure | None:
 
 
 def _against(outcomes: Outcomes, rows: Sequence[Row]) -> Figure | None:
-    """A row for each, a column for each pattern; Simple is at (1, 1)."""
+    """Draw a row for each, a column for each pattern; Simple is at (1, 1)."""
     rows = [row for row in rows if _any(outcomes, row)]
     if not rows:
         return None
@@ -277,7 +278,7 @@ def _dot(axes: Axes, policy: str, x: float, y: float) -> None:
 
 
 def figure_3_9(asked: Asked, outcomes: Outcomes) -> Figure | None:
-    """Of the workloads that were asked for, simulated or not; but not where none was."""
+    """Draw the workloads that were asked for; nothing where none of them was simulated."""
     if not np.isfinite(relative(asked, outcomes, [*BASELINES, JOKANOVIC])["simple"]).any():
         return None
     sizes: Counter[int] = Counter()
@@ -317,10 +318,10 @@ def figure_3_13(asked: Asked, outcomes: Outcomes) -> Figure | None:
 def _cloud(
     asked: Asked, outcomes: Outcomes, names: Sequence[str], *, large_first: bool
 ) -> Figure | None:
-    """Every workload under every baseline; Level-Spread is at (1, 1)."""
+    """Draw every workload under every baseline; Level-Spread is at (1, 1)."""
     ratios = relative(asked, outcomes, names, large_first=large_first)
-    told = quadrants(ratios)
-    if told is None:
+    share = quadrants(ratios)
+    if share is None:
         return None
     figure, panels = _figure(5.6, 5.4, 1, 1, left=0.125, right=0.975, top=0.925, bottom=0.1)
     axes = panels[0, 0]
@@ -337,8 +338,8 @@ def _cloud(
     for which_axis in "xy":
         _log_limits([axes], which_axis)
     _dot(axes, LEVEL_SPREAD, 1, 1)
-    corners = ((0.97, 0.965, told.better), (0.03, 0.03, told.worse), (0.97, 0.03, told.small_only),
-               (0.03, 0.965, told.large_only))  # fmt: skip
+    corners = ((0.97, 0.965, share.better), (0.03, 0.03, share.worse),
+               (0.97, 0.03, share.small_only), (0.03, 0.965, share.large_only))  # fmt: skip
     for left, up, part in corners:
         axes.text(left, up, f"{100 * part:.0f} %", transform=axes.transAxes, color=BLUE,
                   fontsize=13, fontweight="bold", ha="right" if left > 0.5 else "left",
@@ -347,9 +348,9 @@ def _cloud(
     axes.set_xlabel("communication time of small jobs (Level-Spread = 1)")
     axes.set_ylabel("communication time of large jobs (Level-Spread = 1)")
     _dress(axes)
-    if told.ties > 0.005:
+    if share.ties > 0.005:
         axes.set_title(
-            f"{100 * told.ties:.0f} % on a dashed line", loc="right", fontsize=8, color=GREY, pad=3
+            f"{100 * share.ties:.0f} % on a dashed line", loc="right", fontsize=8, color=GREY, pad=3
         )
     _legend(figure, (LEVEL_SPREAD, *names), top=True)
     return figure
@@ -368,7 +369,7 @@ def _figure(wide: float, high: float, rows: int, columns: int, **margins: float
 
 
 def _rows(rows: Sequence[Row], bottom: float = 0.42) -> tuple[Figure, Any]:
-    """A panel for every pattern of every row, with their names; `bottom` inches below them."""
+    """Returns a panel for every pattern of every row, with names; `bottom` inches below them."""
     high = 0.3 + 1.62 * len(rows) + bottom
     figure, panels = _figure(
         11, high, len(rows), len(PATTERNS), left=0.075, right=0.955, top=1 - 0.3 / high,
@@ -392,7 +393,7 @@ def _any(outcomes: Outcomes, row: Row) -> bool:
 
 
 def _from_zero(line: Sequence[Axes]) -> None:
-    """The same for all."""
+    """Set the same limits for all."""
     high = max(axes.dataLim.y1 for axes in line if axes.has_data())
     for axes in line:
         axes.set_ylim(0, max(1.0, high) * 1.06)
@@ -400,7 +401,7 @@ def _from_zero(line: Sequence[Axes]) -> None:
 
 
 def _log_limits(line: Sequence[Axes], which: str) -> None:
-    """Logarithmic, the same for all, with room around the least and the most; round ticks."""
+    """Set logarithmic axes, the same for all, with room around the values, and round ticks."""
     values = [np.asarray(getattr(axes.dataLim, f"interval{which}")) for axes in line]
     for axes in line:
         for collection in axes.collections:
@@ -420,7 +421,7 @@ def _log_limits(line: Sequence[Axes], which: str) -> None:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Three to five, 1 among them."""
+    """Returns three to five ticks, 1 among them."""
     for steps in ((1, 10), (1, 3, 10), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), (0.6, 0.8, 1, 1.2, 1.5, 2),
                   (0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4), (0.8, 0.9, 0.95, 1, 1.05, 1.1)):  # fmt: skip
         decades = (0.01, 0.1, 1, 10, 100) if steps[0] == 1 else (1,)

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 KB = 1024
 SMALL, LARGE = 0, 1
-"""Which of a point's kinds of jobs."""
+"""The names of a point's kinds of jobs."""
 CLASSES = ("local", "global")
 COUNTS = ("packets", "waiting_ps")
-"""Of the output ports to links of either class: packets, and the time in which one waited, for the
-link or for credit."""
+"""Counts at the output ports to links of either class: packets, and the time in which one waited,
+for the link or for credit."""
 FIVE = (0, 25, 50, 75, 100)
-"""Percentiles that tell a distribution: a box and its whiskers."""
+"""Percentiles that describe a distribution: a box and its whiskers."""
 
 TASKS_PER_NODE = 2
 FLIT = 8
@@ -38,7 +38,7 @@ SEND_PS, MATCH_PS, HOST_PS = 50_000, 100_000, 150_000
 
 @dataclass(frozen=True)
 class Jobs:
-    """So many jobs of a kind."""
+    """A number of jobs of one kind."""
 
     count: int
     nodes: int
@@ -48,12 +48,11 @@ class Jobs:
 
 @dataclass(frozen=True)
 class Point(Case):
-    """`kinds`: the small jobs, then the large; or one kind. They are allocated in this `order`, all
-    before the first starts. `ratio` is that of a global link's bandwidth to a local one's,
-    `terminal` that of a node's link. The seed is that of task mapping, routing and of policies that
-    draw. What is simulated depends on nothing else, and neither does the `key`; which figures need
-    it is not part of it, so that those that need the same share it.
-    """
+    """One simulation. `kinds`: the small jobs, then the large; or one kind. They are allocated in
+    this `order`, all before the first starts. `ratio` is that of a global link's bandwidth to a
+    local one's, `terminal` that of a node's link. The seed is that of task mapping, routing and of
+    policies that draw. What is simulated depends on nothing else, and neither does the `key`; which
+    figures need it is not part of it, so that those that need the same share it."""
 
     kinds: tuple[Jobs, ...]
     allocation: str
@@ -81,7 +80,7 @@ class Point(Case):
 
     @property
     def weight(self) -> float:
-        """About how long it takes to simulate, in packets and in what every simulation takes."""
+        """Returns about how long it takes to simulate, in packets plus a constant."""
         packets = sum(k.count * _messages(k) * math.ceil(k.message_bytes / self.packet_bytes)
                       for k in self.kinds)  # fmt: skip
         return self.iterations * packets + 50 * machine_of(self).n_nodes
@@ -96,15 +95,15 @@ def _messages(jobs: Jobs) -> float:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`times_ps`: for each kind of jobs, the communication times of its jobs. `ports`: by class of
-    link and count, the FIVE percentiles over the output ports to such links."""
+    """The outcome. `times_ps`: for each kind of jobs, the communication times of its jobs. `ports`:
+    by class of link and count, the FIVE percentiles over the output ports to such links."""
 
     times_ps: tuple[tuple[int, ...], ...]
     ports: Mapping[str, Mapping[str, tuple[float, ...]]]
     events: int
     digest: str
     seconds: float
-    """Wall-clock."""
+    """Wall-clock seconds."""
 
     def mean_ps(self, kind: int) -> float:
         return sum(self.times_ps[kind]) / len(self.times_ps[kind])
@@ -146,7 +145,7 @@ def network_of(point: Point) -> Network:
 
 
 def buildable(points: Iterable[Point]) -> None:
-    """Refuses what no point could be built with, by one point of every pattern."""
+    """Refuse what no point could be built with, by one point of every pattern."""
     for point in {point.kinds[0].pattern: point for point in points}.values():
         try:
             network_of(point)
@@ -155,7 +154,7 @@ def buildable(points: Iterable[Point]) -> None:
 
 
 def simulate(point: Point, show_compiling: bool = False) -> Outcome:
-    """On this core, whatever ranks there are."""
+    """Simulate a point on this core, whatever ranks there are."""
     from odonata.agents.audit import conclude
     from odonata.results.performance import job_records
 

@@ -42,8 +42,8 @@ class LoadLatency(Study["Sweep", "AtLoad", "Point"]):
         return simulate(case)
 
     def mark(self) -> str:
-        """Routings are the user's choice, and each takes a while to compile: so every case has the
-        mark of its own (`simulation.mark`)."""
+        """Returns a constant mark: routings are the user's choice, and each takes a while to
+        compile, so every case has a mark of its own (`simulation.mark`)."""
         return "per case"
 
     def claims(self, asked: Sweep, outcomes: Mapping[str, Point]) -> list[Claim]:

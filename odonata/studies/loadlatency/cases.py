@@ -1,8 +1,8 @@
-"""Which points the curves have: every routing at every load, until the network is saturated.
+"""The points of the curves: every routing at every load, until the network is saturated.
 
 A **curve** is the points of one routing, by increasing load, up to a few past the first that is
-saturated. Points know nothing of each other, so they are simulated side by side, each on one core;
-how many at a time shows in nothing that is printed.
+saturated. Points do not depend on each other, so they are simulated in parallel, each on one core;
+how many at a time changes nothing that is printed.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from pdes.errors import require
 
 MOST_LOADS = 1000
 BEYOND = 2
-"""Saturated points past the first: that throughput is flat there, or falls, is worth seeing, and it
-tells saturation from queues that were still filling."""
+"""Saturated points past the first: they show whether throughput is flat there, or falls, and
+distinguish saturation from queues that were still filling."""
 
 
 # -- what is asked for
 
 
 def parse_loads(text: str) -> tuple[float, ...]:
-    """Increasing loads from '0.05:0.95:0.05' (first, last, step), '0.1,0.5' or '0.3'.
+    """Returns increasing loads from '0.05:0.95:0.05' (first, last, step), '0.1,0.5' or '0.3'.
 
     Computed in decimals, so that the third of 0.05:0.95:0.05 is 0.15. Raises ValueError saying what
     is accepted.
@@ -159,7 +159,7 @@ def phases(network: Network) -> tuple[int, int, int]:
 
 
 def _round(ps: float) -> int:
-    """Rounds up to a tenth of a microsecond."""
+    """Returns a time rounded up to a tenth of a microsecond."""
     return math.ceil(ps / 1e5) * 10**5
 
 
@@ -180,8 +180,8 @@ def path_ps(network: Network, local: int, across: int) -> int:
 
 
 def zero_load_ps(network: Network) -> float | None:
-    """Returns the mean latency of minimal paths in an empty network; None where it depends on which
-    routers talk to which, or where packets wait for others of their message.
+    """Returns the mean latency of minimal paths in an empty network, in ps; None where it depends
+    on which routers communicate, or where packets wait for others of their message.
 
     Every cable between two groups begins and ends at one router of each, so that a packet between
     random nodes of them needs a local hop on either side with a probability of (a - 1) / a.
@@ -228,12 +228,12 @@ class Curve:
 
     @property
     def throughput(self) -> float:
-        """The most that was accepted; where no point is saturated, more may be possible."""
+        """Returns the largest accepted load; where no point is saturated, more may be possible."""
         return max(point.performance.throughput for point in self.points)
 
     @property
     def saturated_at(self) -> float | None:
-        """The lowest load that was too much, as all above it were."""
+        """Returns the lowest saturated load, above which all were saturated."""
         lowest = None
         for point in reversed(self.points):
             if not point.saturated:
@@ -269,7 +269,7 @@ def wanted(asked: Sweep, outcomes: Mapping[str, Point]) -> list[AtLoad]:
 
 
 def curves(asked: Sweep, outcomes: Mapping[str, Point]) -> list[Curve]:
-    """Returns those that have begun, each as far as all its points are there."""
+    """Returns the curves that have begun, each as far as all its points are there."""
     found = []
     for routing in asked.routings:
         points = []

@@ -1,8 +1,8 @@
-"""What the structure of a machine allows, beside what the curves show.
+"""The limits that the structure of a machine sets, beside what the curves show.
 
 Under adversarial traffic all a·p nodes of a group send to one other group, so minimal routing is
-saturated where the cables between two groups are full (Kim et al., 2008). At low load packets take
-what the minimal path through an empty network takes.
+saturated where the cables between two groups are full (Kim et al., 2008). At low load the latency
+is that of the minimal path through an empty network.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from odonata.study.contract import Claim
 
 LOW_LOAD = 0.05
 NEAR = 0.05
-"""The part by which throughput, or latency at a low load, may differ from the formula."""
+"""The fraction by which throughput, or latency at a low load, may differ from the formula."""
 
 
 def claims(asked: Sweep, outcomes: Mapping[str, Point]) -> list[Claim]:
-    """Returns two for each curve, where there is a formula to hold it against."""
+    """Returns two claims for each curve, where there is a formula to compare it with."""
     return [claim for curve in curves(asked, outcomes) for claim in _about(asked, curve)]
 
 

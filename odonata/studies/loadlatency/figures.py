@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HIGHEST = 6
-"""Times the lowest latency: beyond that a network is saturated, and what it is matters no more."""
+"""Times the lowest latency: the end of the axis, beyond which a network is saturated."""
 COLOURS = ("#30638e", "#d1495b", "#e0a030", "#3a9d5d", "#7b4fa3", "#5c6b73", "#c2529b", "#00798c")
 MARKS = "osD^vPX*"
 INK, GREY, FAINT = "#22303c", "#7d8b97", "#c9d1d8"
 
 
 def draw(asked: Sweep, found: Sequence[Curve], path: Path) -> None:
-    """Latency over load on the left, throughput on the right."""
+    """Draw latency over load on the left, throughput on the right."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -85,7 +85,7 @@ def _throughputs(axes: Any, found: Sequence[Curve], reach: float) -> None:
 def _line(
     axes: Any, x: Sequence[float], y: Sequence[float], points: Sequence[Point], which: int
 ) -> None:
-    """With a mark at every point, hollow where it is saturated."""
+    """Draw a curve with a mark at every point, hollow where it is saturated."""
     colour = COLOURS[which % len(COLOURS)]
     axes.plot(x, y, color=colour, lw=1.9, zorder=3)
     faces = ["white" if point.saturated else colour for point in points]
@@ -115,7 +115,7 @@ def _legend(figure: Figure, found: Sequence[Curve]) -> None:
 
 
 def _reach(found: Sequence[Curve]) -> float:
-    """The end of the axis of loads: a tenth beyond the last."""
+    """Returns the end of the axis of loads: a tenth beyond the last."""
     last = max(point.load for curve in found for point in curve.points)
     return min(1.02, last * 1.1)
 

@@ -46,8 +46,8 @@ def slot_ps(network: Network) -> float:
 
 @dataclass(frozen=True)
 class AtLoad(Case):
-    """`mark`: what this simulator answers with the same routing, where outcomes are kept, so that
-    those of a simulator which answers otherwise have another key."""
+    """One point. `mark`: a digest of this simulator with the same routing, where outcomes are kept,
+    so that those of a simulator which answers otherwise have another key."""
 
     network: Network
     end_ps: int
@@ -86,13 +86,13 @@ class Point:
 
     @property
     def late(self) -> float:
-        """The part of the measured packets that was still under way at the end."""
+        """Returns the fraction of the measured packets that was still under way at the end."""
         under_way = self.performance.undelivered_packets
         return under_way / max(1, self.performance.measured_packets + under_way)
 
 
 def simulate(case: AtLoad) -> Point:
-    """On this core, whatever ranks there are."""
+    """Simulate a point on this core, whatever ranks there are."""
     network = case.network
     result = run(network, case.end_ps, transport=Serial())
     found = performance(network, result)
@@ -106,9 +106,9 @@ def revive(fields: dict[str, Any]) -> Point:
 
 
 def saturated(network: Network, result: Performance) -> bool:
-    """Does the network accept less than it is offered?
+    """Tells whether the network accepts less than it is offered.
 
-    Source queues that grow say so, but only once the buffers between them and the bottleneck are
+    Source queues that grow show it, but only once the buffers between them and the bottleneck are
     full, which just above saturation takes longer than any run. So what is accepted may not fall
     short by GROWTH either, and by more than chance: so many messages are under way when the
     measurement begins, and so many when it ends, that either number varies by about its root.
@@ -124,7 +124,7 @@ def saturated(network: Network, result: Performance) -> bool:
 
 @cache
 def mark(routing: str) -> str:
-    """Returns what this simulator answers to a short run with a routing, in a few letters."""
+    """Returns a digest of this simulator in a short run with a routing."""
     machine = PRESETS["kim-72"].machine
     found = []
     for pattern in ("uniform", "adversarial"):
