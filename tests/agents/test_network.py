@@ -188,7 +188,7 @@ def test_another_seed_gives_another_digest_and_the_same_seed_the_same() -> None:
 
 
 def path_latency(model: Network, source: int, goal: int) -> int:
-    """Of one packet on an empty network: all latencies and pipelines, and the slowest link."""
+    """Returns the latency of one packet on an empty network: links, pipelines, slowest link."""
     m = model.machine
     per_group = m.routers * m.nodes
     (g0, r0), (g1, r1) = ((n // per_group, n % per_group // m.nodes) for n in (source, goal))

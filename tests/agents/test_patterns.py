@@ -72,7 +72,7 @@ def spell_out(state: Any, number: int, tasks: int, sent: Any, awaited: Any) -> i
 
 class Said(NamedTuple):
     phases: int
-    """Of an iteration."""
+    """The phases of an iteration."""
     sent: Any
     awaited: Any
 

@@ -27,7 +27,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def bits(directory: Path) -> dict[str, tuple[Any, bytes]]:
-    """Of every dataset but the engine's own."""
+    """Returns the content of every dataset but the engine's own."""
     found = {}
 
     def note(name: str, thing: Any) -> None:

@@ -27,7 +27,7 @@ from policies.views import Request, Sight, starts
 from topology import Dragonfly
 
 FIGURE = Dragonfly(4, 4, 2, 9)
-"""Of the paper's figure 3.3."""
+"""The machine of the paper's figure 3.3."""
 RANDOM = ("rdn", "rdr", "rdg")
 ALL = tuple(ALLOCATIONS)
 

@@ -48,7 +48,7 @@ def said(*words: Any) -> str:
 
 
 def flip(path: Path, at: int = 60) -> None:
-    """Of HDF5 files by default in the header of everything else."""
+    """Flip bits of one byte: by default one in the header of an HDF5 file."""
     content = bytearray(path.read_bytes())
     content[at] ^= 0x5A
     path.write_bytes(content)

@@ -202,7 +202,7 @@ def test_stalls_per_flit_are_those_of_the_aries_counters(tmp_path: Path, model: 
 
 @pytest.fixture(scope="module")
 def dark(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Of a machine that has ports without a cable."""
+    """A run of a machine that has ports without a cable."""
     machine = Dragonfly(2, 4, 3, 6, links_per_pair=1, cabling="relative")
     assert machine.dark
     out = tmp_path_factory.mktemp("dark")
