@@ -188,7 +188,7 @@ class Traffic:
         found.unless(
             machine.n_nodes > 1,
             f"nodes = {machine.nodes}",
-            "a single node has nobody to talk to",
+            "a single node has no other to send to",
             "machine.nodes",
             "machine.routers",
             "machine.groups",

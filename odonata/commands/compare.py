@@ -356,7 +356,7 @@ def draw(runs: Sequence[Compared], path: Path) -> None:
             figures.overlay(one.run, (load, latency, links, tail), colour)
         figures.finish_overlay([one.run for one in runs], (load, latency, links, tail))
         all_jobs = all(one.jobs for one in runs)
-        taken, made = ("taken in", "sent") if all_jobs else ("accepted", "offered")
+        taken, made = ("received", "sent") if all_jobs else ("accepted", "offered")
         style = [Line2D([], [], color=figures.INK, lw=1.4, label=f"{taken}, mean"),
                  Line2D([], [], color=figures.INK, lw=0.9, ls=figures.DASHES,
                         label=f"{made}, 99 %")]  # fmt: skip

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from odonata.experiment.units import show_bandwidth, show_time
 from odonata.figures import jobs as job_figures
 from odonata.figures import network as figures
-from odonata.figures import placement as seats
+from odonata.figures import placement as placements
 from odonata.figures.network import in_short, shares, span_ps
 from odonata.jobs.placement import Placement
 from odonata.results.derived import CLASSES, recorded
@@ -129,27 +129,27 @@ def _of_held(run: Run) -> str:
             "waits until the command to start has reached them.")  # fmt: skip
 
 
-def _of_seats(run: Run) -> str:
+def _of_placement(run: Run) -> str:
     m = run.machine
     time, jobs = job_figures.fullest(run)
     taken = sum(it.nodes for it in jobs)
-    numbers = "of jobs" if len(jobs) > len(seats.FEW) else "labels of nodes"
+    numbers = "of jobs" if len(jobs) > len(placements.FEW) else "labels of nodes"
     return (f"At {microseconds(time)}, when the most jobs ran: {len(jobs):,}, on {taken:,} of "
             f"{m.n_nodes:,} nodes. A panel is a group, a row in it a router, a cell a node; "
             f"numbers, where there is room for them, are {numbers}.")  # fmt: skip
 
 
-def _seated(run: Run, axes: Axes) -> None:
+def _placed(run: Run, axes: Axes) -> None:
     _, jobs = job_figures.fullest(run)
     labels = [np.array(it.labels, np.int64) for it in jobs]
     assert run.network.workload is not None
     policy = ALLOCATIONS.named(run.network.workload.allocation)
     placed = Placement(run.machine, policy, labels, np.zeros(run.machine.n_nodes, bool))
-    seats.panels(placed, [it.name for it in jobs], axes)
+    placements.panels(placed, [it.name for it in jobs], axes)
 
 
-def _seats_size(run: Run) -> tuple[float, float]:
-    return seats.size(run.machine, len(job_figures.fullest(run)[1]))
+def _placement_size(run: Run) -> tuple[float, float]:
+    return placements.size(run.machine, len(job_figures.fullest(run)[1]))
 
 
 def _of_load(run: Run) -> str:
@@ -246,7 +246,8 @@ JOBS, TIME, LATENCY, GROUPS, LINKS = "Jobs", "Over time", "Latency", "Between gr
 OF_JOBS: Sequence[Picture] = (
     Picture("timeline", JOBS, "When they ran", job_figures.timeline, _of_timeline, _no_samples,
             job_figures.timeline_size, wide=True),
-    Picture("seats", JOBS, "Where they sat", _seated, _of_seats, _no_jobs, _seats_size, wide=True),
+    Picture("seats", JOBS, "Placement", _placed, _of_placement, _no_jobs, _placement_size,
+            wide=True),
     Picture("talk", JOBS, "Communication time", job_figures.talk, _of_talk, _none_done),
     Picture("held", JOBS, "Nodes in use", job_figures.held, _of_held, _no_samples),
 )  # fmt: skip

@@ -191,7 +191,7 @@ def by_link(run: Run, counter: str) -> dict[str, Floats]:
 
 def load(run: Run, axes: Axes) -> None:
     series, edges = over_time(run), edges_us(run)
-    made, taken = ("sent", "taken in") if run.network.workload else ("offered", "accepted")
+    made, taken = ("sent", "received") if run.network.workload else ("offered", "accepted")
     axes.stairs(series.offered, edges, baseline=None, color=FAINT, lw=2.6, label=made)
     axes.stairs(series.accepted, edges, baseline=None, color=BLUE, lw=1.4, label=taken)
     axes.set_ylim(0, top(series.offered, series.accepted))

@@ -136,10 +136,10 @@ def job_table(machine: Dragonfly, records: Sequence[JobRecord]) -> Table:
     rest = records[len(some) :]
     if rest:
         waited = mean([record.waiting_ps for record in rest])
-        talked = mean([record.communication_ps for record in rest])
+        communication = mean([record.communication_ps for record in rest])
         shown.add_section()
         shown.add_row(f"and {len(rest):,} more", show_count(sum(it.nodes for it in rest)), "mean:",
-                      "", "", _us(waited), _us(talked))  # fmt: skip
+                      "", "", _us(waited), _us(communication))  # fmt: skip
     return shown
 
 

@@ -1,6 +1,6 @@
 """Minimal: always the minimal path, at most one local, one global and one local hop.
 
-It sees nothing. Best where traffic is spread evenly; where all of a group talks to one other group
+It sees nothing. Best where traffic is spread evenly; where all of a group sends to one other group
 everything goes through the few global links between the two, and 1/(a·p) of the injection bandwidth
 is all that gets through where there is one.
 """

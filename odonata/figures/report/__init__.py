@@ -132,8 +132,8 @@ def _jobs(run: Run) -> Shown:
     rows = [accounts.cells(run.machine, record) for record in records[:MOST_JOBS]]
     more = len(records) - len(rows)
     caption = (
-        "Groups and routers that a job sat on; waited: from its arrival to its start; "
-        "communication: from its start to its last task's end."
+        "Groups and routers over which a job's nodes are spread; waited: from its "
+        "arrival to its start; communication: from its start to its last task's end."
         + (f" {more:,} more are in jobs.csv." if more else "")
     )  # fmt: skip
     return Shown("One by one", caption, "jobs", wide=True, heads=accounts.HEADS, rows=rows)
