@@ -283,7 +283,8 @@ class Building(Policies):
     def _end_of(self, section: str, end: int | None, duration: Key) -> int | None:
         """The same, if it suits this traffic; else 100 us, for whatever else may be wrong."""
         stop, warmup = self.get(f"{section}.stop"), self.get(f"{section}.warmup")
-        if end is None and stop is None and self.get(f"{section}.messages") is None:
+        stops = stop is not None or self.get(f"{section}.messages") is not None
+        if end is None and not stops and not self.sections["jobs"]:
             self.complain(f"nodes would never stop sending: a time, or {section}.messages, or "
                           f"{section}.stop", duration)  # fmt: skip
             return DURATION

@@ -25,11 +25,11 @@ from odonata.agents.commands import places_of
 from odonata.agents.layout import DELIVERED_BYTES, GENERATED, GENERATED_BYTES
 from odonata.agents.metrics import COUNTERS
 from odonata.agents.network import Network
-from odonata.agents.patterns import DIMENSIONS, EXCHANGES, PAIRED, PATTERNS
+from odonata.agents.patterns import DIMENSIONS, PAIRED, PATTERNS
 from odonata.agents.task import DUE
 from odonata.agents.workload import Workload
 from odonata.jobs.record import JobRecord
-from odonata.jobs.request import Job
+from odonata.jobs.request import EXCHANGES, Job
 from odonata.results.performance import job_records, performance, ports_by_class
 from pdes.driver import Result, run
 from pdes.errors import Fault, Refused

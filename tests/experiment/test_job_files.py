@@ -116,14 +116,18 @@ def test_changes_name_a_job_by_its_place_in_the_file() -> None:
         ("[scheduler]\ntasks_per_node = 0", "scheduler.tasks_per_node = 0: 1 .. 128"),
         ("[nic]\nsend = '1e4 s'", 'nic.send = "1e4 s": 0 .. 1,000 s'),
         ("[nic]\nsned = '1 s'", "nic.sned: unknown; did you mean nic.send?"),
-        ("[traffic]", "run.duration = done (by default, with jobs): nodes would never stop "
-                      "sending: a time, or traffic.messages, or traffic.stop"),
         ("[[traffic]]\nstop = '1 us'\n[[traffic]]\nload = 3\nmessages = 1",
          "traffic[1].load = 3: above 0, at most 1 (of a node's link)"),
     ],
 )  # fmt: skip
 def test_a_problem_is_told_with_file_key_value_and_rule(text: str, line: str) -> None:
     assert refusal(f"[[jobs]]\nnodes = 4\n{text}") == [f"demo.toml: {line}"]
+
+
+def test_traffic_that_never_stops_ends_with_the_jobs_beside_it() -> None:
+    made = parse("[[jobs]]\nnodes = 4\n[traffic]\nload = 0.1", "demo.toml")
+    assert made.run.end is None
+    assert not made.traffic[0].ends
 
 
 @pytest.mark.parametrize(
