@@ -104,8 +104,9 @@ BIN_ONE = 1023 << 6
 
 # -- a task: State.nic, State.slots, State.places, State.jobs, State.friends
 
-SEND, MATCH, HOST, LAUNCH = range(4)
-"""Words of `State.nic`, all of them times (`odonata.agents.workload.Workload`)."""
+SEND, MATCH, HOST, LAUNCH, STREAM = range(5)
+"""Words of `State.nic`: four times (`odonata.agents.workload.Workload`), and which stream of random
+numbers tasks draw from."""
 
 JOB, TASK, PHASE, SENT_COUNT, DUE, READY, EARLY, LATEST_EARLY = range(8)
 """Words of a slot: its task's job, or -1; the task's number there; the phase it is in; how many
@@ -154,7 +155,7 @@ class State(NamedTuple):
     traffic: Words  # [traffic, TRAFFIC_WORDS]
     pace: Numbers  # [traffic] mean gap in ps, or in slots
     partners: Words  # [traffic, node] the destination, where it is fixed
-    nic: Words  # [4] SEND, MATCH, HOST, LAUNCH
+    nic: Words  # [5] SEND, MATCH, HOST, LAUNCH, STREAM
     jobs: Words  # [job, JOB_WORDS]
     friends: Words  # [task of any job, 2]
     expected: Words  # by phase and task of jobs with a plug-in's pattern: messages that come
@@ -162,7 +163,7 @@ class State(NamedTuple):
     ports: Words  # [port, 1 + VCs, LINE]: the port's line, then those of its channels
     slow: Words  # [port, VC, words]: what is seldom touched of a channel
     nodes: Words  # [node, NODE_WORDS]
-    made: Words  # [traffic, node] messages of each traffic, where there are several
+    drawn: Words  # [stream, node] random numbers drawn, where there are several streams
     history: npt.NDArray[np.uint64]  # [node] a hash of every packet delivered
     histogram: Words  # [group, BINS] latencies
     received: Words  # [group, source group] bytes
@@ -191,6 +192,22 @@ def node_at_key(shape: Any, key: int) -> Any:
     group, index = where(shape, key)
     index -= shape[ROUTERS]
     return group, index, node_row(shape, group, index)
+
+
+STREAM_BITS = 40
+"""Stream s of a node draws as agent (s << STREAM_BITS) + node. Every traffic has a stream of its
+own, and so have the tasks of all jobs, behind these: what one draws changes nothing for another."""
+
+
+@kernel
+def next_draw(state: Any, stream: int, row: int) -> int:
+    """Returns how many random numbers a stream of a node has drawn, and counts one more."""
+    count = state.nodes[row, DRAWS]
+    state.nodes[row, DRAWS] = count + 1
+    if state.drawn.shape[0] > 0:
+        count = state.drawn[stream, row]
+        state.drawn[stream, row] = count + 1
+    return count  # type: ignore[no-any-return]
 
 
 @kernel

@@ -70,6 +70,7 @@ from pdes.log import Log
 from pdes.model import Decision, Lookahead, Model
 from pdes.partition import Partition
 from pdes.stream import Table
+from policies.register import PLUGINS, REGISTERS
 from policies.routing import ROUTINGS
 from topology.dragonfly import LinkClass
 
@@ -93,7 +94,22 @@ class Network(Configuration, Model):
             found |= {f"{part}.{name}": value for name, value in fields.items()}
         if self.workload:
             found["workload.jobs"] = json.dumps(found["workload.jobs"])
+        if plugins := self._plugins():
+            found["plugins"] = json.dumps(plugins)
         return found
+
+    def _plugins(self) -> dict[str, str]:
+        """Returns what of it comes from plug-ins by file, each with a hash of the file: a run is
+        not resumed with another version of a policy."""
+        names = [("routing", self.routing), *(("traffic", t.pattern) for t in self.traffic)]
+        if self.workload:
+            names += [("allocation", self.workload.allocation),
+                      ("scheduling", self.workload.order),
+                      *(("pattern", name) for name in self.workload.own)]  # fmt: skip
+        files = {str(path): plugin.sha256 for path, plugin in PLUGINS.items()}
+        entries = [(kind, name, REGISTERS[kind].get(name)) for kind, name in names]
+        return {f"{kind} {name}": files[entry.plugin][:16] for kind, name, entry in entries
+                if entry is not None and entry.plugin in files}  # fmt: skip
 
     @property
     def handle(self) -> Any:  # type: ignore[override]
@@ -160,7 +176,7 @@ class Network(Configuration, Model):
         jobs = no_jobs()
         if self.workload:
             scheduler = self.scheduler if self.has_scheduler(first) else None
-            jobs = self.workload.arrays(self.seed, n, scheduler)
+            jobs = self.workload.arrays(self.seed, n, len(self.traffic), scheduler)
         return State(
             shape=np.array(
                 [m.nodes, m.routers, m.groups, m.radix, self.agent_bits, g0,
@@ -193,12 +209,12 @@ class Network(Configuration, Model):
         nodes, sources = (g1 - g0) * per_group, len(self.traffic)
         partners = [t.partners(m, self.seed, g0 * per_group, g1 * per_group) for t in self.traffic]
         words = [t.words(m, self.seed, self._own_traffic) for t in self.traffic]
-        limited = sources if any(t.messages is not None for t in self.traffic) else 0
+        streams = sources + self.offset
         return {
             "traffic": np.array(words or none),
             "pace": np.array([t.pace(m) for t in self.traffic] or [0.0]),
             "partners": np.array(partners, np.int64).reshape(sources, nodes),
-            "made": np.zeros((limited, nodes), np.int64),
+            "drawn": np.zeros((streams if streams > 1 else 0, nodes), np.int64),
         }
 
     def _ports(self, g0: int, g1: int) -> Rows:
@@ -302,8 +318,8 @@ class Network(Configuration, Model):
             (state.history, nodes),
             (state.histogram, 1),
         ]
-        if len(self.traffic) + self.offset > 1:
-            parts.append((state.made.T, nodes))
+        if len(state.drawn):
+            parts.append((state.drawn.T, nodes))
         if self.workload:  # without the chains, whose numbers depend on the rank
             parts += [(state.slots[:, :, :EARLY], nodes), (state.matching, nodes)]
         flat = [_by_group(part, groups, rows) for part, rows in parts]

@@ -15,7 +15,6 @@ from odonata.agents.layout import (
     BINS,
     DELIVERED,
     DELIVERED_BYTES,
-    DRAWS,
     FIRST_GROUP,
     GENERATED,
     GENERATED_BYTES,
@@ -38,8 +37,10 @@ from odonata.agents.layout import (
     SEED,
     SLOT,
     STOP,
+    STREAM_BITS,
     STRIDE,
     TOTAL,
+    next_draw,
     nic_row,
     node_at_key,
 )
@@ -114,15 +115,12 @@ def generate(sim: Sim, state: Any, time: int, key: int) -> bool:
     group, index, row = node_at_key(shape, key)
     tally = state.nodes[row]
     node = group * traffic[GROUP_NODES] + index
-    w0, w1, w2, w3 = draw(traffic[SEED], node, tally[DRAWS])
+    count = next_draw(state, source, row)
+    w0, w1, w2, w3 = draw(traffic[SEED], (source << STREAM_BITS) + node, count)
     to = target(state, source, node, row, w2)
-    tally[DRAWS] += 1
     following = time + gap(traffic, state.pace[source], w0, w1)
     goes_on = following < traffic[STOP]
-    if traffic[LIMIT] >= 0:
-        state.made[source, row] += 1
-        goes_on = goes_on and state.made[source, row] < traffic[LIMIT]
-    if goes_on:
+    if goes_on and count != traffic[LIMIT]:
         schedule(sim, following, key, 0, 0)
     if to == node:
         return False
@@ -200,7 +198,8 @@ def first_messages(state: Any, source: int, rows: Any, keys: Any, first_node: in
     """Fill in the events of every node's first message of one traffic."""
     traffic = state.traffic[source]
     for i in range(rows.shape[0]):
-        w0, w1, _, _ = draw(traffic[SEED], first_node + i, state.nodes[i, DRAWS])
-        state.nodes[i, DRAWS] += 1
+        node = first_node + i
+        count = next_draw(state, source, i)
+        w0, w1, _, _ = draw(traffic[SEED], (source << STREAM_BITS) + node, count)
         rows[i, 0] = gap(traffic, state.pace[source], w0, w1)
         rows[i, 1] = keys[i]

@@ -22,7 +22,6 @@ from odonata.agents.layout import (
     COMPUTE,
     DECIDE,
     DELIVER,
-    DRAWS,
     DUE,
     EARLY,
     ENDED,
@@ -53,8 +52,11 @@ from odonata.agents.layout import (
     SENT,
     SENT_COUNT,
     STEP,
+    STREAM,
+    STREAM_BITS,
     TASK,
     WITHIN,
+    next_draw,
     nic_row,
     node_at_key,
 )
@@ -97,9 +99,10 @@ def post(sim: Sim, state: Any, time: int, key: int, to: int, more: int) -> bool:
     me, tally = state.slots[row, slot], state.nodes[row]
     job = state.jobs[me[JOB]]
     node = group * traffic[GROUP_NODES] + index
-    _, _, _, word = draw(traffic[SEED], node, tally[DRAWS])
+    stream = state.nic[STREAM]
+    count = next_draw(state, stream, row)
+    _, _, _, word = draw(traffic[SEED], (stream << STREAM_BITS) + node, count)
     size, place = job[MESSAGE], state.places[job[BASE] + to]
-    tally[DRAWS] += 1
     number = new_parcel(sim)
     message = sim.pool.rows[number]
     here = address(group, index // shape[NODES], index % shape[NODES])

@@ -239,9 +239,11 @@ class Workload:
         tasks = [job.nodes * self.tasks_per_node for job in self.jobs]
         return np.concatenate(([0], np.cumsum(tasks)))
 
-    def arrays(self, seed: int, nodes: int, scheduler: Scheduler | None) -> dict[str, Any]:
+    def arrays(
+        self, seed: int, nodes: int, stream: int = 0, scheduler: Scheduler | None = None
+    ) -> dict[str, Any]:
         """Returns the arrays of `State` that are about jobs, for a rank with so many nodes and,
-        where it is given, with the scheduler."""
+        where it is given, with the scheduler. Tasks draw random numbers from this `stream`."""
         tasks = int(self.bases[-1])
         table = np.zeros((len(self.jobs), JOB_WORDS), np.int64)
         friends = np.full((tasks, 2), -1, np.int64)
@@ -269,7 +271,7 @@ class Workload:
         slots = np.zeros((nodes, self.tasks_per_node, SLOT_WORDS), np.int64)
         slots[:, :, [JOB, EARLY]] = -1
         return {
-            "nic": np.array([self.send_ps, self.match_ps, self.host_ps, self.launch_ps]),
+            "nic": np.array([self.send_ps, self.match_ps, self.host_ps, self.launch_ps, stream]),
             "jobs": table,
             "friends": friends,
             "expected": np.concatenate(expected),
@@ -283,7 +285,7 @@ class Workload:
 def no_jobs() -> dict[str, Any]:
     """Returns the same arrays where there are no jobs."""
     return {
-        "nic": np.full(4, -1),
+        "nic": np.full(5, -1),
         "jobs": np.zeros((0, JOB_WORDS), np.int64),
         "friends": np.zeros((0, 2), np.int64),
         "expected": np.zeros(0, np.int64),

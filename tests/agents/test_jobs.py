@@ -801,6 +801,6 @@ def test_whom_a_uniform_job_speaks_to_does_not_depend_on_the_jobs_before_it() ->
     reported = []
     for nodes in (2, 3):
         load = Workload((Job(nodes), Job(4, "uniform", iterations=10)))
-        arrays = load.arrays(1, 0, None)
+        arrays = load.arrays(1, 0)
         reported.append(arrays["friends"][load.bases[1] :, 0].tolist())
     assert reported[0] == reported[1]

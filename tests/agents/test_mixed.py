@@ -114,12 +114,21 @@ def test_the_digest_changes_with_everything_that_the_scheduler_has_written_down(
     assert (before[:, :-1] == after[:, :-1]).all()
 
 
-def test_the_digest_changes_with_the_messages_that_a_limited_traffic_has_sent() -> None:
+def test_the_digest_changes_with_what_any_stream_has_drawn() -> None:
     model = mixed()
     state = model.state(0, int(model.units()[-1]))
-    before = model.fingerprint(state)
-    state.made[1, 5] += 1
-    assert (model.fingerprint(state) != before).any()
+    for stream in range(3):
+        before = model.fingerprint(state)
+        state.drawn[stream, 5] += 1
+        assert (model.fingerprint(state) != before).any()
+
+
+@pytest.mark.parametrize("changes", [{"routing": "minimal"}, {"workload": None}])
+def test_the_background_is_the_same_whatever_runs_beside_it(changes: dict[str, Any]) -> None:
+    """What is compared, a policy or a workload, is compared under the same messages."""
+    models = mixed(), mixed(**changes)
+    offered = [go(model, 8 * US).kinds["generate"] for model in models]
+    assert offered[0]["events"] == offered[1]["events"]
 
 
 def test_the_scheduler_alone_on_a_rank_gives_the_same_digest_as_beside_groups() -> None:

@@ -84,7 +84,7 @@ class Said(NamedTuple):
 def said(tasks: int, pattern: str, iterations: int = 1, seed: int = 1, **more: Any) -> Said:
     """By the second of two jobs, so that its tasks are not the first of all."""
     jobs = (Job(3, "random-ring"), Job(tasks, pattern, iterations=iterations, **more))
-    arrays = Workload(jobs, tasks_per_node=1).arrays(seed, 0, None)
+    arrays = Workload(jobs, tasks_per_node=1).arrays(seed, 0)
     state = Tables(arrays["jobs"], arrays["friends"], arrays["expected"])
     phases, last = state.jobs[1, [PHASES, LAST]].tolist()
     sent, awaited = np.zeros((1 << 12, 4), np.int64), np.zeros((last, tasks), np.int64)
@@ -390,7 +390,7 @@ def test_another_seed_is_another_order_and_the_same_the_same(pattern: str) -> No
 
 def test_two_jobs_of_one_run_have_rings_of_their_own() -> None:
     jobs = tuple(Job(30, pattern) for pattern in ("permutation", "permutation", "uniform"))
-    friends = Workload(jobs, tasks_per_node=1).arrays(1, 0, None)["friends"]
+    friends = Workload(jobs, tasks_per_node=1).arrays(1, 0)["friends"]
     assert (friends[:30] != friends[30:60]).any()
 
 
