@@ -31,7 +31,7 @@ from pdes.stream import Recording
 from pdes.transport import Transport, together, world
 
 FIRST_LOOK = 10**7
-"""The first interval at which `Model.left` is looked at, in ticks: 10 us where one is a picosecond,
+"""The first interval at which `Model.goal` is looked at, in ticks: 10 us where one is a picosecond,
 10 s where it is a microsecond."""
 
 LOST_SECONDS = 2.0
@@ -112,8 +112,8 @@ def run(
     transport: Transport | None = None,
 ) -> Result:
     """Handle every event before `end` (in ticks of the model), on all the ranks there are. `end`
-    None: until nothing is left (`Model.left`), which is looked for now and then, at times that are
-    fixed.
+    None: until the model has come to its goal (`Model.goal`), which is looked for now and then, at
+    times that are fixed.
 
     With a `checkpoint_dir`, SIGTERM and SIGUSR1 stop the run at a checkpoint there, and
     `checkpoint_every` (simulated ticks) makes one at every multiple of it. `resume` goes on
@@ -211,7 +211,7 @@ def _drive(
         if (pending := engine.next_time()) < arrival.time:
             raise Fault(f"{engine.model.name}: an event at {pending} {engine.model.tick} was not "
                         f"handled before {arrival.time}: please report this")  # fmt: skip
-        completed = arrival.time >= last and (last in (end, LATEST) or not engine.left())
+        completed = arrival.time >= last and (last in (end, LATEST) or not engine.wants_more())
         metrics.sample(completed)
         if completed:
             break

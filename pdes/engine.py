@@ -231,7 +231,7 @@ class Engine:
         progress = stream.Progress(self.events, left, time.perf_counter() - self._began)
         recorder.take(self.state, self.reached, progress)
         self.lap("metrics")
-        return self.left(left)
+        return self._any(left)
 
     def _left(self) -> int:
         return self.model.left(self.state, self.queue.content)
@@ -241,10 +241,13 @@ class Engine:
         ranks = self.transport.everyone(self.model.over(self.state))
         return max((time for time in ranks if time is not None), default=self.reached)
 
-    def left(self, mine: int | None = None) -> bool:
-        """Tells whether anything is left to happen, on any rank, at a cut. If no rank has any
-        event, nothing will, whatever the model says."""
-        mine = self._left() if mine is None else mine
+    def wants_more(self) -> bool:
+        """Tells whether a run without an end is to go on, on any rank, at a cut."""
+        return self._any(self.model.goal(self.state, self.queue.content))
+
+    def _any(self, mine: int) -> bool:
+        """Tells whether this is anything, summed over ranks. If no rank has any event, nothing will
+        happen, whatever the model says."""
         ranks = self.transport.everyone((mine, self.next_time()))
         self.lap("waiting")
         return sum(left for left, _ in ranks) != 0 and any(time < FOREVER for _, time in ranks)

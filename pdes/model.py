@@ -167,6 +167,11 @@ class Model(ABC):
         By default streams go on to the end of the run."""
         return 1
 
+    def goal(self, state: Any, pending: Callable[[], Rows]) -> int:
+        """Returns what a run without an end goes on for, in any measure that sums to 0 over all
+        ranks when it has come to that: by default all that is left."""
+        return self.left(state, pending)
+
     def over(self, state: Any) -> int | None:
         """Returns when the last of what `left` measures happened here: where a run has no end, the
         latest of these is the time that it has reached. None: when that was noticed."""

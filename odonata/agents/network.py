@@ -365,18 +365,29 @@ class Network(Configuration, Model):
 
     def left(self, state: State, pending: Callable[[], Rows]) -> int:
         """Returns the bytes on their way, as far as this rank knows, plus the jobs that are not
-        done and the messages yet to be generated: 0 when the run is complete. Traffic that never
-        ends is never complete where there is nothing else; beside jobs it ends with them."""
+        done and the messages yet to be generated: 0 when the run is complete, which traffic that
+        never ends never is."""
+        if not self.ends:
+            return 1
         generated, delivered = (
             state.nodes[:, [GENERATED_BYTES, DELIVERED_BYTES]].sum(axis=0).tolist()
         )
-        jobs = int((state.board[:, STATUS] != DONE).sum()) << 40
-        if not self.ends:
-            return jobs if self.workload else 1
         to_come = 0
         if self.traffic:
             to_come = int((pending()[:, KEY] >> KIND_SHIFT == GENERATE).sum())
-        return int(generated - delivered) + jobs + (to_come << 40)
+        return int(generated - delivered) + self._unfinished(state) + (to_come << 40)
+
+    def goal(self, state: State, pending: Callable[[], Rows]) -> int:
+        """Returns what `left` does; but a run without an end whose traffic has none either ends
+        with its jobs."""
+        if self.workload and not self.ends:
+            return self._unfinished(state)
+        return self.left(state, pending)
+
+    def _unfinished(self, state: State) -> int:
+        """Returns the jobs that are not done, where the scheduler is, each as more than any number
+        of bytes."""
+        return int((state.board[:, STATUS] != DONE).sum()) << 40
 
     def over(self, state: State) -> int:
         """Returns when the last packet was delivered or the last task ended, in ps."""

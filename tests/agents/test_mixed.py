@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from machines import SMALL, US, network
@@ -22,6 +23,7 @@ from odonata.jobs.request import Job
 from odonata.results.performance import job_records
 from pdes.driver import Result, run
 from pdes.errors import Refused
+from pdes.stream import Recording
 from pdes.transport import Serial
 
 HERE = Path(__file__).parent.parent
@@ -145,3 +147,12 @@ def test_the_scheduler_alone_on_a_rank_gives_the_same_digest_as_beside_groups() 
 def test_kinds_of_events_are_named_in_order() -> None:
     assert KINDS[5:7] == ("generate", "step")
     assert network().kinds == KINDS
+
+
+def test_samples_go_on_with_the_traffic_when_the_jobs_are_done(tmp_path: Path) -> None:
+    model = mixed(traffic=(BACKGROUND,), workload=Workload(JOBS[:1], launch_ps=900_000))
+    record = Recording(tmp_path, 5 * US, ("groups",))
+    result = go(model, 100 * US, record=record)
+    assert max(job.end_ps or 0 for job in job_records(model, result)) < 60 * US
+    with h5py.File(tmp_path / "rank-0000.h5") as file:
+        assert file["time_ps"][-1] == 100 * US

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -151,3 +152,13 @@ def test_an_experiment_that_needs_no_plugin_misses_none(file: Path) -> None:
     made: Experiment = parse(load(file).to_toml(), "out", stand_in=True)
     assert made.missing == ()
     conforms(tomllib.loads(FILE.replace("backwards", "rdn").replace("newest", "fcfs")))
+
+
+def test_a_plugin_that_was_changed_is_another_run(file: Path) -> None:
+    """Its checkpoints are not gone on with."""
+    before = load(file).model().parameters()
+    (file.parent / "mine.py").write_text(PLUGIN.replace("[::-1]", "[::-1].copy()"))
+    after = load(file).model().parameters()
+    assert set(json.loads(str(before["plugins"]))) == {"allocation backwards", "scheduling newest"}
+    assert {**before, "plugins": ""} == {**after, "plugins": ""}
+    assert before["plugins"] != after["plugins"]
