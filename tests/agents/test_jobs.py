@@ -397,9 +397,9 @@ def mixed(**given: Any) -> Network:
 def test_without_the_compiler_the_answer_is_the_same_and_the_invariants_hold() -> None:
     code = (
         f"import sys, json; sys.path[:0] = [{str(HERE)!r}, {str(HERE / 'agents')!r}]\n"
-        "import test_jobs as t\n"
-        "r = t.run(t.mixed(), None, debug=True)\n"
-        "jobs = t.job_records(t.mixed(), r)\n"
+        "import test_jobs as t\nfrom workloads import *\n"
+        "r = run(t.mixed(), None, debug=True)\n"
+        "jobs = job_records(t.mixed(), r)\n"
         "print(json.dumps([r.digest, [(job.start_ps, job.end_ps) for job in jobs]]))"
     )
     done = subprocess.run(
