@@ -160,7 +160,13 @@ def _compare(place: Path, theirs: Mapping[str, Any], ours: Mapping[str, Any]) ->
         if their != our and isinstance(their, dict) and isinstance(our, dict):
             _compare(place, their, our)
         elif their != our:
-            raise Refused(f"{place}: was made with {name} = {their}, this run has {name} = {our}")
+            lacks = [
+                who for who, given in (("it", theirs), ("this run", ours)) if name not in given
+            ]
+            version = f" ({lacks[0]} knows no such key: another version?)" if lacks else ""
+            raise Refused(
+                f"{place}: was made with {name} = {their}, this run has {name} = {our}{version}"
+            )
 
 
 def _complete(directory: Path) -> list[Path]:
