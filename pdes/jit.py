@@ -218,8 +218,11 @@ def _describe(thing: Any, about: list[str], files: set[str], seen: set[int]) -> 
         return
     seen.add(id(function))
     files.add(function.__code__.co_filename)
+    code = function.__code__
     about.append(f"{function.__module__}.{function.__qualname__}")
-    names = function.__code__.co_names
+    about.append(code.co_code.hex())  # two functions of one file may have one name
+    about.append(repr([each for each in code.co_consts if not isinstance(each, types.CodeType)]))
+    names = code.co_names
     known = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
     for name in sorted({*names, *function.__code__.co_freevars} & set(known)):
         value = known[name]

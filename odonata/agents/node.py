@@ -162,7 +162,8 @@ NUMBER, destination, others = 0, of_no_plugin, of_no_plugin
 
 def _own_target(how: int, node: int, nodes: int, group_nodes: int, word: Any) -> int:
     if how == NUMBER:
-        return destination(node, nodes, group_nodes, int(word))  # type: ignore[call-arg, arg-type]
+        to = destination(node, nodes, group_nodes, int(word))  # type: ignore[call-arg, arg-type]
+        return to if 0 <= to < nodes else node
     return others(how, node, nodes, group_nodes, word)
 
 

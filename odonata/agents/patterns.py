@@ -175,8 +175,7 @@ def _surface(box: tuple[int, ...]) -> int:
 def phases(pattern: str, pairwise: bool, tasks: int, sides: tuple[int, int, int]) -> int:
     """Returns the phases of one iteration."""
     if pattern not in PATTERNS:
-        own = REGISTER.named(pattern).phases
-        return own if isinstance(own, int) else own(tasks)
+        return _own_phases(REGISTER.named(pattern), tasks)
     if pattern == "allreduce":
         return tasks.bit_length() + 1
     if pairwise and pattern in PAIRED:
@@ -215,18 +214,45 @@ def count_strangers(seed: int, number: int, iterations: int, counts: Any) -> Non
             counts[stranger(seed, number, task, counts.shape[0], iteration)] += 1
 
 
+def _own_phases(written: Pattern, tasks: int) -> int:
+    """Returns the phases of an iteration of a plug-in's pattern; refused where it names none."""
+    whose = f"pattern {written.name}, of {tasks} tasks"
+    phases: Any = written.phases
+    if callable(phases):
+        try:
+            phases = phases(tasks)
+        except Exception as error:
+            raise Refused(f"{whose}: its phases: {type(error).__name__}: {error}") from error
+    if not isinstance(phases, int) or not 1 <= phases <= MOST_OWN_PHASES:
+        raise Refused(f"{whose}: phases = {phases!r}: a whole number, 1 .. {MOST_OWN_PHASES}")
+    return phases
+
+
 def expect(written: Pattern, tasks: int, phases: int) -> Rows:
     """Returns how many messages come to each task in each phase of a plug-in's pattern, one phase
-    after the other. Refused where a message goes to a task that does not exist, or to its sender.
-    """
-    counts, wrong = np.zeros(phases * tasks, np.int64), np.zeros(3, np.int64)
+    after the other. Refused where a message goes to a task that does not exist, or to its sender,
+    and where there is no end to them."""
+    counts, wrong = np.zeros(phases * tasks, np.int64), np.zeros(4, np.int64)
     count = bind(_count, f"count_{written.name}".replace("-", "_"), mine=written.peer)
-    count(tasks, phases, counts, wrong)
-    if wrong[0]:
-        task, to = wrong[1:].tolist()
-        raise Refused(f"pattern {written.name}, of {tasks} tasks: task {task} sends to {to}; to "
-                      f"another, 0 .. {tasks - 1}, or NOBODY, or NO_MORE")  # fmt: skip
+    whose = f"pattern {written.name}, of {tasks} tasks"
+    try:
+        count(tasks, phases, counts, wrong)
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0]
+        raise Refused(f"{whose}: its peer: {type(error).__name__}: {reason}") from error
+    verdict, task, phase, to = wrong.tolist()
+    if verdict == ENDLESS:
+        raise Refused(f"{whose}: task {task} has more than {MOST_MESSAGES} messages in phase "
+                      f"{phase}: the peer after the last is NO_MORE")  # fmt: skip
+    if verdict:
+        raise Refused(f"{whose}: task {task} sends to {to} in phase {phase}; to another, "
+                      f"0 .. {tasks - 1}, or NOBODY, or NO_MORE")  # fmt: skip
     return counts
+
+
+MOST_OWN_PHASES, MOST_MESSAGES = 1 << 20, 1 << 20
+NO_TASK, ENDLESS = 1, 2
+"""What can be wrong with a plug-in's pattern."""
 
 
 def _count(tasks: int, phases: int, counts: Any, wrong: Any) -> None:
@@ -237,10 +263,13 @@ def _count(tasks: int, phases: int, counts: Any, wrong: Any) -> None:
             while to != NO_MORE:
                 if to != NOBODY:
                     if to < 0 or to >= tasks or to == task:
-                        wrong[0], wrong[1], wrong[2] = 1, task, to
+                        wrong[0], wrong[1], wrong[2], wrong[3] = NO_TASK, task, phase, to
                         return
                     counts[phase * tasks + to] += 1
                 i += 1
+                if i > MOST_MESSAGES:
+                    wrong[0], wrong[1], wrong[2] = ENDLESS, task, phase
+                    return
                 to = mine(task, tasks, phase, i)
 
 

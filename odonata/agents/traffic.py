@@ -51,8 +51,8 @@ def traffic_pattern(name: str, *, about: str, source: str) -> Callable[[Written]
     """Register the decorated function as a pattern of open-loop traffic, and return it unchanged.
 
     `destination(node, nodes, group_nodes, word)` is compiled as a kernel and returns the node that
-    a message of `node` goes to (`node` itself: no message); `word` is 32 random bits, `group_nodes`
-    the number of nodes per group.
+    a message of `node` goes to (`node` itself, or no node at all: no message); `word` is 32 random
+    bits, `group_nodes` the number of nodes per group.
     """
 
     def decorate(written: Written) -> Written:

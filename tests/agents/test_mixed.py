@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from machines import SMALL, US, network
 from odonata.agents.audit import conclude
 from odonata.agents.layout import GENERATED, KINDS
 from odonata.agents.network import Network
+from odonata.agents.patterns import NO_MORE, REGISTER, pattern
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
 from odonata.jobs.request import Job
@@ -156,3 +158,37 @@ def test_samples_go_on_with_the_traffic_when_the_jobs_are_done(tmp_path: Path) -
     assert max(job.end_ps or 0 for job in job_records(model, result)) < 60 * US
     with h5py.File(tmp_path / "rank-0000.h5") as file:
         assert file["time_ps"][-1] == 100 * US
+
+
+def test_messages_that_are_yet_to_come_keep_a_run_without_an_end() -> None:
+    rare = Traffic("uniform", load=0.002, messages=4)
+    result = go(Network(SMALL, rare), None)
+    assert int(result.outcome["nodes"][:, GENERATED].sum()) == 4 * SMALL.n_nodes
+
+
+@pytest.fixture
+def own() -> Iterator[None]:
+    before = dict(REGISTER)
+    yield
+    for name in REGISTER.keys() - before.keys():
+        del REGISTER[name]
+
+
+@pytest.mark.parametrize(
+    ("phases", "peer", "words"),
+    [
+        (0, lambda task, tasks, phase, i: NO_MORE, "phases = 0: a whole number, 1 .. 1048576"),
+        (lambda tasks: tasks / 2, lambda task, tasks, phase, i: NO_MORE, "phases = 4.0: a whole"),
+        (lambda tasks: 1 // 0, lambda task, tasks, phase, i: NO_MORE, "ZeroDivisionError"),
+        (1, lambda task, tasks, phase, i: task, "task 0 sends to 0 in phase 0; to another"),
+        (2, lambda task, tasks, phase, i: (task + 1) % tasks, "more than 1048576 messages"),
+    ],
+)
+@pytest.mark.usefixtures("own")
+def test_a_pattern_that_makes_no_sense_is_refused_by_name(
+    phases: Any, peer: Any, words: str
+) -> None:
+    pattern("senseless", about="a test's", source="nobody's", phases=phases)(peer)
+    with pytest.raises(Refused, match="pattern senseless, of 8 tasks") as refused:
+        go(mixed(workload=Workload((Job(4, "senseless"),))))
+    assert words in str(refused.value)
