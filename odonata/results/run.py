@@ -93,21 +93,24 @@ class Run:
     def __repr__(self) -> str:
         state = "complete" if self.complete else f"incomplete, {self.reached_ps} ps"
         if self.missing:
-            state += "".join(f", {what} is missing" for what in self.experiment.missing)
+            state += f", the plug-in of {', '.join(self.experiment.missing)} is missing"
         return f"<run {self.experiment.name!r} in {self.path}: {state}, {len(self.time)} samples>"
 
     # -- what was run
 
     @property
-    def missing(self) -> list[str]:
-        """A sentence for each policy or pattern of this run whose plug-in is gone. Opening a run
-        never loads plug-ins, for nothing of them is needed; it is enough that they are there."""
-        files = self.experiment.plugins
-        if files and all(Path(file).exists() for file in files):
-            return []
-        named = f" ({', '.join(Path(file).name for file in files)})" if files else ""
-        return [f"{self.path}: {what}: its plug-in{named} is missing; all that was measured is here"
-                for what in self.experiment.missing]  # fmt: skip
+    def missing(self) -> str:
+        """A sentence that names the policies and patterns of this run whose plug-ins are gone;
+        empty if there are none. Opening a run never loads plug-ins, for nothing of them is needed;
+        it is enough that they are there."""
+        files, policies = self.experiment.plugins, ", ".join(self.experiment.missing)
+        gone = [file for file in files if not Path(file).exists()]
+        if not policies or (files and not gone):
+            return ""
+        several = len(gone) > 1
+        which = f"plug-in{'s' * several} ({', '.join(gone)})" if gone else "plug-in"
+        return (f"the {which} of {policies} {'are' if several else 'is'} missing; all that was "
+                "measured is here")  # fmt: skip
 
     @property
     def network(self) -> Network:

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from html import unescape
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -328,31 +329,39 @@ def test_a_run_whose_plugin_is_gone_is_opened_compared_and_says_what_is_missing(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "mine.py").write_text(
-        "from odonata import allocation\n"
+        "from odonata import allocation, discipline\n"
         '@allocation("first-ones", about="the first that are idle", source="a test")\n'
         "def first_ones(sight, job, rng):\n"
         "    return sight.labels[: job.nodes]\n"
+        '@discipline("in-turn", about="as they came", source="a test")\n'
+        "def in_turn(queue):\n"
+        "    return list(range(len(queue)))\n"
     )
     (tmp_path / "queue.toml").write_text(QUEUE)
-    changes = ("scheduler.allocation=first-ones", "run.duration=15 us")
+    changes = ("scheduler.allocation=first-ones", "scheduler.order=in-turn", "run.duration=15 us")
     plugins = (tmp_path / "mine.py",)
     try:
         execute(Request(tmp_path / "queue.toml", tmp_path / "out", changes, progress=False,
                         plugins=plugins))  # fmt: skip
     finally:
-        forget_plugins("first-ones")
+        forget_plugins("first-ones", "in-turn")
     with open_run(tmp_path / "out") as run:
-        assert run.missing == []  # it is there, if anybody wants it
+        assert run.missing == ""  # it is there, if anybody wants it
         assert len(run.job_records) == 4
     (tmp_path / "mine.py").unlink()
-    said = f"{tmp_path / 'out'}: allocation 'first-ones': its plug-in (mine.py) is missing"
+    both = "allocation 'first-ones', scheduling 'in-turn'"
+    said = f"the plug-in ({tmp_path / 'mine.py'}) of {both} is missing"
     with open_run(tmp_path / "out") as run:
-        assert [line.split(";")[0] for line in run.missing] == [said]
-        assert "allocation 'first-ones' is missing" in repr(run)
-    for words in (["report"], ["diff", str(tmp_path / "out")], ["compare", str(tmp_path / "out")]):
+        assert run.missing.split(";")[0] == said
+        assert f"the plug-in of {both} is missing" in repr(run)
+    for words, runs in ((["report"], 1), (["diff", str(tmp_path / "out")], 2),
+                        (["compare", str(tmp_path / "out")], 2)):  # fmt: skip
         done = CliRunner().invoke(cli, [*words, str(tmp_path / "out")], catch_exceptions=False)
-        assert said in done.stderr
+        assert done.stderr.count(f"{tmp_path / 'out'}: {said}") == done.stderr.count("odonata:")
+        assert done.stderr.count(said) == runs
         assert done.exit_code == 0
+    report = unescape((tmp_path / "out" / "report.html").read_text())
+    assert said.removeprefix("the ") in report
     with pytest.raises(Refused, match=r"plugins = .*: No such file"):
         execute(Request(None, tmp_path / "out", resume=True))
-    forget_plugins("first-ones")
+    forget_plugins("first-ones", "in-turn")
