@@ -181,16 +181,22 @@ class Run:
     @cached_property
     def jobs(self) -> xr.Dataset:
         """Returns every job, as far as is known; times that are not are -1. The nodes of each are
-        in `job_records`."""
+        in `job_records`. What was asked for is taken from the experiment, since older files have no
+        column for all of it."""
         board, _ = self._board
         start, end = board[:, BEGAN], board[:, OVER]
         text = {name: np.char.decode(self.read(f"jobs/{name}").astype("S"), "utf-8")
                 for name in ("name", "pattern")}  # fmt: skip
+        jobs = self.network.jobs
+        text |= {name: np.array([getattr(job, name) for job in jobs], str)
+                 for name in ("user", "project", "application")}  # fmt: skip
+        requested = [-1 if job.requested_ps is None else job.requested_ps for job in jobs]
         arrival = self.read("jobs/arrival_ps")
         begun, over = start >= 0, end >= 0
         columns = {
-            **text, "nodes": self.read("jobs/nodes"), "arrival_ps": arrival, "start_ps": start,
-            "end_ps": end, "waiting_ps": np.where(begun, start - arrival, -1),
+            **text, "nodes": self.read("jobs/nodes"),
+            "requested_ps": np.array(requested, np.int64), "arrival_ps": arrival,
+            "start_ps": start, "end_ps": end, "waiting_ps": np.where(begun, start - arrival, -1),
             "communication_ps": np.where(over, end - start, -1),
         }  # fmt: skip
         found = {name: ("job", values, {"unit": "ps"} if name.endswith("_ps") else {})
