@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pdes.clock import show_ticks
 from pdes.model import Lookahead
 
 LEAST_SECONDS = 1.0
@@ -33,5 +34,6 @@ def on_ranks(
     return (
         f"{ranks} ranks took {wall:.3g} s, and one would take about {ranks * work:.2g} s: they "
         f"agreed after every {per_round:.3g} events, because {lookahead.cause} may take only "
-        f"{lookahead.time:,} {tick} (the lookahead). Use fewer ranks, or a longer latency there"
+        f"{show_ticks(lookahead.time, tick)} (the lookahead). Use fewer ranks, or a longer "
+        "latency there"
     )

@@ -32,6 +32,8 @@ from policies.parameters import Parameter
 
 KINDS = ("routing", "allocation", "scheduling", "power", "bidding", "traffic", "pattern", "profile")
 MISSING = "its plug-in is missing"
+OF_YOUR_OWN = "; one of your own: --plugin FILE, or plugins = [...]"
+"""The end of a message about a name that is not registered."""
 ENVIRONMENT = "ODONATA_PLUGINS"
 OURS = ("policies", "odonata")
 BUILT_IN = ("policies.routing", "policies.allocation", "policies.scheduling")
@@ -127,7 +129,8 @@ class Register(dict[str, E], Generic[E]):
         if not self.known(name) and name not in self:
             if name in self.broken:
                 raise Refused(f"{self.kind} {name!r}: its {self.broken[name]}")
-            raise Refused(f"{self.kind} {name!r}: one of {', '.join(self)}{_meant(name, self)}")
+            known = f"one of {', '.join(self)}{_meant(name, self)}"
+            raise Refused(f"{self.kind} {name!r}: {known}{OF_YOUR_OWN}")
         return self[name]
 
     def make(self, name: str, values: Values = ()) -> Any:

@@ -22,19 +22,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pdes.errors import Fault
+from pdes.errors import Fault, Refused
 from policies.allocation import allocate, rng_for
+from policies.kernels import CHECKS, check_kernel
 from policies.memory import Buffer, Layout, Sizes, memory_of, remembered
 from policies.policy import Policy, learn
-from policies.register import BUILT_IN, PLUGINS, REGISTERS, Entry, Values, load_plugin
-from policies.routing import Outlook, Routing
+from policies.register import BUILT_IN, MISSING, PLUGINS, REGISTERS, Entry, Values, load_plugin
 from policies.scheduling import select
 from policies.views import Ended, Labels, Request, Running, Sight, View
 from topology import Dragonfly
 
 MACHINE = Dragonfly(2, 4, 2, 9)
 USERS = ("ada", "grace", "edsger", "barbara")
-CHECKED = ("routing", "allocation", "scheduling")
+CHECKED = ("traffic", "pattern", "routing", "allocation", "scheduling")
 OUTSIDE = "it remembers outside its memory, or goes by something else that it was not shown"
 
 
@@ -75,13 +75,20 @@ def check_policy(
     """Find out whether a policy answers by what it is shown, by its memory and by `rng` alone.
 
     `policy` is its name (and `kind`, where two kinds have one of that name), or the function or
-    class that was registered; `values` are its parameters.
+    class that was registered; `values` are its parameters. A routing, a job pattern or a traffic
+    pattern is a kernel: it is asked compiled and as Python, and not in a new process.
     Raises AssertionError, which names the policy and the question, where it does not, where it
     writes to what it is shown, or where an answer is wrong.
     """
     entry = _entry(policy, kind)
-    if isinstance(entry, Routing):
-        return _check_routing(entry, questions, seed)
+    whose = f"{entry.kind} {entry.name}"
+    if entry.missing:
+        raise Refused(f"{whose}: {MISSING}; give it with --plugin FILE, or install it")
+    if entry.kind not in CHECKED:
+        raise Refused(f"{whose}: only policies of the kinds {', '.join(CHECKED)} can be checked")
+    if entry.kind in CHECKS:
+        check_kernel(entry, questions, seed)
+        return Checked(questions, False)
     trial = Trial(entry, dict(values), questions, seed)
     trial.run()
     apart = new_process and _importable(entry)
@@ -290,26 +297,3 @@ def _answer_elsewhere() -> None:
     answers = {number: trial.from_memory(policy, number, before[number])
                for number in reversed(range(questions))}  # fmt: skip
     sys.stdout.buffer.write(pickle.dumps(answers))
-
-
-# -- routing
-
-
-def _check_routing(entry: Routing, questions: int, seed: int) -> Checked:
-    """A kernel has no memory; hold the compiled one against the same as Python."""
-    dice = random.Random(seed)
-    plain = getattr(entry.non_minimal, "py_func", entry.non_minimal)
-    for number in range(questions):
-        paths = [Outlook(dice.randrange(1 << 16), dice.random(), dice.randrange(1 << 16))
-                 for _ in range(2)]  # fmt: skip
-        asked: tuple[Any, ...] = (*paths, entry.threshold, 512 * entry.bias, dice.getrandbits(32))
-        answers = [ask(*asked) for ask in (entry.non_minimal, plain, entry.non_minimal)]
-        if not all(isinstance(answer, bool | np.bool_) for answer in answers):
-            raise AssertionError(f"routing {entry.name}, question {number}: its answer is "
-                                 f"{answers[1]!r}, neither True nor False")  # fmt: skip
-        if len({bool(answer) for answer in answers}) > 1:
-            raise AssertionError(
-                f"routing {entry.name}, question {number} {asked}: compiled it answers "
-                f"{answers[0]}, as Python {answers[1]}: {OUTSIDE}"
-            )
-    return Checked(questions, False)

@@ -143,7 +143,14 @@ def of_jobs(network: Configuration) -> Table:
         (column("name", "1", "what it is called, in UTF-8", names),
          column("pattern", "1", "communication pattern", [job.pattern.encode() for job in jobs]),
          column("nodes", "1", "nodes that it asked for", [job.nodes for job in jobs]),
-         column("arrival_ps", "ps", "when it joined the queue", [job.arrival_ps for job in jobs])),
+         column("arrival_ps", "ps", "when it joined the queue", [job.arrival_ps for job in jobs]),
+         column("requested_ps", "ps", "run time that its user asked for; -1: unknown",
+                [-1 if job.requested_ps is None else job.requested_ps for job in jobs]),
+         column("user", "1", "who submitted it, in UTF-8", [job.user.encode() for job in jobs]),
+         column("project", "1", "on whose account it ran, in UTF-8",
+                [job.project.encode() for job in jobs]),
+         column("application", "1", "the program that it ran, in UTF-8",
+                [job.application.encode() for job in jobs])),
     )  # fmt: skip
 
 

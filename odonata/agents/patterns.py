@@ -60,6 +60,7 @@ from pdes.errors import Refused
 from pdes.events import Rows
 from pdes.jit import bind, entry, kernel, rebound
 from pdes.random import below, draw
+from policies import kernels as contract
 from policies.register import REGISTERS, Entry, Register
 
 BUILT_IN = {
@@ -129,7 +130,7 @@ DIMENSIONS = {"fft3d": 2, "halo2d": 2, "halo3d": 3, "halo3d26": 3}
 AXES = {"halo2d": 2, "halo3d": 3, "halo3d26": 13}
 """Lines on which a task has two neighbours."""
 
-NOBODY, NO_MORE = -1, -2
+NOBODY, NO_MORE = contract.NOBODY, contract.NO_MORE
 """Values of a peer: there is none for this message number, or for any further one."""
 
 RING_ORDER, MAPPING = 1, 3

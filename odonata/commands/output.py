@@ -18,8 +18,8 @@ def print_json(facts: Any) -> None:
 def say_missing(*runs: Run) -> None:
     """Print on stderr which plug-ins of these runs are missing."""
     for run in runs:
-        for sentence in run.missing:
-            print(f"odonata: {sentence}", file=sys.stderr)
+        if run.missing:
+            print(f"odonata: {run.path}: {run.missing}", file=sys.stderr)
 
 
 def print_table(*parts: Any, **how: Any) -> None:

@@ -131,5 +131,6 @@ def _only(name: str, kinds: dict[str, list[Entry]]) -> dict[str, list[Entry]]:
         names = [entry.name for entries in kinds.values() for entry in entries]
         near = difflib.get_close_matches(name, names, 3, 0.5)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise Refused(f"policy {name!r}: there is none; `odonata policies` lists them{hint}")
+        raise Refused(f"policy {name!r}: there is none; `odonata policies` lists them{hint}"
+                      "; one of your own: --plugin FILE")  # fmt: skip
     return found

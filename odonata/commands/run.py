@@ -108,8 +108,10 @@ def show(finished: Finished | None, request: Request, as_json: bool) -> None:
         jobs = [job_table(finished.experiment.machine, finished.jobs)] if finished.jobs else []
         print_table(run_table(finished), *jobs, markup=False)
     if not finished.result.completed:
-        print(f"odonata: stopped at {show_time(finished.result.time_ps)}; go on with: odonata "
-              f"run --resume -o {finished.out}", file=sys.stderr)  # fmt: skip
+        ranks = world().size
+        on_ranks = f"mpiexec -n {ranks} " if ranks > 1 else ""
+        print(f"odonata: stopped at {show_time(finished.result.time_ps)}; go on with: {on_ranks}"
+              f"odonata run --resume -o {finished.out}", file=sys.stderr)  # fmt: skip
 
 
 def show_plan(request: Request, as_json: bool) -> None:

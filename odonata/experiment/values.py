@@ -13,7 +13,7 @@ from typing import Any
 
 from odonata.experiment.experiment import COUNT, KEYS, SECTIONS, of
 from odonata.experiment.keys import KINDS, READERS, Key, quoted
-from policies.register import REGISTERS
+from policies.register import OF_YOUR_OWN, REGISTERS
 
 
 def words_of(key: Key) -> tuple[str, ...]:
@@ -86,7 +86,9 @@ def _word(key: Key, value: Any) -> str:
         return value
     words = words_of(key)
     near = nearest(value, words) if isinstance(value, str) else None
-    raise ValueError(f"one of {', '.join(words)}" + (f"; did you mean {near}?" if near else ""))
+    meant = f"; did you mean {near}?" if near else ""
+    own = OF_YOUR_OWN if key.how.register and isinstance(value, str) else ""
+    raise ValueError(f"one of {', '.join(words)}{meant}{own}")
 
 
 def show(value: Any) -> str:

@@ -167,8 +167,10 @@ def _of_latency(run: Run) -> str:
     grey = (" The wide grey line is the mean of all packets, those that are not measured too."
             if network.warmup_ps or network.measure_ps is not None else "")  # fmt: skip
     grows = "" if run.network.workload else "A mean that keeps rising: source queues grow. "
-    return (f"From the making of a message to the arrival of a packet's last byte, of the measured "
-            f"packets that arrived in each interval.{grey} {grows}{_step(run)}")  # fmt: skip
+    nic = ", after nic.send," if run.network.workload else ""
+    return (f"From when a message enters the source queue of its node{nic} to the arrival of a "
+            f"packet's last byte, of the measured packets that arrived in each interval.{grey} "
+            f"{grows}{_step(run)}")  # fmt: skip
 
 
 def _of_busy(run: Run) -> str:

@@ -24,6 +24,11 @@ class JobRecord:
     """When its last task ended."""
     labels: tuple[int, ...]
     """Its nodes, in the order they were given."""
+    requested_ps: int | None = None
+    """The run time that its user asked for; None: unknown."""
+    user: str = ""
+    project: str = ""
+    application: str = ""
 
     @property
     def communication_ps(self) -> int | None:
@@ -48,6 +53,7 @@ def records(jobs: Sequence[Job], board: Words, labels: Words) -> list[JobRecord]
                 number, job.name or f"job {number}", job.nodes, job.pattern, job.arrival_ps,
                 row[BEGAN] if began else None, row[OVER] if row[STATUS] == DONE else None,
                 tuple(labels[first : first + job.nodes].tolist()) if began else (),
+                job.requested_ps, job.user, job.project, job.application,
             )
         )  # fmt: skip
         first += job.nodes

@@ -19,6 +19,18 @@ from odonata.results.run import Run
 
 CLASSES = ("local", "global")
 """The classes of links between routers: electrical and optical, as a rule."""
+SYSTEM = {
+    "offered": ("1", "bytes of messages generated, as a fraction of the injection bandwidth"),
+    "accepted": ("1", "bytes delivered, as a fraction of the injection bandwidth"),
+    "latency_ns": ("ns", "mean latency of the packets delivered, from the generation of a message"),
+    "packets": ("1", "packets delivered in the interval"),
+}
+LINKS_OF_A_CLASS = {
+    "busy": ("1", "mean over {kind} links of the fraction of the interval in use"),
+    "stalled": ("1", "mean over {kind} links of the time stalled, as a fraction of the interval; "
+                "summed over VCs"),
+}  # fmt: skip
+"""Unit and description of each series of `system`."""
 PERCENTILES = (50, 90, 99, 99.9)
 PIECE_BYTES = 1 << 26
 """The largest number of values of a series that are read at once."""
@@ -199,6 +211,10 @@ def system(run: Run, last: int | None = None) -> xr.Dataset:
                 for name, counter in (("busy", "busy_ps"), ("stalled", "stall_ps")):
                     total = ports[counter].where(chosen, 0).sum(("router", "port"))
                     series[f"{kind}_{name}"] = total / (n * interval)
+    for name, values in series.items():
+        kind, _, what = name.partition("_")
+        unit, about = SYSTEM.get(name) or LINKS_OF_A_CLASS[what]
+        values.attrs = {"unit": unit, "about": about.format(kind=kind)}
     return xr.Dataset(series, {"time": run.time[some]})
 
 

@@ -26,8 +26,10 @@ COLUMNS = (
     "job_id", "workload_name", "profile", "submission_time", "requested_number_of_resources",
     "requested_time", "success", "final_state", "starting_time", "execution_time", "finish_time",
     "waiting_time", "turnaround_time", "stretch", "allocated_resources", "name",
+    "user", "project", "application",
 )  # fmt: skip
-"""Batsim's columns, in its order, with times in seconds; and the job's name."""
+"""Batsim's columns, in its order, with times in seconds; and the job's name, user, project and
+application."""
 STATES = {"to come": "NOT_SUBMITTED", "queued": "SUBMITTED", "running": "RUNNING",
           "done": "COMPLETED_SUCCESSFULLY"}  # fmt: skip
 """Batsim's words for `state`."""
@@ -152,7 +154,9 @@ def job_facts(machine: Dragonfly, records: Sequence[JobRecord]) -> list[dict[str
     return [
         {
             "number": record.number, "name": record.name, "nodes": record.nodes,
-            "pattern": record.pattern, "arrival_ps": record.arrival_ps,
+            "pattern": record.pattern, "user": record.user, "project": record.project,
+            "application": record.application, "requested_ps": record.requested_ps,
+            "arrival_ps": record.arrival_ps,
             "start_ps": record.start_ps, "end_ps": record.end_ps,
             "waiting_ps": record.waiting_ps, "communication_ps": record.communication_ps,
             **spread(machine, record)._asdict(), "labels": list(record.labels),
@@ -173,10 +177,12 @@ def to_csv(records: Sequence[JobRecord], workload: str, time_ps: int) -> str:
         stretch = f"{turnaround / execution:.6f}" if turnaround and execution else ""
         labels = ranges(np.array(it.labels, np.int64), len(it.labels)) if it.labels else ""
         writer.writerow([
-            it.number, workload, it.pattern, _seconds(it.arrival_ps), it.nodes, -1, int(done),
+            it.number, workload, it.pattern, _seconds(it.arrival_ps), it.nodes,
+            -1 if it.requested_ps is None else _seconds(it.requested_ps), int(done),
             STATES[state(it, time_ps)], _seconds(it.start_ps), _seconds(execution),
             _seconds(it.end_ps), _seconds(it.waiting_ps), _seconds(turnaround), stretch,
             labels.replace(",", "").replace("–", "-"), it.name,
+            it.user, it.project, it.application,
         ])  # fmt: skip
     return text.getvalue()
 

@@ -93,21 +93,24 @@ class Run:
     def __repr__(self) -> str:
         state = "complete" if self.complete else f"incomplete, {self.reached_ps} ps"
         if self.missing:
-            state += "".join(f", {what} is missing" for what in self.experiment.missing)
+            state += f", the plug-in of {', '.join(self.experiment.missing)} is missing"
         return f"<run {self.experiment.name!r} in {self.path}: {state}, {len(self.time)} samples>"
 
     # -- what was run
 
     @property
-    def missing(self) -> list[str]:
-        """A sentence for each policy or pattern of this run whose plug-in is gone. Opening a run
-        never loads plug-ins, for nothing of them is needed; it is enough that they are there."""
-        files = self.experiment.plugins
-        if files and all(Path(file).exists() for file in files):
-            return []
-        named = f" ({', '.join(Path(file).name for file in files)})" if files else ""
-        return [f"{self.path}: {what}: its plug-in{named} is missing; all that was measured is here"
-                for what in self.experiment.missing]  # fmt: skip
+    def missing(self) -> str:
+        """A sentence that names the policies and patterns of this run whose plug-ins are gone;
+        empty if there are none. Opening a run never loads plug-ins, for nothing of them is needed;
+        it is enough that they are there."""
+        files, policies = self.experiment.plugins, ", ".join(self.experiment.missing)
+        gone = [file for file in files if not Path(file).exists()]
+        if not policies or (files and not gone):
+            return ""
+        several = len(gone) > 1
+        which = f"plug-in{'s' * several} ({', '.join(gone)})" if gone else "plug-in"
+        return (f"the {which} of {policies} {'are' if several else 'is'} missing; all that was "
+                "measured is here")  # fmt: skip
 
     @property
     def network(self) -> Network:
@@ -178,16 +181,22 @@ class Run:
     @cached_property
     def jobs(self) -> xr.Dataset:
         """Returns every job, as far as is known; times that are not are -1. The nodes of each are
-        in `job_records`."""
+        in `job_records`. What was asked for is taken from the experiment, since older files have no
+        column for all of it."""
         board, _ = self._board
         start, end = board[:, BEGAN], board[:, OVER]
         text = {name: np.char.decode(self.read(f"jobs/{name}").astype("S"), "utf-8")
                 for name in ("name", "pattern")}  # fmt: skip
+        jobs = self.network.jobs
+        text |= {name: np.array([getattr(job, name) for job in jobs], str)
+                 for name in ("user", "project", "application")}  # fmt: skip
+        requested = [-1 if job.requested_ps is None else job.requested_ps for job in jobs]
         arrival = self.read("jobs/arrival_ps")
         begun, over = start >= 0, end >= 0
         columns = {
-            **text, "nodes": self.read("jobs/nodes"), "arrival_ps": arrival, "start_ps": start,
-            "end_ps": end, "waiting_ps": np.where(begun, start - arrival, -1),
+            **text, "nodes": self.read("jobs/nodes"),
+            "requested_ps": np.array(requested, np.int64), "arrival_ps": arrival,
+            "start_ps": start, "end_ps": end, "waiting_ps": np.where(begun, start - arrival, -1),
             "communication_ps": np.where(over, end - start, -1),
         }  # fmt: skip
         found = {name: ("job", values, {"unit": "ps"} if name.endswith("_ps") else {})

@@ -27,6 +27,7 @@ from odonata.experiment.sections import (
 from odonata.jobs.request import Job
 from pdes.errors import Refused
 from policies.allocation import ALLOCATIONS, allocation
+from policies.register import OF_YOUR_OWN
 from topology import Dragonfly
 from topology.presets import PRESETS
 
@@ -90,7 +91,7 @@ def test_changes_name_a_job_by_its_place_in_the_file() -> None:
     [
         ("pattern = 'fft3'", 'jobs[0].pattern = "fft3": one of all-to-all, broadcast, '
          "tree-broadcast, fft3d, halo2d, halo3d, halo3d26, allreduce, random-ring, incast, "
-         "uniform, permutation; did you mean fft3d?"),
+         f"uniform, permutation; did you mean fft3d?{OF_YOUR_OWN}"),
         ("patern = 'fft3d'", "jobs[0].patern: unknown; did you mean jobs[0].pattern?"),
         ("colour = 3", "jobs[0].colour: unknown; one of name, nodes, count, pattern, message, "
          "iterations, exchange, compute, arrival, grid, mapping, requested, user, "
@@ -110,9 +111,10 @@ def test_changes_name_a_job_by_its_place_in_the_file() -> None:
         ("count = 100_001", "jobs[0].count = 100001: 100,001 jobs in all; at most 100,000"),
         ('name = "a\\tb"', 'jobs[0].name = "a\\tb": at most 100 characters that can be printed'),
         ("[scheduler]\nallocation = 'levelspred'", 'scheduler.allocation = "levelspred": one of '
-         f"{', '.join(ALLOCATIONS)}; did you mean level-spread?"),
+         f"{', '.join(ALLOCATIONS)}; did you mean level-spread?{OF_YOUR_OWN}"),
         ("[scheduler]\norder = 'sjf'",
-         'scheduler.order = "sjf": one of fcfs, small-first, large-first'),
+         'scheduler.order = "sjf": one of fcfs, small-first, large-first'
+         "; one of your own: --plugin FILE, or plugins = [...]"),
         ("[scheduler]\ntasks_per_node = 0", "scheduler.tasks_per_node = 0: 1 .. 128"),
         ("[nic]\nsend = '1e4 s'", 'nic.send = "1e4 s": 0 .. 1,000 s'),
         ("[nic]\nsned = '1 s'", "nic.sned: unknown; did you mean nic.send?"),

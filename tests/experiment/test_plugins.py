@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from odonata.experiment.reading import load, parse
 from pdes.errors import Refused
 from policies.register import PLUGINS
 
+DOC = (Path(__file__).parents[2] / "docs" / "policies.md").read_text()
 PLUGIN = """
 from odonata import allocation, discipline
 from policies.parameters import parameter
@@ -162,3 +166,37 @@ def test_a_plugin_that_was_changed_is_another_run(file: Path) -> None:
     assert set(json.loads(str(before["plugins"]))) == {"allocation backwards", "scheduling newest"}
     assert {**before, "plugins": ""} == {**after, "plugins": ""}
     assert before["plugins"] != after["plugins"]
+
+
+def test_a_plugin_of_four_kinds_runs_on_two_ranks_and_its_run_is_read_without_it(
+    odonata: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    """The example of docs/policies.md; with the JIT off, so that nothing need be compiled."""
+    code = next(it for it in re.findall(r"```python\n(.*?)```", DOC, re.DOTALL) if "mine.py" in it)
+    policies = code.split("\n\n\n")[1:]
+    assert [re.search(r"@(\w+)\(", it)[1] for it in policies] == [  # type: ignore[index]
+        "routing", "allocation", "discipline", "pattern"
+    ]  # fmt: skip
+    assert all(len(it.splitlines()) < 25 for it in policies)
+    (tmp_path / "mine.py").write_text(code)
+    file = next(it for it in re.findall(r"```toml\n(.*?)```", DOC, re.DOTALL) if "kim-72" in it)
+    (tmp_path / "mine.toml").write_text(file)
+    words = ("run", "mine.toml", "--plugin", "mine.py", "--set", "jobs[0].message=64 B", "--json")
+    ran = [odonata(*words, "-o", f"out-{ranks}", ranks=ranks, ODONATA_JIT="0") for ranks in (2, 1)]
+    assert [done.returncode for done in ran] == [0, 0], [done.stderr for done in ran]
+    digests = [json.loads(done.stdout)["digest"] for done in ran]
+    assert digests[0] == digests[1]
+
+    (tmp_path / "mine.py").unlink()
+    four = "routing 'mine', pattern 'mine', allocation 'mine', scheduling 'mine'"
+    for command in (("report", "out-2"), ("compare", "out-2", "out-1"), ("diff", "out-2", "out-1")):
+        done = odonata(*command)
+        assert done.returncode == 0, done.stderr
+        said = [line for line in done.stderr.splitlines() if "missing" in line]
+        assert len(said) == len(command) - 1
+        assert all(f"mine.py) of {four} is missing" in line for line in said), said
+    read = "import odonata; run = odonata.open('out-2'); print(run, len(run.job_records))"
+    opened = subprocess.run([sys.executable, "-c", read], cwd=tmp_path, capture_output=True,
+                            text=True, check=True)  # fmt: skip
+    assert f"the plug-in of {four} is missing" in opened.stdout
+    assert opened.stdout.endswith(" 4\n")

@@ -36,7 +36,8 @@ from topology import BadMachine, Dragonfly, LinkClass
         ('network.packet = "4 KB"', 'network.packet = "4 KB": not a size: a number and one of B, '
                                     "kB, KiB, MB, MiB, GB, GiB"),
         ('network.routing = "ugall"', 'network.routing = "ugall": '
-                                      f"one of {', '.join(ROUTINGS)}; did you mean ugal-l?"),
+                                      f"one of {', '.join(ROUTINGS)}; did you mean ugal-l?"
+                                      "; one of your own: --plugin FILE, or plugins = [...]"),
         ('network.local_buffer = "8 B"',
          'network.local_buffer = "8 B": must hold a packet of 512 B, all of it'),
         ('network.packet = "1 MiB"', 'network.local_buffer = "16 KiB" (by default): must hold a '

@@ -6,6 +6,7 @@ import pytest
 from conftest import code_on_ranks
 
 from pdes.advice import MANY_EVENTS, on_ranks
+from pdes.clock import show_ticks
 from pdes.model import Lookahead
 
 LINK = Lookahead(10_000, "the cable from group 1 to group 2")
@@ -19,7 +20,7 @@ def test_ranks_slower_than_one_are_told_with_the_link() -> None:
     words = on_ranks(2, 42_000, 1000, spent(0.4, 5.4), LINK, "ps")
     assert words == (
         "2 ranks took 6 s, and one would take about 1 s: they agreed after every 42 events, "
-        "because the cable from group 1 to group 2 may take only 10,000 ps (the lookahead). Use "
+        "because the cable from group 1 to group 2 may take only 10 ns (the lookahead). Use "
         "fewer ranks, or a longer latency there"
     )
 
@@ -52,3 +53,21 @@ def test_a_real_run_says_so_once(model: str, end: int, advised: bool) -> None:
     said = code_on_ranks(2, code).stderr
     words = re.findall("odonata: warning: 2 ranks took .* an event from process 31 to 32 ", said)
     assert len(words) == advised
+
+
+@pytest.mark.parametrize(
+    ("ticks", "tick", "shown"),
+    [
+        (0, "us", "0 us"),
+        (999, "ps", "999 ps"),
+        (90_000, "ps", "90 ns"),
+        (1_500_000, "ps", "1.5 us"),
+        (1_000_001, "ps", "1.000001 us"),
+        (1_500, "us", "1.5 ms"),
+        (7_200, "s", "7,200 s"),
+    ],
+)
+def test_a_time_is_shown_exactly_in_the_largest_unit_not_above_it(
+    ticks: int, tick: str, shown: str
+) -> None:
+    assert show_ticks(ticks, tick) == shown

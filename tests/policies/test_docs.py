@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odonata import Job, Network, Workload, job_records, run
+from odonata import NO_MORE, Job, Network, Workload, job_records, run
 from pdes.errors import Refused
 from policies.allocation import ALLOCATIONS, allocate
 from policies.memory import Memory, Sizes, memory_of, remembered
@@ -31,7 +31,8 @@ EXAMPLES: dict[str, str] = {
 }
 """By the file name in the first line."""
 SAID = re.findall(r"```text\n(.*?)\n```", TEXT, re.DOTALL)
-TRUSTED = ["roomy.py", "narrow.py", "backfill.py", "wary.py", "snug.py", "patience.py", "mine.py"]
+TRUSTED = ["roomy.py", "narrow.py", "backfill.py", "wary.py", "shifts.py", "nextdoor.py", "snug.py",
+           "patience.py", "mine.py"]  # fmt: skip
 MACHINE = PRESETS["kim-72"].machine
 
 
@@ -56,7 +57,7 @@ def view(queue: list[Request], free: int = 72, memory: Memory | None = None,
 
 def test_every_example_is_known_here() -> None:
     assert {*EXAMPLES} == {*TRUSTED, "test_mine.py", "turns.py"}
-    for name, most in (("patience.py", 40), ("mine.py", 3 * 25)):
+    for name, most in (("patience.py", 40), ("mine.py", 4 * 25)):
         assert EXAMPLES[name].count("\n") < most
 
 
@@ -160,6 +161,21 @@ def test_a_run_with_patience_is_the_same_after_a_restart(tmp_path: Path) -> None
     assert began("patience", checkpoint_dir=tmp_path, resume=tmp_path) == (digest, order)
 
 
+def test_shifts_sends_to_tasks_at_distances_that_are_powers_of_two() -> None:
+    load_plugin("shifts.py")
+    written = REGISTERS["pattern"]["shifts"]
+    assert [written.phases(tasks) for tasks in (2, 3, 4, 5, 8)] == [1, 2, 2, 3, 3]
+    assert [written.peer(4, 5, phase, 0) for phase in range(3)] == [0, 1, 3]
+    assert written.peer(4, 5, 0, 1) == NO_MORE
+
+
+def test_next_door_stays_in_the_group_or_goes_to_the_next() -> None:
+    load_plugin("nextdoor.py")
+    to = REGISTERS["traffic"]["next-door"].destination
+    assert [to(5, 12, 4, word) for word in (0, 2, 4, 6, 8)] == [4, 5, 6, 7, 4]
+    assert [to(9, 12, 4, word) for word in (1, 3)] == [0, 1]
+
+
 def test_what_the_tool_says_of_one_that_remembers_in_an_attribute_is_what_is_printed() -> None:
     load_plugin("turns.py")
     with pytest.raises(AssertionError) as caught:
@@ -167,13 +183,15 @@ def test_what_the_tool_says_of_one_that_remembers_in_an_attribute_is_what_is_pri
     assert str(caught.value) == " ".join(SAID[1].split())
 
 
-def test_the_plug_in_runs_by_name(tmp_path: Path) -> None:
+def test_the_plug_ins_run_by_name(tmp_path: Path) -> None:
     """With the JIT off, so that nothing need be compiled."""
     code = (
-        "from odonata import Dragonfly, Job, Network, Workload, load_plugin, run\n"
-        "load_plugin('mine.py')\n"
-        "work = Workload((Job(6, message_bytes=64),) * 3, allocation='mine', order='mine')\n"
-        "network = Network(Dragonfly(2, 3, 1, 4), workload=work, routing='mine')\n"
+        "from odonata import Dragonfly, Job, Network, Traffic, Workload, load_plugin, run\n"
+        "for name in ('mine.py', 'shifts.py', 'nextdoor.py'): load_plugin(name)\n"
+        "jobs = (Job(6, 'mine', 64), Job(7, 'shifts', 64)) * 2\n"
+        "work = Workload(jobs, allocation='mine', order='mine')\n"
+        "beside = Traffic('next-door', messages=2)\n"
+        "network = Network(Dragonfly(2, 3, 1, 4), beside, workload=work, routing='mine')\n"
         "assert run(network, None).completed"
     )
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True,

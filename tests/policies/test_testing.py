@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from odonata import NO_MORE, pattern, traffic_pattern
+from pdes.errors import Refused
 from pdes.jit import ENABLED
 from policies.allocation import ALLOCATIONS, AllocationPolicy, allocation
 from policies.register import REGISTERS
@@ -70,6 +72,58 @@ def test_a_routing_answers_true_or_false() -> None:
         return minimal.queued
 
     refused(vague, "routing vague, question 0: its answer is", "neither True nor False")
+
+
+def test_patterns_are_checked_as_python_and_compiled() -> None:
+    @pattern("around", **WORDS, phases=lambda tasks: tasks - 1)
+    def around(task: int, tasks: int, phase: int, i: int) -> int:
+        return (task + 1 + phase) % tasks if i == 0 else NO_MORE
+
+    @traffic_pattern("opposite", **WORDS)
+    def opposite(node: int, nodes: int, group_nodes: int, word: int) -> int:
+        return (node + nodes // 2) % nodes
+
+    for name, kind in (("around", "pattern"), ("opposite", "traffic")):
+        assert check_policy(name, kind=kind) == (60, False)
+    assert check_policy(around) == check_policy(opposite) == (60, False)
+
+
+def test_wrong_answers_of_patterns_are_found() -> None:
+    @pattern("beyond", **WORDS)
+    def beyond(task: int, tasks: int, phase: int, i: int) -> int:
+        return task + 1 if i == 0 else NO_MORE
+
+    @pattern("endless", **WORDS)
+    def endless(task: int, tasks: int, phase: int, i: int) -> int:
+        return (task + 1) % tasks
+
+    @pattern("no-phase", **WORDS, phases=0)
+    def no_phase(task: int, tasks: int, phase: int, i: int) -> int:
+        return NO_MORE
+
+    @traffic_pattern("outside", **WORDS)
+    def outside(node: int, nodes: int, group_nodes: int, word: int) -> int:
+        return node + group_nodes
+
+    refused(beyond, "pattern beyond, of", "or NOBODY, or NO_MORE")
+    refused(endless, "pattern endless, of", "has not answered NO_MORE to 4,096 message numbers")
+    refused(no_phase, "pattern no-phase", "0 phases; a whole number, at least 1")
+    refused(outside, "traffic outside: of", "to one of 0 ..")
+
+
+@pytest.mark.skipif(not ENABLED, reason="without the JIT there is nothing to compare")
+def test_a_traffic_pattern_that_counts_on_large_numbers_is_found() -> None:
+    @traffic_pattern("large", **WORDS)
+    def large(node: int, nodes: int, group_nodes: int, word: int) -> int:
+        return ((word + 1) << 40) % nodes
+
+    refused(large, "traffic large, question", "compiled it answers")
+
+
+@pytest.mark.parametrize(("kind", "name"), [("pattern", "all-to-all"), ("traffic", "uniform")])
+def test_a_pattern_that_is_built_in_is_refused_with_the_reason(kind: str, name: str) -> None:
+    with pytest.raises(Refused, match=f"{kind} {name}: it is built in; only one of a plug-in"):
+        check_policy(name, kind=kind)
 
 
 def test_one_that_remembers_in_an_attribute_is_found() -> None:
@@ -187,5 +241,5 @@ def test_parameters_are_passed_on_and_names_must_be_known() -> None:
 
     check_policy(gap, new_process=False)
     refused(gap, "it chose 3", values={"most": 3})
-    with pytest.raises(ValueError, match=r"'gaps': nothing of that name is registered as routing"):
+    with pytest.raises(ValueError, match=r"'gaps': nothing of that name is registered as traffic"):
         check_policy("gaps")

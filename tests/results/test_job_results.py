@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from html import unescape
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from odonata.results.performance import job_records, performance
 from odonata.results.run import Run
 from odonata.results.run import open as open_run
 from pdes.errors import Refused
+from pdes.hdf5 import seal
 from pdes.stream import RUNNING
 
 US = 10**6
@@ -53,6 +55,10 @@ pattern = "fft3d"
 nodes = 40
 pattern = "halo3d26"
 arrival = "1 us"
+requested = "2 ms"
+user = "ann"
+project = "climate"
+application = "ocean é"
 [[jobs]]
 name = "late <i>"
 nodes = 4
@@ -111,12 +117,34 @@ def test_what_is_on_disk_says_what_became_of_each_job(queue: Finished, opened: R
         assert (str(row["name"].item()), int(row.nodes)) == (it.name, it.nodes)
         for name in ("arrival_ps", "start_ps", "end_ps", "waiting_ps", "communication_ps"):
             assert int(row[name]) == getattr(it, name)
+        requested = -1 if it.requested_ps is None else it.requested_ps
+        assert int(row.requested_ps) == opened.file["jobs/requested_ps"][i] == requested
+        for name in ("user", "project", "application"):
+            stored = opened.file[f"jobs/{name}"][i].decode()
+            assert str(row[name].item()) == stored == getattr(it, name)
         assert len(set(it.labels)) == it.nodes
     first, second, third, _ = queue.jobs
     assert not set(first.labels) & set(second.labels)
     ends = sorted((first.end_ps or 0, second.end_ps or 0))
     assert third.start_ps is not None
     assert ends[0] < third.start_ps  # 72 nodes: it had to wait
+    asked = (third.requested_ps, third.user, third.project, third.application)
+    assert asked == (2000 * US, "ann", "climate", "ocean é")
+
+
+def test_a_file_without_the_later_columns_opens_and_says_who_asked(
+    queue: Finished, tmp_path: Path
+) -> None:
+    old = shutil.copytree(queue.out, tmp_path / "old")
+    (old / "run.h5").unlink()
+    with h5py.File(old / "rank-0000.h5", "r+") as file:
+        for name in ("requested_ps", "user", "project", "application"):
+            del file[f"jobs/{name}"]
+        file["status"][()] = RUNNING
+        seal(file)
+    with open_run(old) as run:
+        assert run.jobs.user.data.tolist() == ["", "", "ann", ""]
+        assert run.job_records[2].requested_ps == 2000 * US
 
 
 def test_a_run_that_goes_on_tells_who_waits_and_who_runs(queue: Finished, tmp_path: Path) -> None:
@@ -161,6 +189,11 @@ def test_a_table_of_jobs_has_batsims_columns(queue: Finished) -> None:
     rows = [*csv.DictReader(StringIO((queue.out / "jobs.csv").read_text()))]
     for row, it in zip(rows, queue.jobs, strict=True):
         assert (row["job_id"], row["success"]) == (str(it.number), "1")
+        asked = float(row["requested_time"])
+        assert asked == (-1 if it.requested_ps is None else it.requested_ps / 1e12)
+        assert [row[name] for name in ("user", "project", "application")] == [
+            it.user, it.project, it.application
+        ]  # fmt: skip
         assert int(row["requested_number_of_resources"]) == it.nodes
         finish, start, submitted, took, waited, round_trip = (
             round(float(row[name]) * 1e12)
@@ -180,7 +213,7 @@ def test_a_table_of_jobs_has_batsims_columns(queue: Finished) -> None:
 def test_ranges_are_written_as_batsim_writes_them() -> None:
     record = JobRecord(0, "x", 5, "incast", 0, 1, 10**12, (8, 2, 1, 0, 3))
     line = accounts.to_csv([record], "w", 2 * 10**12).splitlines()[1]
-    assert line.endswith(",0-3 8,x")
+    assert line.endswith(",0-3 8,x,,,")
     assert "1.000000000000" in line
 
 
@@ -189,6 +222,8 @@ def test_a_table_for_people_and_json_have_the_jobs(queue: Finished) -> None:
     assert [job["name"] for job in facts["jobs"]] == [it.name for it in queue.jobs]
     assert facts["jobs"][0]["labels"] == list(queue.jobs[0].labels)
     assert facts["jobs"][0]["groups"] == len({label // 8 for label in queue.jobs[0].labels})
+    assert facts["jobs"][2]["requested_ps"] == 2000 * US
+    assert facts["jobs"][2]["user"] == "ann"
     assert "offered" not in facts
     console = Console(width=100, file=StringIO())
     console.print(run_table(queue), accounts.job_table(queue.experiment.machine, queue.jobs))
@@ -236,7 +271,7 @@ def test_one_and_three_ranks_leave_the_same_bits(
         done = odonata("run", "queue.toml", "-o", f"r{ranks}", "--json", ranks=ranks)
         assert done.returncode == 0, done.stderr
     same = odonata("diff", "r1", "r3")
-    assert same.stdout.startswith("the same, bit for bit: 40 datasets"), same.stdout
+    assert same.stdout.startswith("the same, bit for bit: 44 datasets"), same.stdout
     texts = [(tmp_path / name / "jobs.csv").read_text() for name in ("r1", "r3")]
     assert texts[0] == texts[1]
     with h5py.File(tmp_path / "r3" / "rank-0002.h5") as file:
@@ -328,31 +363,39 @@ def test_a_run_whose_plugin_is_gone_is_opened_compared_and_says_what_is_missing(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "mine.py").write_text(
-        "from odonata import allocation\n"
+        "from odonata import allocation, discipline\n"
         '@allocation("first-ones", about="the first that are idle", source="a test")\n'
         "def first_ones(sight, job, rng):\n"
         "    return sight.labels[: job.nodes]\n"
+        '@discipline("in-turn", about="as they came", source="a test")\n'
+        "def in_turn(queue):\n"
+        "    return list(range(len(queue)))\n"
     )
     (tmp_path / "queue.toml").write_text(QUEUE)
-    changes = ("scheduler.allocation=first-ones", "run.duration=15 us")
+    changes = ("scheduler.allocation=first-ones", "scheduler.order=in-turn", "run.duration=15 us")
     plugins = (tmp_path / "mine.py",)
     try:
         execute(Request(tmp_path / "queue.toml", tmp_path / "out", changes, progress=False,
                         plugins=plugins))  # fmt: skip
     finally:
-        forget_plugins("first-ones")
+        forget_plugins("first-ones", "in-turn")
     with open_run(tmp_path / "out") as run:
-        assert run.missing == []  # it is there, if anybody wants it
+        assert run.missing == ""  # it is there, if anybody wants it
         assert len(run.job_records) == 4
     (tmp_path / "mine.py").unlink()
-    said = f"{tmp_path / 'out'}: allocation 'first-ones': its plug-in (mine.py) is missing"
+    both = "allocation 'first-ones', scheduling 'in-turn'"
+    said = f"the plug-in ({tmp_path / 'mine.py'}) of {both} is missing"
     with open_run(tmp_path / "out") as run:
-        assert [line.split(";")[0] for line in run.missing] == [said]
-        assert "allocation 'first-ones' is missing" in repr(run)
-    for words in (["report"], ["diff", str(tmp_path / "out")], ["compare", str(tmp_path / "out")]):
+        assert run.missing.split(";")[0] == said
+        assert f"the plug-in of {both} is missing" in repr(run)
+    for words, runs in ((["report"], 1), (["diff", str(tmp_path / "out")], 2),
+                        (["compare", str(tmp_path / "out")], 2)):  # fmt: skip
         done = CliRunner().invoke(cli, [*words, str(tmp_path / "out")], catch_exceptions=False)
-        assert said in done.stderr
+        assert done.stderr.count(f"{tmp_path / 'out'}: {said}") == done.stderr.count("odonata:")
+        assert done.stderr.count(said) == runs
         assert done.exit_code == 0
+    report = unescape((tmp_path / "out" / "report.html").read_text())
+    assert said.removeprefix("the ") in report
     with pytest.raises(Refused, match=r"plugins = .*: No such file"):
         execute(Request(None, tmp_path / "out", resume=True))
-    forget_plugins("first-ones")
+    forget_plugins("first-ones", "in-turn")

@@ -280,6 +280,11 @@ def test_the_whole_machine_over_time_is_the_sum_of_its_nodes(done: tuple[Run, Re
     for name, counter in (("local_busy", "busy_ps"), ("local_stalled", "stall_ps")):
         part = opened.ports[counter].where(local).mean(("router", "port")) / opened.interval
         np.testing.assert_allclose(whole[name], part)
+    units = {name: values.attrs["unit"] for name, values in whole.items()}
+    links = {f"{kind}_{what}": "1" for kind in ("local", "global") for what in ("busy", "stalled")}
+    assert units == {"offered": "1", "accepted": "1", "latency_ns": "ns", "packets": "1"} | links
+    assert all("increase" not in str(values.attrs) for values in whole.values())
+    assert "over global links" in whole.global_busy.attrs["about"]
     assert (system(opened, 2) == whole.isel(time=slice(-2, None))).all()
 
 

@@ -179,7 +179,7 @@ def test_sigterm_stops_at_a_checkpoint_and_says_how_to_go_on(
     process.terminate()
     printed, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
-    assert f"go on with: odonata run --resume -o {out}" in said
+    assert f"go on with: mpiexec -n 2 odonata run --resume -o {out}" in said
     assert "INCOMPLETE" in printed
     watched = odonata("watch", str(out)).stdout
     assert "stopped at a checkpoint" in watched

@@ -66,6 +66,7 @@ def page(run: Run) -> str:
         place=str(run.path),
         incomplete="" if run.complete else INCOMPLETE[run.state],
         reached=show_time(run.reached_ps) if run.complete else far(run),
+        missing=run.missing,
         digest=(run.digest or "")[:12],
         summary=_summary(run),
         sections=list(_sections(run).items()),
