@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from machines import SMALL, US
 
@@ -14,6 +18,7 @@ from odonata.jobs.request import Job
 from odonata.results.performance import job_records
 from pdes.driver import run
 from pdes.transport import Serial, world
+from policies.scheduling import DISCIPLINES, SchedulingPolicy, fitting, scheduling
 
 pytestmark = pytest.mark.mpi
 
@@ -38,3 +43,47 @@ def test_jobs_beside_traffic_are_those_of_one_rank(protocol: str, dedicated: boo
     assert together.ranks == world().size
     assert together.digest == here.digest
     assert job_records(model, together) == job_records(model, here)
+
+
+class Patience(SchedulingPolicy):
+    """Prefers users whose jobs have waited longest on average, as it remembers them."""
+
+    name, about, source = "patience", "who has waited longest", "a test"
+
+    def remembers(self, sizes: Any) -> dict[str, Any]:
+        return {"total": np.zeros(sizes.users), "jobs": np.zeros(sizes.users)}
+
+    def learn(self, ended: Any, memory: Any) -> None:
+        memory.total[ended.request.user_number] += ended.wait
+        memory.jobs[ended.request.user_number] += 1
+
+    def select(self, view: Any) -> Any:
+        mean = view.memory.total / np.maximum(1, view.memory.jobs)
+        order = np.argsort([-mean[job.user_number] for job in view.queue], kind="stable")
+        return fitting(view, order.tolist())
+
+
+@pytest.fixture
+def patience() -> Iterator[None]:
+    scheduling("patience", about="who has waited longest", source="a test")(Patience)
+    yield
+    del DISCIPLINES["patience"]
+
+
+@pytest.mark.usefixtures("patience")
+def test_a_policy_that_remembers_gives_one_digest_on_any_ranks_and_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    jobs = tuple(Job(30, "permutation", 4000 * (1 + n % 3), user=f"user {n % 4}", arrival_ps=n * US)
+                 for n in range(12))  # fmt: skip
+    load = Workload(jobs, order="patience", launch_ps=900_000)
+    model = Network(SMALL, workload=load, routing="adaptive")
+    here = run(model, None, transport=Serial(), show_compiling=False)
+    forgetful = Network(SMALL, workload=replace(load, order="fcfs"), routing="adaptive")
+    assert run(forgetful, None, transport=Serial(), show_compiling=False).digest != here.digest
+    kept, cut = world().everyone(tmp_path)[0], here.time // 2
+    run(model, cut + 1, checkpoint_dir=kept, checkpoint_every=cut, show_compiling=False)
+    resumed = run(model, None, resume=kept, show_compiling=False)
+    assert resumed.resumed == cut
+    assert resumed.digest == here.digest
+    assert run(model, None, show_compiling=False).digest == here.digest
