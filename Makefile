@@ -7,11 +7,12 @@ READY  := $(VENV)/ready
 # The parallel tests, and on how many ranks they prove something.
 RANKS  ?= 2 3 4
 
-.PHONY: help demo test lint warm serial parallel bench doctor format clean
+.PHONY: help demo test test-long lint warm serial parallel bench doctor format clean
 
 help:
 	@echo "make demo      a dragonfly on two ranks, what it did, and a report to open"
 	@echo "make test      lint, types, contracts, serial and parallel tests"
+	@echo "make test-long what takes long: more ranks, signals and damaged files at random"
 	@echo "make bench     how fast, against one rank and against ROSS"
 	@echo "make doctor    does this installation work?"
 	@echo "make format    rewrite the sources as the linter wants them"
@@ -52,13 +53,19 @@ warm: $(READY)
 # As many files at a time as there are cores; what times something, by itself.
 serial: warm
 	$(BIN)/python -m pytest -q -m alone
-	$(BIN)/python -m pytest -q -m "not alone" -n auto --dist loadfile
+	$(BIN)/python -m pytest -q -m "not alone and not long" -n auto --dist loadfile
 
 # Each rank has a temporary directory of its own: pytest's usual one is swept by all that share it.
 parallel: $(READY)
 	@set -e; for n in $(RANKS); do echo "--- $$n ranks"; rm -rf .ranks; mkdir .ranks; \
 	  $(BIN)/mpiexec -n $$n sh -c 'exec $(BIN)/python -m pytest -q --with-mpi --only-mpi \
 	  --basetemp=.ranks/$$$$ -p no:cacheprovider tests/parallel'; done; rm -rf .ranks
+
+# What repeats at length what the tests above show: on more ranks, in more ways, by attack.
+test-long: warm
+	$(BIN)/python -m pytest -q -m long -n auto --dist loadfile
+	$(BIN)/python scripts/attack_signals.py --count 60
+	$(BIN)/python scripts/attack_results.py --count 200
 
 bench: $(READY)
 	@$(BIN)/python scripts/bench.py

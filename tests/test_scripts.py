@@ -38,12 +38,14 @@ def test_the_ring_goes_round() -> None:
     assert max(visits) - min(visits) <= 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flag", [[], ["--json"]])
 def test_the_benchmark_measures(flag: list[str]) -> None:
     shown = script("bench.py", "--ranks", "1", "--repeat", "1", *flag)
     assert "events_per_second" in shown if flag else "one digest for all runs" in shown
 
 
+@pytest.mark.long
 def test_the_network_is_what_was_meant(tmp_path: Path) -> None:
     """In short; all of it takes some minutes: python scripts/validate.py."""
     claims = json.loads(script("validate.py", "--quick", "--json", "--plots", str(tmp_path)))

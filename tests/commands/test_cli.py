@@ -107,7 +107,7 @@ def test_the_table_shows_the_same_run(odonata: Run, phold: Phold) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["window", "null"])
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("ranks", [2, *(pytest.param(n, marks=pytest.mark.long) for n in (3, 4))])
 def test_ranks_and_protocol_change_nothing(phold: Phold, ranks: int, protocol: str) -> None:
     alone, together = phold(*SHORT), phold(*SHORT, "--protocol", protocol, ranks=ranks)
     assert together["ranks"] == ranks
@@ -120,6 +120,7 @@ def test_the_compiler_changes_nothing(phold: Phold) -> None:
     assert phold(*short, ODONATA_JIT="0")["digest"] == phold(*short)["digest"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("protocol", ["window", "null"])
 def test_a_checkpoint_and_a_restart_change_nothing(phold: Phold, ranks: int, protocol: str) -> None:
@@ -185,8 +186,8 @@ def test_a_killed_rank_ends_all_with_one_reason(tmp_path: Path, victim: int, pro
     [
         (1, "window", signal.SIGTERM),
         (2, "window", signal.SIGTERM),
-        (2, "null", signal.SIGTERM),
-        (2, "window", signal.SIGUSR1),
+        pytest.param(2, "null", signal.SIGTERM, marks=pytest.mark.long),
+        pytest.param(2, "window", signal.SIGUSR1, marks=pytest.mark.long),
         (3, "null", signal.SIGUSR1),
     ],
 )
@@ -259,6 +260,7 @@ def test_zero_lookahead_is_fine_on_one_rank(phold: Phold) -> None:
     assert phold(*SHORT, "--lookahead", "0ns")["events"] > 0
 
 
+@pytest.mark.long
 def test_a_cold_compile_says_so_and_a_warm_start_does_not(odonata: Run, tmp_path: Path) -> None:
     words = ("bench", "phold", "--lps", "8", "--end", "1us")
     cold = odonata(*words, ranks=2, ODONATA_CACHE_DIR=str(tmp_path / "cache"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -152,7 +153,10 @@ def test_what_killed_ranks_had_in_shared_memory_is_removed(tmp_path: Path) -> No
         names = (tmp_path / "names").read_text().split()
         assert done.returncode == 9
         assert names
-        assert not any(Path(name).exists() for name in names)
+        until = time.monotonic() + 10  # the watchman outlives mpiexec by a moment
+        while any(Path(name).exists() for name in names):
+            assert time.monotonic() < until, names
+            time.sleep(0.05)
         assert kept.exists()
     finally:
         kept.unlink()

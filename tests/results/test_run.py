@@ -61,6 +61,7 @@ def go(odonata: Odonata) -> Callable[..., str]:
     return run
 
 
+@pytest.mark.long
 def test_one_two_and_three_ranks_leave_the_same_bits(
     odonata: Odonata, go: Callable[..., str], small: Path, tmp_path: Path
 ) -> None:
