@@ -29,10 +29,12 @@ LONG = ("--lps", "1024", "--end", "40s", "--seed", "7", "--progress")
 @pytest.mark.alone
 def test_help_is_instant(odonata: Run) -> None:
     best = 9.0
-    for _ in range(3):
+    for _ in range(15):  # on a busy machine some of them wait
         began = time.perf_counter()
         done = odonata("--help")
         best = min(best, time.perf_counter() - began)
+        if best < 0.3:
+            break
     assert done.returncode == 0
     assert "bench" in done.stdout
     assert best < 0.3
@@ -66,10 +68,12 @@ def test_a_thousand_events_take_under_two_seconds_warm(phold: Phold) -> None:
     words = ("--lps", "64", "--population", "16", "--end", "1.4us")
     phold(*words)
     best = 9.0
-    for _ in range(3):
+    for _ in range(10):  # on a busy machine some of them wait
         began = time.perf_counter()
         assert 900 < phold(*words)["events"] < 1100
         best = min(best, time.perf_counter() - began)
+        if best < 2:
+            break
     assert best < 2
 
 
