@@ -249,6 +249,7 @@ def _resume(path: Path) -> Callable[[], None]:
         _command("run", "--resume", "-o", path, "--no-progress", "--json")()
         sys.stdout.flush()
         os.ftruncate(1, 0)  # what it says has wall-clock times in it, and so has `engine`
+        os.lseek(1, 0, os.SEEK_SET)
         tell(path, ("ports", "nodes", "groups"))
 
     return work

@@ -22,7 +22,7 @@ LOGS = ("visits", "moves", "never")
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Path]:
-    """The same for all, who leave it together."""
+    """Returns one directory for all ranks, which is removed when all of them have left it."""
     yield Path(world().everyone(str(tmp_path))[0])
     world().everyone(None)
 

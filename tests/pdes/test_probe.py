@@ -163,7 +163,8 @@ def test_slow_decisions_do_not_keep_a_signal_waiting(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("made", ["Probe()", "Office()"])
 def test_under_debug_the_model_is_checked_after_every_decision(made: str) -> None:
-    """And once more at the end; also where decisions and compiled events take turns."""
+    """The model is checked after every decision and once at the end, also where decisions and
+    compiled events take turns."""
     code = f"""
 import sys
 sys.path.insert(0, {str(HERE)!r})

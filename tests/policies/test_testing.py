@@ -152,7 +152,7 @@ def test_a_class_without_an_init_cannot_even_try() -> None:
 
 
 def test_one_that_learns_into_a_global_is_found() -> None:
-    """The same question at once gives the same answer; out of order it does not."""
+    """Such a policy answers a repeated question alike, and questions in another order not."""
 
     def heard(ended: Any, memory: Any) -> None:
         memory.ended += 1
