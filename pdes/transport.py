@@ -10,8 +10,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, NoReturn, Protocol, TypeVar
 
@@ -23,6 +23,7 @@ from pdes.arrays import doubled, grown
 from pdes.board import Board, board_bytes, place_bytes
 from pdes.errors import Refused
 from pdes.events import WORDS, Rows
+from pdes.interrupt import interruptible
 from pdes.watchman import MPI_SECONDS, SAID_SECONDS
 
 T = TypeVar("T")
@@ -72,7 +73,7 @@ class Transport(Protocol):
         """End all ranks, giving the reason once; after a while, if another rank may have a better
         reason to give."""
 
-    def watching(self) -> Any:
+    def watching(self) -> AbstractContextManager[None]:
         """Returns a context in which SIGINT is a KeyboardInterrupt, to be passed to `fail`."""
 
 
@@ -115,9 +116,8 @@ class Serial:
         print(f"odonata: {reason}", file=sys.stderr, flush=True)
         raise SystemExit(status)
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        yield
+    def watching(self) -> AbstractContextManager[None]:
+        return interruptible()
 
 
 class Mpi:
@@ -291,10 +291,8 @@ class Mpi:
         self._mpi.COMM_WORLD.Abort(status)
         os._exit(status)
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        with self._watchman.interruptible() if self._watchman else nullcontext():
-            yield
+    def watching(self) -> AbstractContextManager[None]:
+        return self._watchman.interruptible() if self._watchman else interruptible()
 
     def _leave(self) -> None:
         """Finalise MPI, which waits for all ranks."""

@@ -22,13 +22,14 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 from pdes import launcher, watch
+from pdes.interrupt import interruptible
 
 ANSWER_SECONDS = 2.0
 """So long a watchman on a busy machine may take to answer, and a rank to act on a signal."""
@@ -129,18 +130,9 @@ class Watchman:
     def _end_by(self, number: int, frame: FrameType | None) -> None:
         self.fail(watch.ENDING[signal.Signals(number)], 128 + number)
 
-    @contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """In here SIGINT is KeyboardInterrupt, for code that cleans up before it fails."""
-        mine = signal.getsignal(signal.SIGINT) == self._end_by
-        if mine and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            try:
-                yield
-            finally:
-                signal.signal(signal.SIGINT, self._end_by)
-        else:
-            yield
+    def interruptible(self) -> AbstractContextManager[None]:
+        """Returns a context in which SIGINT is a KeyboardInterrupt."""
+        return interruptible(self._end_by)
 
 
 _mine: Watchman | None = None
