@@ -140,6 +140,8 @@ class Engine:
         transport.carry(WORDS + model.parcel)
         self._outbox = Outbox(self._ctl, transport.size, WORDS + model.parcel, model.fanout)
         self._incoming: list[Rows] = []
+        self._arrived: int | None = FOREVER
+        """The time of the earliest of these, once somebody has asked for it."""
         self._sim_now: Sim | None = None
         self._logging: Recorder | None = None
         """Where logs are kept, if any are."""
@@ -306,8 +308,9 @@ class Engine:
 
     def next_time(self) -> int:
         """Returns the time of the earliest event that is on this rank and not handled."""
-        times = [int(rows[:, TIME].min()) for rows in self._incoming if len(rows)]
-        return min([int(self._ctl[COMING]), *times])
+        if self._arrived is None:
+            self._arrived = min(int(rows[:, TIME].min()) for rows in self._incoming)
+        return min(int(self._ctl[COMING]), self._arrived)
 
     def letters(self) -> tuple[Rows, list[int]]:
         """Returns the letters to other ranks since the last advance, and where each one begins.
@@ -316,14 +319,17 @@ class Engine:
 
     def deliver(self, letters: list[Rows]) -> None:
         """Keep events from other ranks for the next advance."""
-        self._incoming += [letter[1:] for letter in letters]
+        for letter in letters:
+            if len(letter) > 1:
+                self._incoming.append(letter[1:])
+                self._arrived = None
 
     def take_in(self) -> Rows:
         """Returns the events that were delivered; there is room for them now."""
         if not self._incoming:
             return NO_ROWS
         rows = self._incoming[0] if len(self._incoming) == 1 else np.concatenate(self._incoming)
-        self._incoming = []
+        self._incoming, self._arrived = [], FOREVER
         self.queue.reserve(len(rows))
         if self.model.parcel:
             self._pool = reserved(self._pool, len(rows))

@@ -10,11 +10,13 @@ go, and neither can change a result. A stop that anyone asked for makes an earli
   nothing more; what precedes all promises is safe. Promises travel with the events, or alone.
 
 Window wants one collective step per lookahead of activity; null wants no collective at all.
-Promises alone would creep through idle time one lookahead per message, so a letter of `null`
-that bears no events reports the sender's earliest event, and how many events it has sent to and
-received from each rank. Where the latest reports of all ranks agree on these numbers, they show all
-ranks at moments between which no event was on its way: every event yet to be sent comes from those
-that were pending then, and so not before the earliest of them plus the lookahead.
+Promises alone would creep through idle time one lookahead per message, so a letter of `null` ends
+with a report: the sender's earliest event, and how many events it has sent to and received from
+each rank. Where the latest reports of all ranks agree on these numbers, they show all ranks at
+moments between which no event was on its way: every event yet to be sent comes from those that were
+pending then, and so not before the earliest of them plus the lookahead. A rank whose report has not
+changed is silent, however far its promise would go: where all ranks wait, the reports agree, and
+whoever has the earliest event goes on.
 """
 
 from __future__ import annotations
@@ -100,12 +102,6 @@ def window(engine: Engine, cut: int) -> Arrival:
         engine.advance(min(floor + engine.reach, cut))
 
 
-PROMISE, MARKS, BID, _ = range(WORDS)
-"""The head of a letter in `null`: the promise; how many cuts the sender has reached, doubled, and 1
-more if the letter ends with a report; once it has been asked to stop, the earliest cut it can still
-stop at (else -1); events handled."""
-
-
 class Channels:
     """What a rank knows of each other one under `null`; it lasts from cut to cut."""
 
@@ -113,15 +109,17 @@ class Channels:
         self.promise = [start] * size
         self.promise[rank] = FOREVER
         self.promised = 0
-        """The last promise of this rank."""
+        self.reported: list[int] = []
+        """The last promise that this rank has sent, and its last report."""
         self.marks = [0] * size
+        """How many cuts each rank has reached."""
         self.handled = [0] * size
         self.bids: dict[int, tuple[int, int]] = {}
         """The bids of ranks that were asked to stop: on the way to which cut, and at what time."""
         self.sent = [0] * size
         self.received = [0] * size
         """Events, to and from each rank."""
-        self.reports = np.full((size, 1 + 2 * size), -1, np.int64)
+        self.reports = [[-1] * (1 + 2 * size)] * size
         """The latest report of each rank: its earliest event, how many events it has sent to each
         rank, how many it has received from each. A rank that has not reported yet has -1, which
         agrees with nobody."""
@@ -129,15 +127,19 @@ class Channels:
     def agreed(self) -> int | None:
         """Returns the earliest event that any rank had when nothing was on its way, or None where
         the reports do not fit together."""
-        size = len(self.marks)
-        sent, received = self.reports[:, 1 : 1 + size], self.reports[:, 1 + size :]
-        return int(self.reports[:, 0].min()) if (sent == received.T).all() else None
+        reports, size = self.reports, len(self.reports)
+        for sender, report in enumerate(reports):
+            for receiver in range(size):
+                if report[1 + receiver] != reports[receiver][1 + size + sender]:
+                    return None
+        return min(report[0] for report in reports)
 
 
 def null(engine: Engine, cut: int) -> Arrival:
     """A stop is settled thus: whoever is asked, or hears of it, stands still and bids the time it
     has already been allowed to reach; when everyone has, the largest bid becomes the cut. Who has
-    reached the old cut already need not bid: its mark says so, and the old cut stands."""
+    reached the old cut already need not bid: its mark says so, and the old cut stands. After its
+    mark a rank sends nothing until all have reached the cut."""
     transport, channels = engine.transport, engine.channels
     if transport.size == 1:
         return window(engine, cut)
@@ -153,97 +155,87 @@ def null(engine: Engine, cut: int) -> Arrival:
             channels.bids[me] = leg, engine.reached
             _post(engine, force=True)
             continue
-        elif all(rank in bids or channels.marks[rank] >= leg for rank in ranks) or not stopping:
+        elif not stopping or all(rank in bids or channels.marks[rank] >= leg for rank in ranks):
             target = max(bids.values()) if len(bids) == transport.size else cut
-            safe = min(*channels.promise, target)
-            engine.advance(safe)
-            if safe == target:
-                channels.marks[me] = leg
-            _post(engine, force=safe == target)
-            if safe == target:
+            safe, coming = min(*channels.promise, target), engine.next_time()
+            if coming >= safe < target:
+                safe = min(_skip_idle_time(engine), target)
+            if coming < safe or safe == target:
+                engine.advance(safe)
+                if safe == target:
+                    channels.marks[me] = leg
+                _post(engine, force=safe == target)
                 continue
-        _receive(engine)
+            _post(engine, force=False)
+        _receive(engine, cut)
 
 
 def _post(engine: Engine, force: bool) -> None:
-    """Send each other rank its events and, where it says more than the last did, our promise."""
+    """Send each other rank a letter, if our report is another than the last. Its first row has our
+    promise; how many cuts we have reached; once we were asked to stop, the earliest cut that we can
+    still stop at (else -1); and how many events we have handled. Then come the report, in as many
+    rows as it takes, and events. Beside a rank that has reached the cut, which reports no more
+    until all have, a new promise is sent as well: the others are within a lookahead of the cut, and
+    need few."""
     transport, channels = engine.transport, engine.channels
     me = transport.rank
     letters, places = engine.letters()
-    soonest = min(engine.next_time(), *channels.promise)
-    promise = min(soonest, FOREVER - engine.lookahead) + engine.lookahead
-    news = force or promise > channels.promised
-    channels.promised = promise
-    on, bid = channels.bids.get(me, (0, -1))
-    marks, bid = 2 * channels.marks[me], bid if on > channels.marks[me] else -1
-    bare = []
     for peer in range(transport.size):
-        rows = places[peer + 1] - places[peer] - 1
-        channels.sent[peer] += rows
-        if peer == me:
-            continue
-        letter = letters[places[peer] : places[peer + 1]]
-        if force or (news and rows == 0):
-            letter[0, :WORDS] = promise, marks + 1, bid, engine.events
-            bare.append((peer, letter))
-        elif rows:
-            letter[0, :WORDS] = promise, marks, bid, engine.events
-            transport.post(peer, letter.copy())
-    if bare:
-        report = _report(engine, letters.shape[1])
-        for peer, letter in bare:
-            transport.post(peer, np.concatenate((letter, report)))
+        channels.sent[peer] += places[peer + 1] - places[peer] - 1
+    report = _own_report(engine)
+    promise = min(report[0], *channels.promise, FOREVER - engine.lookahead) + engine.lookahead
+    late = promise > channels.promised and max(channels.marks) > channels.marks[me]
+    if report == channels.reported and not (late or force):
+        return
+    channels.promised, channels.reported = promise, report
+    on, bid = channels.bids.get(me, (0, -1))
+    head = [promise, channels.marks[me], bid if on > channels.marks[me] else -1, engine.events]
+    width = letters.shape[1]
+    words = [*head, *[0] * (width - WORDS), *report, *[0] * (-len(report) % width)]
+    bare = np.array(words, np.int64).reshape(-1, width)
+    for peer in range(transport.size):
+        if peer != me:
+            events = letters[places[peer] + 1 : places[peer + 1]]
+            transport.post(peer, np.concatenate((bare, events)) if len(events) else bare)
     engine.lap("exchange")
 
 
-def _report(engine: Engine, width: int) -> Rows:
-    """Brings this rank's report up to date. Returns it as rows of so many words, which end a
-    letter: one without events, or one that a rank may wait for."""
-    channels = engine.channels
-    report = channels.reports[engine.transport.rank]
-    report[:] = engine.next_time(), *channels.sent, *channels.received
-    rows = np.zeros((-(-len(report) // width), width), np.int64)
-    rows.reshape(-1)[: len(report)] = report
-    return rows
+def _own_report(engine: Engine) -> list[int]:
+    return [engine.next_time(), *engine.channels.sent, *engine.channels.received]
 
 
-def _receive(engine: Engine) -> None:
+def _receive(engine: Engine, cut: int) -> None:
     channels = engine.channels
-    words = channels.reports.shape[1]
+    words = 1 + 2 * len(channels.marks)
     messages = engine.transport.collect(wait=True)
     engine.lap("waiting")
-    letters, idle = [], True
+    letters = []
     for sender, letter in messages:
-        promise, marks, bid, handled = letter[0, :WORDS].tolist()
+        width = letter.shape[1]
+        heads = 1 + -(-words // width)
+        first = letter[:heads].reshape(-1).tolist()
+        promise, channels.marks[sender], bid, channels.handled[sender] = first[:WORDS]
         channels.promise[sender] = max(channels.promise[sender], promise)
-        channels.marks[sender] = marks >> 1
-        channels.handled[sender] = handled
         if bid >= 0:
-            channels.bids[sender] = (marks >> 1) + 1, bid
-        if marks & 1:
-            rows = -(-words // letter.shape[1])
-            channels.reports[sender] = letter[-rows:].reshape(-1)[:words]
-            letter = letter[:-rows]
-        channels.received[sender] += len(letter) - 1
-        idle = idle and len(letter) == 1
-        letters.append(letter)
+            channels.bids[sender] = channels.marks[sender] + 1, bid
+        channels.reports[sender] = first[width : width + words]
+        channels.received[sender] += len(letter) - heads
+        letters.append(letter[heads - 1 :])
     engine.deliver(letters)
-    if idle and engine.next_time() >= min(channels.promise):
-        _jump(engine)
-    engine.report(engine.reached, engine.events + sum(channels.handled))
+    engine.report(min(*channels.promise, cut), engine.events + sum(channels.handled))
     engine.lap("exchange")
 
 
-def _jump(engine: Engine) -> None:
-    """Skip idle time: no event that is here is safe yet, but perhaps none is pending anywhere for
-    longer than the promises tell."""
+def _skip_idle_time(engine: Engine) -> int:
+    """No event that is here is safe yet, but perhaps none is pending anywhere for longer than the
+    promises tell. Returns what is safe then."""
     channels = engine.channels
-    mine = engine.next_time(), *channels.sent, *channels.received
-    channels.reports[engine.transport.rank] = mine
+    channels.reports[engine.transport.rank] = _own_report(engine)
     floor = channels.agreed()
     if floor is not None:
         least = min(floor, FOREVER - engine.lookahead) + engine.lookahead
         channels.promise = [max(promise, least) for promise in channels.promise]
+    return min(channels.promise)
 
 
 PROTOCOLS: dict[str, Callable[[Engine, int], Arrival]] = {"window": window, "null": null}

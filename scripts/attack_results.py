@@ -6,7 +6,8 @@ A few small runs are made: on one rank and on two, with traffic and with jobs, c
 killed. Copies of them are damaged: bytes are flipped or zeroed, tails cut off, files removed or
 swapped. On each copy every command must end within ten seconds, without a traceback; and where it
 ends in order, it must say what it says of the undamaged run. Every command is forked from this
-process, which has its imports. The status is 1 if anything did not hold.
+process, which has its imports; a run of two ranks is resumed on two. The status is 1 if anything
+did not hold.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class Made(NamedTuple):
 
     name: str
     path: Path
+    ranks: int
 
 
 class Said(NamedTuple):
@@ -98,7 +100,7 @@ def make_runs(home: Path) -> list[Made]:
         execute(Request(file, here, progress=False))  # what is forked has the kernels then
         write(here, home / "page.html", "html")  # and what draws
         _started(file, two, 2).wait()
-        made += [Made(here.name, here), Made(two.name, two)]
+        made += [Made(here.name, here, 1), Made(two.name, two, 2)]
         for ranks, how in ((1, signal.SIGTERM), (1, signal.SIGKILL), (2, signal.SIGKILL)):
             path = home / f"{name}-{ranks}-{how.name}"
             process = _started(file, path, ranks)
@@ -107,7 +109,7 @@ def make_runs(home: Path) -> list[Made]:
             process.send_signal(how)
             process.wait()
             time.sleep(1.0)  # ranks follow their launcher
-            made.append(Made(path.name, path))
+            made.append(Made(path.name, path, ranks))
     return made
 
 
@@ -172,7 +174,7 @@ def forked(work: Callable[[], None], limit: float) -> Said:
             status = os.waitstatus_to_exitcode(how) if found else None
             time.sleep(0.01)
         if status is None:
-            os.kill(pid, signal.SIGKILL)
+            os.killpg(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
         out, err = (Path(place, name).read_text() for name in ("out", "err"))
         return Said(status, out, err, time.monotonic() - begun)
@@ -181,6 +183,7 @@ def forked(work: Callable[[], None], limit: float) -> Said:
 def _become(work: Callable[[], None], place: str) -> None:
     status = 1
     try:
+        os.setpgid(0, 0)  # with what it starts it is killed
         for fd, path in enumerate(("/dev/null", f"{place}/out", f"{place}/err")):
             os.dup2(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), fd)
         work()
@@ -244,9 +247,17 @@ def _mend(path: Path) -> Callable[[], None]:
     return work
 
 
-def _resume(path: Path) -> Callable[[], None]:
+def _resume(path: Path, ranks: int) -> Callable[[], None]:
+    words = ["run", "--resume", "-o", str(path), "--no-progress", "--json"]
+
     def work() -> None:
-        _command("run", "--resume", "-o", path, "--no-progress", "--json")()
+        if ranks > 1:
+            start = [str(find_mpiexec()), "-n", str(ranks), sys.executable, "-m", "odonata"]
+            done = subprocess.run([*start, *words], env=launcher.environment_without())
+            if done.returncode:
+                raise SystemExit(done.returncode)
+        else:
+            _command(*words)()
         sys.stdout.flush()
         os.ftruncate(1, 0)  # what it says has wall-clock times in it, and so has `engine`
         os.lseek(1, 0, os.SEEK_SET)
@@ -255,35 +266,42 @@ def _resume(path: Path) -> Callable[[], None]:
     return work
 
 
-def attempts(path: Path, original: Path) -> dict[str, Callable[[], None]]:
+def attempts(path: Path, made: Made) -> dict[str, Callable[[], None]]:
     """Every command, in an order in which those that write come last."""
     return {
         "open": lambda: tell(path),
         "report": _report(path),
         "watch": _command("watch", path, "--once"),
-        "diff": _command("diff", path, original),
-        "compare": _command("compare", path, original, "--json"),
+        "diff": _command("diff", path, made.path),
+        "compare": _command("compare", path, made.path, "--json"),
         "mend": _mend(path.with_name("mended")),
-        "run --resume": _resume(path),
+        "run --resume": _resume(path, made.ranks),
     }
 
 
 def examine(path: Path, made: Made, limit: float) -> dict[str, Said]:
     """Try every command on a copy of a run, which it changes."""
     shutil.copytree(path, path.with_name("mended"))
-    return {name: forked(work, limit) for name, work in attempts(path, made.path).items()}
+    return {name: forked(work, limit) for name, work in attempts(path, made).items()}
 
 
 # -- the verdict
 
 
+UNSAID = (
+    r'"notes": \[[^]]*\]', r'"digest": (null|"[0-9a-f]{32}"),', r" · digest [0-9a-f]{12}",
+    "lost with run.h5", "the same on any number of ranks", r"(?<=>)-(?=<)",
+    r"(digest |= )?\b[0-9a-f]{12}\b", "[0-9a-f]{32}", r"\(digest \)",
+    "closed .*", "nothing was left open", "HOME/run: is complete.*",
+)  # fmt: skip
+"""What need not be said of a damaged run: its digest, which is only in run.h5, that it is the same
+as another, which only the digest tells, and what was done about files that were open."""
+
+
 def normal(said: str, path: Path) -> str:
-    """What is said of a run, without where it lies, its digest (which only run.h5 has) and the
-    engine's own times."""
+    """What is said of a run, but for where it lies and what need not be said."""
     said = said.replace(str(path.parent), "HOME").replace("/mended", "/run")
-    said = re.sub(r"(digest |= )?\b[0-9a-f]{12}\b|[0-9a-f]{32}", "", said)
-    said = re.sub(r'"digest": (null|""),|\(digest \)', "", said)
-    return re.sub(r"closed .*|nothing was left open|HOME/run: is complete.*", "", said)
+    return re.sub("|".join(UNSAID), "", said)
 
 
 def wrong(name: str, said: Said, usual: Said, path: Path) -> str | None:

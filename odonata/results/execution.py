@@ -100,11 +100,11 @@ def execute(
     experiment, out = together(transport, lambda: asked(request))
     with _claimed(out, transport, request, experiment):
         resume = None
-        if request.resume and together(transport, lambda: _begun(out, transport.size, experiment)):
-            if together(transport, lambda: status_of(out)[0]) == COMPLETE:
+        if request.resume:
+            if together(transport, lambda: _is_complete(out, experiment, request.metrics)):
                 together(transport, lambda: _rejoin(out, transport.rank))
                 return None
-            resume = newest(out / CHECKPOINT)
+            resume = together(transport, lambda: _checkpoint(out, transport.size))
         together(transport, lambda: _prepare(out, experiment, request, resume, transport, replaced))
         line = ProgressLine(experiment.run.end) if wanted(request.progress) else None
         try:
@@ -159,20 +159,36 @@ def _jobs_again(out: Path) -> None:
             _keep_jobs(run.job_records, out, run.experiment, run.reached_ps)
 
 
-def _begun(out: Path, ranks: int, experiment: Experiment) -> bool:
-    """Tells whether there is a run to go on with. It cannot be on another number of ranks, nor with
-    another experiment, as where its file was damaged."""
+def _is_complete(out: Path, experiment: Experiment, metrics: bool) -> bool:
+    """Tells whether nothing is left of the run that is there, if one is. It cannot go on with
+    another experiment, as where its file was damaged, nor without the metrics it has written."""
     first = out / NAME.format(0)
     if not first.exists():
+        if metrics and newest(out / CHECKPOINT):
+            raise Refused(
+                f"{first}: is missing, and the run cannot go on without it; --overwrite begins "
+                "again, --no-metrics goes on with a run that was begun so"
+            )
         return False
     with Source(first) as file:
         file.check()
-        before, text = file.tried(lambda it: (int(it.attrs["ranks"]), it.attrs["experiment"]))
+        text = file.tried(lambda it: it.attrs["experiment"])
     _compare(out, parse(text, str(first), stand_in=True), experiment)
-    if before != ranks and newest(out / CHECKPOINT):
-        raise Refused(f"{out}: its checkpoint is of {before} rank{'s' * (before > 1)}, this is "
-                      f"{ranks}: mpiexec -n {before} odonata run --resume -o {out}")  # fmt: skip
-    return before == ranks
+    return status_of(out)[0] == COMPLETE
+
+
+def _checkpoint(out: Path, ranks: int) -> Path | None:
+    """Returns where the run there goes on from, if anywhere; it cannot on another number of
+    ranks."""
+    found, first = newest(out / CHECKPOINT), out / NAME.format(0)
+    if found and first.exists():
+        before = read(first, lambda file: int(file.attrs["ranks"]))
+        if before != ranks:
+            raise Refused(
+                f"{out}: its checkpoint is of {before} rank{'s' * (before > 1)}, this is {ranks}: "
+                f"mpiexec -n {before} odonata run --resume -o {out}"
+            )
+    return found
 
 
 def recording(experiment: Experiment, out: Path) -> Recording:
@@ -319,5 +335,5 @@ def _prepare(
         for path in out.glob(fresh_name(Path(NAME.replace("{:04d}", "*"))).name):
             path.unlink()
     kept = out / EXPERIMENT
-    if request.file is None or not kept.exists() or not kept.samefile(request.file):
+    if request.file and not (kept.exists() and kept.samefile(request.file)):
         kept.write_text(experiment.to_toml())

@@ -70,6 +70,7 @@ def test_one_two_and_three_ranks_leave_the_same_bits(
         assert printed["completed"]
         assert printed["ranks"] == ranks
     go("run", small, "-o", "null", "--set", "run.protocol=null", ranks=2)
+    assert "r2: is complete already" in odonata("run", "--resume", "-o", "r2").stderr
     for other in ("r2", "r3", "null"):
         assert go("diff", "r1", other).startswith("the same, bit for bit: ")
     with h5py.File(tmp_path / "r3" / "run.h5") as file:
@@ -227,6 +228,10 @@ def test_a_directory_of_a_run_without_metrics_is_a_run_too(
     refused = odonata("run", str(file), "-o", str(place), "--no-metrics", "--set=run.seed=5")
     assert refused.returncode == 2
     assert "holds a run already" in refused.stderr
+    refused = odonata("run", "--resume", "-o", str(place))
+    assert refused.returncode == 2
+    assert "rank-0000.h5: is missing" in refused.stderr
+    assert json.loads(go("run", "--resume", "-o", place, "--no-metrics", "--json"))["resumed_ps"]
     assert "in [red]r[b]" in go("run", file, "-o", place.name, "--overwrite")
     assert file.read_text() == SMALL
 

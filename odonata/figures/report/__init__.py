@@ -178,14 +178,19 @@ def _svg(figure: Figure, name: str, alt: str) -> Markup:
     return Markup(re.sub(size, f'<svg role="img" aria-label="{escape(alt)}"', svg, count=1))
 
 
+def _about_digest(run: Run) -> str:
+    if run.digest:
+        return "the same on any number of ranks"
+    return "lost with run.h5" if run.complete else "none: the run is incomplete"
+
+
 def _provenance(run: Run) -> list[Row]:
     facts, ranks = run.attributes, int(run.attributes["ranks"])
     versions = {"Python": facts["python"], **{k: v for k, v in run.packages.items() if v}}
     kept = [name for name in ("ports", "channels") if recorded(run, name)]
     interval = show_time(run.experiment.metrics.interval_ps)
     return [
-        ("digest", run.digest or "-", "the same on any number of ranks" if run.digest
-         else "none: the run is incomplete"),
+        ("digest", run.digest or "-", _about_digest(run)),
         ("odonata", str(facts["odonata"]), ", ".join(f"{k} {v}" for k, v in versions.items())),
         ("started", str(facts["started"]), ""),
         ("host", str(facts["host"]), str(facts["platform"])),
