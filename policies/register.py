@@ -253,17 +253,22 @@ def load_plugin(path: Path | str) -> Plugin:
     first = len(_entered)
     replaced = {(kind, name): REGISTERS[kind].pop(name, None)
                 for kind, name in (before.registered if before else ())}  # fmt: skip
-    try:
-        _execute(plugin, content)
-    except (Exception, SystemExit) as error:
+
+    def put_back() -> None:
         for kind, name in _entered[first:]:
             REGISTERS[kind].pop(name, None)
         for (kind, name), entry in replaced.items():
             REGISTERS[kind][name] = entry
+
+    try:
+        _execute(plugin, content)
+    except (Exception, SystemExit) as error:
+        put_back()
         raise Refused(f"plug-in {path}{_line(error, str(path))}: "
                       f"{type(error).__name__}: {_reason(error)}") from error  # fmt: skip
     registered = tuple(dict.fromkeys(_entered[first:]))
     if not registered:
+        put_back()
         raise Refused(f"plug-in {path}: it registers nothing; write @allocation(...), for example, "
                       "above a function")  # fmt: skip
     PLUGINS[path] = plugin = dataclasses.replace(plugin, registered=registered)
@@ -279,7 +284,7 @@ def _execute(plugin: Plugin, content: bytes) -> None:
     sys.modules[plugin.module] = module
     try:
         with _importing_from(str(plugin.path)):
-            exec(compile(content, str(plugin.path), "exec"), vars(module))
+            exec(compile(content, str(plugin.path), "exec", dont_inherit=True), vars(module))
     except BaseException:
         del sys.modules[plugin.module]
         raise

@@ -1,10 +1,11 @@
 """A test tool for authors of policies: `check_policy` finds out whether a policy can be trusted.
 
 A run is repeated exactly, on any number of ranks and after any restart, if the answer of a policy
-depends on nothing but what it is shown, its memory and `rng`. So the tool puts a long series of
-random questions to it (and tells it of ended jobs in between), and puts each of them again: at
-once, to a new instance of the policy, out of order, and in a new process. From the same memory each
-must give the same answer and leave the same memory behind.
+depends on nothing but what it is shown, its memory and `rng`. So the tool goes through the life of
+a random queue, in which jobs come, wait, run and end. At each step it tells the policy of a job
+that has ended, if one has, and puts a question to it; and it puts each question again: at once, to
+a new instance of the policy, out of order, and in a new process. From the same memory each must
+give the same answer and leave the same memory behind.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from policies.views import Ended, Labels, Request, Running, Sight, View
 from topology import Dragonfly
 
 MACHINE = Dragonfly(2, 4, 2, 9)
+LONGEST = 8
+"""So many jobs wait before no more of them come."""
 USERS = ("ada", "grace", "edsger", "barbara")
 CHECKED = ("traffic", "pattern", "routing", "allocation", "scheduling")
 OUTSIDE = "it remembers outside its memory, or goes by something else that it was not shown"
@@ -46,14 +49,25 @@ class Checked(NamedTuple):
     """False where the policy is of no file or module that another process could import."""
 
 
+Placed = tuple[Request, int, tuple[int, ...]]
+"""A job that runs, when it was started, and its nodes."""
+
+
 class Step(NamedTuple):
-    """A question, or the news of a job's end; everything in it is made of plain numbers."""
+    """A question, and before it perhaps the news of a job's end."""
 
     number: int
+    now: int
     idle: Any
     queue: tuple[Request, ...]
-    running: tuple[tuple[Request, int, tuple[int, ...]], ...]
+    running: tuple[Placed, ...]
     ended: tuple[Request, int, int, tuple[int, ...]] | None
+
+    @property
+    def job(self) -> Request:
+        """Returns the first in the queue that fits, for which nodes are chosen."""
+        free = int(self.idle.sum())
+        return next(job for job in self.queue if job.nodes <= free)
 
 
 class Answer(NamedTuple):
@@ -98,30 +112,40 @@ def check_policy(
 
 
 def steps(questions: int, seed: int) -> Iterator[Step]:
-    """Yields random states of a machine and its queue, with news of ended jobs in between."""
-    dice = random.Random(seed)
+    """Yields what is seen of a machine and its queue, step by step. Which of the jobs are started
+    is left to chance, and not to the policy; one at least always fits."""
+    dice, idle = random.Random(seed), np.ones(MACHINE.n_nodes, bool)
+    waiting: list[Request] = []
+    running: list[Placed] = []
+    now = jobs = 0
     for number in range(questions):
-        part = dice.choice((0.2, 0.5, 0.8, 1.0))
-        idle = np.array([dice.random() < part for _ in range(MACHINE.n_nodes)])
-        idle[dice.randrange(len(idle))] = True
+        now, ended = now + dice.randint(1, 400), None
+        if running and dice.random() < 0.7:
+            job, start, where = running.pop(dice.randrange(len(running)))
+            idle[list(where)] = True
+            ended = job, start, now, where
         free = int(idle.sum())
-        sizes = [dice.randint(1, free), *(dice.randint(1, 24) for _ in range(dice.randint(0, 7)))]
-        queue = tuple(_request(dice, 1000 * number + i, n, number) for i, n in enumerate(sizes))
-        busy = np.flatnonzero(~idle).tolist()
-        running = ((_request(dice, 1000 * number + 900, len(busy), number), 90 * number, (*busy,)),)
-        labels = dice.sample(range(MACHINE.n_nodes), dice.randint(1, 20))
-        past = _request(dice, number, len(labels), number)
-        start = past.submit + dice.randint(0, 500)
-        end = start + dice.randint(1, 1000)
-        ended = (past, start, end, (*labels,)) if dice.random() < 0.7 else None
-        yield Step(number, idle, queue, running if busy else (), ended)
+        sizes = [dice.randint(1, 24) for _ in range(dice.randint(0, 3)) if len(waiting) < LONGEST]
+        if min([*sizes, *(job.nodes for job in waiting)], default=free + 1) > free:
+            sizes.append(dice.randint(1, free))
+        for nodes in sizes:
+            waiting.append(_request(dice, jobs, nodes, now))
+            jobs += 1
+        running.sort(key=lambda placed: placed[0].number)
+        yield Step(number, now, idle.copy(), (*waiting,), (*running,), ended)
+        for job in [*waiting]:
+            spare = np.flatnonzero(idle).tolist()
+            if dice.random() < 0.4 and job.nodes < len(spare):  # one node at least stays idle
+                where = (*dice.sample(spare, job.nodes),)
+                idle[list(where)] = False
+                waiting.remove(job)
+                running.append((job, now, where))
 
 
-def _request(dice: random.Random, number: int, nodes: int, when: int) -> Request:
-    user = dice.randrange(len(USERS))
-    submit, requested = 100 * when + dice.randint(0, 99), dice.randint(1, 5000)
+def _request(dice: random.Random, number: int, nodes: int, now: int) -> Request:
+    user, requested = dice.randrange(len(USERS)), dice.randint(1, 5000)
     project, application = f"project {user % 2}", dice.choice(("cfd", "md"))
-    return Request(number, nodes, submit, requested, USERS[user], project, application, "", user)
+    return Request(number, nodes, now, requested, USERS[user], project, application, "", user)
 
 
 @dataclasses.dataclass
@@ -136,8 +160,8 @@ class Trial:
     def __post_init__(self) -> None:
         self.whose = f"{self.entry.kind} {self.entry.name}"
         self.steps = [*steps(self.questions, self.seed)]
-        self.sizes = Sizes(self.questions, MACHINE.n_nodes, MACHINE.groups, MACHINE.n_routers,
-                           len(USERS))  # fmt: skip
+        jobs = 1 + max(job.number for step in self.steps for job in step.queue)
+        self.sizes = Sizes(jobs, MACHINE.n_nodes, MACHINE.groups, MACHINE.n_routers, len(USERS))
         self.before: list[bytes] = []
         self.answers: list[Answer] = []
 
@@ -162,7 +186,7 @@ class Trial:
         sizes = ", ".join(str(job.nodes) for job in step.queue)
         about = f"jobs of {sizes} nodes"
         if self.entry.kind == "allocation":
-            about = f"a job of {step.queue[0].nodes} nodes"
+            about = f"a job of {step.job.nodes} nodes"
         return f"{self.whose}, question {step.number} ({about}, {int(step.idle.sum())} idle)"
 
     def memory(self, policy: Policy) -> tuple[Buffer, Layout | None]:
@@ -202,11 +226,11 @@ class Trial:
             if ended is not None:
                 learn(self.entry.kind, policy, Ended(*ended[:3], _labels(ended[3])), memory)
             if self.entry.kind == "allocation":
-                job = step.queue[0]
-                chosen = allocate(policy, sight, job, rng_for(self.seed, step.number)).tolist()  # type: ignore[arg-type]
+                luck_of = rng_for(self.seed, step.number)
+                chosen = allocate(policy, sight, step.job, luck_of).tolist()  # type: ignore[arg-type]
             else:
                 running = tuple(Running(job, at, _labels(where)) for job, at, where in step.running)
-                view = View(100 * step.number, step.queue, running, sight.free, sight,
+                view = View(step.now, step.queue, running, sight.free, sight,
                             memory=memory)  # fmt: skip
                 chosen = select(policy, view)  # type: ignore[arg-type]
         except Fault as fault:

@@ -267,13 +267,22 @@ def test_a_file_that_cannot_be_imported_is_refused_with_the_line_and_leaves_noth
     assert not PLUGINS
 
 
-def test_a_broken_edit_keeps_what_was_there(mine: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "words"), [("1 / 0", "line 1: ZeroDivisionError"), ("x = 1", "it registers nothing")]
+)
+def test_a_broken_edit_keeps_what_was_there(mine: Path, text: str, words: str) -> None:
     load_plugin(mine)
     entry = ALLOCATIONS["mine"]
-    mine.write_text("1 / 0")
-    with pytest.raises(Refused, match="line 1: ZeroDivisionError"):
+    mine.write_text(text)
+    with pytest.raises(Refused, match=words):
         load_plugin(mine)
     assert ALLOCATIONS["mine"] is entry
+
+
+def test_a_file_is_compiled_by_its_own_rules(mine: Path) -> None:
+    """And not with the `from __future__` lines of the module that loads it."""
+    mine.write_text(f"def f(x: int): pass\nassert f.__annotations__ == {{'x': int}}\n{MINE}")
+    load_plugin(mine)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pdes.jit import ENABLED
 from policies.allocation import ALLOCATIONS, AllocationPolicy, allocation
 from policies.register import REGISTERS
 from policies.routing import ROUTINGS, routing
-from policies.scheduling import DISCIPLINES, fitting, scheduling
+from policies.scheduling import DISCIPLINES, SchedulingPolicy, fitting, scheduling
 from policies.testing import check_policy
 from policies.views import Sight
 
@@ -164,6 +164,34 @@ def test_one_that_learns_into_a_global_is_found() -> None:
         return fitting(view, order)
 
     refused(favour, "scheduling favour, question", "it remembers outside its memory")
+
+
+def test_one_that_counts_how_often_a_job_has_waited_is_found() -> None:
+    """It goes by jobs that it has seen before: they must come again in later questions."""
+
+    @scheduling("aging", **WORDS)
+    class Aging(SchedulingPolicy):
+        def __init__(self) -> None:
+            self.seen: dict[int, int] = {}
+
+        def select(self, view: Any) -> list[int]:
+            for job in view.queue:
+                self.seen.setdefault(job.number, view.time)
+            seen = [self.seen[job.number] for job in view.queue]
+            return fitting(view, np.argsort(-np.array(seen), kind="stable"))
+
+    refused(Aging, "scheduling aging, question", "it remembers outside its memory")
+
+
+def test_one_that_keeps_a_number_for_each_job_has_room_for_it() -> None:
+    @scheduling("aging", memory=lambda sizes: {"seen": np.zeros(sizes.jobs)}, **WORDS)
+    def aging(view: Any) -> list[int]:
+        for job in view.queue:
+            view.memory.seen[job.number] += 1
+        seen = [view.memory.seen[job.number] for job in view.queue]
+        return fitting(view, np.argsort(seen, kind="stable"))
+
+    check_policy(aging, new_process=False)
 
 
 def test_one_that_keeps_the_same_in_its_memory_passes() -> None:
