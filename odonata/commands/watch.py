@@ -84,6 +84,8 @@ def frame(path: Path) -> Frame:
             state = Text("running", "cyan")
         over = status in (COMPLETE, STOPPED, FAILED, DIED)
         rows: list[RenderableType] = [_heading(run, state, over)]
+        if run.missing:
+            rows.append(Text(run.missing, "yellow"))
         if len(run.time):
             rows.append(_series(run))
         return Frame(Group(*rows), over)

@@ -195,6 +195,7 @@ def test_a_plugin_of_four_kinds_runs_on_two_ranks_and_its_run_is_read_without_it
         said = [line for line in done.stderr.splitlines() if "missing" in line]
         assert len(said) == len(command) - 1
         assert all(f"mine.py) of {four} is missing" in line for line in said), said
+    assert "is missing; all that was" in " ".join(odonata("watch", "out-2").stdout.split())
     read = "import odonata; run = odonata.open('out-2'); print(run, len(run.job_records))"
     opened = subprocess.run([sys.executable, "-c", read], cwd=tmp_path, capture_output=True,
                             text=True, check=True)  # fmt: skip
