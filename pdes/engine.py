@@ -107,7 +107,7 @@ class Engine:
         self.channels = Channels(transport.size, transport.rank, start=0)
         self.seconds = dict.fromkeys((*SECONDS, "kernel"), 0.0)
         self._began = self._lap = time.perf_counter()
-        self.rounds = 0
+        self.rounds = self._advances = 0
         self._progress = progress if transport.rank == 0 else None
         self._next_report = time.perf_counter() + 0.2
         self._next_look = time.perf_counter()
@@ -347,7 +347,7 @@ class Engine:
         if horizon <= self.reached:
             return
         self.lap("exchange")
-        self.rounds += 1
+        self._advances += 1
         incoming, budget = self.take_in(), 1 if self.debug else BUDGET_EVENTS
         loop, state, words, cause = self._loop, self.state, self._words, self._cause
         decide, quick, sim = self._decider.decide, self._decider.quick, self._sim()
@@ -379,7 +379,7 @@ class Engine:
         self.reached = horizon
         self._write_logs(horizon)
         self.lap("kernel")
-        if self.rounds % SETTLE_EVERY == 0:
+        if self._advances % SETTLE_EVERY == 0:
             self.queue.settle(int(self._ctl[NOW]))
 
     def _make_way(self, answer: Answer) -> None:

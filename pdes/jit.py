@@ -276,9 +276,9 @@ def compile_notice(show: bool, how_often: str) -> Iterator[None]:
         yield
     finally:
         numba_event.unregister("numba:compile", listener)
-        if began and show:
-            say(f"odonata: compiled in {time.perf_counter() - began:.1f} s")
-            _prune(cache_root())
+    if began and show:
+        say(f"odonata: compiled in {time.perf_counter() - began:.1f} s")
+        _prune(cache_root())
 
 
 if ENABLED:

@@ -16,7 +16,8 @@ each rank. Where the latest reports of all ranks agree on these numbers, they sh
 moments between which no event was on its way: every event yet to be sent comes from those that were
 pending then, and so not before the earliest of them plus the lookahead. A rank whose report has not
 changed is silent, however far its promise would go: where all ranks wait, the reports agree, and
-whoever has the earliest event goes on.
+whoever has the earliest event goes on. A rank that has reached the cut is silent too: what it
+receives from then on is not looked at, and its last promise stands for its earliest event.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class Engine(Protocol):
     """How far beyond the earliest event of all a window may go."""
     reached: int
     """Every event before this time has been handled here."""
+    rounds: int
+    """How often this rank has waited for others."""
 
     @property
     def events(self) -> int:
@@ -99,6 +102,7 @@ def window(engine: Engine, cut: int) -> Arrival:
         engine.lap("exchange")
         if stop or floor >= cut:
             return Arrival(min(floor, cut), bool(stop))
+        engine.rounds += 1
         engine.advance(min(floor + engine.reach, cut))
 
 
@@ -108,9 +112,8 @@ class Channels:
     def __init__(self, size: int, rank: int, start: int) -> None:
         self.promise = [start] * size
         self.promise[rank] = FOREVER
-        self.promised = 0
         self.reported: list[int] = []
-        """The last promise that this rank has sent, and its last report."""
+        """The last report that this rank has sent."""
         self.marks = [0] * size
         """How many cuts each rank has reached."""
         self.handled = [0] * size
@@ -119,20 +122,24 @@ class Channels:
         self.sent = [0] * size
         self.received = [0] * size
         """Events, to and from each rank."""
-        self.reports = [[-1] * (1 + 2 * size)] * size
+        self.reports = np.full((size, 1 + 2 * size), -1, np.int64)
         """The latest report of each rank: its earliest event, how many events it has sent to each
         rank, how many it has received from each. A rank that has not reported yet has -1, which
         agrees with nobody."""
+        self._earliest = self.reports[:, 0]
+        self._sent, self._received = self.reports[:, 1 : 1 + size], self.reports[:, 1 + size :].T
 
-    def agreed(self) -> int | None:
-        """Returns the earliest event that any rank had when nothing was on its way, or None where
-        the reports do not fit together."""
-        reports, size = self.reports, len(self.reports)
-        for sender, report in enumerate(reports):
-            for receiver in range(size):
-                if report[1 + receiver] != reports[receiver][1 + size + sender]:
-                    return None
-        return min(report[0] for report in reports)
+    def agreed(self, lookahead: int) -> int | None:
+        """Returns a time before which no rank had an event when nothing was on its way, or None
+        where the reports do not fit together."""
+        same = self._sent == self._received
+        if max(self.marks) == min(self.marks):
+            return int(self._earliest.min()) if same.all() else None
+        done = np.array(self.marks) > min(self.marks)
+        if not same[:, ~done].all():
+            return None
+        promised = [promise for promise, over in zip(self.promise, done, strict=True) if over]
+        return min(int(self._earliest[~done].min()), min(promised) - lookahead)
 
 
 def null(engine: Engine, cut: int) -> Arrival:
@@ -174,9 +181,7 @@ def _post(engine: Engine, force: bool) -> None:
     """Send each other rank a letter, if our report is another than the last. Its first row has our
     promise; how many cuts we have reached; once we were asked to stop, the earliest cut that we can
     still stop at (else -1); and how many events we have handled. Then come the report, in as many
-    rows as it takes, and events. Beside a rank that has reached the cut, which reports no more
-    until all have, a new promise is sent as well: the others are within a lookahead of the cut, and
-    need few."""
+    rows as it takes, and events."""
     transport, channels = engine.transport, engine.channels
     me = transport.rank
     letters, places = engine.letters()
@@ -184,10 +189,9 @@ def _post(engine: Engine, force: bool) -> None:
         channels.sent[peer] += places[peer + 1] - places[peer] - 1
     report = _own_report(engine)
     promise = min(report[0], *channels.promise, FOREVER - engine.lookahead) + engine.lookahead
-    late = promise > channels.promised and max(channels.marks) > channels.marks[me]
-    if report == channels.reported and not (late or force):
+    if report == channels.reported and not force:
         return
-    channels.promised, channels.reported = promise, report
+    channels.reported = report
     on, bid = channels.bids.get(me, (0, -1))
     head = [promise, channels.marks[me], bid if on > channels.marks[me] else -1, engine.events]
     width = letters.shape[1]
@@ -209,16 +213,16 @@ def _receive(engine: Engine, cut: int) -> None:
     words = 1 + 2 * len(channels.marks)
     messages = engine.transport.collect(wait=True)
     engine.lap("waiting")
+    engine.rounds += 1
     letters = []
     for sender, letter in messages:
         width = letter.shape[1]
         heads = 1 + -(-words // width)
-        first = letter[:heads].reshape(-1).tolist()
-        promise, channels.marks[sender], bid, channels.handled[sender] = first[:WORDS]
-        channels.promise[sender] = max(channels.promise[sender], promise)
+        promise, channels.marks[sender], bid, channels.handled[sender] = letter[0, :WORDS].tolist()
+        channels.promise[sender] = max(channels.promise[sender], promise)  # we may know more
         if bid >= 0:
             channels.bids[sender] = channels.marks[sender] + 1, bid
-        channels.reports[sender] = first[width : width + words]
+        channels.reports[sender] = letter[1:heads].reshape(-1)[:words]
         channels.received[sender] += len(letter) - heads
         letters.append(letter[heads - 1 :])
     engine.deliver(letters)
@@ -231,7 +235,7 @@ def _skip_idle_time(engine: Engine) -> int:
     promises tell. Returns what is safe then."""
     channels = engine.channels
     channels.reports[engine.transport.rank] = _own_report(engine)
-    floor = channels.agreed()
+    floor = channels.agreed(engine.lookahead)
     if floor is not None:
         least = min(floor, FOREVER - engine.lookahead) + engine.lookahead
         channels.promise = [max(promise, least) for promise in channels.promise]

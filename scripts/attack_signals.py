@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from odonata.commands.doctor import find_mpiexec
-from pdes import launcher
+from pdes import launcher, watch
 
 PATIENCE = 10.0
 MARK = "ODONATA_ATTACK"
@@ -63,9 +63,9 @@ def processes(token: str) -> list[Process]:
             continue
         if f"{MARK}={token}" not in words or state == "Z":
             continue
-        ranks = [int(word[9:]) for word in words if word.startswith("PMI_RANK=")]
         watches = any(word.endswith("watch.py") for word in command)
-        found.append(Process(int(path.name), ranks[0] if ranks and not watches else -1, command))
+        rank = None if watches else watch.rank_of(int(path.name))
+        found.append(Process(int(path.name), -1 if rank is None else rank, command))
     return found
 
 
@@ -128,8 +128,10 @@ def attack(
         verdict = "kept (before its first line)"
     elif tracebacks:
         verdict = "TRACEBACK"
-    elif not sent or (status == 0 and not reasons):
+    elif status == 0 and not reasons:
         verdict = "kept (it was over)"
+    elif not sent:
+        verdict = "FAILED BY ITSELF"
     elif len(reasons) != 1:
         verdict = f"{len(reasons)} REASONS"
     elif status not in STATUSES[number]:

@@ -110,8 +110,9 @@ def show(finished: Finished | None, request: Request, as_json: bool) -> None:
     if not finished.result.completed:
         ranks = world().size
         on_ranks = f"mpiexec -n {ranks} " if ranks > 1 else ""
+        without = "" if request.metrics else " --no-metrics"
         print(f"odonata: stopped at {show_time(finished.result.time_ps)}; go on with: {on_ranks}"
-              f"odonata run --resume -o {finished.out}", file=sys.stderr)  # fmt: skip
+              f"odonata run --resume -o {finished.out}{without}", file=sys.stderr)  # fmt: skip
 
 
 def show_plan(request: Request, as_json: bool) -> None:

@@ -41,6 +41,7 @@ from pdes.transport import Transport, together, world
 from policies.register import PLUGINS
 
 EXPERIMENT, CHECKPOINT = "experiment.toml", "checkpoint"
+ANY_RANK = NAME.replace("{:04d}", "*")
 
 
 @dataclass(frozen=True)
@@ -164,12 +165,15 @@ def _is_complete(out: Path, experiment: Experiment, metrics: bool) -> bool:
     another experiment, as where its file was damaged, nor without the metrics it has written."""
     first = out / NAME.format(0)
     if not first.exists():
-        if metrics and newest(out / CHECKPOINT):
+        others = [path.name for path in (out / JOINED, *out.glob(ANY_RANK)) if path.exists()]
+        if others or (metrics and newest(out / CHECKPOINT)):
             raise Refused(
                 f"{first}: is missing, and the run cannot go on without it; --overwrite begins "
-                "again, --no-metrics goes on with a run that was begun so"
+                "again" + ", --no-metrics goes on with a run that was begun so" * (not others)
             )
         return False
+    if not metrics:
+        raise Refused(f"{out}: was begun with metrics, and cannot go on with --no-metrics")
     with Source(first) as file:
         file.check()
         text = file.tried(lambda it: it.attrs["experiment"])
@@ -330,10 +334,9 @@ def _prepare(
         for name in (JOINED, accounts.FILE):
             (out / name).unlink(missing_ok=True)
         shutil.rmtree(out / CHECKPOINT, ignore_errors=True)
-        for path in out.glob(NAME.replace("{:04d}", "*")):
-            path.unlink()
-        for path in out.glob(fresh_name(Path(NAME.replace("{:04d}", "*"))).name):
+        for path in [*out.glob(ANY_RANK), *out.glob(fresh_name(Path(ANY_RANK)).name)]:
             path.unlink()
     kept = out / EXPERIMENT
-    if request.file and not (kept.exists() and kept.samefile(request.file)):
+    its_own = kept.exists() and (request.file is None or kept.samefile(request.file))
+    if not (its_own and load(kept) == experiment):
         kept.write_text(experiment.to_toml())

@@ -80,6 +80,18 @@ def test_metrics_that_are_damaged_are_named(
     assert "rank-0000.h5" in words
 
 
+def test_what_is_left_of_a_run_without_a_checkpoint_is_not_removed(
+    whole: Path, tmp_path: Path
+) -> None:
+    run = shutil.copytree(whole, tmp_path / "run")
+    shutil.rmtree(run / "checkpoint")
+    (run / "rank-0000.h5").unlink()
+    assert "rank-0000.h5: is missing" in COMMANDS["resume"](run, whole)
+    (run / "run.h5").rename(run / "rank-0001.h5")
+    assert "rank-0000.h5: is missing" in COMMANDS["resume"](run, whole)
+    assert (run / "rank-0001.h5").exists()
+
+
 def test_a_joined_file_that_is_damaged_is_named_and_mended(whole: Path, tmp_path: Path) -> None:
     run = shutil.copytree(whole, tmp_path / "run")
     flip(run / "run.h5")

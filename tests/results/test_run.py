@@ -232,6 +232,12 @@ def test_a_directory_of_a_run_without_metrics_is_a_run_too(
     assert refused.returncode == 2
     assert "rank-0000.h5: is missing" in refused.stderr
     assert json.loads(go("run", "--resume", "-o", place, "--no-metrics", "--json"))["resumed_ps"]
+    go("run", file, "-o", place, "--overwrite", "--set=run.seed=5")
+    assert "seed = 5" in file.read_text()
+    refused = odonata("run", "--resume", "-o", str(place), "--no-metrics")
+    assert refused.returncode == 2
+    assert "was begun with metrics" in refused.stderr
+    file.write_text(SMALL)
     assert "in [red]r[b]" in go("run", file, "-o", place.name, "--overwrite")
     assert file.read_text() == SMALL
 
