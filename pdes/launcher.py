@@ -17,8 +17,6 @@ LAUNCHERS = ("mpiexec", "mpiexec.hydra", "mpirun", "orterun", "prterun", "srun")
 SPAWNERS = ("hydra_pmi_proxy", "prted", "orted", "slurmstepd", *LAUNCHERS)
 """The names of those that start the ranks of one host, for a launcher or by itself."""
 OURS = ("PMI", "OMPI_", "MV2_", "SLURM_", "HYDRA_", "HYDI_", "MPI_LOCAL", "MPIR_", "PRTE_")
-THEIRS = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_MCA_rmaps_base_oversubscribe")
-"""What users set themselves so that Open MPI's mpiexec starts at all."""
 
 
 def ranks() -> int | None:
@@ -115,9 +113,7 @@ def terminal() -> bool:
 
 
 def environment_without() -> Mapping[str, str]:
-    """Returns this process's environment without the variables of a launcher, to start one from."""
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(OURS) or name.startswith(THEIRS)
-    }
+    """Returns this process's environment without the variables of its launcher, to start one from.
+    Where it has none, all that looks so was set by the user, for a launcher."""
+    launched = any(name in os.environ for name in (*SIZES, *RANKS))
+    return {k: v for k, v in os.environ.items() if not (launched and k.startswith(OURS))}

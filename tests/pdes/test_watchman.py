@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from conftest import code_on_ranks
 
+from pdes import launcher
+
 BEGIN = """
 import os, signal, sys, time
 from pathlib import Path
@@ -160,3 +162,13 @@ def test_what_killed_ranks_had_in_shared_memory_is_removed(tmp_path: Path) -> No
         assert kept.exists()
     finally:
         kept.unlink()
+
+
+def test_what_a_user_has_set_for_a_launcher_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what a launcher has set for its ranks is not."""
+    for name in (*launcher.SIZES, *launcher.RANKS):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
+    assert launcher.environment_without()["OMPI_ALLOW_RUN_AS_ROOT"] == "1"
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
+    assert not any(name.startswith("OMPI_") for name in launcher.environment_without())
