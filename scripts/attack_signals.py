@@ -29,12 +29,12 @@ PATIENCE = 10.0
 MARK = "ODONATA_ATTACK"
 NOT_REASONS = ("odonata: compiling", "odonata: compiled", "odonata: warning")
 STATUSES = {
-    signal.SIGKILL: {9: "killed"},
-    signal.SIGINT: {130: "interrupted"},
-    signal.SIGTERM: {143: "terminated", 0: "stopped at"},
+    signal.SIGKILL: {9: "killed", 137: "killed"},
+    signal.SIGINT: {130: "interrupted", 137: "interrupted"},
+    signal.SIGTERM: {143: "terminated", 137: "terminated", 0: "stopped at"},
 }
 """By signal: the status that mpiexec may end with, and what a reason then says ("died" will do for
-any that ended by a signal)."""
+any that ended by a signal). 137 is Open MPI's, and never MPICH's, for a rank that was killed."""
 
 
 class Process(NamedTuple):
@@ -88,6 +88,7 @@ def attack(
     assert mpiexec, "mpiexec is needed: pip install mpich"
     with tempfile.TemporaryDirectory() as name:
         environment = {**launcher.environment_without(), MARK: token}
+        hydra = b"HYDRA" in subprocess.run([mpiexec, "--version"], capture_output=True).stdout
         if cold:
             environment["ODONATA_CACHE_DIR"] = f"{name}/cache"
         words = [mpiexec, "-n", str(ranks), sys.executable, "-m", "odonata", "bench", "phold",
@@ -134,7 +135,7 @@ def attack(
         verdict = "FAILED BY ITSELF"
     elif len(reasons) != 1:
         verdict = f"{len(reasons)} REASONS"
-    elif status not in STATUSES[number]:
+    elif status not in STATUSES[number] or (status == 137 and hydra):
         verdict = f"STATUS {status}"
     elif not any(word in reasons[0] for word in (STATUSES[number][status], "died")):
         verdict = "ANOTHER REASON"
