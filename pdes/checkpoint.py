@@ -103,10 +103,14 @@ def load(
     _compare(place, manifest["identity"], json.loads(json.dumps(dict(identity))))
     path = place / _file_name(rank)
     if not path.exists():
-        raise Refused(f"{path}: this rank's part of the checkpoint is missing")
+        raise _damaged(path, "this rank's part of the checkpoint is missing")
     if _sha256(path) != manifest["sha256"][path.name]:
-        raise Refused(f"{path}: does not match its checksum: truncated or altered")
+        raise _damaged(path, "does not match its checksum: truncated or altered")
     return Cut(manifest[_time_name(identity)], manifest["events"][rank]), _read(path)
+
+
+def _damaged(path: Path, how: str) -> Refused:
+    return Refused(f"{path}: {how}; the run cannot go on from it, and has to be begun again")
 
 
 def newest(directory: Path) -> Path | None:
@@ -146,7 +150,7 @@ def _manifest(path: Path) -> dict[str, Any]:
     except (ValueError, KeyError, AttributeError, TypeError):
         intact = False
     if not intact:
-        raise Refused(f"{path}: does not match its checksum: truncated or altered")
+        raise _damaged(path, "does not match its checksum: truncated or altered")
     if manifest["format"] != FORMAT:
         raise Refused(
             f"{path}: checkpoint format {manifest['format']}, this version reads {FORMAT}"
