@@ -277,7 +277,8 @@ class Engine:
             if recorder:
                 recorder.rehearse(state)
 
-        with jit.compile_notice(show and self.transport.host_leader, how_often):
+        notice = jit.compile_notice(show and self.transport.host_leader, how_often)
+        with notice, jit.explaining():
             if scripted:
                 try_each()
             else:

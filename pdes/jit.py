@@ -30,6 +30,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pdes import launcher
+from pdes.compiler_words import explained
+from pdes.errors import Refused
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,6 +47,7 @@ _cache_dir_lock = threading.Lock()
 if ENABLED:
     import numba
     from numba.core import event as numba_event
+    from numba.core.errors import NumbaError, UnsupportedBytecodeError
     from numba.extending import intrinsic
 
     # Where colorama is installed, numba has it reset the colours of stdout when Python ends: four
@@ -246,6 +249,18 @@ def _prune(root: Path) -> None:
                 stamp.unlink()
                 for folder in (*stamp.parent.iterdir(), stamp.parent):
                     folder.rmdir()
+
+
+@contextmanager
+def explaining() -> Iterator[None]:
+    """Turns what the compiler says of a kernel that it cannot compile into one sentence."""
+    if not ENABLED:
+        yield
+        return
+    try:
+        yield
+    except (NumbaError, UnsupportedBytecodeError) as error:
+        raise Refused(f"a kernel cannot be compiled: {explained(error)}") from error
 
 
 @contextmanager

@@ -7,13 +7,15 @@ must be the same, and valid.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from pdes.errors import Refused
-from policies.register import Entry
+from pdes.jit import explaining
+from policies.policy import described
+from policies.register import Entry, Values
 from policies.routing import Outlook
 
 NOBODY, NO_MORE = -1, -2
@@ -23,9 +25,11 @@ MOST_MESSAGES = 1 << 12
 UNLIKE = "it goes by something that it was not given, or computes differently when compiled"
 
 
-def check_kernel(entry: Entry, questions: int, seed: int) -> None:
-    """Put random questions to the kernel of an entry. Raises AssertionError where its answers
-    differ or are wrong; Refused where there is no kernel to ask."""
+def check_kernel(entry: Entry, values: Values, questions: int, seed: int) -> None:
+    """Put random questions to the kernel of an entry, with these values of its threshold and bias.
+    Raises AssertionError where its answers differ or are wrong; Refused where there is no kernel to
+    ask, or no such parameter."""
+    given = entry.checked(values)
     name, check = CHECKS[entry.kind]
     written = getattr(entry, name)
     if written is None:
@@ -37,7 +41,13 @@ def check_kernel(entry: Entry, questions: int, seed: int) -> None:
 
     def ask(number: int, *asked: Any) -> Any:
         about = f"{entry.kind} {entry.name}, question {number}"
-        compiled, python, again = (each(*asked) for each in (written, plain, written))
+        try:
+            with explaining():
+                compiled, python, again = (each(*asked) for each in (written, plain, written))
+        except Refused as refusal:
+            raise AssertionError(f"{about}: {refusal}") from refusal.__cause__
+        except Exception as error:
+            raise AssertionError(f"{about}: {described(error)}") from error
         if not all(isinstance(it, ANSWERS[entry.kind]) for it in (compiled, python)):
             raise AssertionError(f"{about}: its answer is {python!r}, {OTHER[entry.kind]}")
         if not compiled == python == again:
@@ -48,16 +58,20 @@ def check_kernel(entry: Entry, questions: int, seed: int) -> None:
         return compiled
 
     for number in range(questions):
-        check(entry, dice, lambda *asked, number=number: ask(number, *asked))
+        check(entry, given, dice, lambda *asked, number=number: ask(number, *asked))
 
 
-def _routing(entry: Any, dice: random.Random, ask: Callable[..., Any]) -> None:
+Given = Mapping[str, Any]
+
+
+def _routing(entry: Any, given: Given, dice: random.Random, ask: Callable[..., Any]) -> None:
     paths = [Outlook(dice.randrange(1 << 16), dice.random(), dice.randrange(1 << 16))
              for _ in range(2)]  # fmt: skip
-    ask(*paths, entry.threshold, 512 * entry.bias, dice.getrandbits(32))
+    threshold, bias = given.get("threshold", entry.threshold), given.get("bias", entry.bias)
+    ask(*paths, threshold, 512 * bias, dice.getrandbits(32))
 
 
-def _pattern(entry: Any, dice: random.Random, ask: Callable[..., Any]) -> None:
+def _pattern(entry: Any, given: Given, dice: random.Random, ask: Callable[..., Any]) -> None:
     """Ask for all messages of a task in a phase."""
     tasks = dice.randint(2, 64)
     phases = entry.phases if isinstance(entry.phases, int) else entry.phases(tasks)
@@ -76,7 +90,7 @@ def _pattern(entry: Any, dice: random.Random, ask: Callable[..., Any]) -> None:
                          f"message numbers in phase {phase}")  # fmt: skip
 
 
-def _traffic(entry: Any, dice: random.Random, ask: Callable[..., Any]) -> None:
+def _traffic(entry: Any, given: Given, dice: random.Random, ask: Callable[..., Any]) -> None:
     group_nodes, groups = dice.randint(1, 32), dice.randint(2, 40)
     nodes = group_nodes * groups
     node = dice.randrange(nodes)

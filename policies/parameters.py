@@ -51,6 +51,12 @@ class Parameter(NamedTuple):
             return f"{words}, at least {self.least:g}"
         return words if self.most is None else f"{words}, at most {self.most:g}"
 
+    @property
+    def in_python(self) -> str:
+        """Says what Python gives where a file gives text."""
+        units = {"time": "ticks", "size": "bytes"}
+        return f"; in Python, a number of {units[self.unit]}" if self.unit in units else ""
+
     def checked(self, value: Any, whose: str) -> Any:
         """Returns the value, a whole number as a float where one is wanted; refused if it is not
         what is accepted."""
@@ -62,7 +68,7 @@ class Parameter(NamedTuple):
             fine = fine and (self.least is None or value >= self.least)
             fine = fine and (self.most is None or value <= self.most)
         if not fine:
-            raise Refused(f"{whose}: {self.name} = {value!r}: {self.accepted}")
+            raise Refused(f"{whose}: {self.name} = {value!r}: {self.accepted}{self.in_python}")
         return value
 
 
@@ -83,6 +89,18 @@ def parameters_of(written: Callable[..., Any]) -> tuple[Parameter, ...]:
     """Lists what a class of policies has as dataclass fields, or a function as keyword-only
     arguments. Raises ValueError where one has no default, or one of another type."""
     return tuple(_parameter(name, default, written.__name__) for name, default in _given(written))
+
+
+def check_arguments(written: Callable[..., Any], kind: str, expected: str) -> None:
+    """Raises TypeError unless a function that will be a kernel takes as many arguments as are
+    `expected`, and nothing else: a kernel has no parameters of its own."""
+    function = getattr(written, "py_func", written)
+    given = [*inspect.signature(function).parameters.values()]
+    if len(given) != expected.count(",") + 1 or any(
+        each.kind not in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in given
+    ):
+        raise TypeError(f"{function.__name__}: a {kind} is a function of ({expected}), and has no "
+                        "parameters of its own")  # fmt: skip
 
 
 def _given(written: Callable[..., Any]) -> Iterable[tuple[str, Any]]:

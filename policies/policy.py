@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import traceback
 from abc import ABC
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -14,7 +16,7 @@ import numpy.typing as npt
 from pdes.errors import Fault
 from policies.memory import Memory, Sizes
 from policies.parameters import parameters_of
-from policies.register import REGISTERS, Entry
+from policies.register import PLUGINS, REGISTERS, Entry
 
 if TYPE_CHECKING:
     from policies.views import Ended
@@ -76,11 +78,20 @@ def learn(kind: str, policy: Policy, ended: Ended, memory: Memory | None) -> Non
         policy.learn(ended, memory)
     except Exception as error:
         raise Fault(f"{kind} {policy.name} failed to learn from job {ended.request.number}: "
-                    f"{type(error).__name__}: {error}") from error  # fmt: skip
+                    f"{described(error)}") from error  # fmt: skip
+
+
+def described(error: Exception) -> str:
+    """Says what went wrong in a policy, and in which line of which file."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename) in PLUGINS]
+    where = (own or frames)[-1]
+    return f"{type(error).__name__}: {error} ({where.filename}, line {where.lineno})"
 
 
 def enter(
     kind: str,
+    base: type[Policy],
     written: Any,
     adapter: type[FunctionPolicy] | None,
     words: Mapping[str, Any],
@@ -88,8 +99,9 @@ def enter(
     learn: Learn | None = None,
     **settings: Any,
 ) -> None:
-    """Enter a class of policies, or a function by way of its adapter, into the register of its
-    kind. `words` are name, about and source; without an adapter only a class will do.
+    """Enter a class of policies, a subclass of `base`, or a function by way of its adapter, into
+    the register of its kind. `words` are name, about and source; without an adapter only a class
+    will do.
 
     A class without an `__init__` becomes a frozen dataclass: its fields are its parameters, and
     nothing of it can change between two questions.
@@ -99,6 +111,7 @@ def enter(
     if inspect.isclass(written):
         if memory or learn:
             raise TypeError(f"{home}: a class declares its memory by remembers() and learn()")
+        _check_class(written, base, home)
         if not dataclasses.is_dataclass(written) and written.__init__ is object.__init__:
             dataclass(frozen=True)(written)
         for name, value in {**words, **settings}.items():
@@ -108,6 +121,8 @@ def enter(
     elif adapter is None:
         raise TypeError(f"{home}: a {kind} policy is a class")
     else:
+        if learn is not None:
+            _check_learn(learn, memory, home)
 
         def build(**values: Any) -> Policy:
             return adapter(**words, function=written, values=values, memory=memory, taught=learn,
@@ -118,3 +133,19 @@ def enter(
         Entry(kind, **words, build=build, parameters=parameters_of(written), memory=remembering,
               home=home)
     )  # fmt: skip
+
+
+def _check_class(written: type, base: type[Policy], home: str) -> None:
+    if not issubclass(written, base):
+        raise TypeError(f"{home}: derive it from {base.__name__}: class {written.__name__}"
+                        f"({base.__name__})")  # fmt: skip
+    if unwritten := sorted(getattr(written, "__abstractmethods__", ())):
+        raise TypeError(f"{home}: a {base.__name__} has to define {', '.join(unwritten)}")
+
+
+def _check_learn(learn: Learn, memory: Remembers | None, home: str) -> None:
+    if memory is None:
+        raise TypeError(f"{home}: learn=... without memory=...: it has nothing to write to")
+    if parameters_of(learn):
+        raise TypeError(f"{home}: learn(ended, memory) is given no parameters; those of a class "
+                        "are self's")  # fmt: skip

@@ -70,19 +70,25 @@ class Entry:
         whose = f"{self.kind} {self.name}"
         if self.missing or self.build is None:
             raise Refused(f"{whose}: {MISSING}; give it with --plugin FILE, or install it")
+        made = self.checked(values)
+        try:
+            return self.build(**made)
+        except ValueError as error:
+            raise Refused(f"{whose}: {error}") from error
+
+    def checked(self, values: Values) -> dict[str, Any]:
+        """Returns all its parameters, these and the others as they are by default. Refused as in
+        `make`."""
+        whose = f"{self.kind} {self.name}"
         given, known = dict(values), {each.name: each for each in self.parameters}
         for name in given:
             if name not in known:
                 have = f"it has {', '.join(known)}" if known else "it has no parameters"
                 raise Refused(f"{whose}: {name}: unknown; {have}{_meant(name, known)}")
-        made = {
+        return {
             each.name: each.checked(given.get(each.name, each.default), whose)
             for each in self.parameters
         }
-        try:
-            return self.build(**made)
-        except ValueError as error:
-            raise Refused(f"{whose}: {error}") from error
 
 
 E = TypeVar("E", bound=Entry)

@@ -101,7 +101,7 @@ def check_policy(
     if entry.kind not in CHECKED:
         raise Refused(f"{whose}: only policies of the kinds {', '.join(CHECKED)} can be checked")
     if entry.kind in CHECKS:
-        check_kernel(entry, questions, seed)
+        check_kernel(entry, values, questions, seed)
         return Checked(questions, False)
     trial = Trial(entry, dict(values), questions, seed)
     trial.run()

@@ -94,11 +94,11 @@ class Network(Configuration, Model):
             found |= {f"{part}.{name}": value for name, value in fields.items()}
         if self.workload:
             found["workload.jobs"] = json.dumps(found["workload.jobs"])
-        if plugins := self._plugins():
+        if plugins := self.plugins():
             found["plugins"] = json.dumps(plugins)
         return found
 
-    def _plugins(self) -> dict[str, str]:
+    def plugins(self) -> dict[str, str]:
         """Returns what of it comes from plug-ins by file, each with a hash of the file: a run is
         not resumed with another version of a policy."""
         names = [("routing", self.routing), *(("traffic", t.pattern) for t in self.traffic)]

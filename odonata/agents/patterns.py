@@ -58,9 +58,11 @@ from odonata.agents.layout import (
 )
 from pdes.errors import Refused
 from pdes.events import Rows
-from pdes.jit import bind, entry, kernel, rebound
+from pdes.jit import bind, entry, explaining, kernel, rebound
 from pdes.random import below, draw
 from policies import kernels as contract
+from policies.parameters import check_arguments
+from policies.policy import described
 from policies.register import REGISTERS, Entry, Register
 
 BUILT_IN = {
@@ -114,6 +116,7 @@ def pattern(
     """
 
     def decorate(written: Written) -> Written:
+        check_arguments(written, "job pattern", "task, tasks, phase, i")
         home = f"{written.__module__}.{written.__qualname__}"
         made = kernel(written)
         REGISTER.add(Pattern("pattern", name, about, source, home=home, peer=made, phases=phases))
@@ -237,10 +240,12 @@ def expect(written: Pattern, tasks: int, phases: int) -> Rows:
     count = bind(_count, f"count_{written.name}".replace("-", "_"), mine=written.peer)
     whose = f"pattern {written.name}, of {tasks} tasks"
     try:
-        count(tasks, phases, counts, wrong)
-    except Exception as error:
-        reason = str(error).strip().splitlines()[0]
-        raise Refused(f"{whose}: its peer: {type(error).__name__}: {reason}") from error
+        with explaining():
+            count(tasks, phases, counts, wrong)
+    except Refused as refusal:
+        raise Refused(f"{whose}: {refusal}") from refusal.__cause__
+    except Exception as error:  # where nothing is compiled
+        raise Refused(f"{whose}: {described(error)}") from error
     verdict, task, phase, to = wrong.tolist()
     if verdict == ENDLESS:
         raise Refused(f"{whose}: task {task} has more than {MOST_MESSAGES} messages in phase "

@@ -13,6 +13,7 @@ from pdes.errors import Findings
 from pdes.events import FOREVER, Rows
 from pdes.jit import kernel
 from pdes.random import log
+from policies.parameters import check_arguments
 from policies.register import REGISTERS, Entry, Register
 from topology.dragonfly import Dragonfly
 from topology.settings import setting
@@ -56,6 +57,7 @@ def traffic_pattern(name: str, *, about: str, source: str) -> Callable[[Written]
     """
 
     def decorate(written: Written) -> Written:
+        check_arguments(written, "traffic pattern", "node, nodes, group_nodes, word")
         home = f"{written.__module__}.{written.__qualname__}"
         made = kernel(written)
         REGISTER.add(TrafficPattern("traffic", name, about, source, home=home, destination=made))

@@ -17,6 +17,7 @@ from odonata.commands.options import (
     plugin_option,
 )
 from odonata.commands.output import print_json, print_table
+from odonata.experiment.policies import allocation_parameters
 from odonata.jobs.placement import Placement, place, ranges
 from pdes import launcher
 from pdes.errors import Refused
@@ -60,6 +61,8 @@ def _whole(word: str, example: str) -> int:
               help="Nodes of each job, with commas: 4,8,54.")  # fmt: skip
 @click.option("--policy", default="level-spread", show_default=True, metavar="NAME",
               help="Who chooses the nodes; `odonata policies` lists them.")  # fmt: skip
+@click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
+              help="Of that policy; repeatable.")  # fmt: skip
 @click.option("--order", default="fcfs", show_default=True, metavar="NAME",
               help="In which the jobs are placed: fcfs, small-first or large-first.")  # fmt: skip
 @click.option("--busy", type=Quantity("LABELS", parse_labels), default="",
@@ -82,6 +85,7 @@ def report(
     machine: Dragonfly,
     jobs: Sequence[int],
     policy: str,
+    parameters: Sequence[str],
     order: str,
     seed: int,
     busy: Sequence[tuple[int, int]],
@@ -91,7 +95,8 @@ def report(
     """Place the jobs, and print and draw the placement."""
     if plot is not None:
         check_name(plot)
-    placed = place(machine, jobs, policy, order=order, seed=seed, busy=busy)
+    given = allocation_parameters(policy, parameters)
+    placed = place(machine, jobs, policy, order=order, seed=seed, busy=busy, parameters=given)
     if plot is not None:
         from odonata.figures.placement import draw
 

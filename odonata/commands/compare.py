@@ -24,7 +24,7 @@ from odonata.results.job_table import by_pattern, makespan_ps, mean
 from odonata.results.performance import Performance
 from odonata.results.run import INCOMPLETE, Run
 from odonata.results.run import open as open_run
-from odonata.results.summary_rows import still
+from odonata.results.summary_rows import simulated_ps, still
 from pdes import launcher
 from pdes.errors import Refused
 
@@ -145,6 +145,13 @@ class Compared(NamedTuple):
         """Returns whether it is saturated; None where that is not known: too early, or only jobs
         send."""
         return self.measured.saturated if self.begun and not self.run.experiment.jobs else None
+
+    @property
+    def simulated_ps(self) -> int:
+        """Returns the time that it has simulated, as its summary has it."""
+        run = self.run
+        return simulated_ps(run.experiment.run.end, run.complete, run.reached_ps,
+                            self.measured.last_arrival_ns, self.jobs)  # fmt: skip
 
     def figure(self, figure: Figure | JobFigure) -> float | None:
         """Returns the value of a figure; None before the first sample, and for loads before the
@@ -310,7 +317,7 @@ def comparison_table(runs: Sequence[Compared], keys: Collection[str]) -> Table:
     if not keys:
         add("asked for the same", [])
     shown.add_row()
-    add("simulated", [show_time(one.run.reached_ps) for one in runs])
+    add("simulated", [show_time(one.simulated_ps) for one in runs])
     add("state", ["complete" if one.run.complete else "INCOMPLETE" for one in runs])
     if not all(one.jobs for one in runs):
         add("saturated", [{True: "yes", False: "no", None: "-"}[one.saturated] for one in runs])

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 debug_option = click.option(
-    "--debug", is_flag=True, help="One rank, JIT off, everything checked after every event."
+    "--debug",
+    is_flag=True,
+    help="One rank, JIT off, everything checked after every event: some 600 events per second.",
 )
 progress_option = click.option(
     "--progress/--no-progress",
@@ -251,11 +253,14 @@ def network_options(command: Any, curve: bool = False) -> Any:
 
     @machine_options
     @functools.wraps(command)
-    def with_network(machine: Dragonfly, preset: str, **options: Any) -> Any:
+    def with_network(machine: Dragonfly, preset: str, plugins: Any, **options: Any) -> Any:
         from odonata.agents.network import Network
         from odonata.agents.traffic import Traffic
         from odonata.commands.presets import workload
+        from policies.register import load_plugin
 
+        for path in plugins:
+            load_plugin(path)
         network, traffic, end = workload(preset)
         network |= _given(options, network_keys)
         traffic |= _given(options, traffic_keys)
@@ -274,7 +279,7 @@ def network_options(command: Any, curve: bool = False) -> Any:
             several = " Several, with commas: as many curves." if curve else ""
             more = several if key.name == "routing" else ""
             with_network = option(key, more, words_of(key))(with_network)
-    return with_network
+    return plugin_option(with_network)
 
 
 def curve_options(command: Any) -> Any:

@@ -120,7 +120,8 @@ def policy_table(kinds: dict[str, list[Entry]]) -> Any:
 
 def _parameter(each: Parameter) -> str:
     about = f": {each.about}" if each.about else ""
-    return f"{each.name} = {each.default} ({each.accepted}){about}"
+    unit = {"time": " ticks", "size": " B"}.get(each.unit, "")
+    return f"{each.name} = {each.default}{unit} ({each.accepted}){about}"
 
 
 def _only(name: str, kinds: dict[str, list[Entry]]) -> dict[str, list[Entry]]:

@@ -160,7 +160,8 @@ def run_table(finished: Finished) -> Table:
     shown.add_row("wall time", f"{result.wall_seconds:.2f} s", f"{speed} events")
     if part := result.seconds["metrics"] / (sum(result.seconds.values()) or 1.0):
         shown.add_row("metrics", f"{part:.1%}", f"of that; {_size(finished.out)} in {finished.out}")
-    shown.add_row("digest", result.digest[:12], "the same on any number of ranks")
+    about = "the same on any number of ranks" if result.completed else "of the state at the stop"
+    shown.add_row("digest", result.digest[:12], about)
     return shown
 
 

@@ -23,6 +23,7 @@ from topology.presets import PRESETS
 
 PARAMETRISED = ("allocation", "scheduling")
 """Kinds of policies that can be a table: a name, and parameters."""
+ROUTING_TABLE = "; by its name alone: its parameters are network.threshold and network.bias"
 ORDER = {key.path: place for place, key in enumerate(KEYS)}
 SECTION_ORDER = {section: place for place, section in enumerate(("", *SECTIONS))}
 
@@ -213,7 +214,9 @@ class Given:
                     self.bad.add(path)  # which the plug-in may have brought
                 table = isinstance(self.given[path].given, dict)
                 unnamed = table and self.keys[path].how.register in PARAMETRISED
-                self.complain("its name is missing: " * unnamed + str(error), self.keys[path])
+                hint = ROUTING_TABLE if table and not unnamed and path == "network.routing" else ""
+                self.complain("its name is missing: " * unnamed + str(error) + hint,
+                              self.keys[path])  # fmt: skip
 
     def read_one(self, path: str) -> Any:
         """Returns a value as its field has it. Raises ValueError saying what is accepted."""

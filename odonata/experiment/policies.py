@@ -9,14 +9,33 @@ from typing import Any
 from odonata.experiment.experiment import BY_PATH
 from odonata.experiment.given import Given, Value
 from odonata.experiment.keys import Key, parameter_keys
-from odonata.experiment.values import nearest, plain, read
+from odonata.experiment.values import from_shell, nearest, plain, read
 from pdes.errors import Refused
+from policies.allocation import ALLOCATIONS
 from policies.register import REGISTERS, load_plugin
 
 
+def allocation_parameters(policy: str, given: Sequence[str]) -> dict[str, Any]:
+    """Returns the parameters of an allocation, from texts such as "spare=2"; refused where a value
+    cannot be read. Whether the policy has them is found out when it is made."""
+    known = parameter_keys(BY_PATH["scheduler.allocation"], ALLOCATIONS.named(policy).name)
+    found = {}
+    for text in given:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals:
+            raise Refused(f"--parameter {plain(text)}: a name and a value, as spare=2")
+        try:
+            meant = from_shell(value)
+            found[name] = read(known[name], meant) if name in known else meant
+        except ValueError as error:
+            raise Refused(f"--parameter {plain(text)}: {error}") from None
+    return found
+
+
 class Policies(Given):
-    """What was given, with the plug-ins it names and more `plugins`. With `stand_in` none is
-    loaded, and an entry without a kernel stands in for each that is missing."""
+    """What was given, with the plug-ins it names and more `plugins`. One of these stands for one
+    that the file names, is not there and has the same file name: it has been moved. With `stand_in`
+    none is loaded, and an entry without a kernel stands in for each that is missing."""
 
     def __init__(
         self, where: str, plugins: Sequence[Path | str] = (), stand_in: bool = False
@@ -35,7 +54,7 @@ class Policies(Given):
         except ValueError:
             named = ()  # the problem is found when all values are read
         home = Path(self.where).parent
-        paths = [str((home / Path(name).expanduser()).absolute()) for name in named]
+        paths = [self._moved((home / Path(name).expanduser()).absolute()) for name in named]
         self.plugins = [*dict.fromkeys((*paths, *self.plugins))]
         for path in self.plugins if not self.stand_in else ():
             try:
@@ -43,9 +62,19 @@ class Policies(Given):
             except Refused as refusal:
                 if path not in paths:
                     raise
-                self.complain(str(refusal), key)
+                moved = (
+                    ""
+                    if Path(path).exists()
+                    else f"; --plugin PLACE/{Path(path).name} says where it has been moved to"
+                )
+                self.complain(f"{refusal}{moved}", key)
         if self.stand_in:
             self._stand_in()
+
+    def _moved(self, path: Path) -> str:
+        """Returns where a plug-in is now that the file names."""
+        places = [place for place in self.plugins if Path(place).name == path.name]
+        return places[0] if places and not path.exists() else str(path)
 
     def _stand_in(self) -> None:
         for path, value in self.given.items():

@@ -21,9 +21,14 @@ LONGEST_FILE = 2**25
 """The largest file, in bytes; room for as many jobs as there may be, with every key of each."""
 
 
-def load(path: Path, changes: Sequence[str] = (), plugins: Sequence[Path | str] = ()) -> Experiment:
+def load(
+    path: Path,
+    changes: Sequence[str] = (),
+    plugins: Sequence[Path | str] = (),
+    stand_in: bool = False,
+) -> Experiment:
     """Returns the experiment in a file, with `changes` such as "machine.groups=33" and with more
-    `plugins` than it names itself. Refused with all that is wrong."""
+    `plugins` than it names itself; `stand_in` as in `parse`. Refused with all that is wrong."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(LONGEST_FILE + 1)
@@ -37,7 +42,7 @@ def load(path: Path, changes: Sequence[str] = (), plugins: Sequence[Path | str] 
         raise Refused(f"{str(path)!r}: {error}") from None
     if len(content) > LONGEST_FILE:
         raise Refused(f"{path}: more than {LONGEST_FILE} bytes: this is no experiment")
-    return parse(text, str(path), changes, plugins)
+    return parse(text, str(path), changes, plugins, stand_in)
 
 
 def parse(

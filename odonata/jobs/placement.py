@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pdes.errors import Refused
 from policies.allocation import ALLOCATIONS, allocate, rng_for
 from policies.memory import Sizes, memory_of, remembered
-from policies.register import Entry
+from policies.register import Entry, Values
 from policies.scheduling import DISCIPLINES, select
 from policies.views import Labels, Request, Sight, View
 from topology import Dragonfly
@@ -47,13 +47,15 @@ def place(
     order: str = "fcfs",
     seed: int = 1,
     busy: Sequence[tuple[int, int]] = (),
+    parameters: Values = (),
 ) -> Placement:
     """Place jobs of these sizes, which arrived together, one after another; all of them, or the
-    request is refused. `busy`: first and last label of ranges of nodes that no job gets.
+    request is refused. `busy`: first and last label of ranges of nodes that no job gets;
+    `parameters`: those of the policy.
 
     A job's random numbers are its own, so another job's size does not change them.
     """
-    chooser, scheduling = ALLOCATIONS.make(policy), DISCIPLINES.make(order)
+    chooser, scheduling = ALLOCATIONS.make(policy, parameters), DISCIPLINES.make(order)
     for number, nodes in enumerate(sizes, 1):
         if nodes < 1:
             raise Refused(f"job {number} of {nodes} nodes: at least 1")

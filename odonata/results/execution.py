@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -38,7 +38,7 @@ from pdes.hdf5 import Source, fresh_name, read
 from pdes.join import JOINED, LOCK, is_joined, join, mend, ranks_of, status_of
 from pdes.stream import COMPLETE, NAME, Recording
 from pdes.transport import Transport, together, world
-from policies.register import PLUGINS
+from policies.register import PLUGINS, REGISTERS
 
 EXPERIMENT, CHECKPOINT = "experiment.toml", "checkpoint"
 ANY_RANK = NAME.replace("{:04d}", "*")
@@ -105,7 +105,7 @@ def execute(
             if together(transport, lambda: _is_complete(out, experiment, request.metrics)):
                 together(transport, lambda: _rejoin(out, transport.rank))
                 return None
-            resume = together(transport, lambda: _checkpoint(out, transport.size))
+            resume = together(transport, lambda: _checkpoint(out, transport.size, experiment))
         together(transport, lambda: _prepare(out, experiment, request, resume, transport, replaced))
         line = ProgressLine(experiment.run.end) if wanted(request.progress) else None
         try:
@@ -181,18 +181,30 @@ def _is_complete(out: Path, experiment: Experiment, metrics: bool) -> bool:
     return status_of(out)[0] == COMPLETE
 
 
-def _checkpoint(out: Path, ranks: int) -> Path | None:
+def _checkpoint(out: Path, ranks: int, experiment: Experiment) -> Path | None:
     """Returns where the run there goes on from, if anywhere; it cannot on another number of
     ranks."""
     found, first = newest(out / CHECKPOINT), out / NAME.format(0)
     if found and first.exists():
         before = read(first, lambda file: int(file.attrs["ranks"]))
+        _check_plugins(out, read(first, lambda file: str(file.attrs["plugins"])), experiment)
         if before != ranks:
             raise Refused(
                 f"{out}: its checkpoint is of {before} rank{'s' * (before > 1)}, this is {ranks}: "
                 f"mpiexec -n {before} odonata run --resume -o {out}"
             )
     return found
+
+
+def _check_plugins(out: Path, begun: str, experiment: Experiment) -> None:
+    """Refuse to go on with policies that have been edited since; `begun` is the provenance's."""
+    before = {sha256[:16] for sha256 in json.loads(begun).values()}
+    for policy, sha256 in experiment.model().plugins().items():
+        if sha256 not in before:
+            kind, _, name = policy.partition(" ")
+            raise Refused(f"{out}: the plug-in {REGISTERS[kind][name].plugin} of {kind} {name!r} "
+                          "has changed since this run was begun; put back what it was, or begin "
+                          "again with --overwrite")  # fmt: skip
 
 
 def recording(experiment: Experiment, out: Path) -> Recording:
@@ -257,7 +269,7 @@ def _claim(out: Path, rank: int, request: Request, experiment: Experiment) -> in
     handle = _lock(out)
     kept = out / EXPERIMENT
     if kept.exists() and request.resume:
-        _compare(out, load(kept), experiment)
+        _compare(out, load(kept, stand_in=True), experiment)
     elif not request.overwrite and ((out / NAME.format(0)).exists() or newest(out / CHECKPOINT)):
         raise Refused(f"{out}: holds a run already; --resume goes on with it, --overwrite replaces "
                       "it, -o names another place")  # fmt: skip
@@ -306,6 +318,9 @@ def _digest(out: Path) -> dict[str, str]:
 
 
 def _compare(out: Path, theirs: Experiment, ours: Experiment) -> None:
+    """Refuse to go on with another experiment. Where its plug-ins are does not matter, only what is
+    in them (`_check_plugins`)."""
+    theirs = replace(theirs, plugins=ours.plugins)
     if theirs == ours:
         return
     begun, asked = theirs.written(), ours.written()
@@ -338,5 +353,5 @@ def _prepare(
             path.unlink()
     kept = out / EXPERIMENT
     its_own = kept.exists() and (request.file is None or kept.samefile(request.file))
-    if not (its_own and load(kept) == experiment):
+    if not (its_own and load(kept, stand_in=True) == experiment):
         kept.write_text(experiment.to_toml())

@@ -28,8 +28,7 @@ def of_run(
     """Returns the rows of a run that has reached `reached_ps`; with its jobs, where it has any."""
     network, m, end = experiment.model(), experiment.machine, experiment.run.end
     note = ""
-    if complete and end is None:  # not when it was noticed that nothing is left
-        reached_ps = max(round(figures.last_arrival_ns * 1e3), makespan_ps(jobs) or 0)
+    reached_ps = simulated_ps(end, complete, reached_ps, figures.last_arrival_ns, jobs)
     if network.ends:
         note = f"the last packet came at {figures.last_arrival_ns / 1e3:,.3f} us"
     rows = [
@@ -54,6 +53,20 @@ def of_run(
         nothing = ("throughput", "-", f"all of it warm-up, {show_time(warmup)}")
         return [*rows, *_packets(figures), nothing, *_links(figures)]
     return [*rows, *of_network(figures)]
+
+
+def simulated_ps(
+    end: int | None,
+    complete: bool,
+    reached_ps: int,
+    last_arrival_ns: float,
+    jobs: Sequence[JobRecord],
+) -> int:
+    """Returns the time that a run has simulated: to its end or, if that was when nothing was left,
+    to the last thing that happened, and not to when that was noticed."""
+    if complete and end is None:
+        return max(round(last_arrival_ns * 1e3), makespan_ps(jobs) or 0)
+    return reached_ps
 
 
 def still(experiment: Experiment) -> str:

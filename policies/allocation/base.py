@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pdes.errors import Fault
-from policies.policy import FunctionPolicy, Learn, Policy, Remembers, enter
+from policies.policy import FunctionPolicy, Learn, Policy, Remembers, described, enter
 from policies.register import REGISTERS, Entry, Register
 from policies.views import Counts, Labels, Request, Sight, starts
 
@@ -73,7 +73,7 @@ def allocation(
 
     def decorate(written: Written) -> Written:
         words = {"name": name, "about": about, "source": source}
-        enter("allocation", written, FunctionAllocation, words, memory, learn)
+        enter("allocation", AllocationPolicy, written, FunctionAllocation, words, memory, learn)
         return written
 
     return decorate
@@ -96,7 +96,7 @@ def allocate(
         answer = policy.choose(sight, job, rng)
     except Exception as error:
         raise Fault(f"allocation {policy.name}, asked for {nodes} nodes, failed: "
-                    f"{type(error).__name__}: {error}") from error  # fmt: skip
+                    f"{described(error)}") from error  # fmt: skip
     try:
         chosen = np.asarray(answer)
     except ValueError:

@@ -91,7 +91,13 @@ def bidding(name: str, *, about: str, source: str) -> Callable[[Written], Writte
     """Register the subclass of `BiddingPolicy` that it stands above, which stays what it is."""
 
     def decorate(written: Written) -> Written:
-        enter("bidding", written, None, {"name": name, "about": about, "source": source})
+        enter(
+            "bidding",
+            BiddingPolicy,
+            written,
+            None,
+            {"name": name, "about": about, "source": source},
+        )
         return written
 
     return decorate

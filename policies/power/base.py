@@ -118,7 +118,7 @@ def power(name: str, *, about: str, source: str) -> Callable[[Written], Written]
     """Register the subclass of `PowerPolicy` that it stands above, which stays what it is."""
 
     def decorate(written: Written) -> Written:
-        enter("power", written, None, {"name": name, "about": about, "source": source})
+        enter("power", PowerPolicy, written, None, {"name": name, "about": about, "source": source})
         return written
 
     return decorate

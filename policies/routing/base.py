@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from pdes.errors import Refused
 from pdes.jit import kernel
-from policies.parameters import Parameter
+from policies.parameters import Parameter, check_arguments
 from policies.register import MISSING, REGISTERS, Entry, Register
 
 SIGHTS = ("nothing", "port", "cable")
@@ -96,6 +96,7 @@ def routing(
     ]
 
     def decorate(written: Written) -> Written:
+        check_arguments(written, "routing", "minimal, valiant, threshold, bias, word")
         ROUTINGS.add(
             Routing(
                 "routing", name, about, source,

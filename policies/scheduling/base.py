@@ -9,7 +9,7 @@ from operator import index
 from typing import Any, TypeVar
 
 from pdes.errors import Fault
-from policies.policy import FunctionPolicy, Learn, Policy, Remembers, enter
+from policies.policy import FunctionPolicy, Learn, Policy, Remembers, described, enter
 from policies.register import REGISTERS, Entry, Register
 from policies.views import Request, View
 
@@ -118,7 +118,7 @@ def scheduling(
 
     def decorate(written: Written) -> Written:
         words = {"name": name, "about": about, "source": source}
-        enter("scheduling", written, FunctionScheduling, words, memory, learn)
+        enter("scheduling", SchedulingPolicy, written, FunctionScheduling, words, memory, learn)
         return written
 
     return decorate
@@ -133,7 +133,7 @@ def discipline(
     def decorate(written: Written) -> Written:
         words = {"name": name, "about": about, "source": source}
         settings = {} if strict is None else {"strict": strict}
-        enter("scheduling", written, FunctionDiscipline, words, None, None, **settings)
+        enter("scheduling", Discipline, written, FunctionDiscipline, words, None, None, **settings)
         return written
 
     return decorate
@@ -147,7 +147,7 @@ def select(policy: SchedulingPolicy, view: View) -> list[int]:
     except Fault:
         raise
     except Exception as error:
-        raise Fault(f"scheduling {policy.name} failed: {type(error).__name__}: {error}") from error
+        raise Fault(f"scheduling {policy.name} failed: {described(error)}") from error
     if not chosen:
         return chosen
     waiting, needed = {job.number: job.nodes for job in view.queue}, 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -154,6 +155,30 @@ def test_cables_that_nobody_asked_for_do_not_stand_in_the_way(words: tuple[str, 
 def test_but_a_machine_that_cannot_be_is_refused(words: list[str], message: str) -> None:
     with pytest.raises(Refused, match=message):
         run(*words, "--jobs", "1")
+
+
+def test_parameters_of_a_policy_are_given_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "skip.py"
+    file.write_text(
+        "from odonata import allocation, parameter\n\n"
+        "@allocation('skip', about='from there on', source='a test')\n"
+        "def skip(sight, job, rng, *, first=0, pause=parameter(0, unit='time')):\n"
+        "    return sight.labels[first : first + job.nodes]\n"
+    )
+    words = ("--preset", "kim-72", "--jobs", "3", "--policy", "skip", "--plugin", str(file))
+    try:
+        assert ask(*words, "--parameter", "first=5", "--parameter", "pause=2us") == [[5, 6, 7]]
+        for given, message in (
+            ("first", "--parameter first: a name and a value, as spare=2"),
+            ("first=x", "--parameter first=x: a whole number"),
+            ("frist=1", "allocation skip: frist: unknown; it has first, pause; did you mean first"),
+        ):
+            with pytest.raises(Refused, match=re.escape(message)):
+                ask(*words, "--parameter", given)
+    finally:
+        PLUGINS.clear()
+        REGISTERS["allocation"].pop("skip", None)
+        os.environ.pop(ENVIRONMENT, None)
 
 
 def test_labels_are_shown_as_ranges() -> None:

@@ -89,7 +89,7 @@ def test_options_are_made_from_the_keys() -> None:
     assert "'many' is not a whole number; or any" in printed("--messages", "many")
     named = {option.name for option in tell.params}
     known = {key.option for section in ("machine", "network", "traffic") for key in of(section)}
-    assert named == known | {"seed"}
+    assert named == known | {"seed", "plugins"}
 
 
 def test_the_keys_of_a_machine_need_no_kernels() -> None:

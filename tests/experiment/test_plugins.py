@@ -137,6 +137,27 @@ def test_a_plugin_that_cannot_be_loaded_is_told_once_with_its_line(file: Path) -
                     "ZeroDivisionError: division by zero")  # fmt: skip
 
 
+def test_a_plugin_that_has_been_moved_is_given_by_its_new_place(file: Path) -> None:
+    made = load(file)
+    moved = file.parent / "away" / "mine.py"
+    moved.parent.mkdir()
+    (file.parent / "mine.py").rename(moved)
+    forget_plugins("backwards", "newest")
+    (line,) = refusals(file)
+    assert line.endswith("; --plugin PLACE/mine.py says where it has been moved to")
+    again = load(file, plugins=[moved])
+    assert again.plugins == (str(moved),)
+    assert again.model() == made.model()
+    (file.parent / "mine.py").write_text(PLUGIN)  # one that is there is the one that is meant
+    assert load(file).plugins == (str(file.parent / "mine.py"),)
+
+
+def test_a_routing_is_given_by_its_name_alone(file: Path) -> None:
+    file.write_text('network.routing = { name = "ugal-l", threshold = 2.0 }')
+    (line,) = refusals(file)
+    assert line.endswith("by its name alone: its parameters are network.threshold and network.bias")
+
+
 def test_what_a_run_left_is_read_without_the_plugin_and_says_what_is_missing(file: Path) -> None:
     text = load(file).to_toml()
     (file.parent / "mine.py").unlink()
@@ -201,3 +222,102 @@ def test_a_plugin_of_four_kinds_runs_on_two_ranks_and_its_run_is_read_without_it
                             text=True, check=True)  # fmt: skip
     assert f"the plug-in of {four} is missing" in opened.stdout
     assert opened.stdout.endswith(" 4\n")
+
+
+STOPS_ITSELF = """
+import os, signal
+from odonata import allocation
+
+
+@allocation("last", about="the last that are idle", source="a test")
+def last(sight, job, rng):
+    if "STOP_HERE" in os.environ:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return sight.labels[::-1][: job.nodes]
+"""
+RUN = """
+plugins = ["mine.py"]
+machine.preset = "kim-72"
+[[jobs]]
+nodes = 4
+message = "64 B"
+[scheduler]
+allocation = "last"
+"""
+
+
+def test_a_run_goes_on_with_its_plugin_elsewhere_and_not_with_another(
+    odonata: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    """What is in the file counts, and not where it is."""
+    (tmp_path / "mine.py").write_text(STOPS_ITSELF)
+    (tmp_path / "mine.toml").write_text(RUN)
+
+    def run(*words: str, status: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
+        done = odonata("run", *words, "--json", ODONATA_JIT="0", **more)
+        assert done.returncode == status, done.stderr
+        return done
+
+    whole = json.loads(run("mine.toml", "-o", "whole").stdout)
+    stopped = json.loads(run("mine.toml", "-o", "out", STOP_HERE="1").stdout)
+    assert (whole["completed"], stopped["completed"]) == (True, False)
+
+    (tmp_path / "away").mkdir()
+    (tmp_path / "mine.py").rename(tmp_path / "away" / "mine.py")
+    assert "--plugin PLACE/mine.py" in run("--resume", "-o", "out", status=2).stderr
+
+    (tmp_path / "edited").mkdir()
+    (tmp_path / "edited" / "mine.py").write_text(STOPS_ITSELF.replace("[::-1]", ""))
+    other = run("--resume", "-o", "out", "--plugin", "edited/mine.py", status=2).stderr
+    assert "edited/mine.py of allocation 'last' has changed since this run was begun" in other
+
+    went_on = json.loads(run("--resume", "-o", "out", "--plugin", "away/mine.py").stdout)
+    assert went_on["digest"] == whole["digest"]
+    assert "away/mine.py" in (tmp_path / "out" / "experiment.toml").read_text()
+    in_table = re.search(r"simulated .*?([0-9.]+) us", odonata("compare", "out", "whole").stdout)
+    assert in_table
+    watched = odonata("watch", "whole").stdout
+    assert f" {float(in_table[1]):g} us " in watched  # and not when it was noticed
+
+
+ROUTINGS = """
+from odonata import routing
+
+
+@routing("fine", sees="nothing", about="now and then", source="a test")
+def fine(minimal, valiant, threshold, bias, word):
+    return word < 2**30
+
+
+@routing("wrong", sees="nothing", about="a mistake", source="a test")
+def wrong(minimal, valiant, threshold, bias, word):
+    return minimal.nonsense
+"""
+
+
+def test_a_routing_of_ones_own_is_measured_by_its_name(
+    odonata: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(ROUTINGS)
+    own = ("--plugin", "mine.py", "--preset", "kim-72", "--json")
+    phases = ("--loads", "0.1", "--warmup", "100ns", "--measure", "300ns", "--drain", "200ns")
+    done = odonata("latency", *own, *phases, "--routing", "fine,minimal", "--jobs", "1",
+                   ODONATA_JIT="0")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    curves = json.loads(done.stdout)["curves"]
+    assert [curve["routing"] for curve in curves] == ["fine", "minimal"]
+    unknown = odonata("bench", "dragonfly", *own[2:], "--routing", "fine")
+    assert unknown.returncode == 2
+
+
+def test_a_routing_that_cannot_be_compiled_is_refused_with_its_line(
+    odonata: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(ROUTINGS)
+    done = odonata("bench", "dragonfly", "--plugin", "mine.py", "--preset", "kim-72",
+                   "--routing", "wrong", "--duration", "1us")  # fmt: skip
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    *_, last = done.stderr.splitlines()
+    assert last.startswith("odonata: a kernel cannot be compiled: Unknown attribute 'nonsense'")
+    assert last.endswith("mine.py, line 12)")
