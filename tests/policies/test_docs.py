@@ -32,7 +32,7 @@ EXAMPLES: dict[str, str] = {
 """By the file name in the first line."""
 SAID = re.findall(r"```text\n(.*?)\n```", TEXT, re.DOTALL)
 TRUSTED = ["roomy.py", "narrow.py", "backfill.py", "wary.py", "shifts.py", "nextdoor.py", "snug.py",
-           "patience.py", "mine.py"]  # fmt: skip
+           "lately.py", "patience.py", "mine.py"]  # fmt: skip
 MACHINE = PRESETS["kim-72"].machine
 
 
