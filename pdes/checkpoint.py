@@ -119,6 +119,13 @@ def newest(directory: Path) -> Path | None:
     return directory if found else None
 
 
+def begun_with(directory: Path) -> dict[str, Any]:
+    """Returns the parameters of the model whose newest checkpoint is in `directory`."""
+    place = max(place for run in directory.glob("*") for place in _complete(run))
+    parameters: dict[str, Any] = _manifest(place / "manifest.json")["identity"]["parameters"]
+    return parameters
+
+
 def _find(directory: Path, identity: Mapping[str, Any]) -> Path:
     """Returns the newest checkpoint of this run, or of whichever run the directory points at."""
     if not directory.is_dir():

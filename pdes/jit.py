@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -59,6 +60,10 @@ if ENABLED:
     INLINED = {"forceinline": True, "no_cfunc_wrapper": True}
 
 
+_compiled: dict[int, Any] = {}
+"""The functions of all kernels, by their `id`."""
+
+
 def kernel(function: F) -> F:
     """Compile for use inside other kernels, and inline it there.
 
@@ -68,6 +73,7 @@ def kernel(function: F) -> F:
     if not ENABLED:
         return function
     code = function.__code__
+    _compiled[id(function)] = function
     if code.co_flags & inspect.CO_VARARGS or code.co_name in code.co_names:
         # The arguments of the one would be packed twice, the other would call its twin.
         return numba.njit(function, **INLINED, **OPTIONS)  # type: ignore[no-any-return]
@@ -252,15 +258,26 @@ def _prune(root: Path) -> None:
 
 
 @contextmanager
-def explaining() -> Iterator[None]:
-    """Turns what the compiler says of a kernel that it cannot compile into one sentence."""
+def explaining(asked: Callable[..., Any] | None = None) -> Iterator[None]:
+    """Turns what the compiler says of a kernel that it cannot compile into one sentence. `asked` is
+    the kernel that is called here, if one is."""
     if not ENABLED:
         yield
         return
     try:
         yield
-    except (NumbaError, UnsupportedBytecodeError) as error:
-        raise Refused(f"a kernel cannot be compiled: {explained(error)}") from error
+    except Exception as error:
+        if not isinstance(error, NumbaError | UnsupportedBytecodeError) and not _inside(error):
+            raise
+        words = explained(error, _compiled, getattr(asked, "py_func", None))
+        raise Refused(f"a kernel cannot be compiled: {words}") from error
+
+
+def _inside(error: Exception) -> bool:
+    """Tells whether it was the compiler that failed, and not what it had compiled."""
+    return Path(traceback.extract_tb(error.__traceback__)[-1].filename).is_relative_to(
+        Path(numba.__file__).parent
+    )
 
 
 @contextmanager

@@ -14,8 +14,7 @@ import numpy as np
 
 from pdes.errors import Refused
 from pdes.jit import explaining
-from policies.policy import described
-from policies.register import Entry, Values
+from policies.register import Entry, Values, described
 from policies.routing import Outlook
 
 NOBODY, NO_MORE = -1, -2
@@ -42,8 +41,9 @@ def check_kernel(entry: Entry, values: Values, questions: int, seed: int) -> Non
     def ask(number: int, *asked: Any) -> Any:
         about = f"{entry.kind} {entry.name}, question {number}"
         try:
-            with explaining():
-                compiled, python, again = (each(*asked) for each in (written, plain, written))
+            with explaining(written):
+                python = plain(*asked)
+                compiled, again = written(*asked), written(*asked)
         except Refused as refusal:
             raise AssertionError(f"{about}: {refusal}") from refusal.__cause__
         except Exception as error:

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from pdes.errors import Refused
+from policies.register import described
+
 Buffer = npt.NDArray[np.uint8]
 ALIGNED = 8
 """Every array begins at a multiple of so many bytes."""
@@ -87,12 +90,12 @@ def remembered(
     end = 0
     for policy in policies:
         fields = []
-        for name, given in policy.remembers(sizes).items():
+        for name, given in _declared(policy, sizes):
             array = np.asarray(given)
             if not name.isidentifier() or name.startswith("_"):
-                raise ValueError(f"{policy.name} remembers {name!r}: a name, as of a variable")
+                raise Refused(f"{policy.name} remembers {name!r}: a name, as of a variable")
             if array.dtype.kind not in "biuf":
-                raise ValueError(f"{policy.name} remembers {name} as {array.dtype}: numbers only")
+                raise Refused(f"{policy.name} remembers {name} as {array.dtype}: numbers only")
             fields.append(Field(name, array.dtype.str, array.shape, end))
             room = -(-array.nbytes // ALIGNED) * ALIGNED
             buffers.append(np.zeros(room, np.uint8))
@@ -100,6 +103,13 @@ def remembered(
             end += room
         layouts.append(Layout(tuple(fields)) if fields else None)
     return np.concatenate(buffers), tuple(layouts)
+
+
+def _declared(policy: Declares, sizes: Sizes) -> list[tuple[str, Any]]:
+    try:
+        return [*policy.remembers(sizes).items()]
+    except Exception as error:
+        raise Refused(f"{policy.name}: what it remembers: {described(error)}") from error
 
 
 def memory_of(layout: Layout | None, buffer: Buffer) -> Memory | None:

@@ -51,11 +51,11 @@ class Parameter(NamedTuple):
             return f"{words}, at least {self.least:g}"
         return words if self.most is None else f"{words}, at most {self.most:g}"
 
-    @property
-    def in_python(self) -> str:
+    def _in_python(self, value: Any) -> str:
         """Says what Python gives where a file gives text."""
         units = {"time": "ticks", "size": "bytes"}
-        return f"; in Python, a number of {units[self.unit]}" if self.unit in units else ""
+        text = self.unit in units and isinstance(value, str)
+        return f"; in Python, a number of {units[self.unit]}" if text else ""
 
     def checked(self, value: Any, whose: str) -> Any:
         """Returns the value, a whole number as a float where one is wanted; refused if it is not
@@ -68,7 +68,9 @@ class Parameter(NamedTuple):
             fine = fine and (self.least is None or value >= self.least)
             fine = fine and (self.most is None or value <= self.most)
         if not fine:
-            raise Refused(f"{whose}: {self.name} = {value!r}: {self.accepted}{self.in_python}")
+            raise Refused(
+                f"{whose}: {self.name} = {value!r}: {self.accepted}{self._in_python(value)}"
+            )
         return value
 
 

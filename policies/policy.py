@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import traceback
 from abc import ABC
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -16,7 +14,7 @@ import numpy.typing as npt
 from pdes.errors import Fault
 from policies.memory import Memory, Sizes
 from policies.parameters import parameters_of
-from policies.register import PLUGINS, REGISTERS, Entry
+from policies.register import REGISTERS, Entry, described
 
 if TYPE_CHECKING:
     from policies.views import Ended
@@ -81,14 +79,6 @@ def learn(kind: str, policy: Policy, ended: Ended, memory: Memory | None) -> Non
                     f"{described(error)}") from error  # fmt: skip
 
 
-def described(error: Exception) -> str:
-    """Says what went wrong in a policy, and in which line of which file."""
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if Path(frame.filename) in PLUGINS]
-    where = (own or frames)[-1]
-    return f"{type(error).__name__}: {error} ({where.filename}, line {where.lineno})"
-
-
 def enter(
     kind: str,
     base: type[Policy],
@@ -112,8 +102,7 @@ def enter(
         if memory or learn:
             raise TypeError(f"{home}: a class declares its memory by remembers() and learn()")
         _check_class(written, base, home)
-        if not dataclasses.is_dataclass(written) and written.__init__ is object.__init__:
-            dataclass(frozen=True)(written)
+        _make_fields(written, home)
         for name, value in {**words, **settings}.items():
             setattr(written, name, value)
         made: Any = written
@@ -121,6 +110,12 @@ def enter(
     elif adapter is None:
         raise TypeError(f"{home}: a {kind} policy is a class")
     else:
+        parameters_of(written)  # whose own complaints come first
+        asked = next(iter(base.__abstractmethods__))
+        _check_call(written, _arguments(base, asked), f"{home}: a function of",
+                    ", and then * and its parameters, if any")  # fmt: skip
+        if memory is not None:
+            _check_call(memory, ["sizes"], f"{home}: memory is a function of")
         if learn is not None:
             _check_learn(learn, memory, home)
 
@@ -140,12 +135,46 @@ def _check_class(written: type, base: type[Policy], home: str) -> None:
         raise TypeError(f"{home}: derive it from {base.__name__}: class {written.__name__}"
                         f"({base.__name__})")  # fmt: skip
     if unwritten := sorted(getattr(written, "__abstractmethods__", ())):
-        raise TypeError(f"{home}: a {base.__name__} has to define {', '.join(unwritten)}")
+        raise TypeError(f"{home}: {', '.join(unwritten)}: a subclass of {base.__name__} has to "
+                        "define it")  # fmt: skip
+    for name in (*base.__abstractmethods__, "remembers", "learn"):
+        found = inspect.getattr_static(written, name)
+        if inspect.isfunction(found):
+            _check_call(found, ["self", *_arguments(base, name)], f"{home}: {name} is a method of")
+
+
+def _arguments(base: type[Policy], method: str) -> list[str]:
+    return [*inspect.signature(getattr(base, method)).parameters][1:]
+
+
+def _check_call(
+    function: Callable[..., Any], arguments: Sequence[str], what: str, more: str = ""
+) -> None:
+    """Raises TypeError where a function cannot be called with as many arguments."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as error:
+        raise TypeError(f"{what} ({', '.join(arguments)}){more}") from error
 
 
 def _check_learn(learn: Learn, memory: Remembers | None, home: str) -> None:
     if memory is None:
         raise TypeError(f"{home}: learn=... without memory=...: it has nothing to write to")
-    if parameters_of(learn):
-        raise TypeError(f"{home}: learn(ended, memory) is given no parameters; those of a class "
-                        "are self's")  # fmt: skip
+    _check_call(learn, ["ended", "memory"], f"{home}: learn is a function of")
+    if inspect.isfunction(learn) and inspect.getfullargspec(learn).kwonlyargs:
+        raise TypeError(f"{home}: learn(ended, memory) is given no parameters; in a class, those "
+                        "of the policy are self's")  # fmt: skip
+
+
+def _make_fields(written: type, home: str) -> None:
+    """Make a class a dataclass, frozen as its parent or, if that is none, frozen; not one that has
+    an `__init__` of its own, or that is one already."""
+    of = next(each for each in written.__mro__ if "__init__" in vars(each))
+    parent = vars(of).get("__dataclass_params__")
+    if "__dataclass_params__" not in vars(written) and (parent or of is object):
+        dataclass(frozen=parent.frozen if parent else True)(written)
+    for each in written.__mro__:
+        for name, value in vars(each).items():
+            if isinstance(value, dataclasses.Field):
+                raise TypeError(f"{home}: parameter {name} is of {each.__name__}, which has to be "
+                                "a dataclass: @dataclass(frozen=True)")  # fmt: skip

@@ -313,3 +313,21 @@ def _line(error: BaseException, path: str) -> str:
 
 def _reason(error: BaseException) -> str:
     return error.msg if isinstance(error, SyntaxError) else str(error)
+
+
+def described(error: Exception) -> str:
+    """Says what went wrong in a policy, and in which line of which file, if it is one of its
+    author's and not of ours."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename) in PLUGINS]
+    others = [frame for frame in frames if not _is_ours(Path(frame.filename))]
+    where = (own or others)[-1:]
+    return f"{type(error).__name__}: {error}" + "".join(
+        f" ({frame.filename}, line {frame.lineno})" for frame in where
+    )
+
+
+def _is_ours(file: Path) -> bool:
+    """Tells whether a file is of a package of ours."""
+    home = Path(__file__).parents[1]
+    return file.is_relative_to(home) and file.relative_to(home).parts[0] in (*OURS, "pdes")

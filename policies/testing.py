@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pdes.errors import Fault, Refused
+from pdes.jit import ENABLED
 from policies.allocation import allocate, rng_for
 from policies.kernels import CHECKS, check_kernel
 from policies.memory import Buffer, Layout, Sizes, memory_of, remembered
@@ -47,6 +48,8 @@ class Checked(NamedTuple):
     questions: int
     new_process: bool
     """False where the policy is of no file or module that another process could import."""
+    compiled: bool = False
+    """Whether a kernel was asked as it is compiled, too: not with ODONATA_JIT=0."""
 
 
 Placed = tuple[Request, int, tuple[int, ...]]
@@ -102,7 +105,7 @@ def check_policy(
         raise Refused(f"{whose}: only policies of the kinds {', '.join(CHECKED)} can be checked")
     if entry.kind in CHECKS:
         check_kernel(entry, values, questions, seed)
-        return Checked(questions, False)
+        return Checked(questions, False, ENABLED)
     trial = Trial(entry, dict(values), questions, seed)
     trial.run()
     apart = new_process and _importable(entry)

@@ -62,8 +62,7 @@ from pdes.jit import bind, entry, explaining, kernel, rebound
 from pdes.random import below, draw
 from policies import kernels as contract
 from policies.parameters import check_arguments
-from policies.policy import described
-from policies.register import REGISTERS, Entry, Register
+from policies.register import REGISTERS, Entry, Register, described
 
 BUILT_IN = {
     "all-to-all": "to every other task, beginning with the next",

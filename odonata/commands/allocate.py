@@ -17,7 +17,6 @@ from odonata.commands.options import (
     plugin_option,
 )
 from odonata.commands.output import print_json, print_table
-from odonata.experiment.policies import allocation_parameters
 from odonata.jobs.placement import Placement, place, ranges
 from pdes import launcher
 from pdes.errors import Refused
@@ -95,7 +94,7 @@ def report(
     """Place the jobs, and print and draw the placement."""
     if plot is not None:
         check_name(plot)
-    given = allocation_parameters(policy, parameters)
+    given = _read(policy, parameters) if parameters else {}
     placed = place(machine, jobs, policy, order=order, seed=seed, busy=busy, parameters=given)
     if plot is not None:
         from odonata.figures.placement import draw
@@ -105,6 +104,12 @@ def report(
         print_json({"jobs": [labels.tolist() for labels in placed.jobs]})
     else:
         print_table(placement_table(placed), highlight=False)
+
+
+def _read(policy: str, parameters: Sequence[str]) -> dict[str, Any]:
+    from odonata.experiment.policies import allocation_parameters
+
+    return allocation_parameters(policy, parameters)
 
 
 def check_name(path: Path) -> None:

@@ -276,6 +276,7 @@ def comparison(runs: Sequence[Compared]) -> dict[str, Any]:
                 "name": one.run.experiment.name,
                 "complete": one.run.complete,
                 "reached_ps": one.run.reached_ps,
+                "simulated_ps": one.simulated_ps,
                 "digest": one.run.digest,
                 "saturated": one.saturated,
                 "figures": {figure.path: one.figure(figure) for figure in shown},

@@ -124,8 +124,11 @@ class Given:
             self._give(path, Value(self._from_shell(self.keys[path].kind, text), said))
         elif policy in self.keys and self.keys[policy].how.register in PARAMETRISED:
             value = Value(from_shell(text), said)
-            if parameter == "name":
+            if parameter == "name":  # the file's parameters are those of another policy
                 self.given[policy] = value
+                kept = self.parameters.pop(policy, {})
+                if changed := {k: one for k, one in kept.items() if one.change}:
+                    self.parameters[policy] = changed
             else:
                 self.parameters.setdefault(policy, {})[parameter] = value
         else:

@@ -22,7 +22,7 @@ def allocation_parameters(policy: str, given: Sequence[str]) -> dict[str, Any]:
     found = {}
     for text in given:
         name, equals, value = (part.strip() for part in text.partition("="))
-        if not equals:
+        if not (name and equals):
             raise Refused(f"--parameter {plain(text)}: a name and a value, as spare=2")
         try:
             meant = from_shell(value)
@@ -43,6 +43,8 @@ class Policies(Given):
         super().__init__(where)
         self.plugins = [str(Path(path).expanduser().absolute()) for path in plugins]
         self.stand_in = stand_in
+        self.moved: dict[str, str] = {}
+        """Plug-ins that the file names and are not there, and what was taken for each."""
         self.missing: list[str] = []
         """The policies that are named and are missing, where something stands in for them."""
 
@@ -73,8 +75,12 @@ class Policies(Given):
 
     def _moved(self, path: Path) -> str:
         """Returns where a plug-in is now that the file names."""
-        places = [place for place in self.plugins if Path(place).name == path.name]
-        return places[0] if places and not path.exists() else str(path)
+        left = [place for place in self.plugins if place not in self.moved.values()]
+        places = [place for place in left if Path(place).name == path.name]
+        if path.exists() or not places:
+            return str(path)
+        self.moved[str(path)] = places[0]
+        return places[0]
 
     def _stand_in(self) -> None:
         for path, value in self.given.items():
@@ -85,7 +91,16 @@ class Policies(Given):
                 self.missing.append(f"{kind} {value.given!r}")
 
     def read_one(self, path: str) -> Any:
-        return self.values[path] if path in self.values else super().read_one(path)
+        if path in self.values:
+            return self.values[path]
+        try:
+            return super().read_one(path)
+        except ValueError as error:
+            if not (self.moved and self.keys[path].how.register):
+                raise
+            taken = "; ".join(f"{old} is not there, {new} was taken for it"
+                              for old, new in self.moved.items())  # fmt: skip
+            raise ValueError(f"{error}; {taken}") from error
 
     def policy_parameters(self) -> dict[str, tuple[tuple[str, Any], ...]]:
         """Returns the parameters of policies, by the field that has them."""

@@ -31,11 +31,12 @@ from odonata.experiment.reading import load, parse
 from odonata.jobs.record import JobRecord
 from odonata.results import job_table as accounts
 from odonata.results.performance import job_records
-from pdes.checkpoint import newest
+from pdes.checkpoint import begun_with, newest
 from pdes.driver import Result, run
 from pdes.errors import Refused
 from pdes.hdf5 import Source, fresh_name, read
 from pdes.join import JOINED, LOCK, is_joined, join, mend, ranks_of, status_of
+from pdes.signals import StopSignals
 from pdes.stream import COMPLETE, NAME, Recording
 from pdes.transport import Transport, together, world
 from policies.register import PLUGINS, REGISTERS
@@ -130,12 +131,13 @@ def execute(
         finally:
             if line:
                 line.close()
-        if transport.rank == 0 and request.metrics:
-            join(out, out / JOINED, {"digest": result.digest})
         finished = Finished(experiment, out, result)
-        if transport.rank == 0 and experiment.jobs:
-            _keep_jobs(finished.jobs, out, experiment, result.time_ps)
-        transport.everyone(None)
+        with StopSignals(True):  # nothing is left to be stopped, and this is only known now
+            if transport.rank == 0 and request.metrics:
+                join(out, out / JOINED, {"digest": result.digest})
+            if transport.rank == 0 and experiment.jobs:
+                _keep_jobs(finished.jobs, out, experiment, result.time_ps)
+            transport.everyone(None)
     return finished
 
 
@@ -187,24 +189,29 @@ def _checkpoint(out: Path, ranks: int, experiment: Experiment) -> Path | None:
     found, first = newest(out / CHECKPOINT), out / NAME.format(0)
     if found and first.exists():
         before = read(first, lambda file: int(file.attrs["ranks"]))
-        _check_plugins(out, read(first, lambda file: str(file.attrs["plugins"])), experiment)
         if before != ranks:
             raise Refused(
                 f"{out}: its checkpoint is of {before} rank{'s' * (before > 1)}, this is {ranks}: "
                 f"mpiexec -n {before} odonata run --resume -o {out}"
             )
+    if found:
+        _check_plugins(out, found, experiment)
     return found
 
 
-def _check_plugins(out: Path, begun: str, experiment: Experiment) -> None:
-    """Refuse to go on with policies that have been edited since; `begun` is the provenance's."""
-    before = {sha256[:16] for sha256 in json.loads(begun).values()}
-    for policy, sha256 in experiment.model().plugins().items():
-        if sha256 not in before:
-            kind, _, name = policy.partition(" ")
-            raise Refused(f"{out}: the plug-in {REGISTERS[kind][name].plugin} of {kind} {name!r} "
-                          "has changed since this run was begun; put back what it was, or begin "
-                          "again with --overwrite")  # fmt: skip
+def _check_plugins(out: Path, checkpoint: Path, experiment: Experiment) -> None:
+    """Refuse to go on with policies whose files have been edited since."""
+    begun = json.loads(begun_with(checkpoint).get("plugins", "{}"))
+    changed = {policy: REGISTERS[kind][name].plugin
+               for policy, sha256 in experiment.model().plugins().items()
+               for kind, _, name in [policy.partition(" ")]
+               if begun.get(policy, sha256) != sha256}  # fmt: skip
+    if changed:
+        files = ", ".join(dict.fromkeys(changed.values()))
+        raise Refused(
+            f"{out}: {files} (which brings {', '.join(changed)}) has changed since this run was "
+            "begun; put back what it was, or begin again with --overwrite"
+        )
 
 
 def recording(experiment: Experiment, out: Path) -> Recording:

@@ -80,7 +80,12 @@ def performance(network: Network, result: Result) -> Performance:
     if network.workload and not result.outcome["pending"].sum():
         for record in job_records(network, result):
             if record.end_ps is None:
-                raise Fault(f"{record.name} never ended, and nothing is left to happen")
+                how = (
+                    "never ended"
+                    if record.start_ps is not None
+                    else f"never started: scheduling {network.workload.order} has left it waiting"
+                )
+                raise Fault(f"{record.name} {how}, and nothing is left to happen")
     nodes, outcome = result.outcome["nodes"], result.outcome
     total = nodes.sum(axis=0).tolist()
     return summarise(

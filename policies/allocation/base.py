@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pdes.errors import Fault
-from policies.policy import FunctionPolicy, Learn, Policy, Remembers, described, enter
-from policies.register import REGISTERS, Entry, Register
+from policies.policy import FunctionPolicy, Learn, Policy, Remembers, enter
+from policies.register import REGISTERS, Entry, Register, described
 from policies.views import Counts, Labels, Request, Sight, starts
 
 

@@ -9,8 +9,8 @@ from operator import index
 from typing import Any, TypeVar
 
 from pdes.errors import Fault
-from policies.policy import FunctionPolicy, Learn, Policy, Remembers, described, enter
-from policies.register import REGISTERS, Entry, Register
+from policies.policy import FunctionPolicy, Learn, Policy, Remembers, enter
+from policies.register import REGISTERS, Entry, Register, described
 from policies.views import Request, View
 
 
@@ -58,7 +58,10 @@ class Discipline(SchedulingPolicy):
         """Returns positions in `queue`, each once. `queue` is as in `View`."""
 
     def select(self, view: View) -> Sequence[int]:
-        order = [index(position) for position in self.order(view.queue)]
+        given = self.order(view.queue)
+        if given is None:
+            raise Fault(f"scheduling {self.name}: it returned None, and not positions in the queue")
+        order = [index(position) for position in given]
         if sorted(order) != list(range(len(view.queue))):
             raise Fault(f"scheduling {self.name}, of {len(view.queue)} jobs: {order} does not name "
                         "each position once")  # fmt: skip
@@ -143,7 +146,10 @@ def select(policy: SchedulingPolicy, view: View) -> list[int]:
     """Ask which jobs start now; the one place where this is done. A Fault names the policy if it
     chooses a job that does not wait, one twice, or more nodes than are idle."""
     try:
-        chosen = [index(number) for number in policy.select(view)]
+        answer = policy.select(view)
+        if answer is None:
+            raise Fault(f"scheduling {policy.name}: it returned None, and not numbers of jobs")
+        chosen = [index(number) for number in answer]
     except Fault:
         raise
     except Exception as error:

@@ -152,6 +152,29 @@ def test_a_plugin_that_has_been_moved_is_given_by_its_new_place(file: Path) -> N
     assert load(file).plugins == (str(file.parent / "mine.py"),)
 
 
+def test_a_file_stands_for_one_that_has_been_moved_and_not_for_two(file: Path) -> None:
+    other = PLUGIN.replace("backwards", "forwards").replace("newest", "oldest")
+    for place, text in (("a", PLUGIN), ("b", other)):
+        (file.parent / place).mkdir()
+        (file.parent / place / "mine.py").write_text(text)
+    file.write_text(FILE.replace('["mine.py"]', '["was/a/mine.py", "was/b/mine.py"]'))
+    a, b = (file.parent / place / "mine.py" for place in ("a", "b"))
+    with pytest.raises(Refused, match=r"plug-in .*was/b/mine.py: No such file"):
+        load(file, plugins=[a])
+    assert load(file, plugins=[a, b]).plugins == (str(a), str(b))
+    file.write_text(FILE.replace('["mine.py"]', '["was/mine.py"]').replace("newest", "youngest"))
+    with pytest.raises(Refused, match=f"was/mine.py is not there, {a} was taken for it"):
+        load(file, plugins=[a])
+    forget_plugins("forwards", "oldest")
+
+
+def test_another_name_has_none_of_the_parameters_of_the_file(file: Path) -> None:
+    made = load(file, ["scheduler.allocation.name=rdn"])
+    assert (made.scheduler.allocation, made.scheduler.allocation_parameters) == ("rdn", ())
+    changes = ["scheduler.allocation.spare=5", "scheduler.allocation.name=backwards"]
+    assert load(file, changes).scheduler.allocation_parameters == (("spare", 5),)
+
+
 def test_a_routing_is_given_by_its_name_alone(file: Path) -> None:
     file.write_text('network.routing = { name = "ugal-l", threshold = 2.0 }')
     (line,) = refusals(file)
@@ -269,11 +292,17 @@ def test_a_run_goes_on_with_its_plugin_elsewhere_and_not_with_another(
     (tmp_path / "edited").mkdir()
     (tmp_path / "edited" / "mine.py").write_text(STOPS_ITSELF.replace("[::-1]", ""))
     other = run("--resume", "-o", "out", "--plugin", "edited/mine.py", status=2).stderr
-    assert "edited/mine.py of allocation 'last' has changed since this run was begun" in other
+    assert "edited/mine.py (which brings allocation last) has changed since this run" in other
 
     went_on = json.loads(run("--resume", "-o", "out", "--plugin", "away/mine.py").stdout)
     assert went_on["digest"] == whole["digest"]
     assert "away/mine.py" in (tmp_path / "out" / "experiment.toml").read_text()
+    run("mine.toml", "-o", "bare", "--no-metrics", "--plugin", "away/mine.py", STOP_HERE="1")
+    words = ("--resume", "-o", "bare", "--no-metrics")
+    (tmp_path / "away" / "mine.py").write_text(STOPS_ITSELF + "# edited")
+    assert "has changed since" in run(*words, status=2).stderr
+    (tmp_path / "away" / "mine.py").write_text(STOPS_ITSELF)
+    assert json.loads(run(*words).stdout)["digest"] == whole["digest"]
     in_table = re.search(r"simulated .*?([0-9.]+) us", odonata("compare", "out", "whole").stdout)
     assert in_table
     watched = odonata("watch", "whole").stdout

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from pdes.errors import Fault
+from pdes.errors import Fault, Refused
 from policies.memory import ALIGNED, Memory, Sizes, memory_of, remembered
 from policies.policy import FunctionPolicy, learn
 from policies.views import Ended, Request, Running
@@ -74,7 +74,7 @@ def test_assigning_writes_into_the_array_and_nothing_else_can_be_kept() -> None:
     ],
 )
 def test_what_cannot_be_kept_is_refused(given: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words.replace("(", r"\(")):
+    with pytest.raises(Refused, match=words.replace("(", r"\(")):
         remembered([policy(given)], SIZES)
 
 

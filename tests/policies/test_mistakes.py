@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from files import forget_plugins
 
 from odonata import pattern, traffic_pattern
 from odonata.agents.patterns import REGISTER, expect
@@ -16,10 +18,11 @@ from pdes.compiler_words import explained
 from pdes.errors import Fault, Refused
 from pdes.jit import ENABLED, explaining, kernel
 from policies.allocation import ALLOCATIONS, AllocationPolicy, allocate, allocation, rng_for
+from policies.parameters import parameter
 from policies.policy import Policy
 from policies.register import REGISTERS, load_plugin
 from policies.routing import ROUTINGS, routing
-from policies.scheduling import SchedulingPolicy, scheduling
+from policies.scheduling import SchedulingPolicy, discipline, scheduling
 from policies.testing import check_policy
 from policies.views import Request, Sight
 from topology import Dragonfly
@@ -31,6 +34,7 @@ WORDS = {"about": "a mistake", "source": "a test"}
 def _clean() -> Iterator[None]:
     before = {kind: dict(register) for kind, register in REGISTERS.items()}
     yield
+    forget_plugins()
     for kind, register in REGISTERS.items():
         register.clear()
         register.update(before[kind])
@@ -46,7 +50,7 @@ def line_of(function: Any, text: str) -> int:
 
 
 def test_a_class_has_to_define_what_it_is_asked_and_to_be_of_its_kind() -> None:
-    with pytest.raises(TypeError, match="a SchedulingPolicy has to define select"):
+    with pytest.raises(TypeError, match="select: a subclass of SchedulingPolicy has to define it"):
 
         @scheduling("wrong", **WORDS)
         class Wrong(SchedulingPolicy):
@@ -88,6 +92,10 @@ def test_learning_needs_a_memory_and_gets_no_parameters() -> None:
 
     def learn(ended: Any, memory: Any, *, decay: float = 0.5) -> None: ...
 
+    def short(ended: Any) -> None: ...
+
+    def nothing() -> Any: ...
+
     def arrays(sizes: Any) -> Any:
         return {"mean": np.zeros(sizes.users)}
 
@@ -95,6 +103,70 @@ def test_learning_needs_a_memory_and_gets_no_parameters() -> None:
         scheduling("wrong", **WORDS, learn=lambda ended, memory: None)(fine)
     with pytest.raises(TypeError, match=r"learn\(ended, memory\) is given no parameters"):
         scheduling("wrong", **WORDS, memory=arrays, learn=learn)(fine)
+    with pytest.raises(TypeError, match=r"learn is a function of \(ended, memory\)"):
+        scheduling("wrong", **WORDS, memory=arrays, learn=short)(fine)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"memory is a function of \(sizes\)"):
+        scheduling("wrong", **WORDS, memory=nothing)(fine)  # type: ignore[arg-type]
+    scheduling("fine", **WORDS, memory=arrays, learn=partial(learn, decay=0.9))(fine)
+
+
+def test_a_policy_takes_the_arguments_that_it_is_asked_with() -> None:
+    def two(sight: Any, job: Any) -> Any: ...
+
+    def none() -> Any: ...
+
+    with pytest.raises(TypeError, match=r"two: a function of \(sight, job, rng\), and then \* and"):
+        allocation("wrong", **WORDS)(two)
+    with pytest.raises(TypeError, match=r"none: a function of \(view\)"):
+        scheduling("wrong", **WORDS)(none)
+    with pytest.raises(TypeError, match=r"none: a function of \(queue\)"):
+        discipline("wrong", **WORDS)(none)
+
+    class Short(AllocationPolicy):
+        def choose(self, sight: Any, job: Any) -> Any: ...  # type: ignore[override]
+
+    class Forgetful(SchedulingPolicy):
+        def select(self, view: Any) -> Any: ...
+
+        def remembers(self) -> Any: ...  # type: ignore[override]
+
+    with pytest.raises(TypeError, match=r"choose is a method of \(self, sight, job, rng\)"):
+        allocation("wrong", **WORDS)(Short)
+    with pytest.raises(TypeError, match=r"remembers is a method of \(self, sizes\)"):
+        scheduling("wrong", **WORDS)(Forgetful)
+
+    @allocation("any", **WORDS)
+    def anything(*seen: Any, **more: Any) -> Any:
+        return seen[0].labels[: seen[1].nodes]
+
+    check_policy("any", new_process=False)
+
+
+def test_a_class_has_the_parameters_of_its_parents_too() -> None:
+    @allocation("parent", **WORDS)
+    class Parent(AllocationPolicy):
+        spare: int = parameter(2, least=0)
+
+        def choose(self, sight: Any, job: Any, rng: Any) -> Any:
+            return sight.labels[: job.nodes]
+
+    @allocation("child", **WORDS)
+    class Child(Parent):
+        more: int = parameter(5, least=1)
+
+    made = ALLOCATIONS.make("child", {"more": 3})
+    assert (made.spare, made.more, made.name) == (2, 3, "child")
+    assert [each.name for each in ALLOCATIONS["child"].parameters] == ["spare", "more"]
+    assert ALLOCATIONS.make("parent").name == "parent"
+
+    class Mixin:
+        lost: int = parameter(1)
+
+    with pytest.raises(TypeError, match="parameter lost is of Mixin, which has to be a dataclass"):
+
+        @allocation("mixed", **WORDS)
+        class Mixed(Mixin, Parent):
+            pass
 
 
 # -- when it is asked
@@ -112,6 +184,33 @@ def test_an_error_is_told_with_the_plug_ins_own_line(tmp_path: Path) -> None:
     sight = Sight(machine, np.ones(machine.n_nodes, bool))
     with pytest.raises(Fault, match=rf"ValueError: need at least one .* \({file}, line 6\)"):
         allocate(ALLOCATIONS.make("wrong"), sight, Request(0, 4, 0), rng_for(1, 0))
+
+
+def test_what_a_policy_remembers_is_told_with_the_policy() -> None:
+    def fine(view: Any) -> list[int]:
+        return []
+
+    scheduling("typo", **WORDS, memory=lambda sizes: {"mean": np.zeros(sizes.user)})(fine)
+    scheduling("words", **WORDS, memory=lambda sizes: {"names": np.array(["ada"])})(fine)
+    where = rf"'user' \({__file__}, line \d+\)"
+    with pytest.raises(Refused, match=f"typo: what it remembers: AttributeError.*{where}"):
+        check_policy("typo")
+    with pytest.raises(Refused, match="words remembers names as <U3: numbers only"):
+        check_policy("words")
+
+
+def test_no_answer_is_told_as_that() -> None:
+    @scheduling("silent", **WORDS)
+    def silent(view: Any) -> Any: ...
+
+    @discipline("mute", **WORDS)
+    def mute(queue: Any) -> Any: ...
+
+    for name, words in (("silent", "not numbers of jobs"), ("mute", "not positions in the queue")):
+        with pytest.raises(
+            AssertionError, match=f"scheduling {name}: it returned None, and {words}"
+        ):
+            check_policy(name)
 
 
 def test_a_routing_is_checked_with_the_parameters_that_it_has() -> None:
@@ -148,8 +247,6 @@ def test_a_pattern_that_cannot_be_compiled_or_asked_is_told_with_its_line() -> N
 
 
 def test_a_time_says_what_a_file_and_what_python_gives(tmp_path: Path) -> None:
-    from policies.parameters import parameter
-
     @allocation("timed", **WORDS)
     class Timed(AllocationPolicy):
         bin: int = parameter(5, unit="time", about="width", least=1)
@@ -165,8 +262,11 @@ def test_a_time_says_what_a_file_and_what_python_gives(tmp_path: Path) -> None:
 
 MESSAGES = [
     ("nonsense' of type", "minimal.nonsense > 1"),
-    ("name 'undefined' is not defined (in wrong)", "undefined > 1"),
-    ("it allocates (a list, a text, an array), and a kernel may not", "len([minimal, word]) > 1"),
+    ("name 'undefined' is not defined", "undefined > 1"),
+    ("it allocates (a list, a dict, a text, an array)", "len([minimal, word]) > 1"),
+    ("it allocates (a list, a dict, a text, an array)", "np.zeros(3)[0] > 1"),
+    ("no implementation of", "max(word, 1, 'a') > 1"),
+    ("missing a required argument", "helper(word)"),
     ("Untyped global name 'TABLE'", "TABLE[word] > 1"),
 ]
 
@@ -178,11 +278,14 @@ def test_the_compilers_message_is_one_sentence(
 ) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
-        f"TABLE = {{1: 2}}\n\n\ndef wrong(minimal, word):\n    return {expression}\n\n\n"
-        "def outer(minimal, word):\n    return wrong(minimal, word)\n"
+        "import numpy as np\nTABLE = {1: 2}\n\n\n"
+        f"def wrong(minimal, word):\n    return {expression}\n\n\n"
+        "def outer(minimal, word):\n    return wrong(minimal, word)\n\n\n"
+        "def helper(one, two):\n    return one > two\n"
     )
     names: dict[str, Any] = {}
     exec(compile(file.read_bytes(), str(file), "exec"), names)
+    names["helper"] = kernel(names["helper"])
     names["wrong"] = kernel(names["wrong"])
     with pytest.raises(Refused) as refused, explaining():
         kernel(names["outer"])(1, 2)
@@ -190,8 +293,19 @@ def test_the_compilers_message_is_one_sentence(
     assert reason in said
     assert "\n" not in said
     assert "\x1b" not in said
-    if "in wrong" not in reason:
-        assert said.endswith("mine.py, line 5)")
+    assert said.endswith(f"({file}, line 6)")
+
+
+@pytest.mark.skipif(not ENABLED, reason="nothing is compiled")
+def test_a_failure_of_the_compiler_itself_is_one_sentence_and_not_one_of_the_kernel() -> None:
+    def sorts(word: int) -> bool:
+        return sorted((3, word))[0] > 1
+
+    words = "a kernel cannot be compiled: Implementation function"
+    with pytest.raises(Refused, match=words), explaining():
+        kernel(sorts)(1)
+    with pytest.raises(ZeroDivisionError), explaining():
+        1 / 0  # noqa: B018
 
 
 def test_a_message_of_another_form_is_not_lost() -> None:

@@ -84,8 +84,8 @@ def test_patterns_are_checked_as_python_and_compiled() -> None:
         return (node + nodes // 2) % nodes
 
     for name, kind in (("around", "pattern"), ("opposite", "traffic")):
-        assert check_policy(name, kind=kind) == (60, False)
-    assert check_policy(around) == check_policy(opposite) == (60, False)
+        assert check_policy(name, kind=kind) == (60, False, ENABLED)
+    assert check_policy(around) == check_policy(opposite) == (60, False, ENABLED)
 
 
 def test_wrong_answers_of_patterns_are_found() -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -185,6 +186,34 @@ def test_sigterm_stops_at_a_checkpoint_and_says_how_to_go_on(
     assert "INCOMPLETE" in printed
     watched = odonata("watch", str(out)).stdout
     assert "stopped at a checkpoint" in watched
+
+
+LATE = """
+import os, signal, sys
+from odonata.results import execution
+write = execution.join
+
+def join(*words):
+    os.kill(os.getpid(), signal.SIGTERM)
+    write(*words)
+
+execution.join = join
+sys.argv = ["odonata", "run", sys.argv[1], "-o", "out", "--set", "run.duration=2 us"]
+from odonata.commands.cli import main
+main()
+"""
+
+
+def test_a_signal_while_the_results_are_written_takes_nothing_from_them(
+    small: Path, tmp_path: Path
+) -> None:
+    done = subprocess.run([sys.executable, "-c", LATE, str(small)], cwd=tmp_path, text=True,
+                          env={**os.environ, "ODONATA_JIT": "0"}, capture_output=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    with open_run(tmp_path / "out") as run:
+        assert run.complete
+        assert run.digest
+        assert run.digest[:12] in done.stdout
 
 
 def test_a_directory_belongs_to_one_run(odonata: Odonata, small: Path, tmp_path: Path) -> None:
