@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from files import forget_plugins
 
-from odonata import pattern, traffic_pattern
+from odonata import Job, Network, Workload, pattern, performance, run, traffic_pattern
 from odonata.agents.patterns import REGISTER, expect
 from pdes.compiler_words import explained
 from pdes.errors import Fault, Refused
@@ -211,6 +211,17 @@ def test_no_answer_is_told_as_that() -> None:
             AssertionError, match=f"scheduling {name}: it returned None, and {words}"
         ):
             check_policy(name)
+
+
+def test_a_policy_that_starts_nothing_is_named() -> None:
+    @scheduling("idle", **WORDS)
+    def idle(view: Any) -> list[int]:
+        return []
+
+    jobs = Workload((Job(4, "incast"),), order="idle")
+    network = Network(Dragonfly(2, 4, 2, 9), workload=jobs)
+    with pytest.raises(Fault, match="job 0 never started: scheduling idle has left it waiting"):
+        performance(network, run(network, end=None))
 
 
 def test_a_routing_is_checked_with_the_parameters_that_it_has() -> None:
