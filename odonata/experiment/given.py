@@ -53,6 +53,8 @@ class Given:
         """Parameters of policies, by the path of the policy's key."""
         self.values: dict[str, Any] = {}
         """Values that were given and are of their kind, by path; as the fields have them."""
+        self.not_loaded = False
+        """A plug-in is not there, or cannot be imported."""
         self.bad: set[str] = set()
         """Paths about which a problem was reported."""
 
@@ -213,7 +215,8 @@ class Given:
             try:
                 self.values[path] = self.read_one(path)
             except ValueError as error:
-                if "plugins" in self.bad and self.keys[path].how.register:
+                named = self.keys[path].how.register and isinstance(self.given[path].given, str)
+                if self.not_loaded and named:
                     self.bad.add(path)  # which the plug-in may have brought
                 table = isinstance(self.given[path].given, dict)
                 unnamed = table and self.keys[path].how.register in PARAMETRISED

@@ -69,6 +69,7 @@ class Policies(Given):
                     if Path(path).exists()
                     else f"; --plugin PLACE/{Path(path).name} says where it has been moved to"
                 )
+                self.not_loaded = True
                 self.complain(f"{refusal}{moved}", key)
         if self.stand_in:
             self._stand_in()

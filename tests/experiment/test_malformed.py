@@ -6,7 +6,7 @@ import string
 
 import pytest
 from files import FILES, OPEN, WRONG, attempt, refusal, written
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from odonata.experiment.experiment import BY_PATH, KEYS, SECTIONS, of
@@ -61,6 +61,8 @@ unknown_paths = st.tuples(
 
 
 @MANY
+@example([("plugins", "1"), ("network.routing", "1")], [], [])
+@example([("plugins", "1"), ("network.routing", '"nonsense"')], [], [])
 @given(
     st.lists(wrong_values, max_size=4),
     st.lists(misspelt(), max_size=2),
