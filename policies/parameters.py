@@ -13,6 +13,7 @@ what a bare default cannot say::
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable
@@ -93,16 +94,23 @@ def parameters_of(written: Callable[..., Any]) -> tuple[Parameter, ...]:
     return tuple(_parameter(name, default, written.__name__) for name, default in _given(written))
 
 
-def check_arguments(written: Callable[..., Any], kind: str, expected: str) -> None:
-    """Raises TypeError unless a function that will be a kernel takes as many arguments as are
-    `expected`, and nothing else: a kernel has no parameters of its own."""
-    function = getattr(written, "py_func", written)
-    given = [*inspect.signature(function).parameters.values()]
-    if len(given) != expected.count(",") + 1 or any(
-        each.kind not in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in given
-    ):
-        raise TypeError(f"{function.__name__}: a {kind} is a function of ({expected}), and has no "
-                        "parameters of its own")  # fmt: skip
+def check_arguments(
+    function: Callable[..., Any], expected: str, what: str, parameters: bool = False
+) -> None:
+    """Raises TypeError where a function cannot be called with the arguments that are `expected`, or
+    has keyword-only ones that nobody gives it: only policies written as functions have
+    `parameters`."""
+    signature = inspect.signature(getattr(function, "py_func", function))
+    own = [each for each in signature.parameters.values() if each.kind is each.KEYWORD_ONLY]
+    bound = isinstance(function, functools.partial)
+    try:
+        signature.bind(*expected.split(", "))
+        fits = parameters or bound or not own
+    except TypeError:
+        fits = False
+    if not fits:
+        more = ", then * and its parameters" if parameters else ", and has no parameters of its own"
+        raise TypeError(f"{what} a function of ({expected}){more}")
 
 
 def _given(written: Callable[..., Any]) -> Iterable[tuple[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from abc import ABC
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pdes.errors import Fault
 from policies.memory import Memory, Sizes
-from policies.parameters import parameters_of
+from policies.parameters import check_arguments, parameters_of
 from policies.register import REGISTERS, Entry, described
 
 if TYPE_CHECKING:
@@ -103,6 +103,7 @@ def enter(
             raise TypeError(f"{home}: a class declares its memory by remembers() and learn()")
         _check_class(written, base, home)
         _make_fields(written, home)
+        parameters = parameters_of(written)
         for name, value in {**words, **settings}.items():
             setattr(written, name, value)
         made: Any = written
@@ -110,14 +111,8 @@ def enter(
     elif adapter is None:
         raise TypeError(f"{home}: a {kind} policy is a class")
     else:
-        parameters_of(written)  # whose own complaints come first
-        asked = next(iter(base.__abstractmethods__))
-        _check_call(written, _arguments(base, asked), f"{home}: a function of",
-                    ", and then * and its parameters, if any")  # fmt: skip
-        if memory is not None:
-            _check_call(memory, ["sizes"], f"{home}: memory is a function of")
-        if learn is not None:
-            _check_learn(learn, memory, home)
+        parameters = parameters_of(written)
+        _check_function(written, base, memory, learn, home)
 
         def build(**values: Any) -> Policy:
             return adapter(**words, function=written, values=values, memory=memory, taught=learn,
@@ -125,7 +120,7 @@ def enter(
 
         remembering = memory is not None
     REGISTERS[kind].add(
-        Entry(kind, **words, build=build, parameters=parameters_of(written), memory=remembering,
+        Entry(kind, **words, build=build, parameters=parameters, memory=remembering,
               home=home)
     )  # fmt: skip
 
@@ -140,30 +135,29 @@ def _check_class(written: type, base: type[Policy], home: str) -> None:
     for name in (*base.__abstractmethods__, "remembers", "learn"):
         found = inspect.getattr_static(written, name)
         if inspect.isfunction(found):
-            _check_call(found, ["self", *_arguments(base, name)], f"{home}: {name} is a method of")
+            check_arguments(found, _arguments(base, name), f"{home}: its {name} is")
 
 
-def _arguments(base: type[Policy], method: str) -> list[str]:
-    return [*inspect.signature(getattr(base, method)).parameters][1:]
-
-
-def _check_call(
-    function: Callable[..., Any], arguments: Sequence[str], what: str, more: str = ""
+def _check_function(
+    written: Callable[..., Any],
+    base: type[Policy],
+    memory: Remembers | None,
+    learn: Learn | None,
+    home: str,
 ) -> None:
-    """Raises TypeError where a function cannot be called with as many arguments."""
-    try:
-        inspect.signature(function).bind(*arguments)
-    except TypeError as error:
-        raise TypeError(f"{what} ({', '.join(arguments)}){more}") from error
+    (asked,) = base.__abstractmethods__
+    expected = _arguments(base, asked).removeprefix("self, ")
+    check_arguments(written, expected, f"{home}:", parameters=True)
+    if memory is not None:
+        check_arguments(memory, "sizes", f"{home}: its memory is")
+    if learn is not None:
+        check_arguments(learn, "ended, memory", f"{home}: its learn is")
+        if memory is None:
+            raise TypeError(f"{home}: learn=... without memory=...: it has nothing to write to")
 
 
-def _check_learn(learn: Learn, memory: Remembers | None, home: str) -> None:
-    if memory is None:
-        raise TypeError(f"{home}: learn=... without memory=...: it has nothing to write to")
-    _check_call(learn, ["ended", "memory"], f"{home}: learn is a function of")
-    if inspect.isfunction(learn) and inspect.getfullargspec(learn).kwonlyargs:
-        raise TypeError(f"{home}: learn(ended, memory) is given no parameters; in a class, those "
-                        "of the policy are self's")  # fmt: skip
+def _arguments(base: type[Policy], method: str) -> str:
+    return ", ".join(inspect.signature(getattr(base, method)).parameters)
 
 
 def _make_fields(written: type, home: str) -> None:

@@ -115,7 +115,7 @@ def pattern(
     """
 
     def decorate(written: Written) -> Written:
-        check_arguments(written, "job pattern", "task, tasks, phase, i")
+        check_arguments(written, "task, tasks, phase, i", f"{written.__name__}: a job pattern is")
         home = f"{written.__module__}.{written.__qualname__}"
         made = kernel(written)
         REGISTER.add(Pattern("pattern", name, about, source, home=home, peer=made, phases=phases))

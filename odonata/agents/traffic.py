@@ -57,7 +57,9 @@ def traffic_pattern(name: str, *, about: str, source: str) -> Callable[[Written]
     """
 
     def decorate(written: Written) -> Written:
-        check_arguments(written, "traffic pattern", "node, nodes, group_nodes, word")
+        check_arguments(
+            written, "node, nodes, group_nodes, word", f"{written.__name__}: a traffic pattern is"
+        )
         home = f"{written.__module__}.{written.__qualname__}"
         made = kernel(written)
         REGISTER.add(TrafficPattern("traffic", name, about, source, home=home, destination=made))

@@ -19,12 +19,12 @@ from odonata.commands.options import json_option
 from odonata.commands.output import print_json, say_missing
 from odonata.experiment.units import show_time
 from odonata.jobs.record import JobRecord
-from odonata.results.derived import summary
+from odonata.results.derived import simulated, summary
 from odonata.results.job_table import by_pattern, makespan_ps, mean
 from odonata.results.performance import Performance
 from odonata.results.run import INCOMPLETE, Run
 from odonata.results.run import open as open_run
-from odonata.results.summary_rows import simulated_ps, still
+from odonata.results.summary_rows import still
 from pdes import launcher
 from pdes.errors import Refused
 
@@ -145,13 +145,6 @@ class Compared(NamedTuple):
         """Returns whether it is saturated; None where that is not known: too early, or only jobs
         send."""
         return self.measured.saturated if self.begun and not self.run.experiment.jobs else None
-
-    @property
-    def simulated_ps(self) -> int:
-        """Returns the time that it has simulated, as its summary has it."""
-        run = self.run
-        return simulated_ps(run.experiment.run.end, run.complete, run.reached_ps,
-                            self.measured.last_arrival_ns, self.jobs)  # fmt: skip
 
     def figure(self, figure: Figure | JobFigure) -> float | None:
         """Returns the value of a figure; None before the first sample, and for loads before the
@@ -276,7 +269,7 @@ def comparison(runs: Sequence[Compared]) -> dict[str, Any]:
                 "name": one.run.experiment.name,
                 "complete": one.run.complete,
                 "reached_ps": one.run.reached_ps,
-                "simulated_ps": one.simulated_ps,
+                "simulated_ps": simulated(one.run),
                 "digest": one.run.digest,
                 "saturated": one.saturated,
                 "figures": {figure.path: one.figure(figure) for figure in shown},
@@ -318,7 +311,7 @@ def comparison_table(runs: Sequence[Compared], keys: Collection[str]) -> Table:
     if not keys:
         add("asked for the same", [])
     shown.add_row()
-    add("simulated", [show_time(one.simulated_ps) for one in runs])
+    add("simulated", [show_time(simulated(one.run)) for one in runs])
     add("state", ["complete" if one.run.complete else "INCOMPLETE" for one in runs])
     if not all(one.jobs for one in runs):
         add("saturated", [{True: "yes", False: "no", None: "-"}[one.saturated] for one in runs])

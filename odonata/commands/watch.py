@@ -20,11 +20,10 @@ from rich.text import Text
 
 from odonata.commands.group import SETTINGS
 from odonata.experiment.units import show_count, show_time
-from odonata.results.derived import last_in_ps, system
+from odonata.results.derived import simulated, system
 from odonata.results.job_table import tally
 from odonata.results.run import Run
 from odonata.results.run import open as open_run
-from odonata.results.summary_rows import simulated_ps
 from pdes.join import claimed, status_of
 from pdes.stream import COMPLETE, DIED, FAILED, NAME, STOPPED
 
@@ -94,10 +93,8 @@ def frame(path: Path) -> Frame:
 
 def _heading(run: Run, state: Text, over: bool) -> RenderableType:
     end, reached = run.experiment.run.end, run.reached_ps
-    records = run.job_records if run.experiment.jobs else []
-    counts = tally(records, reached) if records else None
-    if len(run.time):
-        reached = simulated_ps(end, run.complete, reached, last_in_ps(run) / 1e3, records)
+    counts = tally(run.job_records, reached) if run.experiment.jobs else None
+    reached = simulated(run)
     done = reached / end if end else 1.0
     if end is None:
         done = counts.done / sum(counts) if counts else float(run.complete)

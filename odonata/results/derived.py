@@ -16,6 +16,7 @@ import xarray as xr
 from odonata.agents.metrics import COUNTERS
 from odonata.results.performance import Link, Performance, Totals, active_ps, quantile, summarise
 from odonata.results.run import Run
+from odonata.results.summary_rows import simulated_ps
 
 CLASSES = ("local", "global")
 """The classes of links between routers: electrical and optical, as a rule."""
@@ -137,6 +138,13 @@ def busiest(run: Run, n: int = 10, by: str = "busy_ps") -> list[Link]:
                 Link(kind, int(router), int(tile) + m.nodes, far, far_port, used, *counted)
             )
     return links
+
+
+def simulated(run: Run) -> int:
+    """Returns the time that a run has simulated, in ps, as its summary has it."""
+    jobs = run.job_records if run.experiment.jobs else ()
+    end = run.experiment.run.end
+    return simulated_ps(end, run.complete, run.reached_ps, last_in_ps(run) / 1e3, jobs)
 
 
 def last_in_ps(run: Run) -> int:

@@ -96,7 +96,9 @@ def routing(
     ]
 
     def decorate(written: Written) -> Written:
-        check_arguments(written, "routing", "minimal, valiant, threshold, bias, word")
+        check_arguments(
+            written, "minimal, valiant, threshold, bias, word", f"{written.__name__}: a routing is"
+        )
         ROUTINGS.add(
             Routing(
                 "routing", name, about, source,

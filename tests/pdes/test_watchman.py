@@ -165,7 +165,7 @@ def test_what_killed_ranks_had_in_shared_memory_is_removed(tmp_path: Path) -> No
 
 
 def test_what_a_user_has_set_for_a_launcher_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what a launcher has set for its ranks is not."""
+    """Variables that a launcher has set for its ranks are not passed on to another launcher."""
     for name in (*launcher.SIZES, *launcher.RANKS):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")

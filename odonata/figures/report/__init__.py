@@ -22,9 +22,9 @@ from odonata.experiment.units import show_time
 from odonata.figures import contents as pictures
 from odonata.figures import network as figures
 from odonata.results import job_table as accounts
-from odonata.results.derived import busiest, last_in_ps, recorded, summary
+from odonata.results.derived import busiest, recorded, simulated, summary
 from odonata.results.run import INCOMPLETE, Run
-from odonata.results.summary_rows import Row, of_run, simulated_ps, still
+from odonata.results.summary_rows import Row, of_run, still
 
 HERE = Path(__file__).parent
 WORST_LINKS = 8
@@ -65,7 +65,7 @@ def page(run: Run) -> str:
         machine=_machine(run),
         place=str(run.path),
         incomplete="" if run.complete else INCOMPLETE[run.state],
-        reached=show_time(_simulated_ps(run)) if run.complete else far(run),
+        reached=show_time(simulated(run)) if run.complete else far(run),
         missing=run.missing,
         digest=(run.digest or "")[:12],
         summary=_summary(run),
@@ -79,12 +79,6 @@ def far(run: Run) -> str:
     """Returns how far an incomplete run has come, and how far it was to come."""
     return f"{show_time(run.reached_ps)}{', ' if run.experiment.run.end is None else ' '}" \
            f"{still(run.experiment)}"  # fmt: skip
-
-
-def _simulated_ps(run: Run) -> int:
-    jobs = run.job_records if run.network.workload else ()
-    return simulated_ps(run.experiment.run.end, run.complete, run.reached_ps,
-                        last_in_ps(run) / 1e3, jobs)  # fmt: skip
 
 
 def summary_rows(run: Run) -> list[Row]:
