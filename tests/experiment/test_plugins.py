@@ -316,11 +316,6 @@ from odonata import routing
 @routing("fine", sees="nothing", about="now and then", source="a test")
 def fine(minimal, valiant, threshold, bias, word):
     return word < 2**30
-
-
-@routing("wrong", sees="nothing", about="a mistake", source="a test")
-def wrong(minimal, valiant, threshold, bias, word):
-    return minimal.nonsense
 """
 
 
@@ -337,16 +332,3 @@ def test_a_routing_of_ones_own_is_measured_by_its_name(
     assert [curve["routing"] for curve in curves] == ["fine", "minimal"]
     unknown = odonata("bench", "dragonfly", *own[2:], "--routing", "fine")
     assert unknown.returncode == 2
-
-
-def test_a_routing_that_cannot_be_compiled_is_refused_with_its_line(
-    odonata: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
-) -> None:
-    (tmp_path / "mine.py").write_text(ROUTINGS)
-    done = odonata("bench", "dragonfly", "--plugin", "mine.py", "--preset", "kim-72",
-                   "--routing", "wrong", "--duration", "1us")  # fmt: skip
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    *_, last = done.stderr.splitlines()
-    assert last.startswith("odonata: a kernel cannot be compiled: Unknown attribute 'nonsense'")
-    assert last.endswith("mine.py, line 12)")

@@ -10,11 +10,15 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import clean_environment
+from models import Rogue
 
+import pdes
 from pdes import jit
+from pdes.errors import Refused
 
 MODEL = """
 from dataclasses import dataclass
@@ -71,6 +75,26 @@ def test_what_is_kept_is_of_this_handler_this_file_and_these_constants(folder: P
     assert events(folder, "yours.One") == 100
     (folder / "constants.py").write_text("DELAY = 500\n")
     assert events(folder, "yours.One") == events(folder, "yours.One", ODONATA_JIT="0") == 200
+
+
+@jit.kernel
+def mistaken(sim: Any, state: Any, time: int, key: int, a: int, b: int) -> None:
+    state.nonsense[0] = a
+
+
+class Mistaken(Rogue):
+    handle = staticmethod(mistaken)
+
+
+def test_a_run_whose_handler_has_a_mistake_ends_with_its_line() -> None:
+    """Compiled, the compiler's words name it; as Python, the traceback does."""
+    code = getattr(mistaken, "py_func", mistaken).__code__
+    with pytest.raises(Refused if jit.ENABLED else AttributeError, match="nonsense") as refused:
+        pdes.run(Mistaken(), 1000)
+    if jit.ENABLED:
+        assert str(refused.value).endswith(f"({__file__}, line {code.co_firstlineno + 2})")
+    else:
+        assert refused.traceback[-1].lineno + 1 == code.co_firstlineno + 2
 
 
 @jit.kernel
