@@ -50,10 +50,11 @@ warm: $(READY)
 	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing $$r; done; } \
 	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm
 
-# As many files at a time as there are cores; what times something, by itself.
+# As many tests at a time as there are cores, those of a file together; what times something, by
+# itself.
 serial: warm
 	$(BIN)/python -m pytest -q -m alone
-	$(BIN)/python -m pytest -q -m "not alone and not long" -n auto --dist loadfile
+	$(BIN)/python -m pytest -q -m "not alone and not long" -n auto --dist worksteal
 
 # Each rank has a temporary directory of its own: pytest's usual one is swept by all that share it.
 parallel: $(READY)
@@ -63,7 +64,7 @@ parallel: $(READY)
 
 # What repeats at length what the tests above show: on more ranks, in more ways, by attack.
 test-long: warm
-	$(BIN)/python -m pytest -q -m long -n auto --dist loadfile
+	$(BIN)/python -m pytest -q -m long -n auto --dist worksteal
 	$(BIN)/python scripts/attack_signals.py --count 60
 	$(BIN)/python scripts/attack_results.py --count 200
 

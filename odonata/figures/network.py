@@ -26,7 +26,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 from odonata.results.derived import (
     cable_matrix,
     last_in_ps,
-    percentile,
+    percentiles_ns,
     pieces,
     stall_to_flit,
     summary,
@@ -206,10 +206,11 @@ def latency(run: Run, axes: Axes) -> None:
     if network.warmup_ps or network.measure_ps is not None:
         everyone = over_time(run).latency_ns.data
         lines.append(("mean, all packets", everyone, {"color": FAINT, "lw": 2.6}))
+    late, median = percentiles_ns(run, counts, [99, 50]).T
     lines += [
-        ("99 %", _quantiles(run, counts, 0.99), {"color": ORANGE, "lw": 1.2}),
+        ("99 %", late, {"color": ORANGE, "lw": 1.2}),
         ("mean", measured_means_ns(run), {"color": BLUE, "lw": 1.4}),
-        ("median", _quantiles(run, counts, 0.5), {"color": GREEN, "lw": 1.2}),
+        ("median", median, {"color": GREEN, "lw": 1.2}),
     ]
     for name, values, style in lines:
         axes.stairs(values, edges, baseline=None, label=name, **style)
@@ -292,7 +293,7 @@ def tail(run: Run, axes: Axes) -> None:
                        ("99.99 %", 0.0001)):  # fmt: skip
         if counts.sum() * part < 10:
             break
-        value = percentile(run, counts, 100 * (1 - part))
+        value = percentiles_ns(run, [counts], [100 * (1 - part)])[0, 0]
         axes.plot([value], [part], "o", ms=4.5, **DOT)
         axes.annotate(f"{name}: {value:,.0f} ns", (value, part), (7, 2), fontsize=8,
                       textcoords="offset points")  # fmt: skip
@@ -321,10 +322,6 @@ def beyond(run: Run, axes: Axes, style: dict[str, Any], label: str = "") -> None
 def _whole_histogram(run: Run) -> tuple[npt.NDArray[np.int64], Floats]:
     """Returns the measured packets by bin, and where bins begin, in nanoseconds."""
     return histograms(run).sum(0), run.groups.from_ps.data / 1e3
-
-
-def _quantiles(run: Run, counts: npt.NDArray[np.int64], part: float) -> Floats:
-    return np.array([percentile(run, row, 100 * part) for row in counts])
 
 
 def _latency_axis(axes: Axes, low: float, high: float) -> None:
@@ -508,7 +505,8 @@ def overlay(run: Run, panels: Sequence[Axes], colour: str) -> None:
     if "global_busy" in series:
         link_axes.stairs(series.global_busy, edges, **solid)
     if histograms(run).any():
-        latency_axes.stairs(_quantiles(run, histograms(run), 0.99), edges, **dashed)
+        late = percentiles_ns(run, histograms(run), [99])[:, 0]
+        latency_axes.stairs(late, edges, **dashed)
         latency_axes.stairs(measured_means_ns(run), edges, **solid)
         ends = tail_axes.get_xlim(), tail_axes.get_ylim()
         before = tail_axes.has_data()

@@ -7,16 +7,19 @@ other end of its cable (`odonata.results.aries`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from odonata.agents.metrics import COUNTERS
 from odonata.results.performance import Link, Performance, Totals, active_ps, quantile, summarise
 from odonata.results.run import Run
 from odonata.results.summary_rows import simulated_ps
+
+Floats = npt.NDArray[np.float64]
 
 CLASSES = ("local", "global")
 """The classes of links between routers: electrical and optical, as a rule."""
@@ -178,7 +181,7 @@ def latency_percentiles(
         rows = [row for _, some in pieces(series) for row in some.sum("group").data]
     else:
         rows = [total_over_time(series, "group")]
-    values = np.array([[percentile(run, row, p) for p in asked] for row in rows])
+    values = percentiles_ns(run, rows, asked)
     attrs, axis = {"unit": "ns"}, {"percentile": asked}
     if by_time:
         values = values.reshape(len(run.time), len(asked))
@@ -187,13 +190,15 @@ def latency_percentiles(
     return xr.DataArray(values[0], axis, "percentile", "latency", attrs)
 
 
-def percentile(run: Run, counts: Any, percent: float) -> float:
-    """Returns a percentile, in nanoseconds, of latencies counted by bin; it is no more than the
-    longest latency, although the bin may end above that."""
-    if not counts.any():
-        return float("nan")
-    longest = float(run.groups.longest_latency_ps[-1].max())
-    return min(longest, quantile(counts, percent / 100)) / 1e3
+def percentiles_ns(run: Run, rows: Iterable[Any], percents: Iterable[float]) -> Floats:
+    """Returns percentiles, in nanoseconds, of latencies counted by bin: a row for each of `rows`, a
+    column for each of `percents`. None is above the longest latency, although a bin may end above
+    that; where nothing was counted, they are NaN."""
+    longest = float(run.groups.longest_latency_ps[-1:].data.max(initial=0))
+    return np.array([
+        [min(longest, quantile(row, p / 100)) / 1e3 if row.any() else np.nan for p in percents]
+        for row in rows
+    ])  # fmt: skip
 
 
 def system(run: Run, last: int | None = None) -> xr.Dataset:

@@ -130,7 +130,7 @@ def test_a_killed_run_stays_readable_and_resumes_to_the_same_bits(
     go: Callable[..., str], small: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "killed"
-    end = ["--set=run.duration=1.5 ms", "--set=run.checkpoint_every=170 us"]
+    end = ["--set=run.duration=800 us", "--set=run.checkpoint_every=170 us"]
     process = start("run", str(small), "-o", str(out), *end, ranks=2, cwd=tmp_path)
     wait_for(lambda: reached(out) > 40, process)
     kill_all(process, out)
@@ -149,7 +149,6 @@ def test_a_killed_run_stays_readable_and_resumes_to_the_same_bits(
         assert not file.attrs["complete"]
         assert len(file["time_ps"]) == before
     assert go("diff", out, mended).startswith("the same")
-    assert "INCOMPLETE" in go("report", out) + (out / "report.html").read_text()
     printed = json.loads(go("run", "--resume", "-o", out, "--json", ranks=2))
     assert printed["completed"]
     assert printed["resumed_ps"] >= 170_000_000
@@ -160,7 +159,7 @@ def test_a_killed_run_stays_readable_and_resumes_to_the_same_bits(
 def test_a_run_without_a_checkpoint_resumes_from_the_beginning(
     go: Callable[..., str], small: Path, tmp_path: Path
 ) -> None:
-    out, changes = tmp_path / "killed", ("checkpoint_every=never", "duration=3 ms")
+    out, changes = tmp_path / "killed", ("checkpoint_every=never", "duration=1 ms")
     never = [word for change in changes for word in ("--set", f"run.{change}")]
     words = ("run", str(small), "-o", str(out), *never)
     process = start(*words, cwd=tmp_path)
