@@ -12,7 +12,7 @@ from odonata.experiment.keys import Key, parameter_keys
 from odonata.experiment.values import from_shell, nearest, plain, read
 from pdes.errors import Refused
 from policies.allocation import ALLOCATIONS
-from policies.register import REGISTERS, load_plugin
+from policies.register import REGISTERS, load_plugin, plugin_path
 
 
 def allocation_parameters(policy: str, given: Sequence[str]) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class Policies(Given):
         self, where: str, plugins: Sequence[Path | str] = (), stand_in: bool = False
     ) -> None:
         super().__init__(where)
-        self.plugins = [str(Path(path).expanduser().absolute()) for path in plugins]
+        self.plugins = [str(plugin_path(path)) for path in plugins]
         self.stand_in = stand_in
         self.moved: dict[str, str] = {}
         """Plug-ins that the file names and are not there, and what was taken for each."""
@@ -56,7 +56,12 @@ class Policies(Given):
         except ValueError:
             named = ()  # the problem is found when all values are read
         home = Path(self.where).parent
-        paths = [self._moved((home / Path(name).expanduser()).absolute()) for name in named]
+        try:
+            paths = [self._moved(plugin_path(name, home)) for name in named]
+        except Refused as refusal:
+            self.not_loaded = True
+            self.complain(str(refusal), key)
+            paths = []
         self.plugins = [*dict.fromkeys((*paths, *self.plugins))]
         for path in self.plugins if not self.stand_in else ():
             try:

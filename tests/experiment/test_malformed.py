@@ -85,6 +85,14 @@ def test_each_of_several_mistakes_is_named(
     assert len(problems) == len({*dict(wrong), *misspelt, *unknown})
 
 
+@pytest.mark.parametrize(
+    "name", ["\\n", "\\u0000", "\\u0085.py", "~no-such-user/x.py", "a" * 5000, "files.py/x"]
+)
+def test_a_plugin_that_no_file_can_be_is_named(name: str) -> None:
+    (problem,) = refusal(written({"plugins": f'["{name}"]'}))
+    assert problem.startswith('demo.toml: plugins = ["')
+
+
 @pytest.mark.parametrize("path", ABSURD)
 def test_an_absurd_size_is_refused_at_once_and_named(path: str) -> None:
     problems = refusal(written({path: ABSURD[path]}))
