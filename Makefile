@@ -4,8 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 
-# The parallel tests, and on how many ranks they prove something.
-RANKS  ?= 2 3 4
+# On how many ranks the parallel tests run; `make test-long` adds four.
+RANKS  ?= 2 3
 
 .PHONY: help demo test test-long lint warm serial parallel bench doctor format clean
 
@@ -42,10 +42,10 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Every routing, compiled, and the one that jobs are tested with: once for a version, as many at a
-# time as there are cores.
+# Every routing, compiled, and the one that jobs are tested with, and PHOLD: once for a version, as
+# many at a time as there are cores.
 warm: $(READY)
-	@{ echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json -o out/warm; \
+	@{ echo bench phold --end 1us --json; echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json -o out/warm; \
 	  for r in minimal valiant ugal-l ugal-g par adaptive; do \
 	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing $$r; done; } \
 	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm
@@ -65,6 +65,7 @@ parallel: $(READY)
 # What repeats at length what the tests above show: on more ranks, in more ways, by attack.
 test-long: warm
 	$(BIN)/python -m pytest -q -m long -n auto --dist worksteal
+	$(MAKE) parallel RANKS=4
 	$(BIN)/python scripts/attack_signals.py --count 60
 	$(BIN)/python scripts/attack_results.py --count 200
 
