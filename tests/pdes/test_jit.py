@@ -77,6 +77,19 @@ def test_what_is_kept_is_of_this_handler_this_file_and_these_constants(folder: P
     assert events(folder, "yours.One") == events(folder, "yours.One", ODONATA_JIT="0") == 200
 
 
+def test_kernels_that_are_kept_are_loaded_without_the_compiler() -> None:
+    """All that numba needs to compile takes as long to import as the rest of a start."""
+    code = (
+        "import sys, pdes; from pdes.phold import Phold; "
+        "pdes.run(Phold(processes=8), 1_000_000, show_compiling=False); "
+        "print('numba.np.arraymath' in sys.modules)"
+    )
+    for _ in range(2):  # the first may have to compile them
+        done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), check=True,
+                              capture_output=True, text=True)  # fmt: skip
+    assert done.stdout == "False\n"
+
+
 @jit.kernel
 def mistaken(sim: Any, state: Any, time: int, key: int, a: int, b: int) -> None:
     state.nonsense[0] = a

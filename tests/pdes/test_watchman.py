@@ -14,17 +14,13 @@ from conftest import code_on_ranks
 from pdes import launcher
 
 BEGIN = """
-import os, signal, sys, time
+import os, signal, subprocess, sys, time
 from pathlib import Path
 from pdes import launcher, watch, watchman
 mine = watchman.begin()
 rank = launcher.rank()
 def soon(number):  # this rank gets it in half a second, wherever it is then
-    me = os.getpid()
-    if os.fork() == 0:
-        time.sleep(0.5)
-        os.kill(me, number)
-        os._exit(0)
+    subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -{number} {os.getpid()}"])
 """
 WORLD = BEGIN + "from pdes.transport import world\nt = world()\nt.everyone(None)\n"
 DIED = r"odonata: (.* and )?rank 1 \(process \d+ on \S+\)( and .*)? died; the run ends here"
