@@ -45,7 +45,8 @@ lint: $(READY)
 # Every routing, compiled, and the one that jobs are tested with, and PHOLD: once for a version, as
 # many at a time as there are cores.
 warm: $(READY)
-	@{ echo bench phold --end 1us --json; echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json -o out/warm; \
+	@{ echo bench phold --end 1us --json; \
+	  echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json -o out/warm; \
 	  for r in minimal valiant ugal-l ugal-g par adaptive; do \
 	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing $$r; done; } \
 	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm

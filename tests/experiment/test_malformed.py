@@ -86,11 +86,15 @@ def test_each_of_several_mistakes_is_named(
 
 
 @pytest.mark.parametrize(
-    "name", ["\\n", "\\u0000", "\\u0085.py", "~no-such-user/x.py", "a" * 5000, "files.py/x"]
+    "name", ["\\n", "\\u0000", "\\u0085.py", "~no-such-user/x.py", "a" * 5000, "/etc/passwd/x.py"]
 )
-def test_a_plugin_that_no_file_can_be_is_named(name: str) -> None:
-    (problem,) = refusal(written({"plugins": f'["{name}"]'}))
+def test_a_plugin_that_no_file_can_be_is_named_and_does_not_keep_a_run_from_being_read(
+    name: str,
+) -> None:
+    text = written({"plugins": f'["{name}"]'})
+    (problem,) = refusal(text)
     assert problem.startswith('demo.toml: plugins = ["')
+    parse(text, "demo.toml", stand_in=True)
 
 
 @pytest.mark.parametrize("path", ABSURD)

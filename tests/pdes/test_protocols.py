@@ -213,7 +213,7 @@ def test_what_ranks_agree_on_counts_the_events_that_a_rank_at_the_cut_still_has(
     assert channels.agreed(lookahead=100) == 400
 
 
-@settings(max_examples=25)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32),
     size=st.integers(3, 6),

@@ -149,6 +149,7 @@ def test_a_killed_run_stays_readable_and_resumes_to_the_same_bits(
         assert not file.attrs["complete"]
         assert len(file["time_ps"]) == before
     assert go("diff", out, mended).startswith("the same")
+    assert "INCOMPLETE" in go("report", out) + (out / "report.html").read_text()
     printed = json.loads(go("run", "--resume", "-o", out, "--json", ranks=2))
     assert printed["completed"]
     assert printed["resumed_ps"] >= 170_000_000
