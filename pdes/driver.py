@@ -11,7 +11,7 @@ import resource
 import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from pdes import advice, jit
 from pdes.clock import LATEST, TICKS
 from pdes.engine import SECONDS, Engine, Progress
 from pdes.errors import Fault, Refused, os_words, require
+from pdes.log import Appended
 from pdes.metrics import Metrics, following
 from pdes.model import Model
 from pdes.protocol import PROTOCOLS
@@ -107,6 +108,7 @@ def run(
     debug: bool = False,
     progress: Progress | None = None,
     record: Recording | None = None,
+    log: Callable[[int, int, Appended], None] | None = None,
     show_compiling: bool = True,
     capacity: int = 16,
     transport: Transport | None = None,
@@ -118,7 +120,9 @@ def run(
     With a `checkpoint_dir`, SIGTERM and SIGUSR1 stop the run at a checkpoint there, and
     `checkpoint_every` (simulated ticks) makes one at every multiple of it. `resume` goes on
     from the newest one in a directory. `record` streams metrics to disk (`pdes.stream`); to resume
-    them the same must be asked for. `debug` wants one rank and the JIT off.
+    them the same must be asked for; where nothing is recorded, `log` takes the rows of the model's
+    logs on this rank: with the time and the agent of the decision, or blocks that have their own
+    times. `debug` wants one rank and the JIT off.
     """
     transport = transport or world()
     every, ranks, tick = checkpoint_every, transport.size, model.tick
@@ -143,6 +147,8 @@ def run(
                     transport, lambda: Engine(model, transport, signals, capacity, debug, progress)
                 )
                 metrics = Metrics(engine, record, end, protocol)
+                if log is not None and record is None:
+                    engine.log_to(log)
                 built = time.perf_counter()
                 together(transport, lambda: engine.compile(show_compiling, metrics.recorder))
                 compiled = time.perf_counter()
@@ -223,6 +229,7 @@ def _drive(
         if arrival.stopped:
             break
     finish = engine.over() if completed and end is None else engine.reached
+    engine.collect()
     metrics.finish(completed)
     wall = engine.lap("exchange") - began
     engine.look()  # what came last is in no queue yet

@@ -14,6 +14,7 @@ from pdes import checkpoint, jit, stream
 from pdes.decisions import Answer, Decider
 from pdes.errors import Fault, Refused
 from pdes.events import AGENT_MASK, FOREVER, KEY, PORT_BITS, TIME, WORDS, Rows, no_rows
+from pdes.log import Appended
 from pdes.loop import (
     AGENTS,
     ALL_TICKS,
@@ -145,6 +146,8 @@ class Engine:
         self._sim_now: Sim | None = None
         self._logging: Recorder | None = None
         """Where logs are kept, if any are."""
+        self._log: Callable[[int, int, Appended], None] | None = None
+        """Takes rows of logs, from whichever agent, as they come."""
         kept_for = f"{model.name}_{type(self.state).__module__}.{type(self.state).__qualname__}"
         self._loop = compile_loop(model, kept_for)
 
@@ -222,13 +225,23 @@ class Engine:
         self.channels = Channels(self.transport.size, self.transport.rank, start=cut.time)
         return cut.time
 
-    def log_to(self, recorder: Recorder) -> None:
-        """Keep the rows that decisions append to logs there."""
-        self._decider.log, self._logging = recorder.book.append, recorder
+    def log_to(
+        self, log: Callable[[int, int, Appended], None], recorder: Recorder | None = None
+    ) -> None:
+        """Have the rows of logs taken by this function, which is the recorder's where there is
+        one."""
+        self._log = self._decider.log = log
+        self._logging = recorder
+
+    def collect(self) -> None:
+        """Collect the rows of logs that handlers have noted down."""
+        if self._log:
+            self._log(0, 0, self.model.noted(self.state))
 
     def record(self, recorder: Recorder) -> bool:
         """Take a sample, at a cut. Returns whether anything is left to happen, on any rank."""
         self.lap("exchange")
+        self.collect()
         left = self._left()
         progress = stream.Progress(self.events, left, time.perf_counter() - self._began)
         recorder.take(self.state, self.reached, progress)
@@ -274,6 +287,7 @@ class Engine:
             queue.pending()
             queue.next_time()
             self._loop(self._sim()._replace(queue=queue.cells), state, NO_ROWS, 0, 0)
+            self.model.rehearse(state)
             if recorder:
                 recorder.rehearse(state)
 
@@ -415,6 +429,7 @@ class Engine:
 
     def _write_logs(self, final: int) -> None:
         """Write the rows of logs that have waited for long enough; all before `final` are here."""
+        self.collect()
         if self._logging and self._logging.log_due:
             self.lap("kernel")
             self._logging.write_logs(final)

@@ -1,10 +1,11 @@
-"""Logs: tables to which a decision appends a row when something happens, each written once.
+"""Logs: tables to which a row is appended when something happens, each written once.
 
-A model declares them (`Model.logs`) and its decisions append (`pdes.model.Decision`). The first
-column is the time of the decision; the others are the model's. In a rank's file a log is a group of
-1-D datasets, `NAME/column`, as long as it has rows; a column that has several numbers in each row
-is two of them, `NAME/column_count` with how many each row has, and `NAME/column` with all of them,
-row after row.
+A model declares them (`Model.logs`). Its decisions append rows (`pdes.model.Decision`), or its
+handlers note them down in its state, from where they are collected (`Model.noted`). The first
+column is the time at which it happened; the others are the model's. In a rank's file a log is a
+group of 1-D datasets, `NAME/column`, as long as it has rows; a column that has several numbers in
+each row is two of them, `NAME/column_count` with how many each row has, and `NAME/column` with all
+of them, row after row.
 
 Rows lie in the order of time and, within an instant, of agents: that does not depend on ranks, so a
 log merged over ranks has the same bytes on any number of them. Rows gather in memory and are
@@ -39,8 +40,19 @@ COUNT = "_count"
 ABOUT_LOGGED = "no row of a log is missing before this time"
 
 Array = npt.NDArray[Any]
-Appended = Sequence[tuple[str, Sequence[Any]]]
-"""Rows of logs: the name of a log, and the values of its columns, in order, without the time."""
+
+
+class Block(NamedTuple):
+    """Rows that a handler noted down, as arrays: their times, ascending, and their columns, none of
+    which has several numbers in a row."""
+
+    times: Array
+    columns: tuple[Array, ...]
+
+
+Appended = Sequence[tuple[str, Sequence[Any] | Block]]
+"""Rows of logs: the name of a log, and the values of its columns, in order, without the time; or a
+block of rows."""
 Row = tuple[int, int, Sequence[Any]]
 """The time and the agent of a decision, and a row that it appended."""
 
@@ -101,6 +113,7 @@ class Book:
         self._declared, self._tick = declared, tick
         self._logs = {name: declared[name] for name in kept}
         self._rows: dict[str, list[Row]] = {name: [] for name in kept}
+        self._blocks: dict[str, list[Block]] = {name: [] for name in kept}
         self._sets: dict[str, Sets] = {}
         self._logged: Any = None
         self._gathered = 0
@@ -121,6 +134,9 @@ class Book:
                     known = ", ".join(self._declared) or "nothing"
                     raise Fault(f"a row for the log {name!r}: the model logs {known}")
                 continue
+            if type(values) is Block:
+                self._append_block(name, values)
+                continue
             if len(values) != len(log.columns):
                 columns = ", ".join(column.name for column in log.columns)
                 raise Fault(f"{name}: a row of {len(values)} values, {values!r}, for the columns "
@@ -129,6 +145,16 @@ class Book:
                 self._oldest = time.perf_counter()
             self._gathered += 1
             self._rows[name].append((now, agent, log.row(values)))
+
+    def _append_block(self, name: str, block: Block) -> None:
+        if not len(block.times):
+            return
+        if self._rows[name] or any(column.several for column in self._logs[name].columns):
+            raise Fault(f"{name}: has rows of decisions, or several numbers in a row: no blocks")
+        if not self._gathered:
+            self._oldest = time.perf_counter()
+        self._gathered += len(block.times)
+        self._blocks[name].append(block)
 
     def due(self, flush_s: float) -> bool:
         """Tells whether rows have waited for long enough, or are too many to wait."""
@@ -197,11 +223,14 @@ class Book:
             self._logged[()] = self.final
             file.flush()
         self._gathered = sum(map(len, self._rows.values()))
+        self._gathered += sum(len(b.times) for blocks in self._blocks.values() for b in blocks)
         self._oldest = time.perf_counter()
 
     def _take(self, name: str) -> tuple[Array, dict[str, Array]]:
         """Returns the times and the columns of the rows before `final`, which are no longer here.
         Rows come in order of time, and are put into that of agents."""
+        if self._blocks[name]:
+            return self._take_blocks(name)
         rows = self._rows[name]
         end = len(rows)
         while end > 0 and rows[end - 1][0] >= self.final:
@@ -216,6 +245,21 @@ class Book:
                 values = [number for several in values for number in several.tolist()]
             columns[column.name] = _exactly(values, column.dtype, f"{name}/{column.name}")
         return np.array([row[0] for row in ready], np.int64), columns
+
+    def _take_blocks(self, name: str) -> tuple[Array, dict[str, Array]]:
+        """The same of a log that has blocks, which are of one agent."""
+        blocks, fields = self._blocks[name], self._logs[name].columns
+        times = np.concatenate([block.times for block in blocks])
+        columns = [
+            np.concatenate(parts) for parts in zip(*(b.columns for b in blocks), strict=True)
+        ]
+        end = _rows_before(times, self.final)
+        rest = Block(times[end:], tuple(column[end:] for column in columns))
+        self._blocks[name] = [rest] if len(rest.times) else []
+        return times[:end], {
+            field.name: column[:end].astype(field.dtype)
+            for field, column in zip(fields, columns, strict=True)
+        }
 
 
 def _create_set(group: Any, column: Field, dim: str) -> Any:

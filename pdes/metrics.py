@@ -26,7 +26,7 @@ class Metrics:
             about = {ends: LATEST if end is None else end, "protocol": protocol}
             self.recorder = together(engine.transport, lambda: _recorder(engine, record, about))
             if self.recorder.book:
-                engine.log_to(self.recorder)
+                engine.log_to(self.recorder.book.append, self.recorder)
 
     def begin(self, resumed: int | None) -> None:
         """Begin, from the start or from a checkpoint at that time."""
@@ -61,6 +61,7 @@ class Metrics:
 
     def sync(self) -> None:
         if self.recorder:
+            self._engine.collect()
             self.recorder.sync(self._engine.reached)
 
     def finish(self, completed: bool) -> None:

@@ -158,8 +158,20 @@ class Model(ABC):
         return {}
 
     def logs(self) -> Mapping[str, Log]:
-        """Returns the logs to which decisions append rows (`pdes.log`), by name."""
+        """Returns the logs to which decisions and handlers append rows (`pdes.log`), by name."""
         return {}
+
+    def noted(self, state: Any) -> Appended:
+        """Returns the rows of logs, as blocks, that handlers have noted down in the state since it
+        was last asked, and takes them out of there. Asked before logs are written. Where a handler
+        runs out of room before that, it schedules a decision of the present instant, which answers
+        with these rows."""
+        return ()
+
+    def rehearse(self, state: Any) -> None:
+        """Call every kernel that `decide` calls, on a fresh state that is used for nothing else: so
+        that they are compiled before the clock starts."""
+        return None
 
     def left(self, state: Any, pending: Callable[[], Rows]) -> int:
         """Returns what is left to happen here, in any measure that sums to 0 over all ranks when

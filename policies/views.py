@@ -164,10 +164,13 @@ class View(NamedTuple):
     """The jobs that hold nodes, by number."""
     free: int
     """Counts the idle nodes."""
-    sight: Sight
+    sight: Sight | None
+    """The machine; None where nodes are only counted, in a job run without one."""
     budget: Budget | None = None
     memory: Memory | None = None
     """The arrays of the policy that is asked; None where it declares none."""
+    tick: str = "ps"
+    """The unit of all times here."""
 
 
 def starts(counts: Counts) -> Labels:

@@ -31,6 +31,8 @@ cli = LazyGroup(
         "mend": "Close the files that a run which died left open.",
         "latency": "Measure latency over load, and find where the network is saturated.",
         "study": "Simulate all that a paper's question takes, and draw its figures.",
+        "schedule": "Run the jobs of a trace on a machine: months in a second, without packets.",
+        "trace": "Show what is in a file of jobs; filter it, rescale it, and write it as SWF.",
         "allocate": "Place jobs on an idle machine, and show which nodes each of them gets.",
         "topology": "Describe, draw or export a machine: a preset NAME, or one of your own.",
         "policies": "List the policies there are, and explain them.",

@@ -16,10 +16,16 @@ PICOSECONDS = {
     "µs": Decimal(10**6),
     "ms": Decimal(10**9),
     "s": Decimal(10**12),
+    "min": Decimal(60 * 10**12),
+    "h": Decimal(3600 * 10**12),
+    "d": Decimal(86400 * 10**12),
 }
 LONGEST = LATEST
 """The largest time in ps: half of what int64 holds, so that a sum of two times cannot overflow: 53
 days."""
+
+LONGEST_US = 1000 * 365 * 86400 * 10**6
+ACCEPTED_TIMES = "ps, ns, us, ms, s, min, h, d"
 
 _QUANTITY = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s]*)\s*")
 
@@ -36,10 +42,12 @@ def _exact(text: str, units: Mapping[str, Decimal], what: str, accepted: str) ->
         return Decimal("Infinity")
 
 
-def _whole(text: str, exact: Decimal, what: str, longest: str, unit: str) -> int:
+def _whole(
+    text: str, exact: Decimal, what: str, longest: str, unit: str, most: int = LONGEST
+) -> int:
     if exact < 0:
         raise ValueError(f"{text!r}: a {what} is not negative")
-    if exact > LONGEST:
+    if exact > most:
         raise ValueError(f"{text!r}: the {longest}")
     if exact != exact.to_integral_value():
         raise ValueError(f"{text!r}: a {what} is a whole number of {unit}")
@@ -49,9 +57,34 @@ def _whole(text: str, exact: Decimal, what: str, longest: str, unit: str) -> int
 def time_ps(text: str) -> int:
     """Returns picoseconds from '500ns', '1.5 us', '2e-3 s'. Raises ValueError saying what is
     accepted."""
-    exact = _exact(text, PICOSECONDS, "time", "ps, ns, us, ms, s")
+    exact = _exact(text, PICOSECONDS, "time", ACCEPTED_TIMES)
     longest = f"longest time is {show_time(LONGEST)}"
     return _whole(text, exact, "time", longest, "picoseconds")
+
+
+def long_time_ps(text: str) -> int:
+    """Returns picoseconds likewise, for a model whose tick is a microsecond: a whole number of
+    these, to 1,000 years."""
+    exact = _exact(text, PICOSECONDS, "time", ACCEPTED_TIMES)
+    us = _whole(text, exact / PICOSECONDS["us"], "time", "longest time is 1,000 years",
+                "microseconds", LONGEST_US)  # fmt: skip
+    return us * int(PICOSECONDS["us"])
+
+
+def time_us(text: str) -> int:
+    """Returns microseconds from '90 s', '1.5 h', '7 d'."""
+    return long_time_ps(text) // int(PICOSECONDS["us"])
+
+
+def show_duration(seconds: float | None) -> str:
+    """Returns a time as '3.2 h' for people, with two or three digits; '-' where there is none."""
+    if seconds is None:
+        return "-"
+    for size, unit in ((86400 * 2, "days"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            value = seconds / (86400 if unit == "days" else size)
+            return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+    return f"{seconds:.3g} s"
 
 
 def show_time(ps: int) -> str:

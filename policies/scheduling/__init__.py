@@ -10,7 +10,8 @@ To write one, write that function and register it::
     def last_come(queue):
         return list(reversed(range(len(queue))))
 
-Read `base` (the contract), then `sizes`; docs/policies.md has the rest.
+Read `base` (the contract), `disciplines` (those there are), then `desk`, `rules`, `conservative`
+and `usage` (how they are computed); docs/policies.md has the rest.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from policies.scheduling.base import (
     select,
 )
 
-from policies.scheduling import sizes  # noqa: F401  isort: skip
+from policies.scheduling import disciplines  # noqa: F401  isort: skip
 
 __all__ = [
     "DISCIPLINES",

@@ -35,6 +35,11 @@ class SchedulingPolicy(Policy):
     leave 2), and the other two start.
     """
 
+    preemptive: bool = False
+    """Whether it may take nodes from running jobs. Then it returns the numbers of all jobs that are
+    to run from now on, of those that wait and of those that run: the others of these are suspended,
+    and go on where they were when they are chosen again. Only the job model can do so."""
+
     @abstractmethod
     def select(self, view: View) -> Sequence[int]:
         """Returns the numbers of the jobs that start now, in the order in which they get their
@@ -156,13 +161,16 @@ def select(policy: SchedulingPolicy, view: View) -> list[int]:
         raise Fault(f"scheduling {policy.name} failed: {described(error)}") from error
     if not chosen:
         return chosen
-    waiting, needed = {job.number: job.nodes for job in view.queue}, 0
+    here, free, needed = {job.number: job.nodes for job in view.queue}, view.free, 0
+    if policy.preemptive:
+        here |= {job.request.number: job.request.nodes for job in view.running}
+        free += sum(job.request.nodes for job in view.running)
     for number in chosen:
-        if number not in waiting:
+        if number not in here:
             how = " twice" if chosen.count(number) > 1 else ", which does not wait"
             raise Fault(f"scheduling {policy.name}: it chose job {number}{how}")
-        needed += waiting.pop(number)
-    if needed > view.free:
+        needed += here.pop(number)
+    if needed > free:
         raise Fault(f"scheduling {policy.name}: it chose jobs of {needed} nodes in sum, and "
-                    f"{view.free} are idle")  # fmt: skip
+                    f"{free} are {'there' if policy.preemptive else 'idle'}")  # fmt: skip
     return chosen

@@ -31,6 +31,7 @@ from policies.scheduling import DISCIPLINES, discipline
 from policies.testing import check_policy
 
 WORDS = {"about": "a test's", "source": "nobody's"}
+REMEMBERING = ("conservative", "fair-share", "spf", "lpf")
 MINE = """
 from odonata import allocation, discipline, routing
 
@@ -87,7 +88,7 @@ def test_every_built_in_policy_says_what_it_is_and_comes_from_no_plug_in() -> No
             assert entry.source
             assert entry.home.startswith("policies.")
             assert not entry.plugin
-            assert not entry.memory
+            assert entry.memory == (name in REMEMBERING)
 
 
 def test_a_routing_tells_its_parameters() -> None:

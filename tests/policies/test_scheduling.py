@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdes.errors import Fault, Refused
+from policies.memory import Sizes, memory_of, remembered
 from policies.scheduling import (
     DISCIPLINES,
     Discipline,
@@ -27,13 +28,19 @@ QUEUE = [Request(7, 8, 0), Request(8, 2, 5), Request(9, 4, 5), Request(10, 2, 9)
 MACHINE = Dragonfly(4, 4, 2, 9)
 
 
-def view(queue: Any = QUEUE, free: int = MACHINE.n_nodes) -> View:
+def view(queue: Any = QUEUE, free: int = MACHINE.n_nodes, memory: Any = None) -> View:
     idle = np.arange(MACHINE.n_nodes) < free
-    return View(0, queue, (), free, Sight(MACHINE, idle))
+    return View(0, queue, (), free, Sight(MACHINE, idle), memory=memory)
+
+
+def fresh_memory(policy: SchedulingPolicy, jobs: int) -> Any:
+    buffer, (layout,) = remembered((policy,), Sizes(jobs, MACHINE.n_nodes, 9, 36, 1))
+    return memory_of(layout, buffer)
 
 
 def ask(name: str, free: int = MACHINE.n_nodes) -> list[int]:
-    return select(DISCIPLINES.make(name), view(free=free))
+    policy = DISCIPLINES.make(name)
+    return select(policy, view(free=free, memory=fresh_memory(policy, 11)))
 
 
 @pytest.fixture
@@ -52,11 +59,17 @@ def test_each_goes_by_its_name_and_equals_by_arrival() -> None:
 @given(st.lists(st.integers(1, 5), max_size=12))
 def test_everybody_is_tried_once(name: str, sizes: list[int]) -> None:
     queue = [Request(i, nodes, 10 * i) for i, nodes in enumerate(sizes)]
-    assert sorted(select(DISCIPLINES.make(name), view(queue))) == list(range(len(sizes)))
+    policy = DISCIPLINES.make(name)
+    asked = view(queue, memory=fresh_memory(policy, len(sizes)))
+    assert sorted(select(policy, asked)) == list(range(len(sizes)))
+
+
+def test_one_that_remembers_is_not_asked_without_its_memory() -> None:
+    with pytest.raises(Fault, match="scheduling conservative: asked without its memory"):
+        select(DISCIPLINES.make("conservative"), view())
 
 
 def test_nobody_passes_a_job_that_does_not_fit() -> None:
-    assert all(entry.make().strict for entry in DISCIPLINES.values())
     assert ask("fcfs", 9) == [7]
     assert ask("fcfs", 7) == []
     assert ask("small-first", 7) == [8, 10]

@@ -1,0 +1,178 @@
+"""Passes of the scheduler in Python: where a discipline is not compiled, or jobs are placed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from odonata.cluster.dispatch import choose_now, launch_now, settle_now
+from odonata.cluster.layout import ENDED, NODE, OVER, PASSING, START
+from odonata.traces.trace import Trace
+from pdes.events import WORDS
+from pdes.model import Decision
+from policies.allocation import AllocationPolicy, allocate, rng_for
+from policies.memory import Layout, memory_of
+from policies.policy import learn
+from policies.scheduling import SchedulingPolicy, select
+from policies.scheduling.compiled import Compiled, Remembering
+from policies.scheduling.desk import CHOSEN, FIRST, FREE, LAST, RUNNING, SINCE
+from policies.views import Ended, Labels, Request, Running, Sight, View
+from topology import Dragonfly
+
+Slowdown = Callable[[Request, Labels], float]
+"""Returns how many times as long as its run time a job takes on these nodes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Passes:
+    """Asks the policies of one run, on its state. Times are ticks."""
+
+    trace: Trace
+    machine: Dragonfly | None
+    discipline: SchedulingPolicy
+    allocation: AllocationPolicy | None
+    layouts: tuple[Layout | None, Layout | None]
+    """Where the discipline and the allocation keep what they remember."""
+    seed: int
+    tick: str
+    slowdown: Slowdown | None = None
+
+    def decide(self, state: Any, time: int) -> Decision:
+        """Make one pass. Returns the ends of the jobs that it starts, and where these are."""
+        self._learn(state)
+        ctl = state.ctl
+        if ctl[FIRST] == ctl[LAST] and not self._always:
+            ctl[PASSING] = 0
+            return Decision([])
+        if isinstance(self.discipline, Compiled):
+            choose_now(state, time)
+        else:
+            self._ask(state, time)
+        settle_now(state, time)
+        count = int(state.ctl[CHOSEN])
+        log = []
+        for row in state.chosen[:count].tolist() if self.machine else ():
+            labels = self._place(state, row)
+            log.append(("placements", (row, labels)))
+        rows = np.zeros((count, WORDS), np.int64)
+        if count:
+            launch_now(state, time, rows)
+        return Decision(rows, log)
+
+    @cached_property
+    def _always(self) -> bool:
+        """Whether a pass is made though nobody waits: jobs may be suspended, or something noted."""
+        return self.discipline.preemptive or isinstance(self.discipline, Remembering)
+
+    def _ask(self, state: Any, time: int) -> None:
+        ctl = state.ctl
+        waiting = state.queue[ctl[FIRST] : ctl[LAST]].tolist()
+        free, chosen = int(ctl[FREE]), []
+        if waiting and (free or self.discipline.preemptive):
+            queue = [self.request(row) for row in waiting]
+            sight = None if self.machine is None else Sight(self.machine, state.owner < 0)
+            mine = memory_of(self.layouts[0], state.memory)
+            running = _Holders(self, state)
+            view = View(time, queue, running, free, sight, memory=mine, tick=self.tick)
+            chosen = select(self.discipline, view)
+        state.chosen[: len(chosen)] = chosen
+        ctl[CHOSEN] = len(chosen)
+
+    def _place(self, state: Any, row: int) -> Labels:
+        assert self.machine is not None
+        assert self.allocation is not None
+        request, mine = self.request(row), memory_of(self.layouts[1], state.memory)
+        sight = Sight(self.machine, state.owner < 0, memory=mine)
+        labels = allocate(self.allocation, sight, request, rng_for(self.seed, row))
+        state.owner[labels] = row
+        state.after[labels[:-1]], state.after[labels[-1]] = labels[1:], -1
+        state.jobs[row, NODE] = labels[0]
+        if self.slowdown is not None:
+            state.slowdown[row] = self.slowdown(request, labels)
+        return labels
+
+    def _learn(self, state: Any) -> None:
+        """Pass the jobs that have ended on to the policies that remember."""
+        count, state.ctl[ENDED] = int(state.ctl[ENDED]), 0
+        policies = (("scheduling", self.discipline), ("allocation", self.allocation))
+        if not count or not any(self.layouts):
+            return
+        for row in state.ended[:count].tolist():
+            start, end = state.jobs[row, [START, OVER]].tolist()
+            ended = Ended(self.request(row), start, end, self._labels(state, row))
+            for (kind, policy), layout in zip(policies, self.layouts, strict=True):
+                if policy is not None:
+                    learn(kind, policy, ended, memory_of(layout, state.memory))
+
+    # -- what policies see
+
+    @cached_property
+    def _requests(self) -> dict[int, Request]:
+        return {}
+
+    @cached_property
+    def _columns(self) -> tuple[list[int], ...]:
+        t = self.trace
+        wanted = (t.nodes, t.submit_us, t.requested_us, t.user, t.project, t.application, t.number)
+        return tuple(column.tolist() for column in wanted)
+
+    def request(self, row: int) -> Request:
+        """Returns a job as policies see it; its number is its place in the trace."""
+        found = self._requests.get(row)
+        if found is None:
+            trace = self.trace
+            nodes, submit, requested, user, project, application, number = (
+                column[row] for column in self._columns
+            )
+            found = self._requests[row] = Request(
+                row, nodes, submit, None if requested < 0 else requested, trace.users[user],
+                trace.projects[project], trace.applications[application], str(number), user,
+            )  # fmt: skip
+        return found
+
+    def holders(self, state: Any) -> list[Running]:
+        """Returns the jobs that hold nodes, by number."""
+        rows = np.sort(state.running[: state.ctl[RUNNING]]).tolist()
+        return [Running(self.request(row), int(state.jobs[row, SINCE]), self._labels(state, row))
+                for row in rows]  # fmt: skip
+
+    def _labels(self, state: Any, row: int) -> Labels:
+        found, node = [], int(state.jobs[row, NODE]) if self.machine else -1
+        while node >= 0:
+            found.append(node)
+            node = int(state.after[node])
+        labels = np.array(found, np.int64)
+        labels.flags.writeable = False
+        return labels
+
+
+def rehearse(state: Any) -> None:
+    """Have the kernels of a pass compiled, on a state in which nobody waits."""
+    choose_now(state, 0)
+    settle_now(state, 0)
+    launch_now(state, 0, np.zeros((0, WORDS), np.int64))
+
+
+class _Holders(Sequence[Running]):
+    """The jobs that hold nodes, looked up when a policy first asks for them: many never do."""
+
+    def __init__(self, passes: Passes, state: Any) -> None:
+        self._where = passes, state
+
+    @cached_property
+    def _found(self) -> list[Running]:
+        passes, state = self._where
+        return passes.holders(state)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[Running]:
+        return iter(self._found)
+
+    def __getitem__(self, which):  # type: ignore[no-untyped-def]
+        return self._found[which]

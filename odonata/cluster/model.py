@@ -1,0 +1,308 @@
+"""A machine with its queue, as a model for the engine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from odonata.cluster.decisions import Passes, rehearse
+from odonata.cluster.dispatch import handle
+from odonata.cluster.layout import (
+    ARRIVE,
+    CTL_WORDS,
+    DONE,
+    DRAIN,
+    FANOUT,
+    JOB_WORDS,
+    KILLS,
+    KINDS,
+    LAST_END,
+    LEFT,
+    NOBODYS,
+    NODE,
+    NOTE_WORDS,
+    NOTES_KEPT,
+    OVER,
+    PASS,
+    PREEMPTS,
+    RUN,
+    START,
+    STATUS,
+    State,
+    key,
+)
+from odonata.cluster.metrics import ENDS, PLACEMENTS, STARTS, notes, tables
+from odonata.jobs.schedule import FINISHED
+from odonata.jobs.schedule import RUNNING as IS_RUNNING
+from odonata.traces.trace import COLUMNS, Trace
+from pdes.clock import LATEST
+from pdes.errors import Refused
+from pdes.events import KEY, TIME, WORDS, Rows, no_rows
+from pdes.log import Block, Log
+from pdes.model import Decision, Lookahead, Model
+from pdes.partition import Partition
+from pdes.stream import Table
+from policies.allocation import ALLOCATIONS, AllocationPolicy
+from policies.memory import Buffer, Layout, Sizes, remembered
+from policies.register import PLUGINS, REGISTERS, Values
+from policies.scheduling import DISCIPLINES, SchedulingPolicy
+from policies.scheduling.compiled import Compiled
+from policies.scheduling.desk import (
+    ALL,
+    FIRST,
+    FREE,
+    LAST,
+    NEVER,
+    NODES,
+    NUMBER,
+    REQUESTED,
+    RULE_WORDS,
+    RUNNING,
+    SINCE,
+    SUBMIT,
+    USER,
+    new_desk,
+)
+from topology import Dragonfly
+
+OVERRUNS = ("kill", "extend")
+MOST_RANKS = 4096
+"""Agents besides the scheduler: they do nothing, and are there so that any number of ranks has
+some."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster(Model):
+    """A machine that runs the jobs of a trace. Ranks of one run share nothing useful here: the
+    first does all the work."""
+
+    trace: Trace
+    nodes: int
+    scheduling: str = "fcfs"
+    scheduling_parameters: Values = ()
+    machine: Dragonfly | None = None
+    """Where jobs are placed, on its first `nodes` nodes; None: nodes are only counted."""
+    allocation: str = "level-spread"
+    allocation_parameters: Values = ()
+    overrun: str = "kill"
+    """What happens to a job that runs for longer than it requested."""
+    seed: int = 1
+
+    name, tick, kinds, fanout = "cluster", "us", KINDS, FANOUT
+    handle = staticmethod(handle)
+    alone = True
+
+    def __post_init__(self) -> None:
+        if not len(self.trace):
+            why = "".join(f"; {line}" for line in self.trace.account.lines())
+            raise Refused(f"{self.trace.name}: no job is left to run{why}")
+        if self.overrun not in OVERRUNS:
+            raise Refused(f"overrun = {self.overrun!r}: one of {', '.join(OVERRUNS)}")
+        if self.nodes < 1:
+            raise Refused(f"nodes = {self.nodes}: at least 1")
+        if self.machine is not None and self.machine.n_nodes < self.nodes:
+            raise Refused(f"nodes = {self.nodes:,}: the machine has {self.machine.n_nodes:,}")
+        largest = int(self.trace.nodes.max())
+        if largest > self.nodes:
+            raise Refused(f"{self.trace.name}: a job needs {largest:,} nodes, and the machine has "
+                          f"{self.nodes:,}")  # fmt: skip
+        latest = int(self.trace.submit_us[-1]) + int(self.trace.run_us.sum())
+        if latest > LATEST:
+            raise Refused(f"{self.trace.name}: its jobs, one after the other, would take longer "
+                          f"than {LATEST} us")  # fmt: skip
+        self.policies  # noqa: B018 a name or a parameter may be wrong
+
+    @cached_property
+    def policies(self) -> tuple[SchedulingPolicy, AllocationPolicy | None]:
+        """Returns the discipline and, where jobs are placed, the allocation."""
+        placing = self.machine is not None
+        return (
+            DISCIPLINES.make(self.scheduling, self.scheduling_parameters),
+            ALLOCATIONS.make(self.allocation, self.allocation_parameters) if placing else None,
+        )
+
+    @property
+    def compiled(self) -> bool:
+        """Tells whether passes are made without Python."""
+        return self.machine is None and isinstance(self.policies[0], Compiled)
+
+    @property
+    def decisions(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (DRAIN,) if self.compiled else (DRAIN, PASS)
+
+    def plugins(self) -> dict[str, str]:
+        """Returns what of it comes from plug-ins by file, each with a hash of the file."""
+        names = [("scheduling", self.scheduling)]
+        names += [("allocation", self.allocation)] * (self.machine is not None)
+        files = {str(path): plugin.sha256 for path, plugin in PLUGINS.items()}
+        entries = [(kind, name, REGISTERS[kind].get(name)) for kind, name in names]
+        return {f"{kind} {name}": files[entry.plugin][:16] for kind, name, entry in entries
+                if entry is not None and entry.plugin in files}  # fmt: skip
+
+    def parameters(self) -> dict[str, Any]:
+        hashed = hashlib.blake2b(digest_size=16)
+        for name in COLUMNS:
+            hashed.update(np.ascontiguousarray(getattr(self.trace, name)).tobytes())
+        found = {
+            "trace": self.trace.name, "jobs": len(self.trace), "trace_hash": hashed.hexdigest(),
+            "nodes": self.nodes, "scheduling": self.scheduling,
+            "scheduling_parameters": json.dumps(dict(self.scheduling_parameters)),
+            "overrun": self.overrun,
+        }  # fmt: skip
+        if self.machine is not None:
+            found |= {
+                "seed": self.seed, "machine": repr(self.machine), "allocation": self.allocation,
+                "allocation_parameters": json.dumps(dict(self.allocation_parameters)),
+            }  # fmt: skip
+        if plugins := self.plugins():
+            found["plugins"] = json.dumps(plugins)
+        return found
+
+    # -- for the engine
+
+    def units(self) -> Rows:
+        return np.arange(MOST_RANKS + 2)
+
+    def lookahead(self, partition: Partition) -> Lookahead:
+        return Lookahead(LATEST // 4, "nothing: all of a job run is on the first rank")
+
+    @cached_property
+    def _memory(self) -> tuple[Buffer, tuple[Layout | None, ...]]:
+        """Returns what policies written in Python remember; compiled ones have their own arrays."""
+        discipline, allocation = self.policies
+        asked = [discipline] if not isinstance(discipline, Compiled) else []
+        asked += [allocation] if allocation is not None else []  # type: ignore[list-item]
+        buffer, layouts = remembered(asked, self._sizes)
+        found: list[Layout | None] = [None] if isinstance(discipline, Compiled) else []
+        found += layouts
+        return buffer, (*found, None)[:2] if allocation is None else (*found,)
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        m = self.machine
+        shape = (m.groups, m.n_routers) if m else (1, 1)
+        nodes = m.n_nodes if m else self.nodes
+        return Sizes(len(self.trace), nodes, *shape, len(self.trace.users))
+
+    def state(self, first: int, last: int) -> State:
+        here = len(self.trace) if first == 0 else 0
+        discipline, _ = self.policies
+        compiled = isinstance(discipline, Compiled)
+        own = discipline.remembers(self._sizes) if isinstance(discipline, Compiled) else {}
+        desk = new_desk(
+            here, self.nodes, JOB_WORDS,
+            discipline.words(self.tick) if isinstance(discipline, Compiled)
+            else np.zeros(RULE_WORDS, np.int64),
+            np.array(own.get("whole", ()), np.int64), np.array(own.get("real", ()), np.float64),
+            CTL_WORDS,
+        )  # fmt: skip
+        placed = self.machine.n_nodes if self.machine and here else 0
+        owner = np.full(placed, -1)
+        owner[self.nodes :] = NOBODYS
+        desk.ctl[KILLS] = self.overrun == "kill"
+        desk.ctl[PREEMPTS] = discipline.preemptive
+        if here:
+            self._fill(desk.jobs)
+        return State(
+            *desk,
+            slowdown=np.ones(here),
+            owner=owner,
+            after=np.full(placed, -1),
+            notes=np.zeros((NOTES_KEPT + 2 * min(here, self.nodes) + FANOUT, NOTE_WORDS), np.int64),
+            ended=np.zeros(0 if self.compiled else min(here, self.nodes) + 1, np.int64),
+            memory=self._memory[0].copy() if here and not (compiled and not placed)
+            else np.zeros(0, np.uint8),
+        )  # fmt: skip
+
+    def _fill(self, jobs: Rows) -> None:
+        t = self.trace
+        jobs[:, NODES], jobs[:, SUBMIT], jobs[:, USER] = t.nodes, t.submit_us, t.user
+        jobs[:, REQUESTED] = np.where(t.requested_us < 0, NEVER, t.requested_us)
+        jobs[:, NUMBER] = np.arange(len(t))
+        jobs[:, RUN] = jobs[:, LEFT] = t.run_us
+        jobs[:, [START, OVER, SINCE, NODE]] = -1
+
+    def start(self, state: State, first: int, last: int) -> Rows:
+        if first > 0:
+            return no_rows()
+        rows = np.zeros((1, WORDS), np.int64)
+        rows[0, TIME], rows[0, KEY] = self.trace.submit_us[0], key(ARRIVE)
+        return rows
+
+    @cached_property
+    def _passes(self) -> Passes:
+        discipline, allocation = self.policies
+        return Passes(self.trace, self.machine, discipline, allocation, self._memory[1],  # type: ignore[arg-type]
+                      self.seed, self.tick)  # fmt: skip
+
+    def decide(self, state: State, time: int, which: int, a: int, b: int) -> Decision:
+        if which == key(PASS):
+            return self._passes.decide(state, time)
+        return Decision([], self.noted(state))
+
+    def rehearse(self, state: State) -> None:
+        if not self.compiled:
+            rehearse(state)
+
+    def noted(self, state: State) -> list[tuple[str, Block]]:
+        return notes(state) if len(state.jobs) else []
+
+    def tables(self, interval: int) -> Mapping[str, Table]:
+        return tables(self.trace)
+
+    def logs(self) -> Mapping[str, Log]:
+        placed = {"placements": PLACEMENTS} if self.machine is not None else {}
+        return {"starts": STARTS, "ends": ENDS} | placed
+
+    def fingerprint(self, state: State) -> npt.NDArray[Any]:
+        """Returns one row, of the rank that has the scheduler: a hash of all but what is room to
+        work in and what has yet to be collected."""
+        if not len(state.jobs):
+            return np.zeros((0, 2), np.uint64)
+        hashed = hashlib.blake2b(digest_size=16)
+        queue = state.queue[state.ctl[FIRST] : state.ctl[LAST]]
+        words = [STATUS, START, OVER, LEFT]
+        for array in (state.jobs[:, words], queue, state.owner, state.after, state.whole,
+                      state.real, state.memory, state.slowdown):  # fmt: skip
+            hashed.update(np.ascontiguousarray(array).tobytes())
+        return np.frombuffer(hashed.digest(), np.uint64).reshape(1, 2)
+
+    def outcome(
+        self, state: State, pending: Rows, parcels: Rows, time: int
+    ) -> Mapping[str, npt.NDArray[Any]]:
+        words = state.jobs[:, [STATUS, START, OVER]]
+        return {
+            "state": words[:, 0].astype(np.int8),
+            "start_us": words[:, 1],
+            "end_us": words[:, 2],
+        }
+
+    def left(self, state: State, pending: Callable[[], Rows]) -> int:
+        return len(state.jobs) - int(state.ctl[DONE])
+
+    def over(self, state: State) -> int | None:
+        return int(state.ctl[LAST_END]) if len(state.jobs) else None
+
+    def check(self, state: State, pending: Rows, parcels: Rows) -> None:
+        if not len(state.jobs):
+            return
+        ctl, jobs = state.ctl, state.jobs
+        running = state.running[: ctl[RUNNING]]
+        assert ctl[FREE] + jobs[running, NODES].sum() == ctl[ALL] == self.nodes, "a node was lost"
+        assert (jobs[running, STATUS] == IS_RUNNING).all(), "a job that does not run holds nodes"
+        assert (jobs[:, STATUS] == IS_RUNNING).sum() == len(running), "a running job was lost"
+        assert (jobs[:, STATUS] >= FINISHED).sum() == ctl[DONE], "an end was lost"
+        queue = state.queue[ctl[FIRST] : ctl[LAST]]
+        assert (np.diff(queue) > 0).all(), "the queue is out of order"
+        if len(state.owner):
+            owner = state.owner[: self.nodes]
+            held = np.bincount(owner[owner >= 0], minlength=len(jobs))
+            assert (held[running] == jobs[running, NODES]).all(), "a job has not its nodes"
+            assert held.sum() == jobs[running, NODES].sum(), "a node has a job that does not run"

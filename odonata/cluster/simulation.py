@@ -1,0 +1,58 @@
+"""Simulates a trace to its end, in memory: nothing is written, and the schedule is returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from odonata.cluster.model import Cluster
+from odonata.jobs.schedule import Schedule
+from pdes.driver import Result, run
+from pdes.log import Appended, Block
+from pdes.transport import Transport
+
+
+class Gathered:
+    """The logs of a run, in memory."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[str, list[Block]] = {"starts": [], "ends": []}
+        self._labels: list[Any] = []
+
+    def take(self, time: int, agent: int, rows: Appended) -> None:
+        for name, values in rows:
+            if isinstance(values, Block):
+                self._blocks[name].append(values)
+            else:
+                self._labels.append(np.array(values[1], np.int32))
+
+    def schedule(self, model: Cluster, reached_us: int) -> Schedule:
+        starts, ends = (self._columns(name, n) for name, n in (("starts", 1), ("ends", 2)))
+        labels = None
+        if model.machine is not None:
+            labels = np.concatenate([np.zeros(0, np.int32), *self._labels])
+        return Schedule.of_logs(model.trace, model.nodes, reached_us, starts, ends, model.machine,
+                                labels)  # fmt: skip
+
+    def _columns(self, name: str, columns: int) -> Any:
+        blocks = self._blocks[name]
+        none = np.zeros(0, np.int64)
+        parts = [[none, *(block.times for block in blocks)]]
+        parts += [[none, *(block.columns[n] for block in blocks)] for n in range(columns)]
+        return tuple(np.concatenate(part) for part in parts)
+
+
+def simulate(
+    model: Cluster,
+    end_us: int | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    transport: Transport | None = None,
+) -> tuple[Schedule, Result]:
+    """Returns the schedule of a trace, and the run: to the last job's end, or to `end_us`. On
+    several ranks only the first has a schedule; the others' is empty."""
+    gathered = Gathered()
+    result = run(model, end_us, log=gathered.take, progress=progress, transport=transport)
+    return gathered.schedule(model, result.time + (end_us is None)), result

@@ -1,0 +1,352 @@
+"""`odonata schedule`: run the jobs of a trace under one discipline, or several side by side."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from odonata.commands.group import SETTINGS
+from odonata.commands.options import Quantity, json_option, plot_option, plugin_option
+from odonata.commands.output import print_json, print_table
+from odonata.experiment.units import show_count, show_duration, time_us
+from pdes import launcher
+from pdes.errors import Refused
+
+if TYPE_CHECKING:
+    from odonata.cluster.model import Cluster
+    from odonata.jobs.schedule import Schedule
+    from odonata.results.schedule_measures import Measures
+    from pdes.driver import Result
+
+DURATION = Quantity("TIME", time_us)
+
+
+@click.command("schedule", context_settings=SETTINGS)
+@click.argument("trace", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--model", type=click.STRING, help="A model that makes jobs, in place of TRACE: "
+              "poisson, lublin or mira.")  # fmt: skip
+@click.option("--jobs", type=int, help="How many jobs the model makes.")
+@click.option("--nodes", type=int, help="Nodes of the machine; larger jobs are dropped.  [default: "
+              "the machine's, or those that the trace tells of]")  # fmt: skip
+@click.option("--scheduling", default="easy", show_default=True, metavar="NAMES",
+              help="Which waiting jobs start; several with commas. Parameters follow a colon: "
+              "wfp:backfill=none. `odonata policies` lists them.")  # fmt: skip
+@click.option("--machine", metavar="PRESET", help="Place jobs on this dragonfly: a preset, or "
+              "p,a,h,g (nodes per router, routers per group, global links per router, groups)."
+              )  # fmt: skip
+@click.option("--allocation", metavar="NAMES", help="Which nodes they get there; several with "
+              "commas.  [default: level-spread]")  # fmt: skip
+@click.option("--overrun", default="kill", show_default=True, metavar="WORD",
+              help="A job that runs for longer than requested: kill, or extend.")  # fmt: skip
+@click.option("--requests", default="recorded", show_default=True, metavar="WORD",
+              help="Requested times: recorded, or exact.")  # fmt: skip
+@click.option("--first", type=int, help="Only so many jobs, from the beginning.")
+@click.option("--load", type=float, help="Rescale gaps between submissions to this offered load.")
+@click.option("--format", "kind", metavar="NAME", help="The format of TRACE, where it is not "
+              "found: swf, batsim, sacct or karelian.")  # fmt: skip
+@click.option("--warmup", type=DURATION, default="0 s", help="Leave out jobs submitted in the "
+              "first TIME, such as 7d.")  # fmt: skip
+@click.option("--cooldown", type=DURATION, default="0 s", help="Leave out jobs submitted in the "
+              "last TIME.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
+              help="Of a model, and of allocations that draw at random.")  # fmt: skip
+@click.option("--csv", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write the jobs with Batsim's columns.")  # fmt: skip
+@click.option("--swf", type=click.Path(path_type=Path, dir_okay=False),
+              help="Write the trace with the wait times of the simulation.")  # fmt: skip
+@plot_option
+@plugin_option
+@json_option
+def command(trace: Path | None, plugins: tuple[Path, ...], as_json: bool, **asked: Any) -> None:
+    """Run the jobs of TRACE on a machine: months in a second, without packets."""
+    from policies.register import load_plugin
+
+    for path in plugins:
+        load_plugin(path)
+    schedule(trace, as_json=as_json, **asked)
+
+
+class Ran(NamedTuple):
+    """One discipline's run."""
+
+    label: str
+    model: Cluster
+    schedule: Schedule
+    result: Result
+    measures: Measures
+    seconds: float
+    """From the reading of the trace to the last measure, without compiling."""
+
+    def facts(self) -> dict[str, Any]:
+        account, m = self.model.trace.account, self.measures
+        facts: dict[str, Any] = {
+            "trace": self.model.trace.name, "nodes": self.model.nodes,
+            "scheduling": self.model.scheduling,
+            "allocation": self.model.allocation if self.model.machine else None,
+            "jobs": len(self.model.trace), "dropped": account.total_dropped,
+            "repaired": account.total_repaired, "dropped_by_reason": dict(account.dropped),
+            "repaired_by_reason": dict(account.repaired),
+            "offered_load": finite(self.model.trace.load(self.model.nodes)),
+        }  # fmt: skip
+        measured = m.facts()
+        facts["measured_jobs"] = measured.pop("jobs")
+        facts |= measured
+        facts |= spread_facts(self.schedule)
+        facts |= {
+            "seconds": self.seconds, "jobs_per_second": len(self.model.trace) / self.seconds,
+            "events": self.result.events, "digest": self.result.digest,
+        }  # fmt: skip
+        return facts
+
+
+def finite(value: float) -> float | None:
+    return value if value == value else None
+
+
+def spread_facts(schedule: Schedule) -> dict[str, Any]:
+    """Returns over how many groups and routers a running job is spread, on average over time."""
+    from odonata.results.schedule_series import fragmentation
+
+    found = fragmentation(schedule)
+    return {} if found is None else found.facts()
+
+
+def schedule(
+    trace: Path | None,
+    *,
+    model: str | None,
+    jobs: int | None,
+    nodes: int | None,
+    scheduling: str,
+    machine: str | None,
+    allocation: str | None,
+    overrun: str,
+    requests: str,
+    first: int | None,
+    load: float | None,
+    kind: str | None,
+    warmup: int,
+    cooldown: int,
+    seed: int,
+    csv: Path | None,
+    swf: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Run all that was asked for, and print and draw it."""
+    from odonata.traces.source import Source
+
+    if allocation and not machine:
+        raise Refused(f"--allocation {allocation}: on which machine? --machine PRESET")
+    dragonfly = machine_of(machine) if machine else None
+    check_outputs(csv, swf, plot)
+    began = time.perf_counter()
+    source = Source("" if trace is None else str(trace), model, kind, jobs, nodes, first, load,
+                    requests=requests, overrun=overrun)  # fmt: skip
+    read, size = source.trace(dragonfly.n_nodes if dragonfly else None, seed)
+    reading = time.perf_counter() - began
+    from odonata.cluster.model import Cluster
+
+    asked = [(named, placed) for named in several(scheduling, "--scheduling")
+             for placed in several(allocation or "level-spread", "--allocation")]  # fmt: skip
+    models = {
+        label(named, placed, asked): Cluster(
+            read, size, named[0], named[1], dragonfly, placed[0], placed[1], overrun, seed
+        )
+        for named, placed in asked
+    }
+    cut = {"warmup_us": warmup, "cooldown_us": cooldown}
+    runs = simulated(models, reading, cut)
+    if launcher.rank() > 0:
+        return
+    write_files(runs, csv, swf, plot)
+    if as_json:
+        facts = [one.facts() for one in runs]
+        print_json(facts[0] if len(facts) == 1 else {"runs": facts})
+    else:
+        print_table(*tables(runs), highlight=False)
+
+
+def simulated(models: dict[str, Cluster], reading: float, cut: dict[str, int]) -> list[Ran]:
+    """Returns the runs. On several ranks each rank has some of them, and the first gets all."""
+    from odonata.cluster.simulation import simulate
+    from odonata.experiment.progress import ProgressLine, wanted
+    from odonata.results.schedule_measures import measures
+    from pdes.transport import Serial, world
+
+    transport = world()
+    if transport.size > len(models) and transport.rank == 0:
+        print(f"odonata: {len(models)} run{'s' * (len(models) > 1)} on {transport.size} ranks: a "
+              "run is not divided, so the others have nothing to do", file=sys.stderr)  # fmt: skip
+    made = []
+    for number, (label, model) in enumerate(models.items()):
+        if number % transport.size != transport.rank:
+            continue
+        line = ProgressLine(None, model.tick) if wanted(None) else None
+        began = time.perf_counter()
+        try:
+            found, result = simulate(model, progress=line, transport=Serial())
+        finally:
+            if line:
+                line.close()
+        measured = measures(found, **cut)
+        seconds = time.perf_counter() - began - result.compile_seconds + reading
+        made.append((number, Ran(label, model, found, result, measured, seconds)))
+    gathered = (one for part in transport.everyone(made) for one in part)
+    return [ran for _, ran in sorted(gathered, key=lambda it: it[0])]
+
+
+# -- what a user writes
+
+Named = tuple[str, tuple[tuple[str, Any], ...]]
+"""A policy's name, and its parameters."""
+
+
+def several(text: str, option: str) -> list[Named]:
+    """Read 'fcfs,wfp:backfill=none'; a further parameter follows another colon."""
+    from odonata.experiment.values import from_shell
+
+    found = []
+    for word in text.split(","):
+        name, *given = (part.strip() for part in word.split(":"))
+        if not name:
+            raise Refused(f"{option} {text}: names with commas between them, as fcfs,easy")
+        parameters = []
+        for one in given:
+            key, equals, value = (part.strip() for part in one.partition("="))
+            if not (key and equals):
+                raise Refused(f"{option} {word}: parameters as NAME:parameter=value")
+            parameters.append((key, from_shell(value)))
+        found.append((name, tuple(parameters)))
+    return found
+
+
+def label(named: Named, placed: Named, asked: Sequence[tuple[Named, Named]]) -> str:
+    """Returns the words that tell a run from the others."""
+    names = [words(named)] if len({it[0] for it in asked}) > 1 else []
+    names += [words(placed)] if len({it[1] for it in asked}) > 1 else []
+    return ", ".join(names) or words(named)
+
+
+def words(named: Named) -> str:
+    name, parameters = named
+    return name + "".join(f":{key}={value}" for key, value in parameters)
+
+
+def machine_of(text: str) -> Any:
+    """Returns the machine that was named, or described by four numbers."""
+    from odonata.commands.options import chosen
+    from topology import BadMachine, Dragonfly
+
+    numbers = text.split(",")
+    if len(numbers) == 4 and all(number.strip().isdigit() for number in numbers):
+        p, a, h, g = map(int, numbers)
+        try:
+            return Dragonfly(p, a, h, g)
+        except BadMachine:  # its cables cannot be spread evenly: as few as join all groups
+            pass
+        try:
+            return Dragonfly(p, a, h, g, links_per_pair=1)
+        except BadMachine as error:
+            raise Refused(f"--machine {text}: {error}") from None
+    return chosen(text, {}, {})
+
+
+def check_outputs(csv: Path | None, swf: Path | None, plot: Path | None) -> None:
+    """Refuse what cannot be written before anything is simulated."""
+    for option, path in (("--csv", csv), ("--swf", swf)):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise Refused(f"{option} {path}: there is no directory {path.parent}")
+    if plot is not None:
+        from odonata.figures.machine import check_name
+
+        check_name(plot)
+
+
+# -- what a user reads
+
+
+def write_files(runs: Sequence[Ran], csv: Path | None, swf: Path | None, plot: Path | None) -> None:
+    """Write the files that were asked for; with several runs, one for each, named by it."""
+    from odonata.results.schedule_table import write_csv, write_swf
+
+    for one in runs:
+        if csv is not None:
+            write_csv(one.schedule, _named(csv, one, runs), one.model.trace.name)
+        if swf is not None:
+            write_swf(one.schedule, _named(swf, one, runs), [f"Scheduling: {one.label}"])
+    if plot is not None:
+        from odonata.figures.schedule import write_overview
+        from odonata.figures.schedule_comparison import write_comparison
+
+        if len(runs) > 1:
+            write_comparison({one.label: one.schedule for one in runs}, plot)
+        else:
+            write_overview(runs[0].schedule, plot)
+
+
+def _named(path: Path, one: Ran, runs: Sequence[Ran]) -> Path:
+    if len(runs) == 1:
+        return path
+    stem, dot, suffix = path.name.partition(".")
+    safe = one.label.replace(", ", "-").replace(":", "-").replace("=", "-")
+    return path.with_name(f"{stem}-{safe}{dot}{suffix}")
+
+
+ROWS: Sequence[tuple[str, Callable[[Any], str]]] = (
+    ("jobs", lambda m: f"{m.jobs:,}"),
+    ("finished", lambda m: f"{m.finished:,}"),
+    ("killed", lambda m: f"{m.killed:,}"),
+    ("wait, mean", lambda m: show_duration(m.mean_wait_s)),
+    ("wait, median", lambda m: show_duration(m.median_wait_s)),
+    ("wait, 95 %", lambda m: show_duration(m.p95_wait_s)),
+    ("wait, longest", lambda m: show_duration(m.max_wait_s)),
+    ("turnaround, mean", lambda m: show_duration(m.mean_turnaround_s)),
+    ("slowdown, mean", lambda m: _number(m.mean_slowdown)),
+    ("bounded slowdown, mean", lambda m: _number(m.mean_bounded_slowdown)),
+    ("utilisation", lambda m: "-" if m.utilisation is None else f"{m.utilisation:.2%}"),
+    ("makespan", lambda m: show_duration(m.makespan_s)),
+    ("queue, mean", lambda m: _number(m.mean_queue_length)),
+    ("queue, longest", lambda m: "-" if m.max_queue_length is None else f"{m.max_queue_length:,}"),
+    ("nodes idle while jobs wait", lambda m: _number(m.mean_waste)),
+)  # fmt: skip
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def tables(runs: Sequence[Ran]) -> list[Any]:
+    """Returns what is shown: the trace, and a column per run."""
+    from rich.table import Table
+    from rich.text import Text
+
+    first = runs[0].model
+    trace, lines = first.trace, [Text(f"{first.trace.name}: {len(first.trace):,} jobs on "
+                                      f"{first.nodes:,} nodes", "bold")]  # fmt: skip
+    load = finite(trace.load(first.nodes))
+    about = [f"{trace.span_us / 86400e6:,.1f} days"]
+    about += [] if load is None else [f"offered load {load:.3f}"]
+    about += [f"placed on a dragonfly p={m.nodes} a={m.routers} h={m.global_links} g={m.groups}"
+              for m in [first.machine] if m]  # fmt: skip
+    lines += [Text(", ".join(about), "dim")]
+    lines += [Text(line, "dim") for line in trace.account.lines()]
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    shown.add_column("", no_wrap=True, style="dim")
+    for one in runs:
+        shown.add_column(Text(one.label), justify="right")
+    for name, of in ROWS:
+        shown.add_row(name, *(of(one.measures) for one in runs))
+    spread = [spread_facts(one.schedule) for one in runs]
+    for key, name in (("groups_per_job", "groups per job"), ("routers_per_job", "routers per job")):
+        if all(key in each for each in spread):
+            shown.add_row(name, *(f"{each[key]:.2f}" for each in spread))
+    shown.add_row("jobs per second",
+                  *(show_count(len(trace) / one.seconds) for one in runs))  # fmt: skip
+    shown.add_row("digest", *(one.result.digest[:12] for one in runs))
+    return [*lines, Text(""), shown]

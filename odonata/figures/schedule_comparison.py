@@ -1,0 +1,126 @@
+"""Several schedules in one figure: side by side, each in its colour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, PercentFormatter
+
+from odonata.experiment.units import show_duration
+from odonata.figures.network import DASHES, RUN_COLOURS, Floats, dress, save, style, thousands, top
+from odonata.figures.schedule import (
+    COUNTS,
+    SHORTEST_S,
+    Clock,
+    clock_of,
+    number,
+    remark,
+    slowdown_curve,
+    wait_curve,
+)
+from odonata.jobs.schedule import Schedule
+from odonata.results.schedule_measures import Measures, job_times, measures
+from odonata.results.schedule_series import Steps, binned, first_us, steps
+from odonata.traces.trace import SECOND, Whole
+
+COMPARED_STEPS = 240
+"""The number of steps of each curve over time."""
+
+
+def comparison(schedules: Mapping[str, Schedule]) -> Figure:
+    """Returns a figure of several schedules by name: nodes in use and the queue over time,
+    distributions of waits and slowdowns, and their means."""
+    figure = Figure(figsize=(12.0, 9.2), facecolor="white", layout="constrained")
+    FigureCanvasAgg(figure)
+    parts: Any = figure.subfigures(2, 1, height_ratios=(1.6, 1.0))
+    above, below = parts[0].subplots(2, 1, sharex=True)
+    waits, slowdowns, bars_wait, bars_slowdown = parts[1].subplots(1, 4, width_ratios=(3, 3, 2, 2))
+    clocks = [clock_of(schedule) for schedule in schedules.values()]
+    clock = Clock(0, max((it.end_us - it.origin_us for it in clocks), default=1))
+    found: dict[str, Measures] = {}
+    for at, (name, schedule) in enumerate(schedules.items()):
+        colour = RUN_COLOURS[at % len(RUN_COLOURS)]
+        look: dict[str, Any] = {"color": colour, "lw": 1.2,
+                                "ls": "-" if at < len(RUN_COLOURS) else DASHES}  # fmt: skip
+        found[name] = measures(schedule)
+        series = _rebased(steps(schedule), first_us(schedule))
+        edges, mean, _ = _few(clock, series, series.busy)
+        above.stairs(
+            mean / schedule.nodes,
+            edges,
+            baseline=None,
+            **look,
+            label=f" {name}" if name.startswith("_") else name,
+        )  # or it is left out
+        edges, mean, _ = _few(clock, series, series.queue)
+        below.stairs(mean, edges, baseline=None, **look)
+        times, done = job_times(schedule), schedule.done
+        seconds = np.maximum(times.wait_us[done] / SECOND, SHORTEST_S)
+        wait_curve(waits, seconds, look, narrow=True)
+        slowdown_curve(slowdowns, times.bounded_slowdown[done], look)
+    above.set_ylim(0, 1.03)
+    above.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    above.set_ylabel("nodes in use")
+    below.set_ylim(0)
+    below.yaxis.set_major_locator(COUNTS())
+    below.yaxis.set_major_formatter(FuncFormatter(thousands))
+    below.set_ylabel("jobs in the queue")
+    clock.dress(above, label=False)
+    clock.dress(below)
+    slowdowns.set_ylabel("")
+    remark(
+        above, f"a step is the mean over {show_duration(clock.end_us / COMPARED_STEPS / SECOND)}"
+    )
+    above.legend(ncols=min(len(schedules), 6), loc="lower left", bbox_to_anchor=(0.0, 1.0),
+                 borderaxespad=0.2, handlelength=1.6)  # fmt: skip
+    _bars(
+        bars_wait, "mean wait", {name: it.mean_wait_s for name, it in found.items()}, show_duration
+    )
+    _bars(bars_slowdown, "mean bounded slowdown",
+          {name: it.mean_bounded_slowdown for name, it in found.items()},
+          number)  # fmt: skip
+    return figure
+
+
+def _few(clock: Clock, series: Steps, values: Whole) -> tuple[Floats, Floats, Floats | None]:
+    edges = np.unique(np.linspace(0, clock.end_us, COMPARED_STEPS + 1).astype(np.int64))
+    mean, most = binned(series.time_us, values, series.until_us, edges)
+    return clock.at(edges), mean, most
+
+
+def _rebased(series: Steps, origin_us: int) -> Steps:
+    """Returns the same with time from the first submission."""
+    return Steps(series.time_us - origin_us, series.busy, series.running, series.queue,
+                 series.waiting_nodes, series.until_us - origin_us)  # fmt: skip
+
+
+def _bars(
+    axes: Axes, title: str, values: Mapping[str, float | None], text: Callable[[Any], str]
+) -> None:
+    heights = [value or 0.0 for value in values.values()]
+    colours = [RUN_COLOURS[at % len(RUN_COLOURS)] for at in range(len(heights))]
+    hatches = ["" if at < len(RUN_COLOURS) else "////" for at in range(len(heights))]
+    axes.bar(range(len(heights)), heights, color=colours, width=0.66, hatch=hatches,
+             edgecolor="white", lw=0)  # fmt: skip
+    for at, (height, value) in enumerate(zip(heights, values.values(), strict=True)):
+        axes.annotate(text(value), (at, height), (0, 2), textcoords="offset points", ha="center",
+                      fontsize=8, rotation=0 if len(heights) <= 3 else 90, va="bottom")  # fmt: skip
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_xlim(-0.6, max(len(heights), 3) - 0.4)
+    axes.set_ylim(0, top(heights) * (1.06 if len(heights) <= 3 else 1.25))
+    axes.set_xlabel(title)
+    dress(axes)
+    axes.spines["left"].set_visible(False)
+
+
+def write_comparison(schedules: Mapping[str, Schedule], path: Path) -> None:
+    """Save a comparison to a file, in the format that its name ends in: .png, .svg or .pdf."""
+    with style():
+        save(comparison(schedules), path, path.suffix.lstrip(".").lower())

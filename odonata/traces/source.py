@@ -1,0 +1,109 @@
+"""Where the jobs of a run come from: a file, or a model that makes them; and what is changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from odonata.traces.changing import filled, first, limited, onto, rescaled
+from odonata.traces.lublin import lublin
+from odonata.traces.mira import mira_year
+from odonata.traces.poisson import poisson
+from odonata.traces.reading import FORMATS, read
+from odonata.traces.trace import Trace
+from pdes.errors import Refused
+from topology.settings import setting
+
+MODELS = ("poisson", "lublin", "mira")
+REQUESTS = ("recorded", "exact")
+USUAL_JOBS = 10_000
+"""Jobs that a model makes where nobody says how many; Mira's year has its own number."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The section [trace]: a file, or a model by its name, and changes to what it gives."""
+
+    file: str = setting(
+        "", "text", "A file of jobs: SWF (plain or gzip), a Batsim workload, sacct --parsable2 or "
+        "the Karelian CSV; relative to this file.",
+    )  # fmt: skip
+    model: str | None = setting(
+        None, "word", "A model that makes jobs, in place of a file.", words=MODELS, none="none"
+    )
+    format: str | None = setting(
+        None, "word", "The format of the file.", words=(*FORMATS,), none="auto"
+    )
+    jobs: int | None = setting(
+        None, "whole", "How many jobs the model makes.", least=1, none="auto"
+    )
+    nodes: int | None = setting(
+        None, "whole", "Nodes of the machine that runs them; larger jobs are dropped.", least=1,
+        none="auto",
+    )  # fmt: skip
+    first: int | None = setting(
+        None, "whole", "Only so many jobs, from the beginning.", least=1, none="all"
+    )
+    load: float | None = setting(
+        None, "number", "The offered load: gaps between submissions are rescaled to it.", above=0,
+        none="as it is",
+    )  # fmt: skip
+    scale_sizes: bool = setting(
+        False, "flag", "Scale sizes of jobs from the trace's own machine to this one's nodes."
+    )
+    requests: str = setting(
+        "recorded", "word", "Requested times: as recorded (where none is, the run time), or exact: "
+        "the run time of every job.", words=REQUESTS,
+    )  # fmt: skip
+    overrun: str = setting(
+        "kill", "word", "A job that runs for longer than requested is killed then, or runs on.",
+        words=("kill", "extend"),
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if self.file and self.model:
+            raise Refused(f"model = {self.model}: there is a file as well, {self.file}: name one")
+        for name, words in (("model", MODELS), ("requests", REQUESTS), ("format", (*FORMATS,)),
+                            ("overrun", ("kill", "extend"))):  # fmt: skip
+            value = getattr(self, name)
+            if value is not None and value not in words:
+                raise Refused(f"{name} = {value}: one of {', '.join(words)}")
+        for name in ("jobs", "nodes", "first", "load"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise Refused(f"{name} = {value}: above 0")
+
+    def trace(self, machine_nodes: int | None = None, seed: int = 1) -> tuple[Trace, int]:
+        """Returns the jobs, and the number of nodes that run them: those asked for, or the
+        machine's, or those that the trace tells of."""
+        if not self.file and self.model is None:
+            raise Refused("which jobs? a file, or a model: " + ", ".join(MODELS))
+        wanted = self.nodes if self.nodes is not None else machine_nodes
+        made = self._made(wanted, seed) if self.model else read(self.file, self.format)
+        nodes = wanted if wanted is not None else made.machine_nodes
+        if nodes is None:
+            raise Refused(f"{self.file}: does not say how many nodes its machine has; nodes, at "
+                          f"least {int(made.nodes.max()):,}, must be given")  # fmt: skip
+        if self.first is not None:
+            made = first(made, self.first)
+        if self.scale_sizes:
+            made = onto(made, nodes)
+        made = limited(made, nodes)
+        if self.requests == "exact":
+            made = made.where(slice(None), requested_us=np.maximum(made.run_us, 1))
+        if self.load is not None and self.model is None:
+            made = rescaled(made, self.load, nodes)
+        return filled(made), nodes
+
+    def _made(self, nodes: int | None, seed: int) -> Trace:
+        jobs, load = self.jobs or USUAL_JOBS, self.load
+        given: dict[str, Any] = {} if load is None else {"load": load}
+        if self.model == "mira":
+            return mira_year(seed, jobs=self.jobs, **given)
+        if nodes is None:
+            raise Refused(f"model = {self.model}: for a machine of how many nodes?")
+        if self.model == "lublin":
+            return lublin(jobs, nodes, seed=seed, load=load)
+        return poisson(jobs, nodes, seed=seed, **given)

@@ -1,0 +1,220 @@
+"""The Standard Workload Format: a line of 18 numbers per job, as in the Parallel Workloads Archive.
+
+Sizes are in processors and times in seconds. What SWF has no numbers for, text names of users,
+groups and programs, is written as comments of the form "User: 3 alice" and read back from them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from odonata.traces import swf_lines
+from odonata.traces.columns import numbered, trace_of
+from odonata.traces.lines import Where, blocks, words
+from odonata.traces.trace import SECOND, Account, Trace, Whole
+
+KEPT = {"number": swf_lines.NUMBER, "submit_us": swf_lines.SUBMIT, "wait_us": swf_lines.WAIT,
+        "run_us": swf_lines.RUN, "nodes": swf_lines.NODES,
+        "requested_us": swf_lines.REQUESTED}  # fmt: skip
+NAMED = {"user": ("User", swf_lines.USER), "project": ("Group", swf_lines.GROUP),
+         "application": ("Executable", swf_lines.EXECUTABLE)}  # fmt: skip
+"""What a trace calls them, and what comments do."""
+CHANGED = ("MaxJobs", "MaxRecords", "MaxNodes", "MaxProcs", "MaxQueues", "MaxPartitions", "Queue",
+           "Queues", "Partition", "Partitions", "EndTime", "MaxRuntime", "MaxMemory",
+           "AllowOveruse", "User", "Group", "Executable")  # fmt: skip
+"""The keys of comments that need not be true of what is written: it has no queues, and other jobs.
+"""
+WRITTEN = "Note: written by Odonata"
+ROOM_FOR_COMMENTS = 1 << 10
+LINES = 1 << 16
+"""How many lines are written at once."""
+
+_KEY = re.compile(r"([A-Za-z]\w*):(?:\s+(.*))?", re.ASCII | re.DOTALL)
+
+
+def read(pieces: Iterable[bytes], path: Where) -> Trace:
+    """Returns the trace that the pieces of a file's text hold; `path` is for its name, and for what
+    is refused."""
+    columns: list[list[Whole]] = [[] for _ in range(swf_lines.COLUMNS)]
+    header: list[str] = []
+    counts = np.zeros(swf_lines.OUTCOMES, np.int64)
+    for block in blocks(pieces, path):
+        for parts, more in zip(columns, _parsed(block, header, counts), strict=True):
+            parts.append(more.copy())  # a column's parts are freed when they are joined
+
+    def column(which: int) -> Whole:
+        joined = np.concatenate([np.empty(0, np.int64), *columns[which]])
+        columns[which].clear()
+        return joined
+
+    known = _names(header)
+    account = Account(int(counts[: swf_lines.KEPT + 1].sum())).but(
+        {reason: int(counts[which]) for which, reason in swf_lines.DROPPED.items()},
+        {reason: int(counts[which]) for which, reason in swf_lines.REPAIRED.items()},
+    )
+    return trace_of(
+        path, {name: column(which) for name, which in KEPT.items()},
+        {name: numbered(column(which), known[key]) for name, (key, which) in NAMED.items()},
+        account, machine_nodes(header), header,
+    )  # fmt: skip
+
+
+def _parsed(block: bytes, header: list[str], counts: Whole) -> Whole:
+    """Returns the jobs of a block, by column, and adds to the header and to the counts."""
+    text = np.frombuffer(block, np.uint8)
+    rows = np.empty((swf_lines.COLUMNS, len(block) // swf_lines.SHORTEST_LINE + 2), np.int64)
+    comments = np.empty((ROOM_FOR_COMMENTS, 2), np.int64)
+    fields, done = np.empty((3, swf_lines.FIELDS), np.int64), np.zeros(3, np.int64)
+    finished = False
+    while not finished:
+        finished = swf_lines.parse(text, rows, comments, fields, counts, done)
+        for begin, end in comments[: done[swf_lines.COMMENTS]].tolist():
+            header.append(words(block[begin:end]).removeprefix(" ").rstrip())
+        done[swf_lines.COMMENTS] = 0
+    return rows[:, : done[swf_lines.ROWS]]
+
+
+def machine_nodes(header: Iterable[str]) -> int | None:
+    """Returns the size of the machine that comments tell: MaxProcs, since sizes are in processors,
+    else MaxNodes."""
+    told: dict[str, int] = {}
+    for line in header:
+        if found := re.match(r"(MaxProcs|MaxNodes):\s*0*([1-9][0-9]{0,8})(?![0-9])", line.strip()):
+            told.setdefault(found[1], int(found[2]))
+    return told.get("MaxProcs", told.get("MaxNodes"))
+
+
+def _names(header: Iterable[str]) -> dict[str, dict[int, str]]:
+    """Returns what comments such as "User: 3 alice" tell, by key and number."""
+    names: dict[str, dict[int, str]] = {key: {} for key, _ in NAMED.values()}
+    for line in header:
+        if found := re.fullmatch(r"(User|Group|Executable):\s+([0-9]{1,18})\s+(\S.*)", line):
+            names[found[1]][int(found[2])] = found[3]
+    return names
+
+
+# -- writing
+
+
+def write(
+    path_or_file: Where | TextIO,
+    trace: Trace,
+    waits_us: npt.ArrayLike | None = None,
+    status: npt.ArrayLike | None = None,
+    comments: Sequence[str] = (),
+) -> None:
+    """Write a trace, as gzip if the name ends in .gz; a file that cannot be written is an OSError.
+
+    `waits_us` are the wait times to be written (-1: unknown) in place of the recorded ones, and
+    `status` the codes of SWF (1 completed, 0 failed, 5 cancelled; -1 unknown, which they all are
+    without it), both by position in the trace. The source's comments are kept where they have the
+    form "Key: value" and need not have become wrong; `comments` are added to them.
+    """
+    waits = _per_job("waits_us", trace.wait_us if waits_us is None else waits_us, trace)
+    states = _per_job("status", np.full(len(trace), -1) if status is None else status, trace)
+    numbers = {name: _numbers(getattr(trace, f"{name}s")) for name in NAMED}
+    with _opened(path_or_file) as file:
+        for line in _header(trace, numbers, comments):
+            file.write(f"; {line}".rstrip() + "\n")
+        for begin in range(0, len(trace), LINES):
+            at = slice(begin, begin + LINES)
+            who = [map(str, np.array(numbers[name])[getattr(trace, name)[at]].tolist())
+                   for name in NAMED]  # fmt: skip
+            job = map(str, trace.number[at].tolist())
+            times = map(_seconds, (trace.submit_us[at], waits[at], trace.run_us[at]))
+            size, limit = map(str, trace.nodes[at].tolist()), _seconds(trace.requested_us[at])
+            state = map(str, states[at].tolist())
+            for a, b, c, d, n, r, s, u, g, e in zip(job, *times, size, limit, state, *who,
+                                                    strict=True):  # fmt: skip
+                file.write(f"{a} {b} {c} {d} {n} -1 -1 {n} {r} -1 {s} {u} {g} {e} -1 -1 -1 -1\n")
+
+
+def _per_job(name: str, values: npt.ArrayLike, trace: Trace) -> Whole:
+    column = np.asarray(values).astype(np.int64)
+    if column.shape != (len(trace),):
+        raise ValueError(f"{name}: {column.shape} for {len(trace)} jobs")
+    return column
+
+
+def _seconds(times_us: Whole) -> list[str]:
+    """Returns times as text in seconds, with as many decimals as they need; -1 where unknown."""
+    if not (times_us % SECOND).any():
+        return [*map(str, (times_us // SECOND).tolist())]
+    return [
+        "-1" if time < 0 else f"{time // SECOND}.{time % SECOND:06d}".rstrip("0").rstrip(".")
+        for time in times_us.tolist()
+    ]
+
+
+def _numbers(names: Sequence[str]) -> list[int]:
+    """Returns a number per name: the name if it is one, -1 for "", else the next that is free."""
+    own = [int(name) if re.fullmatch(r"0|[1-9][0-9]{0,17}", name, re.ASCII) else None
+           for name in names]  # fmt: skip
+    taken, free, found = set(own), 1, []
+    for name, number in zip(names, own, strict=True):
+        if number is None and name:
+            while free in taken:
+                free += 1
+            number, free = free, free + 1
+        found.append(-1 if number is None else number)
+    return found
+
+
+def _header(
+    trace: Trace, numbers: dict[str, list[int]], comments: Sequence[str]
+) -> Iterator[str]:  # fmt: skip
+    """Yields the comments of a file, without their mark."""
+    kept, told = False, [_one_line(line) for line in comments]
+    if not any(line.startswith("Version:") for line in trace.header):
+        yield "Version: 2.2"
+    for line in map(_one_line, trace.header):
+        found = _KEY.fullmatch(line)
+        if found:  # what is indented belongs to the line above it
+            kept = found[1] not in CHANGED and line != WRITTEN and line not in told
+        elif not line.startswith(" "):
+            kept = False
+        if kept:
+            yield line
+    yield f"MaxJobs: {len(trace)}"
+    yield f"MaxRecords: {len(trace)}"
+    if trace.machine_nodes is not None:
+        yield f"MaxNodes: {trace.machine_nodes}"
+        yield f"MaxProcs: {trace.machine_nodes}"
+    for name, (key, _) in NAMED.items():
+        for number, text in zip(numbers[name], getattr(trace, f"{name}s"), strict=True):
+            if text and str(number) != text:
+                yield f"{key}: {number} {_one_line(text)}"
+    yield WRITTEN
+    yield from told
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines()).replace("\0", " ")
+
+
+@contextmanager
+def _opened(path_or_file: Where | TextIO) -> Iterator[TextIO]:
+    if not isinstance(path_or_file, str | os.PathLike):
+        yield path_or_file
+        return
+    name = os.fspath(path_or_file)
+    if not name.lower().endswith(".gz"):
+        with open(name, "w", encoding="utf-8", newline="\n") as file:
+            yield file
+        return
+    with (
+        open(name, "wb") as packed,
+        # Neither a name nor a time of its own: one trace gives the same bytes each time.
+        gzip.GzipFile("", "wb", 6, packed, mtime=0) as unpacked,
+        io.TextIOWrapper(cast(Any, unpacked), encoding="utf-8", newline="\n") as file,
+    ):
+        yield file

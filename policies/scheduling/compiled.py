@@ -1,0 +1,142 @@
+"""Disciplines that are compiled: an order and a rule (`rules`), asked through a `View` or a `Desk`.
+
+The job model asks them on its own arrays, without Python. Anywhere else they are policies like any
+other: the view is copied into a desk, and the same kernel answers.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pdes.clock import TICKS
+from pdes.errors import Fault
+from policies.memory import Sizes
+from policies.policy import Arrays
+from policies.scheduling.base import SchedulingPolicy, fitting
+from policies.scheduling.conservative import PLANS
+from policies.scheduling.desk import (
+    CHOSEN,
+    DUE,
+    FIRST,
+    FREE,
+    JOB_WORDS,
+    LAST,
+    NEVER,
+    NODES,
+    NUMBER,
+    ORDER,
+    REQUESTED,
+    RULE,
+    RULE_WORDS,
+    RUNNING,
+    SINCE,
+    STEP,
+    SUBMIT,
+    TIME,
+    USER,
+    new_desk,
+)
+from policies.scheduling.rules import (
+    CONSERVATIVE,
+    ORDERS,
+    RULES,
+    SERVE,
+    SERVE_DEPARTURES,
+    USAGE,
+    choose_from,
+)
+from policies.scheduling.usage import STEPS
+from policies.views import Request, View
+
+PLAIN: dict[str, Callable[[Request], int] | None] = {
+    "arrival": None,
+    "small": lambda job: job.nodes,
+    "large": lambda job: -job.nodes,
+    "short": lambda job: _known(job),
+    "long": lambda job: -_known(job),
+}
+"""The orders that are the same at any time, and what each goes by."""
+
+
+class Compiled(SchedulingPolicy):
+    """An order and a rule, both by their names in `rules`."""
+
+    @abstractmethod
+    def order_and_rule(self) -> tuple[str, str]:
+        """Returns one of ORDERS and one of RULES."""
+
+    def half_life_s(self) -> float:
+        """Returns the time in which a usage decays to a half, in seconds; 0 where none is kept."""
+        return 0.0
+
+    @property
+    def preemptive(self) -> bool:  # type: ignore[override]
+        return self.order_and_rule()[1] in (RULES[SERVE], RULES[SERVE_DEPARTURES])
+
+    def words(self, tick: str) -> npt.NDArray[np.int64]:
+        """Returns `Desk.rule`, for a model with this tick."""
+        found = np.zeros(RULE_WORDS, np.int64)
+        order, rule = self.order_and_rule()
+        found[[ORDER, RULE]] = ORDERS.index(order), RULES.index(rule)
+        found[STEP] = max(1, round(self.half_life_s() * 1e12 / TICKS[tick]) // STEPS)
+        return found
+
+    def select(self, view: View) -> Sequence[int]:
+        """Returns the kernel's answer; for the simplest orders and rules without any kernel."""
+        order, rule = self.order_and_rule()
+        if order in PLAIN and rule in ("strict", "first-fit"):
+            key, queue = PLAIN[order], view.queue
+            positions: Iterable[int] = range(len(queue))
+            if key is not None:
+                positions = sorted(positions, key=lambda at: key(queue[at]))
+            return fitting(view, positions, rule == "strict")
+        return self._ask(view)
+
+    def _ask(self, view: View) -> Sequence[int]:
+        """Copies the view into a desk and asks the kernel. Rows are in order of arrival: here the
+        queue's, then those of the running jobs, which no rule compares with them."""
+        memory = vars(view.memory) if view.memory else {}
+        if isinstance(self, Remembering) and not memory:
+            raise Fault(f"scheduling {self.name}: asked without its memory (policies.memory)")
+        jobs = [*view.queue, *(job.request for job in view.running)]
+        busy = sum(job.request.nodes for job in view.running)
+        desk = new_desk(
+            len(jobs), view.free + busy, JOB_WORDS, self.words(view.tick),
+            memory.get("whole", np.zeros(0, np.int64)), memory.get("real", np.zeros(0)),
+        )  # fmt: skip
+        desk.jobs[:, [NODES, SUBMIT, REQUESTED, USER, NUMBER]] = np.array(
+            [(job.nodes, job.submit, _known(job), job.user_number, job.number) for job in jobs],
+            np.int64,
+        ).reshape(-1, 5)
+        waiting = len(view.queue)
+        since = np.array([job.start for job in view.running], np.int64)
+        desk.jobs[:, SINCE] = -1
+        desk.jobs[waiting:, SINCE] = since
+        desk.jobs[waiting:, DUE] = np.minimum(NEVER, desk.jobs[waiting:, REQUESTED] + since)
+        desk.queue[:waiting] = np.arange(waiting)
+        due = np.argsort(desk.jobs[waiting:, DUE], kind="stable")
+        desk.running[: len(due)] = waiting + due
+        desk.ctl[[TIME, FREE, FIRST, LAST, RUNNING]] = view.time, view.free, 0, waiting, len(due)
+        choose_from(desk)
+        chosen = desk.chosen[: desk.ctl[CHOSEN]]
+        return [int(number) for number in desk.jobs[chosen, NUMBER]]
+
+
+def _known(job: Request) -> int:
+    return NEVER if job.requested is None else job.requested
+
+
+class Remembering(Compiled):
+    """One that has to know what was before: plans, usages, or how many jobs ran."""
+
+    def remembers(self, sizes: Sizes) -> Arrays:
+        order, rule = self.order_and_rule()
+        if ORDERS.index(order) == USAGE:
+            return {"whole": np.zeros(2 * sizes.users + 1, np.int64), "real": np.zeros(sizes.users)}
+        if RULES.index(rule) == CONSERVATIVE:
+            return {"whole": np.append(np.zeros(PLANS, np.int64), np.full(sizes.jobs, -1))}
+        return {"whole": np.zeros(2, np.int64)}

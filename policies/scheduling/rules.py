@@ -1,0 +1,227 @@
+"""The compiled disciplines: an order in which waiting jobs are tried, and a rule for when one does
+not fit.
+
+Everything here is arithmetic on a `Desk`; `choose` is the one way in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pdes.jit import entry, kernel
+from policies.scheduling.conservative import plan
+from policies.scheduling.desk import (
+    ALL,
+    CHOSEN,
+    FIRST,
+    FREE,
+    LAST,
+    NEVER,
+    NODES,
+    ORDER,
+    REQUESTED,
+    RULE,
+    RUNNING,
+    SERVED,
+    SINCE,
+    SUBMIT,
+    TIME,
+    USER,
+    Desk,
+    end_of,
+    expected_end,
+    heapify,
+    pop,
+)
+from policies.scheduling.usage import note_held, settle, usage_of
+
+ORDERS = ("arrival", "small", "large", "short", "long", "wfp", "usage", "newest")
+ARRIVAL, SMALL, LARGE, SHORT, LONG, WFP, USAGE, NEWEST = range(len(ORDERS))
+"""The orders: by arrival; fewest, most nodes first; least, most requested time first; by WFP's
+score; by the user's decayed usage; newest first."""
+
+RULES = ("strict", "first-fit", "easy", "easy-strict", "conservative", "departures", "serve",
+         "serve-departures")  # fmt: skip
+STRICT, FIRST_FIT, EASY, EASY_STRICT, CONSERVATIVE, DEPARTURES, SERVE, SERVE_DEPARTURES = range(
+    len(RULES)
+)
+"""What happens when a job does not fit: nobody passes it; all that fit pass it; those pass it that
+do not delay it (EASY), or that will have ended before it starts (easy-strict); every job has a
+planned start that nobody delays. `departures` is strict, and tries anew only when a job has ended.
+The last two preempt: the first jobs in order that fit together are served, at every pass or only
+when a job has ended."""
+
+AFTER_RUNNING, AFTER_WAITING = 0, 1
+"""Words of `Desk.whole` for rules that have to know what has happened since the last pass: how many
+jobs ran and waited after it."""
+
+
+@kernel
+def _key(desk: Desk, row: int) -> Any:
+    """Returns what an order goes by: the least comes first."""
+    order, job, now = desk.rule[ORDER], desk.jobs[row], desk.ctl[TIME]
+    if order == SMALL:
+        return float(job[NODES])
+    if order == LARGE:
+        return -float(job[NODES])
+    if order == WFP:
+        ratio = (now - job[SUBMIT]) / job[REQUESTED]
+        return -(ratio * ratio * ratio * job[NODES])
+    if order == USAGE:
+        return usage_of(desk, job[USER])
+    if order == NEWEST:
+        return -float(row)
+    left = job[REQUESTED]
+    if desk.rule[RULE] == SERVE_DEPARTURES and left < NEVER:
+        left -= job[SERVED] + (now - job[SINCE] if job[SINCE] >= 0 else 0)
+    return -float(left) if order == LONG else float(left)
+
+
+@kernel
+def _begin(desk: Desk, with_running: bool) -> int:
+    """Prepare the order, unless it is that of the queue. Returns the size of the heap."""
+    first, size = desk.ctl[FIRST], desk.ctl[LAST] - desk.ctl[FIRST]
+    for i in range(size):
+        row = desk.queue[first + i]
+        desk.heap[i] = row
+        desk.keys[row] = _key(desk, row)
+    if with_running:
+        for i in range(desk.ctl[RUNNING]):
+            row = desk.running[i]
+            desk.heap[size + i] = row
+            desk.keys[row] = _key(desk, row)
+        size += desk.ctl[RUNNING]
+    heapify(desk.heap, size, desk.keys)
+    return size  # type: ignore[no-any-return]
+
+
+@kernel
+def _take(desk: Desk, row: int) -> None:
+    n = desk.ctl[CHOSEN]
+    desk.chosen[n] = row
+    desk.ctl[CHOSEN] = n + 1
+
+
+@kernel
+def _shadow(desk: Desk, free: int, needed: int) -> Any:
+    """Returns when so many nodes are expected to be free, given the running and the chosen jobs,
+    and how many more will be free then. `times` and `room` serve as a sorted list of the chosen."""
+    now, chosen = desk.ctl[TIME], desk.ctl[CHOSEN]
+    for i in range(chosen):  # sorted by insertion: they are few
+        end, size, at = (
+            end_of(now, desk.jobs[desk.chosen[i], REQUESTED]),
+            desk.jobs[desk.chosen[i], NODES],
+            i,
+        )
+        while at > 0 and desk.times[at - 1] > end:
+            desk.times[at], desk.room[at] = desk.times[at - 1], desk.room[at - 1]
+            at -= 1
+        desk.times[at], desk.room[at] = end, size
+    i = j = 0
+    when = now
+    while i < desk.ctl[RUNNING] or j < chosen:
+        end = expected_end(desk, desk.running[i]) if i < desk.ctl[RUNNING] else desk.times[j]
+        if j < chosen and desk.times[j] < end:
+            end = desk.times[j]
+        if free >= needed and end > when:
+            break
+        when = end
+        if i < desk.ctl[RUNNING] and expected_end(desk, desk.running[i]) == end:
+            free += desk.jobs[desk.running[i], NODES]
+            i += 1
+        else:
+            free += desk.room[j]
+            j += 1
+    return when, free - needed
+
+
+@kernel
+def _backfill(desk: Desk, free: int) -> None:
+    """Start jobs in order while they fit, and then by the rule."""
+    rule, now = desk.rule[RULE], desk.ctl[TIME]
+    arrival = desk.rule[ORDER] == ARRIVAL
+    size = desk.ctl[LAST] - desk.ctl[FIRST]
+    if not arrival:
+        size = _begin(desk, False)
+    at, waits = 0, False
+    when, spare = now, 0
+    while size > 0 and free > 0:
+        if arrival:
+            row = desk.queue[desk.ctl[FIRST] + at]
+            at += 1
+        else:
+            row = pop(desk.heap, size, desk.keys)
+        size -= 1
+        needed = desk.jobs[row, NODES]
+        if not waits:
+            if needed <= free:
+                _take(desk, row)
+                free -= needed
+                continue
+            if rule in (STRICT, DEPARTURES):
+                return
+            waits = True
+            if rule in (EASY, EASY_STRICT):
+                when, spare = _shadow(desk, free, needed)
+            continue
+        if needed > free:
+            continue
+        end = end_of(now, desk.jobs[row, REQUESTED])
+        if rule == EASY and end > when:
+            if needed > spare:
+                continue
+            spare -= needed
+        elif rule == EASY_STRICT and end >= when:
+            continue
+        _take(desk, row)
+        free -= needed
+
+
+@kernel
+def _serve(desk: Desk) -> None:
+    """Choose the first jobs in order that fit together, of all that are here."""
+    free, size = desk.ctl[ALL], _begin(desk, True)
+    while size > 0:
+        row = pop(desk.heap, size, desk.keys)
+        size -= 1
+        if desk.jobs[row, NODES] > free:
+            return
+        free -= desk.jobs[row, NODES]
+        _take(desk, row)
+
+
+@kernel
+def choose(desk: Desk) -> None:
+    """Write to `Desk.chosen` which jobs are to start or, where the rule preempts, to run."""
+    rule, ctl, whole = desk.rule[RULE], desk.ctl, desk.whole
+    ctl[CHOSEN] = 0
+    if desk.rule[ORDER] == USAGE:
+        settle(desk)
+    waiting, running = ctl[LAST] - ctl[FIRST], ctl[RUNNING]
+    if rule == SERVE:
+        _serve(desk)
+    elif rule == SERVE_DEPARTURES:
+        if running < whole[AFTER_RUNNING] or running == 0:
+            _serve(desk)
+        else:
+            for i in range(running):
+                _take(desk, desk.running[i])
+        whole[AFTER_RUNNING] = ctl[CHOSEN]
+    elif rule == DEPARTURES:
+        if running < whole[AFTER_RUNNING] or whole[AFTER_WAITING] == 0:
+            _backfill(desk, ctl[FREE])
+        whole[AFTER_RUNNING] = running + ctl[CHOSEN]
+        whole[AFTER_WAITING] = waiting - ctl[CHOSEN]
+    elif rule == CONSERVATIVE:
+        plan(desk, running < whole[AFTER_RUNNING])
+        whole[AFTER_RUNNING] = running + ctl[CHOSEN]
+    else:
+        _backfill(desk, ctl[FREE])
+    if desk.rule[ORDER] == USAGE:
+        note_held(desk)
+
+
+@entry
+def choose_from(desk: Desk) -> None:
+    """The same, for Python."""
+    choose(desk)
