@@ -40,15 +40,18 @@ def run(model: Any, end: int = END, **how: Any) -> Any:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Every dataset of the logs, by name."""
-    found = {}
+    """Every dataset of the logs, by name; times first, as they are written last: a row is there
+    when its time is."""
+    found: dict[str, Any] = {}
 
     def note(name: str, thing: Any) -> None:
         if isinstance(thing, h5py.Dataset) and name.startswith(LOGS):
-            found[name] = thing[:]
+            found[name] = thing
 
     with h5py.File(path, "r", swmr=path.name.startswith("rank")) as file:
         file.visititems(note)
+        for name in sorted(found, key=lambda it: "time" not in it):
+            found[name] = found[name][:]
     return found
 
 
