@@ -110,7 +110,7 @@ _HOMES = {
     "links": "odonata.results.performance",
     "load": "odonata.experiment.reading",
     "load_plugin": "policies.register",
-    "open": "odonata.results.run",
+    "open": "odonata.results.opening",
     "parameter": "policies.parameters",
     "pattern": "odonata.agents.patterns",
     "performance": "odonata.results.performance",

@@ -29,10 +29,10 @@ from odonata.jobs.board import Board
 from odonata.jobs.request import EXCHANGES, MAPPINGS, MOST_NODES, Job
 from odonata.jobs.scheduler import Scheduler
 from pdes.clock import LATEST
-from pdes.errors import Findings
+from pdes.errors import Findings, Refused
 from pdes.events import Rows
 from policies.allocation import ALLOCATIONS
-from policies.scheduling import DISCIPLINES
+from policies.scheduling import DISCIPLINES, SchedulingPolicy
 from policies.views import Request
 from topology.dragonfly import Dragonfly
 from topology.settings import setting
@@ -180,6 +180,9 @@ class Workload:
         unless(self.order in DISCIPLINES, f"order = {self.order}",
                f"one of {', '.join(DISCIPLINES)}{nearest(self.order, [*DISCIPLINES])}",
                "order")  # fmt: skip
+        unless(not self._preempts(), f"order = {self.order}",
+               'it preempts running jobs, which only a run with fidelity = "job" can do',
+               "order")  # fmt: skip
         for name in ("launch_ps", "send_ps", "match_ps", "host_ps"):
             value = getattr(self, name)
             unless(0 <= value <= 10**15, f"{name.removesuffix('_ps')} = {value} ps",
@@ -187,6 +190,15 @@ class Workload:
         for number, job in enumerate(self.jobs):
             check(job, f"jobs.{number}", self.tasks_per_node, found)
         found.refuse()
+
+    def _preempts(self) -> bool:
+        """Tells whether its discipline takes nodes from running jobs; one whose parameters are
+        wrong is refused elsewhere."""
+        try:
+            made: SchedulingPolicy = DISCIPLINES.make(self.order, self.order_parameters)
+            return made.preemptive
+        except Refused:
+            return False
 
     def check_on(self, machine: Dragonfly, found: Findings) -> None:
         for number, job in enumerate(self.jobs):

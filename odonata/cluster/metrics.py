@@ -53,7 +53,7 @@ def tables(trace: Trace) -> Mapping[str, Table]:
 
     def system(state: Any, time: int) -> Sequence[Any]:
         ctl = state.ctl
-        if not len(ctl):
+        if not len(state.jobs):
             return [np.zeros(0, np.int64)] * len(levels)
         found = (ctl[LAST] - ctl[FIRST], ctl[RUNNING], ctl[ALL] - ctl[FREE])
         return [np.array([value]) for value in found]

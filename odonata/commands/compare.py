@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from odonata.commands import compare_schedules
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import json_option
 from odonata.commands.output import print_json, say_missing
@@ -21,9 +22,11 @@ from odonata.experiment.units import show_time
 from odonata.jobs.record import JobRecord
 from odonata.results.derived import simulated, summary
 from odonata.results.job_table import by_pattern, makespan_ps, mean
+from odonata.results.opened import INCOMPLETE, Opened
+from odonata.results.opening import open as open_run
 from odonata.results.performance import Performance
-from odonata.results.run import INCOMPLETE, Run
-from odonata.results.run import open as open_run
+from odonata.results.run import Run
+from odonata.results.schedule_run import ScheduleRun
 from odonata.results.summary_rows import still
 from pdes import launcher
 from pdes.errors import Refused
@@ -169,8 +172,16 @@ def show(directories: Sequence[Path], plot: Path | None, as_json: bool) -> None:
     with ExitStack() as stack:
         opened = [stack.enter_context(open_run(path)) for path in directories]
         say_missing(*opened)
+        of_jobs = [run for run in opened if isinstance(run, ScheduleRun)]
+        if len(of_jobs) == len(opened):
+            compare_schedules.show(labels(directories), of_jobs, plot, as_json)
+            return
+        of_packets = [run for run in opened if isinstance(run, Run)]
+        if of_jobs:
+            raise Refused(f"{of_jobs[0].path}: simulated jobs, and {of_packets[0].path} packets: "
+                          "they have no figure in common")  # fmt: skip
         runs = [Compared(label, run, summary(run), run.job_records if run.experiment.jobs else ())
-                for label, run in zip(labels(directories), opened, strict=True)]  # fmt: skip
+                for label, run in zip(labels(directories), of_packets, strict=True)]  # fmt: skip
         if plot is not None:
             draw(runs, plot)
         if as_json:
@@ -197,8 +208,9 @@ def tables(runs: Sequence[Compared], console: Console) -> list[Table]:
     first, others = runs[0], runs[1:]
     unbound = console.options.update(max_width=100_000)
     made: list[Table] = []
+    keys = differences([one.run for one in runs])
     for size in range(len(others), 0, -1):
-        made = [comparison_table([first, *others[at : at + size]], differences(runs))
+        made = [comparison_table([first, *others[at : at + size]], keys)
                 for at in range(0, len(others), size)]  # fmt: skip
         if all(Measurement.get(console, unbound, one).maximum <= console.width for one in made):
             break
@@ -211,9 +223,9 @@ def labels(directories: Sequence[Path]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(path) for path in directories]
 
 
-def differences(runs: Sequence[Compared]) -> dict[str, list[str]]:
+def differences(runs: Sequence[Opened]) -> dict[str, list[str]]:
     """Returns the settings that are not the same in all runs, by key, as a file would have them."""
-    asked = [one.run.experiment.written() for one in runs]
+    asked = [run.experiment.written() for run in runs]
     paths = dict.fromkeys(path for each in asked for path in each)
     values = {path: [_asked(each, path) for each in asked] for path in paths}
     return {path: found for path, found in values.items() if len(set(found)) > 1}
@@ -261,7 +273,7 @@ def comparison(runs: Sequence[Compared]) -> dict[str, Any]:
     there is none."""
     first, shown = runs[0], figures_of(runs)
     return {
-        "differences": differences(runs),
+        "differences": differences([one.run for one in runs]),
         "runs": [
             {
                 "label": one.label,
@@ -320,11 +332,11 @@ def comparison_table(runs: Sequence[Compared], keys: Collection[str]) -> Table:
         values = [one.figure(figure) for one in runs]
         if any(value is not None for value in values):
             cells = ["-" if value is None else figure.form.format(value) for value in values]
-            add(figure.name, cells, [_percent(change(value, values[0])) for value in values])
+            add(figure.name, cells, [percent(change(value, values[0])) for value in values])
     return shown
 
 
-def _percent(part: float | None) -> str:
+def percent(part: float | None) -> str:
     if part is None:
         return ""
     if abs(part) < 5e-4:

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from odonata.results.run import Run
+    from odonata.results.opened import Opened
 
 
 def print_json(facts: Any) -> None:
@@ -15,7 +15,7 @@ def print_json(facts: Any) -> None:
     print(json.dumps(facts, indent=1, ensure_ascii=False))
 
 
-def say_missing(*runs: Run) -> None:
+def say_missing(*runs: Opened) -> None:
     """Print on stderr which plug-ins of these runs are missing."""
     for run in runs:
         if run.missing:

@@ -30,7 +30,8 @@ def command(directory: Path, out: Path | None, kind: str) -> None:
 
 def write(directory: Path, out: Path | None, kind: str) -> Path:
     """Writes the page, or a directory of figures; returns where it is."""
-    from odonata.results.run import open as open_run
+    from odonata.results.opening import open as open_run
+    from odonata.results.schedule_run import ScheduleRun
 
     with open_run(directory) as run:
         say_missing(run)
@@ -39,11 +40,16 @@ def write(directory: Path, out: Path | None, kind: str) -> Path:
             if target.is_dir():
                 raise Refused(f"-o {target}: is a directory; for a page, name a file")
             _writable(target.absolute().parent)
-            from odonata.figures.report import page
+            if isinstance(run, ScheduleRun):
+                from odonata.figures.report.schedule_page import page as of_jobs
 
-            target.write_text(page(run), encoding="utf-8")
+                text = of_jobs(run)
+            else:
+                from odonata.figures.report import page
+
+                text = page(run)
+            target.write_text(text, encoding="utf-8")
             return target
-        from odonata.figures import contents as pictures
 
         target = out or directory / FIGURES
         if target.exists() and not target.is_dir():
@@ -52,7 +58,14 @@ def write(directory: Path, out: Path | None, kind: str) -> Path:
             raise Refused(f"{directory}: no sample has been written yet, so there is no figure")
         _writable(target.absolute().parent)
         target.mkdir(exist_ok=True)
-        pictures.write(run, target, kind)
+        if isinstance(run, ScheduleRun):
+            from odonata.figures.schedule import write as write_schedule
+
+            write_schedule(run.schedule, target, kind)
+        else:
+            from odonata.figures import contents as pictures
+
+            pictures.write(run, target, kind)
         return target
 
 

@@ -21,6 +21,7 @@ from odonata.experiment.units import show_count, show_time
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from odonata.experiment.experiment import Experiment, JobExperiment
     from odonata.results.execution import Finished, Request
 
 
@@ -66,14 +67,17 @@ def forget_report(out: Path) -> None:
     drawn = out / "figures"
     if drawn.is_dir():
         from odonata.figures.contents import FIGURES, OF_JOBS
+        from odonata.figures.schedule import PICTURES
 
-        for picture in (*FIGURES, *OF_JOBS):
+        of_packets = [picture.name for picture in (*FIGURES, *OF_JOBS)]
+        for name in (*of_packets, *(picture.name for picture in PICTURES)):
             for kind in ("png", "svg", "pdf"):
-                (drawn / f"{picture.name}.{kind}").unlink(missing_ok=True)
+                (drawn / f"{name}.{kind}").unlink(missing_ok=True)
 
 
 def run_facts(finished: Finished) -> dict[str, Any]:
     """Returns the results of a run, for programs."""
+    from odonata.experiment.experiment import JobExperiment
     from odonata.results.job_table import job_facts
     from odonata.results.performance import performance
 
@@ -82,6 +86,10 @@ def run_facts(finished: Finished) -> dict[str, Any]:
         "name": made.name,
         "out": str(finished.out),
         **{k: v for k, v in finished.result.in_ps().items() if k not in UNTOLD},
+    }
+    if isinstance(made, JobExperiment):
+        return facts | schedule_facts(finished, made)
+    facts |= {
         **{k: v for k, v in vars(performance(made.model(), finished.result)).items()
            if not (made.jobs and k in OF_TRAFFIC)},
     }  # fmt: skip
@@ -90,8 +98,54 @@ def run_facts(finished: Finished) -> dict[str, Any]:
     return facts
 
 
+def schedule_facts(finished: Finished, made: JobExperiment) -> dict[str, Any]:
+    """Returns the measures of a run of the job fidelity: of its logs, where they were kept."""
+    from odonata.results.schedule_run import ScheduleRun
+
+    model = made.model()
+    account = model.trace.account
+    facts: dict[str, Any] = {
+        "jobs": len(model.trace), "nodes": model.nodes, "dropped": account.total_dropped,
+        "repaired": account.total_repaired,
+    }  # fmt: skip
+    if has_metrics(finished):
+        with ScheduleRun(finished.out) as run:
+            measured = run.measures.facts()
+            facts = {"measured_jobs": measured.pop("jobs"), **measured} | facts
+    return facts
+
+
+def has_metrics(finished: Finished) -> bool:
+    return finished.result.seconds["metrics"] > 0
+
+
+def schedule_table(finished: Finished, made: JobExperiment) -> list[Any]:
+    """Returns the same for people."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from odonata.results.schedule_rows import account_of, rows_of
+    from odonata.results.schedule_run import ScheduleRun
+
+    model, result = made.model(), finished.result
+    heading, *about = account_of(model.trace, model.nodes, model.machine)
+    how = f"{made.name}: {model.scheduling}" + f", {model.allocation}" * bool(model.machine)
+    shown = Table(title=how, title_justify="left", show_header=False, min_width=64)
+    shown.add_column()
+    shown.add_column(justify="right")
+    shown.add_column(min_width=26)
+    if has_metrics(finished):
+        with ScheduleRun(finished.out) as run:
+            for row in rows_of(run.measures, run.schedule):
+                shown.add_row(*row)
+        shown.add_section()
+    _add_engine(shown, finished, f"{show_count(len(model.trace) / result.wall_seconds)} jobs/s")
+    return [Text(heading, "bold"), *(Text(line, "dim") for line in about), shown]
+
+
 def show(finished: Finished | None, request: Request, as_json: bool) -> None:
     """Print the results of a run, on one rank."""
+    from odonata.experiment.experiment import JobExperiment
     from odonata.results.job_table import job_table
     from pdes.transport import world
 
@@ -104,9 +158,11 @@ def show(finished: Finished | None, request: Request, as_json: bool) -> None:
         return
     if as_json:
         print_json(run_facts(finished))
+    elif isinstance(finished.experiment, JobExperiment):
+        print_table(*schedule_table(finished, finished.experiment), markup=False, highlight=False)
     else:
         jobs = [job_table(finished.experiment.machine, finished.jobs)] if finished.jobs else []
-        print_table(run_table(finished), *jobs, markup=False)
+        print_table(run_table(finished, finished.experiment), *jobs, markup=False)
     if not finished.result.completed:
         ranks = world().size
         on_ranks = f"mpiexec -n {ranks} " if ranks > 1 else ""
@@ -117,35 +173,41 @@ def show(finished: Finished | None, request: Request, as_json: bool) -> None:
 
 def show_plan(request: Request, as_json: bool) -> None:
     """Print what would be run."""
+    from odonata.experiment.experiment import JobExperiment
     from odonata.results.execution import asked
     from pdes.transport import together, world
 
     experiment, out = together(world(), lambda: asked(request))
     if world().rank > 0:
         return
-    m, end = experiment.machine, experiment.run.end
+    end = experiment.run.end
     samples = None if end is None else -(-end // experiment.metrics.interval_ps)
+    facts: dict[str, Any] = {"name": experiment.name, "out": str(out)}
+    if isinstance(experiment, JobExperiment):
+        model = experiment.model()
+        facts |= {"nodes": model.nodes, "jobs": len(model.trace)}
+        parts = [f"{len(model.trace):,} jobs on {model.nodes:,} nodes"]
+    else:
+        m = experiment.machine
+        facts |= {"nodes": m.n_nodes, "routers": m.n_routers}
+        parts = [f"{m.n_nodes:,} nodes", f"{m.n_routers:,} routers"]
+        parts += [f"{len(experiment.jobs):,} jobs"] if experiment.jobs else []
     if as_json:
-        print_json({"name": experiment.name, "out": str(out), "nodes": m.n_nodes,
-                    "routers": m.n_routers, "samples": samples,
-                    "parameters": experiment.model().parameters()})  # fmt: skip
+        print_json(facts | {"samples": samples, "parameters": experiment.model().parameters()})
         return
     print(experiment.to_toml(), end="", flush=True)
-    parts = [f"{m.n_nodes:,} nodes", f"{m.n_routers:,} routers"]
-    if experiment.jobs:
-        parts.append(f"{len(experiment.jobs):,} jobs")
     parts += [] if samples is None else [f"{samples:,} samples"]
     print(f"odonata: this can be run: {', '.join(parts)}, into {out}", file=sys.stderr)
 
 
-def run_table(finished: Finished) -> Table:
+def run_table(finished: Finished, experiment: Experiment) -> Table:
     """Returns a dozen rows; the report has the rest."""
     from rich.table import Table
 
     from odonata.results.performance import performance
     from odonata.results.summary_rows import of_run
 
-    result, experiment = finished.result, finished.experiment
+    result = finished.result
     measured = performance(experiment.model(), result)
     ranks = f"{result.ranks} rank{'s' * (result.ranks > 1)}"
     shown = Table(title=f"{experiment.name} on {ranks}", title_justify="left",
@@ -156,13 +218,18 @@ def run_table(finished: Finished) -> Table:
     for row in of_run(experiment, measured, result.time_ps, result.completed, finished.jobs):
         shown.add_row(*row)
     shown.add_section()
-    speed = f"{show_count(result.events_per_second)}/s"
-    shown.add_row("wall time", f"{result.wall_seconds:.2f} s", f"{speed} events")
+    _add_engine(shown, finished, f"{show_count(result.events_per_second)}/s events")
+    return shown
+
+
+def _add_engine(shown: Table, finished: Finished, speed: str) -> None:
+    """Add what is to be known of the run itself."""
+    result = finished.result
+    shown.add_row("wall time", f"{result.wall_seconds:.2f} s", speed)
     if part := result.seconds["metrics"] / (sum(result.seconds.values()) or 1.0):
         shown.add_row("metrics", f"{part:.1%}", f"of that; {_size(finished.out)} in {finished.out}")
     about = "the same on any number of ranks" if result.completed else "of the state at the stop"
     shown.add_row("digest", result.digest[:12], about)
-    return shown
 
 
 def _size(out: Path) -> str:

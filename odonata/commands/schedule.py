@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +13,7 @@ import click
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import Quantity, json_option, plot_option, plugin_option
 from odonata.commands.output import print_json, print_table
-from odonata.experiment.units import show_count, show_duration, time_us
+from odonata.experiment.units import show_count, time_us
 from pdes import launcher
 from pdes.errors import Refused
 
@@ -298,55 +298,25 @@ def _named(path: Path, one: Ran, runs: Sequence[Ran]) -> Path:
     return path.with_name(f"{stem}-{safe}{dot}{suffix}")
 
 
-ROWS: Sequence[tuple[str, Callable[[Any], str]]] = (
-    ("jobs", lambda m: f"{m.jobs:,}"),
-    ("finished", lambda m: f"{m.finished:,}"),
-    ("killed", lambda m: f"{m.killed:,}"),
-    ("wait, mean", lambda m: show_duration(m.mean_wait_s)),
-    ("wait, median", lambda m: show_duration(m.median_wait_s)),
-    ("wait, 95 %", lambda m: show_duration(m.p95_wait_s)),
-    ("wait, longest", lambda m: show_duration(m.max_wait_s)),
-    ("turnaround, mean", lambda m: show_duration(m.mean_turnaround_s)),
-    ("slowdown, mean", lambda m: _number(m.mean_slowdown)),
-    ("bounded slowdown, mean", lambda m: _number(m.mean_bounded_slowdown)),
-    ("utilisation", lambda m: "-" if m.utilisation is None else f"{m.utilisation:.2%}"),
-    ("makespan", lambda m: show_duration(m.makespan_s)),
-    ("queue, mean", lambda m: _number(m.mean_queue_length)),
-    ("queue, longest", lambda m: "-" if m.max_queue_length is None else f"{m.max_queue_length:,}"),
-    ("nodes idle while jobs wait", lambda m: _number(m.mean_waste)),
-)  # fmt: skip
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
-
-
 def tables(runs: Sequence[Ran]) -> list[Any]:
     """Returns what is shown: the trace, and a column per run."""
     from rich.table import Table
     from rich.text import Text
 
+    from odonata.results.schedule_rows import FIGURES, account_of, spread_rows
+
     first = runs[0].model
-    trace, lines = first.trace, [Text(f"{first.trace.name}: {len(first.trace):,} jobs on "
-                                      f"{first.nodes:,} nodes", "bold")]  # fmt: skip
-    load = finite(trace.load(first.nodes))
-    about = [f"{trace.span_us / 86400e6:,.1f} days"]
-    about += [] if load is None else [f"offered load {load:.3f}"]
-    about += [f"placed on a dragonfly p={m.nodes} a={m.routers} h={m.global_links} g={m.groups}"
-              for m in [first.machine] if m]  # fmt: skip
-    lines += [Text(", ".join(about), "dim")]
-    lines += [Text(line, "dim") for line in trace.account.lines()]
+    heading, *about = account_of(first.trace, first.nodes, first.machine)
+    lines = [Text(heading, "bold"), *(Text(line, "dim") for line in about), Text("")]
     shown = Table(box=None, pad_edge=False, header_style="bold")
     shown.add_column("", no_wrap=True, style="dim")
     for one in runs:
         shown.add_column(Text(one.label), justify="right")
-    for name, of in ROWS:
-        shown.add_row(name, *(of(one.measures) for one in runs))
-    spread = [spread_facts(one.schedule) for one in runs]
-    for key, name in (("groups_per_job", "groups per job"), ("routers_per_job", "routers per job")):
-        if all(key in each for each in spread):
-            shown.add_row(name, *(f"{each[key]:.2f}" for each in spread))
-    shown.add_row("jobs per second",
-                  *(show_count(len(trace) / one.seconds) for one in runs))  # fmt: skip
+    for figure in FIGURES:
+        shown.add_row(figure.name, *(figure.text(figure.of(one.measures)) for one in runs))
+    for rows in zip(*(spread_rows(one.schedule) for one in runs), strict=True):
+        shown.add_row(rows[0][0], *(row[1] for row in rows))
+    speeds = [show_count(len(first.trace) / one.seconds) for one in runs]
+    shown.add_row("jobs per second", *speeds)
     shown.add_row("digest", *(one.result.digest[:12] for one in runs))
-    return [*lines, Text(""), shown]
+    return [*lines, shown]

@@ -19,11 +19,13 @@ from rich.table import Table
 from rich.text import Text
 
 from odonata.commands.group import SETTINGS
-from odonata.experiment.units import show_count, show_time
+from odonata.experiment.units import show_count, show_duration, show_time
+from odonata.jobs.schedule import STATES
 from odonata.results.derived import simulated, system
 from odonata.results.job_table import tally
+from odonata.results.opening import open as open_run
 from odonata.results.run import Run
-from odonata.results.run import open as open_run
+from odonata.results.schedule_run import ScheduleRun
 from pdes.join import claimed, status_of
 from pdes.stream import COMPLETE, DIED, FAILED, NAME, STOPPED
 
@@ -83,11 +85,13 @@ def frame(path: Path) -> Frame:
         else:
             state = Text("running", "cyan")
         over = status in (COMPLETE, STOPPED, FAILED, DIED)
-        rows: list[RenderableType] = [_heading(run, state, over)]
+        heading = (_of_jobs(run, state) if isinstance(run, ScheduleRun)
+                   else _heading(run, state, over))  # fmt: skip
+        rows: list[RenderableType] = [heading]
         if run.missing:
             rows.append(Text(run.missing, "yellow"))
         if len(run.time):
-            rows.append(_series(run))
+            rows.append(_queue(run) if isinstance(run, ScheduleRun) else _series(run))
         return Frame(Group(*rows), over)
 
 
@@ -111,6 +115,32 @@ def _heading(run: Run, state: Text, over: bool) -> RenderableType:
     return Group(name, line, Text(f"jobs: {counts}")) if counts else Group(name, line)
 
 
+def _of_jobs(run: ScheduleRun, state: Text) -> RenderableType:
+    """Returns the heading of a run of the job fidelity: how many of its jobs are done."""
+    counts = np.bincount(run.schedule.state, minlength=len(STATES))
+    done = int(run.schedule.done.sum()) / max(1, len(run.schedule))
+    bar = "━" * round(30 * done) + "╌" * (30 - round(30 * done))
+    name = Text.assemble((run.experiment.name, "bold"), "  ", state)
+    listed = ", ".join(f"{count:,} {word}" for word, count in zip(STATES, counts, strict=True)
+                       if count)  # fmt: skip
+    line = Text(f"{bar} {done:4.0%}  {show_duration(run.reached / 1e6)} simulated")
+    return Group(name, line, Text(f"jobs: {listed}"))
+
+
+def _queue(run: ScheduleRun) -> RenderableType:
+    """Returns the queue and the busy nodes of the latest samples."""
+    shown = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2))
+    for _ in range(3):
+        shown.add_column(no_wrap=True)
+    last = run.system.isel(time=slice(-SAMPLES, None))
+    for name, word, most in (("busy_nodes", "nodes in use", run.nodes), ("queue", "queue", 0),
+                             ("running", "running", 0)):  # fmt: skip
+        values = last[name].data[:, 0].astype(np.float64)
+        words = f"{values[-1]:,.0f}" + (f" of {most:,}" if most else " jobs")
+        shown.add_row(word, sparkline(values, float(most)), words)
+    return shown
+
+
 def _series(run: Run) -> RenderableType:
     series = system(run, SAMPLES)
     shown = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2))
@@ -131,9 +161,10 @@ def _series(run: Run) -> RenderableType:
     return shown
 
 
-def sparkline(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str:
-    """Returns a line of bars from zero to the largest; a gap where there is no value."""
-    top = np.nanmax(values) if np.isfinite(values).any() else 0.0
+def sparkline(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], most: float = 0.0) -> str:
+    """Returns a line of bars from zero to the largest, or to `most`; a gap where there is no
+    value."""
+    top = max(most, np.nanmax(values)) if np.isfinite(values).any() else 0.0
     marks = [" " if not np.isfinite(v) else
              BARS[min(len(BARS) - 1, int(v / top * len(BARS)))] if top else BARS[0]
              for v in values]  # fmt: skip

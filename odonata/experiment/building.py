@@ -19,8 +19,10 @@ from odonata.experiment.experiment import (
     KEYS,
     MOST_JOBS,
     NAME_LENGTH,
+    OF_JOB_RUNS,
     OF_JOBS,
     Experiment,
+    JobExperiment,
     numbered,
 )
 from odonata.experiment.keys import Key
@@ -28,6 +30,7 @@ from odonata.experiment.policies import Policies
 from odonata.experiment.sections import (
     DURATION,
     INTERVAL,
+    JOB_INTERVAL,
     Metrics,
     NetworkSettings,
     NicSettings,
@@ -36,6 +39,7 @@ from odonata.experiment.sections import (
 )
 from odonata.experiment.units import show_count, show_time
 from odonata.jobs.request import Job
+from odonata.traces.source import Source
 from pdes import launcher
 from pdes.errors import Refused
 from topology import BadMachine, Dragonfly
@@ -48,6 +52,8 @@ HOMES = {"machine": ("machine",), "network": ("network", "run"), "workload": ("s
 """The sections that have the keys of a part of a network."""
 
 
+ONLY_PACKETS = ("network", "traffic", "jobs", "nic")
+"""Sections that mean nothing where only jobs are simulated."""
 CALLED = ("user", "project", "application")
 """Keys of a job that are names, as its own name is."""
 
@@ -62,12 +68,19 @@ class Building(Policies):
         self.owners: list[int] = []
         """The number of the [[jobs]] that each job is from."""
 
-    def experiment(self) -> Experiment:
+    def experiment(self) -> Experiment | JobExperiment:
         """Returns the experiment. Refused with all that is wrong."""
         self.load_plugins()
         self.read_all()
         parameters = self.policy_parameters()
         self._name()
+        made = self._of_jobs(parameters) if self.of_jobs else self._of_packets(parameters)
+        if self.lines:
+            raise Refused("\n".join(line for _, line in sorted(self.lines, key=lambda it: it[0])))
+        return made
+
+    def _of_packets(self, parameters: dict[str, Any]) -> Experiment:
+        self._only_in("job", (path for path in self.given if path.startswith("trace.")))
         self._need_jobs()
         machine = self._machine()
         traffic = tuple(self._traffic(section) for section in self._traffics())
@@ -93,9 +106,52 @@ class Building(Policies):
         except Refused as refusal:
             self._blame(refusal.problems)
         self._memory(machine, channels)
-        if self.lines:
-            raise Refused("\n".join(line for _, line in sorted(self.lines, key=lambda it: it[0])))
         return made
+
+    def _of_jobs(self, parameters: dict[str, Any]) -> JobExperiment:
+        self._only_in("packet", (
+            path for path, key in self.keys.items() if path in self.given
+            and (key.section.partition("[")[0] in ONLY_PACKETS
+                 or key.name not in OF_JOB_RUNS.get(key.section, (key.name,)))
+        ))  # fmt: skip
+        machine = self._machine() if any(it.startswith("machine.") for it in self.given) else None
+        home, fields = Path(self.where).parent, self.fields("trace")
+        if fields.get("file"):
+            fields["file"] = str((home / fields["file"]).absolute())
+        how = {name: value for name, value in self.fields("scheduler").items()
+               if name in OF_JOB_RUNS["scheduler"]}  # fmt: skip
+        end, metrics = self._time()
+        source = Source()
+        try:
+            source = Source(**fields)
+        except Refused as refusal:
+            self.complain(str(refusal), BY_PATH["trace.file"])
+        made = JobExperiment(
+            name=self.values["name"],
+            about=self.get("about"),
+            machine=machine,
+            trace=source,
+            scheduler=SchedulerSettings(**how, **parameters),
+            run=RunSettings(**self.fields("run") | {"end": end}),
+            metrics=metrics,
+            plugins=tuple(self.plugins),
+            missing=tuple(dict.fromkeys(self.missing)),
+        )
+        if not self.lines and not self.stand_in:
+            try:
+                made.model()
+            except Refused as refusal:
+                self.complain(str(refusal), BY_PATH["trace.file"])
+        return made
+
+    def _only_in(self, fidelity: str, paths: Iterable[str]) -> None:
+        """Blame the first of these keys of a section, which belong to the other fidelity."""
+        seen = set()
+        for path in [*paths]:
+            section = self.keys[path].section.partition("[")[0]
+            if section not in seen and path not in self.bad:
+                seen.add(section)
+                self.complain(f'only with fidelity = "{fidelity}"', self.keys[path])
 
     # -- whom to blame
 
@@ -271,12 +327,12 @@ class Building(Policies):
 
     def _end(self) -> int | None:
         duration = BY_PATH["run.duration"]
-        end: int | None = None if self.sections["jobs"] else DURATION
+        end: int | None = None if self.sections["jobs"] or self.of_jobs else DURATION
         if self.good(duration.path):
             end = self.values[duration.path]
         if end == 0:
             self.complain("above 0", duration)
-        for section in self._traffics():
+        for section in self._traffics() if not self.of_jobs else ():
             end = self._end_of(section, end, duration)
         return end
 
@@ -309,7 +365,8 @@ class Building(Policies):
         elif checkpoint and end is not None and -(-end // checkpoint) > MOST_CHECKPOINTS:
             self.complain(f"{-(-end // checkpoint):,} checkpoints in {show_time(end)}; at most "
                           f"{MOST_CHECKPOINTS:,}", often, duration)  # fmt: skip
-        every = self.values.get(interval.path, usual_interval(end))
+        usual = JOB_INTERVAL if self.of_jobs else usual_interval(end)
+        every = self.values.get(interval.path, usual)
         if every == 0:
             self.complain("above 0", interval)
         elif end is not None and -(-end // every) > MOST_SAMPLES:

@@ -1,17 +1,22 @@
-"""An experiment: a machine, its network, traffic and jobs, how long, and what is kept of it."""
+"""An experiment, of packets or of jobs: a machine, what it runs, how long, and what is kept of it.
+
+`Experiment` is one in which packets are simulated, `JobExperiment` one of months of jobs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from odonata.agents.network import Network
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
+from odonata.cluster.model import Cluster
 from odonata.experiment.keys import MACHINE_KEYS, PRESET, Key, keys_of, parameter_keys, quoted
 from odonata.experiment.sections import (
+    JOB_INTERVAL,
     Metrics,
     NetworkSettings,
     NicSettings,
@@ -19,16 +24,68 @@ from odonata.experiment.sections import (
     SchedulerSettings,
 )
 from odonata.jobs.request import Job
+from odonata.traces.source import Source
 from topology import Dragonfly
 from topology.presets import PRESETS
-from topology.settings import Setting, required, setting
+from topology.settings import HOME, Setting, required, setting
 
 NAME_LENGTH = 100
 MOST_JOBS = 100_000
 
 
+FIDELITIES = ("packet", "job")
+FIDELITY = Setting("word", "What is simulated: every packet, for microseconds to seconds, or only "
+                   "jobs, for hours to years.", words=FIDELITIES)  # fmt: skip
+
+
+class Described:
+    """What experiments of either fidelity have in common: they can be written as a file."""
+
+    def to_toml(self) -> str:
+        """Returns all of it as TOML, nothing left to defaults: `parse` makes an equal experiment of
+        it."""
+        lines, section = [], ""
+        for key, value in self.settings():
+            if key.section != section:
+                section = key.section
+                plain, bracket, _ = section.partition("[")
+                lines += ["", f"[[{plain}]]" if bracket else f"[{section}]"]
+            lines.append(f"{key.name} = {value}")
+        return "\n".join(lines) + "\n"
+
+    def settings(self) -> Iterator[tuple[Key, str]]:
+        """Returns all that it is, key by key, as TOML; what does not apply is left out. Jobs that
+        are alike are one entry, with their count."""
+        for key in of(""):
+            yield key, key.write(key.of(self))
+        for section in SECTIONS:
+            for here, part, count in self._parts(section):
+                for key in of(section):
+                    if not self.has(key):
+                        continue
+                    if key is COUNT:
+                        yield key.within(here), str(count)
+                    elif key is not PRESET_KEY:
+                        yield key.within(here), written(key, part)
+                    elif is_preset(part):
+                        yield key, quoted(preset_of(part))
+
+    def has(self, key: Key) -> bool:
+        """Tells whether a key applies to it."""
+        return True
+
+    def _parts(self, section: str) -> Iterator[tuple[str, Any, int]]:
+        """Returns the sections of one kind that apply, as a file names them: their objects, and how
+        many jobs each stands for."""
+        raise NotImplementedError
+
+    def written(self) -> dict[str, str]:
+        """Returns the same by path."""
+        return {key.path: value for key, value in self.settings()}
+
+
 @dataclass(frozen=True)
-class Experiment:
+class Experiment(Described):
     """An experiment, as one file describes it: one field per section, named as there. Times are
     picoseconds.
 
@@ -53,6 +110,8 @@ class Experiment:
     missing: tuple[str, ...] = field(default=(), compare=False)
     """The policies that it names and whose plug-ins are missing; such an experiment can be opened
     but not run."""
+    fidelity: str = field(default="packet", metadata={HOME: FIDELITY})
+    tick: ClassVar[str] = "ps"
 
     def __post_init__(self) -> None:
         if not self.traffic and not self.jobs:
@@ -62,6 +121,12 @@ class Experiment:
     def model(self) -> Network:
         """Returns the network, for the engine. Refused with all that is wrong with it."""
         return self._model
+
+    def recorded(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Returns the names of the tables and logs that are kept."""
+        metrics, jobs = self.metrics, bool(self.jobs)
+        tables = ["ports"] * metrics.ports + ["channels"] * metrics.channels + ["nodes", "groups"]
+        return (*tables, *["jobs"] * jobs), ("starts", "ends") if jobs else ()
 
     @cached_property
     def _model(self) -> Network:
@@ -79,36 +144,9 @@ class Experiment:
 
     # -- as a file
 
-    def to_toml(self) -> str:
-        """Returns all of it as TOML, nothing left to defaults: `parse` makes an equal experiment of
-        it."""
-        lines, section = [], ""
-        for key, value in self.settings():
-            if key.section != section:
-                section = key.section
-                plain, bracket, _ = section.partition("[")
-                lines += ["", f"[[{plain}]]" if bracket else f"[{section}]"]
-            lines.append(f"{key.name} = {value}")
-        return "\n".join(lines) + "\n"
-
-    def settings(self) -> Iterator[tuple[Key, str]]:
-        """Returns all that it is, key by key, as TOML; what does not apply is left out. Jobs that
-        are alike are one entry, with their count."""
-        for key in of(""):
-            yield key, key.write(key.of(self))
-        for section in SECTIONS:
-            for here, part, count in self._parts(section):
-                for key in of(section):
-                    if key is COUNT:
-                        yield key.within(here), str(count)
-                    elif key is not PRESET_KEY:
-                        yield key.within(here), written(key, part)
-                    elif self.is_preset:
-                        yield key, quoted(preset_of(self.machine))
-
     def _parts(self, section: str) -> Iterator[tuple[str, Any, int]]:
-        """Returns the sections of one kind that apply, as a file names them: their objects, and how
-        many jobs each stands for."""
+        if section == "trace":
+            return
         if section == "jobs":
             for number, (job, count) in enumerate(folded(self.jobs)):
                 yield f"jobs[{number}]", job, count
@@ -119,14 +157,63 @@ class Experiment:
         elif self.jobs or section not in OF_JOBS:
             yield section, getattr(self, section), 1
 
-    def written(self) -> dict[str, str]:
-        """Returns the same by path."""
-        return {key.path: value for key, value in self.settings()}
 
-    @property
-    def is_preset(self) -> bool:
-        """Tells whether its machine is one of those with a name."""
-        return PRESETS[preset_of(self.machine)].machine == self.machine
+@dataclass(frozen=True)
+class JobExperiment(Described):
+    """An experiment of the job fidelity, as one file describes it. Times are picoseconds, of whole
+    microseconds, which is the model's tick."""
+
+    name: str
+    about: str = ""
+    machine: Dragonfly | None = None
+    """Where jobs are placed; None: nodes are only counted."""
+    trace: Source = field(default_factory=Source)
+    scheduler: Any = field(default_factory=SchedulerSettings)
+    run: Any = field(default_factory=lambda: RunSettings(end=None))
+    metrics: Metrics = field(default_factory=lambda: Metrics(interval_ps=JOB_INTERVAL))
+    plugins: tuple[str, ...] = ()
+    missing: tuple[str, ...] = field(default=(), compare=False)
+    fidelity: str = "job"
+    tick: ClassVar[str] = "us"
+
+    def model(self) -> Cluster:
+        """Returns the machine and its jobs, for the engine; the trace is read now. Refused with
+        what is wrong with it."""
+        return self._model
+
+    @cached_property
+    def _model(self) -> Cluster:
+        seed, machine, how = self.run.seed, self.machine, self.scheduler
+        trace, nodes = self.trace.trace(machine.n_nodes if machine else None, seed)
+        return Cluster(
+            trace, nodes, how.order, how.order_parameters, machine, how.allocation,
+            how.allocation_parameters, self.trace.overrun, seed,
+        )  # fmt: skip
+
+    def recorded(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Returns the names of the tables and logs that are kept."""
+        logs = ("starts", "ends", "placements") if self.machine else ("starts", "ends")
+        return ("system", "jobs"), logs
+
+    def has(self, key: Key) -> bool:
+        return key.name in OF_JOB_RUNS.get(key.section, (key.name,))
+
+    def _parts(self, section: str) -> Iterator[tuple[str, Any, int]]:
+        if section in (*OF_JOB_RUNS, "trace") or (section == "machine" and self.machine):
+            yield section, getattr(self, section), 1
+
+
+OF_JOB_RUNS = {
+    "scheduler": ("allocation", "order"),
+    "run": ("duration", "protocol", "checkpoint_every", "seed"),
+    "metrics": ("interval", "flush"),
+}
+"""The keys of shared sections that apply to the job fidelity."""
+
+
+def is_preset(machine: Dragonfly) -> bool:
+    """Tells whether this machine is one of those with a name."""
+    return PRESETS[preset_of(machine)].machine == machine
 
 
 def written(key: Key, part: Any) -> str:
@@ -180,6 +267,7 @@ SECTIONS = {
     "machine": "The machine: a preset, and what is different.",
     "network": "Its routers: which path packets take, and what they wait for.",
     "traffic": "What every node sends; as many [[traffic]] as there are kinds of it.",
+    "trace": 'The jobs of a run with fidelity = "job": a file of them, or a model.',
     "jobs": "A job; as many [[jobs]] as there are, beside traffic or without any.",
     "scheduler": "Which job starts when, and on which nodes.",
     "nic": "What a message of a job costs at either end, besides the network.",
@@ -210,6 +298,7 @@ KEYS: tuple[Key, ...] = (
     *MACHINE_KEYS,
     *keys_of("network", "network", NetworkSettings),
     *keys_of("traffic", "traffic", Traffic),
+    *keys_of("trace", "trace", Source),
     *_job_keys(),
     *keys_of("scheduler", "workload", SchedulerSettings),
     *keys_of("nic", "workload", NicSettings),

@@ -226,7 +226,12 @@ class Given:
 
     def read_one(self, path: str) -> Any:
         """Returns a value as its field has it. Raises ValueError saying what is accepted."""
-        return read(self.keys[path], self.given[path].given)
+        return read(self.keys[path], self.given[path].given, self.of_jobs)
+
+    @property
+    def of_jobs(self) -> bool:
+        """Tells whether this is an experiment of the job fidelity."""
+        return "fidelity" in self.given and self.given["fidelity"].given == "job"
 
     def good(self, path: str) -> bool:
         """Tells whether it was given and is valid."""

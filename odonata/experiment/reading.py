@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from odonata.experiment.building import Building
-from odonata.experiment.experiment import Experiment
+from odonata.experiment.experiment import Experiment, JobExperiment
 from odonata.experiment.values import syntax
 from pdes.errors import Refused
 
@@ -26,7 +26,7 @@ def load(
     changes: Sequence[str] = (),
     plugins: Sequence[Path | str] = (),
     stand_in: bool = False,
-) -> Experiment:
+) -> Experiment | JobExperiment:
     """Returns the experiment in a file, with `changes` such as "machine.groups=33" and with more
     `plugins` than it names itself; `stand_in` as in `parse`. Refused with all that is wrong."""
     try:
@@ -51,7 +51,7 @@ def parse(
     changes: Sequence[str] = (),
     plugins: Sequence[Path | str] = (),
     stand_in: bool = False,
-) -> Experiment:
+) -> Experiment | JobExperiment:
     """Returns the experiment in a text; `where` it is from is shown with problems. With `stand_in`
     no plug-in is loaded, and an entry without a kernel stands in for each that is missing: the
     results of a run can be opened without the plug-ins that ran."""

@@ -20,6 +20,9 @@ DURATION = 100 * 10**6
 INTERVAL = 10**7
 """The interval between two samples, in ps, where the duration is not known."""
 
+JOB_INTERVAL = 6 * 3600 * 10**12
+"""The same where only jobs are simulated: a quarter of a day."""
+
 
 def _section(name: str, home: str, *owners: type, base: type = object) -> Any:
     """Returns a frozen dataclass of the fields of `owners` that are set in one section; the field

@@ -13,6 +13,7 @@ from typing import Any
 
 from odonata.experiment.experiment import COUNT, KEYS, SECTIONS, of
 from odonata.experiment.keys import KINDS, READERS, Key, quoted
+from odonata.experiment.units import long_time_ps
 from policies.register import OF_YOUR_OWN, REGISTERS
 
 
@@ -26,8 +27,9 @@ def words_of(key: Key) -> tuple[str, ...]:
     return tuple(name for name, entry in register.items() if not entry.missing)
 
 
-def read(key: Key, value: Any) -> Any:
-    """Returns a value of TOML as the field has it. Raises ValueError saying what is accepted."""
+def read(key: Key, value: Any, long: bool = False) -> Any:
+    """Returns a value of TOML as the field has it; `long` times may be years, in whole
+    microseconds. Raises ValueError saying what is accepted."""
     if key.none and value == key.none:
         return None
     accepted = KINDS[key.kind] + (f", or {key.none}" if key.none else "")
@@ -51,7 +53,7 @@ def read(key: Key, value: Any) -> Any:
             raise ValueError("text in UTF-8")
         return value
     if key.kind in READERS and isinstance(value, str):
-        return _quantity(key, value)
+        return _quantity(key, value, long)
     if key.kind in READERS and number:
         raise ValueError(f"a bare number; {accepted}")
     raise ValueError(accepted)
@@ -72,9 +74,10 @@ def _list(key: Key, value: Any) -> tuple[Any, ...] | str:
     raise ValueError(accepted + (f"; did you mean {near}?" if near else ""))
 
 
-def _quantity(key: Key, text: str) -> float:
+def _quantity(key: Key, text: str, long: bool = False) -> float:
+    reader = long_time_ps if long and key.kind == "time" else READERS[key.kind]
     try:
-        return READERS[key.kind](text)
+        return reader(text)
     except ValueError as error:  # which begins with the text, as we do
         rule = str(error).removeprefix(repr(text)).removeprefix(":").strip()
         raise ValueError(rule.removeprefix("is ") + (f"; or {key.none}" * bool(key.none))) from None

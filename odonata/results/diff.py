@@ -12,7 +12,8 @@ import h5py
 import numpy as np
 
 from odonata.experiment.units import show_time
-from odonata.results.run import Run
+from odonata.results.opened import Opened
+from pdes.clock import TICKS
 
 ASIDE = "engine/"
 BLOCK_BYTES = 1 << 26
@@ -43,7 +44,7 @@ class Verdict:
         return not self.differences
 
 
-def compare(a: Run, b: Run) -> Verdict:
+def compare(a: Opened, b: Opened) -> Verdict:
     ours, theirs = _datasets(a), _datasets(b)
     differences, values = [], 0
     for name in sorted({*ours, *theirs}):
@@ -63,11 +64,11 @@ def compare(a: Run, b: Run) -> Verdict:
                 differences.append(found)
     if len(a.time) != len(b.time):
         lengths = f"{len(a.time)} samples and {len(b.time)}; of others, those that both have"
-        differences.append(Difference("time_ps", lengths))
+        differences.append(Difference(f"time_{a.tick}", lengths))
     return Verdict(len({*ours, *theirs}), min(len(a.time), len(b.time)), values, differences)
 
 
-def _datasets(run: Run) -> dict[str, Any]:
+def _datasets(run: Opened) -> dict[str, Any]:
     found: dict[str, Any] = {}
 
     def note(name: str, thing: Any) -> None:
@@ -82,7 +83,7 @@ def _sampled(dataset: Any) -> bool:
     return bool(dataset.dims[0].label == "time")
 
 
-def _values(name: str, a: Run, b: Run) -> Difference | None:
+def _values(name: str, a: Opened, b: Opened) -> Difference | None:
     """Compare two datasets as bytes, some samples at a time, as far as both have samples."""
     one, other = a.file[name], b.file[name]
     rows = max(1, BLOCK_BYTES // max(1, one.dtype.itemsize * int(np.prod(one.shape[1:]))))
@@ -97,12 +98,13 @@ def _values(name: str, a: Run, b: Run) -> Difference | None:
             at = tuple(apart[0].tolist())
             names = [f"{label.label} {i}" for label, i in zip(one.dims, at, strict=True)]
             if _sampled(one):
-                names[0] = f"sample {start + at[0]} ({show_time(int(a.time[start + at[0]]))})"
+                when = show_time(int(a.time[start + at[0]]) * TICKS[a.tick])
+                names[0] = f"sample {start + at[0]} ({when})"
             first = f"{', '.join(names)}: {left[at]} and {right[at]}"
     return Difference(name, f"{count:,} of {one.size:,} values", count, first) if count else None
 
 
-def words_for(verdict: Verdict, a: Run, b: Run) -> str:
+def words_for(verdict: Verdict, a: Opened, b: Opened) -> str:
     if verdict.same:
         return (f"the same, bit for bit: {verdict.datasets} datasets, {verdict.samples} samples, "
                 f"{verdict.values:,} values")  # fmt: skip

@@ -18,20 +18,21 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from odonata import __version__
-from odonata.experiment.experiment import Experiment
+from odonata.experiment.experiment import Experiment, JobExperiment
 from odonata.experiment.progress import ProgressLine, wanted
 from odonata.experiment.reading import load, parse
 from odonata.jobs.record import JobRecord
 from odonata.results import job_table as accounts
 from odonata.results.performance import job_records
 from pdes.checkpoint import begun_with, newest
+from pdes.clock import TICKS
 from pdes.driver import Result, run
 from pdes.errors import Refused
 from pdes.hdf5 import Source, fresh_name, read
@@ -41,7 +42,10 @@ from pdes.stream import COMPLETE, NAME, Recording
 from pdes.transport import Transport, together, world
 from policies.register import PLUGINS, REGISTERS
 
+AnyExperiment = Experiment | JobExperiment
 EXPERIMENT, CHECKPOINT = "experiment.toml", "checkpoint"
+SWF = "jobs.swf"
+"""The jobs of a run of the job fidelity, in the Standard Workload Format, with their waits."""
 ANY_RANK = NAME.replace("{:04d}", "*")
 
 
@@ -65,18 +69,20 @@ class Request:
 class Finished:
     """The outcome of a run."""
 
-    experiment: Experiment
+    experiment: AnyExperiment
     out: Path
     result: Result
 
     @property
     def jobs(self) -> list[JobRecord]:
-        """Returns the records of its jobs; none where it has none."""
+        """Returns the records of its jobs, where packets were simulated; none where it has none."""
         made = self.experiment
-        return job_records(made.model(), self.result) if made.jobs else []
+        if isinstance(made, JobExperiment) or not made.jobs:
+            return []
+        return job_records(made.model(), self.result)
 
 
-def asked(request: Request) -> tuple[Experiment, Path]:
+def asked(request: Request) -> tuple[AnyExperiment, Path]:
     """Returns the experiment, and its directory."""
     changes = [*request.changes]
     changes += ["run.dedicated_scheduler=true"] * request.dedicated_scheduler
@@ -108,14 +114,15 @@ def execute(
                 return None
             resume = together(transport, lambda: _checkpoint(out, transport.size, experiment))
         together(transport, lambda: _prepare(out, experiment, request, resume, transport, replaced))
-        line = ProgressLine(experiment.run.end) if wanted(request.progress) else None
+        tick, end = experiment.tick, ticks(experiment, experiment.run.end)
+        line = ProgressLine(end, tick) if wanted(request.progress) else None
         try:
             result = run(
                 experiment.model(),
-                experiment.run.end,
+                end,
                 protocol=experiment.run.protocol,
                 checkpoint_dir=out / CHECKPOINT,
-                checkpoint_every=experiment.run.checkpoint_every,
+                checkpoint_every=ticks(experiment, experiment.run.checkpoint_every),
                 resume=resume,
                 debug=request.debug,
                 progress=line,
@@ -135,13 +142,29 @@ def execute(
         with StopSignals(True):  # nothing is left to be stopped, and this is only known now
             if transport.rank == 0 and request.metrics:
                 join(out, out / JOINED, {"digest": result.digest})
-            if transport.rank == 0 and experiment.jobs:
-                _keep_jobs(finished.jobs, out, experiment, result.time_ps)
+            if transport.rank == 0:
+                _keep_jobs(finished, request.metrics)
             transport.everyone(None)
     return finished
 
 
-def _keep_jobs(jobs: Sequence[JobRecord], out: Path, experiment: Experiment, time: int) -> None:
+def ticks(experiment: AnyExperiment, time_ps: int | None) -> int | None:
+    """Returns a time in ticks of the experiment's model; None stays None."""
+    return None if time_ps is None else time_ps // TICKS[experiment.tick]
+
+
+def _keep_jobs(finished: Finished, metrics: bool) -> None:
+    """Write the table of jobs of a run that has come to where it was to; of one of the job fidelity
+    only with metrics, as its logs are where all is."""
+    made, out = finished.experiment, finished.out
+    if isinstance(made, JobExperiment):
+        if metrics:
+            _jobs_again(out)
+    elif made.jobs:
+        _write_jobs(finished.jobs, out, made, finished.result.time_ps)
+
+
+def _write_jobs(jobs: Sequence[JobRecord], out: Path, experiment: Experiment, time: int) -> None:
     (out / accounts.FILE).write_text(accounts.to_csv(jobs, experiment.name, time), encoding="utf-8")
 
 
@@ -155,14 +178,19 @@ def _rejoin(out: Path, rank: int) -> None:
 
 def _jobs_again(out: Path) -> None:
     """Write the table of jobs, of a complete run, from its metrics."""
-    from odonata.results.run import open as open_run
+    from odonata.results.opening import open as open_run
+    from odonata.results.schedule_run import ScheduleRun
+    from odonata.results.schedule_table import write_csv, write_swf
 
     with open_run(out) as run:
-        if run.experiment.jobs:
-            _keep_jobs(run.job_records, out, run.experiment, run.reached_ps)
+        if isinstance(run, ScheduleRun):
+            write_csv(run.schedule, out / accounts.FILE, run.experiment.name)
+            write_swf(run.schedule, out / SWF, [f"Experiment: {run.experiment.name}"])
+        elif run.experiment.jobs:
+            _write_jobs(run.job_records, out, run.experiment, run.reached_ps)
 
 
-def _is_complete(out: Path, experiment: Experiment, metrics: bool) -> bool:
+def _is_complete(out: Path, experiment: AnyExperiment, metrics: bool) -> bool:
     """Tells whether nothing is left of the run that is there, if one is. It cannot go on with
     another experiment, as where its file was damaged, nor without the metrics it has written."""
     first = out / NAME.format(0)
@@ -183,7 +211,7 @@ def _is_complete(out: Path, experiment: Experiment, metrics: bool) -> bool:
     return status_of(out)[0] == COMPLETE
 
 
-def _checkpoint(out: Path, ranks: int, experiment: Experiment) -> Path | None:
+def _checkpoint(out: Path, ranks: int, experiment: AnyExperiment) -> Path | None:
     """Returns where the run there goes on from, if anywhere; it cannot on another number of
     ranks."""
     found, first = newest(out / CHECKPOINT), out / NAME.format(0)
@@ -199,7 +227,7 @@ def _checkpoint(out: Path, ranks: int, experiment: Experiment) -> Path | None:
     return found
 
 
-def _check_plugins(out: Path, checkpoint: Path, experiment: Experiment) -> None:
+def _check_plugins(out: Path, checkpoint: Path, experiment: AnyExperiment) -> None:
     """Refuse to go on with policies whose files have been edited since."""
     begun = json.loads(begun_with(checkpoint).get("plugins", "{}"))
     changed = {policy: REGISTERS[kind][name].plugin
@@ -214,20 +242,24 @@ def _check_plugins(out: Path, checkpoint: Path, experiment: Experiment) -> None:
         )
 
 
-def recording(experiment: Experiment, out: Path) -> Recording:
-    metrics = experiment.metrics
-    tables = ["ports"] * metrics.ports + ["channels"] * metrics.channels + ["nodes", "groups"]
-    tables += ["jobs"] * bool(experiment.jobs)
-    flush_s, logs = metrics.flush_ps / 1e12, ("starts", "ends") if experiment.jobs else ()
+def recording(experiment: AnyExperiment, out: Path) -> Recording:
+    metrics, (tables, logs) = experiment.metrics, experiment.recorded()
+    interval = ticks(experiment, metrics.interval_ps)
+    assert interval is not None
     return Recording(
-        out, metrics.interval_ps, tuple(tables), flush_s, provenance(experiment), logs=logs
+        out, interval, tables, metrics.flush_ps / 1e12, provenance(experiment), logs=logs
     )
 
 
-def provenance(experiment: Experiment) -> dict[str, Any]:
+def provenance(experiment: AnyExperiment) -> dict[str, Any]:
     """Returns the provenance of a file."""
     packages = ("numpy", "numba", "h5py", "mpi4py")
-    return {
+    of_trace: dict[str, Any] = {}
+    if isinstance(experiment, JobExperiment):
+        model = experiment.model()
+        of_trace = {"trace": model.trace.name, "nodes": model.nodes,
+                    "account": json.dumps(asdict(model.trace.account))}  # fmt: skip
+    return of_trace | {
         "experiment": experiment.to_toml(),
         "id": secrets.token_hex(8),
         "name": experiment.name,
@@ -255,7 +287,7 @@ def _version(package: str) -> str | None:
 
 @contextmanager
 def _claimed(
-    out: Path, transport: Transport, request: Request, experiment: Experiment
+    out: Path, transport: Transport, request: Request, experiment: AnyExperiment
 ) -> Iterator[None]:
     """Take the directory, or refuse: it holds another run, or one writes to it now."""
     handle = together(transport, lambda: _claim(out, transport.rank, request, experiment))
@@ -266,7 +298,7 @@ def _claimed(
             os.close(handle)
 
 
-def _claim(out: Path, rank: int, request: Request, experiment: Experiment) -> int | None:
+def _claim(out: Path, rank: int, request: Request, experiment: AnyExperiment) -> int | None:
     if rank > 0:
         return None
     try:
@@ -324,7 +356,7 @@ def _digest(out: Path) -> dict[str, str]:
     return {}
 
 
-def _compare(out: Path, theirs: Experiment, ours: Experiment) -> None:
+def _compare(out: Path, theirs: AnyExperiment, ours: AnyExperiment) -> None:
     """Refuse to go on with another experiment. Where its plug-ins are does not matter, only what is
     in them (`_check_plugins`)."""
     theirs = replace(theirs, plugins=ours.plugins)
@@ -341,7 +373,7 @@ def _compare(out: Path, theirs: Experiment, ours: Experiment) -> None:
 
 def _prepare(
     out: Path,
-    experiment: Experiment,
+    experiment: AnyExperiment,
     request: Request,
     resume: Path | None,
     transport: Transport,
@@ -353,7 +385,7 @@ def _prepare(
     if resume is None:
         if (out / NAME.format(0)).exists():
             replaced(out)
-        for name in (JOINED, accounts.FILE):
+        for name in (JOINED, accounts.FILE, SWF):
             (out / name).unlink(missing_ok=True)
         shutil.rmtree(out / CHECKPOINT, ignore_errors=True)
         for path in [*out.glob(ANY_RANK), *out.glob(fresh_name(Path(ANY_RANK)).name)]:

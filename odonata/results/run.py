@@ -1,116 +1,27 @@
-"""The results of a run: `odonata.open("out")` gives its metrics as xarray objects.
-
-Each table is a dataset whose variables are read from disk when they are used. It works just as well
-on a run that goes on, or that died: what all of its ranks have written is there, and `complete`
-says which it is.
-"""
+"""The results of a run of packets: its metrics as xarray objects (`odonata.open("out")`)."""
 
 from __future__ import annotations
 
-import json
-import tempfile
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import xarray as xr
-from xarray.backends import BackendArray
-from xarray.core import indexing
 
 from odonata.agents.layout import BIN_BITS, BIN_ONE, BINS
 from odonata.agents.network import Network
 from odonata.experiment.experiment import Experiment
-from odonata.experiment.reading import parse
 from odonata.jobs.board import BEGAN, BOARD_WORDS, DONE, OVER, QUEUED, RUNNING, STATUS, Words
 from odonata.jobs.record import JobRecord, records
+from odonata.results.opened import Opened
 from pdes.errors import Refused
-from pdes.join import JOINED, Joined, is_joined, join, ranks_of, status_of
-from pdes.stream import FORMAT
 from topology import Dragonfly
 
-STATES = ("running", "stopped", "complete", "failed", "died")
-"""The names of states, by the numbers of `pdes.stream`."""
-INCOMPLETE = {
-    "running": "it was still running",
-    "stopped": "it was stopped, at a checkpoint",
-    "complete": "it has been completed since",
-    "failed": "it ended in an error",
-    "died": "it died",
-}
-"""What is printed about a run that is not complete."""
 
+class Run(Opened):
+    """An opened run of packets. Times are picoseconds."""
 
-class Run:
-    """An opened run. Close it, or use it in a `with`, where files must not stay open."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._scratch: tempfile.TemporaryDirectory[str] | None = None
-        self._joined = self._open()
-        self.file = self._joined.file
-        """The HDF5 file behind all of it; `read` also finds out what is damaged."""
-        self.attributes: dict[str, Any] = {k: _plain(v) for k, v in self.file.attrs.items()}
-        """Its provenance: versions, host, when it was started, ..."""
-        if self.attributes.get("format") != FORMAT:
-            raise Refused(f"{path}: metrics of format {self.attributes.get('format')}, this "
-                          f"version reads {FORMAT}")  # fmt: skip
-        self.experiment: Experiment = parse(self.attributes["experiment"], str(path), stand_in=True)
-        self.complete: bool = bool(self.attributes["complete"])
-        """Whether it came to its end; if not, it was stopped, died, or goes on."""
-        times = self.read("time_ps")
-        self.time = xr.DataArray(times, dims="time", attrs={"unit": "ps"})
-        """When samples were taken, in picoseconds; each describes the interval that ends then."""
-        before = np.concatenate(([0], times[:-1]))
-        self.interval = xr.DataArray(times - before, {"time": times}, "time", attrs={"unit": "ps"})
-        """The length of these intervals, in picoseconds."""
-
-    def _open(self) -> Joined:
-        """Returns the joined file or, where there is none that is complete, a temporary one."""
-        paths = ranks_of(self.path)
-        if is_joined(self.path / JOINED, paths[0]):
-            return Joined(self.path / JOINED)
-        self._scratch = tempfile.TemporaryDirectory(prefix="odonata-")
-        target = Path(self._scratch.name) / JOINED
-        join(self.path, target)
-        return Joined(target, follow=True)
-
-    def read(self, name: str, key: Any = ()) -> Any:
-        """Returns values of a dataset; refused where its file is damaged."""
-        return self._joined.read(name, key)
-
-    def close(self) -> None:
-        self._joined.close()
-        if self._scratch:
-            self._scratch.cleanup()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        state = "complete" if self.complete else f"incomplete, {self.reached_ps} ps"
-        if self.missing:
-            state += f", the plug-in of {', '.join(self.experiment.missing)} is missing"
-        return f"<run {self.experiment.name!r} in {self.path}: {state}, {len(self.time)} samples>"
-
-    # -- what was run
-
-    @property
-    def missing(self) -> str:
-        """A sentence that names the policies and patterns of this run whose plug-ins are gone;
-        empty if there are none. Opening a run never loads plug-ins, for nothing of them is needed;
-        it is enough that they are there."""
-        files, policies = self.experiment.plugins, ", ".join(self.experiment.missing)
-        gone = [file for file in files if not Path(file).exists()]
-        if not policies or (files and not gone):
-            return ""
-        several = len(gone) > 1
-        which = f"plug-in{'s' * several} ({', '.join(gone)})" if gone else "plug-in"
-        return (f"the {which} of {policies} {'are' if several else 'is'} missing; all that was "
-                "measured is here")  # fmt: skip
+    experiment: Experiment
 
     @property
     def network(self) -> Network:
@@ -119,32 +30,6 @@ class Run:
     @property
     def machine(self) -> Dragonfly:
         return self.network.machine
-
-    @property
-    def reached_ps(self) -> int:
-        """Returns the simulated time that it has reached, in ps. In a complete run nothing may have
-        been left to measure before its end; then samples end there. A run without an end has come
-        as far as its samples."""
-        end: int | None = self.experiment.run.end
-        if self.complete and end is not None:
-            return end
-        return int(self.time[-1]) if len(self.time) else 0
-
-    @property
-    def state(self) -> str:
-        """Returns complete, stopped (at a checkpoint), failed, died, or running: as far as is
-        known."""
-        return STATES[status_of(self.path)[0]]
-
-    @property
-    def digest(self) -> str | None:
-        """Returns the digest of a complete run, or None."""
-        return self.attributes.get("digest")
-
-    @property
-    def packages(self) -> dict[str, str]:
-        """Returns the versions with which it ran."""
-        return json.loads(self.attributes["packages"])  # type: ignore[no-any-return]
 
     # -- what was measured
 
@@ -235,19 +120,6 @@ class Run:
         board[board[:, OVER] >= 0, STATUS] = DONE
         return board, labels
 
-    def _log(self, name: str) -> dict[str, Any]:
-        """Returns the columns of a log that have a number per row; for a run that is not complete,
-        as of its last sample."""
-        times = self.read(f"{name}/time_ps")
-        rows = len(times) if self.complete else int((times < self.reached_ps).sum())
-        columns = {key: self.read(f"{name}/{key}") for key in self.file[name]}
-        return {key: values[:rows] for key, values in columns.items() if len(values) == len(times)}
-
-    @cached_property
-    def engine(self) -> xr.Dataset:
-        """Returns the engine's own counters by rank, which are different on every machine."""
-        return self._table("engine", {})
-
     def _of_ports(self) -> dict[str, Any]:
         m = self.machine
         router, port = np.arange(m.n_routers), np.arange(m.radix)
@@ -264,53 +136,3 @@ class Run:
             "to_port": (("router", "port"), np.where(ends >= 0, ends % m.radix, -1)),
             "lit": (("router", "port"), (ends >= 0) | (port < m.nodes)),
         }
-
-    def _table(self, name: str, coordinates: dict[str, Any]) -> xr.Dataset:
-        if name not in self.file:
-            raise Refused(f"{self.path}: {name} were not recorded (metrics.{name} = false)")
-        variables = {}
-        for key, dataset in self.file[name].items():
-            dims = [label.label for label in dataset.dims]
-            attrs = {k: _plain(dataset.attrs[k]) for k in ("unit", "about", "kind")}
-            lazy = indexing.LazilyIndexedArray(_OnDisk(self._joined, f"{name}/{key}"))
-            variables[key] = xr.Variable(dims, lazy, attrs)
-        coordinates |= {"time": self.time, "interval_ps": ("time", self.interval.data)}
-        return xr.Dataset(variables, coordinates)
-
-
-class _OnDisk(BackendArray):  # type: ignore[misc]
-    """A dataset of an open file, read piece by piece. A copy reads the same file; in another
-    process it is opened there."""
-
-    def __init__(self, joined: Joined, name: str) -> None:
-        self._joined, self._name = joined, name
-        self.shape, self.dtype = joined.file[name].shape, joined.file[name].dtype
-
-    def __getitem__(self, key: Any) -> Any:
-        basic = indexing.IndexingSupport.BASIC
-        return indexing.explicit_indexing_adapter(key, self.shape, basic, self._read)
-
-    def _read(self, key: Any) -> Any:
-        return self._joined.read(self._name, key)
-
-    def __deepcopy__(self, memo: Any) -> Self:
-        return self
-
-    def __reduce__(self) -> Any:
-        return _again, (self._joined.path, self._name)
-
-
-def _again(path: Path, name: str) -> _OnDisk:
-    return _OnDisk(Joined(path), name)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def open(path: str | Path) -> Run:
-    """Returns the run in a directory; refused where there is none."""
-    path = Path(path)
-    if not path.is_dir():
-        raise Refused(f"{path}: there is no such directory")
-    return Run(path)

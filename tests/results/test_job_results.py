@@ -31,9 +31,9 @@ from odonata.jobs.record import JobRecord
 from odonata.results import job_table as accounts
 from odonata.results.derived import summary
 from odonata.results.execution import Finished, Request, execute
+from odonata.results.opening import open as open_run
 from odonata.results.performance import job_records, performance
 from odonata.results.run import Run
-from odonata.results.run import open as open_run
 from pdes.errors import Refused
 from pdes.hdf5 import seal
 from pdes.stream import RUNNING

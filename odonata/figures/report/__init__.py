@@ -23,7 +23,8 @@ from odonata.figures import contents as pictures
 from odonata.figures import network as figures
 from odonata.results import job_table as accounts
 from odonata.results.derived import busiest, recorded, simulated, summary
-from odonata.results.run import INCOMPLETE, Run
+from odonata.results.opened import INCOMPLETE, Opened
+from odonata.results.run import Run
 from odonata.results.summary_rows import Row, of_run, still
 
 HERE = Path(__file__).parent
@@ -54,24 +55,39 @@ def _environment() -> Environment:
     )  # fmt: skip
 
 
+FOOTER = (
+    "Loads are parts of what the nodes' links carry. Latencies are from the generation of a message"
+    "\nto the arrival of a packet's last byte."
+)
+
+
 def page(run: Run) -> str:
     """Returns the page, as HTML."""
+    return rendered(
+        run,
+        machine=_machine(run),
+        reached=show_time(simulated(run)) if run.complete else far(run),
+        summary=_summary(run),
+        sections=list(_sections(run).items()),
+        provenance=_provenance(run),
+        footer=Markup(FOOTER),
+    )
+
+
+def rendered(run: Opened, **parts: Any) -> str:
+    """Returns a page: what all runs have, and these parts."""
     experiment = run.experiment
     return _environment().get_template("page.html").render(
         name=experiment.name,
         about=experiment.about,
         version=str(run.attributes["odonata"]),
         style=Markup((HERE / "style.css").read_text(encoding="utf-8")),
-        machine=_machine(run),
         place=str(run.path),
         incomplete="" if run.complete else INCOMPLETE[run.state],
-        reached=show_time(simulated(run)) if run.complete else far(run),
         missing=run.missing,
         digest=(run.digest or "")[:12],
-        summary=_summary(run),
-        sections=list(_sections(run).items()),
         experiment=run.attributes["experiment"],
-        provenance=_provenance(run),
+        **parts,
     )  # fmt: skip
 
 
@@ -123,7 +139,7 @@ def _drawn(run: Run, picture: pictures.Picture) -> Shown:
     why = picture.missing(run)
     if why:
         return Shown(missing=why, **about)
-    svg = _svg(pictures.drawn(run, picture), picture.name, f"{picture.section}: {picture.title}")
+    svg = inlined(pictures.drawn(run, picture), picture.name, f"{picture.section}: {picture.title}")
     return Shown(svg=svg, caption=picture.caption(run), **about)
 
 
@@ -163,7 +179,7 @@ def _worst_rows(run: Run, counter: str) -> Iterator[Row]:
         yield f"{link.router} → {link.to_router}", f"{part:.1%}", words
 
 
-def _svg(figure: Figure, name: str, alt: str) -> Markup:
+def inlined(figure: Figure, name: str, alt: str) -> Markup:
     """Returns a figure as part of a page: without what a file of its own has at its beginning, and
     with names that no other figure on the page has."""
     text = StringIO()
@@ -178,16 +194,21 @@ def _svg(figure: Figure, name: str, alt: str) -> Markup:
     return Markup(re.sub(size, f'<svg role="img" aria-label="{escape(alt)}"', svg, count=1))
 
 
-def _about_digest(run: Run) -> str:
+def _about_digest(run: Opened) -> str:
     if run.digest:
         return "the same on any number of ranks"
     return "lost with run.h5" if run.complete else "none: the run is incomplete"
 
 
 def _provenance(run: Run) -> list[Row]:
+    kept = [name for name in ("ports", "channels") if recorded(run, name)]
+    return provenance(run, [*kept, "nodes", "groups", *["jobs"] * bool(run.network.workload)])
+
+
+def provenance(run: Opened, kept: Sequence[str]) -> list[Row]:
+    """Returns where a run comes from; `kept` are the tables that it has."""
     facts, ranks = run.attributes, int(run.attributes["ranks"])
     versions = {"Python": facts["python"], **{k: v for k, v in run.packages.items() if v}}
-    kept = [name for name in ("ports", "channels") if recorded(run, name)]
     interval = show_time(run.experiment.metrics.interval_ps)
     return [
         ("digest", run.digest or "-", _about_digest(run)),
@@ -196,7 +217,6 @@ def _provenance(run: Run) -> list[Row]:
         ("host", str(facts["host"]), str(facts["platform"])),
         ("ranks", f"{ranks}", f"{facts['protocol']} protocol"),
         ("seed", str(facts["seed"]), ""),
-        ("samples", f"{len(run.time):,}", f"every {interval}, of "
-         + ", ".join([*kept, "nodes", "groups", *["jobs"] * bool(run.network.workload)])),
+        ("samples", f"{len(run.time):,}", f"every {interval}, of {', '.join(kept)}"),
         ("command", str(facts["command"]), ""),
     ]  # fmt: skip

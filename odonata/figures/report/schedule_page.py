@@ -1,0 +1,82 @@
+"""The report of a run of the job fidelity: the same page, with the figures of a schedule."""
+
+from __future__ import annotations
+
+from odonata.experiment.units import show_duration
+from odonata.figures.network import style
+from odonata.figures.report import Shown, inlined, provenance, rendered
+from odonata.figures.schedule import PICTURES, drawn
+from odonata.results.schedule_measures import Part
+from odonata.results.schedule_rows import account_of, number, rows_of
+from odonata.results.schedule_run import ScheduleRun
+
+FOOTER = (
+    "A wait is from a job's submission to its first start, a turnaround to its end; slowdown is "
+    "turnaround over the time for which it had nodes, bounded where that counts as 10 s at least."
+)
+CAPTIONS = {
+    "over-time": "Above, the part of all nodes that jobs hold; below, the jobs that have arrived "
+    "and hold none.",
+    "gantt": "Each job on its nodes, from its start to its end; colours tell neighbours apart and "
+    "mean nothing else. Where nodes were only counted, each job is drawn on the lowest that were "
+    "free.",
+    "waits": "A dot per job; a box from the first to the third quartile, with the median.",
+    "distributions": "The part of all jobs that waited no longer, or were slowed down no more.",
+    "spread": "Over how many groups and routers a running job's nodes are spread, mean over the "
+    "jobs that run at a time; and the fewest that would hold them.",
+}
+WIDE = 10.0
+"""Inches from which a figure takes the full width of the page."""
+SECTIONS = {"over-time": "Over time", "gantt": "Over time", "waits": "Jobs",
+            "distributions": "Jobs", "spread": "Placement"}  # fmt: skip
+
+
+def page(run: ScheduleRun) -> str:
+    """Returns the page, as HTML."""
+    heading, *about = account_of(run.trace, run.nodes, run.experiment.machine)
+    how = run.experiment.scheduler
+    policies = f"{how.order} scheduling" + f", {how.allocation}" * bool(run.experiment.machine)
+    return rendered(
+        run,
+        machine=" · ".join([heading, policies, *about]),
+        reached=f"{show_duration(run.reached / 1e6)} simulated",
+        summary=_summary(run),
+        sections=list(_sections(run).items()),
+        provenance=provenance(run, ("system", "jobs")),
+        footer=FOOTER,
+    )
+
+
+def _summary(run: ScheduleRun) -> list[list[tuple[str, str, str]]]:
+    rows = rows_of(run.measures, run.schedule)
+    half = -(-len(rows) // 2)
+    return [rows[:half], rows[half:]]
+
+
+def _sections(run: ScheduleRun) -> dict[str, list[Shown]]:
+    sections: dict[str, list[Shown]] = {}
+    with style():
+        for picture in PICTURES:
+            section, why = SECTIONS[picture.name], picture.missing(run.schedule)
+            if picture.name == "spread" and run.experiment.machine is None:
+                continue
+            wide = picture.size[0] >= WIDE
+            shown = Shown(picture.title, name=picture.name, wide=wide, missing=why)
+            if not why:
+                svg = inlined(drawn(run.schedule, picture), picture.name, picture.title)
+                shown = Shown(picture.title, CAPTIONS[picture.name], picture.name, wide, svg)
+            sections.setdefault(section, []).append(shown)
+    for title, name, parts in (("By size", "sizes", run.measures.by_size),
+                               ("By user", "users", run.measures.by_user)):  # fmt: skip
+        sections["Jobs"].append(_parts(title, name, parts))
+    return sections
+
+
+def _parts(title: str, name: str, parts: tuple[Part, ...]) -> Shown:
+    """Returns a table of sizes or of users."""
+    heads = ("nodes" if name == "sizes" else "user", "jobs", "node-hours", "wait, mean",
+             "bounded slowdown, mean")  # fmt: skip
+    rows = [(part.name or "unknown", f"{part.jobs:,}", f"{part.node_hours:,.1f}",
+             show_duration(part.mean_wait_s), number(part.mean_bounded_slowdown))
+            for part in parts if part.jobs]  # fmt: skip
+    return Shown(title, name=name, heads=heads, rows=rows)

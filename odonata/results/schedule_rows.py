@@ -1,0 +1,94 @@
+"""The measures of a schedule as rows of a name, a figure and a note, for tables of any kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from odonata.experiment.units import show_duration
+from odonata.results.schedule_series import fragmentation
+
+if TYPE_CHECKING:
+    from odonata.jobs.schedule import Schedule
+    from odonata.results.schedule_measures import Measures
+    from odonata.traces.trace import Trace
+    from topology import Dragonfly
+
+
+def number(value: float | None) -> str:
+    """Returns a number with three figures; "-" where there is none."""
+    if value is None:
+        return "-"
+    return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _part(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2%}"
+
+
+class Figure:
+    """A measure that is shown: its path, its name, how it is read, and how it is written."""
+
+    def __init__(
+        self, path: str, name: str, text: Callable[[float | None], str], note: str = ""
+    ) -> None:
+        self.path, self.name, self.text, self.note = path, name, text, note
+
+    def of(self, measures: Measures) -> float | None:
+        value: float | None = getattr(measures, self.path)
+        return value
+
+
+def _count(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"
+
+
+FIGURES: Sequence[Figure] = (
+    Figure("jobs", "jobs", _count),
+    Figure("finished", "finished", _count),
+    Figure("killed", "killed", _count, "at their requested time"),
+    Figure("mean_wait_s", "wait, mean", show_duration, "from submission to start"),
+    Figure("median_wait_s", "wait, median", show_duration),
+    Figure("p95_wait_s", "wait, 95 %", show_duration),
+    Figure("max_wait_s", "wait, longest", show_duration),
+    Figure("mean_turnaround_s", "turnaround, mean", show_duration, "from submission to end"),
+    Figure("mean_slowdown", "slowdown, mean", number, "turnaround over service time"),
+    Figure("mean_bounded_slowdown", "bounded slowdown, mean", number, "service time 10 s or more"),
+    Figure("utilisation", "utilisation", _part, "of all node-time"),
+    Figure("makespan_s", "makespan", show_duration, "first submission to last end"),
+    Figure("mean_queue_length", "queue, mean", number, "jobs"),
+    Figure("max_queue_length", "queue, longest", _count, "jobs"),
+    Figure("mean_waste", "idle while jobs wait", number, "nodes, mean"),
+)
+
+
+def account_of(trace: Trace, nodes: int, machine: Dragonfly | None) -> list[str]:
+    """Returns sentences about the trace and the machine: a heading, and what is to be known."""
+    load = trace.load(nodes)
+    about = [f"{trace.span_us / 86400e6:,.1f} days"]
+    about += [f"offered load {load:.3f}"] if load == load else []
+    if machine is not None:
+        about.append(f"placed on a dragonfly p={machine.nodes} a={machine.routers} "
+                     f"h={machine.global_links} g={machine.groups}")  # fmt: skip
+    return [f"{trace.name}: {len(trace):,} jobs on {nodes:,} nodes", ", ".join(about),
+            *trace.account.lines()]  # fmt: skip
+
+
+def spread_rows(schedule: Schedule) -> list[tuple[str, str, str]]:
+    """Returns over how many groups and routers a running job is spread, where jobs were placed."""
+    found = fragmentation(schedule)
+    if found is None:
+        return []
+    facts = found.facts()
+    return [(f"{word} per job", number(facts[f"{word}_per_job"]),
+             f"at the fewest {number(facts[f'fewest_{word}_per_job'])}")
+            for word in ("groups", "routers")]  # fmt: skip
+
+
+def rows_of(measures: Measures, schedule: Schedule) -> list[tuple[str, str, str]]:
+    """Returns all rows of one schedule; states that no job is in are left out."""
+    rows = [(it.name, it.text(it.of(measures)), it.note) for it in FIGURES]
+    left = [(name, f"{count:,}", "jobs, not done") for name, count in
+            (("running", measures.running), ("waiting", measures.waiting),
+             ("to come", measures.to_come)) if count]  # fmt: skip
+    return [*rows[:3], *left, *rows[3:], *spread_rows(schedule)]
