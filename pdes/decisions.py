@@ -46,6 +46,7 @@ class Decider:
         self._words = one.reshape(-1).data
         self.quick = Answer(one)
         """The answer of a decision that scheduled one event for this rank: there is room for it."""
+        self._nothing = Answer(np.zeros((0, WORDS + model.parcel), np.int64))
         self.log: Callable[[int, int, Appended], None] | None = None
         """Takes the rows for logs, with the time and the agent; without it they are dropped."""
 
@@ -56,8 +57,11 @@ class Decider:
             made, appended = made
             if appended and self.log is not None:
                 self.log(time, (key >> PORT_BITS) & AGENT_MASK, appended)
-        if type(made) is list and len(made) == 1:
-            made = made[0]
+        if type(made) is list:
+            if not made:
+                return self._nothing
+            if len(made) == 1:
+                made = made[0]
         if type(made) is tuple:
             try:
                 when, where, x, y = made
@@ -82,11 +86,13 @@ class Decider:
             if type(event) is not tuple or len(event) != WORDS:
                 raise self._no_event(event)
         try:
-            if events:
-                rows[:, :WORDS] = events
+            rows[:, :WORDS] = events
         except (ValueError, TypeError, OverflowError):
             raise self._no_event(events) from None
-        for row in rows[np.isin(rows[:, KEY] >> KIND_SHIFT, self._model.bearers)].tolist():
+        borne = (
+            np.isin(rows[:, KEY] >> KIND_SHIFT, self._model.bearers) if self._model.bearers else ()
+        )
+        for row in rows[borne].tolist() if len(borne) else ():
             raise Fault(
                 f"{self._model.name}: `decide` made {describe(self._model, row)} as a tuple: events"
                 " of this kind bear a parcel, whose words only an array of rows has"
@@ -122,6 +128,8 @@ class Decider:
 
     def _noticed(self, rows: Rows) -> Rows:
         """Returns the rows with one of every notice for each rank."""
+        if not self._model.notices:
+            return rows
         noticed = np.isin(rows[:, KEY] >> KIND_SHIFT, self._model.notices)
         if not noticed.any():
             return rows

@@ -56,12 +56,13 @@ class Passes:
         count = int(state.ctl[CHOSEN])
         log = []
         for row in state.chosen[:count].tolist() if self.machine else ():
-            labels = self._place(state, row)
-            log.append(("placements", (row, labels)))
+            log.append(("placements", (row, self._place(state, row))))
+        if not count:
+            return Decision([])
         rows = np.zeros((count, WORDS), np.int64)
-        if count:
-            launch_now(state, time, rows)
-        return Decision(rows, log)
+        launch_now(state, time, rows)
+        ends: Any = rows if count > 1 else tuple(rows[0].tolist())
+        return Decision(ends, log)
 
     @cached_property
     def _always(self) -> bool:

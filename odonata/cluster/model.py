@@ -73,6 +73,9 @@ from policies.scheduling.desk import (
 from topology import Dragonfly
 
 OVERRUNS = ("kill", "extend")
+MONTH_US = 30 * 86400 * 10**6
+"""How often ranks agree on how to go on, in us: that is when a signal is seen. They have nothing to
+say to each other."""
 MOST_RANKS = 4096
 """Agents besides the scheduler: they do nothing, and are there so that any number of ranks has
 some."""
@@ -171,7 +174,7 @@ class Cluster(Model):
         return np.arange(MOST_RANKS + 2)
 
     def lookahead(self, partition: Partition) -> Lookahead:
-        return Lookahead(LATEST // 4, "nothing: all of a job run is on the first rank")
+        return Lookahead(MONTH_US, "nothing: all of a job run is on the first rank")
 
     @cached_property
     def _memory(self) -> tuple[Buffer, tuple[Layout | None, ...]]:

@@ -23,6 +23,8 @@ from topology.presets import PRESETS
 
 PARAMETRISED = ("allocation", "scheduling")
 """Kinds of policies that can be a table: a name, and parameters."""
+LONG = ("run", "metrics")
+"""Sections in which times may be years, where only jobs are simulated."""
 ROUTING_TABLE = "; by its name alone: its parameters are network.threshold and network.bias"
 ORDER = {key.path: place for place, key in enumerate(KEYS)}
 SECTION_ORDER = {section: place for place, section in enumerate(("", *SECTIONS))}
@@ -226,7 +228,8 @@ class Given:
 
     def read_one(self, path: str) -> Any:
         """Returns a value as its field has it. Raises ValueError saying what is accepted."""
-        return read(self.keys[path], self.given[path].given, self.of_jobs)
+        key = self.keys[path]
+        return read(key, self.given[path].given, self.of_jobs and key.section in LONG)
 
     @property
     def of_jobs(self) -> bool:

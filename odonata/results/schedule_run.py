@@ -29,10 +29,10 @@ class ScheduleRun(Opened):
         names: dict[str, Any] = {}
         coded: dict[str, Any] = {}
         for name in ("user", "project", "application"):
-            texts = np.char.decode(self.read(f"jobs/{name}").astype("S"), "utf-8")
+            texts = self.read(f"jobs/{name}").astype("S")
             found, first, which = np.unique(texts, return_index=True, return_inverse=True)
             order = np.argsort(first)
-            names[f"{name}s"] = tuple(found[order].tolist())
+            names[f"{name}s"] = tuple(text.decode() for text in found[order].tolist())
             coded[name] = np.argsort(order)[which]
         return Trace(
             self.attributes["trace"], **columns, **coded, **names,

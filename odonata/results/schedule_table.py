@@ -20,6 +20,7 @@ from odonata.jobs.schedule import FINISHED, KILLED, Schedule
 from odonata.results.job_table import COLUMNS
 from odonata.results.schedule_series import LABELS_AT_ONCE, steps
 from odonata.traces import swf
+from odonata.traces.digits import put, put_seconds
 from odonata.traces.trace import SECOND, UNKNOWN, Whole
 from pdes.jit import entry, kernel
 
@@ -267,9 +268,7 @@ def write_seconds(us: Any, known: Any, text: Any) -> int:
     at = 0
     for i in range(len(us)):
         if known[i]:
-            at = _write(text, at, us[i] // 1_000_000, 1)
-            text[at] = 46
-            at = _write(text, at + 1, us[i] % 1_000_000, 6)
+            at = put_seconds(text, at, us[i])
         text[at] = 10
         at += 1
     return at
@@ -286,27 +285,13 @@ def write_ranges(first: Any, low: Any, high: Any, segments: Any, text: Any) -> i
                 if one > begin:
                     text[at] = 32
                     at += 1
-                at = _write(text, at, low[one], 1)
+                at = put(text, at, low[one], 1)
                 if high[one] > low[one]:
                     text[at] = 45
-                    at = _write(text, at + 1, high[one], 1)
+                    at = put(text, at + 1, high[one], 1)
         text[at] = 10
         at += 1
     return at
-
-
-@kernel
-def _write(text: Any, at: int, number: int, least: int) -> int:
-    """Write a number with at least so many digits. Returns where the text goes on."""
-    digits, rest = 1, number // 10
-    while rest > 0:
-        digits += 1
-        rest //= 10
-    end = at + max(digits, least)
-    for place in range(end - 1, at - 1, -1):
-        text[place] = 48 + number % 10
-        number //= 10
-    return end
 
 
 def _named(names: Sequence[str], positions: Any) -> list[str]:

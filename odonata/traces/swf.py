@@ -19,8 +19,10 @@ import numpy.typing as npt
 
 from odonata.traces import swf_lines
 from odonata.traces.columns import numbered, trace_of
+from odonata.traces.digits import LONGEST, put_short_seconds, put_signed
 from odonata.traces.lines import Where, blocks, words
-from odonata.traces.trace import SECOND, Account, Trace, Whole
+from odonata.traces.trace import Account, Trace, Whole
+from pdes.jit import entry
 
 KEPT = {"number": swf_lines.NUMBER, "submit_us": swf_lines.SUBMIT, "wait_us": swf_lines.WAIT,
         "run_us": swf_lines.RUN, "nodes": swf_lines.NODES,
@@ -37,6 +39,8 @@ WRITTEN = "Note: written by Odonata"
 ROOM_FOR_COMMENTS = 1 << 10
 LINES = 1 << 16
 """How many lines are written at once."""
+FIELDS = 18
+"""Numbers in a line."""
 
 _KEY = re.compile(r"([A-Za-z]\w*):(?:\s+(.*))?", re.ASCII | re.DOTALL)
 
@@ -127,15 +131,42 @@ def write(
             file.write(f"; {line}".rstrip() + "\n")
         for begin in range(0, len(trace), LINES):
             at = slice(begin, begin + LINES)
-            who = [map(str, np.array(numbers[name])[getattr(trace, name)[at]].tolist())
-                   for name in NAMED]  # fmt: skip
-            job = map(str, trace.number[at].tolist())
-            times = map(_seconds, (trace.submit_us[at], waits[at], trace.run_us[at]))
-            size, limit = map(str, trace.nodes[at].tolist()), _seconds(trace.requested_us[at])
-            state = map(str, states[at].tolist())
-            for a, b, c, d, n, r, s, u, g, e in zip(job, *times, size, limit, state, *who,
-                                                    strict=True):  # fmt: skip
-                file.write(f"{a} {b} {c} {d} {n} -1 -1 {n} {r} -1 {s} {u} {g} {e} -1 -1 -1 -1\n")
+            who = [np.array(numbers[name])[getattr(trace, name)[at]] for name in NAMED]
+            rows = np.column_stack((
+                trace.number[at], trace.submit_us[at], waits[at], trace.run_us[at],
+                trace.nodes[at], trace.requested_us[at], states[at], *who,
+            ))  # fmt: skip
+            text = np.empty(rows.size * (LONGEST + 1) + 40 * len(rows), np.uint8)
+            file.write(text[: write_lines(rows, text)].tobytes().decode("ascii"))
+
+
+@entry
+def write_lines(rows: Any, text: Any) -> int:
+    """Write a line for each row: number, submission, wait, run time, nodes, requested time, status,
+    user, group, application. Returns the length of the text."""
+    at = 0
+    for row in rows:
+        for place in range(FIELDS):
+            if place > 0:
+                text[at] = 32
+                at += 1
+            if place in (1, 2, 3):
+                at = put_short_seconds(text, at, row[place])
+            elif place == 8:
+                at = put_short_seconds(text, at, row[5])
+            elif place in (4, 7):
+                at = put_signed(text, at, row[4])
+            elif place == 10:
+                at = put_signed(text, at, row[6])
+            elif place in (11, 12, 13):
+                at = put_signed(text, at, row[place - 4])
+            elif place == 0:
+                at = put_signed(text, at, row[0])
+            else:
+                at = put_signed(text, at, -1)
+        text[at] = 10
+        at += 1
+    return at
 
 
 def _per_job(name: str, values: npt.ArrayLike, trace: Trace) -> Whole:
@@ -143,16 +174,6 @@ def _per_job(name: str, values: npt.ArrayLike, trace: Trace) -> Whole:
     if column.shape != (len(trace),):
         raise ValueError(f"{name}: {column.shape} for {len(trace)} jobs")
     return column
-
-
-def _seconds(times_us: Whole) -> list[str]:
-    """Returns times as text in seconds, with as many decimals as they need; -1 where unknown."""
-    if not (times_us % SECOND).any():
-        return [*map(str, (times_us // SECOND).tolist())]
-    return [
-        "-1" if time < 0 else f"{time // SECOND}.{time % SECOND:06d}".rstrip("0").rstrip(".")
-        for time in times_us.tolist()
-    ]
 
 
 def _numbers(names: Sequence[str]) -> list[int]:

@@ -1,0 +1,48 @@
+"""The job model on as many ranks as these tests are run on: the same microseconds as on one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from clusters import trace_of
+from random_traces import VARIANTS, random_trace
+
+from odonata.cluster.model import Cluster
+from pdes.driver import run
+from pdes.transport import Serial, world
+from topology import Dragonfly
+
+pytestmark = pytest.mark.mpi(min_size=2)
+MACHINE = Dragonfly(2, 4, 2, 9)
+
+
+@pytest.mark.parametrize("protocol", ["window", "null"])
+@pytest.mark.parametrize("placed", [False, True])
+def test_every_discipline_is_the_same_on_these_ranks(protocol: str, placed: bool) -> None:
+    for number, (discipline, parameters) in enumerate(VARIANTS):
+        jobs, nodes = random_trace(number)
+        given = tuple((name, float(value) if name == "half_life" else value)
+                      for name, value in parameters.items())  # fmt: skip
+        where: dict[str, Any] = {"machine": MACHINE, "allocation": "rdn"} if placed else {}
+        model = Cluster(trace_of(jobs), nodes, discipline, given, **where)
+        together = run(model, None, protocol=protocol, show_compiling=False)
+        alone = run(model, None, transport=Serial(), show_compiling=False)
+        assert together.ranks == world().size
+        assert (together.digest, together.time, together.events) == (
+            alone.digest, alone.time, alone.events)  # fmt: skip
+        for name, values in alone.outcome.items():
+            assert (together.outcome[name] == values).all()
+
+
+def test_a_checkpoint_of_these_ranks_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    jobs, nodes = random_trace(3)
+    model, saved = Cluster(trace_of(jobs), nodes, "easy"), tmp_path
+    saved = Path(world().everyone(str(saved))[0])
+    last = jobs[-1].submit
+    half = run(model, last, checkpoint_dir=saved, checkpoint_every=max(1, last // 2),
+               show_compiling=False)  # fmt: skip
+    rest = run(model, None, resume=saved, show_compiling=False)
+    assert half.completed
+    assert rest.digest == run(model, None, show_compiling=False).digest
