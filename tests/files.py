@@ -15,7 +15,7 @@ from pdes.errors import Refused
 from policies.register import ENVIRONMENT, PLUGINS, REGISTERS
 
 FILES = sorted((Path(__file__).parents[1] / "scripts" / "experiments").glob("*.toml"))
-OPEN = tuple(key for key in KEYS if key.section not in ("jobs", *OF_JOBS))
+OPEN = tuple(key for key in KEYS if key.section not in ("jobs", "trace", *OF_JOBS))
 """The keys that have nothing to do with jobs."""
 
 

@@ -93,23 +93,25 @@ def json_schema() -> dict[str, Any]:
 def template() -> str:
     """Returns a file with every key at its default, explained. What depends on other keys is
     commented out, so that it goes on doing so; and so is what is about jobs, of which there are
-    none."""
+    none, and about traces, which are of the other fidelity."""
     defaults = parse("", "experiment.toml").written()
     examples = parse("[[jobs]]\nnodes = 16", "experiment.toml").written()
+    traced = parse('fidelity = "job"', "experiment.toml", stand_in=True).written()
     lines = ["# An experiment of Odonata, with every key there is, at its default.",
              "# Run it: odonata run experiment.toml"]  # fmt: skip
     for section in ("", *SECTIONS):
         of_jobs = section in ("jobs", *OF_JOBS)
         lines += [""]
+        out_of_it = "#  " if section == "trace" else "#" * of_jobs
         if section:
-            lines += [f"# {SECTIONS[section]}", "#" * of_jobs + bracketed(section)]
+            lines += [f"# {SECTIONS[section]}", out_of_it + bracketed(section)]
         for key in of(section):
             about = _about(key, words_of(key))
             if key.how.otherwise and section != "jobs":
                 about += f"; if not given, {key.how.otherwise}"
             path = f"jobs[0].{key.name}" if section == "jobs" else key.path
-            value = examples[path] if of_jobs else defaults[path]
-            out = "#" if of_jobs else "# " if key.how.otherwise else ""
+            value = (traced if section == "trace" else examples if of_jobs else defaults)[path]
+            out = out_of_it or ("# " if key.how.otherwise else "")
             lines += [*_wrapped(about), f"{out}{key.name} = {value}"]
     return "\n".join(lines) + "\n"
 

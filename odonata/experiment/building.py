@@ -121,11 +121,7 @@ class Building(Policies):
         how = {name: value for name, value in self.fields("scheduler").items()
                if name in OF_JOB_RUNS["scheduler"]}  # fmt: skip
         end, metrics = self._time()
-        source = Source()
-        try:
-            source = Source(**fields)
-        except Refused as refusal:
-            self.complain(str(refusal), BY_PATH["trace.file"])
+        source: Source = self._made(Source, "trace.", fields)
         made = JobExperiment(
             name=self.values["name"],
             about=self.get("about"),
@@ -165,6 +161,8 @@ class Building(Policies):
             sections = self._traffics()
             section = sections[int(number[1]) if number else 0]
             return self._in(section, field[number.end() :] if number else field)
+        if owner == "trace":
+            return self._in("trace", field)
         if not dot or owner not in HOMES:
             owner, field = "network", path
         return next(key for key in KEYS if key.section in HOMES[owner] and key.field == field)

@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 
 from odonata.traces.changing import filled, first, limited, onto, rescaled
+from odonata.traces.columns import MOST_NODES
 from odonata.traces.lublin import lublin
 from odonata.traces.mira import mira_year
 from odonata.traces.poisson import poisson
 from odonata.traces.reading import FORMATS, read
 from odonata.traces.trace import Trace
-from pdes.errors import Refused
-from topology.settings import setting
+from pdes.errors import Findings, Refused
+from topology.settings import setting, settings_of
 
 MODELS = ("poisson", "lublin", "mira")
 REQUESTS = ("recorded", "exact")
+MOST_JOBS, MOST_LOAD = 10**9, 10**6
 USUAL_JOBS = 10_000
 """Jobs that a model makes where nobody says how many; Mira's year has its own number."""
 
@@ -37,18 +39,18 @@ class Source:
         None, "word", "The format of the file.", words=(*FORMATS,), none="auto"
     )
     jobs: int | None = setting(
-        None, "whole", "How many jobs the model makes.", least=1, none="auto"
+        None, "whole", "How many jobs the model makes.", least=1, most=MOST_JOBS, none="auto"
     )
     nodes: int | None = setting(
         None, "whole", "Nodes of the machine that runs them; larger jobs are dropped.", least=1,
-        none="auto",
+        most=MOST_NODES, none="auto",
     )  # fmt: skip
     first: int | None = setting(
-        None, "whole", "Only so many jobs, from the beginning.", least=1, none="all"
+        None, "whole", "Only so many jobs, from the beginning.", least=1, most=MOST_JOBS, none="all"
     )
     load: float | None = setting(
         None, "number", "The offered load: gaps between submissions are rescaled to it.", above=0,
-        none="as it is",
+        most=MOST_LOAD, none="as it is",
     )  # fmt: skip
     scale_sizes: bool = setting(
         False, "flag", "Scale sizes of jobs from the trace's own machine to this one's nodes."
@@ -63,17 +65,24 @@ class Source:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        if self.file and self.model:
-            raise Refused(f"model = {self.model}: there is a file as well, {self.file}: name one")
-        for name, words in (("model", MODELS), ("requests", REQUESTS), ("format", (*FORMATS,)),
-                            ("overrun", ("kill", "extend"))):  # fmt: skip
-            value = getattr(self, name)
-            if value is not None and value not in words:
-                raise Refused(f"{name} = {value}: one of {', '.join(words)}")
-        for name in ("jobs", "nodes", "first", "load"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise Refused(f"{name} = {value}: above 0")
+        found = Findings()
+        found.unless(
+            not (self.file and self.model), f"model = {self.model}",
+            f"there is a file as well, {self.file}: name one", "model", "file",
+        )  # fmt: skip
+        for one, how in settings_of(Source):
+            value = getattr(self, one.name)
+            if value is None:
+                continue
+            given = f"{one.name} = {value}"
+            if how.words:
+                found.unless(value in how.words, given, f"one of {', '.join(how.words)}", one.name)
+            elif how.kind in ("whole", "number"):
+                fine = (value >= how.least if how.least is not None else value > 0) and (
+                    how.most is None or value <= how.most)  # fmt: skip
+                least = f"{how.least:g}" if how.least is not None else "above 0"
+                found.unless(fine, given, f"{least} .. {how.most:,.0f}", one.name)
+        found.refuse()
 
     def trace(self, machine_nodes: int | None = None, seed: int = 1) -> tuple[Trace, int]:
         """Returns the jobs, and the number of nodes that run them: those asked for, or the

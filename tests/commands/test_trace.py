@@ -187,7 +187,7 @@ def test_a_file_is_replaced_only_when_asked(log: Path, tmp_path: Path) -> None:
         (("LOG", "--format", "xls"), "format = xls: one of swf"),
         (("LOG", "--scale-sizes"), "--scale-sizes: to a machine of how many nodes"),
         (("LOG", "--load", "nan"), "load = nan: above 0"),
-        (("LOG", "--load", "inf"), "a load of inf"),
+        (("LOG", "--load", "inf"), "load = inf"),
         (("LOG", "--from", "2h", "--to", "2h"), "it ends before it begins"),
         (("LOG", "--from", "2d"), "--from 2 days: the last job is submitted at 24 h"),
         (("LOG", "--from", "4h", "--to", "5h"), "no job is left of 4"),

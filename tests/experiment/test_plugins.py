@@ -90,7 +90,7 @@ def test_a_plugin_may_be_given_beside_the_file(file: Path) -> None:
         ("spare=-1", "a whole number of nodes, at least 0"),
         ("spare=two", "a whole number"),
         ("pause=5", 'a bare number; a time with its unit, as "1.5 us"'),
-        ("pause=5 parsecs", "not a time: a number and one of ps, ns, us, ms, s"),
+        ("pause=5 parsecs", "not a time: a number and one of ps, ns, us, ms, s, min, h, d"),
         ("loud=1", "true or false"),
     ],
 )

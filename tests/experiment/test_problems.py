@@ -28,7 +28,7 @@ from topology import BadMachine, Dragonfly, LinkClass
         ("run.duration = 100",
          'run.duration = 100: a bare number; a time with its unit, as "1.5 us", or done'),
         ('run.duration = "5 parsecs"', 'run.duration = "5 parsecs": not a time: a number and one '
-                                       "of ps, ns, us, ms, s; or done"),
+                                       "of ps, ns, us, ms, s, min, h, d; or done"),
         ('run.duration = ""', 'run.duration = "": not a time: a number and one of ps, ns, us, ms, '
                               "s; or done"),
         ('run.duration = "0 us"', 'run.duration = "0 us": above 0'),
@@ -62,7 +62,7 @@ from topology import BadMachine, Dragonfly, LinkClass
         ("seed = 3", "seed: unknown; it belongs in [run], as run.seed"),
         ("run.name = 'x'", "run.name: unknown; it belongs above all sections, as name"),
         ("[trafic]", "[trafic]: unknown; did you mean [traffic]?"),
-        ("[power]", "[power]: unknown; one of [machine], [network], [traffic], [[jobs]], "
+        ("[power]", "[power]: unknown; one of [machine], [network], [traffic], [trace], [[jobs]], "
                     "[scheduler], [nic], [run], [metrics]"),
         ("machine = 3", "machine = 3: a section, [machine]"),
         ("[[machine]]", "machine = a list: a section, [machine]"),

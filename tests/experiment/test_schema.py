@@ -55,6 +55,8 @@ def test_the_limits_in_the_schema_are_those_that_are_enforced(key: Key) -> None:
         if key.section == "jobs":
             jobs, room = "", {"jobs.nodes": "2"}
         text = written(room | {key.path: str(value)}).replace("[jobs]", "[[jobs]]")
+        if key.section == "trace":
+            jobs = 'fidelity = "job"\n'
         _, problems = attempt(jobs + text)
         path = key.path.replace("jobs.", "jobs[0].")
         return [line for line in problems if f": {path} = " in line]
