@@ -30,7 +30,7 @@ from topology import BadMachine, Dragonfly, LinkClass
         ('run.duration = "5 parsecs"', 'run.duration = "5 parsecs": not a time: a number and one '
                                        "of ps, ns, us, ms, s, min, h, d; or done"),
         ('run.duration = ""', 'run.duration = "": not a time: a number and one of ps, ns, us, ms, '
-                              "s; or done"),
+                             "s, min, h, d; or done"),
         ('run.duration = "0 us"', 'run.duration = "0 us": above 0'),
         ('run.checkpoint_every = "0 us"', 'run.checkpoint_every = "0 us": above 0, or never'),
         ('network.packet = "4 KB"', 'network.packet = "4 KB": not a size: a number and one of B, '
