@@ -16,13 +16,17 @@ import dataclasses
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from pdes.errors import Refused
 
 ACCEPTED = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 """The types that a parameter may have, in words."""
+
+
+Values = Mapping[str, Any] | Iterable[tuple[str, Any]]
+"""The parameters of a policy, by name."""
 
 
 class Parameter(NamedTuple):
@@ -73,6 +77,13 @@ class Parameter(NamedTuple):
                 f"{whose}: {self.name} = {value!r}: {self.accepted}{self._in_python(value)}"
             )
         return value
+
+
+def in_ticks(parameters: Iterable[Parameter], values: Values, tick_ps: int) -> dict[str, Any]:
+    """Returns values in which times, which a file gives in picoseconds, are ticks of a model."""
+    times = {one.name for one in parameters if one.unit == "time"}
+    return {name: value // tick_ps if name in times and tick_ps > 1 else value
+            for name, value in dict(values).items()}  # fmt: skip
 
 
 def parameter(

@@ -7,14 +7,16 @@ import odonata
 
 def test_the_public_face_is_exactly_this() -> None:
     assert dir(odonata) == [
-        "AllocationPolicy", "Aries", "Discipline", "Dragonfly", "Ended", "Experiment", "Fault",
-        "Job", "JobRecord", "LinkClass", "NOBODY", "NO_MORE", "Network", "PRESETS", "Performance",
-        "Phold", "Refused", "Request", "Result", "Routing", "Run", "Running", "SchedulingPolicy",
-        "Sight", "Sizes", "Traffic", "View", "Workload", "__version__", "allocation", "aries",
-        "busiest", "cable_matrix", "carried", "check_policy", "discipline", "fitting",
-        "job_records", "latency_percentiles", "links", "load", "load_plugin", "open", "parameter",
-        "pattern", "performance", "place", "routing", "run", "scheduling", "stall_to_flit",
-        "summary", "system", "traffic_matrix", "traffic_pattern", "utilisation",
+        "AllocationPolicy", "Aries", "Cluster", "Discipline", "Dragonfly", "Ended", "Experiment",
+        "Fault", "Job", "JobExperiment", "JobRecord", "LinkClass", "Measures", "NOBODY", "NO_MORE",
+        "Network", "PRESETS", "Performance", "Phold", "Refused", "Request", "Result", "Routing",
+        "Run", "Running", "Schedule", "ScheduleRun", "SchedulingPolicy", "Sight", "Sizes", "Source",
+        "Trace", "Traffic", "View", "Workload", "__version__", "allocation", "aries", "busiest",
+        "cable_matrix", "carried", "check_policy", "discipline", "draw_schedules", "fitting",
+        "job_records", "latency_percentiles", "links", "load", "load_plugin", "measures", "open",
+        "parameter", "pattern", "performance", "place", "read_trace", "routing", "run",
+        "scheduling", "simulate", "stall_to_flit", "summary", "system", "traffic_matrix",
+        "traffic_pattern", "utilisation",
     ]  # fmt: skip
     modules = {module.name for module in pkgutil.iter_modules(odonata.__path__)}
     assert not modules & {*dir(odonata)}, "a module would hide what has its name"

@@ -18,7 +18,7 @@ from policies.allocation import AllocationPolicy, allocate, rng_for
 from policies.memory import Layout, memory_of
 from policies.policy import learn
 from policies.scheduling import SchedulingPolicy, select
-from policies.scheduling.compiled import Compiled, Remembering
+from policies.scheduling.compiled import Compiled
 from policies.scheduling.desk import CHOSEN, FIRST, FREE, LAST, RUNNING, SINCE
 from policies.views import Ended, Labels, Request, Running, Sight, View
 from topology import Dragonfly
@@ -64,16 +64,16 @@ class Passes:
         ends: Any = rows if count > 1 else tuple(rows[0].tolist())
         return Decision(ends, log)
 
-    @cached_property
+    @property
     def _always(self) -> bool:
-        """Whether a pass is made though nobody waits: jobs may be suspended, or something noted."""
-        return self.discipline.preemptive or isinstance(self.discipline, Remembering)
+        """Whether the discipline is asked though nobody waits, or no node is idle."""
+        return self.discipline.preemptive or self.discipline.always
 
     def _ask(self, state: Any, time: int) -> None:
         ctl = state.ctl
         waiting = state.queue[ctl[FIRST] : ctl[LAST]].tolist()
         free, chosen = int(ctl[FREE]), []
-        if waiting and (free or self.discipline.preemptive):
+        if self._always or (waiting and free):
             queue = [self.request(row) for row in waiting]
             sight = None if self.machine is None else Sight(self.machine, state.owner < 0)
             mine = memory_of(self.layouts[0], state.memory)

@@ -116,7 +116,7 @@ class Cluster(Model):
         if largest > self.nodes:
             raise Refused(f"{self.trace.name}: a job needs {largest:,} nodes, and the machine has "
                           f"{self.nodes:,}")  # fmt: skip
-        latest = int(self.trace.submit_us[-1]) + int(self.trace.run_us.sum())
+        latest = float(self.trace.submit_us[-1]) + float(self.trace.run_us.astype(np.float64).sum())
         if latest > LATEST:
             raise Refused(f"{self.trace.name}: its jobs, one after the other, would take longer "
                           f"than {LATEST} us")  # fmt: skip
@@ -227,7 +227,7 @@ class Cluster(Model):
     def _fill(self, jobs: Rows) -> None:
         t = self.trace
         jobs[:, NODES], jobs[:, SUBMIT], jobs[:, USER] = t.nodes, t.submit_us, t.user
-        jobs[:, REQUESTED] = np.where(t.requested_us < 0, NEVER, t.requested_us)
+        jobs[:, REQUESTED] = np.where(t.requested_us < 0, NEVER, np.minimum(t.requested_us, NEVER))
         jobs[:, NUMBER] = np.arange(len(t))
         jobs[:, RUN] = jobs[:, LEFT] = t.run_us
         jobs[:, [START, OVER, SINCE, NODE]] = -1

@@ -107,9 +107,9 @@ def report(
 
 
 def _read(policy: str, parameters: Sequence[str]) -> dict[str, Any]:
-    from odonata.experiment.policies import allocation_parameters
+    from odonata.experiment.policies import shell_parameters
 
-    return allocation_parameters(policy, parameters)
+    return shell_parameters("allocation", policy, parameters)
 
 
 def check_name(path: Path) -> None:

@@ -20,9 +20,9 @@ def show(labels: Sequence[str], runs: Sequence[ScheduleRun], plot: Path | None, 
          ) -> None:  # fmt: skip
     """Print and draw the comparison."""
     if plot is not None:
-        from odonata.figures.schedule_comparison import write_comparison
+        from odonata.figures.schedule_comparison import draw_schedules
 
-        write_comparison({label: run.schedule for label, run in zip(labels, runs, strict=True)},
+        draw_schedules({label: run.schedule for label, run in zip(labels, runs, strict=True)},
                          plot)  # fmt: skip
     if as_json:
         print_json(facts(labels, runs))

@@ -12,7 +12,7 @@ import click
 
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import Quantity, json_option, plot_option, plugin_option
-from odonata.commands.output import print_json, print_table
+from odonata.commands.output import print_json
 from odonata.experiment.units import show_count, time_us
 from pdes import launcher
 from pdes.errors import Refused
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from odonata.results.schedule_measures import Measures
     from pdes.driver import Result
 
+MICROSECOND_PS = 10**6
+"""The tick of the job model, in ps."""
 DURATION = Quantity("TIME", time_us)
 
 
@@ -152,8 +154,9 @@ def schedule(
     reading = time.perf_counter() - began
     from odonata.cluster.model import Cluster
 
-    asked = [(named, placed) for named in several(scheduling, "--scheduling")
-             for placed in several(allocation or "level-spread", "--allocation")]  # fmt: skip
+    places = several(allocation or "level-spread", "allocation", "--allocation")
+    asked = [(named, placed) for named in several(scheduling, "order", "--scheduling")
+             for placed in places]  # fmt: skip
     models = {
         label(named, placed, asked): Cluster(
             read, size, named[0], named[1], dragonfly, placed[0], placed[1], overrun, seed
@@ -169,7 +172,7 @@ def schedule(
         facts = [one.facts() for one in runs]
         print_json(facts[0] if len(facts) == 1 else {"runs": facts})
     else:
-        print_table(*tables(runs), highlight=False)
+        show(runs)
 
 
 def simulated(models: dict[str, Cluster], reading: float, cut: dict[str, int]) -> list[Ran]:
@@ -184,7 +187,7 @@ def simulated(models: dict[str, Cluster], reading: float, cut: dict[str, int]) -
         print(f"odonata: {len(models)} run{'s' * (len(models) > 1)} on {transport.size} ranks: a "
               "run is not divided, so the others have nothing to do", file=sys.stderr)  # fmt: skip
     made = []
-    for number, (label, model) in enumerate(models.items()):
+    for number, model in enumerate(models.values()):
         if number % transport.size != transport.rank:
             continue
         line = ProgressLine(None, model.tick) if wanted(None) else None
@@ -196,9 +199,12 @@ def simulated(models: dict[str, Cluster], reading: float, cut: dict[str, int]) -
                 line.close()
         measured = measures(found, **cut)
         seconds = time.perf_counter() - began - result.compile_seconds + reading
-        made.append((number, Ran(label, model, found, result, measured, seconds)))
-    gathered = (one for part in transport.everyone(made) for one in part)
-    return [ran for _, ran in sorted(gathered, key=lambda it: it[0])]
+        made.append((number, found, result, measured, seconds))
+    named = list(models.items())
+    gathered = sorted((one for part in transport.everyone(made) for one in part),
+                      key=lambda it: it[0])  # fmt: skip
+    return [Ran(*named[number], found, result, measured, seconds)
+            for number, found, result, measured, seconds in gathered]  # fmt: skip
 
 
 # -- what a user writes
@@ -207,22 +213,21 @@ Named = tuple[str, tuple[tuple[str, Any], ...]]
 """A policy's name, and its parameters."""
 
 
-def several(text: str, option: str) -> list[Named]:
-    """Read 'fcfs,wfp:backfill=none'; a further parameter follows another colon."""
-    from odonata.experiment.values import from_shell
+def several(text: str, kind: str, option: str) -> list[Named]:
+    """Read 'fcfs,wfp:backfill=none'; a further parameter follows another colon. Times are given
+    with their unit."""
+    from odonata.experiment.policies import shell_parameters
+    from policies.parameters import in_ticks
+    from policies.register import REGISTERS
 
     found = []
     for word in text.split(","):
         name, *given = (part.strip() for part in word.split(":"))
         if not name:
             raise Refused(f"{option} {text}: names with commas between them, as fcfs,easy")
-        parameters = []
-        for one in given:
-            key, equals, value = (part.strip() for part in one.partition("="))
-            if not (key and equals):
-                raise Refused(f"{option} {word}: parameters as NAME:parameter=value")
-            parameters.append((key, from_shell(value)))
-        found.append((name, tuple(parameters)))
+        values = shell_parameters(kind, name, given, option, long=True)
+        entry = REGISTERS["scheduling" if kind == "order" else kind].named(name)
+        found.append((name, tuple(in_ticks(entry.parameters, values, MICROSECOND_PS).items())))
     return found
 
 
@@ -282,10 +287,10 @@ def write_files(runs: Sequence[Ran], csv: Path | None, swf: Path | None, plot: P
             write_swf(one.schedule, _named(swf, one, runs), [f"Scheduling: {one.label}"])
     if plot is not None:
         from odonata.figures.schedule import write_overview
-        from odonata.figures.schedule_comparison import write_comparison
+        from odonata.figures.schedule_comparison import draw_schedules
 
         if len(runs) > 1:
-            write_comparison({one.label: one.schedule for one in runs}, plot)
+            draw_schedules({one.label: one.schedule for one in runs}, plot)
         else:
             write_overview(runs[0].schedule, plot)
 
@@ -298,25 +303,47 @@ def _named(path: Path, one: Ran, runs: Sequence[Ran]) -> Path:
     return path.with_name(f"{stem}-{safe}{dot}{suffix}")
 
 
-def tables(runs: Sequence[Ran]) -> list[Any]:
-    """Returns what is shown: the trace, and a column per run."""
+def show(runs: Sequence[Ran]) -> None:
+    """Print the trace, and tables of so many runs as the terminal is wide for."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from odonata.results.schedule_rows import account_of
+
+    console = Console(highlight=False)
+    if not console.is_terminal:  # a file or a pipe is as wide as it must be
+        console.width = 100_000
+    first = runs[0].model
+    heading, *about = account_of(first.trace, first.nodes, first.machine)
+    for line in (Text(heading, "bold"), *(Text(line, "dim") for line in about)):
+        console.print(line, soft_wrap=True)
+    widest = max(12, *(len(one.label) for one in runs)) + 2
+    each = max(1, (console.width - NAMES_WIDTH) // widest)
+    for at in range(0, len(runs), each):
+        console.print()
+        console.print(table(runs[at : at + each]))
+
+
+NAMES_WIDTH = 26
+"""Letters that the names of measures take."""
+
+
+def table(runs: Sequence[Ran]) -> Any:
+    """Returns a column per run."""
     from rich.table import Table
     from rich.text import Text
 
-    from odonata.results.schedule_rows import FIGURES, account_of, spread_rows
+    from odonata.results.schedule_rows import FIGURES, spread_rows
 
-    first = runs[0].model
-    heading, *about = account_of(first.trace, first.nodes, first.machine)
-    lines = [Text(heading, "bold"), *(Text(line, "dim") for line in about), Text("")]
     shown = Table(box=None, pad_edge=False, header_style="bold")
     shown.add_column("", no_wrap=True, style="dim")
     for one in runs:
-        shown.add_column(Text(one.label), justify="right")
+        shown.add_column(Text(one.label), justify="right", no_wrap=True)
     for figure in FIGURES:
         shown.add_row(figure.name, *(figure.text(figure.of(one.measures)) for one in runs))
     for rows in zip(*(spread_rows(one.schedule) for one in runs), strict=True):
         shown.add_row(rows[0][0], *(row[1] for row in rows))
-    speeds = [show_count(len(first.trace) / one.seconds) for one in runs]
+    speeds = [show_count(len(one.model.trace) / one.seconds) for one in runs]
     shown.add_row("jobs per second", *speeds)
     shown.add_row("digest", *(one.result.digest[:12] for one in runs))
-    return [*lines, shown]
+    return shown

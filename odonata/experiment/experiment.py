@@ -25,6 +25,10 @@ from odonata.experiment.sections import (
 )
 from odonata.jobs.request import Job
 from odonata.traces.source import Source
+from pdes.clock import TICKS
+from policies.allocation import ALLOCATIONS
+from policies.parameters import in_ticks
+from policies.scheduling import DISCIPLINES
 from topology import Dragonfly
 from topology.presets import PRESETS
 from topology.settings import HOME, Setting, required, setting
@@ -185,10 +189,15 @@ class JobExperiment(Described):
     def _model(self) -> Cluster:
         seed, machine, how = self.run.seed, self.machine, self.scheduler
         trace, nodes = self.trace.trace(machine.n_nodes if machine else None, seed)
-        return Cluster(
-            trace, nodes, how.order, how.order_parameters, machine, how.allocation,
-            how.allocation_parameters, self.trace.overrun, seed,
-        )  # fmt: skip
+        order, allocation = (
+            tuple(in_ticks(register.named(name).parameters, given, TICKS[self.tick]).items())
+            for register, name, given in (
+                (DISCIPLINES, how.order, how.order_parameters),
+                (ALLOCATIONS, how.allocation, how.allocation_parameters),
+            )
+        )
+        return Cluster(trace, nodes, how.order, order, machine, how.allocation, allocation,
+                       self.trace.overrun, seed)  # fmt: skip
 
     def recorded(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Returns the names of the tables and logs that are kept."""

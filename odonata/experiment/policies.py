@@ -12,24 +12,27 @@ from odonata.experiment.given import Given, Value
 from odonata.experiment.keys import Key, parameter_keys
 from odonata.experiment.values import from_shell, nearest, plain, read
 from pdes.errors import Refused
-from policies.allocation import ALLOCATIONS
 from policies.register import REGISTERS, load_plugin, plugin_path
 
 
-def allocation_parameters(policy: str, given: Sequence[str]) -> dict[str, Any]:
-    """Returns the parameters of an allocation, from texts such as "spare=2"; refused where a value
-    cannot be read. Whether the policy has them is found out when it is made."""
-    known = parameter_keys(BY_PATH["scheduler.allocation"], ALLOCATIONS.named(policy).name)
+def shell_parameters(
+    kind: str, policy: str, given: Sequence[str], option: str = "--parameter", long: bool = False
+) -> dict[str, Any]:
+    """Returns the parameters of a policy of this kind (order or allocation, as the keys of
+    [scheduler]), from texts such as "spare=2"; refused where a value cannot be read. `long` times
+    may be years. Whether the policy has them is found out when it is made."""
+    key = BY_PATH[f"scheduler.{kind}"]
+    known = parameter_keys(key, REGISTERS[key.how.register].named(policy).name)
     found = {}
     for text in given:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals):
-            raise Refused(f"--parameter {plain(text)}: a name and a value, as spare=2")
+            raise Refused(f"{option} {plain(text)}: a name and a value, as spare=2")
         try:
             meant = from_shell(value)
-            found[name] = read(known[name], meant) if name in known else meant
+            found[name] = read(known[name], meant, long) if name in known else meant
         except ValueError as error:
-            raise Refused(f"--parameter {plain(text)}: {error}") from None
+            raise Refused(f"{option} {plain(text)}: {error}") from None
     return found
 
 

@@ -120,7 +120,8 @@ def _bars(
     axes.spines["left"].set_visible(False)
 
 
-def write_comparison(schedules: Mapping[str, Schedule], path: Path) -> None:
+def draw_schedules(schedules: Mapping[str, Schedule], path: str | Path) -> None:
     """Save a comparison to a file, in the format that its name ends in: .png, .svg or .pdf."""
+    path = Path(path)
     with style():
         save(comparison(schedules), path, path.suffix.lstrip(".").lower())

@@ -105,7 +105,7 @@ class Scheduler:
         jobs, owner = board.jobs, board.owner
         arrived = self.by_submission[: np.searchsorted(self.submitted, time, "right")]
         waiting = arrived[jobs[arrived, STATUS] == QUEUED].tolist()
-        if not waiting or (owner >= 0).all():
+        if not self.discipline.always and (not waiting or (owner >= 0).all()):
             return []
         queue = [self.requests[number] for number in waiting]
         sight = Sight(self.machine, owner < 0)

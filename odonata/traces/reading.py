@@ -80,3 +80,7 @@ def format_of(head: bytes, path: Where = "") -> str | None:
         return "swf"
     name = os.fspath(path).lower().removesuffix(".gz")
     return SUFFIXES.get(os.path.splitext(name)[1])
+
+
+read_trace = read
+"""The same, under the name that it has in `odonata`."""

@@ -40,6 +40,10 @@ class SchedulingPolicy(Policy):
     to run from now on, of those that wait and of those that run: the others of these are suspended,
     and go on where they were when they are chosen again. Only the job model can do so."""
 
+    always: bool = False
+    """Whether it is asked whenever a job has arrived or ended; otherwise only while a job waits and
+    a node is idle (or, if it preempts, while there is any job)."""
+
     @abstractmethod
     def select(self, view: View) -> Sequence[int]:
         """Returns the numbers of the jobs that start now, in the order in which they get their

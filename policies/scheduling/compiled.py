@@ -97,30 +97,36 @@ class Compiled(SchedulingPolicy):
         return self._ask(view)
 
     def _ask(self, view: View) -> Sequence[int]:
-        """Copies the view into a desk and asks the kernel. Rows are in order of arrival: here the
-        queue's, then those of the running jobs, which no rule compares with them."""
+        """Copies the view into a desk, with rows in order of arrival, and asks the kernel."""
         memory = vars(view.memory) if view.memory else {}
         if isinstance(self, Remembering) and not memory:
             raise Fault(f"scheduling {self.name}: asked without its memory (policies.memory)")
-        jobs = [*view.queue, *(job.request for job in view.running)]
+        words = self.words(view.tick)
+        if words[RULE] == SERVE_DEPARTURES:
+            raise Fault(f"scheduling {self.name}: asked through a view, which does not tell for "
+                        "how long suspended jobs were served; only the job model does")  # fmt: skip
+        jobs = sorted(
+            [(job, -1) for job in view.queue] + [(job.request, job.start) for job in view.running],
+            key=lambda it: (it[0].submit, it[0].number),
+        )
         busy = sum(job.request.nodes for job in view.running)
         desk = new_desk(
-            len(jobs), view.free + busy, JOB_WORDS, self.words(view.tick),
+            len(jobs), view.free + busy, JOB_WORDS, words,
             memory.get("whole", np.zeros(0, np.int64)), memory.get("real", np.zeros(0)),
         )  # fmt: skip
-        desk.jobs[:, [NODES, SUBMIT, REQUESTED, USER, NUMBER]] = np.array(
-            [(job.nodes, job.submit, _known(job), job.user_number, job.number) for job in jobs],
-            np.int64,
-        ).reshape(-1, 5)
-        waiting = len(view.queue)
-        since = np.array([job.start for job in view.running], np.int64)
-        desk.jobs[:, SINCE] = -1
-        desk.jobs[waiting:, SINCE] = since
-        desk.jobs[waiting:, DUE] = np.minimum(NEVER, desk.jobs[waiting:, REQUESTED] + since)
-        desk.queue[:waiting] = np.arange(waiting)
-        due = np.argsort(desk.jobs[waiting:, DUE], kind="stable")
-        desk.running[: len(due)] = waiting + due
-        desk.ctl[[TIME, FREE, FIRST, LAST, RUNNING]] = view.time, view.free, 0, waiting, len(due)
+        desk.jobs[:, [NODES, SUBMIT, REQUESTED, USER, NUMBER, SINCE]] = np.array(
+            [(job.nodes, job.submit, _known(job), job.user_number, job.number, since)
+             for job, since in jobs], np.int64,
+        ).reshape(-1, 6)  # fmt: skip
+        runs = desk.jobs[:, SINCE] >= 0
+        ends = np.minimum(NEVER - desk.jobs[:, SINCE], desk.jobs[:, REQUESTED])
+        desk.jobs[runs, DUE] = (desk.jobs[:, SINCE] + ends)[runs]
+        waiting, running = np.flatnonzero(~runs), np.flatnonzero(runs)
+        desk.queue[: len(waiting)] = waiting
+        desk.running[: len(running)] = running[np.argsort(desk.jobs[running, DUE], kind="stable")]
+        desk.ctl[[TIME, FREE, FIRST, LAST, RUNNING]] = (
+            view.time, view.free, 0, len(waiting), len(running)
+        )  # fmt: skip
         choose_from(desk)
         chosen = desk.chosen[: desk.ctl[CHOSEN]]
         return [int(number) for number in desk.jobs[chosen, NUMBER]]
@@ -132,6 +138,8 @@ def _known(job: Request) -> int:
 
 class Remembering(Compiled):
     """One that has to know what was before: plans, usages, or how many jobs ran."""
+
+    always = True
 
     def remembers(self, sizes: Sizes) -> Arrays:
         order, rule = self.order_and_rule()

@@ -63,7 +63,7 @@ def new_desk(
 ) -> Desk:
     """Returns a desk for so many jobs on so many nodes, with nothing on it yet."""
     most = max(1, rows)
-    points = 2 * (most + min(most, nodes)) + 4
+    points = 3 * most + 4  # of a profile: two for each plan, and one for each that is moved
     ctl = np.zeros(ctl_words, np.int64)
     ctl[[FREE, ALL]] = nodes
     return Desk(
@@ -84,7 +84,7 @@ def expected_end(desk: Desk, row: int) -> int:
 @kernel
 def end_of(begin: int, requested: int) -> int:
     """Returns when a job that begins then is expected to end; NEVER where nothing was requested."""
-    return min(NEVER, begin + requested)
+    return NEVER if requested >= NEVER - begin else begin + requested
 
 
 # -- a heap of rows: the least key first and, among equals, the smaller row

@@ -28,12 +28,17 @@ def settle(desk: Desk) -> None:
     while then < now:
         border = (then // step + 1) * step
         until = min(now, border)
+        settled = until - then == step
         for user in range(users):
             pending[user] += held[user] * (until - then)
             if until == border:
-                desk.real[user] = (desk.real[user] + pending[user]) * KEPT
+                usage = (desk.real[user] + pending[user]) * KEPT
+                settled = settled and usage == desk.real[user]
+                desk.real[user] = usage
                 pending[user] = 0
         then = until
+        if settled:  # and so would every whole step be that is left
+            then = max(then, now // step * step)
     desk.whole[2 * users] = now
 
 

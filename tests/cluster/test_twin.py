@@ -14,6 +14,7 @@ from random_traces import VARIANTS, random_trace, traces
 from odonata.cluster.model import Cluster
 from odonata.traces.poisson import poisson
 from pdes.driver import run
+from pdes.errors import Fault
 from policies.scheduling import DISCIPLINES, SchedulingPolicy, scheduling
 
 SEEDS = 60
@@ -47,26 +48,53 @@ def test_first_come_first_served_is_the_kiefer_wolfowitz_recursion(case: Any) ->
     assert waits == kiefer_wolfowitz(jobs, nodes)
 
 
-class Twice(SchedulingPolicy):
-    """Any compiled discipline, asked through a view: what a user's own policy goes through."""
+def through_a_view(discipline: str, parameters: dict[str, Any]) -> type[SchedulingPolicy]:
+    """Returns a policy that asks a compiled discipline through a view, as a user's own would be."""
+    given = {name: value / 1e6 if name == "half_life" else value
+             for name, value in parameters.items()}  # fmt: skip
+    inner: SchedulingPolicy = DISCIPLINES.make(discipline, given)
 
-    def select(self, view: Any) -> Any:
-        return DISCIPLINES.make("easy").select(view)
+    class Through(SchedulingPolicy):
+        always, preemptive = inner.always, inner.preemptive
+
+        def select(self, view: Any) -> Any:
+            return inner.select(view)
+
+        def remembers(self, sizes: Any) -> Any:
+            return inner.remembers(sizes)
+
+    return Through
 
 
-@pytest.fixture
-def by_view() -> Any:
-    scheduling("by-view", about="a test's", source="nobody's")(Twice)
-    yield "by-view"
-    del DISCIPLINES["by-view"]
+ASKED = [(name, given) for name, given in VARIANTS if not given.get("printed")]
+"""Those that can be asked through a view."""
 
 
-def test_a_discipline_asked_through_a_view_chooses_as_its_kernel_does(by_view: str) -> None:
-    for seed in range(60):
-        jobs, nodes = random_trace(seed)
-        for overrun in ("kill", "extend"):
-            ours, _ = simulated(jobs, nodes, by_view, overrun)
-            assert plain(ours) == plain(simulate(jobs, nodes, "easy", overrun)), seed
+@pytest.mark.parametrize(("discipline", "parameters"), ASKED)
+def test_a_discipline_asked_through_a_view_chooses_as_its_kernel_does(
+    discipline: str, parameters: dict[str, Any]
+) -> None:
+    made = through_a_view(discipline, parameters)
+    scheduling("by-view", about="a test's", source="nobody's")(made)
+    try:
+        for seed in range(12):
+            jobs, nodes = random_trace(seed)
+            for overrun in ("kill", "extend"):
+                ours, _ = simulated(jobs, nodes, "by-view", overrun)
+                naive = simulate(jobs, nodes, discipline, overrun, **parameters)
+                assert plain(ours) == plain(naive), seed
+    finally:
+        del DISCIPLINES["by-view"]
+
+
+def test_what_a_view_does_not_tell_is_not_guessed() -> None:
+    scheduling("by-view", about="a test's", source="nobody's")(
+        through_a_view("spf", {"printed": True}))  # fmt: skip
+    try:
+        with pytest.raises(Fault, match="spf: asked through a view"):
+            simulated(*random_trace(0), "by-view")
+    finally:
+        del DISCIPLINES["by-view"]
 
 
 @pytest.mark.parametrize(

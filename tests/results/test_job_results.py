@@ -226,7 +226,9 @@ def test_a_table_for_people_and_json_have_the_jobs(queue: Finished) -> None:
     assert facts["jobs"][2]["user"] == "ann"
     assert "offered" not in facts
     console = Console(width=100, file=StringIO())
-    console.print(run_table(queue), accounts.job_table(queue.experiment.machine, queue.jobs))
+    console.print(
+        run_table(queue, queue.experiment), accounts.job_table(queue.experiment.machine, queue.jobs)
+    )
     said = console.file.getvalue()  # type: ignore[attr-defined]
     for words in ("4 of 4", "communication", "halo3d26", "late <i>"):
         assert words in said

@@ -138,7 +138,7 @@ def test_a_comparison_has_bars_of_the_means() -> None:
 
 
 def test_more_schedules_than_colours_can_be_compared(tmp_path: Path) -> None:
-    comparisons.write_comparison(
+    comparisons.draw_schedules(
         {f"number {i}": some(3 + i) for i in range(10)}, tmp_path / "all.png"
     )
     assert (tmp_path / "all.png").read_bytes().startswith(b"\x89PNG")

@@ -92,8 +92,8 @@ def test_the_keys_of_either_fidelity_are_refused_in_the_other() -> None:
     [
         ("trace.file=none.swf", "none.swf"),
         ("trace.model=none", "which jobs"),
-        ("trace.load=-1", "above 0"),
-        ("trace.nodes=0", "above 0"),
+        ("trace.load=-1", "above 0 .. "),
+        ("trace.nodes=0", "trace.nodes=0: 1 .. "),
         ("scheduler.order=esay", "did you mean easy"),
         ("scheduler.order.name=wfp", None),
         ("run.duration=0.5 us", "whole number of microseconds"),
