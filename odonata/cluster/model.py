@@ -33,10 +33,10 @@ from odonata.cluster.layout import (
     PASS,
     PREEMPTS,
     RUN,
+    SCHEDULER,
     START,
     STATUS,
     State,
-    key,
 )
 from odonata.cluster.metrics import ENDS, PLACEMENTS, STARTS, notes, tables
 from odonata.jobs.schedule import FINISHED
@@ -44,7 +44,7 @@ from odonata.jobs.schedule import RUNNING as IS_RUNNING
 from odonata.traces.trace import COLUMNS, Trace
 from pdes.clock import LATEST
 from pdes.errors import Refused
-from pdes.events import KEY, TIME, WORDS, Rows, no_rows
+from pdes.events import KEY, TIME, WORDS, Rows, no_rows, pack
 from pdes.log import Block, Log
 from pdes.model import Decision, Lookahead, Model
 from pdes.partition import Partition
@@ -73,6 +73,7 @@ from policies.scheduling.desk import (
 from topology import Dragonfly
 
 OVERRUNS = ("kill", "extend")
+PASS_KEY = int(pack(PASS, SCHEDULER, 0))
 MONTH_US = 30 * 86400 * 10**6
 """How often ranks agree on how to go on, in us: that is when a signal is seen. They have nothing to
 say to each other."""
@@ -236,7 +237,7 @@ class Cluster(Model):
         if first > 0:
             return no_rows()
         rows = np.zeros((1, WORDS), np.int64)
-        rows[0, TIME], rows[0, KEY] = self.trace.submit_us[0], key(ARRIVE)
+        rows[0, TIME], rows[0, KEY] = self.trace.submit_us[0], pack(ARRIVE, SCHEDULER, 0)
         return rows
 
     @cached_property
@@ -246,7 +247,7 @@ class Cluster(Model):
                       self.seed, self.tick)  # fmt: skip
 
     def decide(self, state: State, time: int, which: int, a: int, b: int) -> Decision:
-        if which == key(PASS):
+        if which == PASS_KEY:
             return self._passes.decide(state, time)
         return Decision([], self.noted(state))
 
