@@ -6,9 +6,11 @@ HERE = Path(__file__).parent
 face = (HERE / "odonata" / "__init__.py").read_text()
 version = face.partition('__version__ = "')[2].partition('"')[0]
 
-# colorama, because numba behaves differently where it is present.
+# colorama, because numba behaves differently where it is present; evalys, because it has to read
+# our tables of jobs.
 TEST = [
     "colorama",
+    "evalys",
     "hypothesis",
     "import-linter",
     "mypy",

@@ -94,7 +94,7 @@ class Trace:
 
     def __post_init__(self) -> None:
         for name in COLUMNS:
-            column = np.array(getattr(self, name), np.int64)
+            column = np.asarray(getattr(self, name), np.int64).view()  # read-only, without a copy
             if column.shape != (len(self.number),):
                 raise ValueError(f"{name}: {column.shape} for {len(self.number)} jobs")
             column.flags.writeable = False
