@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,13 +11,12 @@ import numpy as np
 
 from odonata.cluster.dispatch import choose_now, launch_now, settle_now
 from odonata.cluster.layout import ENDED, NODE, OVER, PASSING, START
+from odonata.jobs.asking import Asked, Holders
 from odonata.traces.trace import Trace
 from pdes.events import WORDS
 from pdes.model import Decision
-from policies.allocation import AllocationPolicy, allocate, rng_for
-from policies.memory import Layout, memory_of
-from policies.policy import learn
-from policies.scheduling import SchedulingPolicy, select
+from policies.memory import memory_of
+from policies.scheduling import select
 from policies.scheduling.compiled import Compiled
 from policies.scheduling.desk import CHOSEN, FIRST, FREE, LAST, RUNNING, SINCE
 from policies.views import Ended, Labels, Request, Running, Sight, View
@@ -33,10 +32,7 @@ class Passes:
 
     trace: Trace
     machine: Dragonfly | None
-    discipline: SchedulingPolicy
-    allocation: AllocationPolicy | None
-    layouts: tuple[Layout | None, Layout | None]
-    """Where the discipline and the allocation keep what they remember."""
+    asked: Asked
     seed: int
     tick: str
     slowdown: Slowdown | None = None
@@ -48,7 +44,7 @@ class Passes:
         if ctl[FIRST] == ctl[LAST] and not self._always:
             ctl[PASSING] = 0
             return Decision([])
-        if isinstance(self.discipline, Compiled):
+        if isinstance(self.asked.discipline, Compiled):
             choose_now(state, time)
         else:
             self._ask(state, time)
@@ -67,7 +63,7 @@ class Passes:
     @property
     def _always(self) -> bool:
         """Whether the discipline is asked though nobody waits, or no node is idle."""
-        return self.discipline.preemptive or self.discipline.always
+        return self.asked.discipline.preemptive or self.asked.discipline.always
 
     def _ask(self, state: Any, time: int) -> None:
         ctl = state.ctl
@@ -76,19 +72,17 @@ class Passes:
         if self._always or (waiting and free):
             queue = [self.request(row) for row in waiting]
             sight = None if self.machine is None else Sight(self.machine, state.owner < 0)
-            mine = memory_of(self.layouts[0], state.memory)
-            running = _Holders(self, state)
+            mine = memory_of(self.asked.layouts[0], state.memory)
+            running = Holders(lambda: self.holders(state))
             view = View(time, queue, running, free, sight, memory=mine, tick=self.tick)
-            chosen = select(self.discipline, view)
+            chosen = select(self.asked.discipline, view)
         state.chosen[: len(chosen)] = chosen
         ctl[CHOSEN] = len(chosen)
 
     def _place(self, state: Any, row: int) -> Labels:
         assert self.machine is not None
-        assert self.allocation is not None
-        request, mine = self.request(row), memory_of(self.layouts[1], state.memory)
-        sight = Sight(self.machine, state.owner < 0, memory=mine)
-        labels = allocate(self.allocation, sight, request, rng_for(self.seed, row))
+        request = self.request(row)
+        labels = self.asked.place(self.machine, state.owner < 0, request, self.seed, state.memory)
         state.owner[labels] = row
         state.after[labels[:-1]], state.after[labels[-1]] = labels[1:], -1
         state.jobs[row, NODE] = labels[0]
@@ -99,15 +93,10 @@ class Passes:
     def _learn(self, state: Any) -> None:
         """Pass the jobs that have ended on to the policies that remember."""
         count, state.ctl[ENDED] = int(state.ctl[ENDED]), 0
-        policies = (("scheduling", self.discipline), ("allocation", self.allocation))
-        if not count or not any(self.layouts):
-            return
-        for row in state.ended[:count].tolist():
+        for row in state.ended[:count].tolist() if any(self.asked.layouts) else ():
             start, end = state.jobs[row, [START, OVER]].tolist()
             ended = Ended(self.request(row), start, end, self._labels(state, row))
-            for (kind, policy), layout in zip(policies, self.layouts, strict=True):
-                if policy is not None:
-                    learn(kind, policy, ended, memory_of(layout, state.memory))
+            self.asked.teach(ended, state.memory)
 
     # -- what policies see
 
@@ -156,24 +145,3 @@ def rehearse(state: Any) -> None:
     choose_now(state, 0)
     settle_now(state, 0)
     launch_now(state, 0, np.zeros((0, WORDS), np.int64))
-
-
-class _Holders(Sequence[Running]):
-    """The jobs that hold nodes, looked up when a policy first asks for them: many never do."""
-
-    def __init__(self, passes: Passes, state: Any) -> None:
-        self._where = passes, state
-
-    @cached_property
-    def _found(self) -> list[Running]:
-        passes, state = self._where
-        return passes.holders(state)
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __iter__(self) -> Iterator[Running]:
-        return iter(self._found)
-
-    def __getitem__(self, which):  # type: ignore[no-untyped-def]
-        return self._found[which]

@@ -39,6 +39,7 @@ from odonata.cluster.layout import (
     State,
 )
 from odonata.cluster.metrics import ENDS, PLACEMENTS, STARTS, notes, tables
+from odonata.jobs.asking import Asked
 from odonata.jobs.schedule import FINISHED
 from odonata.jobs.schedule import RUNNING as IS_RUNNING
 from odonata.traces.trace import COLUMNS, Trace
@@ -243,8 +244,9 @@ class Cluster(Model):
     @cached_property
     def _passes(self) -> Passes:
         discipline, allocation = self.policies
-        return Passes(self.trace, self.machine, discipline, allocation, self._memory[1],  # type: ignore[arg-type]
-                      self.seed, self.tick)  # fmt: skip
+        of_discipline, of_allocation = self._memory[1]
+        asked = Asked(discipline, allocation, (of_discipline, of_allocation))
+        return Passes(self.trace, self.machine, asked, self.seed, self.tick)
 
     def decide(self, state: State, time: int, which: int, a: int, b: int) -> Decision:
         if which == PASS_KEY:

@@ -6,13 +6,14 @@ arrives or ends, and turns the Starts into its own kind of start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from odonata.jobs.asking import Asked, Holders
 from odonata.jobs.board import (
     BEGAN,
     BOARD_WORDS,
@@ -25,9 +26,8 @@ from odonata.jobs.board import (
     Board,
     Words,
 )
-from policies.allocation import AllocationPolicy, allocate, rng_for
+from policies.allocation import AllocationPolicy
 from policies.memory import Buffer, Layout, Sizes, memory_of, remembered
-from policies.policy import learn
 from policies.scheduling import SchedulingPolicy, select
 from policies.views import Ended, Request, Running, Sight, View
 from topology.dragonfly import Dragonfly
@@ -82,6 +82,11 @@ class Scheduler:
         sizes = Sizes(len(self.requests), m.n_nodes, m.groups, m.n_routers, users)
         return remembered((self.allocation, self.discipline), sizes)
 
+    @cached_property
+    def _asked(self) -> Asked:
+        of_allocation, of_discipline = self._memory[1]
+        return Asked(self.discipline, self.allocation, (of_discipline, of_allocation))
+
     def fresh_board(self) -> Board:
         """Returns the board before the first job has arrived."""
         return Board(
@@ -110,15 +115,14 @@ class Scheduler:
         queue = [self.requests[number] for number in waiting]
         sight = Sight(self.machine, owner < 0)
         mine = memory_of(self._memory[1][1], board.memory)
-        view = View(time, queue, _Holders(self, board), sight.free, sight, memory=mine)
+        running = Holders(lambda: self.holders(board))
+        view = View(time, queue, running, sight.free, sight, memory=mine)
         return [self._start(board, self.requests[number], time + self.launch)
                 for number in select(self.discipline, view)]  # fmt: skip
 
     def _start(self, board: Board, request: Request, time: int) -> Start:
         number = request.number
-        mine = memory_of(self._memory[1][0], board.memory)
-        sight = Sight(self.machine, board.owner < 0, memory=mine)
-        labels = allocate(self.allocation, sight, request, rng_for(self.seed, number))
+        labels = self._asked.place(self.machine, board.owner < 0, request, self.seed, board.memory)
         board.owner[labels] = number
         board.labels[self._places(number)] = labels
         board.jobs[number, [STATUS, LEFT, BEGAN]] = (
@@ -132,18 +136,12 @@ class Scheduler:
 
     def _learn(self, board: Board, numbers: Sequence[int]) -> None:
         """Pass the jobs that have ended on to the policies that remember."""
-        layouts = self._memory[1]
-        if not any(layouts):
+        if not any(self._asked.layouts):
             return
         for number in numbers:
             start, end = board.jobs[number, [BEGAN, OVER]].tolist()
             labels = board.labels[self._places(number)].copy()
-            ended = Ended(self.requests[number], start, end, labels)
-            for kind, policy, layout in (
-                ("allocation", self.allocation, layouts[0]),
-                ("scheduling", self.discipline, layouts[1]),
-            ):
-                learn(kind, policy, ended, memory_of(layout, board.memory))
+            self._asked.teach(Ended(self.requests[number], start, end, labels), board.memory)
 
     def holders(self, board: Board) -> list[Running]:
         """Returns the jobs that hold nodes, by number."""
@@ -152,24 +150,3 @@ class Scheduler:
         labels.flags.writeable = False
         return [Running(self.requests[n], int(board.jobs[n, BEGAN]), labels[self._places(n)])
                 for n in numbers]  # fmt: skip
-
-
-class _Holders(Sequence[Running]):
-    """The jobs that hold nodes, looked up when a policy first asks for them: most never do."""
-
-    def __init__(self, scheduler: Scheduler, board: Board) -> None:
-        self._where = scheduler, board
-
-    @cached_property
-    def _found(self) -> list[Running]:
-        scheduler, board = self._where
-        return scheduler.holders(board)
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-    def __iter__(self) -> Iterator[Running]:
-        return iter(self._found)
-
-    def __getitem__(self, which):  # type: ignore[no-untyped-def]
-        return self._found[which]

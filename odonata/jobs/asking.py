@@ -1,0 +1,61 @@
+"""How a scheduler of either fidelity asks its policies: what they see, and what they learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from policies.allocation import AllocationPolicy, allocate, rng_for
+from policies.memory import Buffer, Layout, memory_of
+from policies.policy import learn
+from policies.scheduling import SchedulingPolicy
+from policies.views import Ended, Labels, Request, Running, Sight
+from topology import Dragonfly
+
+
+class Asked(NamedTuple):
+    """The policies of a run, and where each keeps what it remembers (None: nothing)."""
+
+    discipline: SchedulingPolicy
+    allocation: AllocationPolicy | None
+    layouts: tuple[Layout | None, Layout | None]
+    """Of the discipline, and of the allocation."""
+
+    def place(
+        self, machine: Dragonfly, idle: npt.NDArray[np.bool_], job: Request, seed: int, held: Buffer
+    ) -> Labels:
+        """Returns the nodes that the allocation chooses for a job; `held` is what policies
+        remember. A job's random numbers are its own."""
+        assert self.allocation is not None
+        sight = Sight(machine, idle, memory=memory_of(self.layouts[1], held))
+        return allocate(self.allocation, sight, job, rng_for(seed, job.number))
+
+    def teach(self, ended: Ended, held: Buffer) -> None:
+        """Have the policies that remember learn of a job's end, the allocation first."""
+        if self.allocation is not None:
+            learn("allocation", self.allocation, ended, memory_of(self.layouts[1], held))
+        learn("scheduling", self.discipline, ended, memory_of(self.layouts[0], held))
+
+
+class Holders(Sequence[Running]):
+    """The jobs that hold nodes, looked up when a policy first asks for them: most never do."""
+
+    def __init__(self, look: Callable[[], list[Running]]) -> None:
+        self._look = look
+
+    @cached_property
+    def _found(self) -> list[Running]:
+        return self._look()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[Running]:
+        return iter(self._found)
+
+    def __getitem__(self, which: Any) -> Any:
+        return self._found[which]
