@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from odonata.experiment.units import show_duration
-from odonata.figures.network import DASHES, RUN_COLOURS, Floats, dress, save, style, thousands, top
+from odonata.figures.network import (
+    DASHES,
+    GREY,
+    RUN_COLOURS,
+    Floats,
+    dress,
+    save,
+    style,
+    thousands,
+    top,
+)
 from odonata.figures.schedule import (
     COUNTS,
     SHORTEST_S,
@@ -26,7 +36,7 @@ from odonata.figures.schedule import (
 )
 from odonata.jobs.schedule import Schedule
 from odonata.results.schedule_measures import Measures, job_times, measures
-from odonata.results.schedule_series import Steps, binned, first_us, steps
+from odonata.results.schedule_series import Steps, binned, first_us, fragmentation, steps
 from odonata.traces.trace import SECOND, Whole
 
 COMPARED_STEPS = 240
@@ -35,10 +45,13 @@ COMPARED_STEPS = 240
 
 def comparison(schedules: Mapping[str, Schedule]) -> Figure:
     """Returns a figure of several schedules by name: nodes in use and the queue over time,
-    distributions of waits and slowdowns, and their means."""
-    figure = Figure(figsize=(12.0, 9.2), facecolor="white", layout="constrained")
+    distributions of waits and slowdowns, and their means; where all are placed, also over how many
+    groups and routers their jobs are spread."""
+    placed = all(schedule.labels is not None for schedule in schedules.values())
+    figure = Figure(figsize=(12.0, 13.4 if placed else 9.2), facecolor="white",
+                    layout="constrained")  # fmt: skip
     FigureCanvasAgg(figure)
-    parts: Any = figure.subfigures(2, 1, height_ratios=(1.6, 1.0))
+    parts: Any = figure.subfigures(2 + placed, 1, height_ratios=(1.6, 1.0, 1.4)[: 2 + placed])
     above, below = parts[0].subplots(2, 1, sharex=True)
     waits, slowdowns, bars_wait, bars_slowdown = parts[1].subplots(1, 4, width_ratios=(3, 3, 2, 2))
     clocks = [clock_of(schedule) for schedule in schedules.values()]
@@ -85,7 +98,36 @@ def comparison(schedules: Mapping[str, Schedule]) -> Figure:
     _bars(bars_slowdown, "mean bounded slowdown",
           {name: it.mean_bounded_slowdown for name, it in found.items()},
           number)  # fmt: skip
+    if placed:
+        _spread(schedules, clock, parts[2].subplots(2, 1, sharex=True))
     return figure
+
+
+def _spread(schedules: Mapping[str, Schedule], clock: Clock, panels: Sequence[Axes]) -> None:
+    """Draw over how many groups and routers running jobs are spread, and the fewest possible, of
+    the first schedule."""
+    edges_us = np.unique(np.linspace(0, clock.end_us, COMPARED_STEPS + 1).astype(np.int64))
+    for at, schedule in enumerate(schedules.values()):
+        found, origin = fragmentation(schedule), first_us(schedule)
+        assert found is not None
+        sums = [(panels[0], found.sum_groups, found.sum_fewest_groups),
+                (panels[1], found.sum_routers, found.sum_fewest_routers)]  # fmt: skip
+        for axes, actual, fewest in sums:
+            for values, look in ((actual, {"color": RUN_COLOURS[at % len(RUN_COLOURS)]}),
+                                 (fewest, {"color": GREY, "ls": DASHES})):  # fmt: skip
+                if values is fewest and at > 0:
+                    continue
+                above, jobs = (
+                    binned(found.time_us - origin, series, found.until_us - origin, edges_us)[0]
+                    for series in (values, found.running)
+                )
+                mean = np.divide(above, jobs, np.full(len(jobs), np.nan), where=jobs > 0)
+                axes.stairs(mean, clock.at(edges_us), baseline=None, lw=1.2, **look)
+    for axes, word in zip(panels, ("groups", "routers"), strict=True):
+        axes.set_ylim(0)
+        axes.set_ylabel(f"{word} per running job")
+        clock.dress(axes, label=word == "routers")
+    remark(panels[0], "dashed: the fewest that would hold them")
 
 
 def _few(clock: Clock, series: Steps, values: Whole) -> tuple[Floats, Floats, Floats | None]:
