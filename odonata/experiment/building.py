@@ -45,6 +45,9 @@ from pdes.errors import Refused
 from topology import BadMachine, Dragonfly
 from topology.presets import PRESETS
 
+JOB_HOURS = (1, 6, 24, 7 * 24, 30 * 24, 365 * 24)
+"""The intervals between samples of a job run that are chosen from, in hours."""
+HOUR_US = 3600 * 10**6
 MOST_SAMPLES, MOST_CHECKPOINTS = 100_000, 100_000
 FLUSH_PS = (10**9, 60 * 10**12)
 """The limits of `metrics.flush`: wall time, as any time in picoseconds."""
@@ -135,9 +138,13 @@ class Building(Policies):
         )
         if not self.lines and not self.stand_in:
             try:
-                made.model()
+                span_us = made.model().trace.span_us
             except Refused as refusal:
                 self.complain(str(refusal), BY_PATH["trace.file"])
+            else:
+                if "metrics.interval" not in self.given:
+                    interval_ps = usual_job_interval(span_us)
+                    made = replace(made, metrics=replace(metrics, interval_ps=interval_ps))
         return made
 
     def _only_in(self, fidelity: str, paths: Iterable[str]) -> None:
@@ -395,6 +402,13 @@ def usual_interval(end: int | None) -> int:
     if end is None:
         return INTERVAL
     return max(1000, round_up(min(max(10**7, -(-end // 1000)), -(-end // 20))))
+
+
+def usual_job_interval(span_us: int) -> int:
+    """Returns the interval between samples of a job run, in ps: so that there are at most 1,000 of
+    them between the first submission and the last."""
+    hours = next((hours for hours in JOB_HOURS if span_us <= 1000 * hours * HOUR_US), JOB_HOURS[-1])
+    return hours * HOUR_US * 10**6
 
 
 def memory_bytes(machine: Dragonfly, channels: int) -> int:

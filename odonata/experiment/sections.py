@@ -75,7 +75,7 @@ class Metrics:
 
     interval_ps: int = setting(
         INTERVAL, "time", "Simulated time between two samples.",
-        otherwise="10 us, for 20 .. 1,000 samples",
+        otherwise="10 us, for 20 .. 1,000 samples; of jobs 1 h or more, for at most 1,000",
     )  # fmt: skip
     ports: bool = setting(True, "flag", "Keep the counters of every port.")
     channels: bool = setting(False, "flag", "Keep the counters of every virtual channel.")
