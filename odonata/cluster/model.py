@@ -42,6 +42,7 @@ from odonata.cluster.metrics import ENDS, PLACEMENTS, STARTS, notes, tables
 from odonata.jobs.asking import Asked
 from odonata.jobs.schedule import FINISHED
 from odonata.jobs.schedule import RUNNING as IS_RUNNING
+from odonata.traces.source import Source
 from odonata.traces.trace import COLUMNS, Trace
 from pdes.clock import LATEST
 from pdes.errors import Refused
@@ -85,8 +86,11 @@ some."""
 
 @dataclass(frozen=True, eq=False)
 class Cluster(Model):
-    """A machine that runs the jobs of a trace. Ranks of one run share nothing useful here: the
-    first does all the work."""
+    """A machine that runs the jobs of a trace: `scheduling` and `allocation` are names of policies,
+    and their parameters are dicts, as {"half_life": 86400.0}.
+
+    Ranks of one run share nothing useful here: the first does all the work.
+    """
 
     trace: Trace
     nodes: int
@@ -99,6 +103,23 @@ class Cluster(Model):
     overrun: str = "kill"
     """What happens to a job that runs for longer than it requested."""
     seed: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        scheduling: str = "fcfs",
+        scheduling_parameters: Values = (),
+        machine: Dragonfly | None = None,
+        allocation: str = "level-spread",
+        allocation_parameters: Values = (),
+        seed: int = 1,
+    ) -> Cluster:
+        """Returns the machine that runs the jobs of a source, which is read now: with its nodes,
+        and its `overrun`."""
+        trace, nodes = source.trace(machine.n_nodes if machine else None, seed)
+        return cls(trace, nodes, scheduling, scheduling_parameters, machine, allocation,
+                   allocation_parameters, source.overrun, seed)  # fmt: skip
 
     name, tick, kinds, fanout = "cluster", "us", KINDS, FANOUT
     handle = staticmethod(handle)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odonata.commands.output import print_json, print_table
+from odonata.commands.output import print_json
 from odonata.experiment.units import show_duration
 from odonata.results.opened import INCOMPLETE
 from odonata.results.schedule_rows import FIGURES, spread_rows
@@ -27,12 +27,24 @@ def show(labels: Sequence[str], runs: Sequence[ScheduleRun], plot: Path | None, 
     if as_json:
         print_json(facts(labels, runs))
         return
-    from rich.text import Text
+    from rich.console import Console
+    from rich.measure import Measurement
 
-    parts: list[Any] = [table(labels, runs), Text("")]
-    parts += [Text(note, "bold") for note in notes(labels, runs)]
-    parts += [Text(f"Changes are relative, against {labels[0]}.", "dim")]
-    print_table(*parts, highlight=False)
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:  # a file or a pipe is as wide as it must be
+        console.width = 100_000
+    unbound, made = console.options.update(max_width=100_000), []
+    for size in range(len(runs) - 1, 0, -1):
+        made = [table([labels[0], *labels[at : at + size]], [runs[0], *runs[at : at + size]])
+                for at in range(1, len(runs), size)]  # fmt: skip
+        if all(Measurement.get(console, unbound, one).maximum <= console.width for one in made):
+            break
+    for shown in made:
+        console.print(shown)
+        console.print()
+    for note in notes(labels, runs):
+        console.print(note, style="bold", soft_wrap=True)
+    console.print(f"Changes are relative, against {labels[0]}.", style="dim", soft_wrap=True)
 
 
 def facts(labels: Sequence[str], runs: Sequence[ScheduleRun]) -> dict[str, Any]:
@@ -101,4 +113,5 @@ def table(labels: Sequence[str], runs: Sequence[ScheduleRun]) -> Table:
     if all(spreads):
         for rows in zip(*spreads, strict=True):
             add(rows[0][0], [row[1] for row in rows])
+    add("digest", [(run.digest or "-")[:12] for run in runs])
     return shown

@@ -128,7 +128,7 @@ def schedule_table(finished: Finished, made: JobExperiment) -> list[Any]:
     from odonata.results.schedule_run import ScheduleRun
 
     model, result = made.model(), finished.result
-    heading, *about = account_of(model.trace, model.nodes, model.machine)
+    heading, *about = account_of(model.trace, model.nodes, model.machine, model.overrun)
     how = f"{made.name}: {model.scheduling}" + f", {model.allocation}" * bool(model.machine)
     shown = Table(title=how, title_justify="left", show_header=False, min_width=64)
     shown.add_column()

@@ -13,7 +13,7 @@ import click
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import Quantity, json_option, plot_option, plugin_option
 from odonata.commands.output import print_json
-from odonata.experiment.units import show_count, time_us
+from odonata.experiment.units import show_count, show_duration, time_us
 from pdes import launcher
 from pdes.errors import Refused
 
@@ -57,6 +57,8 @@ DURATION = Quantity("TIME", time_us)
               "last TIME.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
               help="Of a model, and of allocations that draw at random.")  # fmt: skip
+@click.option("--by", type=click.Choice(["size", "user"]), multiple=True,
+              help="Also show mean waits by size of job, or by user; repeatable.")  # fmt: skip
 @click.option("--csv", type=click.Path(path_type=Path, dir_okay=False),
               help="Write the jobs with Batsim's columns.")  # fmt: skip
 @click.option("--swf", type=click.Path(path_type=Path, dir_okay=False),
@@ -135,6 +137,7 @@ def schedule(
     warmup: int,
     cooldown: int,
     seed: int,
+    by: Sequence[str],
     csv: Path | None,
     swf: Path | None,
     plot: Path | None,
@@ -165,6 +168,9 @@ def schedule(
     }
     cut = {"warmup_us": warmup, "cooldown_us": cooldown}
     runs = simulated(models, reading, cut)
+    if not all(one.measures.jobs for one in runs):
+        raise Refused(f"--warmup, --cooldown: none of {len(read):,} jobs is left to be measured; "
+                      f"they are submitted within {read.span_us / 86400e6:,.1f} days")  # fmt: skip
     if launcher.rank() > 0:
         return
     write_files(runs, csv, swf, plot)
@@ -172,7 +178,7 @@ def schedule(
         facts = [one.facts() for one in runs]
         print_json(facts[0] if len(facts) == 1 else {"runs": facts})
     else:
-        show(runs)
+        show(runs, by)
 
 
 def simulated(models: dict[str, Cluster], reading: float, cut: dict[str, int]) -> list[Ran]:
@@ -303,7 +309,7 @@ def _named(path: Path, one: Ran, runs: Sequence[Ran]) -> Path:
     return path.with_name(f"{stem}-{safe}{dot}{suffix}")
 
 
-def show(runs: Sequence[Ran]) -> None:
+def show(runs: Sequence[Ran], by: Sequence[str] = ()) -> None:
     """Print the trace, and tables of so many runs as the terminal is wide for."""
     from rich.console import Console
     from rich.text import Text
@@ -314,7 +320,7 @@ def show(runs: Sequence[Ran]) -> None:
     if not console.is_terminal:  # a file or a pipe is as wide as it must be
         console.width = 100_000
     first = runs[0].model
-    heading, *about = account_of(first.trace, first.nodes, first.machine)
+    heading, *about = account_of(first.trace, first.nodes, first.machine, first.overrun)
     for line in (Text(heading, "bold"), *(Text(line, "dim") for line in about)):
         console.print(line, soft_wrap=True)
     widest = max(12, *(len(one.label) for one in runs)) + 2
@@ -322,6 +328,9 @@ def show(runs: Sequence[Ran]) -> None:
     for at in range(0, len(runs), each):
         console.print()
         console.print(table(runs[at : at + each]))
+        for what in by:
+            console.print()
+            console.print(parts_table(runs[at : at + each], what))
 
 
 NAMES_WIDTH = 26
@@ -333,7 +342,7 @@ def table(runs: Sequence[Ran]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    from odonata.results.schedule_rows import FIGURES, spread_rows
+    from odonata.results.schedule_rows import FIGURES, fewest_rows, spread_rows
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
     shown.add_column("", no_wrap=True, style="dim")
@@ -343,7 +352,28 @@ def table(runs: Sequence[Ran]) -> Any:
         shown.add_row(figure.name, *(figure.text(figure.of(one.measures)) for one in runs))
     for rows in zip(*(spread_rows(one.schedule) for one in runs), strict=True):
         shown.add_row(rows[0][0], *(row[1] for row in rows))
+    for fewest in zip(*(fewest_rows(one.schedule) for one in runs), strict=True):
+        shown.add_row(fewest[0][0], *(row[1] for row in fewest))
     speeds = [show_count(len(one.model.trace) / one.seconds) for one in runs]
     shown.add_row("jobs per second", *speeds)
     shown.add_row("digest", *(one.result.digest[:12] for one in runs))
+    return shown
+
+
+def parts_table(runs: Sequence[Ran], by: str) -> Any:
+    """Returns mean waits by size or by user, a column per run."""
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    shown.add_column("mean wait, by nodes" if by == "size" else "mean wait, by user", style="dim",
+                     no_wrap=True)  # fmt: skip
+    shown.add_column("jobs", justify="right", style="dim")
+    for one in runs:
+        shown.add_column(Text(one.label), justify="right", no_wrap=True)
+    parts = [one.measures.by_size if by == "size" else one.measures.by_user for one in runs]
+    for rows in zip(*parts, strict=True):
+        if rows[0].jobs:
+            shown.add_row(rows[0].name or "unknown", f"{rows[0].jobs:,}",
+                          *(show_duration(part.mean_wait_s) for part in rows))  # fmt: skip
     return shown

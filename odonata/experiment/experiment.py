@@ -187,8 +187,7 @@ class JobExperiment(Described):
 
     @cached_property
     def _model(self) -> Cluster:
-        seed, machine, how = self.run.seed, self.machine, self.scheduler
-        trace, nodes = self.trace.trace(machine.n_nodes if machine else None, seed)
+        how = self.scheduler
         order, allocation = (
             tuple(in_ticks(register.named(name).parameters, given, TICKS[self.tick]).items())
             for register, name, given in (
@@ -196,8 +195,8 @@ class JobExperiment(Described):
                 (ALLOCATIONS, how.allocation, how.allocation_parameters),
             )
         )
-        return Cluster(trace, nodes, how.order, order, machine, how.allocation, allocation,
-                       self.trace.overrun, seed)  # fmt: skip
+        return Cluster.of(self.trace, how.order, order, self.machine, how.allocation, allocation,
+                          self.run.seed)  # fmt: skip
 
     def recorded(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Returns the names of the tables and logs that are kept."""

@@ -37,7 +37,8 @@ def load(
         raise Refused(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise Refused(f"{path}: line {line}: not text in UTF-8, which TOML is") from None
+        hint = f"; a file of jobs? odonata schedule {path}" if str(path).endswith(".gz") else ""
+        raise Refused(f"{path}: line {line}: not text in UTF-8, which TOML is{hint}") from None
     except ValueError as error:
         raise Refused(f"{str(path)!r}: {error}") from None
     if len(content) > LONGEST_FILE:
@@ -60,7 +61,9 @@ def parse(
     except RecursionError:
         raise Refused(f"{where}: nested too deeply: sections, and keys in them, are all") from None
     except ValueError as error:  # of which TOMLDecodeError is one
-        raise Refused(f"{where}: {syntax(str(error), text)}") from None
+        of_jobs = where.removesuffix(".gz").endswith((".swf", ".json", ".csv", ".sacct"))
+        hint = f"; a file of jobs? odonata schedule {where}" if of_jobs else ""
+        raise Refused(f"{where}: {syntax(str(error), text)}{hint}") from None
     building = Building(where, plugins, stand_in)
     building.take_file(tree)
     for change in changes:

@@ -451,7 +451,7 @@ def write_overview(schedule: Schedule, path: Path) -> None:
         ratios = (1.5, 1.0, 1.4)[: 2 + placed]
         parts: Any = figure.subfigures(2 + placed, 1, height_ratios=ratios)
         over_time(schedule, parts[0].subplots(2, 1))
-        waits, *rest = parts[1].subplots(1, 3)
+        waits, *rest = parts[1].subplots(1, 3, width_ratios=(1.5, 1.0, 1.0))
         if schedule.done.any():
             waits_by_size(schedule, waits)
             distributions(schedule, rest)

@@ -98,6 +98,13 @@ def comparison(schedules: Mapping[str, Schedule]) -> Figure:
     _bars(bars_slowdown, "mean bounded slowdown",
           {name: it.mean_bounded_slowdown for name, it in found.items()},
           number)  # fmt: skip
+    traces = {(it.trace.name, len(it.trace), it.nodes) for it in schedules.values()}
+    if len(traces) == 1:
+        one = next(iter(schedules.values()))
+        load = one.trace.load(one.nodes)
+        at_load = f", offered load {load:.2f}" if load == load else ""
+        title = f"{one.trace.name}: {len(one.trace):,} jobs on {one.nodes:,} nodes{at_load}"
+        figure.suptitle(title, x=0.01, ha="left", weight="bold")
     if placed:
         _spread(schedules, clock, parts[2].subplots(2, 1, sharex=True))
     return figure

@@ -62,8 +62,12 @@ FIGURES: Sequence[Figure] = (
 )
 
 
-def account_of(trace: Trace, nodes: int, machine: Dragonfly | None) -> list[str]:
+def account_of(trace: Trace, nodes: int, machine: Dragonfly | None, overrun: str = "") -> list[str]:
     """Returns sentences about the trace and the machine: a heading, and what is to be known."""
+    longer = int(((trace.run_us > trace.requested_us) & (trace.requested_us >= 0)).sum())
+    fate = {"kill": "they are killed then; --overrun extend (trace.overrun) lets them run on",
+            "extend": "they run on"}.get(overrun, "")  # fmt: skip
+    late = [f"{longer:,} run for longer than requested: {fate}"] if longer and fate else []
     load = trace.load(nodes)
     about = [f"{trace.span_us / 86400e6:,.1f} days"]
     about += [f"offered load {load:.3f}"] if load == load else []
@@ -71,7 +75,7 @@ def account_of(trace: Trace, nodes: int, machine: Dragonfly | None) -> list[str]
         about.append(f"placed on a dragonfly p={machine.nodes} a={machine.routers} "
                      f"h={machine.global_links} g={machine.groups}")  # fmt: skip
     return [f"{trace.name}: {len(trace):,} jobs on {nodes:,} nodes", ", ".join(about),
-            *trace.account.lines()]  # fmt: skip
+            *trace.account.lines(), *late]  # fmt: skip
 
 
 def spread_rows(schedule: Schedule) -> list[tuple[str, str, str]]:
@@ -83,6 +87,14 @@ def spread_rows(schedule: Schedule) -> list[tuple[str, str, str]]:
     return [(f"{word} per job", number(facts[f"{word}_per_job"]),
              f"at the fewest {number(facts[f'fewest_{word}_per_job'])}")
             for word in ("groups", "routers")]  # fmt: skip
+
+
+def fewest_rows(schedule: Schedule) -> list[tuple[str, str]]:
+    """Returns the fewest groups and routers per running job, where jobs were placed."""
+    found = fragmentation(schedule)
+    facts = found.facts() if found else {}
+    return [(f"{word}, at the fewest", number(facts[f"fewest_{word}_per_job"]))
+            for word in ("groups", "routers") if facts]  # fmt: skip
 
 
 def rows_of(measures: Measures, schedule: Schedule) -> list[tuple[str, str, str]]:

@@ -47,6 +47,8 @@ def read(path: Where, format: str | None = None) -> Trace:
     text = pieces(path)
     first = next(text, b"")
     where = os.fspath(path)
+    if where.endswith(".toml") and format is None:
+        raise Refused(f"{where}: an experiment file: odonata run {where}")
     for mark, what in OTHERS.items():
         if first.startswith(mark):
             raise Refused(f"{where}: {what}")

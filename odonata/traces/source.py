@@ -19,7 +19,7 @@ from topology.settings import setting, settings_of
 
 MODELS = ("poisson", "lublin", "mira")
 REQUESTS = ("recorded", "exact")
-MOST_JOBS, MOST_LOAD = 10**9, 10**6
+MOST_JOBS, MOST_LOAD = 10**9, 20
 USUAL_JOBS = 10_000
 """Jobs that a model makes where nobody says how many; Mira's year has its own number."""
 
@@ -60,7 +60,8 @@ class Source:
         "the run time of every job.", words=REQUESTS,
     )  # fmt: skip
     overrun: str = setting(
-        "kill", "word", "A job that runs for longer than requested is killed then, or runs on.",
+        "kill", "word", "A job that runs for longer than requested is killed then, or runs on. The "
+        "scheduler does that (`Cluster.of`, or an experiment), and not the trace.",
         words=("kill", "extend"),
     )  # fmt: skip
 
@@ -93,8 +94,8 @@ class Source:
         made = self._made(wanted, seed) if self.model else read(self.file, self.format)
         nodes = wanted if wanted is not None else made.machine_nodes
         if nodes is None:
-            raise Refused(f"{self.file}: does not say how many nodes its machine has; nodes, at "
-                          f"least {int(made.nodes.max()):,}, must be given")  # fmt: skip
+            raise Refused(f"{self.file}: does not say how many nodes its machine has: give --nodes "
+                          f"(trace.nodes), at least {int(made.nodes.max()):,}")  # fmt: skip
         if self.first is not None:
             made = first(made, self.first)
         if self.scale_sizes:

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pdes.jit import kernel
+from policies.scheduling.base import NEVER as NEVER
 
 NODES, SUBMIT, REQUESTED, USER, NUMBER, SERVED, SINCE, DUE = range(8)
 """Words of a job: the nodes it needs; when it joined the queue; the run time that its user asked
 for, NEVER where none is known; its user's number; its own; for how long it has been served before
 the segment that it is in; when that segment began; and when it is due by its request."""
 JOB_WORDS = 8
-NEVER = 1 << 62
-"""Stands for a time that is not known: after all others."""
 
 TIME, FREE, FIRST, LAST, RUNNING, ALL, CHOSEN = range(7)
 """Words of `Desk.ctl`: the time; idle nodes; the waiting jobs are queue[FIRST:LAST]; the number of

@@ -15,7 +15,7 @@ from odonata.cluster.model import Cluster
 from odonata.traces.poisson import poisson
 from pdes.driver import run
 from pdes.errors import Fault
-from policies.scheduling import DISCIPLINES, SchedulingPolicy, scheduling
+from policies.scheduling import DISCIPLINES, SchedulingPolicy, backfilling, scheduling
 
 SEEDS = 60
 
@@ -83,6 +83,21 @@ def test_a_discipline_asked_through_a_view_chooses_as_its_kernel_does(
                 ours, _ = simulated(jobs, nodes, "by-view", overrun)
                 naive = simulate(jobs, nodes, discipline, overrun, **parameters)
                 assert plain(ours) == plain(naive), seed
+    finally:
+        del DISCIPLINES["by-view"]
+
+
+def test_backfilling_in_python_is_easy() -> None:
+    @scheduling("by-view", about="a test's", source="nobody's")
+    def in_python(view: Any) -> Any:
+        return backfilling(view, range(len(view.queue)))
+
+    try:
+        for seed in range(60):
+            jobs, nodes = random_trace(seed)
+            for overrun in ("kill", "extend"):
+                ours, _ = simulated(jobs, nodes, "by-view", overrun)
+                assert plain(ours) == plain(simulate(jobs, nodes, "easy", overrun)), seed
     finally:
         del DISCIPLINES["by-view"]
 

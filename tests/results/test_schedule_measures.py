@@ -39,7 +39,10 @@ def made(
         name="made",
         number=np.arange(1, n + 1),
         submit_us=np.array([job["submit"] for job in jobs], np.int64) * unit,
-        run_us=np.zeros(n, np.int64),
+        run_us=np.array(
+            [sum((end or begin) - begin for begin, end in job["held"]) for job in jobs], np.int64
+        )
+        * unit,
         nodes=np.array([job.get("nodes", 1) for job in jobs], np.int64),
         requested_us=np.full(n, -1),
         user=np.array([job.get("user", 0) for job in jobs], np.int64),

@@ -33,7 +33,9 @@ SECTIONS = {"over-time": "Over time", "gantt": "Over time", "waits": "Jobs",
 
 def page(run: ScheduleRun) -> str:
     """Returns the page, as HTML."""
-    heading, *about = account_of(run.trace, run.nodes, run.experiment.machine)
+    heading, *about = account_of(
+        run.trace, run.nodes, run.experiment.machine, run.experiment.trace.overrun
+    )
     how = run.experiment.scheduler
     policies = f"{how.order} scheduling" + f", {how.allocation}" * bool(run.experiment.machine)
     return rendered(
