@@ -236,7 +236,8 @@ class Recorder:
                          for s, a in zip(self._series, samples, strict=True)]  # fmt: skip
         self._times = np.zeros(self._rows, np.int64)
         path.parent.mkdir(parents=True, exist_ok=True)
-        if disk.free_bytes(path.parent) < 2 * SLACK:
+        columns = [(it, np.asarray(it.of(state))) for table in self._tables for it in table.columns]
+        if disk.free_bytes(path.parent) < 2 * SLACK + sum(a.nbytes for _, a in columns):
             raise disk.full(path)
         self._file = file = open_file(path, "w", libver="latest")
         file.attrs.update(self._attributes)
@@ -248,8 +249,8 @@ class Recorder:
         self._status = checked_scalar(file, "status", np.int8(RUNNING))
         describe(self._status, (), "1", STATUS)
         self._sets = [self._create_set(s, a) for s, a in zip(self._series, samples, strict=True)]
-        for column in (column for table in self._tables for column in table.columns):
-            made = file.create_dataset(column.name, data=column.of(state))
+        for column, values in columns:
+            made = file.create_dataset(column.name, data=values)
             describe(made, (column.dim,), column.unit, column.about)
         self.book.create(file)
         seal(file)

@@ -62,8 +62,10 @@ def tables(trace: Trace) -> Mapping[str, Table]:
         return Column(f"jobs/{name}", "job", unit, about,
                       lambda state: values[: len(state.jobs)])  # fmt: skip
 
-    def names(known: Sequence[str], which: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        return np.array([name.encode() for name in known])[which]
+    def names(of: str, known: Sequence[str]) -> Column:
+        texts = np.array([name.encode() for name in known])
+        return Column(f"{of}/name", of.removesuffix("s"), "1", "in UTF-8",
+                      lambda state: texts if len(state.jobs) else texts[:0])  # fmt: skip
 
     return {
         "system": Table(
@@ -82,10 +84,11 @@ def tables(trace: Trace) -> Mapping[str, Table]:
                     trace.requested_us),
              column("recorded_wait_us", "us", "how long it waited on the real machine; -1: unknown",
                     trace.wait_us),
-             column("user", "1", "who submitted it, in UTF-8", names(trace.users, trace.user)),
-             column("project", "1", "on whose account it ran, in UTF-8",
-                    names(trace.projects, trace.project)),
-             column("application", "1", "the program that it ran, in UTF-8",
-                    names(trace.applications, trace.application))),
+             column("user", "1", "who submitted it: a row of users", trace.user),
+             column("project", "1", "on whose account it ran: a row of projects", trace.project),
+             column("application", "1", "the program that it ran: a row of applications",
+                    trace.application),
+             names("users", trace.users), names("projects", trace.projects),
+             names("applications", trace.applications)),
         ),
     }  # fmt: skip

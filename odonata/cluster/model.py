@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from odonata.cluster.decisions import Passes, rehearse
+from odonata.cluster.decisions import Passes, Slowdown, rehearse
 from odonata.cluster.dispatch import handle
 from odonata.cluster.layout import (
     ARRIVE,
@@ -77,7 +77,7 @@ from topology import Dragonfly
 OVERRUNS = ("kill", "extend")
 PASS_KEY = int(pack(PASS, SCHEDULER, 0))
 MONTH_US = 30 * 86400 * 10**6
-"""How often ranks agree on how to go on, in us: that is when a signal is seen. They have nothing to
+"""How far one rank may be ahead of the others, in us, where there are several: they have nothing to
 say to each other."""
 MOST_RANKS = 4096
 """Agents besides the scheduler: they do nothing, and are there so that any number of ranks has
@@ -103,6 +103,8 @@ class Cluster(Model):
     overrun: str = "kill"
     """What happens to a job that runs for longer than it requested."""
     seed: int = 1
+    slowdown: Slowdown | None = None
+    """How many times as long as its run time a job takes where it is placed; None: once."""
 
     @classmethod
     def of(
@@ -131,8 +133,8 @@ class Cluster(Model):
             raise Refused(f"{self.trace.name}: no job is left to run{why}")
         if self.overrun not in OVERRUNS:
             raise Refused(f"overrun = {self.overrun!r}: one of {', '.join(OVERRUNS)}")
-        if self.nodes < 1:
-            raise Refused(f"nodes = {self.nodes}: at least 1")
+        if not isinstance(self.nodes, int | np.integer) or self.nodes < 1:
+            raise Refused(f"nodes = {self.nodes!r}: a whole number, at least 1")
         if self.machine is not None and self.machine.n_nodes < self.nodes:
             raise Refused(f"nodes = {self.nodes:,}: the machine has {self.machine.n_nodes:,}")
         largest = int(self.trace.nodes.max())
@@ -267,7 +269,7 @@ class Cluster(Model):
         discipline, allocation = self.policies
         of_discipline, of_allocation = self._memory[1]
         asked = Asked(discipline, allocation, (of_discipline, of_allocation))
-        return Passes(self.trace, self.machine, asked, self.seed, self.tick)
+        return Passes(self.trace, self.machine, asked, self.seed, self.tick, self.slowdown)
 
     def decide(self, state: State, time: int, which: int, a: int, b: int) -> Decision:
         if which == PASS_KEY:

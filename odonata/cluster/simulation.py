@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from odonata.cluster.model import Cluster
-from odonata.jobs.schedule import Schedule
+from odonata.jobs.schedule import FINISHED, Schedule
 from pdes.driver import Result, run
+from pdes.errors import Fault
 from pdes.log import Appended, Block
 from pdes.transport import Transport
 
@@ -44,6 +45,15 @@ class Gathered:
         return tuple(np.concatenate(part) for part in parts)
 
 
+def check_all_done(model: Cluster, result: Result) -> None:
+    """Raise a Fault where a run without an end has come to it with jobs that were never finished:
+    its discipline has left them waiting."""
+    left = int((result.outcome["state"] < FINISHED).sum())
+    if result.completed and left:
+        raise Fault(f"scheduling {model.scheduling}: it has left {left:,} of {len(model.trace):,} "
+                    "jobs waiting, and nothing is left to happen")  # fmt: skip
+
+
 def simulate(
     model: Cluster,
     end_us: int | None = None,
@@ -55,4 +65,6 @@ def simulate(
     several ranks only the first has a schedule; the others' is empty."""
     gathered = Gathered()
     result = run(model, end_us, log=gathered.take, progress=progress, transport=transport)
+    if end_us is None:
+        check_all_done(model, result)
     return gathered.schedule(model, result.time + (end_us is None)), result

@@ -11,6 +11,7 @@ from odonata.experiment.units import show_duration
 from odonata.results.opened import INCOMPLETE
 from odonata.results.schedule_rows import FIGURES, spread_rows
 from odonata.results.schedule_run import ScheduleRun
+from odonata.results.schedule_series import fragmentation
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -58,13 +59,19 @@ def facts(labels: Sequence[str], runs: Sequence[ScheduleRun]) -> dict[str, Any]:
             {
                 "label": label, "path": str(run.path), "name": run.experiment.name,
                 "complete": run.complete, "reached_us": run.reached, "digest": run.digest,
-                "figures": {it.path: it.of(run.measures) for it in FIGURES},
+                "figures": {it.path: it.of(run.measures) for it in FIGURES} | spread(run),
                 "change": {it.path: change(it.of(run.measures), it.of(first)) for it in FIGURES},
             }
             for label, run in zip(labels, runs, strict=True)
         ],
         "notes": notes(labels, runs),
     }  # fmt: skip
+
+
+def spread(run: ScheduleRun) -> dict[str, float | None]:
+    """Returns over how many groups and routers jobs are spread, where they are placed."""
+    found = fragmentation(run.schedule)
+    return found.facts() if found else {}
 
 
 def notes(labels: Sequence[str], runs: Sequence[ScheduleRun]) -> list[str]:

@@ -100,19 +100,16 @@ def run_facts(finished: Finished) -> dict[str, Any]:
 
 def schedule_facts(finished: Finished, made: JobExperiment) -> dict[str, Any]:
     """Returns the measures of a run of the job fidelity: of its logs, where they were kept."""
+    from odonata.results.schedule_facts import facts_of
     from odonata.results.schedule_run import ScheduleRun
 
-    model = made.model()
-    account = model.trace.account
-    facts: dict[str, Any] = {
-        "jobs": len(model.trace), "nodes": model.nodes, "dropped": account.total_dropped,
-        "repaired": account.total_repaired,
-    }  # fmt: skip
+    model, how = made.model(), made.scheduler
+    facts: dict[str, Any] = {"jobs": len(model.trace), "nodes": model.nodes}
     if has_metrics(finished):
         with ScheduleRun(finished.out) as run:
-            measured = run.measures.facts()
-            facts = {"measured_jobs": measured.pop("jobs"), **measured} | facts
-    return facts
+            placed = how.allocation if made.machine else None
+            facts = facts_of(run.schedule, run.measures, how.order, placed)
+    return facts | {"jobs_per_second": len(model.trace) / finished.result.wall_seconds}
 
 
 def has_metrics(finished: Finished) -> bool:

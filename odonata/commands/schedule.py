@@ -15,7 +15,7 @@ from odonata.commands.options import Quantity, json_option, plot_option, plugin_
 from odonata.commands.output import print_json
 from odonata.experiment.units import show_count, show_duration, time_us
 from pdes import launcher
-from pdes.errors import Refused
+from pdes.errors import Fault, Refused
 
 if TYPE_CHECKING:
     from odonata.cluster.model import Cluster
@@ -87,37 +87,14 @@ class Ran(NamedTuple):
     """From the reading of the trace to the last measure, without compiling."""
 
     def facts(self) -> dict[str, Any]:
-        account, m = self.model.trace.account, self.measures
-        facts: dict[str, Any] = {
-            "trace": self.model.trace.name, "nodes": self.model.nodes,
-            "scheduling": self.model.scheduling,
-            "allocation": self.model.allocation if self.model.machine else None,
-            "jobs": len(self.model.trace), "dropped": account.total_dropped,
-            "repaired": account.total_repaired, "dropped_by_reason": dict(account.dropped),
-            "repaired_by_reason": dict(account.repaired),
-            "offered_load": finite(self.model.trace.load(self.model.nodes)),
-        }  # fmt: skip
-        measured = m.facts()
-        facts["measured_jobs"] = measured.pop("jobs")
-        facts |= measured
-        facts |= spread_facts(self.schedule)
-        facts |= {
-            "seconds": self.seconds, "jobs_per_second": len(self.model.trace) / self.seconds,
+        from odonata.results.schedule_facts import facts_of
+
+        model = self.model
+        placed = model.allocation if model.machine else None
+        return facts_of(self.schedule, self.measures, model.scheduling, placed) | {
+            "seconds": self.seconds, "jobs_per_second": len(model.trace) / self.seconds,
             "events": self.result.events, "digest": self.result.digest,
         }  # fmt: skip
-        return facts
-
-
-def finite(value: float) -> float | None:
-    return value if value == value else None
-
-
-def spread_facts(schedule: Schedule) -> dict[str, Any]:
-    """Returns over how many groups and routers a running job is spread, on average over time."""
-    from odonata.results.schedule_series import fragmentation
-
-    found = fragmentation(schedule)
-    return {} if found is None else found.facts()
 
 
 def schedule(
@@ -192,7 +169,7 @@ def simulated(models: dict[str, Cluster], reading: float, cut: dict[str, int]) -
     if transport.size > len(models) and transport.rank == 0:
         print(f"odonata: {len(models)} run{'s' * (len(models) > 1)} on {transport.size} ranks: a "
               "run is not divided, so the others have nothing to do", file=sys.stderr)  # fmt: skip
-    made = []
+    made: list[Any] = []
     for number, model in enumerate(models.values()):
         if number % transport.size != transport.rank:
             continue
@@ -200,6 +177,9 @@ def simulated(models: dict[str, Cluster], reading: float, cut: dict[str, int]) -
         began = time.perf_counter()
         try:
             found, result = simulate(model, progress=line, transport=Serial())
+        except (Fault, Refused) as error:
+            made.append((number, error))
+            continue
         finally:
             if line:
                 line.close()
@@ -209,8 +189,9 @@ def simulated(models: dict[str, Cluster], reading: float, cut: dict[str, int]) -
     named = list(models.items())
     gathered = sorted((one for part in transport.everyone(made) for one in part),
                       key=lambda it: it[0])  # fmt: skip
-    return [Ran(*named[number], found, result, measured, seconds)
-            for number, found, result, measured, seconds in gathered]  # fmt: skip
+    for failed in (one[1] for one in gathered if len(one) == 2):
+        raise failed
+    return [Ran(named[one[0]][0], named[one[0]][1], *one[1:]) for one in gathered]
 
 
 # -- what a user writes

@@ -118,6 +118,9 @@ class Building(Policies):
                  or key.name not in OF_JOB_RUNS.get(key.section, (key.name,)))
         ))  # fmt: skip
         machine = self._machine() if any(it.startswith("machine.") for it in self.given) else None
+        allocation = BY_PATH["scheduler.allocation"]
+        if machine is None and allocation.path in self.given and not self.stand_in:
+            self.complain("there is no [machine] on which jobs could be placed", allocation)
         home, fields = Path(self.where).parent, self.fields("trace")
         if fields.get("file"):
             fields["file"] = str((home / fields["file"]).absolute())
@@ -140,7 +143,9 @@ class Building(Policies):
             try:
                 span_us = made.model().trace.span_us
             except Refused as refusal:
-                self.complain(str(refusal), BY_PATH["trace.file"])
+                words = str(refusal)
+                to_blame = "nodes" if "nodes" in words and not fields.get("file") else "file"
+                self.complain(words, BY_PATH[f"trace.{to_blame}"])
             else:
                 if "metrics.interval" not in self.given:
                     interval_ps = usual_job_interval(span_us)

@@ -204,7 +204,8 @@ class JobExperiment(Described):
         return ("system", "jobs"), logs
 
     def has(self, key: Key) -> bool:
-        return key.name in OF_JOB_RUNS.get(key.section, (key.name,))
+        placing = self.machine is not None or key.name != "allocation"
+        return placing and key.name in OF_JOB_RUNS.get(key.section, (key.name,))
 
     def _parts(self, section: str) -> Iterator[tuple[str, Any, int]]:
         if section in (*OF_JOB_RUNS, "trace") or (section == "machine" and self.machine):

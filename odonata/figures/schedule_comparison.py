@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from odonata.experiment.units import show_duration
+from odonata.figures.machine import check_name
 from odonata.figures.network import (
     DASHES,
     GREY,
@@ -38,6 +39,7 @@ from odonata.jobs.schedule import Schedule
 from odonata.results.schedule_measures import Measures, job_times, measures
 from odonata.results.schedule_series import Steps, binned, first_us, fragmentation, steps
 from odonata.traces.trace import SECOND, Whole
+from pdes.errors import Refused
 
 COMPARED_STEPS = 240
 """The number of steps of each curve over time."""
@@ -172,5 +174,8 @@ def _bars(
 def draw_schedules(schedules: Mapping[str, Schedule], path: str | Path) -> None:
     """Save a comparison to a file, in the format that its name ends in: .png, .svg or .pdf."""
     path = Path(path)
+    check_name(path)
+    if not schedules:
+        raise Refused(f"{path}: no schedule to draw")
     with style():
         save(comparison(schedules), path, path.suffix.lstrip(".").lower())

@@ -14,6 +14,7 @@ import numpy as np
 from odonata.experiment.units import show_time
 from odonata.results.opened import Opened
 from pdes.clock import TICKS
+from pdes.errors import Refused
 
 ASIDE = "engine/"
 BLOCK_BYTES = 1 << 26
@@ -45,6 +46,9 @@ class Verdict:
 
 
 def compare(a: Opened, b: Opened) -> Verdict:
+    if a.tick != b.tick:
+        raise Refused(f"{a.path} and {b.path}: one simulated packets and the other jobs: they have "
+                      "no dataset in common")  # fmt: skip
     ours, theirs = _datasets(a), _datasets(b)
     differences, values = [], 0
     for name in sorted({*ours, *theirs}):

@@ -255,7 +255,8 @@ def by_user(schedule: Schedule, times: JobTimes, kept: Bools) -> tuple[Part, ...
     """Returns the users in order of the node-time that their jobs need, which is the same under all
     disciplines."""
     trace = schedule.trace
-    held = np.bincount(trace.user, trace.run_us * trace.nodes * kept, len(trace.users))
+    held = np.bincount(trace.user, trace.run_us.astype(np.float64) * trace.nodes * kept,
+                       len(trace.users))  # fmt: skip
     jobs = np.bincount(trace.user[kept], minlength=len(trace.users))
     order = np.lexsort((-jobs, -held))
     order = order[jobs[order] > 0]

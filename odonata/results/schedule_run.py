@@ -15,6 +15,8 @@ from odonata.results.opened import Opened
 from odonata.results.schedule_measures import Measures, measures
 from odonata.traces.trace import Account, Trace, Whole
 
+NAMED = ("user", "project", "application")
+
 
 class ScheduleRun(Opened):
     """An opened run of the job fidelity. Times are microseconds."""
@@ -24,18 +26,16 @@ class ScheduleRun(Opened):
     @cached_property
     def trace(self) -> Trace:
         """Returns the jobs that it ran, from its files: the trace itself need not be there."""
-        columns: dict[str, Any] = {name: self.read(f"jobs/{name}") for name in
-                   ("number", "submit_us", "run_us", "nodes", "requested_us")}  # fmt: skip
-        names: dict[str, Any] = {}
-        coded: dict[str, Any] = {}
-        for name in ("user", "project", "application"):
-            texts = self.read(f"jobs/{name}").astype("S")
-            found, first, which = np.unique(texts, return_index=True, return_inverse=True)
-            order = np.argsort(first)
-            names[f"{name}s"] = tuple(text.decode() for text in found[order].tolist())
-            coded[name] = np.argsort(order)[which]
+        columns: dict[str, Any] = {
+            name: self.read(f"jobs/{name}")
+            for name in ("number", "submit_us", "run_us", "nodes", "requested_us", *NAMED)
+        }
+        names: dict[str, Any] = {
+            f"{name}s": tuple(text.decode() for text in self.read(f"{name}s/name").tolist())
+            for name in NAMED
+        }
         return Trace(
-            self.attributes["trace"], **columns, **coded, **names,
+            self.attributes["trace"], **columns, **names,
             wait_us=self.read("jobs/recorded_wait_us"), machine_nodes=self.nodes,
             account=self.account,
         )  # fmt: skip

@@ -71,6 +71,14 @@ class Source:
             not (self.file and self.model), f"model = {self.model}",
             f"there is a file as well, {self.file}: name one", "model", "file",
         )  # fmt: skip
+        found.unless(
+            not (self.file and self.jobs), f"jobs = {self.jobs}",
+            "of a model, and there is a file; `first` takes some of its jobs", "jobs", "file",
+        )  # fmt: skip
+        found.unless(
+            not (self.model and self.format), f"format = {self.format}",
+            f"of a file, and the jobs are made by {self.model}", "format", "model",
+        )  # fmt: skip
         for one, how in settings_of(Source):
             value = getattr(self, one.name)
             if value is None:

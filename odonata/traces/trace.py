@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 Whole = npt.NDArray[np.int64]
 UNKNOWN = -1
+LONGEST_NAME = 200
 SECOND = 10**6
 """Microseconds."""
 
@@ -99,6 +100,8 @@ class Trace:
                 raise ValueError(f"{name}: {column.shape} for {len(self.number)} jobs")
             column.flags.writeable = False
             object.__setattr__(self, name, column)
+        for name in ("users", "projects", "applications"):
+            object.__setattr__(self, name, tuple(map(_clean, getattr(self, name))))
         if len(self):
             wrong = {
                 "submit_us, which ascends": (np.diff(self.submit_us, prepend=0) < 0).any(),
@@ -137,6 +140,13 @@ class Trace:
             return float("nan")
         work = float((self.run_us.astype(np.float64) * self.nodes).sum())
         return work / (float(self.span_us) * nodes)
+
+
+def _clean(name: str) -> str:
+    """Returns a name that every format can hold: what cannot be printed is a question mark, and
+    what is beyond LONGEST_NAME letters is cut off."""
+    cut = name[:LONGEST_NAME]
+    return cut if cut.isprintable() else "".join(c if c.isprintable() else "?" for c in cut)
 
 
 COLUMNS = tuple(one.name for one in fields(Trace)

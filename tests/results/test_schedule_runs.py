@@ -100,12 +100,15 @@ def test_the_keys_of_either_fidelity_are_refused_in_the_other() -> None:
         ("run.duration=2000000 d", "1,000 years"),
         ("machine.preset=kim-72", None),
         ("trace.nodes=100", None),
+        ("scheduler.allocation=simple", "there is no .machine."),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_simulated(
     change: str, complaint: str | None
 ) -> None:
-    changes = [change] + ["trace.model=none"] * change.startswith("trace.file")
+    changes = [change]
+    if change.startswith("trace.file"):
+        changes += ["trace.model=none", "trace.jobs=auto"]
     if complaint is None:
         made(MONTH, *changes)
         return
@@ -267,6 +270,16 @@ def test_a_compiled_run_is_stopped_by_a_signal_and_resumed(
         done = begun.done
         assert (run.schedule.end_us[done] == begun.end_us[done]).all()
         assert np.array_equal(np.sort(run.schedule.segment_job), np.arange(400_000))
+
+
+def test_a_full_disk_ends_a_job_run_in_a_line(
+    odonata: Odonata, month: Path, small_disk: Path
+) -> None:
+    big = ("--set", "trace.jobs=60000")
+    done = odonata("run", str(month), "-o", str(small_disk / "out"), *big)
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_killed_run_is_read_as_far_as_it_came(go: Callable[..., str], month: Path) -> None:

@@ -1,0 +1,27 @@
+"""All that is known of a schedule, for JSON: one function for every command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from odonata.jobs.schedule import Schedule
+from odonata.results.schedule_measures import Measures
+from odonata.results.schedule_series import fragmentation
+
+
+def facts_of(schedule: Schedule, measured: Measures, scheduling: str, allocation: str | None
+             ) -> dict[str, Any]:  # fmt: skip
+    """Returns what was run, its account, its measures and, where jobs were placed, how they are
+    spread. `jobs` are all that were run, `measured_jobs` those that the measures are of."""
+    trace = schedule.trace
+    account, load = trace.account, trace.load(schedule.nodes)
+    found = fragmentation(schedule)
+    facts = measured.facts()
+    return {
+        "trace": trace.name, "nodes": schedule.nodes, "scheduling": scheduling,
+        "allocation": allocation, "jobs": len(trace), "dropped": account.total_dropped,
+        "repaired": account.total_repaired, "dropped_by_reason": dict(account.dropped),
+        "repaired_by_reason": dict(account.repaired),
+        "offered_load": load if load == load else None,
+        "measured_jobs": facts.pop("jobs"), **facts, **(found.facts() if found else {}),
+    }  # fmt: skip

@@ -1,0 +1,210 @@
+"""`odonata schedule`: traces in, measures and files out, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from conftest import code_on_ranks
+
+from odonata.cluster.model import Cluster
+from odonata.cluster.simulation import simulate
+from odonata.commands.cli import cli
+from odonata.traces.reading import read
+from odonata.traces.source import Source
+from pdes.errors import Fault, Refused
+from policies.register import PLUGINS
+from policies.scheduling import DISCIPLINES
+from topology import Dragonfly
+
+SIX = """; MaxProcs: 10
+1  0 -1 100  6 -1 -1  6 100 -1 1 1 1 -1 -1 -1 -1 -1
+2 10 -1  50  8 -1 -1  8  50 -1 1 1 1 -1 -1 -1 -1 -1
+3 20 -1  60  2 -1 -1  2  80 -1 1 2 1 -1 -1 -1 -1 -1
+4 30 -1  20 10 -1 -1 10  20 -1 1 2 1 -1 -1 -1 -1 -1
+5 40 -1 150  2 -1 -1  2 200 -1 1 3 1 -1 -1 -1 -1 -1
+6 50 -1  30  1 -1 -1  1  30 -1 1 3 1 -1 -1 -1 -1 -1
+"""
+WANTED = {
+    "jobs", "dropped", "repaired", "mean_wait_s", "mean_slowdown", "mean_bounded_slowdown",
+    "utilisation", "makespan_s", "jobs_per_second", "digest",
+}  # fmt: skip
+STARTS = {
+    "fcfs": [0, 100, 100, 160, 180, 180], "small-first": [0, 110, 20, 190, 40, 80],
+    "large-first": [0, 120, 120, 100, 170, 170], "shortest-first": [0, 120, 150, 100, 170, 120],
+    "longest-first": [0, 100, 20, 190, 40, 150], "first-fit": [0, 110, 20, 190, 40, 80],
+    "easy": [0, 100, 20, 190, 40, 150], "easy-strict": [0, 100, 100, 160, 180, 50],
+    "conservative": [0, 100, 20, 150, 170, 50], "wfp": [0, 110, 20, 190, 40, 80],
+    "fair-share": [0, 110, 20, 190, 40, 80], "spf": [0, 120, 150, 100, 170, 120],
+    "lpf": [0, 160, 100, 250, 100, 210], "lcfs-pr": [0, 10, 20, 30, 40, 50],
+}  # fmt: skip
+"""When each of the six starts, by hand: the table of docs/disciplines.md."""
+
+
+@pytest.fixture
+def six(tmp_path: Path) -> Path:
+    path = tmp_path / "six.swf"
+    path.write_text(SIX)
+    return path
+
+
+def ask(*words: Any) -> Result:
+    return CliRunner().invoke(cli, ["schedule", *map(str, words)])
+
+
+def facts(*words: Any) -> Any:
+    done = ask(*words, "--json")
+    assert done.exception is None, done.exception
+    return json.loads(done.stdout, parse_constant=lambda word: pytest.fail(word))
+
+
+def refused(*words: Any) -> str:
+    done = ask(*words)
+    assert isinstance(done.exception, Refused), done.output
+    return str(done.exception)
+
+
+def test_one_discipline_gives_one_object(six: Path) -> None:
+    found = facts(six, "--nodes", 10, "--scheduling", "easy")
+    assert found.keys() >= WANTED
+    assert (found["jobs"], found["dropped"], found["repaired"]) == (6, 0, 0)
+    assert found["mean_wait_s"] == pytest.approx(350 / 6)
+
+
+@pytest.mark.parametrize("name", DISCIPLINES)
+def test_the_six_jobs_of_the_page_start_when_the_page_says(name: str, six: Path) -> None:
+    """The table of docs/disciplines.md was worked out by hand."""
+    trace, nodes = Source(file=str(six)).trace()
+    schedule, _ = simulate(Cluster(trace, nodes, name))
+    assert (schedule.start_us // 10**6).tolist() == STARTS[name]
+
+
+def test_several_disciplines_give_a_column_each_and_files_by_name(
+    six: Path, tmp_path: Path
+) -> None:
+    found = facts(six, "--scheduling", "fcfs,wfp:backfill=none", "--csv", tmp_path / "six.csv",
+                  "--swf", tmp_path / "done.swf.gz", "--plot", tmp_path / "six.png")  # fmt: skip
+    assert [run["scheduling"] for run in found["runs"]] == ["fcfs", "wfp"]
+    assert len((tmp_path / "six-fcfs.csv").read_text().splitlines()) == 7
+    back = read(tmp_path / "done-wfp-backfill-none.swf.gz")
+    assert float(back.wait_us.mean()) / 1e6 == found["runs"][1]["mean_wait_s"]
+    assert (tmp_path / "six.png").stat().st_size > 20_000
+    shown = ask(six, "--scheduling", "fcfs,easy", "--by", "size", "--by", "user").stdout
+    assert "six: 6 jobs on 10 nodes" in shown
+    assert "mean wait, by user" in shown
+
+
+def test_jobs_are_placed_where_a_machine_is_given(six: Path, tmp_path: Path) -> None:
+    found = facts(six, "--nodes", 10, "--machine", "2,2,1,3", "--allocation", "simple,rdn",
+                  "--plot", tmp_path / "spread.png")  # fmt: skip
+    simple, random = found["runs"]
+    assert simple["mean_wait_s"] == random["mean_wait_s"]
+    assert simple["fewest_groups_per_job"] <= simple["groups_per_job"] <= random["groups_per_job"]
+    counted = facts(six)
+    assert counted["mean_wait_s"] == simple["mean_wait_s"]
+    assert "groups_per_job" not in counted
+
+
+def test_ranks_share_the_runs_and_tell_why_one_failed(six: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(
+        "from odonata import scheduling\n"
+        "@scheduling('bad', about='a test', source='ours')\n"
+        "def bad(view):\n    raise ValueError('of its own')\n"
+    )
+    code = "import sys; sys.argv = {!r}; from odonata.commands.cli import main; main()"
+    words = ["odonata", "schedule", str(six), "--scheduling", "fcfs,easy,conservative", "--json"]
+    done = code_on_ranks(2, code.format(words))
+    assert done.returncode == 0, done.stderr
+    runs = json.loads(done.stdout)["runs"]
+    assert [run["digest"] for run in runs] == [
+        run["digest"] for run in facts(*words[2:-1])["runs"]]  # fmt: skip
+    words[3:] = ["--scheduling", "fcfs,bad", "--plugin", str(tmp_path / "bad.py")]
+    failed = code_on_ranks(2, code.format(words))
+    assert failed.returncode != 0
+    assert "scheduling bad failed: ValueError: of its own" in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ((), "which jobs? a file, or a model"),
+        (("none.swf",), "none.swf: No such file"),
+        (("SIX", "--model", "mira"), "there is a file as well"),
+        (("SIX", "--jobs", "4"), "jobs = 4: of a model, and there is a file"),
+        (("--model", "lublin"), "for a machine of how many nodes"),
+        (("--model", "lublin", "--nodes", "9", "--format", "swf"), "format = swf: of a file"),
+        (("SIX", "--scheduling", "esay"), "did you mean easy"),
+        (("SIX", "--scheduling", "easy,,fcfs"), "names with commas"),
+        (("SIX", "--scheduling", "wfp:backfill=all"), "backfill = 'all': one of none"),
+        (("SIX", "--scheduling", "wfp:backfill"), "a name and a value"),
+        (("SIX", "--allocation", "simple"), "on which machine? --machine PRESET"),
+        (("SIX", "--machine", "kim-71"), "did you mean kim-72"),
+        (("SIX", "--nodes", "10", "--machine", "2,2,1,2"), "nodes = 10: the machine has 8"),
+        (("SIX", "--nodes", "1"), None),
+        (("SIX", "--nodes", "0"), "nodes = 0: 1 .."),
+        (("SIX", "--load", "90"), "load = 90.0: above 0 .. 20"),
+        (("SIX", "--overrun", "ignore"), "overrun = ignore: one of kill, extend"),
+        (("SIX", "--warmup", "3d"), "none of 6 jobs is left to be measured"),
+        (("SIX", "--csv", "nowhere/x.csv"), "there is no directory nowhere"),
+        (("SIX", "--plot", "x.foo"), "must end in"),
+        (("x.toml",), "x.toml: an experiment file: odonata run x.toml"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_a_line(
+    words: tuple[str, ...], complaint: str | None, six: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    Path("x.toml").write_text("name = 'x'")
+    given = [str(six) if word == "SIX" else word for word in words]
+    if complaint is None:
+        assert facts(*given)["dropped"] == 5
+        return
+    said = refused(*given)
+    assert complaint in said
+    assert "\n" not in said
+
+
+def test_a_discipline_that_leaves_jobs_waiting_is_no_success(six: Path, tmp_path: Path) -> None:
+    (tmp_path / "lazy.py").write_text(
+        "from odonata import scheduling\n"
+        "@scheduling('lazy', about='a test', source='ours')\n"
+        "def lazy(view):\n    return [job.number for job in view.queue if job.nodes < 4]\n"
+    )
+    done = ask(six, "--plugin", tmp_path / "lazy.py", "--scheduling", "lazy")
+    DISCIPLINES.pop("lazy")
+    PLUGINS.clear()
+    assert isinstance(done.exception, Fault)
+    assert "scheduling lazy: it has left 3 of 6 jobs waiting" in str(done.exception)
+
+
+def test_odd_names_reach_every_file_in_one_piece(tmp_path: Path) -> None:
+    names = ["a,b", 'say "x"', "new\nline", "\ud800", "Müller", "", "<script>", "x" * 5000]
+    jobs = [{"id": n, "subtime": n, "walltime": 9, "res": 1, "profile": "p", "user": name}
+            for n, name in enumerate(names)]  # fmt: skip
+    path = tmp_path / "odd.json"
+    path.write_text(json.dumps({"nb_res": 4, "jobs": jobs,
+                                "profiles": {"p": {"type": "delay", "delay": 3}}}))  # fmt: skip
+    assert facts(path, "--csv", tmp_path / "o.csv", "--swf", tmp_path / "o.swf")["jobs"] == 8
+    import pandas
+
+    table = pandas.read_csv(tmp_path / "o.csv", keep_default_na=False)
+    assert len(table) == 8
+    assert table.user.tolist()[:6] == ["a,b", 'say "x"', "new?line", "?", "Müller", ""]
+    assert read(tmp_path / "o.swf").users[:2] == ("a,b", 'say "x"')
+
+
+def test_a_slowdown_by_placement_makes_jobs_longer(six: Path) -> None:
+    """The room for what a placement or a power cap may cause."""
+    trace, nodes = Source(file=str(six), overrun="extend").trace()
+    machine = Dragonfly(2, 2, 1, 3)
+    plain, _ = simulate(Cluster(trace, nodes, "fcfs", (), machine, overrun="extend"))
+    slow, _ = simulate(Cluster(trace, nodes, "fcfs", (), machine, overrun="extend",
+                               slowdown=lambda job, labels: 1.5))  # fmt: skip
+    run = plain.end_us - plain.start_us
+    assert (run == trace.run_us).all()
+    assert np.array_equal(slow.end_us - slow.start_us, run * 3 // 2)
