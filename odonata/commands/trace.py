@@ -107,11 +107,6 @@ def check(source: Source, begin: int | None, end: int | None) -> None:
     """Refuse options that do not belong together."""
     if not source.file and source.model is None:
         raise Refused("which jobs? a FILE, or --model poisson, lublin or mira")
-    if source.file and source.jobs is not None:
-        raise Refused(f"--jobs {source.jobs}: how many jobs a --model makes; of a file, --first "
-                      f"{source.jobs} takes so many")  # fmt: skip
-    if source.model is not None and source.format is not None:
-        raise Refused(f"--format {source.format}: of a file, and --model {source.model} has none")
     if source.model in ("poisson", "lublin") and source.nodes is None:
         raise Refused(f"--model {source.model}: for a machine of how many nodes? --nodes N")
     if source.scale_sizes and source.nodes is None:
