@@ -247,7 +247,7 @@ class Book:
         return np.array([row[0] for row in ready], np.int64), columns
 
     def _take_blocks(self, name: str) -> tuple[Array, dict[str, Array]]:
-        """The same of a log that has blocks, which are of one agent."""
+        """Returns times and columns of a log that has blocks, all of which are of one agent."""
         blocks, fields = self._blocks[name], self._logs[name].columns
         times = np.concatenate([block.times for block in blocks])
         columns = [

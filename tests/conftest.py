@@ -115,6 +115,18 @@ def odonata(tmp_path: Path, zygote: Zygote) -> Callable[..., subprocess.Complete
 
 
 @pytest.fixture
+def go(odonata: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., str]:
+    """Run it, and expect no trouble."""
+
+    def run(*words: Any, ranks: int = 1, **env: str) -> str:
+        done = odonata(*map(str, words), ranks=ranks, **env)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
 def phold(odonata: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., Any]:
     """`odonata bench phold --json ...`, read."""
 

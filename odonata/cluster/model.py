@@ -205,12 +205,10 @@ class Cluster(Model):
     def _memory(self) -> tuple[Buffer, tuple[Layout | None, ...]]:
         """Returns what policies written in Python remember; compiled ones have their own arrays."""
         discipline, allocation = self.policies
-        asked = [discipline] if not isinstance(discipline, Compiled) else []
-        asked += [allocation] if allocation is not None else []  # type: ignore[list-item]
-        buffer, layouts = remembered(asked, self._sizes)
-        found: list[Layout | None] = [None] if isinstance(discipline, Compiled) else []
-        found += layouts
-        return buffer, (*found, None)[:2] if allocation is None else (*found,)
+        asked = (None if isinstance(discipline, Compiled) else discipline, allocation)
+        buffer, layouts = remembered([it for it in asked if it is not None], self._sizes)
+        found = iter(layouts)
+        return buffer, tuple(None if it is None else next(found) for it in asked)
 
     @cached_property
     def _sizes(self) -> Sizes:
@@ -222,7 +220,6 @@ class Cluster(Model):
     def state(self, first: int, last: int) -> State:
         here = len(self.trace) if first == 0 else 0
         discipline, _ = self.policies
-        compiled = isinstance(discipline, Compiled)
         own = discipline.remembers(self._sizes) if isinstance(discipline, Compiled) else {}
         desk = new_desk(
             here, self.nodes, JOB_WORDS,
@@ -245,8 +242,7 @@ class Cluster(Model):
             after=np.full(placed, -1),
             notes=np.zeros((NOTES_KEPT + 2 * min(here, self.nodes) + FANOUT, NOTE_WORDS), np.int64),
             ended=np.zeros(0 if self.compiled else min(here, self.nodes) + 1, np.int64),
-            memory=self._memory[0].copy() if here and not (compiled and not placed)
-            else np.zeros(0, np.uint8),
+            memory=self._memory[0].copy() if here else np.zeros(0, np.uint8),
         )  # fmt: skip
 
     def _fill(self, jobs: Rows) -> None:

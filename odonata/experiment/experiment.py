@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from odonata.agents.network import Network
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
-from odonata.cluster.model import Cluster
 from odonata.experiment.keys import MACHINE_KEYS, PRESET, Key, keys_of, parameter_keys, quoted
 from odonata.experiment.sections import (
     JOB_INTERVAL,
@@ -33,6 +33,9 @@ from topology import Dragonfly
 from topology.presets import PRESETS
 from topology.settings import HOME, Setting, required, setting
 
+if TYPE_CHECKING:
+    from odonata.cluster.model import Cluster
+
 NAME_LENGTH = 100
 MOST_JOBS = 100_000
 
@@ -42,7 +45,7 @@ FIDELITY = Setting("word", "What is simulated: every packet, for microseconds to
                    "jobs, for hours to years.", words=FIDELITIES)  # fmt: skip
 
 
-class Described:
+class Described(ABC):
     """What experiments of either fidelity have in common: they can be written as a file."""
 
     def to_toml(self) -> str:
@@ -78,10 +81,10 @@ class Described:
         """Tells whether a key applies to it."""
         return True
 
+    @abstractmethod
     def _parts(self, section: str) -> Iterator[tuple[str, Any, int]]:
         """Returns the sections of one kind that apply, as a file names them: their objects, and how
         many jobs each stands for."""
-        raise NotImplementedError
 
     def written(self) -> dict[str, str]:
         """Returns the same by path."""
@@ -187,6 +190,8 @@ class JobExperiment(Described):
 
     @cached_property
     def _model(self) -> Cluster:
+        from odonata.cluster.model import Cluster  # which packets need not wait for
+
         how = self.scheduler
         order, allocation = (
             tuple(in_ticks(register.named(name).parameters, given, TICKS[self.tick]).items())

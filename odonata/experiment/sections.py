@@ -21,7 +21,7 @@ INTERVAL = 10**7
 """The interval between two samples, in ps, where the duration is not known."""
 
 JOB_INTERVAL = 6 * 3600 * 10**12
-"""The same where only jobs are simulated: a quarter of a day."""
+"""The interval between two samples where only jobs are simulated, in ps: a quarter of a day."""
 
 
 def _section(name: str, home: str, *owners: type, base: type = object) -> Any:

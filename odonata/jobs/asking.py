@@ -23,7 +23,7 @@ class Asked(NamedTuple):
     discipline: SchedulingPolicy
     allocation: AllocationPolicy | None
     layouts: tuple[Layout | None, Layout | None]
-    """Of the discipline, and of the allocation."""
+    """The layout of the discipline's memory, and that of the allocation's."""
 
     def place(
         self, machine: Dragonfly, idle: npt.NDArray[np.bool_], job: Request, seed: int, held: Buffer

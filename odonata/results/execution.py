@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 from odonata import __version__
-from odonata.cluster.simulation import check_all_done
 from odonata.experiment.experiment import Experiment, JobExperiment
 from odonata.experiment.progress import ProgressLine, wanted
 from odonata.experiment.reading import load, parse
@@ -147,6 +146,8 @@ def execute(
                 _keep_jobs(finished, request.metrics)
             transport.everyone(None)
     if isinstance(experiment, JobExperiment) and experiment.run.end is None:
+        from odonata.cluster.simulation import check_all_done
+
         check_all_done(experiment.model(), result)
     return finished
 

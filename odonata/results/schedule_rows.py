@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odonata.experiment.units import show_duration
 from odonata.results.schedule_series import fragmentation
@@ -26,13 +26,13 @@ def _part(value: float | None) -> str:
     return "-" if value is None else f"{value:.2%}"
 
 
-class Figure:
-    """A measure that is shown: its path, its name, how it is read, and how it is written."""
+class Figure(NamedTuple):
+    """A measure that is shown: its field in `Measures`, its name, how it is written, and a note."""
 
-    def __init__(
-        self, path: str, name: str, text: Callable[[float | None], str], note: str = ""
-    ) -> None:
-        self.path, self.name, self.text, self.note = path, name, text, note
+    path: str
+    name: str
+    text: Callable[[float | None], str]
+    note: str = ""
 
     def of(self, measures: Measures) -> float | None:
         value: float | None = getattr(measures, self.path)

@@ -129,7 +129,7 @@ class User:
     jobs: int
     node_hours: float
     share: float | None
-    """Of all node-time; None where nobody needs any."""
+    """The user's share of all node-time; None where nobody needs any."""
 
     def facts(self) -> dict[str, Any]:
         return {"name": self.name, "jobs": self.jobs, "node_hours": self.node_hours,

@@ -61,7 +61,7 @@ class Runs(Protocol):
 
 @dataclass(frozen=True)
 class Constant:
-    """The same run time for all jobs."""
+    """A distribution in which all jobs have one run time."""
 
     mean: float
 

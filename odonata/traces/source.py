@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odonata.traces.changing import filled, first, limited, onto, rescaled
-from odonata.traces.columns import MOST_NODES
-from odonata.traces.lublin import lublin
-from odonata.traces.mira import mira_year
-from odonata.traces.poisson import poisson
-from odonata.traces.reading import FORMATS, read
-from odonata.traces.trace import Trace
 from pdes.errors import Findings, Refused
 from topology.settings import setting, settings_of
 
+if TYPE_CHECKING:
+    from odonata.traces.trace import Trace
+
+FORMATS = ("swf", "batsim", "sacct", "karelian")
+"""The formats of `odonata.traces.reading`, which is imported when a file is read: this module is
+part of every experiment, those of packets too."""
+MOST_NODES = 10**9
 MODELS = ("poisson", "lublin", "mira")
 REQUESTS = ("recorded", "exact")
 MOST_JOBS, MOST_LOAD = 10**9, 20
@@ -36,7 +36,7 @@ class Source:
         None, "word", "A model that makes jobs, in place of a file.", words=MODELS, none="none"
     )
     format: str | None = setting(
-        None, "word", "The format of the file.", words=(*FORMATS,), none="auto"
+        None, "word", "The format of the file.", words=FORMATS, none="auto"
     )
     jobs: int | None = setting(
         None, "whole", "How many jobs the model makes.", least=1, most=MOST_JOBS, none="auto"
@@ -96,6 +96,9 @@ class Source:
     def trace(self, machine_nodes: int | None = None, seed: int = 1) -> tuple[Trace, int]:
         """Returns the jobs, and the number of nodes that run them: those asked for, or the
         machine's, or those that the trace tells of."""
+        from odonata.traces.changing import filled, first, limited, onto, rescaled
+        from odonata.traces.reading import read
+
         if not self.file and self.model is None:
             raise Refused("which jobs? a file, or a model: " + ", ".join(MODELS))
         wanted = self.nodes if self.nodes is not None else machine_nodes
@@ -116,6 +119,10 @@ class Source:
         return filled(made), nodes
 
     def _made(self, nodes: int | None, seed: int) -> Trace:
+        from odonata.traces.lublin import lublin
+        from odonata.traces.mira import mira_year
+        from odonata.traces.poisson import poisson
+
         jobs, load = self.jobs or USUAL_JOBS, self.load
         given: dict[str, Any] = {} if load is None else {"load": load}
         if self.model == "mira":

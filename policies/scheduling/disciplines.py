@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from policies.parameters import parameter
@@ -95,6 +96,7 @@ class FairShare(Remembering):
 PRINTED = "preempt at departures, as the paper prints it; for busy periods"
 
 
+@dataclass(frozen=True)
 class _ByWork(Remembering):
     """By requested time, but in a new order only when a job has ended: an arrival starts at once if
     it fits and nobody waits, and else waits for the next end.
@@ -104,16 +106,16 @@ class _ByWork(Remembering):
     """
 
     _order = ""
+    printed: bool = parameter(False, about=PRINTED)
 
     def order_and_rule(self) -> tuple[str, str]:
-        return self._order, "serve-departures" if getattr(self, "printed") else "departures"  # noqa: B009
+        return self._order, "serve-departures" if self.printed else "departures"
 
 
 @scheduling("spf", about="shortest processing time first, in order of it when a job has ended",
             source=RUMYANTSEV)  # fmt: skip
 class Spf(_ByWork):
     __doc__ = _ByWork.__doc__
-    printed: bool = parameter(False, about=PRINTED)
     _order = "short"
 
 
@@ -121,7 +123,6 @@ class Spf(_ByWork):
             source=RUMYANTSEV)  # fmt: skip
 class Lpf(_ByWork):
     __doc__ = _ByWork.__doc__
-    printed: bool = parameter(False, about=PRINTED)
     _order = "long"
 
 

@@ -30,7 +30,7 @@ from topology import Dragonfly
 MACHINE = Dragonfly(2, 4, 2, 9)
 YEAR_US = 365 * 86_400 * 10**6
 SEED = 7
-"""Of a trace in which jobs wait, overrun, and are suspended where a discipline does so."""
+"""The seed of a trace in which jobs wait, overrun, and are suspended where a discipline does so."""
 Variant = tuple[str, dict[str, Any]]
 
 

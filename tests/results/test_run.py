@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import h5py
 import pytest
@@ -49,18 +48,6 @@ def small(tmp_path: Path) -> Path:
     path = tmp_path / "small.toml"
     path.write_text(SMALL)
     return path
-
-
-@pytest.fixture
-def go(odonata: Odonata) -> Callable[..., str]:
-    """Run it, and expect no trouble."""
-
-    def run(*words: Any, ranks: int = 1, **env: str) -> str:
-        done = odonata(*map(str, words), ranks=ranks, **env)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    return run
 
 
 @pytest.mark.long

@@ -155,10 +155,8 @@ def test_many_rows_are_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> No
 def test_evalys_reads_the_same_waits_utilisation_and_queue(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # evalys calls what pandas is about to remove
-        try:
-            from evalys.jobset import JobSet  # type: ignore[import-not-found]
-        except ImportError:
-            pytest.skip("NO EVALYS: pip install evalys, so that it can read our table")
+        from evalys.jobset import JobSet  # type: ignore[import-not-found]
+
         rng = np.random.default_rng(5)
         jobs, busy_until = [], np.zeros(16, np.int64)
         for submit in np.sort(rng.integers(0, 2000, 200)).tolist():
