@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -126,33 +125,22 @@ def jobs_of(
     machine, it is that of the largest job.
     """
     from odonata.results.trace_facts import GIVEN, LARGEST, TOLD
-    from odonata.traces import changing
-    from odonata.traces.reading import read
+    from odonata.traces.changing import between
 
-    if source.model is not None:
-        made, _ = source.trace(seed=seed)  # a model tells all requested times
-    else:
-        made = read(source.file, source.format)
+    made = source.given(source.nodes, seed)
     if begin is not None or end is not None:
         last = int(made.submit_us[-1]) + 1
         if begin is not None and begin >= last:
             raise Refused(f"--from {show_duration(begin / 1e6)}: the last job is submitted at "
                           f"{show_duration(last / 1e6)}")  # fmt: skip
-        made = changing.between(made, begin or 0, last if end is None else min(end, last))
-    if source.file and source.first is not None:
-        made = changing.first(made, source.first)
+        made = between(made, begin or 0, last if end is None else min(end, last))
     size, nodes_from = (source.nodes, GIVEN) if source.nodes else (made.machine_nodes, TOLD)
     if size is None:
         size, nodes_from = int(made.nodes.max()), LARGEST
-    if source.file:
-        if source.scale_sizes and made.machine_nodes is None:
-            raise Refused(f"--scale-sizes: {source.file} does not tell the size of its own machine:"
-                          " write it with --nodes and -o first, which tells it")  # fmt: skip
-        if source.scale_sizes:
-            made = changing.onto(made, size)
-        made = changing.limited(made, size)
-        if source.load is not None:
-            made = changing.rescaled(made, source.load, size)
+    if source.scale_sizes and made.machine_nodes is None:
+        raise Refused(f"--scale-sizes: {source.file} does not tell the size of its own machine:"
+                      " write it with --nodes and -o first, which tells it")  # fmt: skip
+    made = source.changed(made, size)
     if nodes_from == GIVEN:
         made = made.where(slice(None), machine_nodes=size)
     return made, size, nodes_from
@@ -176,17 +164,10 @@ def check_out(path: Path, overwrite: bool) -> None:
 def write_swf(path: Path, trace: Trace) -> None:
     """Write the trace; a file that was there is replaced when all is written, and not before."""
     from odonata.traces import swf
+    from odonata.traces.replacing import replacing
 
-    path = path.resolve()  # a link stays one
-    part = path.with_name(f".{os.getpid()}-{path.name}")
-    try:
+    with replacing(path.resolve()) as part:  # a link stays one
         swf.write(part, trace)
-        part.replace(path)
-    except OSError as error:
-        error.filename, error.filename2 = str(path), None
-        raise
-    finally:
-        part.unlink(missing_ok=True)
 
 
 # -- what a user reads

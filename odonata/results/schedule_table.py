@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from odonata.results.job_table import COLUMNS
 from odonata.results.schedule_series import LABELS_AT_ONCE, steps
 from odonata.traces import swf
 from odonata.traces.digits import put, put_seconds
+from odonata.traces.replacing import replacing
 from odonata.traces.trace import SECOND, UNKNOWN, Whole
 from pdes.jit import entry, kernel
 
@@ -171,7 +171,7 @@ def _free(free: Any, count: int, low: int, high: int) -> int:
 
 def write_csv(schedule: Schedule, path: Path, workload_name: str = "") -> None:
     """Write the jobs as Batsim does to a file, in order of submission."""
-    with _replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
+    with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
         file.writelines(_texts(schedule, workload_name))
 
 
@@ -180,22 +180,8 @@ def write_swf(schedule: Schedule, path: Path, comments: Sequence[str] = ()) -> N
     job that has not started."""
     waits = np.where(schedule.start_us >= 0, schedule.start_us - schedule.trace.submit_us, -1)
     status = np.select([schedule.state == FINISHED, schedule.state == KILLED], [1, 0], -1)
-    with _replacing(path) as part:
+    with replacing(path) as part:
         swf.write(part, schedule.trace, waits, status, comments)
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Gives another name to write to: the file is there when all of it is."""
-    part = path.with_name(f".part-{path.name}")
-    try:
-        yield part
-        part.replace(path)
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def to_csv(schedule: Schedule, workload_name: str = "") -> str:

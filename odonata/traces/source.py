@@ -94,29 +94,41 @@ class Source:
         found.refuse()
 
     def trace(self, machine_nodes: int | None = None, seed: int = 1) -> tuple[Trace, int]:
-        """Returns the jobs, and the number of nodes that run them: those asked for, or the
-        machine's, or those that the trace tells of."""
-        from odonata.traces.changing import filled, first, limited, onto, rescaled
+        """Returns the jobs as they are scheduled, each with a requested time, and the number of
+        nodes that run them: those asked for, or the machine's, or those that the trace tells of."""
+        from odonata.traces.changing import filled
+
+        wanted = self.nodes if self.nodes is not None else machine_nodes
+        given = self.given(wanted, seed)
+        nodes = wanted if wanted is not None else given.machine_nodes
+        if nodes is None:
+            raise Refused(f"{self.file}: does not say how many nodes its machine has: give --nodes "
+                          f"(trace.nodes), at least {int(given.nodes.max()):,}")  # fmt: skip
+        return filled(self.changed(given, nodes)), nodes
+
+    def given(self, nodes: int | None, seed: int = 1) -> Trace:
+        """Returns the jobs as the file has them, or as the model makes them for so many nodes."""
         from odonata.traces.reading import read
 
         if not self.file and self.model is None:
             raise Refused("which jobs? a file, or a model: " + ", ".join(MODELS))
-        wanted = self.nodes if self.nodes is not None else machine_nodes
-        made = self._made(wanted, seed) if self.model else read(self.file, self.format)
-        nodes = wanted if wanted is not None else made.machine_nodes
-        if nodes is None:
-            raise Refused(f"{self.file}: does not say how many nodes its machine has: give --nodes "
-                          f"(trace.nodes), at least {int(made.nodes.max()):,}")  # fmt: skip
+        return self._made(nodes, seed) if self.model else read(self.file, self.format)
+
+    def changed(self, trace: Trace, nodes: int) -> Trace:
+        """Returns the jobs of a trace with all changes that were asked for, on so many nodes; a
+        model has made them for the load."""
+        from odonata.traces.changing import first, limited, onto, rescaled
+
         if self.first is not None:
-            made = first(made, self.first)
+            trace = first(trace, self.first)
         if self.scale_sizes:
-            made = onto(made, nodes)
-        made = limited(made, nodes)
+            trace = onto(trace, nodes)
+        trace = limited(trace, nodes)
         if self.requests == "exact":
-            made = made.where(slice(None), requested_us=np.maximum(made.run_us, 1))
+            trace = trace.where(slice(None), requested_us=np.maximum(trace.run_us, 1))
         if self.load is not None and self.model is None:
-            made = rescaled(made, self.load, nodes)
-        return filled(made), nodes
+            trace = rescaled(trace, self.load, nodes)
+        return trace
 
     def _made(self, nodes: int | None, seed: int) -> Trace:
         from odonata.traces.lublin import lublin
