@@ -413,7 +413,7 @@ def _none_placed(schedule: Schedule) -> str:
 PICTURES: Sequence[Picture] = (
     Picture("over-time", "Nodes in use and the queue", over_time, _none_there, (12.0, 5.2), (2, 1)),
     Picture("gantt", "Who had which nodes", gantt, _none_begun, (12.0, 4.8)),
-    Picture("waits", "Wait by size", waits_by_size, _none_done, (7.6, 4.2)),
+    Picture("waits", "Wait by size", waits_by_size, _none_done, (12.0, 4.2)),
     Picture("distributions", "Waits and slowdowns", distributions, _none_done, (10.0, 3.6), (1, 2)),
     Picture("spread", "Spread over groups and routers", spread, _none_placed, (12.0, 5.0), (2, 1)),
 )
