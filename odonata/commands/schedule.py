@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -127,6 +128,8 @@ def schedule(
         raise Refused(f"--allocation {allocation}: on which machine? --machine PRESET")
     dragonfly = machine_of(machine) if machine else None
     check_outputs(csv, swf, plot)
+    for module in ("changing", "reading", "lublin", "mira", "poisson"):
+        import_module(f"odonata.traces.{module}")  # which is not part of reading a trace
     began = time.perf_counter()
     source = Source("" if trace is None else str(trace), model, kind, jobs, nodes, first, load,
                     requests=requests, overrun=overrun)  # fmt: skip
