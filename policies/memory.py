@@ -30,6 +30,11 @@ class Sizes(NamedTuple):
     routers: int
     """Counts the routers of the whole machine."""
     users: int
+    projects: int = 1
+    alike: int = 1
+    """Counts the sets of jobs that are alike (`policies.views.Request`)."""
+    running: int = 1
+    """The most jobs that can run at one time."""
 
 
 class Field(NamedTuple):

@@ -36,7 +36,7 @@ OF_YOUR_OWN = "; one of your own: --plugin FILE, or plugins = [...]"
 """The end of a message about a name that is not registered."""
 ENVIRONMENT = "ODONATA_PLUGINS"
 OURS = ("policies", "odonata")
-BUILT_IN = ("policies.routing", "policies.allocation", "policies.scheduling")
+BUILT_IN = ("policies.routing", "policies.allocation", "policies.scheduling", "policies.power")
 """Importing these enters the built-in policies."""
 
 Values = Mapping[str, Any] | Iterable[tuple[str, Any]]

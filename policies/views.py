@@ -36,6 +36,11 @@ class Request(NamedTuple):
     name: str = ""
     user_number: int = 0
     """Numbers the users from 0 in order of their names' first appearance, to index memory by."""
+    project_number: int = 0
+    """Numbers the projects likewise."""
+    alike: int = 0
+    """Numbers the sets of jobs that are alike, of one project, user and application (or, where no
+    application is known, of one size): to index memory by."""
 
 
 class Running(NamedTuple):

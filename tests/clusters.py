@@ -37,7 +37,7 @@ def simulated(
         parameters["half_life"] = parameters["half_life"] / 1e6
     model = Cluster(trace_of(jobs), nodes, discipline, tuple(parameters.items()), overrun=overrun,
                     **more)  # fmt: skip
-    found, result = simulate(model)
+    found, result, _ = simulate(model)
     segments: list[list[tuple[int, int]]] = [[] for _ in jobs]
     for job, begin, end in zip(found.segment_job.tolist(), found.segment_from_us.tolist(),
                                found.segment_to_us.tolist(), strict=True):  # fmt: skip

@@ -8,9 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from odonata.cluster.dispatch import choose_now, launch_now, settle_now
-from odonata.cluster.layout import ENDED, NODE, OVER, PASSING, START
+from odonata.cluster.layout import AGAIN, ENDED, NODE, OVER, PASSING, START
+from odonata.cluster.powering import Powering
 from odonata.jobs.asking import Asked, Holders
 from odonata.traces.trace import Trace
 from pdes.events import WORDS
@@ -37,17 +39,49 @@ class Passes:
     tick: str
     slowdown: Slowdown | None = None
 
-    def decide(self, state: Any, time: int) -> Decision:
-        """Make one pass. Returns the ends of the jobs that it starts, and where these are."""
+    def decide(self, state: Any, time: int, serial: int) -> Decision:
+        """Make one pass. Returns the ends of the jobs that it starts, and where these are. One that
+        a power policy asked for has a serial number: a later one takes its place."""
+        ctl = state.ctl
+        if serial and serial != ctl[AGAIN] and not ctl[PASSING]:
+            return Decision([])
         self._learn(state)
+        if self.powering is None:
+            return self._pass(state, time)
+        log: list[Any] = [*self.powering.observe(state, time)]
+        started = self._pass(state, time)
+        rows = self.powering.caps(state, time)
+        if not rows:
+            return Decision(started.events, [*log, *started.log])
+        first = started.events
+        if isinstance(first, tuple):
+            first = [first]
+        events = np.concatenate([np.reshape(np.array(first, np.int64), (-1, WORDS)), *rows])
+        return Decision(events, [*log, *started.log])
+
+    @cached_property
+    def powering(self) -> Powering | None:
+        """Returns who asks the power policy, if there is one."""
+        asked = self.asked
+        if asked.power is None:
+            return None
+        return Powering(asked.power, asked.discipline, asked.layouts[2], self.tick, self.request,
+                        self.holders)  # fmt: skip
+
+    def _pass(self, state: Any, time: int) -> Decision:
         ctl = state.ctl
         if ctl[FIRST] == ctl[LAST] and not self._always:
             ctl[PASSING] = 0
             return Decision([])
-        if isinstance(self.asked.discipline, Compiled):
-            choose_now(state, time)
+        if self.powering is not None and self.powering.policy.selects:
+            self.powering.select(state, time)
         else:
-            self._ask(state, time)
+            if isinstance(self.asked.discipline, Compiled):
+                choose_now(state, time)
+            else:
+                self._ask(state, time)
+            if self.powering is not None:
+                self.powering.configure(state, time)
         settle_now(state, time)
         count = int(state.ctl[CHOSEN])
         log = []
@@ -56,9 +90,9 @@ class Passes:
         if not count:
             return Decision([])
         rows = np.zeros((count, WORDS), np.int64)
-        launch_now(state, time, rows)
-        ends: Any = rows if count > 1 else tuple(rows[0].tolist())
-        return Decision(ends, log)
+        ends = launch_now(state, time, rows)
+        events: Any = rows[:ends] if ends != 1 else tuple(rows[0].tolist())
+        return Decision(events, log)
 
     @property
     def _always(self) -> bool:
@@ -107,7 +141,8 @@ class Passes:
     @cached_property
     def _columns(self) -> tuple[list[int], ...]:
         t = self.trace
-        wanted = (t.nodes, t.submit_us, t.requested_us, t.user, t.project, t.application, t.number)
+        wanted = (t.nodes, t.submit_us, t.requested_us, t.user, t.project, t.application, t.number,
+                  alike(t))  # fmt: skip
         return tuple(column.tolist() for column in wanted)
 
     def request(self, row: int) -> Request:
@@ -115,12 +150,13 @@ class Passes:
         found = self._requests.get(row)
         if found is None:
             trace = self.trace
-            nodes, submit, requested, user, project, application, number = (
+            nodes, submit, requested, user, project, application, number, like = (
                 column[row] for column in self._columns
             )
             found = self._requests[row] = Request(
                 row, nodes, submit, None if requested < 0 else requested, trace.users[user],
                 trace.projects[project], trace.applications[application], str(number), user,
+                project, like,
             )  # fmt: skip
         return found
 
@@ -138,6 +174,18 @@ class Passes:
         labels = np.array(found, np.int64)
         labels.flags.writeable = False
         return labels
+
+
+def alike(trace: Trace) -> npt.NDArray[np.int64]:
+    """Returns the number of the set of jobs that each job is alike with: those of one project, user
+    and application or, where no application is known, of one size."""
+    known = np.array([bool(name) for name in trace.applications])[trace.application]
+    what = np.where(known, trace.application, -1 - trace.nodes)
+    rows = np.stack([trace.project, trace.user, what], axis=1)
+    _, first, number = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))  # in order of first appearance
+    return rank[number.ravel()]
 
 
 def rehearse(state: Any) -> None:

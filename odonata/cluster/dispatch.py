@@ -4,181 +4,76 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from odonata.cluster.energy import (
+    count_idle,
+    count_job,
+    count_node,
+    fall_asleep,
+    measure,
+    note,
+    set_machine_cap,
+)
 from odonata.cluster.layout import (
     ARRIVE,
+    ARRIVED,
+    ASKS,
     AT_ONCE,
+    BUSY_W,
+    BY_INTERVAL,
+    CAP,
+    CAP_W,
+    CAPPED,
+    COUNTED,
     DONE,
     DRAIN,
     END,
-    ENDED,
-    KILLS,
-    LAST_END,
+    IDLE_W,
+    INTERVAL,
     LAUNCH,
     LAUNCHED,
-    LEFT,
+    MEASURE,
     NEXT,
-    NODE,
+    NODE_W,
     NOTES,
     NOTES_KEPT,
-    OVER,
     PASS,
     PASSES,
     PASSING,
+    PAUSED,
     PICKED,
     PREEMPTS,
+    READ_W,
+    READINGS,
+    RUN,
     SEGMENT,
-    SHORT,
-    START,
-    STARTED,
+    SLEEP,
+    SLEEP_AFTER,
+    SLEEPS,
+    SPEED,
+    SPEEDED,
     STATUS,
     State,
     desk_of,
     key,
 )
-from odonata.jobs.schedule import FINISHED, FINISHES, KILLED, SUSPENDS, WAITING
-from odonata.jobs.schedule import KILLS as NOTED_KILL
-from odonata.jobs.schedule import RUNNING as IS_RUNNING
+from odonata.cluster.machine import change, end, start, suspend
+from odonata.jobs.schedule import WAITING
 from pdes.events import KEY, A, B, kind_of
 from pdes.events import TIME as WHEN
 from pdes.jit import entry, kernel
 from pdes.loop import Sim, schedule
 from policies.scheduling.desk import (
     CHOSEN,
-    DUE,
     FIRST,
-    FREE,
     LAST,
-    NODES,
+    NEVER,
     REQUESTED,
     RUNNING,
-    SERVED,
     SINCE,
     SUBMIT,
     TIME,
-    end_of,
 )
-from policies.scheduling.rules import choose
-
-# -- the machine
-
-
-@kernel
-def _note(state: State, time: int, row: int, what: int) -> None:
-    n = state.ctl[NOTES]
-    note = state.notes[n]
-    note[0] = time
-    note[1] = row
-    note[2] = what
-    state.ctl[NOTES] = n + 1
-
-
-@kernel
-def _hold(state: State, row: int) -> None:
-    """Put a job among the running ones, behind those that are due no later."""
-    due, at = state.jobs[row, DUE], state.ctl[RUNNING]
-    while at > 0 and state.jobs[state.running[at - 1], DUE] > due:
-        state.running[at] = state.running[at - 1]
-        at -= 1
-    state.running[at] = row
-    state.ctl[RUNNING] += 1
-    state.ctl[FREE] -= state.jobs[row, NODES]
-
-
-@kernel
-def _release(state: State, at: int) -> None:
-    """Take the job at this place of `running` from there, and its nodes from it. Which they were
-    can be read from its NODE and from `after` until the next pass, for policies that learn."""
-    row = state.running[at]
-    state.ctl[RUNNING] -= 1
-    for i in range(at, state.ctl[RUNNING]):
-        state.running[i] = state.running[i + 1]
-    state.ctl[FREE] += state.jobs[row, NODES]
-    if state.owner.shape[0] > 0:
-        node = state.jobs[row, NODE]
-        while node >= 0:
-            state.owner[node] = -1
-            node = state.after[node]
-
-
-@kernel
-def _place_of(state: State, row: int) -> int:
-    """Returns where in `running` a job is."""
-    due, low, high = state.jobs[row, DUE], 0, state.ctl[RUNNING]
-    while low < high:
-        middle = (low + high) >> 1
-        if state.jobs[state.running[middle], DUE] < due:
-            low = middle + 1
-        else:
-            high = middle
-    while state.running[low] != row:
-        low += 1
-    return low
-
-
-@kernel
-def _start(state: State, row: int, time: int) -> int:
-    """Begin a segment of a job. Returns when it will end, if nothing comes between."""
-    job = state.jobs[row]
-    slowdown = state.slowdown[row]
-    length = job[LEFT] if slowdown == 1.0 else np.int64(np.ceil(job[LEFT] * slowdown))
-    allowed = max(0, job[REQUESTED] - job[SERVED])
-    job[SHORT] = 0
-    if state.ctl[KILLS] != 0 and length > allowed:
-        length = allowed
-        job[SHORT] = 1
-    if job[START] < 0:
-        job[START] = time
-    job[STATUS] = IS_RUNNING
-    job[SINCE] = time
-    job[DUE] = end_of(time, allowed)
-    job[SEGMENT] += 1
-    _hold(state, row)
-    _note(state, time, row, STARTED)
-    return time + length  # type: ignore[no-any-return, return-value]
-
-
-@kernel
-def _suspend(state: State, at: int, time: int) -> None:
-    """End the segment of a running job that is not over, and put it back into the queue."""
-    row = state.running[at]
-    _release(state, at)
-    job = state.jobs[row]
-    length = time - job[SINCE]
-    job[SERVED] += length
-    slowdown = state.slowdown[row]
-    job[LEFT] -= length if slowdown == 1.0 else min(job[LEFT], np.int64(length / slowdown))
-    job[SINCE] = -1
-    job[STATUS] = WAITING
-    job[SEGMENT] += 1  # so that the event of its end is no longer about it
-    first = state.ctl[FIRST] - 1
-    state.ctl[FIRST] = first
-    while first + 1 < state.ctl[LAST] and state.queue[first + 1] < row:
-        state.queue[first] = state.queue[first + 1]
-        first += 1
-    state.queue[first] = row
-    _note(state, time, row, SUSPENDS)
-
-
-@kernel
-def _end(state: State, row: int, time: int) -> None:
-    job = state.jobs[row]
-    _release(state, _place_of(state, row))
-    job[SERVED] += time - job[SINCE]
-    job[SINCE] = -1
-    job[OVER] = time
-    killed = job[SHORT] != 0
-    job[STATUS] = KILLED if killed else FINISHED
-    if not killed:
-        job[LEFT] = 0
-    state.ctl[DONE] += 1
-    state.ctl[LAST_END] = time
-    if state.ended.shape[0] > 0:
-        state.ended[state.ctl[ENDED]] = row
-        state.ctl[ENDED] += 1
-    _note(state, time, row, NOTED_KILL if killed else FINISHES)
-
+from policies.scheduling.rules import choose, first_in_order
 
 # -- the pass
 
@@ -199,7 +94,7 @@ def _settle(state: State, time: int) -> None:
     if ctl[PREEMPTS] != 0:
         for at in range(ctl[RUNNING] - 1, -1, -1):
             if jobs[state.running[at], PICKED] != ctl[PASSES]:
-                _suspend(state, at, time)
+                suspend(state, at, time)
     ctl[CHOSEN] = starting
     ctl[LAUNCHED] = 0
     left, at = starting, ctl[FIRST]
@@ -220,8 +115,9 @@ def _settle(state: State, time: int) -> None:
 
 
 @kernel
-def _ask_for_pass(sim: Sim, state: State, time: int) -> None:
-    if state.ctl[PASSING] == 0:
+def _ask_for_pass(sim: Sim, state: State, time: int, measured: bool) -> None:
+    """Have the scheduler choose at this instant, unless it does so only at measurements."""
+    if state.ctl[PASSING] == 0 and (measured or state.ctl[BY_INTERVAL] == 0):
         state.ctl[PASSING] = 1
         schedule(sim, time, key(PASS), 0, 0)
 
@@ -234,8 +130,9 @@ def _launch(sim: Sim, state: State, time: int) -> None:
     while ctl[LAUNCHED] < most:
         row = state.chosen[ctl[LAUNCHED]]
         ctl[LAUNCHED] += 1
-        end = _start(state, row, time)
-        schedule(sim, end, key(END), row, state.jobs[row, SEGMENT])
+        over = start(state, row, time)
+        if over < NEVER:
+            schedule(sim, over, key(END), row, state.jobs[row, SEGMENT])
     if ctl[LAUNCHED] < ctl[CHOSEN]:
         schedule(sim, time, key(LAUNCH), 0, 0)
 
@@ -245,18 +142,21 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
     ctl, kind = state.ctl, kind_of(which)
     if kind == END:
         if state.jobs[a, SEGMENT] != b:
-            return  # it was suspended since
-        _end(state, a, time)
-        _ask_for_pass(sim, state, time)
+            return  # it was suspended since, or goes on at another pace
+        end(state, a, time)
+        if ctl[SLEEP_AFTER] >= 0:
+            schedule(sim, time + ctl[SLEEP_AFTER], key(SLEEP), 0, 0)
+        _ask_for_pass(sim, state, time, False)
     elif kind == ARRIVE:
         row = ctl[NEXT]
         state.jobs[row, STATUS] = WAITING
         state.queue[ctl[LAST]] = row
         ctl[LAST] += 1
         ctl[NEXT] = row + 1
+        ctl[ARRIVED] += 1
         if row + 1 < state.jobs.shape[0]:
             schedule(sim, state.jobs[row + 1, SUBMIT], key(ARRIVE), 0, 0)
-        _ask_for_pass(sim, state, time)
+        _ask_for_pass(sim, state, time, False)
     elif kind == LAUNCH:
         _launch(sim, state, time)
     elif kind == PASS:
@@ -265,7 +165,19 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
         choose(desk_of(state))
         _settle(state, time)
         _launch(sim, state, time)
-    if ctl[NOTES] >= NOTES_KEPT:
+    elif kind == MEASURE:
+        measure(state, time)
+        if ctl[DONE] < state.jobs.shape[0]:
+            schedule(sim, time + ctl[INTERVAL], key(MEASURE), 0, 0)
+        if ctl[ASKS] != 0:
+            _ask_for_pass(sim, state, time, True)
+    elif kind == CAP:
+        set_machine_cap(state, time, state.caps[a])
+        if ctl[DONE] < state.jobs.shape[0] and ctl[ASKS] != 0:
+            _ask_for_pass(sim, state, time, False)
+    elif kind == SLEEP:
+        fall_asleep(state, time)
+    if ctl[NOTES] >= NOTES_KEPT or ctl[READINGS] >= NOTES_KEPT:
         schedule(sim, time, key(DRAIN), 0, 0)
 
 
@@ -280,18 +192,121 @@ def choose_now(state: State, time: int) -> None:
 
 
 @entry
+def order_now(state: State, time: int, most: int) -> int:
+    """Write the first waiting jobs in the order of a compiled discipline to `chosen`, at most so
+    many. Returns how many there are."""
+    state.ctl[TIME] = time
+    return first_in_order(desk_of(state), most)
+
+
+@entry
 def settle_now(state: State, time: int) -> None:
     """Suspend who has to be, and take the chosen jobs out of the queue."""
     state.ctl[PASSING] = 0
     _settle(state, time)
 
 
+@kernel
+def _write_end(state: State, row: int, over: int, line: Any) -> None:
+    """Write the event of a job's end, if it will have one; else one that is about nothing."""
+    line[WHEN] = over
+    line[KEY] = key(END)
+    line[A] = row
+    line[B] = state.jobs[row, SEGMENT]
+
+
 @entry
-def launch_now(state: State, time: int, rows: Any) -> None:
-    """Start the chosen jobs: their ends are written to `rows`, which has one for each."""
+def launch_now(state: State, time: int, rows: Any) -> int:
+    """Start the chosen jobs: their ends are written to `rows`, which has room for one each. Returns
+    how many ends there are."""
+    count = 0
     for i in range(state.ctl[CHOSEN]):
         row = state.chosen[i]
-        rows[i, WHEN] = _start(state, row, time)
-        rows[i, KEY] = key(END)
-        rows[i, A] = row
-        rows[i, B] = state.jobs[row, SEGMENT]
+        over = start(state, row, time)
+        if over < NEVER:
+            _write_end(state, row, over, rows[count])
+            count += 1
+    return count
+
+
+@entry
+def cap_now(state: State, time: int, jobs: Any, caps: Any, rows: Any) -> int:
+    """Give running jobs caps per node; below 0: to suspend, NaN: to resume one. Their new ends are
+    written to `rows`, which has room for one each. Returns how many there are."""
+    count = 0
+    for i in range(jobs.shape[0]):
+        row, cap = jobs[i], caps[i]
+        if cap < 0.0 or cap != cap:
+            state.jobs[row, PAUSED] = 1 if cap < 0.0 else 0
+        elif state.energy[row, CAP_W] == cap:
+            continue
+        else:
+            state.energy[row, CAP_W] = cap
+        over = change(state, row, time)
+        note(state, time, row, CAPPED, cap)
+        if 0 <= over < NEVER:
+            _write_end(state, row, over, rows[count])
+            count += 1
+    return count
+
+
+@entry
+def speed_now(state: State, time: int, rate: float, busy_w: float, idle_w: float, rows: Any) -> int:
+    """Change the service rate of all nodes. The new ends of all running jobs are written to `rows`,
+    which has room for one each. Returns how many there are."""
+    ctl, meter = state.ctl, state.meter
+    count_idle(state, time)
+    for node in range(state.node.shape[0]):
+        if state.owner[node] == -1 and state.node[node, SLEEPS] == 0.0:
+            count_node(state, node, 0, time)
+            state.node[node, NODE_W] = idle_w
+    for i in range(ctl[RUNNING]):
+        count_job(state, state.running[i], time)
+    meter[SPEED], meter[BUSY_W], meter[IDLE_W] = rate, busy_w, idle_w
+    note(state, time, -1, SPEEDED, rate)
+    count = 0
+    for i in range(ctl[RUNNING]):
+        state.heap[i] = state.running[i]  # as their order may change
+    for i in range(ctl[RUNNING]):
+        row = state.heap[i]
+        over = change(state, row, time)
+        if 0 <= over < NEVER:
+            _write_end(state, row, over, rows[count])
+            count += 1
+    return count
+
+
+@entry
+def readings_now(state: State, jobs: Any, watts: Any) -> int:
+    """Write the running jobs, by number, and what a node of each drew when it was last measured.
+    Returns how many there are."""
+    count = state.ctl[RUNNING]
+    for i in range(count):
+        row, at = state.running[i], i
+        while at > 0 and jobs[at - 1] > row:
+            jobs[at] = jobs[at - 1]
+            at -= 1
+        jobs[at] = row
+    for i in range(count):
+        watts[i] = state.energy[jobs[i], READ_W]
+    return count  # type: ignore[no-any-return]
+
+
+@kernel
+def _work_of(state: State, row: int, time: int) -> float:
+    from_, left = state.jobs[row, COUNTED], state.work[row]
+    if state.jobs[row, SINCE] >= 0 and time > from_:
+        left = max(0.0, left - (time - from_) / state.pace[row])
+    return max(0.0, state.jobs[row, REQUESTED] - (state.jobs[row, RUN] - left))  # type: ignore[no-any-return]
+
+
+@entry
+def work_now(state: State, time: int) -> float:
+    """Returns the work that is left of all jobs that wait or run, as far as was requested; -1 where
+    a job did not say."""
+    total = 0.0
+    for i in range(state.ctl[FIRST], state.ctl[LAST]):
+        total += _work_of(state, state.queue[i], time)
+    for i in range(state.ctl[RUNNING]):
+        total += _work_of(state, state.running[i], time)
+    return total if total < NEVER else -1.0

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from odonata.cluster.layout import NOTES, STARTED
+from odonata.cluster.layout import (
+    ASLEEP,
+    BILLED,
+    BOOT_W,
+    CAPPED,
+    DRAWS_W,
+    IDLE_J,
+    IDLE_W,
+    JOULES,
+    MACHINE_CAPPED,
+    METERED,
+    NODE_BOOT_W,
+    NODE_J,
+    NODE_W,
+    NOTES,
+    POWERED,
+    READINGS,
+    READY,
+    SECOND,
+    SLEEP_J,
+    SLEEP_W,
+    SPEEDED,
+    STARTED,
+    WAKES,
+)
+from odonata.jobs.series import Steps
 from odonata.traces.trace import Trace
 from pdes.log import Block, Field, Log
 from pdes.stream import Column, Series, Table
@@ -30,20 +56,108 @@ PLACEMENTS = Log(
 )  # fmt: skip
 
 
+POWERED_ENDS = Log(
+    (*ENDS.columns,
+     Field("energy_j", "J", "the energy that it took since it got them", "f8"),
+     Field("idle_j", "J", "the energy of idle nodes until then", "f8"),
+     Field("sleep_j", "J", "the energy of sleeping nodes until then", "f8")),
+    ENDS.about,
+)  # fmt: skip
+SPEEDS = Log((Field("rate", "1", "work per time", "f8"),),
+             "a row when the service rate of all nodes changes")  # fmt: skip
+
+
+def learned(figures: Sequence[str]) -> Log:
+    """Returns the log of what a power policy has learned."""
+    return Log(tuple(Field(name, "1", "as the power policy counts it", "f8") for name in figures),
+               "a row when power is measured")  # fmt: skip
+
+
 def notes(state: Any) -> list[tuple[str, Block]]:
-    """Returns the rows of `starts` and `ends` that have gathered in the state, which has none of
-    them then."""
-    count = int(state.ctl[NOTES])
-    if not count:
-        return []
-    time, job, what = state.notes[:count].T.copy()
-    state.ctl[NOTES] = 0
-    began = what == STARTED
-    return [("starts", Block(time[began], (job[began],))),
-            ("ends", Block(time[~began], (job[~began], what[~began])))]  # fmt: skip
+    """Returns the rows of logs that have gathered in the state, which has none of them then."""
+    count, found = int(state.ctl[NOTES]), []
+    powered = state.ctl[POWERED] != 0
+    if count:
+        time, job, what, value, idle, asleep = state.notes[:count].T.copy()
+        state.ctl[NOTES] = 0
+        began, ended = what == STARTED, (what > STARTED) & (what < CAPPED)
+        joules = tuple(it[ended].view(np.float64) for it in (value, idle, asleep) if powered)
+        found = [("starts", Block(time[began], (job[began],))),
+                 ("ends", Block(time[ended], (job[ended], what[ended], *joules)))]  # fmt: skip
+        if powered:
+            for name, which, more in (
+                ("caps", (what == CAPPED) | (what == MACHINE_CAPPED), True),
+                ("speeds", what == SPEEDED, False),
+            ):
+                if which.any():
+                    columns = (job[which],) * more + (value[which].view(np.float64),)
+                    found.append((name, Block(time[which], columns)))
+    readings = int(state.ctl[READINGS])
+    if readings:
+        time, drawn, allowed, cause = state.readings[:readings].T.copy()
+        state.ctl[READINGS] = 0
+        columns = (drawn.view(np.float64), allowed.view(np.float64), cause)
+        found.append(("power", Block(time, columns)))
+    return found
 
 
-def tables(trace: Trace) -> Mapping[str, Table]:
+class Energies(NamedTuple):
+    """The energies up to a moment: of idle and of sleeping nodes, of each job, and of each node
+    (none where jobs are not placed)."""
+
+    idle_j: float
+    sleep_j: float
+    by_job_j: npt.NDArray[np.float64]
+    by_node_j: npt.NDArray[np.float64]
+
+
+def energies(state: Any, time: int) -> Energies:
+    """Returns the energies up to a moment that no event lies before. Nothing of the state changes:
+    how often one looks must not change how sums are rounded."""
+    ctl, meter = state.ctl, state.meter
+    seconds = (time - ctl[METERED]) * SECOND
+    awake = ctl[FREE] - ctl[ASLEEP]
+    by_job, by_node = state.energy[:, JOULES].copy(), state.node[:, NODE_J].copy()
+    rows = state.running[: ctl[RUNNING]]
+    billed, ready = state.jobs[rows, BILLED], state.jobs[rows, READY]
+    boot, full = _spans(billed, ready, time)
+    by_job[rows] += state.energy[rows, BOOT_W] * boot + state.energy[rows, DRAWS_W] * full
+    if len(by_node):
+        owner = state.owner
+        until = np.zeros(len(owner), np.int64)
+        held = (owner >= 0) & (owner < len(state.jobs))
+        until[held] = state.jobs[owner[held], READY]
+        boot, full = _spans(state.node_since[:, 0], until, time)
+        by_node += state.node[:, NODE_BOOT_W] * boot + state.node[:, NODE_W] * full
+    return Energies(
+        float(meter[IDLE_J] + awake * meter[IDLE_W] * seconds),
+        float(meter[SLEEP_J] + ctl[ASLEEP] * meter[SLEEP_W] * seconds), by_job, by_node,
+    )  # fmt: skip
+
+
+def _spans(begin: Any, ready: Any, time: int) -> tuple[Any, Any]:
+    """Returns the seconds before and after `ready`, from `begin` until now."""
+    middle = np.clip(ready, begin, np.maximum(begin, time))
+    return (middle - begin) * SECOND, (np.maximum(begin, time) - middle) * SECOND
+
+
+ENERGY_LEVELS = {
+    "idle_j": "energy of idle nodes, so far",
+    "sleep_j": "energy of sleeping nodes, so far",
+    "jobs_j": "energy of jobs, so far",
+}
+
+
+def series_table(name: str, steps: Steps, unit: str, about: str) -> Table:
+    """Returns what may change over time as a table of constants, so that a run's files have it."""
+    since = Column(f"{name}/since_us", name, "us", "since when it holds",
+                   lambda state: steps.times if len(state.jobs) else steps.times[:0])  # fmt: skip
+    value = Column(f"{name}/value", name, unit, about,
+                   lambda state: steps.values if len(state.jobs) else steps.values[:0])  # fmt: skip
+    return Table((), lambda state, time: [], (since, value))
+
+
+def tables(trace: Trace, powered: bool) -> Mapping[str, Table]:
     """Returns the table that is sampled, and the constant one of jobs."""
     levels = {
         "queue": "jobs that wait",
@@ -54,8 +168,11 @@ def tables(trace: Trace) -> Mapping[str, Table]:
     def system(state: Any, time: int) -> Sequence[Any]:
         ctl = state.ctl
         if not len(state.jobs):
-            return [np.zeros(0, np.int64)] * len(levels)
-        found = (ctl[LAST] - ctl[FIRST], ctl[RUNNING], ctl[ALL] - ctl[FREE])
+            return [np.zeros(0, np.int64)] * len(levels) + [np.zeros(0)] * 4 * powered
+        found = [ctl[LAST] - ctl[FIRST], ctl[RUNNING], ctl[ALL] - ctl[FREE]]
+        if powered:
+            joules = energies(state, time)
+            found += [joules.idle_j, joules.sleep_j, math.fsum(joules.by_job_j), ctl[WAKES]]
         return [np.array([value]) for value in found]
 
     def column(name: str, unit: str, about: str, values: npt.NDArray[Any]) -> Column:
@@ -69,8 +186,12 @@ def tables(trace: Trace) -> Mapping[str, Table]:
 
     return {
         "system": Table(
-            tuple(Series(f"system/{name}", ("scheduler",), "1", about, level=True)
-                  for name, about in levels.items()),
+            (*(Series(f"system/{name}", ("scheduler",), "1", about, level=True)
+               for name, about in levels.items()),
+             *(Series(f"system/{name}", ("scheduler",), "J", about, "f8", level=True)
+               for name, about in (ENERGY_LEVELS.items() if powered else ())),
+             *(Series("system/wakes", ("scheduler",), "1", "nodes woken, so far", level=True)
+               for _ in range(powered))),
             system,
         ),
         "jobs": Table(

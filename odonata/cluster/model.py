@@ -4,57 +4,109 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from odonata.cluster.decisions import Passes, Slowdown, rehearse
+from odonata.cluster.decisions import Passes, Slowdown, alike, rehearse
 from odonata.cluster.dispatch import handle
 from odonata.cluster.layout import (
     ARRIVE,
+    ASKS,
+    BUSY_W,
+    BY_INTERVAL,
+    CAP,
+    CAP_W,
+    CHANGE_AT,
+    CHANGE_TO,
+    CONTROLS,
     CTL_WORDS,
     DONE,
     DRAIN,
+    ENERGY_WORDS,
+    FACTOR,
+    FACTOR_OF,
     FANOUT,
+    HEAPS,
+    IDLE_W,
+    INTERVAL,
     JOB_WORDS,
     KILLS,
     KINDS,
     LAST_END,
-    LEFT,
+    LEAST_W,
+    MACHINE_CAP_W,
+    MEAN_W,
+    MEASURE,
+    METER_WORDS,
     NOBODYS,
     NODE,
+    NODE_W,
+    NODE_WORDS,
+    NOISE_SEED,
     NOTE_WORDS,
     NOTES_KEPT,
     OVER,
     PASS,
+    PEAK_W,
+    POWERED,
     PREEMPTS,
+    READING_WORDS,
     RUN,
     SCHEDULER,
+    SLEEP,
+    SLEEP_AFTER,
+    SLEEP_W,
+    SLOWDOWN,
+    SPEED,
+    SPREAD,
     START,
     STATUS,
+    STRETCHES,
+    WAKE_TIME,
+    WAKE_W,
+    WAKES,
     State,
 )
-from odonata.cluster.metrics import ENDS, PLACEMENTS, STARTS, notes, tables
+from odonata.cluster.metrics import (
+    ENDS,
+    PLACEMENTS,
+    POWERED_ENDS,
+    SPEEDS,
+    STARTS,
+    energies,
+    learned,
+    notes,
+    series_table,
+    tables,
+)
 from odonata.jobs.asking import Asked
+from odonata.jobs.metering import CAPS, POWER
+from odonata.jobs.power import Power, efficiencies
 from odonata.jobs.schedule import FINISHED
 from odonata.jobs.schedule import RUNNING as IS_RUNNING
+from odonata.jobs.series import Steps
+from odonata.traces.demand import Demand, constant, like_mira
 from odonata.traces.source import Source
 from odonata.traces.trace import COLUMNS, Trace
-from pdes.clock import LATEST
+from pdes.clock import LATEST, TICKS
 from pdes.errors import Refused
-from pdes.events import KEY, TIME, WORDS, Rows, no_rows, pack
+from pdes.events import Rows, no_rows, pack
 from pdes.log import Block, Log
 from pdes.model import Decision, Lookahead, Model
 from pdes.partition import Partition
 from pdes.stream import Table
 from policies.allocation import ALLOCATIONS, AllocationPolicy
 from policies.memory import Buffer, Layout, Sizes, remembered
+from policies.power import PowerPolicy
+from policies.power.simple import IdleSleep, Uncontrolled
 from policies.register import PLUGINS, REGISTERS, Values
-from policies.scheduling import DISCIPLINES, SchedulingPolicy
+from policies.scheduling import DISCIPLINES, Discipline, SchedulingPolicy
 from policies.scheduling.compiled import Compiled
 from policies.scheduling.desk import (
     ALL,
@@ -75,6 +127,11 @@ from policies.scheduling.desk import (
 from topology import Dragonfly
 
 OVERRUNS = ("kill", "extend")
+ORDERED = ("strict", "first-fit", "easy", "easy-strict")
+"""The rules of disciplines that are an order, whoever may pass."""
+TICK_PS = TICKS["us"]
+USUAL_INTERVAL_PS = 240 * 10**12
+"""Power is measured every 4 minutes where nobody says how often: so it is on Mira."""
 PASS_KEY = int(pack(PASS, SCHEDULER, 0))
 MONTH_US = 30 * 86400 * 10**6
 """How far one rank may be ahead of the others, in us, where there are several: they have nothing to
@@ -105,6 +162,8 @@ class Cluster(Model):
     seed: int = 1
     slowdown: Slowdown | None = None
     """How many times as long as its run time a job takes where it is placed; None: once."""
+    power: Power | None = None
+    """What nodes draw, and who keeps them below a cap; None: nobody cares."""
 
     @classmethod
     def of(
@@ -116,12 +175,16 @@ class Cluster(Model):
         allocation: str = "level-spread",
         allocation_parameters: Values = (),
         seed: int = 1,
+        power: Power | None = None,
     ) -> Cluster:
         """Returns the machine that runs the jobs of a source, which is read now: with its nodes,
-        and its `overrun`."""
+        and its `overrun`. Where nobody says what jobs demand, those of Mira's model demand what
+        Mira's did."""
         trace, nodes = source.trace(machine.n_nodes if machine else None, seed)
+        if power is not None and power.demand is None:
+            power = replace(power, demand="mira" if source.model == "mira" else "constant")
         return cls(trace, nodes, scheduling, scheduling_parameters, machine, allocation,
-                   allocation_parameters, source.overrun, seed)  # fmt: skip
+                   allocation_parameters, source.overrun, seed, power=power)  # fmt: skip
 
     name, tick, kinds, fanout = "cluster", "us", KINDS, FANOUT
     handle = staticmethod(handle)
@@ -146,6 +209,25 @@ class Cluster(Model):
             raise Refused(f"{self.trace.name}: its jobs, one after the other, would take longer "
                           f"than {LATEST} us")  # fmt: skip
         self.policies  # noqa: B018 a name or a parameter may be wrong
+        if self.power is not None:
+            self._check_power(self.power)
+
+    def _check_power(self, power: Power) -> None:
+        policy, discipline = self.power_policy, self.policies[0]
+        self.cap  # noqa: B018 which may be impossible
+        if power.variation and self.machine is None:
+            raise Refused(f"power.variation = {power.variation:g}: nodes differ only on a machine "
+                          "on which jobs are placed")  # fmt: skip
+        if power.wake_ps % TICK_PS:
+            raise Refused(f"power.wake_time = {power.wake_ps} ps: a whole number of microseconds")
+        if policy is not None and policy.selects:
+            ordered = isinstance(discipline, Discipline) or (
+                isinstance(discipline, Compiled) and discipline.order_and_rule()[1] in ORDERED
+            )
+            if not ordered:
+                raise Refused(f"power.policy = {power.policy}: it chooses jobs in the order of a "
+                              f"discipline, and {self.scheduling} has none; fcfs and wfp have, for "
+                              "example")  # fmt: skip
 
     @cached_property
     def policies(self) -> tuple[SchedulingPolicy, AllocationPolicy | None]:
@@ -156,10 +238,33 @@ class Cluster(Model):
             ALLOCATIONS.make(self.allocation, self.allocation_parameters) if placing else None,
         )
 
+    @cached_property
+    def power_policy(self) -> PowerPolicy | None:
+        """Returns the power policy that is asked; None where there is nothing to ask."""
+        if self.power is None:
+            return None
+        policy = self.power.made(TICK_PS)
+        return None if type(policy) in (Uncontrolled, IdleSleep) else policy
+
+    @cached_property
+    def cap(self) -> Steps | None:
+        """Returns the cap of the machine over time, None where there is none."""
+        return None if self.power is None else self.power.checked_cap(self.nodes, TICK_PS)
+
+    @cached_property
+    def demand(self) -> Demand:
+        """Returns what the nodes of each job draw that has no cap."""
+        assert self.power is not None
+        if self.power.of_mira:
+            return like_mira(self.trace, self.seed)
+        return constant(self.trace, self.power.active_w)
+
     @property
     def compiled(self) -> bool:
         """Tells whether passes are made without Python."""
-        return self.machine is None and isinstance(self.policies[0], Compiled)
+        discipline = self.policies[0]
+        asked = self.machine is not None or self.power_policy is not None
+        return not asked and isinstance(discipline, Compiled)
 
     @property
     def decisions(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -169,6 +274,7 @@ class Cluster(Model):
         """Returns what of it comes from plug-ins by file, each with a hash of the file."""
         names = [("scheduling", self.scheduling)]
         names += [("allocation", self.allocation)] * (self.machine is not None)
+        names += [("power", self.power.policy)] if self.power else []
         files = {str(path): plugin.sha256 for path, plugin in PLUGINS.items()}
         entries = [(kind, name, REGISTERS[kind].get(name)) for kind, name in names]
         return {f"{kind} {name}": files[entry.plugin][:16] for kind, name, entry in entries
@@ -189,6 +295,9 @@ class Cluster(Model):
                 "seed": self.seed, "machine": repr(self.machine), "allocation": self.allocation,
                 "allocation_parameters": json.dumps(dict(self.allocation_parameters)),
             }  # fmt: skip
+        if self.power is not None:
+            found |= {"power": repr(replace(self.power, cap=None)), "power_seed": self.seed,
+                      "cap": repr(self.cap)}  # fmt: skip
         if plugins := self.plugins():
             found["plugins"] = json.dumps(plugins)
         return found
@@ -205,7 +314,8 @@ class Cluster(Model):
     def _memory(self) -> tuple[Buffer, tuple[Layout | None, ...]]:
         """Returns what policies written in Python remember; compiled ones have their own arrays."""
         discipline, allocation = self.policies
-        asked = (None if isinstance(discipline, Compiled) else discipline, allocation)
+        asked = (None if isinstance(discipline, Compiled) else discipline, allocation,
+                 self.power_policy)  # fmt: skip
         buffer, layouts = remembered([it for it in asked if it is not None], self._sizes)
         found = iter(layouts)
         return buffer, tuple(None if it is None else next(found) for it in asked)
@@ -215,7 +325,13 @@ class Cluster(Model):
         m = self.machine
         shape = (m.groups, m.n_routers) if m else (1, 1)
         nodes = m.n_nodes if m else self.nodes
-        return Sizes(len(self.trace), nodes, *shape, len(self.trace.users))
+        trace = self.trace
+        smallest = max(1, int(trace.nodes.min()))
+        return Sizes(
+            len(trace), nodes, *shape, len(trace.users), len(trace.projects),
+            int(alike(trace).max()) + 1 if self.power_policy else 1,
+            max(1, min(len(trace), self.nodes // smallest)),
+        )  # fmt: skip
 
     def state(self, first: int, last: int) -> State:
         here = len(self.trace) if first == 0 else 0
@@ -235,41 +351,94 @@ class Cluster(Model):
         desk.ctl[PREEMPTS] = discipline.preemptive
         if here:
             self._fill(desk.jobs)
+        most = min(here, self.nodes)
         return State(
             *desk,
+            work=self.trace.run_us[:here].astype(np.float64),
+            pace=np.ones(here),
             slowdown=np.ones(here),
             owner=owner,
             after=np.full(placed, -1),
-            notes=np.zeros((NOTES_KEPT + 2 * min(here, self.nodes) + FANOUT, NOTE_WORDS), np.int64),
-            ended=np.zeros(0 if self.compiled else min(here, self.nodes) + 1, np.int64),
+            notes=np.zeros((NOTES_KEPT + 4 * most + FANOUT, NOTE_WORDS), np.int64),
+            ended=np.zeros(0 if self.compiled else most + 1, np.int64),
             memory=self._memory[0].copy() if here else np.zeros(0, np.uint8),
-        )  # fmt: skip
+            **self._power_arrays(desk.ctl, here, placed),
+        )
+
+    def _power_arrays(self, ctl: Rows, here: int, placed: int) -> dict[str, Any]:
+        """Returns the arrays of a state that are about power, and sets what `ctl` has to say."""
+        power = self.power
+        meter = np.zeros(METER_WORDS)
+        meter[[MACHINE_CAP_W, BUSY_W, SPEED]] = np.inf, -1.0, 1.0
+        ctl[SLEEP_AFTER] = -1
+        if power is None or not here:
+            return {
+                "energy": np.zeros((0, ENERGY_WORDS)), "meter": meter, "caps": np.zeros(0),
+                "idle": np.zeros((0, 2), np.int64), "node": np.zeros((0, NODE_WORDS)),
+                "node_since": np.zeros((0, 2), np.int64),
+                "readings": np.zeros((0, READING_WORDS), np.int64),
+            }  # fmt: skip
+        policy, demand = power.made(TICK_PS), self.demand
+        after = policy.sleep_after_s
+        ctl[POWERED] = 1
+        ctl[INTERVAL] = power.interval(TICK_PS, USUAL_INTERVAL_PS)
+        ctl[SLEEP_AFTER] = round(after * 1e12 / TICK_PS) if after >= 0 else -1
+        ctl[WAKE_TIME] = power.wake_ps // TICK_PS
+        ctl[STRETCHES], ctl[BY_INTERVAL] = power.limits == "stretch", power.passes == "intervals"
+        ctl[ASKS] = self.power_policy is not None or ctl[BY_INTERVAL]
+        ctl[CONTROLS], ctl[NOISE_SEED], ctl[HEAPS] = policy.controls, self.seed, 1
+        meter[[IDLE_W, SLEEP_W, WAKE_W]] = power.idle, power.sleep_w, power.wake_w
+        meter[[LEAST_W, SLOWDOWN, PEAK_W]] = power.least, power.slowdown, power.maximum
+        caps = np.zeros(0) if self.cap is None else self.cap.values.copy()
+        if len(caps):
+            meter[MACHINE_CAP_W] = caps[0]
+        energy = np.zeros((here, ENERGY_WORDS))
+        energy[:, CAP_W], energy[:, FACTOR] = np.inf, 1.0
+        energy[:, MEAN_W], energy[:, SPREAD] = demand.mean_w, demand.spread
+        energy[:, CHANGE_AT], energy[:, CHANGE_TO] = demand.change_at, demand.change_to
+        idle = np.zeros((min(here, self.nodes) + 2, 2), np.int64)
+        idle[0] = 0, self.nodes
+        node = np.zeros((placed, NODE_WORDS))
+        node[:, FACTOR_OF] = efficiencies(placed, power.variation, self.seed)
+        node[: self.nodes, NODE_W] = power.idle
+        return {
+            "energy": energy, "meter": meter, "caps": caps, "idle": idle, "node": node,
+            "node_since": np.zeros((placed, 2), np.int64),
+            "readings": np.zeros((NOTES_KEPT + 2, READING_WORDS), np.int64),
+        }  # fmt: skip
 
     def _fill(self, jobs: Rows) -> None:
         t = self.trace
         jobs[:, NODES], jobs[:, SUBMIT], jobs[:, USER] = t.nodes, t.submit_us, t.user
         jobs[:, REQUESTED] = np.where(t.requested_us < 0, NEVER, np.minimum(t.requested_us, NEVER))
         jobs[:, NUMBER] = np.arange(len(t))
-        jobs[:, RUN] = jobs[:, LEFT] = t.run_us
+        jobs[:, RUN] = t.run_us
         jobs[:, [START, OVER, SINCE, NODE]] = -1
 
     def start(self, state: State, first: int, last: int) -> Rows:
         if first > 0:
             return no_rows()
-        rows = np.zeros((1, WORDS), np.int64)
-        rows[0, TIME], rows[0, KEY] = self.trace.submit_us[0], pack(ARRIVE, SCHEDULER, 0)
-        return rows
+        rows = [(self.trace.submit_us[0], pack(ARRIVE, SCHEDULER, 0), 0, 0)]
+        if self.power is not None:
+            rows.append((state.ctl[INTERVAL], pack(MEASURE, SCHEDULER, 0), 0, 0))
+            changes = () if self.cap is None else self.cap.changes
+            rows += [(time, pack(CAP, SCHEDULER, 0), number, 0)
+                     for number, time in enumerate(changes, 1)]  # fmt: skip
+            if state.ctl[SLEEP_AFTER] >= 0:
+                rows.append((state.ctl[SLEEP_AFTER], pack(SLEEP, SCHEDULER, 0), 0, 0))
+        return np.array(rows, np.int64)
 
     @cached_property
     def _passes(self) -> Passes:
         discipline, allocation = self.policies
-        of_discipline, of_allocation = self._memory[1]
-        asked = Asked(discipline, allocation, (of_discipline, of_allocation))
+        of_discipline, of_allocation, of_power = self._memory[1]
+        asked = Asked(discipline, allocation, (of_discipline, of_allocation, of_power),
+                      self.power_policy)  # fmt: skip
         return Passes(self.trace, self.machine, asked, self.seed, self.tick, self.slowdown)
 
     def decide(self, state: State, time: int, which: int, a: int, b: int) -> Decision:
         if which == PASS_KEY:
-            return self._passes.decide(state, time)
+            return self._passes.decide(state, time, b)
         return Decision([], self.noted(state))
 
     def rehearse(self, state: State) -> None:
@@ -280,11 +449,22 @@ class Cluster(Model):
         return notes(state) if len(state.jobs) else []
 
     def tables(self, interval: int) -> Mapping[str, Table]:
-        return tables(self.trace)
+        found = {**tables(self.trace, self.power is not None)}
+        for name, unit, about in (("price", "1/kWh", "the price of a kWh"),
+                                  ("carbon", "g/kWh", "the carbon intensity")):  # fmt: skip
+            steps = None if self.power is None else self.power.steps(name, TICK_PS)
+            if steps is not None:
+                found[name] = series_table(name, steps, unit, about)
+        return found
 
     def logs(self) -> Mapping[str, Log]:
         placed = {"placements": PLACEMENTS} if self.machine is not None else {}
-        return {"starts": STARTS, "ends": ENDS} | placed
+        if self.power is None:
+            return {"starts": STARTS, "ends": ENDS} | placed
+        found = {"starts": STARTS, "ends": POWERED_ENDS, "power": POWER, "caps": CAPS,
+                 "speeds": SPEEDS} | placed  # fmt: skip
+        figures = self.power_policy.figures if self.power_policy else ()
+        return found | ({"learned": learned(figures)} if figures else {})
 
     def fingerprint(self, state: State) -> npt.NDArray[Any]:
         """Returns one row, of the rank that has the scheduler: a hash of all but what is room to
@@ -293,9 +473,13 @@ class Cluster(Model):
             return np.zeros((0, 2), np.uint64)
         hashed = hashlib.blake2b(digest_size=16)
         queue = state.queue[state.ctl[FIRST] : state.ctl[LAST]]
-        words = [STATUS, START, OVER, LEFT]
-        for array in (state.jobs[:, words], queue, state.owner, state.after, state.whole,
-                      state.real, state.memory, state.slowdown):  # fmt: skip
+        words = state.jobs[:, [STATUS, START, OVER, OVER]]
+        words[:, 3] = np.ceil(state.work)
+        arrays = [words, queue, state.owner, state.after, state.whole, state.real, state.memory,
+                  state.slowdown]  # fmt: skip
+        if self.power is not None:
+            arrays += [state.energy, state.meter, state.node, state.idle, state.pace]
+        for array in arrays:
             hashed.update(np.ascontiguousarray(array).tobytes())
         return np.frombuffer(hashed.digest(), np.uint64).reshape(1, 2)
 
@@ -307,7 +491,21 @@ class Cluster(Model):
             "state": words[:, 0].astype(np.int8),
             "start_us": words[:, 1],
             "end_us": words[:, 2],
+            **(self._power_outcome(state, time) if self.power is not None else {}),
         }
+
+    def _power_outcome(self, state: State, time: int) -> dict[str, npt.NDArray[Any]]:
+        """Returns the energies up to now, of jobs, of nodes and of the machine by what they were
+        for."""
+        if not len(state.jobs):
+            none = np.zeros(0)
+            return {"energy_j": none, "node_j": none, "machine_j": none, "wakes": none}
+        found = energies(state, time)
+        return {
+            "energy_j": found.by_job_j, "node_j": found.by_node_j,
+            "machine_j": np.array([found.idle_j, found.sleep_j, math.fsum(found.by_job_j)]),
+            "wakes": state.ctl[[WAKES]],
+        }  # fmt: skip
 
     def left(self, state: State, pending: Callable[[], Rows]) -> int:
         return len(state.jobs) - int(state.ctl[DONE])

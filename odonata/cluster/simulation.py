@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from odonata.cluster.metrics import POWERED_ENDS
 from odonata.cluster.model import Cluster
+from odonata.jobs.metering import PowerRecord
 from odonata.jobs.schedule import FINISHED, Schedule
 from pdes.driver import Result, run
 from pdes.errors import Fault
@@ -19,30 +21,60 @@ class Gathered:
     """The logs of a run, in memory."""
 
     def __init__(self) -> None:
-        self._blocks: dict[str, list[Block]] = {"starts": [], "ends": []}
+        self._blocks: dict[str, list[Block]] = {}
         self._labels: list[Any] = []
+        self._figures: list[tuple[int, tuple[float, ...]]] = []
 
     def take(self, time: int, agent: int, rows: Appended) -> None:
         for name, values in rows:
             if isinstance(values, Block):
-                self._blocks[name].append(values)
+                self._blocks.setdefault(name, []).append(values)
+            elif name == "learned":
+                self._figures.append((time, tuple(values)))
             else:
                 self._labels.append(np.array(values[1], np.int32))
 
     def schedule(self, model: Cluster, reached_us: int) -> Schedule:
-        starts, ends = (self._columns(name, n) for name, n in (("starts", 1), ("ends", 2)))
+        starts, ends = self._columns("starts", 1), self._columns("ends", 2)
         labels = None
         if model.machine is not None:
             labels = np.concatenate([np.zeros(0, np.int32), *self._labels])
         return Schedule.of_logs(model.trace, model.nodes, reached_us, starts, ends, model.machine,
                                 labels)  # fmt: skip
 
+    def power(self, model: Cluster, result: Result) -> PowerRecord | None:
+        """Returns what was measured of power, None where it was not simulated."""
+        if model.power is None or not len(result.outcome["energy_j"]):
+            return None
+        names = model.power_policy.figures if model.power_policy else ()
+        values = np.array([row for _, row in self._figures]).reshape(len(self._figures), len(names))
+        ends = dict(zip(("time_us", *(it.name for it in POWERED_ENDS.columns)),
+                        self._columns("ends", len(POWERED_ENDS.columns)), strict=True))  # fmt: skip
+        so_far = None
+        if (result.outcome["state"] < FINISHED).any():
+            idle_j, sleep_j, _ = result.outcome["machine_j"].tolist()
+            so_far = (result.time, idle_j, sleep_j, result.outcome["energy_j"])
+        return PowerRecord.of_logs(
+            len(model.trace), self._columns("power", 3), ends, self._columns("caps", 2),
+            self._columns("speeds", 1), dict(zip(names, values.T, strict=True)), so_far,
+        )  # fmt: skip
+
     def _columns(self, name: str, columns: int) -> Any:
-        blocks = self._blocks[name]
+        blocks = self._blocks.get(name, [])
         none = np.zeros(0, np.int64)
         parts = [[none, *(block.times for block in blocks)]]
-        parts += [[none, *(block.columns[n] for block in blocks)] for n in range(columns)]
+        parts += [[none] * (not blocks) + [block.columns[n] for block in blocks]
+                  for n in range(columns)]  # fmt: skip
         return tuple(np.concatenate(part) for part in parts)
+
+
+class Simulated(NamedTuple):
+    """A run in memory: what became of its jobs, the engine's account, and what was measured of
+    power."""
+
+    schedule: Schedule
+    result: Result
+    power: PowerRecord | None
 
 
 def check_all_done(model: Cluster, result: Result) -> None:
@@ -60,11 +92,12 @@ def simulate(
     *,
     progress: Callable[[int, int], None] | None = None,
     transport: Transport | None = None,
-) -> tuple[Schedule, Result]:
+) -> Simulated:
     """Returns the schedule of a trace, and the run: to the last job's end, or to `end_us`. On
     several ranks only the first has a schedule; the others' is empty."""
     gathered = Gathered()
     result = run(model, end_us, log=gathered.take, progress=progress, transport=transport)
     if end_us is None:
         check_all_done(model, result)
-    return gathered.schedule(model, result.time + (end_us is None)), result
+    return Simulated(gathered.schedule(model, result.time + (end_us is None)), result,
+                     gathered.power(model, result))  # fmt: skip

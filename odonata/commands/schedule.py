@@ -5,27 +5,37 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import Quantity, json_option, plot_option, plugin_option
 from odonata.commands.output import print_json
+from odonata.commands.schedule_asked import (
+    MICROSECOND_PS,
+    check_outputs,
+    label,
+    machine_of,
+    powers_of,
+    several,
+)
 from odonata.experiment.units import show_count, show_duration, time_us
 from pdes import launcher
 from pdes.errors import Fault, Refused
 
 if TYPE_CHECKING:
     from odonata.cluster.model import Cluster
+    from odonata.jobs.metering import PowerRecord
     from odonata.jobs.schedule import Schedule
+    from odonata.results.power_measures import PowerMeasures
     from odonata.results.schedule_measures import Measures
     from pdes.driver import Result
 
-MICROSECOND_PS = 10**6
-"""The tick of the job model, in ps."""
 DURATION = Quantity("TIME", time_us)
 
 
@@ -44,6 +54,12 @@ DURATION = Quantity("TIME", time_us)
               )  # fmt: skip
 @click.option("--allocation", metavar="NAMES", help="Which nodes they get there; several with "
               "commas.  [default: level-spread]")  # fmt: skip
+@click.option("--power", metavar="NAMES", help="Simulate power, with this policy; several with "
+              "commas. none: it is only measured.")  # fmt: skip
+@click.option("--cap", metavar="POWER", help="What all nodes together may draw, such as 3000kW, or "
+              "a CSV file of times and watts.")  # fmt: skip
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="A key of the section "
+              "[power], such as idle='90 W'; repeatable. `odonata schema` has them.")  # fmt: skip
 @click.option("--overrun", default="kill", show_default=True, metavar="WORD",
               help="A job that runs for longer than requested: kill, or extend.")  # fmt: skip
 @click.option("--requests", default="recorded", show_default=True, metavar="WORD",
@@ -76,23 +92,40 @@ def command(trace: Path | None, plugins: tuple[Path, ...], as_json: bool, **aske
     schedule(trace, as_json=as_json, **asked)
 
 
-class Ran(NamedTuple):
+@dataclass(frozen=True)
+class Ran:
     """One discipline's run."""
 
     label: str
     model: Cluster
     schedule: Schedule
     result: Result
+    power: PowerRecord | None
     measures: Measures
     seconds: float
     """From the reading of the trace to the last measure, without compiling."""
+
+    @cached_property
+    def power_measures(self) -> PowerMeasures | None:
+        """Returns the measures of power, None where it was not simulated."""
+        from odonata.results.power_measures import power_measures
+
+        power = self.model.power
+        if self.power is None or power is None:
+            return None
+        price, carbon = (power.steps(name, MICROSECOND_PS) for name in ("price", "carbon"))
+        return power_measures(self.power, self.model.trace, price, carbon)
 
     def facts(self) -> dict[str, Any]:
         from odonata.results.schedule_facts import facts_of
 
         model = self.model
         placed = model.allocation if model.machine else None
-        return facts_of(self.schedule, self.measures, model.scheduling, placed) | {
+        watts = self.power_measures
+        facts = facts_of(self.schedule, self.measures, model.scheduling, placed)
+        if model.power is not None and watts is not None:
+            facts |= {"power": model.power.policy, **watts.facts()}
+        return facts | {
             "seconds": self.seconds, "jobs_per_second": len(model.trace) / self.seconds,
             "events": self.result.events, "digest": self.result.digest,
         }  # fmt: skip
@@ -107,6 +140,9 @@ def schedule(
     scheduling: str,
     machine: str | None,
     allocation: str | None,
+    power: str | None,
+    cap: str | None,
+    changes: Sequence[str],
     overrun: str,
     requests: str,
     first: int | None,
@@ -138,13 +174,14 @@ def schedule(
     from odonata.cluster.model import Cluster
 
     places = several(allocation or "level-spread", "allocation", "--allocation")
-    asked = [(named, placed) for named in several(scheduling, "order", "--scheduling")
-             for placed in places]  # fmt: skip
+    powers = powers_of(power, cap, changes, "mira" if model == "mira" else "constant")
+    asked = [(named, placed, watts) for named in several(scheduling, "order", "--scheduling")
+             for placed in places for watts in powers]  # fmt: skip
     models = {
-        label(named, placed, asked): Cluster(
-            read, size, named[0], named[1], dragonfly, placed[0], placed[1], overrun, seed
+        label(one, asked): Cluster(
+            read, size, *one[0], dragonfly, *one[1], overrun, seed, power=powers[one[2]]
         )
-        for named, placed in asked
+        for one in asked
     }
     cut = {"warmup_us": warmup, "cooldown_us": cooldown}
     runs = simulated(models, reading, cut)
@@ -179,7 +216,7 @@ def simulated(models: dict[str, Cluster], reading: float, cut: dict[str, int]) -
         line = ProgressLine(None, model.tick) if wanted(None) else None
         began = time.perf_counter()
         try:
-            found, result = simulate(model, progress=line, transport=Serial())
+            found, result, power = simulate(model, progress=line, transport=Serial())
         except (Fault, Refused) as error:
             made.append((number, error))
             continue
@@ -188,79 +225,13 @@ def simulated(models: dict[str, Cluster], reading: float, cut: dict[str, int]) -
                 line.close()
         measured = measures(found, **cut)
         seconds = time.perf_counter() - began - result.compile_seconds + reading
-        made.append((number, found, result, measured, seconds))
+        made.append((number, found, result, power, measured, seconds))
     named = list(models.items())
     gathered = sorted((one for part in transport.everyone(made) for one in part),
                       key=lambda it: it[0])  # fmt: skip
     for failed in (one[1] for one in gathered if len(one) == 2):
         raise failed
     return [Ran(named[one[0]][0], named[one[0]][1], *one[1:]) for one in gathered]
-
-
-# -- what a user writes
-
-Named = tuple[str, tuple[tuple[str, Any], ...]]
-"""A policy's name, and its parameters."""
-
-
-def several(text: str, kind: str, option: str) -> list[Named]:
-    """Read 'fcfs,wfp:backfill=none'; a further parameter follows another colon. Times are given
-    with their unit."""
-    from odonata.experiment.policies import shell_parameters
-    from policies.parameters import in_ticks
-    from policies.register import REGISTERS
-
-    found = []
-    for word in text.split(","):
-        name, *given = (part.strip() for part in word.split(":"))
-        if not name:
-            raise Refused(f"{option} {text}: names with commas between them, as fcfs,easy")
-        values = shell_parameters(kind, name, given, option, long=True)
-        entry = REGISTERS["scheduling" if kind == "order" else kind].named(name)
-        found.append((name, tuple(in_ticks(entry.parameters, values, MICROSECOND_PS).items())))
-    return found
-
-
-def label(named: Named, placed: Named, asked: Sequence[tuple[Named, Named]]) -> str:
-    """Returns the words that tell a run from the others."""
-    names = [words(named)] if len({it[0] for it in asked}) > 1 else []
-    names += [words(placed)] if len({it[1] for it in asked}) > 1 else []
-    return ", ".join(names) or words(named)
-
-
-def words(named: Named) -> str:
-    name, parameters = named
-    return name + "".join(f":{key}={value}" for key, value in parameters)
-
-
-def machine_of(text: str) -> Any:
-    """Returns the machine that was named, or described by four numbers."""
-    from odonata.commands.options import chosen
-    from topology import BadMachine, Dragonfly
-
-    numbers = text.split(",")
-    if len(numbers) == 4 and all(number.strip().isdigit() for number in numbers):
-        p, a, h, g = map(int, numbers)
-        try:
-            return Dragonfly(p, a, h, g)
-        except BadMachine:  # its cables cannot be spread evenly: as few as join all groups
-            pass
-        try:
-            return Dragonfly(p, a, h, g, links_per_pair=1)
-        except BadMachine as error:
-            raise Refused(f"--machine {text}: {error}") from None
-    return chosen(text, {}, {})
-
-
-def check_outputs(csv: Path | None, swf: Path | None, plot: Path | None) -> None:
-    """Refuse what cannot be written before anything is simulated."""
-    for option, path in (("--csv", csv), ("--swf", swf)):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise Refused(f"{option} {path}: there is no directory {path.parent}")
-    if plot is not None:
-        from odonata.figures.machine import check_name
-
-        check_name(plot)
 
 
 # -- what a user reads
@@ -338,10 +309,22 @@ def table(runs: Sequence[Ran]) -> Any:
         shown.add_row(rows[0][0], *(row[1] for row in rows))
     for fewest in zip(*(fewest_rows(one.schedule) for one in runs), strict=True):
         shown.add_row(fewest[0][0], *(row[1] for row in fewest))
+    for watts in watts_rows(runs):
+        shown.add_row(*watts)
     speeds = [show_count(len(one.model.trace) / one.seconds) for one in runs]
     shown.add_row("jobs per second", *speeds)
     shown.add_row("digest", *(one.result.digest[:12] for one in runs))
     return shown
+
+
+def watts_rows(runs: Sequence[Ran]) -> list[list[str]]:
+    """Returns the measures of power, a column per run; none where it was not simulated."""
+    from odonata.results.power_measures import power_rows
+
+    found = [power_rows(one.power_measures) if one.power_measures else [] for one in runs]
+    names = dict.fromkeys(row[0] for rows in found for row in rows)
+    of = [{row[0]: row[1] for row in rows} for rows in found]
+    return [[name, *(rows.get(name, "-") for rows in of)] for name in names]
 
 
 def parts_table(runs: Sequence[Ran], by: str) -> Any:

@@ -11,9 +11,9 @@ from odonata.commands.group import SETTINGS
 from odonata.commands.output import print_json, print_table
 from odonata.experiment.experiment import NAME_LENGTH, OF_JOBS, REPEATED, SECTIONS, of
 from odonata.experiment.given import PARAMETRISED
-from odonata.experiment.keys import Key
+from odonata.experiment.keys import SERIES, Key
 from odonata.experiment.reading import parse
-from odonata.experiment.units import BANDWIDTHS, BYTES, PICOSECONDS
+from odonata.experiment.units import BANDWIDTHS, BYTES, JOULES, PICOSECONDS, WATTS
 from odonata.experiment.values import bracketed, words_of
 from pdes import launcher
 
@@ -24,6 +24,8 @@ UNITS = {
     "size": tuple(BYTES),
     "signed size": tuple(BYTES),
     "bandwidth": tuple(BANDWIDTHS),
+    "power": tuple(WATTS),
+    "energy": tuple(JOULES),
 }
 
 
@@ -97,10 +99,11 @@ def template() -> str:
     defaults = parse("", "experiment.toml").written()
     examples = parse("[[jobs]]\nnodes = 16", "experiment.toml").written()
     traced = parse('fidelity = "job"', "experiment.toml", stand_in=True).written()
+    powered = parse("[power]\n[[jobs]]\nnodes = 16", "experiment.toml", stand_in=True).written()
     lines = ["# An experiment of Odonata, with every key there is, at its default.",
              "# Run it: odonata run experiment.toml"]  # fmt: skip
     for section in ("", *SECTIONS):
-        of_jobs = section in ("jobs", *OF_JOBS)
+        of_jobs = section in ("jobs", "power", *OF_JOBS)
         lines += [""]
         out_of_it = "#  " if section == "trace" else "#" * of_jobs
         if section:
@@ -110,7 +113,8 @@ def template() -> str:
             if key.how.otherwise and section != "jobs":
                 about += f"; if not given, {key.how.otherwise}"
             path = f"jobs[0].{key.name}" if section == "jobs" else key.path
-            value = (traced if section == "trace" else examples if of_jobs else defaults)[path]
+            known = {"trace": traced, "power": powered}.get(section, examples)
+            value = (known if of_jobs or section == "trace" else defaults)[path]
             out = out_of_it or ("# " if key.how.otherwise else "")
             lines += [*_wrapped(about), f"{out}{key.name} = {value}"]
     return "\n".join(lines) + "\n"
@@ -159,6 +163,11 @@ def _accepted(key: Key) -> dict[str, Any]:
     if key.kind == "wholes":
         numbers = {"type": "array", "items": {"type": "integer"}}
         return {"anyOf": [numbers, {"enum": list(how.words)}]} if how.words else numbers
+    if key.kind in SERIES:
+        cell = {"type": ["string", "number"]}
+        pair = {"type": "array", "items": cell, "minItems": 2, "maxItems": 2}
+        one = {"type": "string"} if key.kind == "steps" else cell
+        return {"anyOf": [one, {"type": "array", "items": pair, "minItems": 1}]}
     if key.kind in UNITS:
         sign = r"\s*-?" if key.kind == "signed size" else ""
         return {"type": "string", "pattern": f"^{sign}{NUMBER}({'|'.join(UNITS[key.kind])})\\s*$"}

@@ -24,8 +24,9 @@ from odonata.experiment.experiment import (
     Experiment,
     JobExperiment,
     numbered,
+    of,
 )
-from odonata.experiment.keys import Key
+from odonata.experiment.keys import SERIES, Key
 from odonata.experiment.policies import Policies
 from odonata.experiment.sections import (
     DURATION,
@@ -38,9 +39,12 @@ from odonata.experiment.sections import (
     SchedulerSettings,
 )
 from odonata.experiment.units import show_count, show_time
+from odonata.jobs.power import Power
 from odonata.jobs.request import Job
+from odonata.jobs.series import FILES, read_steps
 from odonata.traces.source import Source
 from pdes import launcher
+from pdes.clock import TICKS
 from pdes.errors import Refused
 from topology import BadMachine, Dragonfly
 from topology.presets import PRESETS
@@ -85,6 +89,7 @@ class Building(Policies):
     def _of_packets(self, parameters: dict[str, Any]) -> Experiment:
         self._only_in("job", (path for path in self.given if path.startswith("trace.")))
         self._need_jobs()
+        power = self._power(parameters.pop("policy_parameters", ()))
         machine = self._machine()
         traffic = tuple(self._traffic(section) for section in self._traffics())
         jobs, scheduling = self._workload(machine, parameters)
@@ -102,12 +107,16 @@ class Building(Policies):
             metrics=metrics,
             plugins=tuple(self.plugins),
             missing=tuple(dict.fromkeys(self.missing)),
+            power=power,
         )
         channels = 1
         try:
             channels = made.model().channels
         except Refused as refusal:
-            self._blame(refusal.problems)
+            if refusal.problems:
+                self._blame(refusal.problems)
+            elif not self._blame_power(str(refusal)):
+                raise
         self._memory(machine, channels)
         return made
 
@@ -126,6 +135,7 @@ class Building(Policies):
             fields["file"] = str((home / fields["file"]).absolute())
         how = {name: value for name, value in self.fields("scheduler").items()
                if name in OF_JOB_RUNS["scheduler"]}  # fmt: skip
+        power = self._power(parameters.pop("policy_parameters", ()))
         end, metrics = self._time()
         source: Source = self._made(Source, "trace.", fields)
         made = JobExperiment(
@@ -138,12 +148,15 @@ class Building(Policies):
             metrics=metrics,
             plugins=tuple(self.plugins),
             missing=tuple(dict.fromkeys(self.missing)),
+            power=power,
         )
         if not self.lines and not self.stand_in:
             try:
                 span_us = made.model().trace.span_us
             except Refused as refusal:
                 words = str(refusal)
+                if self._blame_power(words):
+                    return made
                 to_blame = "nodes" if "nodes" in words and not fields.get("file") else "file"
                 self.complain(words, BY_PATH[f"trace.{to_blame}"])
             else:
@@ -151,6 +164,36 @@ class Building(Policies):
                     interval_ps = usual_job_interval(span_us)
                     made = replace(made, metrics=replace(metrics, interval_ps=interval_ps))
         return made
+
+    def _power(self, parameters: tuple[tuple[str, Any], ...]) -> Power | None:
+        """Returns what [power] says, None where there is none; a file of steps is read, so that
+        what is wrong in it is found now."""
+        if not self.sections["power"] and not any(it.startswith("power.") for it in self.given):
+            return None
+        home, fields = Path(self.where).parent, self.fields("power")
+        for key in of("power"):
+            given = fields.get(key.field)
+            if key.kind not in SERIES or given is None:
+                continue
+            if isinstance(given, str) and given.lower().endswith(FILES):
+                given = fields[key.field] = str((home / given).absolute())
+            if not self.stand_in:
+                try:
+                    read_steps(given, SERIES[key.kind], TICKS["us" if self.of_jobs else "ps"], "")
+                except Refused as refusal:
+                    self.complain(str(refusal), key)
+                    del fields[key.field]
+        made: Power = self._made(Power, "power.", fields | {"policy_parameters": parameters})
+        return made
+
+    def _blame_power(self, words: str) -> bool:
+        """Blame the key of [power] that a refusal begins with, as in 'power.cap = 3 W: …'; tells
+        whether it was one."""
+        path, _, rest = words.partition(" ")
+        if not path.startswith("power.") or path not in BY_PATH:
+            return False
+        self.complain(rest.partition(": ")[2], BY_PATH[path])
+        return True
 
     def _only_in(self, fidelity: str, paths: Iterable[str]) -> None:
         """Blame the first of these keys of a section, which belong to the other fidelity."""
@@ -173,8 +216,8 @@ class Building(Policies):
             sections = self._traffics()
             section = sections[int(number[1]) if number else 0]
             return self._in(section, field[number.end() :] if number else field)
-        if owner == "trace":
-            return self._in("trace", field)
+        if owner in ("trace", "power"):
+            return self._in(owner, field)
         if not dot or owner not in HOMES:
             owner, field = "network", path
         return next(key for key in KEYS if key.section in HOMES[owner] and key.field == field)
@@ -221,6 +264,9 @@ class Building(Policies):
                 self.complain("there are no [[jobs]] that it could be about", self.keys[ours[0]])
                 self.bad.update(ours)
         alone = BY_PATH["run.dedicated_scheduler"]
+        if not self.sections["jobs"] and self.sections["power"]:
+            first = next((it for it in self.given if it.startswith("power.")), "power.policy")
+            self.complain("there are no [[jobs]] whose power it could be", self.keys[first])
         if not self.sections["jobs"] and self.get(alone.path):
             self.complain("there are no [[jobs]] that it could schedule", alone)
 

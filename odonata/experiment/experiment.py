@@ -23,6 +23,7 @@ from odonata.experiment.sections import (
     RunSettings,
     SchedulerSettings,
 )
+from odonata.jobs.power import Power
 from odonata.jobs.request import Job
 from odonata.traces.source import Source
 from pdes.clock import TICKS
@@ -118,6 +119,8 @@ class Experiment(Described):
     """The policies that it names and whose plug-ins are missing; such an experiment can be opened
     but not run."""
     fidelity: str = field(default="packet", metadata={HOME: FIDELITY})
+    power: Power | None = None
+    """What nodes draw, and who keeps them below a cap; None: nobody cares."""
     tick: ClassVar[str] = "ps"
 
     def __post_init__(self) -> None:
@@ -133,13 +136,15 @@ class Experiment(Described):
         """Returns the names of the tables and logs that are kept."""
         metrics, jobs = self.metrics, bool(self.jobs)
         tables = ["ports"] * metrics.ports + ["channels"] * metrics.channels + ["nodes", "groups"]
-        return (*tables, *["jobs"] * jobs), ("starts", "ends") if jobs else ()
+        logs = ("starts", "ends", *("power", "caps") * (self.power is not None)) if jobs else ()
+        return (*tables, *["jobs"] * jobs), logs
 
     @cached_property
     def _model(self) -> Network:
         workload = None
         if self.jobs:
             workload = Workload(self.jobs, **vars(self.scheduler), **vars(self.nic))
+        power = {} if self.power is None else {"power": self.power}
         return Network(
             self.machine,
             self.traffic,
@@ -147,12 +152,13 @@ class Experiment(Described):
             seed=self.run.seed,
             dedicated_scheduler=self.run.dedicated_scheduler,
             **vars(self.network),
+            **power,
         )
 
     # -- as a file
 
     def _parts(self, section: str) -> Iterator[tuple[str, Any, int]]:
-        if section == "trace":
+        if section == "trace" or (section == "power" and self.power is None):
             return
         if section == "jobs":
             for number, (job, count) in enumerate(folded(self.jobs)):
@@ -181,6 +187,7 @@ class JobExperiment(Described):
     plugins: tuple[str, ...] = ()
     missing: tuple[str, ...] = field(default=(), compare=False)
     fidelity: str = "job"
+    power: Power | None = None
     tick: ClassVar[str] = "us"
 
     def model(self) -> Cluster:
@@ -201,10 +208,12 @@ class JobExperiment(Described):
             )
         )
         return Cluster.of(self.trace, how.order, order, self.machine, how.allocation, allocation,
-                          self.run.seed)  # fmt: skip
+                          self.run.seed, self.power)  # fmt: skip
 
     def recorded(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Returns the names of the tables and logs that are kept."""
+        if self.power is not None:
+            return (*self.model().tables(1),), (*self.model().logs(),)
         logs = ("starts", "ends", "placements") if self.machine else ("starts", "ends")
         return ("system", "jobs"), logs
 
@@ -213,7 +222,9 @@ class JobExperiment(Described):
         return placing and key.name in OF_JOB_RUNS.get(key.section, (key.name,))
 
     def _parts(self, section: str) -> Iterator[tuple[str, Any, int]]:
-        if section in (*OF_JOB_RUNS, "trace") or (section == "machine" and self.machine):
+        parts = (self.power if section == "power" else None,
+                 self.machine if section == "machine" else None)  # fmt: skip
+        if section in (*OF_JOB_RUNS, "trace") or any(part is not None for part in parts):
             yield section, getattr(self, section), 1
 
 
@@ -285,6 +296,7 @@ SECTIONS = {
     "jobs": "A job; as many [[jobs]] as there are, beside traffic or without any.",
     "scheduler": "Which job starts when, and on which nodes.",
     "nic": "What a message of a job costs at either end, besides the network.",
+    "power": "What nodes draw, what all of them may draw, and who keeps them to that.",
     "run": "For how long, and how.",
     "metrics": "What is kept of it, and how often.",
 }
@@ -316,6 +328,7 @@ KEYS: tuple[Key, ...] = (
     *_job_keys(),
     *keys_of("scheduler", "workload", SchedulerSettings),
     *keys_of("nic", "workload", NicSettings),
+    *keys_of("power", "power", Power),
     *keys_of("run", "network", RunSettings),
     *keys_of("metrics", "metrics", Metrics),
 )

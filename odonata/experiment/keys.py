@@ -10,7 +10,11 @@ from typing import Any
 
 from odonata.experiment.units import (
     bandwidth,
+    energy_j,
     exact_bandwidth,
+    exact_energy,
+    exact_power,
+    power_w,
     show_size,
     show_time,
     signed_bytes,
@@ -35,6 +39,11 @@ KINDS = {
     "signed size": 'a size with its unit, as "4 KiB" or "-4 KiB"',
     "bandwidth": 'a bandwidth with its unit, as "25 GB/s"',
     "wholes": "a list of whole numbers, as [4, 4]",
+    "power": 'a power with its unit, as "90 W"',
+    "energy": 'an energy with its unit, as "30 kJ"',
+    "steps": 'a power with its unit, as "3000 kW", pairs of a time and a power, or a CSV file',
+    "price": "a number, pairs of a time and a number, or a CSV file",
+    "carbon": "a number, pairs of a time and a number, or a CSV file",
 }
 """The kind of value that a key holds, and how it is named to a user."""
 
@@ -43,18 +52,25 @@ READERS: dict[str, Callable[[str], float]] = {
     "size": size_bytes,
     "signed size": signed_bytes,
     "bandwidth": bandwidth,
+    "power": power_w,
+    "energy": energy_j,
 }
 WRITERS: dict[str, Callable[[Any], str]] = {
     "time": show_time,
     "size": show_size,
     "signed size": show_size,
     "bandwidth": exact_bandwidth,
+    "power": exact_power,
+    "energy": exact_energy,
 }
 """Functions that read and write quantities: from text, and exactly back."""
 
+SERIES = {"steps": "power", "price": "price", "carbon": "carbon"}
+"""The kinds of what may change over time, and what they are of (`odonata.jobs.series.KINDS`)."""
+
 PRESET = "kim-1056"
 """The machine, if none is named."""
-UNITS = ("_ps", "_bytes")
+UNITS = ("_ps", "_bytes", "_w", "_j")
 """Suffixes that names of fields have, and names of keys do not."""
 
 
@@ -112,7 +128,7 @@ class Key:
         if isinstance(value, str):
             return quoted(value)
         if isinstance(value, tuple):
-            return f"[{', '.join(quoted(v) if isinstance(v, str) else str(v) for v in value)}]"
+            return _list(value)
         return repr(value).lower()
 
     def shown_default(self) -> str:
@@ -126,6 +142,13 @@ class Key:
     def within(self, section: str) -> Key:
         """Returns the same key in one of several sections of its kind."""
         return replace(self, section=section)
+
+
+def _list(values: tuple[Any, ...]) -> str:
+    """Returns a list of TOML, of texts, numbers and lists."""
+    inner = (_list(v) if isinstance(v, tuple) else quoted(v) if isinstance(v, str) else str(v)
+             for v in values)  # fmt: skip
+    return f"[{', '.join(inner)}]"
 
 
 def quoted(text: str) -> str:

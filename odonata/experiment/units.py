@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 
 from pdes.clock import LATEST
@@ -155,3 +155,78 @@ def show_bandwidth(bytes_per_second: float) -> str:
         if bytes_per_second >= size:
             return f"{bytes_per_second / size:.4g} {prefix}B/s"
     return f"{bytes_per_second:.4g} B/s"
+
+
+WATTS = {"mW": Decimal("0.001"), "W": Decimal(1), "kW": Decimal(10**3), "MW": Decimal(10**6),
+         "GW": Decimal(10**9)}  # fmt: skip
+JOULES = {"mJ": Decimal("0.001"), "J": Decimal(1), "kJ": Decimal(10**3), "MJ": Decimal(10**6),
+          "GJ": Decimal(10**9)} | {
+    f"{watt}h": size * 3600 for watt, size in WATTS.items() if watt != "mW"
+}  # fmt: skip
+
+
+def power_w(text: str) -> float:
+    """Returns watts from '3000kW', '4.8 MW', '90 W'; 'mW' are thousandths, 'MW' millions."""
+    exact = _exact(text, WATTS, "power", "W, kW, MW, GW, mW")
+    return _sound(float(exact), "power", repr(text))
+
+
+def energy_j(text: str) -> float:
+    """Returns joules from '300 J', '5 kJ', '2 kWh', '1.2 MWh'."""
+    exact = _exact(text, JOULES, "quantity of energy", "J, kJ, MJ, GJ, mJ, Wh, kWh, MWh, GWh")
+    return _sound(float(exact), "quantity of energy", repr(text))
+
+
+def exact_power(w: float) -> str:
+    """Returns a power as '3000 kW': the shortest text that reads back as the same number of W."""
+    _sound(w, "power", f"{w} W")
+    return _shortest(w, WATTS, ("W", "kW", "MW", "GW", "mW"), power_w)
+
+
+def exact_energy(j: float) -> str:
+    """Returns an energy as '2 kWh': the shortest text that reads back as the same number of J."""
+    _sound(j, "quantity of energy", f"{j} J")
+    return _shortest(j, JOULES, ("J", "kWh", "MWh", "GWh", "kJ", "MJ", "GJ", "mJ"), energy_j)
+
+
+def show_power(w: float) -> str:
+    """Returns a power as '3,000 kW' for people: up to four figures, in the unit in which it is
+    below 10,000, as machine rooms tell it."""
+    _sound(w, "power", f"{w} W")
+    if 0 < w < 0.99995:
+        return f"{w * 1e3:.4g} mW"
+    for size, unit in ((1.0, "W"), (1e3, "kW"), (1e6, "MW")):
+        if w / size < 9999.5:
+            return f"{w / size:,.4g} {unit}"
+    return f"{w / 1e9:,.4g} GW"
+
+
+def show_energy(j: float) -> str:
+    """Returns an energy as '12.3 MWh' for people: three figures; joules below a kWh."""
+    _sound(j, "quantity of energy", f"{j} J")
+    for size, unit, below in ((1.0, "J", 999.5), (1e3, "kJ", 3600.0), (3.6e6, "kWh", 999.5),
+                              (3.6e9, "MWh", 999.5)):  # fmt: skip
+        if j / size < below:
+            return _three_figures(j / size, unit)
+    return _three_figures(j / 3.6e12, "GWh")
+
+
+def _three_figures(value: float, unit: str) -> str:
+    return f"{value:,.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+
+
+def _sound(value: float, what: str, shown: str) -> float:
+    """Returns a value that is not negative and finite, 0 without a sign; raises ValueError for
+    any other."""
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{shown}: a {what} is not negative, and finite")
+    return value + 0.0
+
+
+def _shortest(
+    value: float, sizes: Mapping[str, Decimal], units: Sequence[str], read: Callable[[str], float]
+) -> str:
+    """Returns the shortest text that `read` reads back as the same value, the first of several."""
+    exact = Decimal(repr(float(value) + 0.0))
+    texts = [f"{(exact / sizes[unit]).normalize():f} {unit}" for unit in units]
+    return min((text for text in texts if read(text) == value), key=len)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from odonata.experiment.experiment import COUNT, KEYS, SECTIONS, of
-from odonata.experiment.keys import KINDS, READERS, Key, quoted
+from odonata.experiment.keys import KINDS, READERS, SERIES, Key, quoted
 from odonata.experiment.units import long_time_ps
 from policies.register import OF_YOUR_OWN, REGISTERS
 
@@ -38,6 +38,8 @@ def read(key: Key, value: Any, long: bool = False) -> Any:
         return _word(key, value)
     if key.kind in ("wholes", "texts"):
         return _list(key, value)
+    if key.kind in SERIES:
+        return _series(key, value, accepted)
     if key.kind == "flag" and isinstance(value, bool):
         return value
     if key.kind == "whole" and number and isinstance(value, int):
@@ -56,6 +58,19 @@ def read(key: Key, value: Any, long: bool = False) -> Any:
         return _quantity(key, value, long)
     if key.kind in READERS and number:
         raise ValueError(f"a bare number; {accepted}")
+    raise ValueError(accepted)
+
+
+def _series(key: Key, value: Any, accepted: str) -> Any:
+    """Returns what may change over time as it was given, in tuples; it is read where the file is
+    known."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(value, str) or (number and key.kind != "steps"):
+        return value
+    if isinstance(value, list | tuple) and all(
+        isinstance(pair, list | tuple) and len(pair) == 2 for pair in value
+    ):
+        return tuple(tuple(pair) for pair in value)
     raise ValueError(accepted)
 
 

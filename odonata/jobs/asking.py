@@ -12,6 +12,7 @@ import numpy.typing as npt
 from policies.allocation import AllocationPolicy, allocate, rng_for
 from policies.memory import Buffer, Layout, memory_of
 from policies.policy import learn
+from policies.power import PowerPolicy
 from policies.scheduling import SchedulingPolicy
 from policies.views import Ended, Labels, Request, Running, Sight
 from topology import Dragonfly
@@ -22,8 +23,10 @@ class Asked(NamedTuple):
 
     discipline: SchedulingPolicy
     allocation: AllocationPolicy | None
-    layouts: tuple[Layout | None, Layout | None]
-    """The layout of the discipline's memory, and that of the allocation's."""
+    layouts: tuple[Layout | None, Layout | None, Layout | None]
+    """The layout of the discipline's memory, that of the allocation's and that of the power
+    policy's."""
+    power: PowerPolicy | None = None
 
     def place(
         self, machine: Dragonfly, idle: npt.NDArray[np.bool_], job: Request, seed: int, held: Buffer
@@ -39,6 +42,8 @@ class Asked(NamedTuple):
         if self.allocation is not None:
             learn("allocation", self.allocation, ended, memory_of(self.layouts[1], held))
         learn("scheduling", self.discipline, ended, memory_of(self.layouts[0], held))
+        if self.power is not None:
+            learn("power", self.power, ended, memory_of(self.layouts[2], held))
 
 
 class Holders(Sequence[Running]):

@@ -10,8 +10,11 @@ import numpy as np
 import xarray as xr
 
 from odonata.experiment.experiment import JobExperiment
+from odonata.jobs.metering import PowerRecord
 from odonata.jobs.schedule import STATES, Schedule
+from odonata.jobs.series import Steps
 from odonata.results.opened import Opened
+from odonata.results.power_measures import PowerMeasures, power_measures
 from odonata.results.schedule_measures import Measures, measures
 from odonata.traces.trace import Account, Trace, Whole
 
@@ -64,6 +67,40 @@ class ScheduleRun(Opened):
         )  # fmt: skip
 
     @cached_property
+    def power(self) -> PowerRecord | None:
+        """Returns what was measured of power, None where it was not simulated."""
+        if self.experiment.power is None:
+            return None
+        logs = {name: self._log(name) for name in ("power", "ends", "caps", "speeds")}
+        figures = self._log("learned") if "learned" in self.file else {"time_us": None}
+        figures.pop("time_us")
+        columns = {"power": ("time_us", "power_w", "cap_w", "cause"),
+                   "caps": ("time_us", "job", "cap_w"), "speeds": ("time_us", "rate")}  # fmt: skip
+        power, caps, speeds = (tuple(logs[log][name] for name in names)
+                               for log, names in columns.items())  # fmt: skip
+        so_far = None
+        if not self.schedule.done.all():
+            last, ends = self.system.isel(time=-1, scheduler=0), logs["ends"]
+            by_job = np.bincount(ends["job"], ends["energy_j"], len(self.trace))
+            so_far = (self.reached, float(last.idle_j), float(last.sleep_j), by_job)
+        return PowerRecord.of_logs(len(self.trace), power, logs["ends"], caps, speeds, figures,
+                                   so_far)  # fmt: skip
+
+    @cached_property
+    def power_measures(self) -> PowerMeasures | None:
+        """Returns the measures of power, None where it was not simulated."""
+        if self.power is None:
+            return None
+        price, carbon = (self._steps(name) for name in ("price", "carbon"))
+        return power_measures(self.power, self.trace, price, carbon)
+
+    def _steps(self, name: str) -> Steps | None:
+        """Returns the price or the carbon intensity over time, from the files of the run."""
+        if name not in self.file:
+            return None
+        return Steps.of(self.read(f"{name}/since_us"), self.read(f"{name}/value"))
+
+    @cached_property
     def measures(self) -> Measures:
         """Returns the measures of the schedule, without any warm-up."""
         return measures(self.schedule)
@@ -92,6 +129,9 @@ class ScheduleRun(Opened):
             "user": named(trace.users, trace.user), "project": named(trace.projects, trace.project),
             "application": named(trace.applications, trace.application),
         }  # fmt: skip
-        found = {name: ("job", values, {"unit": "us"} if name.endswith("_us") else {})
+        if self.power is not None:
+            columns["energy_j"] = self.power.energy_j
+        units = {"_us": "us", "y_j": "J"}
+        found = {name: ("job", values, {"unit": units[name[-3:]]} if name[-3:] in units else {})
                  for name, values in columns.items()}  # fmt: skip
         return xr.Dataset(found, {"job": np.arange(len(trace))})

@@ -1,28 +1,38 @@
 """How many watts a job may draw: its configuration at its start, and caps from then on.
 
-Read `base`, the contract; docs/policies.md has a worked example.
+Read `base`, the contract; `simple`, the policies that learn nothing; `knapsack` and `learning`, and
+`learner`, which is Wallace's; `service_rate`, Rumyantsev's. docs/policies.md has a worked example.
 """
 
 from __future__ import annotations
 
+from policies.power import learner as learner
+from policies.power import service_rate as service_rate
+from policies.power import simple as simple
 from policies.power.base import (
     POWERS,
+    Admitted,
     Caps,
     Choice,
     Configuration,
     Powered,
     PowerPolicy,
     PowerView,
+    Readings,
+    Speed,
     power,
 )
 
 __all__ = [
     "POWERS",
+    "Admitted",
     "Caps",
     "Choice",
     "Configuration",
     "PowerPolicy",
     "PowerView",
     "Powered",
+    "Readings",
+    "Speed",
     "power",
 ]

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from operator import index
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
+from pdes.errors import Fault
 from policies.memory import Memory
 from policies.policy import Policy, enter
-from policies.register import REGISTERS, Entry, Register
+from policies.register import REGISTERS, Entry, Register, described
 from policies.views import Budget, Request, Running
 
 
 class Configuration(NamedTuple):
-    """What a job runs on: so many nodes, cores of each, and watts that each node may draw."""
+    """What a job runs on: so many nodes, cores of each, and watts that each node may draw. A job
+    that is `forced` may break the cap, as it would never start otherwise."""
 
     nodes: int
-    cores: int
-    cap_w: float
+    cores: int = 0
+    """0: all of them."""
+    cap_w: float = math.inf
+    forced: bool = False
 
 
 class Choice(NamedTuple):
@@ -41,72 +49,144 @@ class Powered(NamedTuple):
     suspended: bool = False
 
 
+class Readings(NamedTuple):
+    """A measurement: the numbers of the running jobs, in order of their numbers, and the watts that
+    a node of each has drawn on average since the measurement before, or since it started."""
+
+    jobs: npt.NDArray[np.int64]
+    watts: npt.NDArray[np.float64]
+
+
 class PowerView(NamedTuple):
     """The machine as a power policy sees it."""
 
     time: int
     queue: Sequence[Request]
+    """The waiting jobs, in the order of the discipline if the policy selects: then only the first
+    `shown` of them."""
     running: Sequence[Powered]
     free: int
-    """Counts the idle nodes."""
+    """Counts the idle nodes, with those that sleep."""
     idle_w: float
     """The watts that a node draws while it is idle."""
     budget: Budget
     """The cap is also the target, where the machine follows a regulation signal."""
-    choices: Mapping[str, Sequence[Choice]]
+    choices: Mapping[str, Sequence[Choice]] = {}
     """What was measured before, by application; of one that is not in it nothing is known."""
     memory: Memory | None = None
+    least_w: float = 0.0
+    """The watts below which a node of a job cannot be held."""
+    most_w: float = math.inf
+    """The watts that no node exceeds: what has to be assumed of a job of which nothing is known."""
+    readings: Readings | None = None
+    """What was measured at this moment; None where nothing was."""
+    arrived: int = 0
+    ended: int = 0
+    """Count the jobs that have arrived and ended since the policy was last asked for caps."""
+    busy: int = 0
+    """Counts the nodes that jobs hold."""
+    work: Callable[[], float] = float
+    """Returns the work that is left of all jobs that wait or run, as far as their users said: in
+    ticks at a service rate of 1, and not multiplied with their nodes."""
+    tick: str = "ps"
+    """The unit of all times here."""
+
+
+class Admitted(NamedTuple):
+    """The jobs that start now, in the order in which they get their nodes; and which of these may
+    break the cap."""
+
+    numbers: Sequence[int]
+    forced: Sequence[int] = ()
+
+
+class Speed(NamedTuple):
+    """A service rate of all nodes, which do so much work per time, and the watts that a node draws
+    at it while it is busy and while it is idle."""
+
+    rate: float
+    busy_w: float
+    idle_w: float
 
 
 class Caps(NamedTuple):
     """The answer at a control interval. A job that is in none of these stays as it is."""
 
-    cap_w: Mapping[int, float]
-    """Watts per node, by the number of a running job."""
+    cap_w: Mapping[int, float] = {}
+    """Watts per node, by the number of a running job; infinity: it has no cap any more."""
     suspend: Sequence[int] = ()
+    """Jobs that keep their nodes, do no work, and draw idle power."""
     resume: Sequence[int] = ()
     again: int | None = None
     """The time at which the policy wants to be asked next, if before the next interval."""
+    speed: Speed | None = None
+    """The service rate of all nodes from now on; None: as it is."""
 
 
 class PowerPolicy(Policy):
     """Divides a power budget among jobs.
 
-    It is asked twice. `configure`, when a job could start: which of its measured configurations
-    does it get, or is it to wait? `caps`, at every control interval and whenever a job starts or
-    ends: what may the running jobs draw? An example, by which all jobs give up the same part of
-    what they draw beyond idle power::
+    It is asked up to four times. `observe`, when power has been measured. `select`, only where it
+    says `selects`: which of the first waiting jobs start now? Otherwise `configure`, for each job
+    that the scheduling policy wants to start, in its order: which configuration does it get, or is
+    it to wait, and all behind it? `caps`, after that: what may the running jobs draw from now on?
+    Each has an answer for who does not care. An example, by which all jobs give up the same part of
+    what they may draw::
 
         @power("even", about="one ratio for all jobs", source="ours")
         class Even(PowerPolicy):
             def configure(self, view, job):
                 spare = view.budget.cap_w - view.budget.measured_w
-                fits = [choice for choice in view.choices.get(job.application, ())
-                        if choice.watts <= spare and choice.configuration.nodes <= view.free]
-                return min(fits, key=lambda choice: choice.time).configuration if fits else None
+                least = job.nodes * view.least_w
+                return Configuration(job.nodes, cap_w=view.most_w) if least <= spare else None
 
             def caps(self, view):
-                idle = view.free * view.idle_w
-                most = sum(job.configuration.cap_w * len(job.run.labels) for job in view.running)
-                ratio = min(1.0, max(0.0, view.budget.cap_w - idle) / most) if most else 1.0
-                return Caps({job.run.request.number: ratio * job.configuration.cap_w
-                             for job in view.running})
+                most = view.budget.cap_w - view.free * view.idle_w
+                ratio = min(1.0, max(0.0, most) / (view.busy * view.most_w)) if view.busy else 1.0
+                return Caps({job.run.request.number: ratio * view.most_w for job in view.running})
 
-    With a budget of 1,000 W, two idle nodes of 100 W each and a running job of ten nodes that were
-    given 100 W each, the ratio is 0.8, and every node of the job gets 80 W.
+    With a budget of 1,000 W, two idle nodes of 100 W each and a running job on ten nodes that draw
+    100 W at most, the ratio is 0.8, and every node of the job gets 80 W.
 
     What a policy learns of power (samples of a job, of its project) it keeps in its memory, which
-    `caps` may write to. `learn` hears of every job's end, as with other policies.
+    all of these may write to. `learn` hears of every job's end, as with other policies.
     """
 
-    @abstractmethod
-    def configure(self, view: PowerView, job: Request) -> Configuration | None:
-        """Returns the configuration that a job starts with now; None: it waits. Called only for
-        jobs that the scheduling policy wants to start."""
+    selects: bool = False
+    """Whether it chooses among the waiting jobs itself, in the order of the discipline."""
+    controls: bool = True
+    """Whether it means to keep the machine below its cap."""
+    sleep_after_s: float = -1.0
+    """How long a node is idle before it is put to sleep, in s; below 0: it never is."""
+    figures: tuple[str, ...] = ()
+    """The names of the numbers that `observe` returns, which are kept in a log."""
 
-    @abstractmethod
+    @property
+    def shown(self) -> int:
+        """Returns how many of the waiting jobs it is shown if it selects; 0: all."""
+        return 0
+
+    def observe(self, view: PowerView) -> Sequence[float]:
+        """Called when power has been measured: `view.readings` has it. Returns the numbers named in
+        `figures`."""
+        return ()
+
+    def select(self, view: PowerView) -> Admitted:
+        """Returns the jobs of `view.queue` that start now."""
+        return Admitted(())
+
+    def configure(self, view: PowerView, job: Request) -> Configuration | None:
+        """Returns the configuration that a job starts with now; None: it waits, and so do those
+        that would come after it. Called only for jobs that the scheduling policy wants to start;
+        those before it in this pass are not among the running jobs yet, nor in what was measured,
+        but `view.free` and `view.busy` count them."""
+        return Configuration(job.nodes)
+
     def caps(self, view: PowerView) -> Caps:
-        """Returns the caps from now on. A cap below what a node can be held to is that instead."""
+        """Returns the caps from now on. A cap below what a node can be held to is that instead.
+        Called whenever jobs have arrived, started or ended, when power was measured, when the cap
+        of the machine has changed, and when it asked to be (`Caps.again`)."""
+        return Caps()
 
 
 Written = TypeVar("Written", bound=type[PowerPolicy])
@@ -122,3 +202,93 @@ def power(name: str, *, about: str, source: str) -> Callable[[Written], Written]
         return written
 
     return decorate
+
+
+# -- asking, each in one place that checks the answer and names the policy if it is wrong
+
+
+def _asked(policy: PowerPolicy, what: str, *arguments: Any) -> Any:
+    try:
+        return getattr(policy, what)(*arguments)
+    except Fault:
+        raise
+    except Exception as error:
+        raise Fault(f"power {policy.name} failed ({what}): {described(error)}") from error
+
+
+def observe(policy: PowerPolicy, view: PowerView) -> tuple[float, ...]:
+    """Tell a policy what was measured. Returns the numbers that it wants to have logged."""
+    values = tuple(map(float, _asked(policy, "observe", view)))
+    if len(values) != len(policy.figures):
+        raise Fault(f"power {policy.name}: it observed {len(values)} numbers, and has names for "
+                    f"{len(policy.figures)}")  # fmt: skip
+    return values
+
+
+def admit(policy: PowerPolicy, view: PowerView) -> Admitted:
+    """Ask a policy that selects which jobs start now. A Fault names it if it chooses a job that is
+    not in its window, one twice, or more nodes than are idle."""
+    answer = _asked(policy, "select", view)
+    if not isinstance(answer, Admitted):
+        raise Fault(f"power {policy.name}: it selected {answer!r}, which is no Admitted")
+    here, needed = {job.number: job.nodes for job in view.queue}, 0
+    chosen = [index(number) for number in answer.numbers]
+    for number in chosen:
+        if number not in here:
+            how = " twice" if chosen.count(number) > 1 else ", which is not in its window"
+            raise Fault(f"power {policy.name}: it chose job {number}{how}")
+        needed += here.pop(number)
+    if needed > view.free:
+        raise Fault(f"power {policy.name}: it chose jobs of {needed} nodes in sum, and {view.free} "
+                    "are idle")  # fmt: skip
+    forced = [index(number) for number in answer.forced]
+    if not {*forced} <= {*chosen}:
+        raise Fault(f"power {policy.name}: it lets jobs {forced} break the cap, of which some do "
+                    "not start")  # fmt: skip
+    return Admitted(chosen, forced)
+
+
+def configuration(policy: PowerPolicy, view: PowerView, job: Request) -> Configuration | None:
+    """Ask what a job starts with; None: it waits."""
+    answer = _asked(policy, "configure", view, job)
+    if answer is None:
+        return None
+    if not isinstance(answer, Configuration):
+        raise Fault(f"power {policy.name}: for job {job.number} it chose {answer!r}, which is no "
+                    "Configuration")  # fmt: skip
+    if answer.nodes != job.nodes:
+        raise Fault(f"power {policy.name}: it gives job {job.number} {answer.nodes} nodes; the job "
+                    f"asked for {job.nodes}, and cannot run on another number")  # fmt: skip
+    _check_cap(policy, job.number, answer.cap_w)
+    return answer
+
+
+def caps(policy: PowerPolicy, view: PowerView) -> Caps:
+    """Ask for the caps from now on. A Fault names the policy if it caps a job that does not run,
+    gives watts that are none, or wants to be asked in the past."""
+    answer = _asked(policy, "caps", view)
+    if not isinstance(answer, Caps):
+        raise Fault(f"power {policy.name}: its caps are {answer!r}, which is no Caps")
+    if answer.cap_w or answer.suspend or answer.resume:
+        here = {job.run.request.number for job in view.running}
+        for number in (*answer.cap_w, *answer.suspend, *answer.resume):
+            if number not in here:
+                raise Fault(f"power {policy.name}: it caps job {number}, which does not run")
+        for number, cap_w in answer.cap_w.items():
+            _check_cap(policy, number, cap_w)
+        if both := {*answer.suspend} & {*answer.resume}:
+            raise Fault(f"power {policy.name}: it suspends and resumes job {min(both)} at once")
+    if answer.again is not None and answer.again <= view.time:
+        raise Fault(f"power {policy.name}: at {view.time} it wants to be asked again at "
+                    f"{answer.again}")  # fmt: skip
+    speed = answer.speed
+    if speed is not None and not (
+        0 < speed.rate < math.inf and all(0 <= watts < math.inf for watts in speed[1:])
+    ):
+        raise Fault(f"power {policy.name}: {speed}: a rate above 0, and watts from 0")
+    return answer
+
+
+def _check_cap(policy: PowerPolicy, number: int, cap_w: float) -> None:
+    if not cap_w >= 0:
+        raise Fault(f"power {policy.name}: it caps job {number} at {cap_w} W; at least 0")

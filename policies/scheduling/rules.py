@@ -221,6 +221,25 @@ def choose(desk: Desk) -> None:
         note_held(desk)
 
 
+@kernel
+def first_in_order(desk: Desk, most: int) -> int:
+    """Write to `Desk.chosen` the first waiting jobs in the discipline's order, whether they fit or
+    not. Returns how many there are, at most so many."""
+    size = desk.ctl[LAST] - desk.ctl[FIRST]
+    count = min(most, size)
+    if desk.rule[ORDER] == ARRIVAL:
+        for i in range(count):
+            desk.chosen[i] = desk.queue[desk.ctl[FIRST] + i]
+        return count
+    if desk.rule[ORDER] == USAGE:
+        settle(desk)
+    size = _begin(desk, False)
+    for i in range(count):
+        desk.chosen[i] = pop(desk.heap, size, desk.keys)
+        size -= 1
+    return count
+
+
 @entry
 def choose_from(desk: Desk) -> None:
     """The same, for Python."""

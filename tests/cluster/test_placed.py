@@ -47,7 +47,7 @@ def run(
     parameters = {k: v / 1e6 if k == "half_life" else v for k, v in given.items()}
     machine = MACHINE if placed else None
     model = Cluster(trace_of(jobs), nodes, name, tuple(parameters.items()), machine, **more)
-    schedule, result = simulate(model)
+    schedule, result, _ = simulate(model)
     return schedule, result.digest
 
 

@@ -40,7 +40,7 @@ def test_first_come_first_served_waits_are_those_of_the_recursion(
     name: str, nodes: int, load: float | None
 ) -> None:
     trace, _ = Source(file=real(name), nodes=nodes, load=load, overrun="extend").trace()
-    schedule, _ = simulate(Cluster(trace, nodes, "fcfs", overrun="extend"))
+    schedule, *_ = simulate(Cluster(trace, nodes, "fcfs", overrun="extend"))
     columns = (trace.submit_us, trace.run_us, trace.nodes)
     jobs = [Job(n, *row, 1) for n, row in enumerate(zip(*(c.tolist() for c in columns),
                                                         strict=True))]  # fmt: skip
@@ -56,7 +56,7 @@ def test_allocations_scatter_the_jobs_of_a_real_trace_in_the_order_that_they_sho
     machine = Dragonfly(4, 4, 2, 8, links_per_pair=1)
     found = {}
     for name in ("simple", "level-spread", "rdn"):
-        schedule, _ = simulate(Cluster(trace, nodes, "easy", (), machine, name))
+        schedule, *_ = simulate(Cluster(trace, nodes, "easy", (), machine, name))
         spread = fragmentation(schedule)
         assert spread is not None
         assert (spread.groups >= spread.fewest_groups).all()

@@ -79,7 +79,7 @@ def test_one_discipline_gives_one_object(six: Path) -> None:
 def test_the_six_jobs_of_the_page_start_when_the_page_says(name: str, six: Path) -> None:
     """The table of docs/disciplines.md was worked out by hand."""
     trace, nodes = Source(file=str(six)).trace()
-    schedule, _ = simulate(Cluster(trace, nodes, name))
+    schedule, *_ = simulate(Cluster(trace, nodes, name))
     assert (schedule.start_us // 10**6).tolist() == STARTS[name]
 
 
@@ -202,8 +202,8 @@ def test_a_slowdown_by_placement_makes_jobs_longer(six: Path) -> None:
     """The room for what a placement or a power cap may cause."""
     trace, nodes = Source(file=str(six), overrun="extend").trace()
     machine = Dragonfly(2, 2, 1, 3)
-    plain, _ = simulate(Cluster(trace, nodes, "fcfs", (), machine, overrun="extend"))
-    slow, _ = simulate(Cluster(trace, nodes, "fcfs", (), machine, overrun="extend",
+    plain, *_ = simulate(Cluster(trace, nodes, "fcfs", (), machine, overrun="extend"))
+    slow, *_ = simulate(Cluster(trace, nodes, "fcfs", (), machine, overrun="extend",
                                slowdown=lambda job, labels: 1.5))  # fmt: skip
     run = plain.end_us - plain.start_us
     assert (run == trace.run_us).all()

@@ -14,6 +14,7 @@ from policies import allocation, bidding, parameters, power, scheduling
 from policies.allocation import ALLOCATIONS, allocate
 from policies.bidding import BIDDINGS, Bid, BiddingPolicy, Market
 from policies.power import POWERS, Choice, Configuration, Powered, PowerPolicy, PowerView
+from policies.power.base import caps, configuration
 from policies.register import REGISTERS
 from policies.scheduling import DISCIPLINES, SchedulingPolicy, select
 from policies.views import Budget, Request, Running, Sight, View
@@ -80,16 +81,14 @@ def test_the_scheduling_policy_passes_over_whom_it_says() -> None:
 def test_the_power_policy_caps_as_it_says_and_has_a_job_wait() -> None:
     example(PowerPolicy)
     policy = POWERS.make("even")
-    run = Running(Request(7, 10, 0, application="md"), 0, np.arange(10))
+    run = Running(Request(7, 10, 0), 0, np.arange(10))
     jobs = [Powered(run, Configuration(10, 16, 100.0), 950.0)]
-    slow, fast = (Choice(Configuration(2, 16, watts), 2 * watts, round(1e5 / watts))
-                  for watts in (60.0, 115.0))  # fmt: skip
-    view = PowerView(0, (), jobs, 2, 100.0, Budget(1000.0, 850.0), {"md": (fast, slow)})
-    assert policy.caps(view).cap_w == {7: 80.0}
-    job = Request(8, 2, 0, application="md")
-    assert policy.configure(view, job) == slow.configuration
-    assert policy.configure(view._replace(budget=Budget(1200.0, 850.0)), job) == fast.configuration
-    assert policy.configure(view, job._replace(application="cfd")) is None
+    view = PowerView(0, (), jobs, 2, 100.0, Budget(1000.0, 850.0), least_w=60.0, most_w=100.0,
+                     busy=10)  # fmt: skip
+    assert caps(policy, view).cap_w == {7: 80.0}
+    job = Request(8, 2, 0)
+    assert configuration(policy, view, job) == Configuration(2, cap_w=100.0)
+    assert configuration(policy, view, job._replace(nodes=3)) is None
 
 
 def test_the_bidding_policy_offers_what_it_says() -> None:

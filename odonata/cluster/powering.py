@@ -1,0 +1,185 @@
+"""Asks the power policy of a job run, on its state, and does what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odonata.cluster.dispatch import cap_now, order_now, readings_now, speed_now, work_now
+from odonata.cluster.layout import (
+    AGAIN,
+    AGAIN_AT,
+    ARRIVED,
+    CAP_W,
+    DEPARTED,
+    FORCED,
+    IDLE_W,
+    LAST_W,
+    LEAST_W,
+    MACHINE_CAP_W,
+    PASS,
+    PAUSED,
+    PEAK_W,
+    READ,
+    READ_W,
+    SCHEDULER,
+)
+from odonata.jobs.asking import Holders
+from pdes.events import WORDS, pack
+from policies.memory import Layout, Memory, memory_of
+from policies.power import Configuration, Powered, PowerPolicy, PowerView, Readings
+from policies.power.base import admit, caps, configuration, observe
+from policies.scheduling import Discipline, SchedulingPolicy
+from policies.scheduling.compiled import Compiled
+from policies.scheduling.desk import ALL, CHOSEN, FIRST, FREE, LAST, RUNNING
+from policies.views import Budget, Request, Running
+
+if TYPE_CHECKING:
+    Holding = Callable[[Any], list[Running]]
+
+Logged = tuple[str, Sequence[Any]]
+PASS_KEY = int(pack(PASS, SCHEDULER, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Powering:
+    """Asks one policy. `request` and `holders` are those of the passes."""
+
+    policy: PowerPolicy
+    discipline: SchedulingPolicy
+    layout: Layout | None
+    tick: str
+    request: Callable[[int], Request]
+    holders: Holding
+    _cache: dict[str, Any] = field(default_factory=dict)
+
+    # -- what the policy sees
+
+    def _memory(self, state: Any) -> Memory | None:
+        """Returns what the policy remembers, made once per buffer."""
+        buffer = state.memory
+        if self._cache.get("buffer") is not buffer:
+            self._cache["buffer"], self._cache["memory"] = buffer, memory_of(self.layout, buffer)
+        found: Memory | None = self._cache["memory"]
+        return found
+
+    def view(self, state: Any, time: int, queue: Sequence[Request], **more: Any) -> PowerView:
+        """Returns the machine as the policy sees it."""
+        ctl, meter = state.ctl, state.meter
+        free = int(ctl[FREE])
+        return PowerView(
+            time, queue, Holders(lambda: self._powered(state)), free, float(meter[IDLE_W]),
+            Budget(float(meter[MACHINE_CAP_W]), float(meter[LAST_W])), {}, self._memory(state),
+            float(meter[LEAST_W]), float(meter[PEAK_W]), busy=int(ctl[ALL]) - free,
+            arrived=int(ctl[ARRIVED]), ended=int(ctl[DEPARTED]), tick=self.tick,
+            work=lambda: float(work_now(state, time)), **more,
+        )  # fmt: skip
+
+    def _powered(self, state: Any) -> list[Powered]:
+        found = []
+        for run in self.holders(state):
+            row = run.request.number
+            each, energy = run.request.nodes, state.energy[row]
+            found.append(Powered(
+                run, Configuration(each, 0, float(energy[CAP_W])), each * float(energy[READ_W]),
+                None, bool(state.jobs[row, PAUSED]),
+            ))  # fmt: skip
+        return found
+
+    def _waiting(self, state: Any) -> Holders:
+        ctl = state.ctl
+        rows = state.queue[ctl[FIRST] : ctl[LAST]]
+        return Holders(lambda: [self.request(row) for row in rows.tolist()])
+
+    @cached_property
+    def _room(self) -> dict[int, tuple[Any, Any]]:
+        return {}
+
+    def _readings(self, state: Any) -> Readings:
+        size = len(state.running)
+        jobs, watts = self._room.setdefault(size, (np.zeros(size, np.int64), np.zeros(size)))
+        count = readings_now(state, jobs, watts)
+        return Readings(jobs[:count], watts[:count])
+
+    # -- asking
+
+    def observe(self, state: Any, time: int) -> list[Logged]:
+        """Tell the policy what was measured at this instant, if anything was. Returns the row of
+        the log of its figures."""
+        if not state.ctl[READ]:
+            return []
+        state.ctl[READ] = 0
+        view = self.view(state, time, self._waiting(state), readings=self._readings(state))
+        values = observe(self.policy, view)
+        return [("learned", values)] if values else []
+
+    def select(self, state: Any, time: int) -> None:
+        """Have the policy choose among the first waiting jobs; its choice is in `chosen`."""
+        ctl = state.ctl
+        chosen: list[int] = []
+        if ctl[FIRST] < ctl[LAST] and ctl[FREE] > 0:
+            rows = self._in_order(state, time)
+            found = admit(self.policy, self.view(state, time, [self.request(row) for row in rows]))
+            chosen = [*found.numbers]
+            state.energy[chosen, CAP_W] = np.inf
+            state.jobs[chosen, FORCED] = 0
+            state.jobs[[*found.forced], FORCED] = 1
+        state.chosen[: len(chosen)] = chosen
+        ctl[CHOSEN] = len(chosen)
+
+    def _in_order(self, state: Any, time: int) -> list[int]:
+        ctl, most = state.ctl, self.policy.shown
+        waiting = int(ctl[LAST] - ctl[FIRST])
+        most = min(most, waiting) if most else waiting
+        if isinstance(self.discipline, Compiled):
+            count = order_now(state, time, most)
+            return state.chosen[:count].tolist()  # type: ignore[no-any-return]
+        assert isinstance(self.discipline, Discipline)
+        rows = state.queue[ctl[FIRST] : ctl[LAST]].tolist()
+        order = self.discipline.order([self.request(row) for row in rows])
+        return [rows[position] for position in order[:most]]
+
+    def configure(self, state: Any, time: int) -> None:
+        """Ask what each of the chosen jobs starts with; the first that has to wait, and all behind
+        it, are no longer chosen."""
+        count = int(state.ctl[CHOSEN])
+        if not count:
+            return
+        rows = state.chosen[:count].tolist()
+        view = self.view(state, time, self._waiting(state))
+        admitted = 0
+        for row in rows:
+            job = self.request(row)
+            found = configuration(self.policy, view, job)
+            if found is None:
+                break
+            state.energy[row, CAP_W], state.jobs[row, FORCED] = found.cap_w, found.forced
+            view = view._replace(free=view.free - job.nodes, busy=view.busy + job.nodes)
+            admitted += 1
+        state.ctl[CHOSEN] = admitted
+
+    def caps(self, state: Any, time: int) -> list[Any]:
+        """Ask for caps, and give them to jobs. Returns events, as rows: the new ends of jobs, and
+        the pass at which the policy wants to be asked again."""
+        answer = caps(self.policy, self.view(state, time, self._waiting(state)))
+        ctl = state.ctl
+        ctl[ARRIVED] = ctl[DEPARTED] = 0
+        rows: list[Any] = []
+        numbers = [*answer.cap_w, *answer.suspend, *answer.resume]
+        if numbers:
+            watts = np.array([*answer.cap_w.values()] + [-1.0] * len(answer.suspend)
+                             + [np.nan] * len(answer.resume))  # fmt: skip
+            ends = np.zeros((len(numbers), WORDS), np.int64)
+            rows.append(ends[: cap_now(state, time, np.array(numbers, np.int64), watts, ends)])
+        if answer.speed is not None:
+            ends = np.zeros((int(ctl[RUNNING]), WORDS), np.int64)
+            rows.append(ends[: speed_now(state, time, *map(float, answer.speed), ends)])
+        if answer.again is not None and ctl[AGAIN_AT] != answer.again:
+            ctl[AGAIN] += 1
+            ctl[AGAIN_AT] = answer.again
+            rows.append(np.array([[answer.again, PASS_KEY, 0, ctl[AGAIN]]]))
+        return rows

@@ -1,0 +1,116 @@
+"""What a run measured of its power: readings of the machine, and the energy of each job."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from odonata.traces.trace import Whole
+from pdes.log import Field, Log
+
+Numbers = npt.NDArray[np.float64]
+
+CAUSES = ("within", "deadlock", "cap lowered", "estimate too low", "not controlled")
+WITHIN, DEADLOCK, LOWERED_CAP, ESTIMATE, UNCONTROLLED = range(len(CAUSES))
+"""Why an interval took more energy than the cap allows: WITHIN, it did not; a job that would never
+have started otherwise was let break the cap; the cap was lowered under running jobs; jobs drew more
+than the policy had expected; or the policy does not keep to any cap."""
+
+POWER = Log(
+    (Field("power_w", "W", "what all nodes drew on average since the row before", "f8"),
+     Field("cap_w", "W", "what they were allowed on average", "f8"),
+     Field("cause", "1", "why they drew more: " + ", ".join(
+         f"{number} {word}" for number, word in enumerate(CAUSES)), "i1")),
+    "a row when power is measured",
+)  # fmt: skip
+CAPS = Log(
+    (Field("job", "1", "whose nodes are capped; -1: all nodes together"),
+     Field("cap_w", "W", "per node of the job, or of all nodes; below 0: it is suspended, nan: it "
+           "goes on", "f8")),
+    "a row when a cap changes",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class PowerRecord:
+    """What was measured. Times are ticks of the model.
+
+    A **reading** is about the interval that ends at its time and begins at the one before, or at 0.
+    The last interval is cut short by the end of the run, and has none.
+    """
+
+    time: Whole
+    """[reading]"""
+    power_w: Numbers
+    """[reading]: what all nodes drew on average."""
+    cap_w: Numbers
+    """[reading]: what they were allowed on average; infinite where nobody set a cap."""
+    cause: npt.NDArray[np.int8]
+    """[reading]: one of CAUSES."""
+    until: int
+    """The time up to which energy is counted: the end of the last job, where all are done."""
+    energy_j: Numbers
+    """[job]: the energy that it took."""
+    idle_j: float
+    """The energy of all nodes while they were idle, and while they were asleep."""
+    sleep_j: float
+    cap_changes: tuple[Whole, Whole, Numbers]
+    """Times, jobs (-1: the machine) and caps, of every change."""
+    speed_changes: tuple[Whole, Numbers]
+    """Times and service rates, of every change."""
+    figures: Mapping[str, Numbers]
+    """[reading], by name: what the policy counted."""
+
+    @classmethod
+    def of_logs(
+        cls,
+        jobs: int,
+        power: tuple[Whole, Numbers, Numbers, npt.NDArray[np.int8]],
+        ends: Mapping[str, npt.NDArray[np.generic]],
+        caps: tuple[Whole, Whole, Numbers],
+        speeds: tuple[Whole, Numbers],
+        figures: Mapping[str, Numbers],
+        so_far: tuple[int, float, float, Numbers] | None = None,
+    ) -> PowerRecord:
+        """Returns what the logs of a job run tell of: `ends` by its columns. Where some jobs are
+        not done, `so_far` has the time, the energies of idle and of sleeping nodes, and those of
+        jobs."""
+        if so_far is None:
+            by_job = np.bincount(ends["job"], ends["energy_j"], jobs)
+            last = (int(ends["time_us"][-1]), float(ends["idle_j"][-1]), float(ends["sleep_j"][-1]))
+            so_far = (*last, by_job)
+        until, idle_j, sleep_j, by_job = so_far
+        return cls(*power, until, by_job, idle_j, sleep_j, caps, speeds, figures)
+
+    @cached_property
+    def jobs_j(self) -> float:
+        """Returns the energy of all jobs."""
+        return math.fsum(self.energy_j)
+
+    @property
+    def total_j(self) -> float:
+        """Returns the energy of the machine."""
+        return self.idle_j + self.sleep_j + self.jobs_j
+
+    @property
+    def capped(self) -> bool:
+        """Tells whether there ever was a cap."""
+        return bool(np.isfinite(self.cap_w).any())
+
+    @property
+    def violations(self) -> dict[str, int]:
+        """Returns how many readings are above the cap, by cause."""
+        counts = np.bincount(self.cause, minlength=len(CAUSES)).tolist()
+        return dict(zip(CAUSES[1:], counts[1:], strict=True))
+
+    @property
+    def capping_success(self) -> float | None:
+        """Returns the part of the readings that are within the cap; None where there was none."""
+        if not self.capped or not len(self.time):
+            return None
+        return float((self.cause == WITHIN).mean())

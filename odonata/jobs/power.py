@@ -1,0 +1,228 @@
+"""Watts: what a node draws, what a cap does to a job, and the section [power] of an experiment.
+
+A node is **idle**, **asleep**, **waking** or **active**: an active one draws what its job demands,
+but no more than its cap. Below a job's demand its run time grows linearly, from its shortest at
+`active` watts to `slowdown` times that at `least` watts, below which no node can be held. Energy is
+power integrated over time, exactly: every change of power ends one piece and begins another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pdes.errors import Findings, Refused
+from pdes.jit import kernel
+from policies.parameters import in_ticks
+from policies.power import POWERS, PowerPolicy
+from topology.settings import setting, settings_of
+
+if TYPE_CHECKING:
+    from odonata.jobs.series import Steps
+
+Numbers = npt.NDArray[np.float64]
+
+PASSES, LIMITS, DEMANDS = ("events", "intervals"), ("stretch", "fixed"), ("constant", "mira")
+MIRA_PEAK_W = 4_800_000 / 49_152
+"""The peak of Mira, 4,800 kW, per node."""
+MOST_W = 1e9
+PATKI = "T. Patki: The case for hardware overprovisioned supercomputers, thesis, Arizona 2015"
+
+
+@dataclass(frozen=True)
+class Power:
+    """The section [power]: what nodes draw, what the machine may draw, and who sees to it.
+
+    The defaults are the node of Patki's thesis: two sockets of 115 W, or of 51 W at the least, with
+    30 W of memory each; at the least, SPhot takes 1.43 times as long. Idle power is chosen.
+    """
+
+    policy: str = setting(
+        "none", "word", "Power policy, which keeps the machine below its cap; `odonata policies` "
+        "explains them.", register="power",
+    )  # fmt: skip
+    policy_parameters: tuple[tuple[str, Any], ...] = ()
+    """Name and value of each parameter that differs from the policy's default."""
+    cap: Any = setting(
+        None, "steps", "What all nodes together may draw: a power, a list of [time, power], or a "
+        "CSV file of both.", none="none",
+    )  # fmt: skip
+    interval_ps: int | None = setting(
+        None, "time", "How often power is measured, and caps may change.",
+        none="auto", otherwise="4 min, and with packets 20 us",
+    )  # fmt: skip
+    passes: str = setting(
+        "events", "word", "When jobs may start: whenever one arrives or ends and at every "
+        "measurement, or only at measurements.", words=PASSES,
+    )  # fmt: skip
+    limits: str = setting(
+        "stretch", "word", "Whether the requested time of a job that is slowed down by a cap "
+        "stretches with it, or stays fixed.", words=LIMITS,
+    )  # fmt: skip
+    demand: str | None = setting(
+        None, "word", "What jobs of a trace demand: all of them `active`, or as on Mira, by "
+        "project, user and application.", words=DEMANDS, none="auto",
+        otherwise="mira for the jobs of that model, else constant",
+    )  # fmt: skip
+    idle_w: float | None = setting(
+        None, "power", "What an idle node draws.", none="auto",
+        otherwise="100 W; 0 W where the demand is Mira's",
+    )  # fmt: skip
+    active_w: float = setting(290.0, "power", "What a node of a job draws that has no cap.")
+    least_w: float = setting(
+        162.0, "power", "The lowest cap: a node of a job cannot be held below it."
+    )
+    slowdown: float = setting(
+        1.43, "number", "How many times as long a job takes whose nodes are held at `least`.",
+        least=1, most=1000,
+    )  # fmt: skip
+    communicating_w: float | None = setting(
+        None, "power", "What a node of a job draws while its tasks only communicate or wait, in a "
+        "packet run.", none="active", otherwise="what it draws computing: it polls",
+    )  # fmt: skip
+    maximum_w: float | None = setting(
+        None, "power", "What no node exceeds: policies assume it of a job of which nothing is "
+        "known.", none="auto", otherwise="active; 97.66 W where the demand is Mira's",
+    )  # fmt: skip
+    sleep_w: float = setting(10.0, "power", "What a node draws that is asleep.")
+    wake_ps: int = setting(
+        120 * 10**12, "time", "How long a node takes to wake up; its job waits for it.",
+        name="wake_time",
+    )  # fmt: skip
+    wake_j: float = setting(
+        30_000.0, "energy", "The energy that a node takes to wake up.", name="wake_energy"
+    )
+    variation: float = setting(
+        0.0, "number", "By how much the least efficient node exceeds the most efficient one in "
+        "power, as 0.23; needs a [machine].", least=0, most=10,
+    )  # fmt: skip
+    price: Any = setting(
+        None, "price", "The price of a kWh: a number, a list of [time, price], or a CSV file.",
+        none="none",
+    )  # fmt: skip
+    carbon: Any = setting(
+        None, "carbon", "Grams of CO2 per kWh: a number, a list of [time, grams], or a CSV file.",
+        none="none",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        found = Findings()
+        for one, how in settings_of(Power):
+            value = getattr(self, one.name)
+            if value is None:
+                continue
+            name = how.name or one.name.removesuffix("_w").removesuffix("_ps")
+            if how.words:
+                found.unless(value in how.words, f"{name} = {value}",
+                             f"one of {', '.join(how.words)}", one.name)  # fmt: skip
+            elif how.kind in ("power", "energy"):
+                found.unless(0 <= value <= MOST_W, f"{name} = {value}", f"0 .. {MOST_W:g}",
+                             one.name)  # fmt: skip
+            elif how.kind == "number":
+                found.unless(how.least <= value <= how.most, f"{name} = {value}",  # type: ignore[operator]
+                             f"{how.least:g} .. {how.most:g}", one.name)  # fmt: skip
+        found.unless(self.interval_ps is None or self.interval_ps > 0,
+                     f"interval = {self.interval_ps}", "more than 0", "interval_ps")  # fmt: skip
+        found.unless(self.wake_ps > 0 or self.wake_j == 0, f"wake_time = {self.wake_ps} ps",
+                     f"more than 0: it takes {self.wake_j:g} J", "wake_ps", "wake_j")  # fmt: skip
+        if self.demand != "mira":
+            found.unless(self.least_w <= self.active_w, f"least = {self.least_w:g} W",
+                         f"at most active, {self.active_w:g} W", "least_w", "active_w")  # fmt: skip
+            if self.maximum_w is not None:
+                found.unless(self.active_w <= self.maximum_w, f"active = {self.active_w:g} W",
+                             f"at most maximum, {self.maximum_w:g} W", "active_w",
+                             "maximum_w")  # fmt: skip
+            if self.idle_w is not None:
+                found.unless(self.idle_w <= self.active_w, f"idle = {self.idle_w:g} W",
+                             f"at most active, {self.active_w:g} W", "idle_w",
+                             "active_w")  # fmt: skip
+        if self.idle_w is not None:
+            found.unless(self.sleep_w <= self.idle_w or self.idle_w == 0,
+                         f"sleep = {self.sleep_w:g} W", f"at most idle, {self.idle_w:g} W",
+                         "sleep_w", "idle_w")  # fmt: skip
+        found.refuse()
+
+    # -- what is left to be found out
+
+    @property
+    def of_mira(self) -> bool:
+        return self.demand == "mira"
+
+    @property
+    def idle(self) -> float:
+        """Returns the watts of an idle node."""
+        return (0.0 if self.of_mira else 100.0) if self.idle_w is None else self.idle_w
+
+    @property
+    def maximum(self) -> float:
+        """Returns the watts that no node exceeds."""
+        if self.maximum_w is not None:
+            return self.maximum_w
+        return MIRA_PEAK_W if self.of_mira else self.active_w * (1.0 + self.variation)
+
+    @property
+    def least(self) -> float:
+        """Returns the watts below which a node of a job cannot be held."""
+        return min(self.least_w, self.maximum)
+
+    @property
+    def wake_w(self) -> float:
+        """Returns the watts of a node that wakes up."""
+        return self.wake_j / (self.wake_ps * 1e-12) if self.wake_ps else 0.0
+
+    def interval(self, tick_ps: int, usual_ps: int) -> int:
+        """Returns the interval between measurements, in ticks."""
+        ps = usual_ps if self.interval_ps is None else self.interval_ps
+        if ps % tick_ps:
+            raise Refused(f"power.interval = {ps} ps: a whole number of {tick_ps} ps")
+        return ps // tick_ps
+
+    def made(self, tick_ps: int) -> PowerPolicy:
+        """Returns the policy, with times as ticks of a model."""
+        entry = POWERS.named(self.policy)
+        policy: PowerPolicy = POWERS.make(
+            self.policy, in_ticks(entry.parameters, self.policy_parameters, tick_ps)
+        )
+        return policy
+
+    def steps(self, name: str, tick_ps: int) -> Steps | None:
+        """Returns the cap, the price or the carbon intensity over time, None where there is
+        none."""
+        from odonata.jobs.series import read_steps
+
+        given = getattr(self, name)
+        unit = {"cap": "power"}.get(name, name)
+        return None if given is None else read_steps(given, unit, tick_ps, f"power.{name}")
+
+    def checked_cap(self, nodes: int, tick_ps: int) -> Steps | None:
+        """Returns the cap of a machine with so many nodes; refused where it is below what they draw
+        when they are all idle, as nothing could keep it then."""
+        cap = self.steps("cap", tick_ps)
+        if cap is not None and cap.least < nodes * self.idle:
+            asleep = self.made(tick_ps).sleep_after_s >= 0
+            floor = nodes * (min(self.idle, self.sleep_w) if asleep else self.idle)
+            if cap.least < floor:
+                raise Refused(f"power.cap = {cap.least:,.0f} W at its lowest: {nodes:,} nodes draw "
+                              f"{floor:,.0f} W when they are all "
+                              f"{'asleep' if asleep else 'idle'}")  # fmt: skip
+        return cap
+
+
+@kernel
+def stretch(cap_w: float, most_w: float, least_w: float, slowdown: float) -> float:
+    """Returns how many times as long a job takes under a cap, per node, if it draws `most_w`
+    without one."""
+    if cap_w >= most_w or least_w >= most_w:
+        return 1.0
+    return 1.0 + (slowdown - 1.0) * (most_w - max(cap_w, least_w)) / (most_w - least_w)
+
+
+def efficiencies(nodes: int, variation: float, seed: int) -> Numbers:
+    """Returns the power of each node for the same work at the same speed, as a multiple of what the
+    most efficient one draws: uniform from 1 to 1 + `variation` (chosen; Patki's figure 7.1 has a
+    range of 23 %, and does not give the distribution)."""
+    rng = np.random.Generator(np.random.Philox(key=[seed, 0x0FF1C1E7]))
+    return 1.0 + variation * rng.random(nodes)
