@@ -39,8 +39,8 @@ class PowerMeasures:
     violations: Mapping[str, int]
     """How many were not, by cause."""
     learning_rate: float | None
-    """The part of the sets of jobs alike that were seen whose power is known, at the end; None
-    where nobody learns."""
+    """The part of the jobs that had a known profile of power when they started; None where nobody
+    learns."""
     cost: float | None
     """What the energy cost, in the money of the price."""
     co2_kg: float | None
@@ -68,12 +68,14 @@ def power_measures(
     )  # fmt: skip
 
 
-def learning_rate(record: PowerRecord) -> float | None:
-    """Returns the part of the profiles that were seen which is known at the end."""
-    if "known" not in record.figures or not len(record.figures["known"]):
+def learning_rate(record: PowerRecord, reading: int = -1) -> float | None:
+    """Returns the part of the jobs that had a known profile when they started, of all that had
+    started by a reading."""
+    figures = record.figures
+    if "known" not in figures or not len(figures["known"]):
         return None
-    known, seen = float(record.figures["known"][-1]), float(record.figures["seen"][-1])
-    return known / seen if seen else None
+    known, unknown = (float(figures[name][reading]) for name in ("known", "unknown"))
+    return known / (known + unknown) if known + unknown else None
 
 
 def _priced(record: PowerRecord, price: Steps) -> float:
@@ -116,7 +118,7 @@ def power_rows(measures: PowerMeasures) -> list[tuple[str, str, str]]:
         note = f"of {m.intervals:,} intervals" + f"; else {causes}" * bool(causes)
         rows.append(("within the cap", f"{m.capping_success:.2%}", note))
     if m.learning_rate is not None:
-        rows.append(("profiles known", f"{m.learning_rate:.1%}", "of those seen, at the end"))
+        rows.append(("profiles known", f"{m.learning_rate:.1%}", "of jobs, when they started"))
     if m.cost is not None:
         rows.append(("cost", f"{m.cost:,.2f}", "by the price of each moment"))
     if m.co2_kg is not None:

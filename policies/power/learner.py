@@ -16,6 +16,7 @@ from policies.power.base import Admitted, PowerView, power
 from policies.power.knapsack import best_fill
 from policies.power.learning import (
     HIGHS,
+    UNKNOWN,
     Learned,
     Settings,
     begin,
@@ -41,10 +42,13 @@ class DynamicLearner(Sleeping):
     Where no job of the window fits under the cap even alone, the one that came into it first breaks
     the cap as soon as its nodes are idle (run); or all wait for a higher cap (idle); or the window
     grows until one fits (grow), and only if none does, the first one runs.
+
+    It counts the jobs that have started with a known profile, and with an unknown one; and of the
+    sets of jobs alike that were seen, those whose profile is known, and all.
     """
 
     selects = True
-    figures = ("known", "seen")
+    figures = ("known", "unknown", "sets_known", "sets_seen")
 
     window: int = parameter(20, unit="jobs", about="of the queue that are considered", least=1)
     deadlock: str = parameter(
@@ -83,6 +87,7 @@ class DynamicLearner(Sleeping):
             "entered": np.full(sizes.jobs, -1, np.int64),
             "held": np.full(sizes.running, -1, np.int64),
             "count": np.zeros(1, np.int64),
+            "starts": np.zeros(2, np.int64),
         }
 
     def learn(self, ended: Ended, memory: Memory) -> None:
@@ -102,8 +107,8 @@ class DynamicLearner(Sleeping):
         if len(readings.jobs):
             take_samples(learned, readings.jobs, readings.watts, memory.alike_of,
                          memory.project_of, settings)  # fmt: skip
-        found, seen = known(learned, settings)
-        return float(found), float(seen)
+        started, unknown = memory.starts.tolist()
+        return float(started - unknown), float(unknown), *map(float, known(learned, settings))
 
     def select(self, view: PowerView) -> Admitted:
         queue, memory = view.queue, view.memory
@@ -161,6 +166,8 @@ class DynamicLearner(Sleeping):
             raise Fault(f"power {self.name}: more jobs run than {len(memory.held)}, the most that "
                         "can")  # fmt: skip
         memory.held[slot] = number
+        memory.starts[0] += 1
+        memory.starts[1] += memory.source[number] == UNKNOWN
 
 
 def _learned(memory: Memory) -> Learned:
