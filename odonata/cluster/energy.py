@@ -87,7 +87,7 @@ sums of the same numbers in another order differ by less."""
 @kernel
 def bits(value: float) -> int:
     """Returns a float as the integer that has its bits."""
-    return np.float64(value).view(np.int64)  # type: ignore[no-any-return]
+    return np.float64(value).view(np.int64)  # type: ignore[return-value]
 
 
 @kernel

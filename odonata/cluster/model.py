@@ -18,58 +18,31 @@ from odonata.cluster.dispatch import handle
 from odonata.cluster.layout import (
     ARRIVE,
     ASKS,
-    BUSY_W,
-    BY_INTERVAL,
     CAP,
-    CAP_W,
-    CHANGE_AT,
-    CHANGE_TO,
-    CONTROLS,
     CTL_WORDS,
     DONE,
     DRAIN,
-    ENERGY_WORDS,
-    FACTOR,
-    FACTOR_OF,
     FANOUT,
-    HEAPS,
-    IDLE_W,
     INTERVAL,
     JOB_WORDS,
     KILLS,
     KINDS,
     LAST_END,
-    LEAST_W,
-    MACHINE_CAP_W,
-    MEAN_W,
     MEASURE,
-    METER_WORDS,
     NOBODYS,
     NODE,
-    NODE_W,
-    NODE_WORDS,
     NOISE_SEED,
     NOTE_WORDS,
     NOTES_KEPT,
     OVER,
     PASS,
-    PEAK_W,
-    POWERED,
     PREEMPTS,
-    READING_WORDS,
     RUN,
     SCHEDULER,
     SLEEP,
     SLEEP_AFTER,
-    SLEEP_W,
-    SLOWDOWN,
-    SPEED,
-    SPREAD,
     START,
     STATUS,
-    STRETCHES,
-    WAKE_TIME,
-    WAKE_W,
     WAKES,
     State,
 )
@@ -85,16 +58,17 @@ from odonata.cluster.metrics import (
     series_table,
     tables,
 )
+from odonata.cluster.power_state import TICK_PS, no_power, power_arrays
 from odonata.jobs.asking import Asked
 from odonata.jobs.metering import CAPS, POWER
-from odonata.jobs.power import Power, efficiencies
+from odonata.jobs.power import Power
 from odonata.jobs.schedule import FINISHED
 from odonata.jobs.schedule import RUNNING as IS_RUNNING
 from odonata.jobs.series import Steps
 from odonata.traces.demand import Demand, constant, like_mira
 from odonata.traces.source import Source
 from odonata.traces.trace import COLUMNS, Trace
-from pdes.clock import LATEST, TICKS
+from pdes.clock import LATEST
 from pdes.errors import Refused
 from pdes.events import Rows, no_rows, pack
 from pdes.log import Block, Log
@@ -129,9 +103,6 @@ from topology import Dragonfly
 OVERRUNS = ("kill", "extend")
 ORDERED = ("strict", "first-fit", "easy", "easy-strict")
 """The rules of disciplines that are an order, whoever may pass."""
-TICK_PS = TICKS["us"]
-USUAL_INTERVAL_PS = 240 * 10**12
-"""Power is measured every 4 minutes where nobody says how often: so it is on Mira."""
 PASS_KEY = int(pack(PASS, SCHEDULER, 0))
 MONTH_US = 30 * 86400 * 10**6
 """How far one rank may be ahead of the others, in us, where there are several: they have nothing to
@@ -367,45 +338,12 @@ class Cluster(Model):
 
     def _power_arrays(self, ctl: Rows, here: int, placed: int) -> dict[str, Any]:
         """Returns the arrays of a state that are about power, and sets what `ctl` has to say."""
-        power = self.power
-        meter = np.zeros(METER_WORDS)
-        meter[[MACHINE_CAP_W, BUSY_W, SPEED]] = np.inf, -1.0, 1.0
-        ctl[SLEEP_AFTER] = -1
-        if power is None or not here:
-            return {
-                "energy": np.zeros((0, ENERGY_WORDS)), "meter": meter, "caps": np.zeros(0),
-                "idle": np.zeros((0, 2), np.int64), "node": np.zeros((0, NODE_WORDS)),
-                "node_since": np.zeros((0, 2), np.int64),
-                "readings": np.zeros((0, READING_WORDS), np.int64),
-            }  # fmt: skip
-        policy, demand = power.made(TICK_PS), self.demand
-        after = policy.sleep_after_s
-        ctl[POWERED] = 1
-        ctl[INTERVAL] = power.interval(TICK_PS, USUAL_INTERVAL_PS)
-        ctl[SLEEP_AFTER] = round(after * 1e12 / TICK_PS) if after >= 0 else -1
-        ctl[WAKE_TIME] = power.wake_ps // TICK_PS
-        ctl[STRETCHES], ctl[BY_INTERVAL] = power.limits == "stretch", power.passes == "intervals"
-        ctl[ASKS] = self.power_policy is not None or ctl[BY_INTERVAL]
-        ctl[CONTROLS], ctl[NOISE_SEED], ctl[HEAPS] = policy.controls, self.seed, 1
-        meter[[IDLE_W, SLEEP_W, WAKE_W]] = power.idle, power.sleep_w, power.wake_w
-        meter[[LEAST_W, SLOWDOWN, PEAK_W]] = power.least, power.slowdown, power.maximum
-        caps = np.zeros(0) if self.cap is None else self.cap.values.copy()
-        if len(caps):
-            meter[MACHINE_CAP_W] = caps[0]
-        energy = np.zeros((here, ENERGY_WORDS))
-        energy[:, CAP_W], energy[:, FACTOR] = np.inf, 1.0
-        energy[:, MEAN_W], energy[:, SPREAD] = demand.mean_w, demand.spread
-        energy[:, CHANGE_AT], energy[:, CHANGE_TO] = demand.change_at, demand.change_to
-        idle = np.zeros((min(here, self.nodes) + 2, 2), np.int64)
-        idle[0] = 0, self.nodes
-        node = np.zeros((placed, NODE_WORDS))
-        node[:, FACTOR_OF] = efficiencies(placed, power.variation, self.seed)
-        node[: self.nodes, NODE_W] = power.idle
-        return {
-            "energy": energy, "meter": meter, "caps": caps, "idle": idle, "node": node,
-            "node_since": np.zeros((placed, 2), np.int64),
-            "readings": np.zeros((NOTES_KEPT + 2, READING_WORDS), np.int64),
-        }  # fmt: skip
+        if self.power is None or not here:
+            ctl[SLEEP_AFTER] = -1
+            return no_power()
+        ctl[ASKS] = self.power_policy is not None or self.power.passes == "intervals"
+        ctl[NOISE_SEED] = self.seed
+        return power_arrays(self.power, self.demand, self.cap, ctl, self.nodes, placed, self.seed)
 
     def _fill(self, jobs: Rows) -> None:
         t = self.trace

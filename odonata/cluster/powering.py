@@ -90,7 +90,7 @@ class Powering:
             ))  # fmt: skip
         return found
 
-    def _waiting(self, state: Any) -> Holders:
+    def _waiting(self, state: Any) -> Holders[Request]:
         ctl = state.ctl
         rows = state.queue[ctl[FIRST] : ctl[LAST]]
         return Holders(lambda: [self.request(row) for row in rows.tolist()])
@@ -177,7 +177,8 @@ class Powering:
             rows.append(ends[: cap_now(state, time, np.array(numbers, np.int64), watts, ends)])
         if answer.speed is not None:
             ends = np.zeros((int(ctl[RUNNING]), WORDS), np.int64)
-            rows.append(ends[: speed_now(state, time, *map(float, answer.speed), ends)])
+            rate, busy_w, idle_w = map(float, answer.speed)
+            rows.append(ends[: speed_now(state, time, rate, busy_w, idle_w, ends)])
         if answer.again is not None and ctl[AGAIN_AT] != answer.again:
             ctl[AGAIN] += 1
             ctl[AGAIN_AT] = answer.again

@@ -23,14 +23,14 @@ class Gathered:
     def __init__(self) -> None:
         self._blocks: dict[str, list[Block]] = {}
         self._labels: list[Any] = []
-        self._figures: list[tuple[int, tuple[float, ...]]] = []
+        self._figures: list[list[float]] = []
 
     def take(self, time: int, agent: int, rows: Appended) -> None:
         for name, values in rows:
             if isinstance(values, Block):
                 self._blocks.setdefault(name, []).append(values)
             elif name == "learned":
-                self._figures.append((time, tuple(values)))
+                self._figures.append([*values])
             else:
                 self._labels.append(np.array(values[1], np.int32))
 
@@ -47,7 +47,7 @@ class Gathered:
         if model.power is None or not len(result.outcome["energy_j"]):
             return None
         names = model.power_policy.figures if model.power_policy else ()
-        values = np.array([row for _, row in self._figures]).reshape(len(self._figures), len(names))
+        values = np.array(self._figures).reshape(len(self._figures), len(names))
         ends = dict(zip(("time_us", *(it.name for it in POWERED_ENDS.columns)),
                         self._columns("ends", len(POWERED_ENDS.columns)), strict=True))  # fmt: skip
         so_far = None

@@ -1,12 +1,8 @@
-"""The watts of a preset's network, and the workload on which other simulators were measured."""
+"""The workloads that come with a preset: those on which other simulators were measured."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
-
-from odonata.experiment.units import show_power
-from topology.presets import PRESETS, Preset
 
 MICROSECOND = 10**6
 DURATION = 100 * MICROSECOND
@@ -34,23 +30,3 @@ def workload(preset: str) -> tuple[dict[str, Any], dict[str, Any], int]:
     """Returns parameters of `Network` and of `Traffic`, and the duration, for a preset."""
     network, traffic, end = _WORKLOADS.get(preset, ({}, {}, DURATION))
     return dict(network), dict(traffic), end
-
-
-def preset_facts() -> dict[str, dict[str, Any]]:
-    """Returns every preset for JSON, by name, with the power of its whole network in watts: without
-    traffic, and with every cable full in both directions."""
-    return {
-        name: asdict(preset)
-        | {
-            "network_idle_w": preset.power.idle_w(preset.machine),
-            "network_peak_w": preset.power.peak_w(preset.machine),
-        }
-        for name, preset in PRESETS.items()
-    }
-
-
-def network_watts(preset: Preset) -> str:
-    """Returns the same for people, as '67.3 to 70.8 kW'."""
-    idle, peak = preset.power.idle_w(preset.machine), preset.power.peak_w(preset.machine)
-    low, high = show_power(idle), show_power(peak)
-    return f"{low.split()[0] if low.split()[1] == high.split()[1] else low} to {high}"

@@ -14,13 +14,14 @@ from rich.table import Table
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import json_option, machine_options, plot_option
 from odonata.commands.output import print_json, print_table
-from odonata.experiment.units import show_bandwidth, show_count, show_time
+from odonata.experiment.units import show_bandwidth, show_count, show_power, show_time
 from pdes import launcher
 from pdes.errors import Refused
 from pdes.partition import deal
 from topology import Dragonfly
 from topology.measure import Counts, Measures, measure
-from topology.presets import PRESETS
+from topology.power import NetworkPower
+from topology.presets import PRESETS, power_of
 
 ROWS = 5
 """The largest number of values of a distribution that are shown; the rest is summed."""
@@ -42,7 +43,7 @@ def command(list_all: bool, as_json: bool, **request: Any) -> None:
     if not list_all:
         describe(as_json=as_json, **request)
     elif as_json:
-        print_json({name: asdict(preset) for name, preset in PRESETS.items()})
+        print_json(preset_facts())
     else:
         print_table(preset_table())
 
@@ -128,6 +129,8 @@ def portrait_table(of: Portrait) -> Table:
     rows.add_row("machine", name)
     if not of.changed:
         rows.add_row("source", f"[dim]{preset.source}[/dim]")
+    watts = power_of(machine)
+    rows.add_row("network power", f"{network_watts(machine, watts)}\n[dim]{watts.source}[/dim]")
     rows.add_row("shape", f"p={machine.nodes} nodes per router, "
                  f"a={machine.routers} routers per group, "
                  f"h={machine.global_links} global links per router, g={machine.groups} groups, "
@@ -156,6 +159,26 @@ def portrait_table(of: Portrait) -> Table:
     if of.share:
         rows.add_row(f"on {_plural(of.share.ranks, 'rank')}", _dealt(of))
     return rows
+
+
+def preset_facts() -> dict[str, dict[str, Any]]:
+    """Returns every preset for JSON, by name, with the power of its whole network in watts: without
+    traffic, and with every cable full in both directions."""
+    return {
+        name: asdict(preset)
+        | {
+            "network_idle_w": preset.power.idle_w(preset.machine),
+            "network_peak_w": preset.power.peak_w(preset.machine),
+        }
+        for name, preset in PRESETS.items()
+    }
+
+
+def network_watts(machine: Dragonfly, power: NetworkPower) -> str:
+    """Returns what a network draws without traffic and with every cable full, as '67.3 to 70.8
+    kW'."""
+    low, high = show_power(power.idle_w(machine)), show_power(power.peak_w(machine))
+    return f"{low.split()[0] if low.split()[1] == high.split()[1] else low} to {high}"
 
 
 def preset_table() -> Table:

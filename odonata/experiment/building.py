@@ -41,7 +41,7 @@ from odonata.experiment.sections import (
 from odonata.experiment.units import show_count, show_time
 from odonata.jobs.power import Power
 from odonata.jobs.request import Job
-from odonata.jobs.series import FILES, read_steps
+from odonata.jobs.series_text import FILES, read_steps
 from odonata.traces.source import Source
 from pdes import launcher
 from pdes.clock import TICKS

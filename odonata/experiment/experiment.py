@@ -144,15 +144,14 @@ class Experiment(Described):
         workload = None
         if self.jobs:
             workload = Workload(self.jobs, **vars(self.scheduler), **vars(self.nic))
-        power = {} if self.power is None else {"power": self.power}
         return Network(
             self.machine,
             self.traffic,
             workload=workload,
             seed=self.run.seed,
             dedicated_scheduler=self.run.dedicated_scheduler,
+            power=self.power,
             **vars(self.network),
-            **power,
         )
 
     # -- as a file

@@ -66,7 +66,7 @@ WRITERS: dict[str, Callable[[Any], str]] = {
 """Functions that read and write quantities: from text, and exactly back."""
 
 SERIES = {"steps": "power", "price": "price", "carbon": "carbon"}
-"""The kinds of what may change over time, and what they are of (`odonata.jobs.series.KINDS`)."""
+"""The kinds of what may change over time, as `odonata.jobs.series_text.KINDS` names them."""
 
 PRESET = "kim-1056"
 """The machine, if none is named."""

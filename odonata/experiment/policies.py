@@ -19,8 +19,8 @@ def shell_parameters(
     kind: str, policy: str, given: Sequence[str], option: str = "--parameter", long: bool = False
 ) -> dict[str, Any]:
     """Returns the parameters of a policy of this kind (order or allocation, as the keys of
-    [scheduler], or power), from texts such as "spare=2"; refused where a value cannot be read. `long` times
-    may be years. Whether the policy has them is found out when it is made."""
+    [scheduler], or power), from texts such as "spare=2"; refused where a value cannot be read.
+    `long` times may be years. Whether the policy has them is found out when it is made."""
     key = BY_PATH["power.policy" if kind == "power" else f"scheduler.{kind}"]
     known = parameter_keys(key, REGISTERS[key.how.register].named(policy).name)
     found = {}

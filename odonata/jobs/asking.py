@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from policies.memory import Buffer, Layout, memory_of
 from policies.policy import learn
 from policies.power import PowerPolicy
 from policies.scheduling import SchedulingPolicy
-from policies.views import Ended, Labels, Request, Running, Sight
+from policies.views import Ended, Labels, Request, Sight
 from topology import Dragonfly
 
 
@@ -46,20 +46,24 @@ class Asked(NamedTuple):
             learn("power", self.power, ended, memory_of(self.layouts[2], held))
 
 
-class Holders(Sequence[Running]):
-    """The jobs that hold nodes, looked up when a policy first asks for them: most never do."""
+Found = TypeVar("Found")
 
-    def __init__(self, look: Callable[[], list[Running]]) -> None:
+
+class Holders(Sequence[Found]):
+    """The jobs that hold nodes, or that wait, looked up when a policy first asks for them: most
+    never do."""
+
+    def __init__(self, look: Callable[[], list[Found]]) -> None:
         self._look = look
 
     @cached_property
-    def _found(self) -> list[Running]:
+    def _found(self) -> list[Found]:
         return self._look()
 
     def __len__(self) -> int:
         return len(self._found)
 
-    def __iter__(self) -> Iterator[Running]:
+    def __iter__(self) -> Iterator[Found]:
         return iter(self._found)
 
     def __getitem__(self, which: Any) -> Any:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -71,7 +72,7 @@ class PowerRecord:
         cls,
         jobs: int,
         power: tuple[Whole, Numbers, Numbers, npt.NDArray[np.int8]],
-        ends: Mapping[str, npt.NDArray[np.generic]],
+        ends: Mapping[str, npt.NDArray[Any]],
         caps: tuple[Whole, Whole, Numbers],
         speeds: tuple[Whole, Numbers],
         figures: Mapping[str, Numbers],
@@ -80,12 +81,13 @@ class PowerRecord:
         """Returns what the logs of a job run tell of: `ends` by its columns. Where some jobs are
         not done, `so_far` has the time, the energies of idle and of sleeping nodes, and those of
         jobs."""
+        by_job: Numbers
         if so_far is None:
-            by_job = np.bincount(ends["job"], ends["energy_j"], jobs)
-            last = (int(ends["time_us"][-1]), float(ends["idle_j"][-1]), float(ends["sleep_j"][-1]))
-            so_far = (*last, by_job)
-        until, idle_j, sleep_j, by_job = so_far
-        return cls(*power, until, by_job, idle_j, sleep_j, caps, speeds, figures)
+            by_job = np.bincount(ends["job"], ends["energy_j"], jobs).astype(np.float64)
+            until, idle_j, sleep_j = (ends[name][-1] for name in ("time_us", "idle_j", "sleep_j"))
+        else:
+            until, idle_j, sleep_j, by_job = so_far
+        return cls(*power, int(until), by_job, float(idle_j), float(sleep_j), caps, speeds, figures)
 
     @cached_property
     def jobs_j(self) -> float:

@@ -191,7 +191,7 @@ class Power:
     def steps(self, name: str, tick_ps: int) -> Steps | None:
         """Returns the cap, the price or the carbon intensity over time, None where there is
         none."""
-        from odonata.jobs.series import read_steps
+        from odonata.jobs.series_text import read_steps
 
         given = getattr(self, name)
         unit = {"cap": "power"}.get(name, name)

@@ -72,8 +72,8 @@ class ScheduleRun(Opened):
         if self.experiment.power is None:
             return None
         logs = {name: self._log(name) for name in ("power", "ends", "caps", "speeds")}
-        figures = self._log("learned") if "learned" in self.file else {"time_us": None}
-        figures.pop("time_us")
+        figures = self._log("learned") if "learned" in self.file else {}
+        figures.pop("time_us", None)
         columns = {"power": ("time_us", "power_w", "cap_w", "cause"),
                    "caps": ("time_us", "job", "cap_w"), "speeds": ("time_us", "rate")}  # fmt: skip
         power, caps, speeds = (tuple(logs[log][name] for name in names)
@@ -81,7 +81,7 @@ class ScheduleRun(Opened):
         so_far = None
         if not self.schedule.done.all():
             last, ends = self.system.isel(time=-1, scheduler=0), logs["ends"]
-            by_job = np.bincount(ends["job"], ends["energy_j"], len(self.trace))
+            by_job = np.bincount(ends["job"], ends["energy_j"], len(self.trace)).astype(np.float64)
             so_far = (self.reached, float(last.idle_j), float(last.sleep_j), by_job)
         return PowerRecord.of_logs(len(self.trace), power, logs["ends"], caps, speeds, figures,
                                    so_far)  # fmt: skip

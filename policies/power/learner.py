@@ -122,7 +122,7 @@ class DynamicLearner(Sleeping):
         estimates(learned, np.arange(len(queue)), alike, project, settings, watts, source)
         idle_w = (view.free + view.busy) * view.idle_w
         budget_w = view.budget.cap_w - idle_w
-        more_w = nodes * np.minimum(watts - view.idle_w, most_w)
+        more_w = np.multiply(nodes, np.minimum(watts - view.idle_w, most_w), dtype=np.float64)
         count = self._window(queue, more_w, budget_w, memory)
         if self.deadlock != "idle" and not (more_w[:count] <= budget_w).any():
             return self._break(queue[:count], view, learned, settings)

@@ -230,14 +230,14 @@ def first_in_order(desk: Desk, most: int) -> int:
     if desk.rule[ORDER] == ARRIVAL:
         for i in range(count):
             desk.chosen[i] = desk.queue[desk.ctl[FIRST] + i]
-        return count
+        return count  # type: ignore[no-any-return]
     if desk.rule[ORDER] == USAGE:
         settle(desk)
     size = _begin(desk, False)
     for i in range(count):
         desk.chosen[i] = pop(desk.heap, size, desk.keys)
         size -= 1
-    return count
+    return count  # type: ignore[no-any-return]
 
 
 @entry

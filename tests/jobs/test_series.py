@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odonata.experiment.units import exact_power, power_w
-from odonata.jobs.series import HOLD, KINDS, Steps, read_steps, steps_to_toml
+from odonata.jobs.series_text import HOLD, KINDS, Steps, read_steps, steps_to_toml
 from pdes.errors import Refused
 
 US, HOUR = 10**6, 3_600_000_000

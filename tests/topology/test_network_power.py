@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odonata.commands.presets import network_watts, preset_facts
+from odonata.commands.topology import network_watts, preset_facts
 from topology import BadMachine, Dragonfly, LinkClass
 from topology.power import ARIES, CABLES, PARTS, SLINGSHOT, NetworkPower, generic
 from topology.presets import PRESETS, power_of
@@ -168,6 +168,8 @@ def test_presets_are_listed_with_the_watts_of_their_networks() -> None:
         assert facts[name]["network_idle_w"] == preset.power.idle_w(preset.machine)
         assert facts[name]["network_peak_w"] == preset.power.peak_w(preset.machine)
         assert facts[name]["power"] == asdict(preset.power)
-    assert network_watts(PRESETS["kim-1056"]) == "20.37 to 21.14 kW"
+    assert (
+        network_watts(PRESETS["kim-1056"].machine, PRESETS["kim-1056"].power) == "20.37 to 21.14 kW"
+    )
     across = replace(PRESETS["kim-72"], power=replace(POWER, router_active_w=1e6))
-    assert network_watts(across) == "1,206 W to 36 MW"
+    assert network_watts(across.machine, across.power) == "1,206 W to 36 MW"
