@@ -38,6 +38,8 @@ class Passes:
     seed: int
     tick: str
     slowdown: Slowdown | None = None
+    worst: float = 1.0
+    """By how much the least efficient node may exceed the most efficient one in power."""
 
     def decide(self, state: Any, time: int, serial: int) -> Decision:
         """Make one pass. Returns the ends of the jobs that it starts, and where these are. One that
@@ -66,7 +68,7 @@ class Passes:
         if asked.power is None:
             return None
         return Powering(asked.power, asked.discipline, asked.layouts[2], self.tick, self.request,
-                        self.holders)  # fmt: skip
+                        self.holders, self.worst)  # fmt: skip
 
     def _pass(self, state: Any, time: int) -> Decision:
         ctl = state.ctl

@@ -39,6 +39,7 @@ from odonata.cluster.layout import (
     PASS,
     PASSES,
     PASSING,
+    PATIENCE,
     PAUSED,
     PICKED,
     PREEMPTS,
@@ -52,6 +53,7 @@ from odonata.cluster.layout import (
     SPEED,
     SPEEDED,
     STATUS,
+    STILL,
     State,
     desk_of,
     key,
@@ -138,6 +140,15 @@ def _launch(sim: Sim, state: State, time: int) -> None:
 
 
 @kernel
+def _gets_on(state: State) -> bool:
+    """Tells whether a job is to come, or one runs that is not suspended."""
+    at, running = 0, state.ctl[RUNNING]
+    while at < running and state.jobs[state.running[at], PAUSED] != 0:
+        at += 1
+    return at < running or state.ctl[NEXT] < state.jobs.shape[0]  # type: ignore[no-any-return]
+
+
+@kernel
 def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> None:
     ctl, kind = state.ctl, kind_of(which)
     if kind == END:
@@ -167,7 +178,8 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
         _launch(sim, state, time)
     elif kind == MEASURE:
         measure(state, time)
-        if ctl[DONE] < state.jobs.shape[0]:
+        ctl[STILL] = 0 if _gets_on(state) else ctl[STILL] + 1
+        if ctl[DONE] < state.jobs.shape[0] and ctl[STILL] < PATIENCE:
             schedule(sim, time + ctl[INTERVAL], key(MEASURE), 0, 0)
         if ctl[ASKS] != 0:
             _ask_for_pass(sim, state, time, True)

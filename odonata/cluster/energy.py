@@ -307,6 +307,7 @@ def begin_drawing(state: State, row: int, time: int) -> None:
         waking = take_idle(state, job[NODES])
     ctl[WAKES] += waking
     job[READY] = time + ctl[WAKE_TIME] if waking > 0 else time
+    job[COUNTED] = job[READY]
     job[BILLED] = time
     job[PAUSED] = 0
     energy[BOOT_W] = waking * meter[WAKE_W] + (job[NODES] - waking) * meter[IDLE_W]

@@ -18,21 +18,27 @@ from odonata.cluster.dispatch import handle
 from odonata.cluster.layout import (
     ARRIVE,
     ASKS,
+    ASLEEP,
+    BILLED,
+    BOTTOM,
     CAP,
     CTL_WORDS,
     DONE,
     DRAIN,
     FANOUT,
+    HEAPS,
     INTERVAL,
     JOB_WORDS,
     KILLS,
     KINDS,
     LAST_END,
     MEASURE,
+    METERED,
     NOBODYS,
     NODE,
     NOISE_SEED,
     NOTE_WORDS,
+    NOTES,
     NOTES_KEPT,
     OVER,
     PASS,
@@ -41,6 +47,7 @@ from odonata.cluster.layout import (
     SCHEDULER,
     SLEEP,
     SLEEP_AFTER,
+    SLEEPS,
     START,
     STATUS,
     WAKES,
@@ -372,11 +379,15 @@ class Cluster(Model):
         of_discipline, of_allocation, of_power = self._memory[1]
         asked = Asked(discipline, allocation, (of_discipline, of_allocation, of_power),
                       self.power_policy)  # fmt: skip
-        return Passes(self.trace, self.machine, asked, self.seed, self.tick, self.slowdown)
+        worst = 1.0 + (self.power.variation if self.power else 0.0)
+        return Passes(self.trace, self.machine, asked, self.seed, self.tick, self.slowdown, worst)
 
     def decide(self, state: State, time: int, which: int, a: int, b: int) -> Decision:
         if which == PASS_KEY:
-            return self._passes.decide(state, time, b)
+            decision = self._passes.decide(state, time, b)
+            if state.ctl[NOTES] < NOTES_KEPT:
+                return decision
+            return Decision(decision.events, [*self.noted(state), *decision.log])
         return Decision([], self.noted(state))
 
     def rehearse(self, state: State) -> None:
@@ -460,6 +471,8 @@ class Cluster(Model):
         assert (jobs[running, STATUS] == IS_RUNNING).all(), "a job that does not run holds nodes"
         assert (jobs[:, STATUS] == IS_RUNNING).sum() == len(running), "a running job was lost"
         assert (jobs[:, STATUS] >= FINISHED).sum() == ctl[DONE], "an end was lost"
+        if self.power is not None:
+            self._check_energy(state)
         queue = state.queue[ctl[FIRST] : ctl[LAST]]
         assert (np.diff(queue) > 0).all(), "the queue is out of order"
         if len(state.owner):
@@ -467,3 +480,18 @@ class Cluster(Model):
             held = np.bincount(owner[owner >= 0], minlength=len(jobs))
             assert (held[running] == jobs[running, NODES]).all(), "a job has not its nodes"
             assert held.sum() == jobs[running, NODES].sum(), "a node has a job that does not run"
+
+    def _check_energy(self, state: State) -> None:
+        ctl = state.ctl
+        awake = ctl[FREE] - ctl[ASLEEP]
+        assert 0 <= ctl[ASLEEP] <= ctl[FREE], "more nodes sleep than are idle"
+        if len(state.node):
+            asleep = state.node[: self.nodes, SLEEPS]
+            assert asleep.sum() == ctl[ASLEEP], "a node sleeps that is not counted"
+            time = int(ctl[METERED])
+            found = energies(state, max(time, int(state.jobs[:, BILLED].max())))
+            whole = found.idle_j + found.sleep_j + found.by_job_j.sum()
+            assert np.isclose(found.by_node_j.sum(), whole), "nodes and jobs took other energies"
+        else:
+            places = (ctl[BOTTOM] + np.arange(ctl[HEAPS])) % len(state.idle)
+            assert state.idle[places, 1].sum() == awake, "an idle node was lost"

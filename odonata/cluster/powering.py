@@ -27,15 +27,17 @@ from odonata.cluster.layout import (
     READ,
     READ_W,
     SCHEDULER,
+    STATUS,
 )
 from odonata.jobs.asking import Holders
+from odonata.jobs.schedule import RUNNING as RUNS
 from pdes.events import WORDS, pack
 from policies.memory import Layout, Memory, memory_of
 from policies.power import Configuration, Powered, PowerPolicy, PowerView, Readings
 from policies.power.base import admit, caps, configuration, observe
 from policies.scheduling import Discipline, SchedulingPolicy
 from policies.scheduling.compiled import Compiled
-from policies.scheduling.desk import ALL, CHOSEN, FIRST, FREE, LAST, RUNNING
+from policies.scheduling.desk import ALL, CHOSEN, FIRST, FREE, LAST, NODES, RUNNING
 from policies.views import Budget, Request, Running
 
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ class Powering:
     tick: str
     request: Callable[[int], Request]
     holders: Holding
+    worst: float = 1.0
+    """The factor of the least efficient node that there may be."""
     _cache: dict[str, Any] = field(default_factory=dict)
 
     # -- what the policy sees
@@ -74,7 +78,7 @@ class Powering:
         return PowerView(
             time, queue, Holders(lambda: self._powered(state)), free, float(meter[IDLE_W]),
             Budget(float(meter[MACHINE_CAP_W]), float(meter[LAST_W])), {}, self._memory(state),
-            float(meter[LEAST_W]), float(meter[PEAK_W]), busy=int(ctl[ALL]) - free,
+            float(meter[LEAST_W]) * self.worst, float(meter[PEAK_W]), busy=int(ctl[ALL]) - free,
             arrived=int(ctl[ARRIVED]), ended=int(ctl[DEPARTED]), tick=self.tick,
             work=lambda: float(work_now(state, time)), **more,
         )  # fmt: skip
@@ -151,16 +155,25 @@ class Powering:
             return
         rows = state.chosen[:count].tolist()
         view = self.view(state, time, self._waiting(state))
-        admitted = 0
-        for row in rows:
+        runs = state.jobs[rows, STATUS] == RUNS
+        if runs.any():  # the discipline preempts: of the running jobs only these stay
+            busy = int(state.jobs[rows, NODES][runs].sum())
+            view = view._replace(free=view.free + view.busy - busy, busy=busy)
+        admitted, waits = [], False
+        for row, running in zip(rows, runs.tolist(), strict=True):
+            if running:
+                admitted.append(row)
+                continue
             job = self.request(row)
-            found = configuration(self.policy, view, job)
+            found = None if waits else configuration(self.policy, view, job)
             if found is None:
-                break
+                waits = True
+                continue
             state.energy[row, CAP_W], state.jobs[row, FORCED] = found.cap_w, found.forced
             view = view._replace(free=view.free - job.nodes, busy=view.busy + job.nodes)
-            admitted += 1
-        state.ctl[CHOSEN] = admitted
+            admitted.append(row)
+        state.chosen[: len(admitted)] = admitted
+        state.ctl[CHOSEN] = len(admitted)
 
     def caps(self, state: Any, time: int) -> list[Any]:
         """Ask for caps, and give them to jobs. Returns events, as rows: the new ends of jobs, and

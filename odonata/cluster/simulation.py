@@ -82,8 +82,11 @@ def check_all_done(model: Cluster, result: Result) -> None:
     its discipline has left them waiting."""
     left = int((result.outcome["state"] < FINISHED).sum())
     if result.completed and left:
-        raise Fault(f"scheduling {model.scheduling}: it has left {left:,} of {len(model.trace):,} "
-                    "jobs waiting, and nothing is left to happen")  # fmt: skip
+        policies = f"scheduling {model.scheduling}"
+        if model.power_policy is not None:
+            policies += f", power {model.power_policy.name}"
+        raise Fault(f"{policies}: it has left {left:,} of {len(model.trace):,} jobs waiting, and "
+                    "nothing is left to happen")  # fmt: skip
 
 
 def simulate(
