@@ -68,11 +68,12 @@ from odonata.cluster.metrics import (
 from odonata.cluster.power_state import TICK_PS, no_power, power_arrays
 from odonata.jobs.asking import Asked
 from odonata.jobs.metering import CAPS, POWER
-from odonata.jobs.power import Power
+from odonata.jobs.power import FILE, Power
 from odonata.jobs.schedule import FINISHED
 from odonata.jobs.schedule import RUNNING as IS_RUNNING
 from odonata.jobs.series import Steps
 from odonata.traces.demand import Demand, constant, like_mira
+from odonata.traces.demand_file import read_demand
 from odonata.traces.source import Source
 from odonata.traces.trace import COLUMNS, Trace
 from pdes.clock import LATEST
@@ -196,6 +197,10 @@ class Cluster(Model):
         if power.variation and self.machine is None:
             raise Refused(f"power.variation = {power.variation:g}: nodes differ only on a machine "
                           "on which jobs are placed")  # fmt: skip
+        most_w = float(self.demand.mean_w.max()) * (1 + power.variation)
+        if most_w > power.maximum * (1 + 1e-12):
+            raise Refused(f"power.maximum = {power.maximum:g} W: a job draws {most_w:g} W on its "
+                          "least efficient node")  # fmt: skip
         if power.wake_ps % TICK_PS:
             raise Refused(f"power.wake_time = {power.wake_ps} ps: a whole number of microseconds")
         if policy is not None and policy.selects:
@@ -235,6 +240,8 @@ class Cluster(Model):
         assert self.power is not None
         if self.power.of_mira:
             return like_mira(self.trace, self.seed)
+        if self.power.demand is not None and self.power.demand.endswith(FILE):
+            return read_demand(self.power.demand, self.trace, self.power.active_w)
         return constant(self.trace, self.power.active_w)
 
     @property
@@ -274,7 +281,11 @@ class Cluster(Model):
                 "allocation_parameters": json.dumps(dict(self.allocation_parameters)),
             }  # fmt: skip
         if self.power is not None:
-            found |= {"power": repr(replace(self.power, cap=None)), "power_seed": self.seed,
+            demand = self.demand
+            for array in (demand.mean_w, demand.spread, demand.change_at, demand.change_to):
+                hashed.update(array.tobytes())
+            found |= {"power": repr(replace(self.power, cap=None, demand=None)),
+                      "power_seed": self.seed, "demand_hash": hashed.hexdigest(),
                       "cap": repr(self.cap)}  # fmt: skip
         if plugins := self.plugins():
             found["plugins"] = json.dumps(plugins)

@@ -39,7 +39,7 @@ from odonata.experiment.sections import (
     SchedulerSettings,
 )
 from odonata.experiment.units import show_count, show_time
-from odonata.jobs.power import Power
+from odonata.jobs.power import FILE, Power
 from odonata.jobs.request import Job
 from odonata.jobs.series_text import FILES, read_steps
 from odonata.traces.source import Source
@@ -173,6 +173,8 @@ class Building(Policies):
         home, fields = Path(self.where).parent, self.fields("power")
         for key in of("power"):
             given = fields.get(key.field)
+            if key.name == "demand" and given and given.endswith(FILE):
+                fields[key.field] = str((home / given).absolute())
             if key.kind not in SERIES or given is None:
                 continue
             if isinstance(given, str) and given.lower().endswith(FILES):

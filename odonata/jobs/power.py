@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Numbers = npt.NDArray[np.float64]
 
 PASSES, LIMITS, DEMANDS = ("events", "intervals"), ("stretch", "fixed"), ("constant", "mira")
+FILE = ".csv"
 MIRA_PEAK_W = 4_800_000 / 49_152
 """The peak of Mira, 4,800 kW, per node."""
 MOST_W = 1e9
@@ -63,8 +64,9 @@ class Power:
         "stretches with it, or stays fixed.", words=LIMITS,
     )  # fmt: skip
     demand: str | None = setting(
-        None, "word", "What jobs of a trace demand: all of them `active`, or as on Mira, by "
-        "project, user and application.", words=DEMANDS, none="auto",
+        None, "text", "What jobs of a trace demand: constant, all `active`; mira, as on that "
+        "machine, by project, user and application; or a CSV file of watts per node, by "
+        "application, user, project or job.", none="auto",
         otherwise="mira for the jobs of that model, else constant",
     )  # fmt: skip
     idle_w: float | None = setting(
@@ -128,6 +130,11 @@ class Power:
                      f"interval = {self.interval_ps}", "more than 0", "interval_ps")  # fmt: skip
         found.unless(self.wake_ps > 0 or self.wake_j == 0, f"wake_time = {self.wake_ps} ps",
                      f"more than 0: it takes {self.wake_j:g} J", "wake_ps", "wake_j")  # fmt: skip
+        if self.demand is not None:
+            known = self.demand in DEMANDS or self.demand.endswith(FILE)
+            found.unless(known, f"demand = {self.demand}",
+                         f"{', '.join(DEMANDS)}, or a file that ends in {FILE}",
+                         "demand")  # fmt: skip
         if self.demand != "mira":
             found.unless(self.least_w <= self.active_w, f"least = {self.least_w:g} W",
                          f"at most active, {self.active_w:g} W", "least_w", "active_w")  # fmt: skip
