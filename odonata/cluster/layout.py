@@ -16,11 +16,11 @@ from policies.scheduling.desk import CTL_WORDS as DESK_WORDS
 from policies.scheduling.desk import JOB_WORDS as DESK_JOB_WORDS
 from policies.scheduling.desk import Desk
 
-KINDS = ("drain", "end", "sleep", "arrive", "cap", "measure", "launch", "pass")
-DRAIN, END, SLEEP, ARRIVE, CAP, MEASURE, LAUNCH, PASS = range(len(KINDS))
+KINDS = ("drain", "end", "sleep", "arrive", "measure", "cap", "launch", "pass")
+DRAIN, END, SLEEP, ARRIVE, MEASURE, CAP, LAUNCH, PASS = range(len(KINDS))
 """The kinds of events, in the order in which they are handled at one instant: the notes are full;
 a job ends (its row, and the number of this prediction of its end); idle nodes go to sleep; the next
-job arrives; the machine's cap changes (to which value); power is measured; more of the chosen jobs
+job arrives; power is measured; the machine's cap changes (to which value); more of the chosen jobs
 start; the scheduler chooses."""
 
 SCHEDULER = 0

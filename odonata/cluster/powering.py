@@ -111,6 +111,11 @@ class Powering:
 
     # -- asking
 
+    @cached_property
+    def _caps(self) -> bool:
+        """Tells whether the policy has caps of its own to give."""
+        return type(self.policy).caps is not PowerPolicy.caps
+
     def observe(self, state: Any, time: int) -> list[Logged]:
         """Tell the policy what was measured at this instant, if anything was. Returns the row of
         the log of its figures."""
@@ -178,8 +183,10 @@ class Powering:
     def caps(self, state: Any, time: int) -> list[Any]:
         """Ask for caps, and give them to jobs. Returns events, as rows: the new ends of jobs, and
         the pass at which the policy wants to be asked again."""
-        answer = caps(self.policy, self.view(state, time, self._waiting(state)))
         ctl = state.ctl
+        if not self._caps:
+            return []
+        answer = caps(self.policy, self.view(state, time, self._waiting(state)))
         ctl[ARRIVED] = ctl[DEPARTED] = 0
         rows: list[Any] = []
         numbers = [*answer.cap_w, *answer.suspend, *answer.resume]

@@ -2,19 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odonata.commands.output import print_json
-from odonata.experiment.units import show_duration
+from odonata.experiment.units import show_duration, show_energy, show_power
+from odonata.jobs.metering import CAUSES
 from odonata.results.opened import INCOMPLETE
+from odonata.results.power_measures import KWH, PowerMeasures
 from odonata.results.schedule_rows import FIGURES, spread_rows
 from odonata.results.schedule_run import ScheduleRun
 from odonata.results.schedule_series import fragmentation
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+
+class PowerFigure(NamedTuple):
+    """A measure of power that is compared: its name in JSON, its name and how it is written for
+    people, and how it is read from the measures."""
+
+    path: str
+    name: str
+    text: Callable[[float], str]
+    read: Callable[[PowerMeasures], float | None]
+
+    def of(self, run: ScheduleRun) -> float | None:
+        """Returns its value; None where power was not simulated, or this is undefined."""
+        return None if run.power_measures is None else self.read(run.power_measures)
+
+
+def _percent(value: float) -> str:
+    return f"{value:.2%}"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _by_cause(cause: str) -> PowerFigure:
+    return PowerFigure(f"violations.{cause}", f"  {cause}", _count,
+                       lambda it: None if it.capping_success is None else it.violations[cause]
+                       )  # fmt: skip
+
+
+OF_POWER: Sequence[PowerFigure] = (
+    PowerFigure("energy_kwh", "energy", lambda kwh: show_energy(kwh * KWH),
+                lambda it: it.energy_kwh),
+    PowerFigure("mean_power_w", "power, mean", show_power, lambda it: it.mean_power_w),
+    PowerFigure("peak_power_w", "power, highest", show_power, lambda it: it.peak_power_w),
+    PowerFigure("capping_success", "within the cap", _percent, lambda it: it.capping_success),
+    PowerFigure("violations", "violating intervals", _count,
+                lambda it: None if it.capping_success is None else sum(it.violations.values())),
+    *map(_by_cause, CAUSES[1:]),
+    PowerFigure("learning_rate", "profiles known", _percent, lambda it: it.learning_rate),
+    PowerFigure("cost", "cost", lambda money: f"{money:,.2f}", lambda it: it.cost),
+    PowerFigure("co2_kg", "CO2", lambda kg: f"{kg:,.1f} kg", lambda it: it.co2_kg),
+)  # fmt: skip
+
+
+def power_figures(runs: Sequence[ScheduleRun]) -> list[PowerFigure]:
+    """Returns the measures of power that any of these runs has; causes only where one occurs."""
+    found = []
+    for figure in OF_POWER:
+        values = [figure.of(run) for run in runs]
+        of_cause = figure.path.startswith("violations.")
+        if any(values) if of_cause else any(value is not None for value in values):
+            found.append(figure)
+    return found
 
 
 def show(labels: Sequence[str], runs: Sequence[ScheduleRun], plot: Path | None, as_json: bool
@@ -52,15 +108,17 @@ def facts(labels: Sequence[str], runs: Sequence[ScheduleRun]) -> dict[str, Any]:
     """Returns the comparison for JSON. Changes are fractions of the first run's measures."""
     from odonata.commands.compare import change, differences
 
-    first = runs[0].measures
+    first, watts = runs[0].measures, power_figures(runs)
     return {
         "differences": differences(runs),
         "runs": [
             {
                 "label": label, "path": str(run.path), "name": run.experiment.name,
                 "complete": run.complete, "reached_us": run.reached, "digest": run.digest,
-                "figures": {it.path: it.of(run.measures) for it in FIGURES} | spread(run),
-                "change": {it.path: change(it.of(run.measures), it.of(first)) for it in FIGURES},
+                "figures": {it.path: it.of(run.measures) for it in FIGURES} | spread(run)
+                           | {it.path: it.of(run) for it in watts},
+                "change": {it.path: change(it.of(run.measures), it.of(first)) for it in FIGURES}
+                          | {it.path: change(it.of(run), it.of(runs[0])) for it in watts},
             }
             for label, run in zip(labels, runs, strict=True)
         ],
@@ -120,5 +178,9 @@ def table(labels: Sequence[str], runs: Sequence[ScheduleRun]) -> Table:
     if all(spreads):
         for rows in zip(*spreads, strict=True):
             add(rows[0][0], [row[1] for row in rows])
+    for power in power_figures(runs):
+        watts = [power.of(run) for run in runs]
+        add(power.name, ["-" if value is None else power.text(value) for value in watts],
+            [percent(change(value, watts[0])) for value in watts])  # fmt: skip
     add("digest", [(run.digest or "-")[:12] for run in runs])
     return shown

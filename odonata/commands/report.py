@@ -59,9 +59,10 @@ def write(directory: Path, out: Path | None, kind: str) -> Path:
         _writable(target.absolute().parent)
         target.mkdir(exist_ok=True)
         if isinstance(run, ScheduleRun):
+            from odonata.figures.power import Watts
             from odonata.figures.schedule import write as write_schedule
 
-            write_schedule(run.schedule, target, kind)
+            write_schedule(run.schedule, target, kind, Watts.of_run(run))
         else:
             from odonata.figures import contents as pictures
 

@@ -67,10 +67,12 @@ def forget_report(out: Path) -> None:
     drawn = out / "figures"
     if drawn.is_dir():
         from odonata.figures.contents import FIGURES, OF_JOBS
+        from odonata.figures.power import PICTURES as OF_POWER
         from odonata.figures.schedule import PICTURES
 
-        of_packets = [picture.name for picture in (*FIGURES, *OF_JOBS)]
-        for name in (*of_packets, *(picture.name for picture in PICTURES)):
+        names = [picture.name for picture in (*FIGURES, *OF_JOBS)]
+        names += [picture.name for picture in PICTURES] + [picture.name for picture in OF_POWER]
+        for name in names:
             for kind in ("png", "svg", "pdf"):
                 (drawn / f"{name}.{kind}").unlink(missing_ok=True)
 
@@ -109,6 +111,8 @@ def schedule_facts(finished: Finished, made: JobExperiment) -> dict[str, Any]:
         with ScheduleRun(finished.out) as run:
             placed = how.allocation if made.machine else None
             facts = facts_of(run.schedule, run.measures, how.order, placed)
+            if made.power is not None and run.power_measures is not None:
+                facts |= {"power": made.power.policy, **run.power_measures.facts()}
     return facts | {"jobs_per_second": len(model.trace) / finished.result.wall_seconds}
 
 
@@ -121,12 +125,14 @@ def schedule_table(finished: Finished, made: JobExperiment) -> list[Any]:
     from rich.table import Table
     from rich.text import Text
 
+    from odonata.results.power_measures import power_rows
     from odonata.results.schedule_rows import account_of, rows_of
     from odonata.results.schedule_run import ScheduleRun
 
     model, result = made.model(), finished.result
     heading, *about = account_of(model.trace, model.nodes, model.machine, model.overrun)
     how = f"{made.name}: {model.scheduling}" + f", {model.allocation}" * bool(model.machine)
+    how += f", {made.power.policy}" if made.power is not None else ""
     shown = Table(title=how, title_justify="left", show_header=False, min_width=64)
     shown.add_column()
     shown.add_column(justify="right")
@@ -135,6 +141,10 @@ def schedule_table(finished: Finished, made: JobExperiment) -> list[Any]:
         with ScheduleRun(finished.out) as run:
             for row in rows_of(run.measures, run.schedule):
                 shown.add_row(*row)
+            if run.power_measures is not None:
+                shown.add_section()
+                for row in power_rows(run.power_measures):
+                    shown.add_row(*row)
         shown.add_section()
     _add_engine(shown, finished, f"{show_count(len(model.trace) / result.wall_seconds)} jobs/s")
     return [Text(heading, "bold"), *(Text(line, "dim") for line in about), shown]

@@ -243,7 +243,8 @@ def write_files(runs: Sequence[Ran], csv: Path | None, swf: Path | None, plot: P
 
     for one in runs:
         if csv is not None:
-            write_csv(one.schedule, _named(csv, one, runs), one.model.trace.name)
+            energy_j = None if one.power is None else one.power.energy_j
+            write_csv(one.schedule, _named(csv, one, runs), one.model.trace.name, energy_j)
         if swf is not None:
             write_swf(one.schedule, _named(swf, one, runs), [f"Scheduling: {one.label}"])
     if plot is not None:
@@ -253,7 +254,12 @@ def write_files(runs: Sequence[Ran], csv: Path | None, swf: Path | None, plot: P
         if len(runs) > 1:
             draw_schedules({one.label: one.schedule for one in runs}, plot)
         else:
-            write_overview(runs[0].schedule, plot)
+            from odonata.figures.power import Watts
+
+            one, power = runs[0], runs[0].model.power
+            price, carbon = (None if power is None else power.steps(name, MICROSECOND_PS)
+                             for name in ("price", "carbon"))  # fmt: skip
+            write_overview(one.schedule, plot, Watts.of(one.schedule, one.power, price, carbon))
 
 
 def _named(path: Path, one: Ran, runs: Sequence[Ran]) -> Path:

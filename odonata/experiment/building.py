@@ -181,7 +181,8 @@ class Building(Policies):
                 given = fields[key.field] = str((home / given).absolute())
             if not self.stand_in:
                 try:
-                    read_steps(given, SERIES[key.kind], TICKS["us" if self.of_jobs else "ps"], "")
+                    read_steps(given, SERIES[key.kind], TICKS["us" if self.of_jobs else "ps"], "",
+                               gaps=self.get("power.gaps"))  # fmt: skip
                 except Refused as refusal:
                     self.complain(str(refusal), key)
                     del fields[key.field]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -59,6 +59,9 @@ from odonata.results.schedule_series import (
 )
 from odonata.results.schedule_table import ranges
 from odonata.traces.trace import SECOND, Whole
+
+if TYPE_CHECKING:
+    from odonata.figures.power import Watts
 
 MOST_STEPS = 1200
 """The largest number of steps of a curve over time; more changes than that are merged, exactly."""
@@ -308,13 +311,13 @@ def waits_by_size(schedule: Schedule, axes: Axes) -> None:
     axes.legend(handles=keys, ncols=3, **LEGEND)
 
 
-def distributions(schedule: Schedule, panels: Sequence[Axes]) -> None:
+def distributions(schedule: Schedule, panels: Sequence[Axes], narrow: bool = False) -> None:
     """Draw the cumulative distributions of waits and of bounded slowdowns."""
     times, done = job_times(schedule), schedule.done
     waits = np.maximum(times.wait_us[done] / SECOND, SHORTEST_S)
     slowdowns = times.bounded_slowdown[done]
     look: dict[str, Any] = {"color": BLUE, "lw": 1.5}
-    wait_curve(panels[0], waits, look)
+    wait_curve(panels[0], waits, look, narrow)
     slowdown_curve(panels[1], slowdowns, look)
     brief: tuple[Callable[[float], str], ...] = (show_duration, number)
     for axes, values, text in zip(panels, (waits, slowdowns), brief, strict=True):
@@ -429,32 +432,47 @@ def drawn(schedule: Schedule, picture: Picture) -> Figure:
     return figure
 
 
-def write(schedule: Schedule, directory: Path, kind: str = "svg") -> list[Path]:
-    """Save all figures for which a schedule has something, each in a file; returns the files."""
+def write(
+    schedule: Schedule, directory: Path, kind: str = "svg", watts: Watts | None = None
+) -> list[Path]:
+    """Save all figures for which a schedule has something, each in a file; with `watts` also those
+    of its power. Returns the files."""
     paths = []
     with style():
         for picture in PICTURES:
             if not picture.missing(schedule):
                 paths.append(directory / f"{picture.name}.{kind}")
                 save(drawn(schedule, picture), paths[-1], kind)
+    if watts is not None:
+        from odonata.figures import power  # which draws on the axes of time of this module
+
+        paths += power.write(watts, directory, kind)
     return paths
 
 
-def write_overview(schedule: Schedule, path: Path) -> None:
-    """Save one figure with the most important of a schedule, in the format that its name ends in:
-    .png, .svg or .pdf."""
+def write_overview(schedule: Schedule, path: Path, watts: Watts | None = None) -> None:
+    """Save one figure with the most important of a schedule and, with `watts`, of its power, in the
+    format that its name ends in: .png, .svg or .pdf."""
+    from odonata.figures import power
+
     placed = schedule.labels is not None
+    powered = watts is not None and not power.PICTURES[0].missing(watts)
+    inches = {"over time": 5.3, "power": 4.0 * powered, "jobs": 3.5, "spread": 4.4 * placed}
+    shown = {name: high for name, high in inches.items() if high}
     with style():
-        figure = Figure(figsize=(12.0, 12.5 if placed else 8.8), facecolor="white",
+        figure = Figure(figsize=(12.0, sum(shown.values())), facecolor="white",
                         layout="constrained")  # fmt: skip
         FigureCanvasAgg(figure)
-        ratios = (1.5, 1.0, 1.4)[: 2 + placed]
-        parts: Any = figure.subfigures(2 + placed, 1, height_ratios=ratios)
-        over_time(schedule, parts[0].subplots(2, 1))
-        waits, *rest = parts[1].subplots(1, 3, width_ratios=(1.5, 1.0, 1.0))
+        made: Any = figure.subfigures(len(shown), 1, height_ratios=[*shown.values()])
+        parts = dict(zip(shown, made, strict=True))
+        over_time(schedule, parts["over time"].subplots(2, 1))
+        if watts is not None and powered:
+            power.power(watts, parts["power"])
+        waits, *rest = parts["jobs"].subplots(1, 3, width_ratios=(2.2, 1.0, 1.0))
         if schedule.done.any():
             waits_by_size(schedule, waits)
-            distributions(schedule, rest)
+            waits.tick_params("x", labelsize=7)  # nine classes of five digits
+            distributions(schedule, rest, narrow=True)
         if placed:
-            spread(schedule, parts[2].subplots(2, 1))
+            spread(schedule, parts["spread"].subplots(2, 1))
         save(figure, path, path.suffix.lstrip(".").lower())

@@ -9,19 +9,18 @@ power integrated over time, exactly: every change of power ends one piece and be
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from odonata.jobs.series import Steps
+from odonata.jobs.series_text import HOLD, REFUSE, read_steps
 from pdes.errors import Findings, Refused
 from pdes.jit import kernel
 from policies.parameters import in_ticks
 from policies.power import POWERS, PowerPolicy
 from topology.settings import setting, settings_of
-
-if TYPE_CHECKING:
-    from odonata.jobs.series import Steps
 
 Numbers = npt.NDArray[np.float64]
 
@@ -100,6 +99,10 @@ class Power:
     variation: float = setting(
         0.0, "number", "By how much the least efficient node exceeds the most efficient one in "
         "power, as 0.23; needs a [machine].", least=0, most=10,
+    )  # fmt: skip
+    gaps: str = setting(
+        "refuse", "word", "What becomes of a gap in a CSV file of the cap, the price or the carbon "
+        "intensity: it is refused, or the last value holds.", words=(REFUSE, HOLD),
     )  # fmt: skip
     price: Any = setting(
         None, "price", "The price of a kWh: a number, a list of [time, price], or a CSV file.",
@@ -198,11 +201,11 @@ class Power:
     def steps(self, name: str, tick_ps: int) -> Steps | None:
         """Returns the cap, the price or the carbon intensity over time, None where there is
         none."""
-        from odonata.jobs.series_text import read_steps
-
         given = getattr(self, name)
         unit = {"cap": "power"}.get(name, name)
-        return None if given is None else read_steps(given, unit, tick_ps, f"power.{name}")
+        if given is None:
+            return None
+        return read_steps(given, unit, tick_ps, f"power.{name}", gaps=self.gaps)
 
     def checked_cap(self, nodes: int, tick_ps: int) -> Steps | None:
         """Returns the cap of a machine with so many nodes; refused where it is below what they draw

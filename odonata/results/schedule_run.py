@@ -91,10 +91,10 @@ class ScheduleRun(Opened):
         """Returns the measures of power, None where it was not simulated."""
         if self.power is None:
             return None
-        price, carbon = (self._steps(name) for name in ("price", "carbon"))
+        price, carbon = (self.steps(name) for name in ("price", "carbon"))
         return power_measures(self.power, self.trace, price, carbon)
 
-    def _steps(self, name: str) -> Steps | None:
+    def steps(self, name: str) -> Steps | None:
         """Returns the price or the carbon intensity over time, from the files of the run."""
         if name not in self.file:
             return None

@@ -28,6 +28,8 @@ from pdes.jit import entry, kernel
 BATSIM_STATES = ("NOT_SUBMITTED", "SUBMITTED", "RUNNING", "COMPLETED_SUCCESSFULLY",
                  "COMPLETED_WALLTIME_REACHED")  # fmt: skip
 """Batsim's words for the states of a job, in our order."""
+ENERGY = "consumed_energy"
+"""Batsim's name of the column of energies, which is there where power was simulated."""
 ROWS_AT_ONCE = 50_000
 MOST_STRETCHED = 1e12
 """The largest stretch that is written; a larger one has this."""
@@ -169,10 +171,12 @@ def _free(free: Any, count: int, low: int, high: int) -> int:
 # -- the table
 
 
-def write_csv(schedule: Schedule, path: Path, workload_name: str = "") -> None:
+def write_csv(
+    schedule: Schedule, path: Path, workload_name: str = "", energy_j: Any = None
+) -> None:
     """Write the jobs as Batsim does to a file, in order of submission."""
     with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(_texts(schedule, workload_name))
+        file.writelines(_texts(schedule, workload_name, energy_j))
 
 
 def write_swf(schedule: Schedule, path: Path, comments: Sequence[str] = ()) -> None:
@@ -184,19 +188,20 @@ def write_swf(schedule: Schedule, path: Path, comments: Sequence[str] = ()) -> N
         swf.write(part, schedule.trace, waits, status, comments)
 
 
-def to_csv(schedule: Schedule, workload_name: str = "") -> str:
+def to_csv(schedule: Schedule, workload_name: str = "", energy_j: Any = None) -> str:
     """Returns the jobs as Batsim writes them, in order of submission; unknown is empty.
 
     Times are in seconds. As in Batsim `execution_time` is from the first start to the end, with the
     time for which a job was suspended, and `stretch` is `turnaround_time` over it. The resources
-    are those of its first segment.
+    are those of its first segment. Where the energy of each job is given, Batsim's column of it is
+    the last, in J; that of a job which is not done is unknown.
     """
-    return "".join(_texts(schedule, workload_name))
+    return "".join(_texts(schedule, workload_name, energy_j))
 
 
-def _texts(schedule: Schedule, workload_name: str) -> Iterator[str]:
+def _texts(schedule: Schedule, workload_name: str, energy_j: Any) -> Iterator[str]:
     """Returns the file in pieces."""
-    yield ",".join(COLUMNS) + "\n"
+    yield ",".join((*COLUMNS, *[ENERGY] * (energy_j is not None))) + "\n"
     trace, where = schedule.trace, ranges(schedule)
     started = np.full(len(schedule), -1, np.int64)
     backwards = np.arange(len(schedule.segment_job))[::-1]
@@ -234,6 +239,7 @@ def _texts(schedule: Schedule, workload_name: str) -> Iterator[str]:
             _named(users, trace.user[some]),
             _named(projects, trace.project[some]),
             _named(applications, trace.application[some]),
+            *([] if energy_j is None else [_joules(energy_j[some], schedule.done[some])]),
             strict=True,
         )  # fmt: skip
         yield "\n".join(map(",".join, rows)) + "\n"
@@ -247,6 +253,12 @@ def _seconds(us: Whole, known: Any = None, unknown: str = "") -> list[str]:
     if unknown and not there.all():
         return [it or unknown for it in texts]
     return texts
+
+
+def _joules(energy_j: Any, done: Any) -> list[str]:
+    """Returns energies as text that reads back as the same number."""
+    pairs = zip(np.asarray(energy_j, np.float64).tolist(), done.tolist(), strict=True)
+    return [repr(joules) if over else "" for joules, over in pairs]
 
 
 def _resources(where: Ranges, segments: Whole) -> list[str]:

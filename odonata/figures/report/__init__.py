@@ -146,14 +146,16 @@ def _drawn(run: Run, picture: pictures.Picture) -> Shown:
 def _jobs(run: Run) -> Shown:
     """Returns the table of jobs."""
     records = run.job_records
-    rows = [accounts.cells(run.machine, record) for record in records[:MOST_JOBS]]
+    energy, heads = accounts.powered(records), accounts.heads(records)
+    rows = [accounts.cells(run.machine, record, energy) for record in records[:MOST_JOBS]]
     more = len(records) - len(rows)
     caption = (
         "Groups and routers over which a job's nodes are spread; waited: from its "
         "arrival to its start; communication: from its start to its last task's end."
-        + (f" {more:,} more are in jobs.csv." if more else "")
+        + " Energy: of its nodes while they have tasks of it, also per byte that other nodes sent "
+        "to these." * energy + (f" {more:,} more are in jobs.csv." if more else "")
     )  # fmt: skip
-    return Shown("One by one", caption, "jobs", wide=True, heads=accounts.HEADS, rows=rows)
+    return Shown("One by one", caption, "jobs", wide=True, heads=heads, rows=rows)
 
 
 WORST = (

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from odonata.experiment.units import show_duration
+from odonata.figures import power
 from odonata.figures.network import style
 from odonata.figures.report import Shown, inlined, provenance, rendered
 from odonata.figures.schedule import PICTURES, drawn
+from odonata.results.power_measures import power_rows
 from odonata.results.schedule_measures import Part
 from odonata.results.schedule_rows import account_of, number, rows_of
 from odonata.results.schedule_run import ScheduleRun
@@ -13,6 +15,10 @@ from odonata.results.schedule_run import ScheduleRun
 FOOTER = (
     "A wait is from a job's submission to its first start, a turnaround to its end; slowdown is "
     "turnaround over the time for which it had nodes, bounded where that counts as 10 s at least."
+)
+OF_POWER = (
+    "A reading is the mean power of all nodes over an interval; it is within the cap where the "
+    "energy of that interval is at most what the cap allows."
 )
 CAPTIONS = {
     "over-time": "Above, the part of all nodes that jobs hold; below, the jobs that have arrived "
@@ -38,13 +44,15 @@ def page(run: ScheduleRun) -> str:
     )
     how = run.experiment.scheduler
     policies = f"{how.order} scheduling" + f", {how.allocation}" * bool(run.experiment.machine)
+    if run.experiment.power is not None:
+        policies += f", {run.experiment.power.policy} as the power policy"
     return rendered(
         run,
         machine=" · ".join([heading, policies, *about]),
         reached=f"{show_duration(run.reached / 1e6)} simulated",
         summary=_summary(run),
         sections=list(_sections(run).items()),
-        provenance=provenance(run, ("system", "jobs")),
+        provenance=provenance(run, ("system", "jobs", *["power"] * (run.power is not None))),
         footer=FOOTER,
     )
 
@@ -68,10 +76,29 @@ def _sections(run: ScheduleRun) -> dict[str, list[Shown]]:
                 svg = inlined(drawn(run.schedule, picture), picture.name, picture.title)
                 shown = Shown(picture.title, CAPTIONS[picture.name], picture.name, wide, svg)
             sections.setdefault(section, []).append(shown)
+            if picture.name == "gantt":
+                sections |= _of_power(run)
     for title, name, parts in (("By size", "sizes", run.measures.by_size),
                                ("By user", "users", run.measures.by_user)):  # fmt: skip
         sections["Jobs"].append(_parts(title, name, parts))
     return sections
+
+
+def _of_power(run: ScheduleRun) -> dict[str, list[Shown]]:
+    """Returns the section of power, within `style`; none where power was not simulated."""
+    watts = power.Watts.of_run(run)
+    if watts is None:
+        return {}
+    found = []
+    for picture in power.of(watts):
+        wide, why = picture.size[0] >= WIDE, picture.missing(watts)
+        shown = Shown(picture.title, name=picture.name, wide=wide, missing=why)
+        if not why:
+            svg = inlined(power.drawn(watts, picture), picture.name, picture.title)
+            shown = Shown(picture.title, picture.caption, picture.name, wide, svg)
+        found.append(shown)
+    rows = Shown("In numbers", OF_POWER, "power-rows", rows=power_rows(watts.measures))
+    return {"Power": [found[0], rows, *found[1:]]}
 
 
 def _parts(title: str, name: str, parts: tuple[Part, ...]) -> Shown:
