@@ -375,6 +375,8 @@ class Cluster(Model):
         if first > 0:
             return no_rows()
         rows = [(self.trace.submit_us[0], pack(ARRIVE, SCHEDULER, 0), 0, 0)]
+        if self.power_policy is not None:  # which may have something to say before a job arrives
+            rows.append((0, PASS_KEY, 0, 0))
         if self.power is not None:
             rows.append((state.ctl[INTERVAL], pack(MEASURE, SCHEDULER, 0), 0, 0))
             changes = () if self.cap is None else self.cap.changes

@@ -76,7 +76,8 @@ class Powering:
         ctl, meter = state.ctl, state.meter
         free = int(ctl[FREE])
         return PowerView(
-            time, queue, Holders(lambda: self._powered(state)), free, float(meter[IDLE_W]),
+            time, queue, Holders(lambda: self._powered(state), int(ctl[RUNNING])), free,
+            float(meter[IDLE_W]),
             Budget(float(meter[MACHINE_CAP_W]), float(meter[LAST_W])), {}, self._memory(state),
             float(meter[LEAST_W]) * self.worst, float(meter[PEAK_W]), busy=int(ctl[ALL]) - free,
             arrived=int(ctl[ARRIVED]), ended=int(ctl[DEPARTED]), tick=self.tick,
@@ -97,7 +98,7 @@ class Powering:
     def _waiting(self, state: Any) -> Holders[Request]:
         ctl = state.ctl
         rows = state.queue[ctl[FIRST] : ctl[LAST]]
-        return Holders(lambda: [self.request(row) for row in rows.tolist()])
+        return Holders(lambda: [self.request(row) for row in rows.tolist()], len(rows))
 
     @cached_property
     def _room(self) -> dict[int, tuple[Any, Any]]:

@@ -51,17 +51,17 @@ Found = TypeVar("Found")
 
 class Holders(Sequence[Found]):
     """The jobs that hold nodes, or that wait, looked up when a policy first asks for them: most
-    never do."""
+    never do. How many they are may be known before."""
 
-    def __init__(self, look: Callable[[], list[Found]]) -> None:
-        self._look = look
+    def __init__(self, look: Callable[[], list[Found]], count: int | None = None) -> None:
+        self._look, self._count = look, count
 
     @cached_property
     def _found(self) -> list[Found]:
         return self._look()
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._found) if self._count is None else self._count
 
     def __iter__(self) -> Iterator[Found]:
         return iter(self._found)

@@ -15,6 +15,8 @@ from pdes.errors import require
 STUDIES = {
     "level-spread": "odonata.studies.levelspread:LevelSpread",
     "load-latency": "odonata.studies.loadlatency:LoadLatency",
+    "wallace": "odonata.studies.wallace:Wallace",
+    "rumyantsev": "odonata.studies.rumyantsev:Rumyantsev",
 }
 """The modules of the studies; importing one is cheap, and heavy imports come when it simulates."""
 

@@ -149,8 +149,8 @@ class ByWorkload(ServiceRate):
             fast = True
         elif work <= self.little * ticks:
             fast = False
-        again, served = None, len(view.running)
-        if fast and served:
-            left = work - self.little * ticks
+        again = None
+        if fast and view.busy:
+            left, served = work - self.little * ticks, len(view.running)
             again = view.time + max(1, int(np.ceil(left / (self.high * served))))
         return self._set(view, fast, again)

@@ -1,0 +1,86 @@
+"""Rumyantsev et al. (2018): one service rate for all servers of a cluster, and when to change it.
+
+Reading order: `measures`, `simulation`, `cases`, `claims`, `figures`. What is heavy is imported
+when it is needed, so that the study can be listed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odonata.study.contract import Claim, Option, Study
+
+if TYPE_CHECKING:
+    from odonata.studies.rumyantsev.cases import Asked
+    from odonata.studies.rumyantsev.simulation import Outcome, Run
+
+PARTS = ("hysteresis", "threshold", "comparison")
+
+
+class Rumyantsev(Study["Asked", "Run", "Outcome"]):
+    name = "rumyantsev"
+    about = "What do slower servers save while little work is there? (Rumyantsev et al., 2018)"
+    options = (
+        Option("trace", "The Karelian trace, a CSV file: data set HPC_KRC2 of the R package "
+               "hpcwld.", "krc2.csv", metavar="FILE"),
+        Option("part", "Figures 1 and 2 (hysteresis), figure 3 (threshold), or control by workload "
+               "against control by number (comparison).", "all", choices=("all", *PARTS)),
+        Option("recorded_rate", "The service rate at which service times were recorded: a job "
+               "amount is the recorded time times this. 2.66: the high rate.", 1.0, float),
+        Option("zero_gap_ms", "By how many ms a customer comes later who is recorded to have come "
+               "together with the one before.", 1.0, float),
+    )  # fmt: skip
+    notes = (
+        "k: the one threshold of figure 3, in s of work at a service rate of 1. swapped, printed: "
+        "the energies of a busy server. Power is that of all 80 servers; of two values at one "
+        "power the first is under control by workload, the second by number of customers. Below "
+        "the thresholds: figure 1's run, over time and over its customers; loads are service rates "
+        "times servers, and of two powers the first is swapped."
+    )
+
+    def ask(
+        self, trace: str = "krc2.csv", part: str = "all", recorded_rate: float = 1.0,
+        zero_gap_ms: float = 1.0,
+    ) -> Asked:  # fmt: skip
+        from odonata.studies.rumyantsev.cases import Asked
+        from odonata.studies.rumyantsev.simulation import digest_of
+
+        parts = PARTS if part == "all" else (part,)
+        return Asked(trace, digest_of(trace), recorded_rate, zero_gap_ms, parts)
+
+    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> Sequence[Run]:
+        from odonata.studies.rumyantsev.cases import cases
+        from odonata.studies.rumyantsev.simulation import trace_of
+
+        first, *_ = found = cases(asked)
+        trace_of(first.file, first.data, first.recorded_rate, first.zero_gap_us)  # refused now
+        return found
+
+    def simulate(self, case: Run) -> Outcome:
+        from odonata.studies.rumyantsev.simulation import simulate
+
+        return simulate(case)
+
+    def mark(self) -> str:
+        from odonata.studies.rumyantsev.simulation import mark
+
+        return mark()
+
+    def claims(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> list[Claim]:
+        from odonata.studies.rumyantsev.claims import claims
+
+        return claims(asked, outcomes)
+
+    def figures(
+        self, asked: Asked, outcomes: Mapping[str, Outcome], directory: Path, pdf: bool
+    ) -> list[Path]:
+        from odonata.studies.rumyantsev.figures import draw
+
+        return draw(asked, outcomes, directory, pdf)
+
+    def revive(self, fields: dict[str, Any]) -> Outcome:
+        from odonata.studies.rumyantsev.simulation import Outcome
+
+        return Outcome(**fields)

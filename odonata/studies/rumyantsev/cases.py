@@ -1,0 +1,81 @@
+"""The simulations of the study, by the figure that they are for; a part is one or more of these.
+
+Figures 1 and 2 are of one run with two thresholds, figure 3 of runs with one threshold each. Beside
+them stand runs that the paper describes and does not show: control by the number of customers, with
+one threshold each, and randomised control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from odonata.studies import rumyantsev
+from odonata.studies.rumyantsev.simulation import HIGH, Run
+from pdes.errors import require
+
+TWO_THRESHOLDS = (1e5, 3e5)
+THRESHOLDS = tuple(1e5 * i for i in range(31))
+"""Workloads, in seconds at a service rate of 1: those of figure 3."""
+NUMBERS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 49)
+"""Customers: there are never more than 49 at a time, so the last is no control at all."""
+COINS = ((0.9, 0.1), (0.5, 0.5), (0.1, 0.9))
+"""Probabilities that a departure sets the low rate and an arrival the high one: the paper has no
+values."""
+CUSTOMERS = (7000, 7500)
+"""The rows of the trace that figure 2 shows, counted from 1: from the first, up to the last."""
+LEAST_RATE, MOST_RATE, MOST_GAP_MS = 0.001, 1000.0, 1e6
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for. `data` is a digest of the trace."""
+
+    trace: str
+    data: str
+    recorded_rate: float = 1.0
+    zero_gap_ms: float = 1.0
+    parts: tuple[str, ...] = rumyantsev.PARTS
+
+    def __post_init__(self) -> None:
+        require(LEAST_RATE <= self.recorded_rate <= MOST_RATE, f"recorded-rate = "
+                f"{self.recorded_rate:g}: {LEAST_RATE:g} .. {MOST_RATE:g}, as 1 or {HIGH:g}"
+                )  # fmt: skip
+        require(0 <= self.zero_gap_ms <= MOST_GAP_MS, f"zero-gap-ms = {self.zero_gap_ms:g}: "
+                f"0 .. {MOST_GAP_MS:g}")  # fmt: skip
+
+    def at(self, control: str, lower: float, upper: float, kept: bool = False) -> Run:
+        return Run(self.trace, self.data, control, float(lower), float(upper), self.recorded_rate,
+                   round(self.zero_gap_ms * 1000), kept)  # fmt: skip
+
+    @property
+    def hysteresis(self) -> Run:
+        """Returns the run of figures 1 and 2."""
+        return self.at("workload", *TWO_THRESHOLDS, kept=True)
+
+    @property
+    def by_workload(self) -> list[Run]:
+        return [self.at("workload", k, k) for k in THRESHOLDS]
+
+    @property
+    def by_number(self) -> list[Run]:
+        return [self.at("number", k, k) for k in NUMBERS]
+
+    @property
+    def randomised(self) -> list[Run]:
+        return [self.at("randomised", down, up) for down, up in COINS]
+
+
+def cases(asked: Asked) -> list[Run]:
+    """Returns each case once, in the order of the parts."""
+    return list(dict.fromkeys(case for part in asked.parts for case in _of(asked, part)))
+
+
+def _of(asked: Asked, part: str) -> Iterator[Run]:
+    if part == "hysteresis":
+        yield asked.hysteresis
+    else:
+        yield from asked.by_workload
+    if part == "comparison":
+        yield from asked.by_number
+        yield from asked.randomised

@@ -1,0 +1,140 @@
+"""What the study found, beside what the paper says; it gives trends and no numbers.
+
+A **trade-off** is a curve of mean power against mean workload or mean delay, one point per
+threshold. Two controls are compared at the same mean power, between their points along straight
+lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from odonata.studies.rumyantsev.cases import TWO_THRESHOLDS, Asked
+from odonata.studies.rumyantsev.simulation import Outcome, Run
+from odonata.study.contract import Claim
+
+Outcomes = Mapping[str, Outcome]
+Measure = Callable[[Outcome], float]
+AT_POWERS_W = (1500.0, 1475.0, 1450.0, 1425.0, 1400.0)
+"""Mean powers at which two controls are compared, with the energies `swapped`."""
+
+
+def workload(outcome: Outcome) -> float:
+    return outcome.system["workload"]
+
+
+def delay(outcome: Outcome) -> float:
+    return outcome.per_customer["delay"]["mean"]
+
+
+def power(preset: str) -> Measure:
+    """Returns what gives the mean power with these energies, in W."""
+    return lambda outcome: outcome.power_w[preset]
+
+
+def found(outcomes: Outcomes, cases: Sequence[Run]) -> list[Outcome]:
+    """Returns the outcomes of these cases; none of them, unless all are there."""
+    there = [outcomes[case.key] for case in cases if case.key in outcomes]
+    return there if len(there) == len(cases) else []
+
+
+def claims(asked: Asked, outcomes: Outcomes) -> list[Claim]:
+    """Returns the claims that there are outcomes for."""
+    return [*_threshold(asked, outcomes), *_comparison(asked, outcomes),
+            *_measures(asked, outcomes)]  # fmt: skip
+
+
+# -- figure 3
+
+
+def _threshold(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+    runs = found(outcomes, asked.by_workload)
+    if not runs:
+        return
+    yield _trend("swapped: mean power over k", "falls", runs, power("swapped"), "W", -1)
+    yield _trend("mean workload over k", "rises", runs, workload, "s", 1)
+    yield _trend("printed: mean power from k = 1e5 on", "falls", runs[1:], power("printed"), "W",
+                 None)  # fmt: skip
+
+
+def _trend(
+    name: str, paper: str, runs: Sequence[Outcome], of: Measure, unit: str, sign: int | None
+) -> Claim:
+    """Returns whether a measure falls (-1) or rises (1) at every step; with None, nothing is to
+    hold."""
+    values = [of(run) for run in runs]
+    steps = np.diff(values)
+    up, down = int((steps > 0).sum()), int((steps < 0).sum())
+    how = "rises" if up >= down else "falls"
+    ours = f"{values[0]:,.0f} to {values[-1]:,.0f} {unit}, {how} at {max(up, down)} of {len(steps)}"
+    holds = None if sign is None else bool((sign * steps > 0).all())
+    return Claim(name, paper, ours, holds, len(runs),
+                 {"first": values[0], "last": values[-1], "rises": up, "falls": down})  # fmt: skip
+
+
+# -- control by number against control by workload
+
+
+def at_power(runs: Sequence[Outcome], of: Measure, watts: float) -> float | None:
+    """Returns a measure at a mean power, between the two points of a trade-off on either side of
+    it; None beyond its ends. Energies are `swapped`."""
+    order = sorted(runs, key=power("swapped"))
+    powers = [power("swapped")(run) for run in order]
+    if not powers[0] <= watts <= powers[-1]:
+        return None
+    return float(np.interp(watts, powers, [of(run) for run in order]))
+
+
+def _comparison(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+    by_workload = found(outcomes, asked.by_workload)
+    by_number = found(outcomes, asked.by_number)
+    if not by_workload or not by_number:
+        return
+    for name, of in (("power", power("swapped")), ("workload", workload)):
+        ours, theirs = of(by_workload[0]), of(by_number[0])
+        unit = "W" if name == "power" else "s"
+        yield Claim(f"mean {name} at k = 0: the same", "", f"{ours:,.0f} and {theirs:,.0f} {unit}",
+                    ours == theirs, 2, {"workload": ours, "number": theirs})  # fmt: skip
+    for name, of in (("workload", workload), ("delay", delay)):
+        for watts in AT_POWERS_W:
+            one, other = (at_power(runs, of, watts) for runs in (by_workload, by_number))
+            if one is None or other is None:
+                continue
+            yield Claim(f"mean {name} at {watts:,.0f} W", "",
+                        f"{one:,.0f} and {other:,.0f} s ({100 * (other / one - 1):+.1f} %)", None,
+                        len(by_workload) + len(by_number), {"workload": one, "number": other}
+                        )  # fmt: skip
+
+
+# -- the measures of one run
+
+
+def _measures(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+    run = outcomes.get(asked.hysteresis.key)
+    if run is None:
+        return
+    lower, upper = TWO_THRESHOLDS
+    where = f"{lower:.0e} and {upper:.0e}".replace("e+0", "e")
+    yield Claim(f"thresholds {where}: mean power", "",
+                f"{run.power_w['swapped']:,.0f} and {run.power_w['printed']:,.0f} W", None,
+                run.customers, dict(run.power_w))  # fmt: skip
+    yield Claim("switches of the rate, and time at the high one", "",
+                f"{run.switches:,} and {100 * run.system['time at the high rate']:.1f} %", None,
+                run.customers, {"switches": run.switches})  # fmt: skip
+    for name, value in run.system.items():
+        if name == "workload":
+            yield Claim("mean workload", "", f"{value:,.0f} s", None, run.customers, {name: value})
+        elif name != "time at the high rate":
+            yield Claim(f"mean {name}", "", f"{value:,.2f}", None, run.customers, {name: value})
+    for name, values in run.per_customer.items():
+        unit = "" if name == "slowdown" else " kJ" if name.startswith("energy") else " s"
+        scale = 1e-3 if unit == " kJ" else 1.0
+        mean, most = (_short(values[which] * scale) for which in ("mean", "p99"))
+        yield Claim(f"{name}: mean, 99 %", "", f"{mean}, {most}{unit}", None,
+                    run.customers, dict(values))  # fmt: skip
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:,.2f}"

@@ -1,0 +1,308 @@
+"""The figures of the study, from what its store has; those that it has nothing for are left out.
+
+Figures 1 to 3 show what the paper's do. `tradeoff` sets control by number beside control by
+workload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from odonata.figures.network import BLUE, FAINT, GREEN, GREY, GRID, INK, ORANGE, save, style
+from odonata.studies.rumyantsev.cases import (
+    COINS,
+    CUSTOMERS,
+    NUMBERS,
+    THRESHOLDS,
+    TWO_THRESHOLDS,
+    Asked,
+)
+from odonata.studies.rumyantsev.claims import Measure, Outcomes, delay, found, power, workload
+from odonata.studies.rumyantsev.simulation import HIGH, LOW, SERVERS, Outcome
+from policies.power.service_rate import ENERGIES
+
+Floats = npt.NDArray[np.float64]
+DAY_US = 86400 * 1e6
+CLOSE_DAYS = 14
+"""The length of the part of figure 1 that is drawn once more, in days."""
+WAITS = "#a9a9a9"
+GREYS = ("#2f2f2f", "#8a8a8a", "#5a5a5a", "#b5b5b5", "#444444", "#9d9d9d", "#707070", "#c9c9c9")
+
+
+def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
+    """Draw all figures that there are outcomes for. Returns where they are."""
+    drawn = []
+    with style():
+        for name, make in FIGURES.items():
+            figure = make(asked, outcomes)
+            if figure is None:
+                continue
+            directory.mkdir(parents=True, exist_ok=True)
+            for kind in ("png", "pdf") if pdf else ("png",):
+                drawn.append(directory / f"{name}.{kind}")
+                save(figure, drawn[-1], kind)
+    return drawn
+
+
+# -- figures 1 and 2: one run
+
+
+def _track(asked: Asked, outcomes: Outcomes) -> dict[str, npt.NDArray[Any]] | None:
+    run = outcomes.get(asked.hysteresis.key)
+    if run is None or not run.track:
+        return None
+    return {name: np.array(values) for name, values in run.track.items()}
+
+
+def figure_1(asked: Asked, outcomes: Outcomes) -> Figure | None:
+    """Draw the workload and the number of customers served, over the whole trace and over the days
+    with the most switches."""
+    track = _track(asked, outcomes)
+    if track is None:
+        return None
+    figure, panels = _figure(9.4, 5.4, 2, 1, left=0.085, right=0.925, top=0.915, bottom=0.095,
+                             hspace=0.34)  # fmt: skip
+    days = track["time_us"] / DAY_US
+    begin, end = _close_up(days, track["fast"].astype(bool))
+    whole, close = panels[:, 0]
+    for axes, since, until in ((whole, 0.0, float(days[-1])), (close, begin, end)):
+        _workload(axes, track, days, since, until)
+    whole.axvspan(begin, end, color=BLUE, alpha=0.12, lw=0, zorder=0)
+    whole.set_title("the whole trace", loc="left")
+    close.set_title("the days that are shaded above", loc="left")
+    close.set_xlabel("time (days)")
+    keys = [Line2D([], [], color=INK, lw=1.3, label="workload, low rate"),
+            Line2D([], [], color=ORANGE, lw=1.8, label="workload, high rate"),
+            Line2D([], [], color=FAINT, lw=4, label="customers served"),
+            Line2D([], [], color=BLUE, lw=0.9, ls=(0, (4, 3)), label="thresholds")]  # fmt: skip
+    figure.legend(handles=keys, ncols=4, loc="upper center", bbox_to_anchor=(0.5, 1.0))
+    return figure
+
+
+def _close_up(days: Floats, fast: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """Returns between which days the rate is switched most often."""
+    switches = days[1:][fast[1:] != fast[:-1]]
+    if not len(switches):
+        return 0.0, min(float(CLOSE_DAYS), float(days[-1]))
+    counts = np.searchsorted(switches, switches + CLOSE_DAYS) - np.arange(len(switches))
+    begin = max(0.0, float(switches[int(counts.argmax())]) - 0.3)
+    return begin, begin + CLOSE_DAYS
+
+
+def _workload(
+    axes: Axes, track: Mapping[str, npt.NDArray[Any]], days: Floats, since: float, until: float
+) -> None:
+    shown = slice(max(0, int(np.searchsorted(days, since)) - 1),
+                  int(np.searchsorted(days, until)) + 1)  # fmt: skip
+    x, y, fast = days[shown], track["work"][shown] / 1e6, track["fast"][shown].astype(bool)
+    right = axes.twinx()
+    right.fill_between(x, track["served"][shown], step="post", color=FAINT, lw=0.4)
+    right.set_ylim(0, 1.08 * max(1, int(track["served"].max())))
+    right.set_ylabel("customers served", color=GREY)
+    right.tick_params(colors=GREY, labelsize=8, length=2.5)
+    right.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.set_zorder(right.get_zorder() + 1)
+    axes.patch.set_visible(False)
+    rate = np.where(fast, HIGH, LOW)[:-1]
+    falls = y[:-1] - rate * track["served"][shown][:-1] * np.diff(x) * DAY_US / 1e12
+    slopes, jumps = (
+        np.stack([np.column_stack(first), np.column_stack(last)], axis=1)
+        for first, last in (
+            ((x[:-1], y[:-1]), (x[1:], falls)),
+            ((x[1:], falls), (x[1:], y[1:])),
+        )
+    )
+    for high, colour, width in ((False, INK, 0.9), (True, ORANGE, 1.2)):
+        lines = [*slopes[fast[:-1] == high], *jumps[fast[1:] == high]]
+        axes.add_collection(LineCollection(lines, colors=colour, linewidths=width, zorder=3))
+    for threshold in TWO_THRESHOLDS:
+        axes.axhline(threshold / 1e6, color=BLUE, lw=0.9, ls=(0, (4, 3)), zorder=2)
+    axes.set_xlim(since, until)
+    axes.set_ylim(0, 1.05 * max(float(y.max()), TWO_THRESHOLDS[1] / 1e6))
+    axes.set_ylabel("workload (10⁶ s)")
+    _dress(axes)
+    right.spines["top"].set_visible(False)
+
+
+def figure_2(asked: Asked, outcomes: Outcomes) -> Figure | None:
+    """Draw which customers the busy servers serve, and what each customer is doing."""
+    track = _track(asked, outcomes)
+    if track is None:
+        return None
+    first, last = CUSTOMERS
+    rows = np.flatnonzero((track["number"] >= first) & (track["number"] < last))
+    if not len(rows):
+        return None
+    since = track["submit_us"][rows].min()
+    until = track["end_us"][rows].max()
+    figure, panels = _figure(9.4, 6.6, 2, 1, left=0.085, right=0.985, top=0.955, bottom=0.08,
+                             hspace=0.17, height_ratios=(1, 1.35))  # fmt: skip
+    upper, lower = panels[:, 0]
+    _busy(upper, track, since, until)
+    days = {name: (track[f"{name}_us"][rows] - since) / DAY_US
+            for name in ("submit", "start", "end")}  # fmt: skip
+    label = track["number"][rows]
+    lower.plot(days["start"], label, ls="", marker="o", ms=1.2, color=INK, mew=0)
+    for begin, end, colour, width in (("start", "end", INK, 1.0), ("submit", "start", WAITS, 1.6)):
+        lines = np.stack([np.column_stack([days[begin], label]),
+                          np.column_stack([days[end], label])], axis=1)  # fmt: skip
+        lines = lines[days[end] > days[begin]]
+        lower.add_collection(LineCollection(list(lines), colors=colour, linewidths=width,
+                                            capstyle="butt"))  # fmt: skip
+    lower.set_ylim(last + 8, first - 8)
+    lower.set_ylabel("customer (row of the trace)")
+    lower.set_xlabel("time since the first of them arrived (days)")
+    for axes in (upper, lower):
+        axes.set_xlim(0, (until - since) / DAY_US)
+        _dress(axes)
+    upper.tick_params(labelbottom=False)
+    keys = [Line2D([], [], color=WAITS, lw=2.2, label="waiting"),
+            Line2D([], [], color=INK, lw=1.3, label="computing")]  # fmt: skip
+    lower.legend(handles=keys, loc="lower left")
+    upper.set_title("busy servers, a shade of grey per customer", loc="left")
+    lower.set_title(f"the {len(rows)} customers of rows {first:,} to {last - 1:,}", loc="left")
+    return figure
+
+
+def _busy(axes: Axes, track: Mapping[str, npt.NDArray[Any]], since: float, until: float) -> None:
+    """Draw the busy servers, the customers one on the other in order of arrival."""
+    here = np.flatnonzero((track["end_us"] > since) & (track["start_us"] < until))
+    begin, end, servers = (track[name][here] for name in ("start_us", "end_us", "servers"))
+    times = np.unique(np.clip(np.concatenate([begin, end]), since, until))
+    boxes, colours = [], []
+    for left, right in zip(times[:-1].tolist(), times[1:].tolist(), strict=True):
+        foot = 0
+        x0, x1 = (left - since) / DAY_US, (right - since) / DAY_US
+        for place in np.flatnonzero((begin <= left) & (end >= right)).tolist():
+            top = foot + int(servers[place])
+            boxes.append([(x0, foot), (x1, foot), (x1, top), (x0, top)])
+            colours.append(GREYS[int(here[place]) % len(GREYS)])
+            foot = top
+    axes.add_collection(PolyCollection(boxes, facecolors=colours, edgecolors="none", linewidths=0,
+                                       antialiaseds=False))  # fmt: skip
+    axes.set_ylim(0, SERVERS)
+    axes.set_ylabel("busy servers")
+
+
+# -- figure 3 and the comparison
+
+
+def figure_3(asked: Asked, outcomes: Outcomes) -> Figure | None:
+    """Draw mean power and mean workload over the one threshold, with both presets of energies."""
+    runs = found(outcomes, asked.by_workload)
+    if not runs:
+        return None
+    figure, panels = _figure(9.4, 4.3, 1, 2, left=0.08, right=0.985, top=0.92, bottom=0.125,
+                             wspace=0.22)  # fmt: skip
+    left, right = panels[0]
+    x = np.array(THRESHOLDS) / 1e6
+    for preset, look in PRESET_LOOKS.items():
+        left.plot(x, [power(preset)(run) for run in runs], **look, ms=4, lw=1.6)
+    for preset, watts in ENERGIES.items():
+        words = f"{watts.busy_low_w:g} W slow, {watts.busy_high_w:g} W fast"
+        left.annotate(f"{preset}: a busy server draws\n{words}", (x[-1], power(preset)(runs[-1])),
+                      (0, 14), ha="right", fontsize=8.5, textcoords="offset points",
+                      color=PRESET_LOOKS[preset]["color"])  # fmt: skip
+    left.set_ylabel("mean power (W)")
+    right.plot(x, [workload(run) / 1e3 for run in runs], color=INK, marker="o", ms=4, lw=1.6)
+    right.set_ylabel("mean workload (10³ s)")
+    for axes, title in ((left, "power"), (right, "workload")):
+        axes.set_xlabel("threshold k (10⁶ s of work)")
+        axes.set_title(f"{title} over the one threshold", loc="left")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        _dress(axes)
+    return figure
+
+
+def tradeoff(asked: Asked, outcomes: Outcomes) -> Figure | None:
+    """Draw mean workload and mean delay over mean power, by control."""
+    curves = (
+        ("by workload", found(outcomes, asked.by_workload), BLUE, "o"),
+        ("by number of customers", found(outcomes, asked.by_number), ORANGE, "D"),
+        (
+            "by coins, named by the chance of the high rate at an arrival",
+            found(outcomes, asked.randomised),
+            GREEN,
+            "s",
+        ),
+    )
+    if not all(runs for _, runs, _, _ in curves):
+        return None
+    figure, panels = _figure(9.4, 4.6, 1, 2, left=0.08, right=0.985, top=0.9, bottom=0.115,
+                             wspace=0.2)  # fmt: skip
+    for axes, of, scale, label in ((panels[0, 0], workload, 1e3, "mean workload (10³ s)"),
+                                   (panels[0, 1], delay, 1.0, "mean delay (s)")):  # fmt: skip
+        for name, runs, colour, mark in curves:
+            x = [power("swapped")(run) for run in runs]
+            y = [of(run) / scale for run in runs]
+            axes.plot(x, y, color=colour, marker=mark, ms=4, lw=1.5 if colour != GREEN else 0,
+                      label=name)  # fmt: skip
+        named = {float(number): run for number, run in zip(NUMBERS, curves[1][1], strict=True)
+                 if number in (0, 1, 2, 3, 5, 10)}  # fmt: skip
+        _name_points(axes, named, of, scale, ORANGE, 4)
+        chances = [up for _, up in COINS]
+        _name_points(axes, dict(zip(chances, curves[2][1], strict=True)), of, scale, GREEN, -11)
+        axes.set_xlabel("mean power (W), swapped")
+        axes.set_ylabel(label)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        _dress(axes)
+    handles, names = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, ncols=3, loc="upper center", bbox_to_anchor=(0.5, 1.0))
+    return figure
+
+
+def _name_points(
+    axes: Axes, runs: Mapping[float, Outcome], of: Measure, scale: float, colour: str,
+    up: float,
+) -> None:  # fmt: skip
+    """Write a number beside each of these points, so many pt higher."""
+    for number, run in runs.items():
+        axes.annotate(f"{number:g}", (power("swapped")(run), of(run) / scale), (4, up),
+                      textcoords="offset points", fontsize=7.5, color=colour)  # fmt: skip
+
+
+# -- how they look
+
+PRESET_LOOKS: dict[str, dict[str, Any]] = {
+    "swapped": {"color": BLUE, "marker": "o"},
+    "printed": {"color": ORANGE, "marker": "D", "ls": (0, (5, 2))},
+}
+
+
+def _figure(
+    wide: float, high: float, rows: int, columns: int,
+    height_ratios: tuple[float, ...] | None = None, **margins: float,
+) -> tuple[Figure, Any]:  # fmt: skip
+    figure = Figure(figsize=(wide, high), facecolor="white")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(rows, columns, squeeze=False, height_ratios=height_ratios)
+    figure.subplots_adjust(**margins)
+    return figure, panels
+
+
+def _dress(axes: Axes) -> None:
+    axes.grid(color=GRID, lw=0.7)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8, length=2.5, color=FAINT)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+FIGURES: dict[str, Callable[[Asked, Outcomes], Figure | None]] = {
+    "1": figure_1,
+    "2": figure_2,
+    "3": figure_3,
+    "tradeoff": tradeoff,
+}

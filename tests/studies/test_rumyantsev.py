@@ -1,0 +1,304 @@
+"""The Rumyantsev study: its simulations, what is measured of them, and what it says of them."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from odonata.cluster.simulation import simulate as run
+from odonata.studies import named
+from odonata.studies.rumyantsev import PARTS, Rumyantsev
+from odonata.studies.rumyantsev.cases import (
+    NUMBERS,
+    THRESHOLDS,
+    TWO_THRESHOLDS,
+    Asked,
+    cases,
+)
+from odonata.studies.rumyantsev.claims import at_power, claims
+from odonata.studies.rumyantsev.simulation import (
+    Outcome,
+    Run,
+    apart,
+    epochs_of,
+    model_of,
+    simulate,
+    trace_of,
+)
+from odonata.study.contract import Claim
+from odonata.study.report import report
+from odonata.study.store import Answer, from_line, to_line
+from odonata.study.sweep import fill
+from pdes.errors import Refused
+from policies.power.service_rate import ENERGIES
+
+STUDY = Rumyantsev()
+KARELIAN = Path(__file__).parents[3] / "shared" / "data" / "krc2.csv"
+
+
+def write(path: Path, customers: int = 60, seed: int = 1) -> Path:
+    """Write a trace of customers with so much work that rates are switched, and one row that is
+    none."""
+    rng = random.Random(seed)
+    rows = ["interarrival,delays,service,cores_used", "10,0,0,80"]
+    for _ in range(customers):
+        gap = rng.choice((0, rng.randint(100, 40_000)))
+        rows.append(f"{gap},0,{rng.randint(1, 130_000)},{rng.choice((1, 1, 8, 40, 64))}")
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(write(tmp_path_factory.mktemp("trace") / "small.csv"))
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("study")
+
+
+@pytest.fixture(scope="module")
+def whole(file: str, directory: Path) -> tuple[Asked, dict[str, Outcome]]:
+    """The study of a small trace."""
+    asked = STUDY.ask(trace=file)
+    return asked, fill(STUDY, asked, directory, 1)[1].outcomes
+
+
+# -- cases
+
+
+def test_every_part_has_its_simulations_and_they_share_those_they_can(file: str) -> None:
+    assert isinstance(named("rumyantsev"), Rumyantsev)
+    counts = {part: len(cases(STUDY.ask(trace=file, part=part))) for part in PARTS}
+    assert counts == {"hysteresis": 1, "threshold": 31, "comparison": 31 + len(NUMBERS) + 3}
+    every = STUDY.cases(STUDY.ask(trace=file), {})
+    assert len({case.key for case in every}) == len(every) == 32 + len(NUMBERS) + 3
+    assert THRESHOLDS[0] == 0
+    assert np.diff(THRESHOLDS).tolist() == [1e5] * 30
+    assert (every[0].lower, every[0].upper) == TWO_THRESHOLDS == (1e5, 3e5)
+
+
+def test_a_trace_that_is_not_there_is_refused_with_where_to_get_it(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"hpcwld.*--trace") as refusal:
+        STUDY.ask(trace=str(tmp_path / "none.csv"))
+    assert "\n" not in str(refusal.value)
+
+
+def test_what_makes_no_sense_is_refused(file: str, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"recorded-rate = 0: 0.001 \.\. 1000"):
+        STUDY.ask(trace=file, recorded_rate=0.0)
+    with pytest.raises(Refused, match="zero-gap-ms = -1"):
+        STUDY.ask(trace=file, zero_gap_ms=-1.0)
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n")
+    with pytest.raises(Refused, match=r"other\.csv"):
+        STUDY.cases(STUDY.ask(trace=str(other)), {})
+
+
+def test_the_key_of_a_case_is_about_what_is_in_the_file_and_not_where_it_lies(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "there").mkdir()
+    one, same = write(tmp_path / "a.csv"), write(tmp_path / "there" / "b.csv")
+    other = write(tmp_path / "c.csv", seed=2)
+    keys = [STUDY.ask(trace=str(path)).hysteresis.key for path in (one, same, other)]
+    assert keys[0] == keys[1] != keys[2]
+
+
+def test_a_trace_that_changes_under_the_study_is_refused(tmp_path: Path) -> None:
+    asked = STUDY.ask(trace=str(write(tmp_path / "a.csv")))
+    write(tmp_path / "a.csv", seed=3)
+    with pytest.raises(Refused, match="changed since"):
+        simulate(asked.hysteresis)
+
+
+def test_customers_who_come_together_are_set_apart_and_nobody_else_is() -> None:
+    submit = np.array([0, 0, 0, 1500, 9000, 9000])
+    assert apart(submit, 1000).tolist() == [0, 1000, 2000, 3000, 9000, 10000]
+    assert apart(submit, 0).tolist() == submit.tolist()
+
+
+def test_job_amounts_are_recorded_seconds_times_the_recorded_rate(file: str) -> None:
+    asked = STUDY.ask(trace=file)
+    once = trace_of(file, asked.data, 1.0, 0)
+    more = trace_of(file, asked.data, 2.66, 0)
+    assert more.run_us.tolist() == np.rint(2.66 * once.run_us).tolist()
+    assert more.requested_us.tolist() == more.run_us.tolist()
+
+
+# -- what is measured
+
+
+def test_energies_decide_nothing_so_one_schedule_gives_the_power_of_every_preset(
+    file: str,
+) -> None:
+    case = STUDY.ask(trace=file).hysteresis
+    trace = trace_of(file, case.data, 1.0, case.zero_gap_us)
+    kept = {name: run(model_of(case, trace, name)) for name in ENERGIES}
+    one, other = (kept[name].schedule.end_us.tolist() for name in ENERGIES)
+    assert one == other
+    measured = simulate(case)
+    assert measured.switches >= 4
+    for name, found in kept.items():
+        assert found.power is not None
+        mean_w = found.power.total_j / (found.power.until / 1e6)
+        assert measured.power_w[name] == pytest.approx(mean_w, rel=1e-9)
+        energy_j = epochs_of(found).energy_j(ENERGIES[name])
+        assert energy_j == pytest.approx(found.power.energy_j, rel=1e-9)
+        mean_j = measured.per_customer[f"energy ({name})"]["mean"]
+        assert mean_j == pytest.approx(found.power.energy_j.mean(), rel=1e-9)
+
+
+def test_the_measures_of_a_run_that_one_can_follow_by_hand(tmp_path: Path) -> None:
+    """Two customers, of 40 and 64 of the 80 servers, and of 1,000 s of work each, the second 100 s
+    after the first; always slow. The first is served from 0 to 500 s and the second until 1,000 s.
+    """
+    path = tmp_path / "two.csv"
+    path.write_text("interarrival,delays,service,cores_used\n0,0,1000,40\n100,0,1000,64\n")
+    asked = STUDY.ask(trace=str(path))
+    found = simulate(asked.at("workload", 1e9, 1e9))
+    system, of = found.system, found.per_customer
+    assert (found.until_s, found.switches, found.customers) == (1000, 0, 2)
+    # the first: 1,000 to 0 in 500 s; the second: 1,000 for 400 s, then to 0 in 500 s
+    assert system["workload"] == pytest.approx((250_000 + 400_000 + 250_000) / 1000)
+    assert system["customers"] == pytest.approx((500 + 900) / 1000)
+    assert system["waiting"] == pytest.approx(0.4)
+    assert system["busy servers"] == pytest.approx((500 * 40 + 500 * 64) / 1000)
+    assert system["effective load"] == pytest.approx(2 * system["busy servers"])
+    assert system["waste"] == pytest.approx(2 * 400 * 40 / 1000)
+    total = system["effective load"] + system["waste"]
+    assert system["potential load"] == pytest.approx(total)
+    assert system["time at the high rate"] == 0
+    assert found.power_w["swapped"] == pytest.approx(52 * 34 + 28 * 14)
+    assert found.power_w["printed"] == pytest.approx(52 * 41 + 28 * 14)
+    assert of["delay"]["mean"] == pytest.approx(200)
+    assert of["sojourn"]["mean"] == pytest.approx((500 + 900) / 2)
+    assert of["service"]["max"] == pytest.approx(500)
+    assert of["slowdown"]["mean"] == pytest.approx((1 + 900 / 500) / 2)
+    assert of["energy (swapped)"]["max"] == pytest.approx(64 * 34 * 500)
+
+
+# -- what is kept, said and drawn
+
+
+def test_an_outcome_is_the_same_after_it_was_written_and_read(
+    whole: tuple[Asked, dict[str, Outcome]],
+) -> None:
+    asked, outcomes = whole
+    for case in (asked.hysteresis, asked.by_number[3]):
+        key, revived = from_line(to_line(Answer(case, outcomes[case.key])), STUDY)
+        assert (key, revived) == (case.key, outcomes[case.key])
+    assert outcomes[asked.hysteresis.key].track["number"][0] == 2, "the first row is no customer"
+    assert not outcomes[asked.by_number[3].key].track
+
+
+def test_the_whole_study_of_a_small_trace_is_told_and_drawn(
+    whole: tuple[Asked, dict[str, Outcome]], directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked, outcomes = whole
+    assert len(outcomes) == len(cases(asked))
+    report(STUDY, asked, directory, 1, only=True, pdf=False, as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told["completed"]
+    drawn = ["figures/1.png", "figures/3.png", "figures/tradeoff.png"]
+    assert told["figures"] == drawn, "no customer has a row of figure 2"
+    assert all((directory / path).stat().st_size > 10_000 for path in drawn)
+    names = {one["name"] for one in told["claims"]}
+    assert {"swapped: mean power over k", "mean waste", "slowdown: mean, 99 %"} <= names
+    same = next(one for one in told["claims"] if one["name"] == "mean power at k = 0: the same")
+    assert same["holds"], "by number and by workload"
+
+
+def test_the_customers_of_figure_2_are_drawn_where_they_are_there(
+    whole: tuple[Asked, dict[str, Outcome]], tmp_path: Path
+) -> None:
+    asked, outcomes = whole
+    key = asked.hysteresis.key
+    track = dict(outcomes[key].track)
+    track["number"] = [number + 6990 for number in track["number"]]
+    drawn = STUDY.figures(asked, {key: replace(outcomes[key], track=track)}, tmp_path, pdf=False)
+    assert [path.name for path in drawn] == ["1.png", "2.png"]
+
+
+def outcome(power_w: float, workload: float) -> Outcome:
+    return Outcome(
+        9, 1.0, 0, {"swapped": power_w, "printed": 2000 - power_w}, {"workload": workload},
+        {"delay": {"mean": workload / 10}}, "", 0.0,
+    )  # fmt: skip
+
+
+def by_name(found: list[Claim]) -> dict[str, Any]:
+    return {one.name: one for one in found}
+
+
+def test_one_step_the_wrong_way_and_a_trend_does_not_hold() -> None:
+    asked = Asked("k.csv", "d", parts=("threshold",))
+    runs = {case.key: outcome(1500 - i, 100 + i) for i, case in enumerate(asked.by_workload)}
+    found = by_name(claims(asked, runs))
+    assert found["swapped: mean power over k"].holds
+    assert found["mean workload over k"].holds
+    assert found["printed: mean power from k = 1e5 on"].holds is None
+    assert "rises at 29 of 29" in found["printed: mean power from k = 1e5 on"].ours
+    runs[asked.by_workload[7].key] = outcome(1494, 106)  # as the one before
+    found = by_name(claims(asked, runs))
+    assert found["swapped: mean power over k"].holds is False
+    assert found["mean workload over k"].holds is False
+
+
+def test_without_all_points_of_a_curve_nothing_is_said_of_it() -> None:
+    asked = Asked("k.csv", "d", parts=("threshold",))
+    runs = {case.key: outcome(1500 - i, 100 + i) for i, case in enumerate(asked.by_workload)}
+    runs.pop(asked.by_workload[-1].key)
+    assert claims(asked, runs) == []
+
+
+def test_controls_are_compared_at_one_power_between_their_points() -> None:
+    runs = [outcome(1500, 200), outcome(1400, 400), outcome(1450, 220)]
+    assert at_power(runs, lambda one: one.system["workload"], 1425) == pytest.approx(310)
+    assert at_power(runs, lambda one: one.system["workload"], 1399) is None
+
+
+# -- the real trace
+
+
+@pytest.fixture(scope="module")
+def karelian() -> Asked:
+    if not KARELIAN.exists():
+        pytest.skip("krc2.csv is not in shared/data beside the repository")
+    return STUDY.ask(trace=str(KARELIAN))
+
+
+def at(asked: Asked, threshold: float) -> Run:
+    return asked.by_workload[THRESHOLDS.index(threshold)]
+
+
+def test_on_the_karelian_trace_power_and_workload_are_those_that_were_checked(
+    karelian: Asked,
+) -> None:
+    """To the digits of an independent program: kW and 1e5 s."""
+    none, much = (simulate(at(karelian, k)) for k in (0.0, 3e6))
+    assert none.customers == 7569
+    assert [round(it.power_w["swapped"] / 1e3, 3) for it in (none, much)] == [1.531, 1.395]
+    assert round(much.power_w["printed"] / 1e3, 3) == 1.490
+    assert round(much.system["workload"] / 1e5, 2) == 2.98
+
+
+@pytest.mark.long
+def test_on_the_karelian_trace_power_falls_and_workload_rises_at_every_step(
+    karelian: Asked, tmp_path: Path
+) -> None:
+    asked = replace(karelian, parts=("threshold",))
+    outcomes = fill(STUDY, asked, tmp_path, 2)[1].outcomes
+    found = by_name(claims(asked, outcomes))
+    assert found["swapped: mean power over k"].holds
+    assert found["mean workload over k"].holds
+    some = outcomes[at(asked, 1e5).key]
+    assert round(some.power_w["printed"] / 1e3, 3) == 1.455
+    assert round(some.system["workload"] / 1e5, 2) == 2.30
