@@ -48,10 +48,12 @@ warm: $(READY)
 	@{ echo bench phold --end 1us --json; \
 	  echo run scripts/experiments/months.toml --overwrite --json -o out/warm-months; \
 	  echo schedule --model poisson --jobs 9 --nodes 9 --machine kim-72 --json; \
+	  echo schedule --model poisson --jobs 9 --nodes 9 --power dynamic-learner,uniform,rate-by-number --json; \
+	  echo run scripts/experiments/caps.toml --no-metrics --overwrite --json -o out/warm-caps; \
 	  echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json -o out/warm; \
 	  for r in minimal valiant ugal-l ugal-g par adaptive; do \
 	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing $$r; done; } \
-	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm out/warm-months
+	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm out/warm-months out/warm-caps
 
 # As many tests at a time as there are cores, those of a file together; what times something, by
 # itself.

@@ -8,6 +8,7 @@ books are kept twice.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,7 +37,9 @@ from odonata.agents.layout import (
 )
 from odonata.agents.link import FEEDER_BITS, FEEDER_HERE, UNLIMITED
 from odonata.agents.packet import CAME, DUE, PATH, ROOM, SIZE, VC_MASK, VC_SHIFT
+from odonata.agents.power import check_energy
 from odonata.agents.task import check_slots
+from odonata.jobs.board import DONE, JOB_ENERGY_J, STATUS
 from pdes.events import AGENT_MASK, FOREVER, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, TIME, A, Rows
 from pdes.parcels import NEXT
 
@@ -120,6 +123,8 @@ def check(network: Configuration, state: State, pending: Rows, parcels: Rows) ->
     _check_wakes(network, state, pending, parcels)
 
     check_slots(state.slots)
+    if network.power:
+        check_energy(state)
     inputs = held(network, state, pending, parcels)
     known = limited & (ports[:, FAR] >= 0)
     spent = (capacity - credit - returning)[known]
@@ -245,6 +250,12 @@ def conclude(network: Configuration, outcome: Mapping[str, Any]) -> str | None:
         f"{generated} bytes were generated; {delivered} were delivered, {moving} are moving, "
         f"{blocked} wait"
     )
+    if network.power and (outcome["board"][:, STATUS] == DONE).all():
+        of_jobs, at_nodes = (math.fsum(energies.tolist()) for energies in (
+            outcome["accounts"][:, JOB_ENERGY_J], outcome["node_jobs_j"]))  # fmt: skip
+        assert abs(of_jobs - at_nodes) <= 1e-9 * at_nodes, (
+            f"jobs took {of_jobs} J, as the scheduler was told; their nodes gave {at_nodes} J"
+        )
     cycle = deadlock(outcome["blocked"], outcome["waits"])
     if not cycle:
         return None

@@ -1,4 +1,4 @@
-"""Turns Starts into events: the commands to the nodes of a job, and where each of its tasks is."""
+"""Turns decisions into events: the commands to the nodes of jobs, and where each task is."""
 
 from __future__ import annotations
 
@@ -7,11 +7,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from odonata.agents.configuration import Configuration
-from odonata.agents.layout import BASE, PLACE, PLACE_BITS, PLACES, SCHEDULER, START, State
+from odonata.agents.layout import (
+    AGAIN,
+    BASE,
+    CAP,
+    DECIDE,
+    PLACE,
+    PLACE_BITS,
+    PLACES,
+    REST,
+    SCHEDULER,
+    START,
+    State,
+)
 from odonata.agents.packet import GROUP_SHIFT, PARCEL, ROUTER_SHIFT
 from odonata.agents.patterns import MAPPING, generator_of
 from odonata.agents.workload import Workload
-from odonata.jobs.scheduler import Start
+from odonata.jobs.board import PASSES, WISHES
+from odonata.jobs.scheduler import DecidedOnPower, Start
 from pdes.events import KEY, PORT_MASK, TIME, WORDS, A, B, Rows, no_rows, pack
 
 
@@ -19,6 +32,36 @@ def events_of(network: Configuration, state: State, starts: Sequence[Start]) -> 
     """Returns the events of these Starts, with their parcels."""
     rows = [commands(network, state, start) for start in starts]
     return np.concatenate([no_rows(WORDS + PARCEL), *rows])
+
+
+def agents_of(network: Configuration, labels: Rows) -> Rows:
+    """Returns the agents of nodes."""
+    m = network.machine
+    group, index = np.divmod(labels, m.routers * m.nodes)
+    return ((group + network.offset) << network.agent_bits) + m.routers + index  # type: ignore[no-any-return]
+
+
+def power_events(network: Configuration, state: State, time: int, decided: DecidedOnPower) -> Rows:
+    """Returns the events by which a power policy has its way: the caps of the nodes of jobs, when
+    it wants to be asked again, and the end of all measuring. Of caps that reach a node in one
+    instant, that of the latest decision is the last."""
+    workload, words = network.workload, state.ledger
+    assert workload is not None
+    heard, rows = time + workload.launch_ps, [no_rows(WORDS + PARCEL)]
+    for job, cap_w in decided.caps.items():
+        agents = agents_of(network, np.flatnonzero(state.owner == job))
+        some = np.zeros((len(agents), WORDS + PARCEL), np.int64)
+        some[:, TIME], some[:, KEY] = heard, pack(CAP, agents, words[PASSES] & PORT_MASK)
+        some[:, A], some[:, B] = job, np.float64(cap_w).view(np.int64)
+        rows.append(some)
+    more = []
+    if decided.again is not None:
+        more.append((decided.again, pack(DECIDE, SCHEDULER, 0), AGAIN, words[WISHES]))
+    if decided.rests:
+        more.append((heard, pack(REST, SCHEDULER, 0), 0, 0))
+    others = np.zeros((len(more), WORDS + PARCEL), np.int64)
+    others[:, :WORDS] = np.array(more, np.int64).reshape(-1, WORDS)
+    return np.concatenate([*rows, others])
 
 
 def places_of(workload: Workload, seed: int, job: int) -> Rows:
@@ -53,7 +96,6 @@ def commands(network: Configuration, state: State, start: Start) -> Rows:
     place_rows[:, WORDS + 1 :] = entries
     start_rows = np.zeros((len(node), WORDS + PARCEL), np.int64)
     start_rows[:, TIME] = time
-    agents = ((group + network.offset) << network.agent_bits) + m.routers + index
-    start_rows[:, KEY] = pack(START, agents, slot)
+    start_rows[:, KEY] = pack(START, agents_of(network, node), slot)
     start_rows[:, A], start_rows[:, B] = job, np.arange(len(node))
     return np.concatenate((place_rows, start_rows))

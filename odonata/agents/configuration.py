@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from odonata.agents.layout import GATE_BITS, VIAS
 from odonata.agents.link import RATE_BITS
 from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS
+from odonata.agents.power import check as check_power
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
+from odonata.jobs.power import Power
 from odonata.jobs.request import Job
 from pdes.errors import Findings
 from policies.routing import ROUTINGS
@@ -72,6 +74,8 @@ class Configuration:
         False, "flag", "Give rank 0 the scheduler and no groups, where jobs run on several ranks.",
         section="run",
     )  # fmt: skip
+    power: Power | None = None
+    """What nodes draw, and who keeps them below a cap; None: nobody cares."""
 
     def __post_init__(self) -> None:
         if isinstance(self.traffic, Traffic):
@@ -155,6 +159,8 @@ class Configuration:
             traffic.check_on(m, f"traffic.{number}", found)
         if self.workload:
             self.workload.check_on(m, found)
+        if self.power:
+            check_power(self.power, self.workload, m, found)
         found.refuse()
 
     # -- when

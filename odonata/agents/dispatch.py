@@ -5,32 +5,43 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from odonata.agents import node, router, task
+from odonata.agents import node, power, router, task
 from odonata.agents.layout import (
     ARRIVE,
+    CAP,
+    COMPUTED,
     CREDIT_DUE,
     DELIVER,
     ENDED,
     GENERATE,
     INJECTED,
+    METER,
+    PAUSED,
     PLACE,
+    RECEIVED,
+    REPORT,
+    REST,
+    RESTING,
     ROUTERS,
     START,
+    STEP,
     VC_BITS,
     WAKE,
     WITHIN,
     nic_row,
+    node_at_key,
     node_row,
     port_row,
     where,
 )
 from odonata.agents.link import pump, repay, wake
 from odonata.agents.node import deliver
-from odonata.agents.packet import RANDOM, VC_MASK
+from odonata.agents.packet import RANDOM, SIZE, VC_MASK
+from odonata.agents.power import cap, computed, note_report, read_meter
 from odonata.agents.task import hear, learn, match
 from pdes.events import FOREVER, agent_of, key_of, kind_of, port_of
 from pdes.jit import kernel, rebound
-from pdes.loop import NOW, Sim, drop_parcel
+from pdes.loop import NOW, Sim, drop_parcel, schedule
 from policies.routing import Routing
 
 
@@ -94,6 +105,16 @@ def hand_over(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
         match(sim, state, time, key, number)
 
 
+@kernel
+def hand_over_and_count(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
+    """Do the same, and count the bytes that a job's tasks receive from other nodes."""
+    packet = sim.pool.rows[number]
+    if port_of(key) < WITHIN and packet[RANDOM] >= 0:
+        _, _, row = node_at_key(state.shape, key)
+        state.holding[row, RECEIVED] += packet[SIZE]
+    hand_over(sim, state, time, key, number)
+
+
 accept = drop
 
 
@@ -109,6 +130,32 @@ def work(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> bool:
         hear(sim, state, time, key, a, b)
     else:
         return proceed(sim, state, time, key)  # type: ignore[call-arg]
+    return False
+
+
+ordinary = nothing
+"""Stands for `work`, in `work_under_caps`."""
+
+
+def work_under_caps(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> bool:
+    """Do the same where nodes draw power."""
+    kind = kind_of(key)
+    if kind == CAP:
+        cap(sim, state, time, key, a, b)
+    elif kind == METER:
+        read_meter(sim, state, time, key)
+    elif kind == REPORT:
+        note_report(sim, state, time, key, a, b)
+    elif kind == REST:
+        state.metering[RESTING] = 1
+    else:
+        if kind == STEP and a == COMPUTED:
+            pause = computed(state, time, key, b)
+            if pause > 0:
+                schedule(sim, time + pause, key, PAUSED, 0)
+            if pause != 0:
+                return False
+        return ordinary(sim, state, time, key, a, b)
     return False
 
 
@@ -138,13 +185,21 @@ def no_messages(sim: Sim, state: Any, time: int, key: int) -> bool:
 
 
 @lru_cache
-def handler(how: Routing, traffic: tuple[Any, ...] | None, patterns: tuple[Any, ...] | None) -> Any:
+def handler(
+    how: Routing,
+    traffic: tuple[Any, ...] | None,
+    patterns: tuple[Any, ...] | None,
+    powered: bool = False,
+) -> Any:
     """Returns `handle` for a routing, for traffic (None: there is none; else the patterns that
-    plug-ins bring, as kernels) and for jobs (likewise)."""
+    plug-ins bring, as kernels) and for jobs (likewise), whose nodes draw power or not."""
     names: dict[str, Any] = {"arrive": router.compiled(how), "work": nothing}
     names["generate"] = no_messages if traffic is None else node.generator(traffic)
     if patterns is not None:
-        tasks = task.kernels(patterns)
+        tasks = task.kernels(patterns, power.HOOKS if powered else None)
         names["work"] = kernel(rebound(work, "work", **tasks._asdict()))
-        names["accept"] = hand_over
+        names["accept"] = hand_over_and_count if powered else hand_over
+        if powered:
+            both = rebound(work_under_caps, "work_under_caps", ordinary=names["work"])
+            names["work"] = kernel(both)
     return kernel(rebound(handle, "handle", **names))

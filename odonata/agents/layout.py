@@ -19,18 +19,26 @@ from pdes.jit import kernel
 
 # -- events
 
-(CREDIT_DUE, ARRIVE, DELIVER, PLACE, START, GENERATE, STEP, ENDED, DECIDE) = range(9)
+(CREDIT_DUE, ARRIVE, DELIVER, PLACE, START, GENERATE, STEP, REST, CAP, METER, ENDED, REPORT,
+ DECIDE) = range(13)  # fmt: skip
 """Kinds of events, in the order in which they are handled at one instant: credit returns to a
 channel; a packet arrives at a router; a packet is delivered to a node; every rank learns where some
 tasks of a job are; a task starts; a node generates its next message of open-loop traffic (the port
-is the number of the traffic); a task takes its next step; the scheduler hears that a task has
-ended; the scheduler decides."""
-KINDS = ("credit", "arrive", "deliver", "place", "start", "generate", "step", "ended", "decide")
-PAUSED, SENT = 0, 1
+is the number of the traffic); a task takes its next step; every rank learns that power is no longer
+measured; a node is given a cap; a node reads its meter; the scheduler hears that a task has ended,
+and what a node has drawn; the scheduler decides."""
+KINDS = ("credit", "arrive", "deliver", "place", "start", "generate", "step", "rest", "cap",
+         "meter", "ended", "report", "decide")  # fmt: skip
+PAUSED, SENT, COMPUTED = 0, 1, 2
 """Values of the first word of a STEP. PAUSED: the task's pause is over, or what it waited for has
-arrived. SENT: the last packet of its message has left the node. These are not kinds of their own,
-because tasks of one node that step at one instant do so in the order of their slots, whatever the
-reason."""
+arrived. SENT: the last packet of its message has left the node. COMPUTED: its work is done, if this
+is the latest prediction of that, whose number is the second word (`odonata.agents.power`). These
+are not kinds of their own, because tasks of one node that step at one instant do so in the order of
+their slots, whatever the reason."""
+HAPPENED, AGAIN = 0, 1
+"""Values of the first word of a DECIDE. HAPPENED: a job has come or ended, power was measured, or
+the cap of the machine has changed. AGAIN: the power policy asked for it; the second word is the
+number of that wish."""
 
 VC_BITS = 4
 """An event at a channel has as its port the port's number, shifted by these, plus the VC."""
@@ -134,6 +142,36 @@ AFTER, BEFORE = 0, 1
 """Words of a row of `State.friends`: who is next in the ring, and who comes before. (AFTER, of a
 task of a uniform job: how many messages come to it in total.)"""
 
+# -- power, empty where none is simulated: State.draws, State.metering, State.meters,
+# State.holding, State.efforts, State.work; the scheduler's are in odonata.jobs.board
+
+IDLE_W, ACTIVE_W, LEAST_W, COMMUNICATING_W, SLOWDOWN = range(5)
+"""Words of `State.draws`: what an idle node draws; one whose tasks compute; below what it cannot be
+held; one whose tasks only communicate, or -1 where that is as if they computed; and how many times
+as long computing takes at the least."""
+
+INTERVAL, RESTING = range(2)
+"""Words of `State.metering`: the picoseconds between two measurements, and whether they are
+over."""
+
+FACTOR, CAP_W, STRETCH, DRAW_W, ENERGY_J, IDLE_J, PAID_J, JOB_J = range(8)
+"""Words of a node in `State.meters`: its power as a multiple of the most efficient one's; its cap;
+how many times as long computing takes under that; what it draws; then energies up to METERED: all,
+while it was idle, of jobs that have ended here, and of the job that is here."""
+METER_WORDS = 8
+
+METERED, WHOSE, HELD, COMPUTING, RECEIVED = range(5)
+"""Words of a node in `State.holding`: up to when its energies are counted; which job is here, or
+-1; how many of its tasks have not ended, and how many compute; the bytes that they have received
+from other nodes."""
+HOLDING_WORDS = 5
+
+SERIAL, FROM, UNTIL, NEXT_PAUSE = range(4)
+"""Words of a slot in `State.efforts`: how many predictions were made; up to when the work that is
+left (`State.work`, in picoseconds without a cap) is counted, or -1 where the task does not compute;
+when it will be done; and for how long the NIC prepares a message then."""
+EFFORT_WORDS = 4
+
 Words = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 
@@ -159,6 +197,7 @@ class State(NamedTuple):
     jobs: Words  # [job, JOB_WORDS]
     friends: Words  # [task of any job, 2]
     expected: Words  # by phase and task of jobs with a plug-in's pattern: messages that come
+    draws: Numbers  # [5] IDLE_W, ACTIVE_W, LEAST_W, COMMUNICATING_W, SLOWDOWN
     # what changes
     ports: Words  # [port, 1 + VCs, LINE]: the port's line, then those of its channels
     slow: Words  # [port, VC, words]: what is seldom touched of a channel
@@ -170,11 +209,20 @@ class State(NamedTuple):
     places: Words  # [task of any job] where it is: PLACE_BITS
     slots: Words  # [node, slot, SLOT_WORDS]
     matching: Words  # [node] until when its NIC is busy matching
+    metering: Words  # [2] INTERVAL, RESTING
+    meters: Numbers  # [node, METER_WORDS]
+    holding: Words  # [node, HOLDING_WORDS]
+    efforts: Words  # [node, slot, EFFORT_WORDS]
+    work: Numbers  # [node, slot] what is left to compute, in ps without a cap
     # the scheduler's, empty on every other rank: odonata.jobs.board
     board: Words  # [job, BOARD_WORDS]
     owner: Words  # [node of the machine] its job, or -1
     labels: Words  # the nodes of every job, one job after the other
     memory: npt.NDArray[np.uint8]  # what its policies remember
+    ledger: Words  # [LEDGER_WORDS]
+    accounts: Numbers  # [job, ACCOUNT_WORDS]
+    readings: Numbers  # [node of the machine, READING_WORDS]
+    measured_w: Numbers  # [MEASURED_WORDS]
 
 
 @kernel

@@ -41,6 +41,7 @@ from odonata.agents.layout import (
     WAIT,
 )
 from odonata.agents.link import used_by
+from odonata.agents.power import energy_at
 from pdes.jit import entry
 from pdes.log import Field, Log
 from pdes.stream import Column, Series, Table
@@ -126,6 +127,14 @@ LOGS = {
 }  # fmt: skip
 
 
+POWERED_ENDS = Log(
+    (*LOGS["ends"].columns,
+     Field("energy_j", "J", "the energy that its nodes took while they had tasks of it", "f8"),
+     Field("received_bytes", "B", "what its tasks received from other nodes")),
+    LOGS["ends"].about,
+)  # fmt: skip
+
+
 def of_jobs(network: Configuration) -> Table:
     """Returns the constant properties of every job, on the rank that has the scheduler."""
     jobs = network.jobs
@@ -185,7 +194,9 @@ def tables(network: Configuration, interval: int) -> Mapping[str, Table]:
             counters[4, :, 0],
             busy,
         )
-        return [*(state.nodes[:, word] for word, _, _ in _NODES.values()), *map(of_nodes, injected)]
+        drawn = [energy_at(state, time)] if network.power else []
+        return [*(state.nodes[:, word] for word, _, _ in _NODES.values()),
+                *map(of_nodes, injected), *drawn]  # fmt: skip
 
     def groups(state: Any, time: int) -> Sequence[Any]:
         words = state.nodes.reshape(-1, behind, state.nodes.shape[1])
@@ -204,6 +215,8 @@ def tables(network: Configuration, interval: int) -> Mapping[str, Table]:
     wide = {"nodes": _NODES, "groups": _GROUPS}
     node, group = ({name: what[1:] for name, what in wide[t].items()} for t in ("nodes", "groups"))
     jobs = {"jobs": of_jobs(network)} if network.workload else {}
+    energy = [Series("nodes/energy_j", ("node",), "J", "energy since the beginning of the run",
+                     "f8", level=True)] * (network.power is not None)  # fmt: skip
     return jobs | {
         "ports": Table((*series("ports", ("router", "port"), _ABOUT, narrow),), ports),
         "channels": Table(
@@ -211,7 +224,7 @@ def tables(network: Configuration, interval: int) -> Mapping[str, Table]:
         ),
         "nodes": Table(
             (*series("nodes", ("node",), node, "i8"),
-             *series("nodes", ("node",), inject, narrow, "inject_")),
+             *series("nodes", ("node",), inject, narrow, "inject_"), *energy),
             nodes,
         ),
         "groups": Table(

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from odonata.agents.commands import events_of
+from odonata.agents.commands import events_of, power_events
 from odonata.agents.configuration import Configuration, rate_of
 from odonata.agents.dispatch import handler, receive
 from odonata.agents.layout import (
+    AGAIN,
     ARRIVE,
     BINS,
     BUSY,
@@ -33,15 +34,18 @@ from odonata.agents.layout import (
     GENERATE,
     GENERATED_BYTES,
     HEAD,
+    INTERVAL,
     KINDS,
     LAST_IN,
     LATENCY,
     LINE,
+    METER,
     NODE_WORDS,
     PACKETS,
     PADDING,
     PLACE,
     RATE,
+    REST,
     RETURNS,
     SCHEDULER,
     SOONEST,
@@ -56,14 +60,27 @@ from odonata.agents.layout import (
     State,
 )
 from odonata.agents.link import GRANTS, UNLIMITED
-from odonata.agents.metrics import COUNTERS, LOGS, counted, tables
+from odonata.agents.metrics import COUNTERS, LOGS, POWERED_ENDS, counted, tables
 from odonata.agents.node import first_messages
 from odonata.agents.packet import PARCEL
 from odonata.agents.patterns import REGISTER as PATTERNS
+from odonata.agents.power import arrays as power_arrays
+from odonata.agents.power import no_power, powering
+from odonata.agents.power import outcome as power_outcome
+from odonata.agents.task import MOST_TASKS
 from odonata.agents.traffic import REGISTER as TRAFFIC_PATTERNS
 from odonata.agents.workload import no_jobs
-from odonata.jobs.board import DONE, OVER, STATUS, Board
-from odonata.jobs.scheduler import Scheduler
+from odonata.jobs.board import (
+    DONE,
+    JOB_BYTES,
+    JOB_ENERGY_J,
+    OVER,
+    STATUS,
+    Board,
+    Ledger,
+)
+from odonata.jobs.metering import CAPS, POWER, learned
+from odonata.jobs.scheduler import Scheduler, Start
 from pdes.arrays import aligned
 from pdes.events import FOREVER, KEY, KIND_SHIFT, TIME, WORDS, Rows, no_rows, pack
 from pdes.log import Log
@@ -81,13 +98,23 @@ class Network(Configuration, Model):
 
     name = "dragonfly"
     parcel, bearers, receipts = PARCEL, (ARRIVE, DELIVER, PLACE), (CREDIT_DUE,)
-    decisions, notices = (DECIDE,), (PLACE,)
+    decisions, notices = (DECIDE,), (PLACE, REST)
     receive = staticmethod(receive)
-    fanout, takes = 2 * GRANTS + 2, GRANTS + 1
+    takes = GRANTS + 1
     kinds = KINDS
+
+    @property
+    def fanout(self) -> int:  # type: ignore[override]
+        """Returns enough for what a node grants and, where it has a cap, for the ends of all its
+        tasks to be predicted anew."""
+        return 2 * GRANTS + 2 + (MOST_TASKS if self.power else 0)
 
     def parameters(self) -> dict[str, Any]:
         found = asdict(self)
+        del found["power"]
+        if self.power:
+            found |= {"power": repr(replace(self.power, cap=None)),
+                      "cap": repr(self.power.checked_cap(self.machine.n_nodes, 1))}  # fmt: skip
         parts = {"machine": found.pop("machine"), "workload": found.pop("workload") or {}}
         parts |= {f"traffic.{n}": part for n, part in enumerate(found.pop("traffic"))}
         for part, fields in parts.items():
@@ -106,6 +133,8 @@ class Network(Configuration, Model):
             names += [("allocation", self.workload.allocation),
                       ("scheduling", self.workload.order),
                       *(("pattern", name) for name in self.workload.own)]  # fmt: skip
+        if self.power:
+            names.append(("power", self.power.policy))
         files = {str(path): plugin.sha256 for path, plugin in PLUGINS.items()}
         entries = [(kind, name, REGISTERS[kind].get(name)) for kind, name in names]
         return {f"{kind} {name}": files[entry.plugin][:16] for kind, name, entry in entries
@@ -120,6 +149,7 @@ class Network(Configuration, Model):
             if self.traffic
             else None,
             tuple(PATTERNS.named(name).peer for name in jobs.own) if jobs else None,
+            self.power is not None,
         )
 
     @property
@@ -132,7 +162,8 @@ class Network(Configuration, Model):
     @property
     def variant(self) -> str:  # type: ignore[override]
         parts = ["traffic"] * bool(self.traffic) + ["jobs"] * (self.workload is not None)
-        return f"{self.routing} routing of {' and '.join(parts)}"
+        how = " with power" if self.power else ""
+        return f"{self.routing} routing of {' and '.join(parts)}{how}"
 
     @property
     def alone(self) -> bool:  # type: ignore[override]
@@ -173,10 +204,11 @@ class Network(Configuration, Model):
         bias = how.bias * self.packet_bytes if self.bias is None else self.bias
         gates = m.gates()[g0:g1]
         until = FOREVER if self.measure_ps is None else self.warmup_ps + self.measure_ps
-        jobs = no_jobs()
+        jobs = no_jobs() | no_power()
         if self.workload:
             scheduler = self.scheduler if self.has_scheduler(first) else None
             jobs = self.workload.arrays(self.seed, n, len(self.traffic), scheduler)
+            jobs |= self._power_arrays(g0, g1, scheduler)
         return State(
             shape=np.array(
                 [m.nodes, m.routers, m.groups, m.radix, self.agent_bits, g0,
@@ -200,6 +232,18 @@ class Network(Configuration, Model):
             histogram=np.zeros((g1 - g0, BINS), np.int64),
             received=np.zeros((g1 - g0, m.groups), np.int64),
             **jobs,
+        )  # fmt: skip
+
+    def _power_arrays(self, g0: int, g1: int, scheduler: Scheduler | None) -> dict[str, Any]:
+        """Returns the arrays of `State` that are about power."""
+        if self.power is None:
+            return no_power()
+        assert self.workload is not None
+        per_group = self.machine.routers * self.machine.nodes
+        return power_arrays(
+            self.power, np.arange(g0 * per_group, g1 * per_group), self.machine.n_nodes,
+            self.workload.tasks_per_node, self.seed,
+            scheduler.fresh_ledger() if scheduler else Ledger.fresh(0, 0),
         )  # fmt: skip
 
     def _sources(self, g0: int, g1: int) -> dict[str, Any]:
@@ -262,12 +306,29 @@ class Network(Configuration, Model):
     def start(self, state: State, first: int, last: int) -> Rows:
         rows = [self._arrivals()] if self.has_scheduler(first) else [no_rows()]
         g0, g1 = self.groups_of(first, last)
+        if self.power:
+            rows.append(self._meters(int(state.metering[INTERVAL]), g0, g1))
         return np.concatenate(rows + [self._messages(state, s, g0, g1)
                                       for s in range(len(self.traffic))])  # fmt: skip
 
+    def _node_agents(self, g0: int, g1: int) -> Rows:
+        """Returns the agents of all nodes of these groups."""
+        m = self.machine
+        groups = (np.arange(g0, g1) + self.offset)[:, None] << self.agent_bits
+        return (groups + m.routers + np.arange(m.routers * m.nodes)).reshape(-1)
+
+    def _meters(self, interval: int, g0: int, g1: int) -> Rows:
+        """Returns the events at which nodes read their meters for the first time."""
+        keys = pack(METER, self._node_agents(g0, g1), 0)
+        rows = np.zeros((len(keys), WORDS), np.int64)
+        rows[:, TIME], rows[:, KEY] = interval, keys
+        return rows
+
     def _arrivals(self) -> Rows:
-        """Returns the events at which jobs arrive."""
-        times = np.unique(self.scheduler.submitted)
+        """Returns the events at which jobs arrive, or the cap of the machine changes."""
+        power = self.scheduler.power
+        changes = power.cap.changes if power and power.cap else ()
+        times = np.unique([*self.scheduler.submitted.tolist(), *changes])
         rows = np.zeros((len(times), WORDS), np.int64)
         rows[:, TIME], rows[:, KEY] = times, pack(DECIDE, SCHEDULER, 0)
         return rows
@@ -275,9 +336,7 @@ class Network(Configuration, Model):
     def _messages(self, state: State, source: int, g0: int, g1: int) -> Rows:
         """Returns the events of every node's first message of one traffic."""
         m, traffic = self.machine, self.traffic[source]
-        groups = (np.arange(g0, g1) + self.offset)[:, None] << self.agent_bits
-        agents = groups + m.routers + np.arange(m.routers * m.nodes)
-        keys = pack(GENERATE, agents, source).reshape(-1)
+        keys = pack(GENERATE, self._node_agents(g0, g1), source)
         rows = np.zeros((len(keys), WORDS), np.int64)
         first_node = g0 * m.routers * m.nodes
         first_messages(state, source, rows, keys, first_node)
@@ -291,18 +350,46 @@ class Network(Configuration, Model):
     def scheduler(self) -> Scheduler:
         """Returns the scheduler. The network must have jobs."""
         assert self.workload is not None
-        return self.workload.scheduler(self.machine, self.seed)
+        launch, power = self.workload.launch_ps, None
+        if self.power:
+            power = powering(self.power, self.machine, launch)
+        return self.workload.scheduler(self.machine, self.seed, power)
 
     def decide(self, state: State, time: int, key: int, a: int, b: int) -> Decision:
-        starts, ended = self.scheduler.decide(Board.of(state), time)
+        board = Board.of(state)
+        if self.power is None:
+            starts, ended = self.scheduler.decide(board, time)
+            return Decision(events_of(self, state, starts), self._rows(state, starts, ended))
+        wish = b if a == AGAIN else 0
+        decided = self.scheduler.decide_on_power(board, Ledger.of(state), time, wish)
+        events = [events_of(self, state, decided.starts), power_events(self, state, time, decided)]
+        rows = self._rows(state, decided.starts, decided.ended)
+        return Decision(np.concatenate(events), [*rows, *decided.log])
+
+    def _rows(
+        self, state: State, starts: Sequence[Start], ended: Sequence[int]
+    ) -> list[tuple[str, Sequence[Any]]]:
+        """Returns the rows of logs about jobs that start and that have ended."""
         rows: list[tuple[str, Sequence[Any]]] = [
-            ("ends", (number, state.board[number, OVER])) for number in ended
+            ("ends", (number, state.board[number, OVER], *self._taken(state, number)))
+            for number in ended
         ]
-        rows += [("starts", (start.job, start.time, start.labels)) for start in starts]
-        return Decision(events_of(self, state, starts), rows)
+        return rows + [("starts", (start.job, start.time, start.labels)) for start in starts]
+
+    def _taken(self, state: State, number: int) -> tuple[float, ...]:
+        """Returns the energy that a job took and the bytes that it received, if that is known."""
+        if self.power is None:
+            return ()
+        account = state.accounts[number]
+        return float(account[JOB_ENERGY_J]), int(account[JOB_BYTES])
 
     def logs(self) -> Mapping[str, Log]:
-        return LOGS if self.workload else {}
+        if self.power is None:
+            return LOGS if self.workload else {}
+        assert self.scheduler.power is not None
+        figures = self.scheduler.power.policy.figures
+        more = {"learned": learned(figures)} if figures else {}
+        return LOGS | {"ends": POWERED_ENDS, "power": POWER, "caps": CAPS} | more
 
     def fingerprint(self, state: State) -> Any:
         """Returns a row per group: the counters of every port, and those of its nodes. The
@@ -322,12 +409,16 @@ class Network(Configuration, Model):
             parts.append((state.drawn.T, nodes))
         if self.workload:  # without the chains, whose numbers depend on the rank
             parts += [(state.slots[:, :, :EARLY], nodes), (state.matching, nodes)]
+        if self.power:
+            power = (state.meters, state.holding, state.efforts, state.work)
+            parts += [(array, nodes) for array in power]
         flat = [_by_group(part, groups, rows) for part, rows in parts]
         if self.workload is None:
             return np.hstack(flat)
         seen = np.zeros((max(groups, len(state.board[:1])), 1), np.uint64)
         if len(state.board):
-            content = (state.board, state.owner, state.labels, state.memory)
+            content = (state.board, state.owner, state.labels, state.memory,
+                       *(Ledger.of(state) if self.power else ()))  # fmt: skip
             seen[0] = zlib.crc32(b"".join(array.tobytes() for array in content))
         if groups == 0 and len(seen):
             flat = [np.zeros((1, part.shape[1]), np.uint64) for part in flat]
@@ -357,6 +448,7 @@ class Network(Configuration, Model):
             "board": state.board,
             "labels": state.labels,
             "pending": np.array([len(pending)]),
+            **(power_outcome(state) if self.power else {}),
             **findings(self, state, pending, parcels),
         }
 

@@ -140,9 +140,26 @@ def label_of(packet: Any) -> int:
     return (packet[RANDOM] >> LABEL_SHIFT) & LABEL_MASK  # type: ignore[no-any-return]
 
 
-def enter(sim: Sim, state: Any, me: Any) -> int:
+@kernel
+def pausing(sim: Sim, state: Any, time: int, key: int, pause: int, work: int) -> int:
+    """Have a task compute, and then its NIC prepare a message. Returns how long that takes, in ps;
+    below 0: its end is a matter of others (`odonata.agents.power`)."""
+    return pause + work
+
+
+@kernel
+def coming(sim: Sim, state: Any, time: int, key: int, job: int) -> None:
+    """Called when a task of a job is about to start."""
+
+
+@kernel
+def leaving(sim: Sim, state: Any, time: int, key: int) -> None:
+    """Called when a task has ended."""
+
+
+def enter(sim: Sim, state: Any, time: int, key: int, me: Any) -> int:
     """Begin a phase: compute the bytes that are to come in it, less those that have arrived.
-    Returns for how long the task pauses, in ps."""
+    Returns for how long the task pauses, as `pausing` does."""
     job, phase, rows = state.jobs[me[JOB]], me[PHASE], sim.pool.rows
     me[DUE] = incoming(state, me[JOB], me[TASK], phase) * job[MESSAGE]
     me[SENT_COUNT], me[READY] = 0, 0
@@ -154,7 +171,7 @@ def enter(sim: Sim, state: Any, me: Any) -> int:
         drop_parcel(sim, first)
     pause = state.nic[SEND] if following(state, me) != NO_MORE else 0
     works = phase % job[PHASES] == 0 and not (job[PATTERN] == UNIFORM and phase == job[LAST] - 1)
-    return pause + (job[COMPUTE] if works else 0)  # type: ignore[no-any-return]
+    return pausing(sim, state, time, key, pause, job[COMPUTE] if works else 0)
 
 
 def proceed(sim: Sim, state: Any, time: int, key: int) -> bool:
@@ -178,11 +195,13 @@ def proceed(sim: Sim, state: Any, time: int, key: int) -> bool:
         if me[PHASE] == state.jobs[me[JOB], LAST]:
             heard = time + state.nic[LAUNCH]
             schedule(sim, heard, key_of(ENDED, SCHEDULER, 0), me[JOB], time)
+            leaving(sim, state, time, key)
             me[JOB] = -1
             return False
-        pause = enter(sim, state, me)
+        pause = enter(sim, state, time, key, me)
         if pause > 0:
             schedule(sim, time + pause, key_of(STEP, agent_of(key), port_of(key)), PAUSED, 0)
+        if pause != 0:
             return False
 
 
@@ -238,8 +257,10 @@ def command(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> None:
     _, _, row = node_at_key(state.shape, key)
     me = state.slots[row, port_of(key)]
     me[JOB], me[TASK], me[PHASE], me[EARLY] = a, b, 0, -1
-    pause = enter(sim, state, me)
-    schedule(sim, time + pause, key_of(STEP, agent_of(key), port_of(key)), PAUSED, 0)
+    coming(sim, state, time, key, a)
+    pause = enter(sim, state, time, key, me)
+    if pause >= 0:
+        schedule(sim, time + pause, key_of(STEP, agent_of(key), port_of(key)), PAUSED, 0)
 
 
 @kernel
@@ -271,11 +292,21 @@ class Kernels(NamedTuple):
     command: Any
 
 
+class Hooks(NamedTuple):
+    """What else happens when a task computes, comes and leaves: these take the place of the
+    functions of those names above."""
+
+    pausing: Any
+    coming: Any
+    leaving: Any
+
+
 @lru_cache
-def kernels(own: tuple[Any, ...]) -> Kernels:
+def kernels(own: tuple[Any, ...], hooks: Hooks | None = None) -> Kernels:
     """Returns the kernels of tasks; `own` are the patterns of plug-ins (`patterns.kernels`)."""
     pair = patterns.kernels(own)
     names: dict[str, Any] = {"peer": pair.peer, "incoming": pair.incoming}
+    names |= hooks._asdict() if hooks else {}
     names["following"] = kernel(rebound(following, "following", **names))
     names["enter"] = kernel(rebound(enter, "enter", **names))
     return Kernels(

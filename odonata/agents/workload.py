@@ -26,6 +26,7 @@ from odonata.agents.patterns import (
 )
 from odonata.agents.task import MOST_TASKS
 from odonata.jobs.board import Board
+from odonata.jobs.powering import Powering
 from odonata.jobs.request import EXCHANGES, MAPPINGS, MOST_NODES, Job
 from odonata.jobs.scheduler import Scheduler
 from pdes.clock import LATEST
@@ -226,12 +227,17 @@ class Workload:
         """Returns the patterns that plug-ins bring, in the order in which they are numbered."""
         return tuple(dict.fromkeys(j.pattern for j in self.jobs if j.pattern not in PATTERNS))
 
-    def scheduler(self, machine: Dragonfly, seed: int) -> Scheduler:
+    def scheduler(self, machine: Dragonfly, seed: int, power: Powering | None = None) -> Scheduler:
         """Returns the scheduler of these jobs."""
-        users = {user: n for n, user in enumerate(dict.fromkeys(job.user for job in self.jobs))}
+        users, projects, alike = (
+            _numbered(names) for names in (
+                [job.user for job in self.jobs], [job.project for job in self.jobs],
+                [(job.project, job.user, job.application or job.nodes) for job in self.jobs],
+            )
+        )  # fmt: skip
         requests = tuple(
             Request(n, job.nodes, job.arrival_ps, job.requested_ps, job.user, job.project,
-                    job.application, job.name, users[job.user])
+                    job.application, job.name, users[n], projects[n], alike[n])
             for n, job in enumerate(self.jobs)
         )  # fmt: skip
         return Scheduler(
@@ -242,6 +248,7 @@ class Workload:
             seed=seed,
             launch=self.launch_ps,
             tasks_per_node=self.tasks_per_node,
+            power=power,
         )
 
     @cached_property
@@ -292,6 +299,12 @@ class Workload:
             "matching": np.zeros(nodes, np.int64),
             **(scheduler.fresh_board() if scheduler else Board.nowhere()).arrays(),
         }
+
+
+def _numbered(names: Sequence[Any]) -> list[int]:
+    """Returns the number of each name, in the order in which names first appear."""
+    numbers = {name: n for n, name in enumerate(dict.fromkeys(names))}
+    return [numbers[name] for name in names]
 
 
 def no_jobs() -> dict[str, Any]:

@@ -73,15 +73,18 @@ from odonata.cluster.layout import (
     WAKES,
     State,
 )
-from odonata.jobs.metering import DEADLOCK, ESTIMATE, LOWERED_CAP, UNCONTROLLED, WITHIN
+from odonata.jobs.metering import (
+    DEADLOCK,
+    ESTIMATE,
+    LOWERED_CAP,
+    TOLERANCE,
+    UNCONTROLLED,
+    WITHIN,
+)
 from odonata.jobs.power import stretch
 from odonata.traces.demand import level, mean_at
 from pdes.jit import kernel
 from policies.scheduling.desk import FREE, NODES, RUNNING, SINCE
-
-TOLERANCE = 1e-9
-"""An interval violates the cap where it takes more energy than allowed by more than this part:
-sums of the same numbers in another order differ by less."""
 
 
 @kernel

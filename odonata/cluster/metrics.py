@@ -67,12 +67,6 @@ SPEEDS = Log((Field("rate", "1", "work per time", "f8"),),
              "a row when the service rate of all nodes changes")  # fmt: skip
 
 
-def learned(figures: Sequence[str]) -> Log:
-    """Returns the log of what a power policy has learned."""
-    return Log(tuple(Field(name, "1", "as the power policy counts it", "f8") for name in figures),
-               "a row when power is measured")  # fmt: skip
-
-
 def notes(state: Any) -> list[tuple[str, Block]]:
     """Returns the rows of logs that have gathered in the state, which has none of them then."""
     count, found = int(state.ctl[NOTES]), []

@@ -60,15 +60,15 @@ from odonata.cluster.metrics import (
     SPEEDS,
     STARTS,
     energies,
-    learned,
     notes,
     series_table,
     tables,
 )
 from odonata.cluster.power_state import TICK_PS, no_power, power_arrays
 from odonata.jobs.asking import Asked
-from odonata.jobs.metering import CAPS, POWER
+from odonata.jobs.metering import CAPS, POWER, learned
 from odonata.jobs.power import FILE, Power
+from odonata.jobs.powering import has_order
 from odonata.jobs.schedule import FINISHED
 from odonata.jobs.schedule import RUNNING as IS_RUNNING
 from odonata.jobs.series import Steps
@@ -88,7 +88,7 @@ from policies.memory import Buffer, Layout, Sizes, remembered
 from policies.power import PowerPolicy
 from policies.power.simple import IdleSleep, Uncontrolled
 from policies.register import PLUGINS, REGISTERS, Values
-from policies.scheduling import DISCIPLINES, Discipline, SchedulingPolicy
+from policies.scheduling import DISCIPLINES, SchedulingPolicy
 from policies.scheduling.compiled import Compiled
 from policies.scheduling.desk import (
     ALL,
@@ -109,8 +109,6 @@ from policies.scheduling.desk import (
 from topology import Dragonfly
 
 OVERRUNS = ("kill", "extend")
-ORDERED = ("strict", "first-fit", "easy", "easy-strict")
-"""The rules of disciplines that are an order, whoever may pass."""
 PASS_KEY = int(pack(PASS, SCHEDULER, 0))
 MONTH_US = 30 * 86400 * 10**6
 """How far one rank may be ahead of the others, in us, where there are several: they have nothing to
@@ -203,14 +201,10 @@ class Cluster(Model):
                           "least efficient node")  # fmt: skip
         if power.wake_ps % TICK_PS:
             raise Refused(f"power.wake_time = {power.wake_ps} ps: a whole number of microseconds")
-        if policy is not None and policy.selects:
-            ordered = isinstance(discipline, Discipline) or (
-                isinstance(discipline, Compiled) and discipline.order_and_rule()[1] in ORDERED
-            )
-            if not ordered:
-                raise Refused(f"power.policy = {power.policy}: it chooses jobs in the order of a "
-                              f"discipline, and {self.scheduling} has none; fcfs and wfp have, for "
-                              "example")  # fmt: skip
+        if policy is not None and policy.selects and not has_order(discipline):
+            raise Refused(f"power.policy = {power.policy}: it chooses jobs in the order of a "
+                          f"discipline, and {self.scheduling} has none; fcfs and wfp have, for "
+                          "example")  # fmt: skip
 
     @cached_property
     def policies(self) -> tuple[SchedulingPolicy, AllocationPolicy | None]:

@@ -110,6 +110,26 @@ OF_JOBS = (
 )  # fmt: skip
 
 
+OF_POWER = (
+    JobFigure("jobs.energy_j", "energy of jobs (J)", "{:,.4g}",
+              lambda jobs: _sum(jobs, "energy_j")),
+    JobFigure("jobs.nj_per_byte", "energy per byte received (nJ)", "{:,.4g}",
+              lambda jobs: _per_byte(jobs)),
+)  # fmt: skip
+"""The figures of jobs that draw power."""
+
+
+def _sum(jobs: Sequence[JobRecord], field: str) -> float | None:
+    """Returns the sum over jobs of what is known of all of them."""
+    values = [getattr(job, field) for job in jobs]
+    return None if any(value is None for value in values) else math.fsum(values)
+
+
+def _per_byte(jobs: Sequence[JobRecord]) -> float | None:
+    joules, received = _sum(jobs, "energy_j"), _sum(jobs, "received_bytes")
+    return joules / received * 1e9 if joules is not None and received else None
+
+
 def _us(ps: float | None) -> float | None:
     return None if ps is None else ps / 1e6
 
@@ -127,7 +147,8 @@ def figures_of(runs: Sequence[Compared]) -> list[Figure | JobFigure]:
         return [*FIGURES]
     patterns = dict.fromkeys(job.pattern for one in with_jobs for job in one.jobs)
     rest = [it for it in FIGURES if it.path not in LOADS or len(with_jobs) < len(runs)]
-    return [*OF_JOBS, *map(_of_pattern, patterns), *rest]
+    watts = OF_POWER if any(one.run.experiment.power for one in with_jobs) else ()
+    return [*OF_JOBS, *map(_of_pattern, patterns), *watts, *rest]
 
 
 class Compared(NamedTuple):

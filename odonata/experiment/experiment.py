@@ -136,8 +136,7 @@ class Experiment(Described):
         """Returns the names of the tables and logs that are kept."""
         metrics, jobs = self.metrics, bool(self.jobs)
         tables = ["ports"] * metrics.ports + ["channels"] * metrics.channels + ["nodes", "groups"]
-        logs = ("starts", "ends", *("power", "caps") * (self.power is not None)) if jobs else ()
-        return (*tables, *["jobs"] * jobs), logs
+        return (*tables, *["jobs"] * jobs), (*self.model().logs(),) if jobs else ()
 
     @cached_property
     def _model(self) -> Network:

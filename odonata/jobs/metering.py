@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,6 +22,10 @@ WITHIN, DEADLOCK, LOWERED_CAP, ESTIMATE, UNCONTROLLED = range(len(CAUSES))
 have started otherwise was let break the cap; the cap was lowered under running jobs; jobs drew more
 than the policy had expected; or the policy does not keep to any cap."""
 
+TOLERANCE = 1e-9
+"""An interval violates the cap where it takes more energy than allowed by more than this part:
+sums of the same numbers in another order differ by less."""
+
 POWER = Log(
     (Field("power_w", "W", "what all nodes drew on average since the row before", "f8"),
      Field("cap_w", "W", "what they were allowed on average", "f8"),
@@ -35,6 +39,12 @@ CAPS = Log(
            "goes on", "f8")),
     "a row when a cap changes",
 )  # fmt: skip
+
+
+def learned(figures: Sequence[str]) -> Log:
+    """Returns the log of what a power policy has learned."""
+    return Log(tuple(Field(name, "1", "as the power policy counts it", "f8") for name in figures),
+               "a row when the policy hears of a measurement")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

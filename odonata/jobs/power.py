@@ -141,6 +141,11 @@ class Power:
         if self.demand != "mira":
             found.unless(self.least_w <= self.active_w, f"least = {self.least_w:g} W",
                          f"at most active, {self.active_w:g} W", "least_w", "active_w")  # fmt: skip
+            if self.communicating_w is not None:
+                found.unless(self.communicating_w <= self.active_w,
+                             f"communicating = {self.communicating_w:g} W",
+                             f"at most active, {self.active_w:g} W", "communicating_w",
+                             "active_w")  # fmt: skip
             if self.maximum_w is not None:
                 found.unless(self.active_w <= self.maximum_w, f"active = {self.active_w:g} W",
                              f"at most maximum, {self.maximum_w:g} W", "active_w",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from odonata.jobs.board import BEGAN, DONE, OVER, QUEUED, STATUS, Words
+from odonata.jobs.board import BEGAN, DONE, OVER, QUEUED, STATUS, Numbers, Words
 from odonata.jobs.request import Job
 
 
@@ -29,6 +29,17 @@ class JobRecord:
     user: str = ""
     project: str = ""
     application: str = ""
+    energy_j: float | None = None
+    """What its nodes took while they had tasks of it; None: not yet, or no power was simulated."""
+    received_bytes: int | None = None
+    """What its tasks received from other nodes; None: likewise."""
+
+    @property
+    def j_per_byte(self) -> float | None:
+        """Returns its energy per byte that was delivered to it, None where it received none."""
+        if self.energy_j is None or not self.received_bytes:
+            return None
+        return self.energy_j / self.received_bytes
 
     @property
     def communication_ps(self) -> int | None:
@@ -43,17 +54,23 @@ class JobRecord:
         return None if self.start_ps is None else self.start_ps - self.arrival_ps
 
 
-def records(jobs: Sequence[Job], board: Words, labels: Words) -> list[JobRecord]:
-    """Returns a record per job, from the scheduler's board (`odonata.jobs.board`)."""
+def records(
+    jobs: Sequence[Job], board: Words, labels: Words, taken: Numbers | None = None
+) -> list[JobRecord]:
+    """Returns a record per job, from the scheduler's board (`odonata.jobs.board`). Where power was
+    simulated, `taken` are the energy and the bytes of each job that is done."""
     found, first = [], 0
     for number, (job, row) in enumerate(zip(jobs, board.tolist(), strict=True)):
-        began = row[STATUS] != QUEUED
+        began, done = row[STATUS] != QUEUED, row[STATUS] == DONE
+        energy_j, received = (None, None)
+        if taken is not None and done:
+            energy_j, received = float(taken[number, 0]), int(taken[number, 1])
         found.append(
             JobRecord(
                 number, job.name or f"job {number}", job.nodes, job.pattern, job.arrival_ps,
-                row[BEGAN] if began else None, row[OVER] if row[STATUS] == DONE else None,
+                row[BEGAN] if began else None, row[OVER] if done else None,
                 tuple(labels[first : first + job.nodes].tolist()) if began else (),
-                job.requested_ps, job.user, job.project, job.application,
+                job.requested_ps, job.user, job.project, job.application, energy_j, received,
             )
         )  # fmt: skip
         first += job.nodes

@@ -6,10 +6,11 @@ arrives or ends, and turns the Starts into its own kind of start.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,14 +19,24 @@ from odonata.jobs.board import (
     BEGAN,
     BOARD_WORDS,
     DONE,
+    IN_VAIN,
+    LAST_W,
     LEFT,
+    MACHINE_CAP_W,
     OVER,
+    PASSED,
+    PASSES,
     QUEUED,
+    READ,
+    RESTS,
     RUNNING,
     STATUS,
+    WISHES,
     Board,
+    Ledger,
     Words,
 )
+from odonata.jobs.powering import Asking, Logged, Powering
 from policies.allocation import AllocationPolicy
 from policies.memory import Buffer, Layout, Sizes, memory_of, remembered
 from policies.scheduling import SchedulingPolicy, select
@@ -48,6 +59,27 @@ class Decided(NamedTuple):
     ended: list[int]
 
 
+class DecidedOnPower(NamedTuple):
+    """The outcome of a decision in which a power policy had its say."""
+
+    starts: list[Start]
+    ended: list[int]
+    log: Sequence[Logged] = ()
+    """The rows of logs about power."""
+    caps: Mapping[int, float] = MappingProxyType({})
+    """Watts per node that nodes are told a launch latency from now, by job, in order of their
+    numbers."""
+    again: int | None = None
+    """When the power policy wants to be asked next."""
+    rests: bool = False
+    """Whether power need not be measured any more."""
+
+
+PATIENCE = 1000
+"""Measurements after which a power policy is given up that leaves all jobs waiting, while nothing
+else can change."""
+
+
 @dataclass(frozen=True)
 class Scheduler:
     """The scheduler of one run. Times are ticks of the model that runs it; a job starts `launch`
@@ -60,6 +92,7 @@ class Scheduler:
     seed: int
     launch: int
     tasks_per_node: int = 1
+    power: Powering | None = None
 
     @cached_property
     def by_submission(self) -> Words:
@@ -78,14 +111,23 @@ class Scheduler:
 
     @cached_property
     def _memory(self) -> tuple[Buffer, tuple[Layout | None, ...]]:
-        m, users = self.machine, 1 + max(request.user_number for request in self.requests)
-        sizes = Sizes(len(self.requests), m.n_nodes, m.groups, m.n_routers, users)
-        return remembered((self.allocation, self.discipline), sizes)
+        m, requests = self.machine, self.requests
+        users, projects, alike = (
+            1 + max(getattr(request, name) for request in requests)
+            for name in ("user_number", "project_number", "alike")
+        )
+        running = min(len(requests), m.n_nodes // min(request.nodes for request in requests))
+        sizes = Sizes(len(requests), m.n_nodes, m.groups, m.n_routers, users, projects, alike,
+                      max(1, running))  # fmt: skip
+        asked = (self.allocation, self.discipline, *([self.power.policy] if self.power else []))
+        return remembered(asked, sizes)
 
     @cached_property
     def _asked(self) -> Asked:
-        of_allocation, of_discipline = self._memory[1]
-        return Asked(self.discipline, self.allocation, (of_discipline, of_allocation))
+        of_allocation, of_discipline, *of_power = self._memory[1]
+        layouts = (of_discipline, of_allocation, of_power[0] if of_power else None)
+        return Asked(self.discipline, self.allocation, layouts,
+                     self.power.policy if self.power else None)  # fmt: skip
 
     def fresh_board(self) -> Board:
         """Returns the board before the first job has arrived."""
@@ -96,29 +138,122 @@ class Scheduler:
             self._memory[0].copy(),
         )
 
+    def fresh_ledger(self) -> Ledger:
+        """Returns the ledger before anything was measured: all nodes are idle."""
+        assert self.power is not None
+        ledger = Ledger.fresh(len(self.requests), self.machine.n_nodes)
+        ledger.measured_w[LAST_W] = self.machine.n_nodes * self.power.idle_w
+        ledger.measured_w[MACHINE_CAP_W] = self.power.cap_at(0)
+        return ledger
+
     def decide(self, board: Board, time: int) -> Decided:
         """Free the nodes of jobs that are done, and start the jobs that can start. Asked again at
         the same time, it starts no more."""
+        ended = self._freed(board)
+        return Decided(self._starts(board, time, None), ended)
+
+    def decide_on_power(
+        self, board: Board, ledger: Ledger, time: int, wish: int = 0
+    ) -> DecidedOnPower:
+        """Do the same where a power policy has its say, and tell it of a measurement. `wish` is the
+        number of the policy's wish that this comes from, if it does: a later one takes its place.
+        """
+        power, words = self.power, ledger.ledger
+        assert power is not None
+        if wish and wish != words[WISHES] and not words[READ]:
+            return DecidedOnPower([], [])
+        ended = self._freed(board, ledger)
+        if words[RESTS]:
+            return DecidedOnPower([], ended)
+        log, read = power.note_cap(ledger, board, time), bool(words[READ])
+        if (board.jobs[:, STATUS] == DONE).all():
+            words[RESTS] = 1
+            log += power.measure(ledger, board, time, [])[1] if read else []
+            return DecidedOnPower([], ended, log, rests=True)
+        if words[PASSED] == time and not ended and not read:
+            return DecidedOnPower([], ended, log)  # of this instant all is known already
+        words[PASSES] = words[PASSES] + 1 if words[PASSED] == time else 0
+        asking = self._asking(board, ledger, time)
+        if read:
+            readings, rows = power.measure(ledger, board, time, self.holders(board))
+            log += rows + asking.observe(readings)
+        if power.by_interval and not read and not wish:
+            return DecidedOnPower([], ended, log)
+        starts = self._starts(board, time, asking)
+        for start in starts:
+            power.open(ledger, start.job, start.labels)
+        caps, again = asking.caps([start.job for start in starts])
+        log += [("caps", (job, caps[job])) for job in sorted(caps)]
+        rests = read and self._in_vain(board, ledger, time, again)
+        return DecidedOnPower(starts, ended, log, dict(sorted(caps.items())), again, rests)
+
+    def _asking(self, board: Board, ledger: Ledger, time: int) -> Asking:
+        assert self.power is not None
+        before, now = np.searchsorted(self.submitted, [ledger.ledger[PASSED], time], "right")
+        return Asking(
+            self.power, ledger, board, self._asked.layouts[2], time, int(now - before),
+            lambda: self._waiting(board, time), lambda: self.holders(board),
+        )  # fmt: skip
+
+    def _in_vain(self, board: Board, ledger: Ledger, time: int, again: int | None) -> bool:
+        """Tells whether power was measured for the last time, since no job will ever start."""
+        words, power = ledger.ledger, self.power
+        assert power is not None
+        idle = not (board.jobs[:, STATUS] == RUNNING).any() and again is None
+        come = self.submitted[-1] <= time and not power.changes_after(time)
+        words[IN_VAIN] = words[IN_VAIN] + 1 if idle and come else 0
+        if words[IN_VAIN] < PATIENCE:
+            return False
+        words[RESTS] = 1
+        return True
+
+    def _freed(self, board: Board, ledger: Ledger | None = None) -> list[int]:
+        """Free the nodes of jobs that are done. Returns their numbers."""
         over = (board.owner >= 0) & (board.jobs[board.owner, STATUS] == DONE)
-        ended = np.unique(board.owner[over]).tolist()
+        ended: list[int] = np.unique(board.owner[over]).tolist()
+        if ledger is not None:
+            assert self.power is not None
+            for number in ended:
+                self.power.close(ledger, number, board.labels[self._places(number)])
         self._learn(board, ended)
         board.owner[over] = -1
-        return Decided(self._starts(board, time), ended)
+        return ended
 
-    def _starts(self, board: Board, time: int) -> list[Start]:
-        """Start the jobs that can start."""
-        jobs, owner = board.jobs, board.owner
+    def _waiting(self, board: Board, time: int) -> list[Request]:
+        """Returns the jobs that wait, in the order in which they joined the queue."""
         arrived = self.by_submission[: np.searchsorted(self.submitted, time, "right")]
-        waiting = arrived[jobs[arrived, STATUS] == QUEUED].tolist()
-        if not self.discipline.always and (not waiting or (owner >= 0).all()):
+        waiting = arrived[board.jobs[arrived, STATUS] == QUEUED].tolist()
+        return [self.requests[number] for number in waiting]
+
+    def _starts(self, board: Board, time: int, asking: Asking | None) -> list[Start]:
+        """Start the jobs that can start."""
+        queue, full = self._waiting(board, time), (board.owner >= 0).all()
+        nobody = not queue or full
+        if not self.discipline.always and nobody:
             return []
-        queue = [self.requests[number] for number in waiting]
-        sight = Sight(self.machine, owner < 0)
+        if asking is not None and asking.powering.policy.selects:
+            in_order = partial(self._in_order, board, time, queue)
+            numbers = [] if nobody else asking.select(in_order)
+        else:
+            numbers = [*select(self.discipline, self._view(board, time, queue))]
+            if asking is not None:
+                numbers = asking.configure([self.requests[number] for number in numbers])
+        return [self._start(board, self.requests[number], time + self.launch)
+                for number in numbers]  # fmt: skip
+
+    def _view(self, board: Board, time: int, queue: list[Request], **changed: Any) -> View:
+        sight = Sight(self.machine, board.owner < 0)
         mine = memory_of(self._memory[1][1], board.memory)
         running = Holders(lambda: self.holders(board))
-        view = View(time, queue, running, sight.free, sight, memory=mine)
-        return [self._start(board, self.requests[number], time + self.launch)
-                for number in select(self.discipline, view)]  # fmt: skip
+        return View(time, queue, running, sight.free, sight, memory=mine)._replace(**changed)
+
+    def _in_order(self, board: Board, time: int, queue: list[Request]) -> list[Request]:
+        """Returns the waiting jobs in the order of the discipline: that in which it would start
+        them on a machine where all of them fit. What it remembers stays as it is."""
+        room = sum(job.nodes for job in queue)
+        copy = memory_of(self._memory[1][1], board.memory.copy())
+        view = self._view(board, time, queue, free=room, sight=None, memory=copy)
+        return [self.requests[number] for number in select(self.discipline, view)]
 
     def _start(self, board: Board, request: Request, time: int) -> Start:
         number = request.number

@@ -108,14 +108,34 @@ def microseconds(ps: float | None) -> str:
 
 
 HEADS = ("job", "nodes", "pattern", "groups", "routers", "waited (us)", "comm. (us)")
+ENERGY_HEADS = ("J", "nJ/B")
+"""More of them, where power was simulated: its energy, also per byte that it received."""
 
 
-def cells(machine: Dragonfly, record: JobRecord) -> tuple[str, ...]:
-    """Returns a row of the table, under HEADS; "-" for what is not yet known."""
+def powered(records: Sequence[JobRecord]) -> bool:
+    """Tells whether the energy of any job is known."""
+    return any(record.energy_j is not None for record in records)
+
+
+def heads(records: Sequence[JobRecord]) -> tuple[str, ...]:
+    """Returns the heads of the table of these jobs."""
+    return (*HEADS, *ENERGY_HEADS) if powered(records) else HEADS
+
+
+def cells(machine: Dragonfly, record: JobRecord, energy: bool = False) -> tuple[str, ...]:
+    """Returns a row of the table, under HEADS and with `energy` also under ENERGY_HEADS; "-" for
+    what is not yet known."""
     where = spread(machine, record)
     seat = (f"{where.groups:,}", f"{where.routers:,}") if record.labels else ("-", "-")
     return (record.name, f"{record.nodes:,}", record.pattern, *seat,
-            _us(record.waiting_ps), _us(record.communication_ps))  # fmt: skip
+            _us(record.waiting_ps), _us(record.communication_ps),
+            *(_joules(record) if energy else ()))  # fmt: skip
+
+
+def _joules(record: JobRecord) -> tuple[str, str]:
+    per_byte = record.j_per_byte
+    return ("-" if record.energy_j is None else f"{record.energy_j:,.4g}",
+            "-" if per_byte is None else f"{per_byte * 1e9:,.4g}")  # fmt: skip
 
 
 def _us(ps: float | None) -> str:
@@ -129,12 +149,13 @@ def job_table(machine: Dragonfly, records: Sequence[JobRecord]) -> Table:
     from rich.text import Text
 
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for head in HEADS:
+    energy = powered(records)
+    for head in heads(records):
         right = head not in ("job", "pattern")
         shown.add_column(head, justify="right" if right else "left", no_wrap=True, max_width=28)
     some = records if len(records) <= MOST_SHOWN + 1 else records[:MOST_SHOWN]
     for record in some:
-        shown.add_row(*map(Text, cells(machine, record)))
+        shown.add_row(*map(Text, cells(machine, record, energy)))
     rest = records[len(some) :]
     if rest:
         waited = mean([record.waiting_ps for record in rest])
@@ -150,7 +171,9 @@ def job_table(machine: Dragonfly, records: Sequence[JobRecord]) -> Table:
 
 def job_facts(machine: Dragonfly, records: Sequence[JobRecord]) -> list[dict[str, Any]]:
     """Returns the jobs for JSON: times in picoseconds, null where they are not known; nodes as
-    labels, in the order in which the job was given them."""
+    labels, in the order in which the job was given them. Where power was simulated, each has its
+    energy."""
+    energy = powered(records)
     return [
         {
             "number": record.number, "name": record.name, "nodes": record.nodes,
@@ -160,16 +183,20 @@ def job_facts(machine: Dragonfly, records: Sequence[JobRecord]) -> list[dict[str
             "start_ps": record.start_ps, "end_ps": record.end_ps,
             "waiting_ps": record.waiting_ps, "communication_ps": record.communication_ps,
             **spread(machine, record)._asdict(), "labels": list(record.labels),
+            **({"energy_j": record.energy_j, "received_bytes": record.received_bytes,
+                "j_per_byte": record.j_per_byte} if energy else {}),
         }
         for record in records
     ]  # fmt: skip
 
 
 def to_csv(records: Sequence[JobRecord], workload: str, time_ps: int) -> str:
-    """Write the jobs as Batsim does, for a run that has reached a time; unknown is empty."""
+    """Write the jobs as Batsim does, for a run that has reached a time; unknown is empty. Where
+    power was simulated, Batsim's column of energies is there, in J."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    energy = powered(records)
+    writer.writerow([*COLUMNS, *["consumed_energy", "received_bytes"] * energy])
     for it in records:
         done = it.end_ps is not None
         turnaround = it.end_ps - it.arrival_ps if it.end_ps is not None else None
@@ -182,7 +209,7 @@ def to_csv(records: Sequence[JobRecord], workload: str, time_ps: int) -> str:
             STATES[state(it, time_ps)], _seconds(it.start_ps), _seconds(execution),
             _seconds(it.end_ps), _seconds(it.waiting_ps), _seconds(turnaround), stretch,
             labels.replace(",", "").replace("–", "-"), it.name,
-            it.user, it.project, it.application,
+            it.user, it.project, it.application, *([it.energy_j, it.received_bytes] * energy),
         ])  # fmt: skip
     return text.getvalue()
 

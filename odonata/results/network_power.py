@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from odonata.experiment.units import show_energy, show_power
 from odonata.results.derived import simulated, total_over_time
 from odonata.results.run import Run
 from pdes.errors import Refused
@@ -31,6 +32,17 @@ class NetworkEnergy(NamedTuple):
     """The mean power over the time that was simulated."""
     per_delivered_byte_j: float | None
     """The total per byte delivered to a node; None where none was."""
+
+
+def network_rows(run: Run) -> list[tuple[str, str, str]]:
+    """Returns a row of a name, a figure and a note about the energy of the network, where power was
+    simulated and ports were recorded."""
+    if run.experiment.power is None or "ports" not in run.file or simulated(run) <= 0:
+        return []
+    found = network_energy(run)
+    return [("energy of the network", show_energy(found.total_j),
+             f"{show_power(found.mean_w)}, by the watts of the machine's preset; "
+             f"{found.idle_j / found.total_j:.1%} of it idle")]  # fmt: skip
 
 
 def network_energy(run: Run, power: NetworkPower | None = None) -> NetworkEnergy:

@@ -26,6 +26,7 @@ from odonata.agents.layout import (
 )
 from odonata.agents.metrics import COUNTERS
 from odonata.agents.network import Network
+from odonata.jobs.board import JOB_BYTES, JOB_ENERGY_J
 from odonata.jobs.record import JobRecord, records
 from pdes.errors import Fault
 
@@ -85,6 +86,8 @@ def performance(network: Network, result: Result) -> Performance:
                     if record.start_ps is not None
                     else f"never started: scheduling {network.workload.order} has left it waiting"
                 )
+                if network.power and record.start_ps is None:
+                    how += f", or power {network.power.policy} has"
                 raise Fault(f"{record.name} {how}, and nothing is left to happen")
     nodes, outcome = result.outcome["nodes"], result.outcome
     total = nodes.sum(axis=0).tolist()
@@ -190,7 +193,17 @@ def _links(network: Network, counters: Any, busy: Any, until: int) -> dict[str, 
 
 def job_records(network: Network, result: Result) -> list[JobRecord]:
     """Returns a record per job, in the order of the workload."""
-    return records(network.jobs, result.outcome["board"], result.outcome["labels"])
+    outcome, taken = result.outcome, None
+    if network.power:
+        taken = outcome["accounts"][:, [JOB_ENERGY_J, JOB_BYTES]]
+    return records(network.jobs, outcome["board"], outcome["labels"], taken)
+
+
+def node_energy_j(result: Result) -> Any:
+    """Returns the energy of each node over a run that has simulated power, by label."""
+    outcome = result.outcome
+    seconds = (result.time_ps - outcome["node_since_ps"]) * 1e-12
+    return outcome["node_j"] + outcome["node_w"] * seconds
 
 
 class Link(NamedTuple):

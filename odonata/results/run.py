@@ -65,9 +65,9 @@ class Run(Opened):
 
     @cached_property
     def jobs(self) -> xr.Dataset:
-        """Returns every job, as far as is known; times that are not are -1. The nodes of each are
-        in `job_records`. What was asked for is taken from the experiment, since older files have no
-        column for all of it."""
+        """Returns every job, as far as is known; times that are not are -1, and energies, where
+        power was simulated, are NaN. The nodes of each are in `job_records`. What was asked for is
+        taken from the experiment, since older files have no column for all of it."""
         board, _ = self._board
         start, end = board[:, BEGAN], board[:, OVER]
         text = {name: np.char.decode(self.read(f"jobs/{name}").astype("S"), "utf-8")
@@ -84,14 +84,30 @@ class Run(Opened):
             "start_ps": start, "end_ps": end, "waiting_ps": np.where(begun, start - arrival, -1),
             "communication_ps": np.where(over, end - start, -1),
         }  # fmt: skip
-        found = {name: ("job", values, {"unit": "ps"} if name.endswith("_ps") else {})
+        if self._taken is not None:
+            energy_j, received = self._taken.T
+            per_byte = energy_j / np.where(received > 0, received, np.nan)
+            columns |= {"energy_j": energy_j, "received_bytes": received, "j_per_byte": per_byte}
+        units = dict.fromkeys((name for name in columns if name.endswith("_ps")), "ps")
+        units |= {"energy_j": "J", "received_bytes": "B", "j_per_byte": "J/B"}
+        found = {name: ("job", values, {"unit": units[name]} if name in units else {})
                  for name, values in columns.items()}  # fmt: skip
         return xr.Dataset(found, {"job": np.arange(len(start))})
 
     @cached_property
     def job_records(self) -> list[JobRecord]:
         """Returns a record per job, with the labels of its nodes."""
-        return records(self.network.jobs, *self._board)
+        return records(self.network.jobs, *self._board, self._taken)
+
+    @cached_property
+    def _taken(self) -> Any:
+        """Returns the energy and the bytes of every job, NaN where that is not known yet; None
+        where no power was simulated."""
+        if "ends" not in self.file or "energy_j" not in self.file["ends"]:
+            return None
+        ends, taken = self._log("ends"), np.full((len(self.network.jobs), 2), np.nan)
+        taken[ends["job"]] = np.column_stack((ends["energy_j"], ends["received_bytes"]))
+        return taken
 
     @cached_property
     def _board(self) -> tuple[Words, Words]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odonata.experiment.units import show_bandwidth, show_time
-from odonata.results.job_table import makespan_ps, mean, microseconds, tally
+from odonata.experiment.units import show_bandwidth, show_energy, show_time
+from odonata.results.job_table import makespan_ps, mean, microseconds, powered, tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,6 +88,11 @@ def of_jobs(jobs: Sequence[JobRecord], reached_ps: int) -> list[Row]:
         known = [time for time in times if time is not None]
         words = f"{about}; most {microseconds(max(known))}" if known else "nothing yet"
         rows.append((name, microseconds(mean(times)), words))
+    if powered(jobs):
+        joules = sum(job.energy_j or 0.0 for job in jobs)
+        received = sum(job.received_bytes or 0 for job in jobs)
+        each = f"{joules / received * 1e9:,.4g} nJ per byte received" if received else ""
+        rows.append(("energy of jobs", show_energy(joules), each))
     return rows
 
 

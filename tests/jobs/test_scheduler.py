@@ -8,11 +8,26 @@ import numpy as np
 import pytest
 from machines import SMALL
 
-from odonata.jobs.board import BEGAN, DONE, OVER, RUNNING, STATUS, Board
-from odonata.jobs.scheduler import Scheduler
+from odonata.jobs.board import (
+    BEGAN,
+    DONE,
+    OF_JOB_J,
+    OF_NODE_J,
+    OVER,
+    READ,
+    RUNNING,
+    STATUS,
+    Board,
+    Ledger,
+)
+from odonata.jobs.metering import ESTIMATE, WITHIN
+from odonata.jobs.powering import Powering, has_order
+from odonata.jobs.scheduler import PATIENCE, Scheduler
+from odonata.jobs.series import Steps
 from pdes.errors import Fault
 from policies.allocation import ALLOCATIONS, AllocationPolicy
 from policies.memory import Sizes
+from policies.power import Caps, Configuration, PowerPolicy
 from policies.scheduling import DISCIPLINES, SchedulingPolicy
 from policies.views import Ended, Request, View
 
@@ -138,3 +153,117 @@ def test_an_allocation_that_answers_wrongly_is_named() -> None:
     ours = scheduler(FIRST, allocation=Greedy())
     with pytest.raises(Fault, match="allocation greedy, asked for 40 nodes: it chose 72"):
         ours.decide(ours.fresh_board(), 5)
+
+
+# -- power
+
+
+class Watcher(PowerPolicy):
+    """Writes down what it is shown; gives every job 200 W per node, later 150 W."""
+
+    name, about, source = "watcher", "", ""
+    figures = ("seen",)
+
+    def __init__(self, waits: int = 0, again: int | None = None) -> None:
+        self.told: list[tuple[str, Any]] = []
+        self.waits, self.again = waits, again
+
+    def observe(self, view: Any) -> tuple[float]:
+        told = (view.readings.jobs.tolist(), view.readings.watts.tolist())
+        self.told.append(("observe", told))
+        return (1.0,)
+
+    def configure(self, view: Any, job: Any) -> Configuration | None:
+        self.told.append(("configure", (job.number, view.free, view.busy)))
+        return None if job.nodes == self.waits else Configuration(job.nodes, cap_w=200.0)
+
+    def caps(self, view: Any) -> Caps:
+        self.told.append(("caps", (view.arrived, view.ended, view.free, view.budget.measured_w)))
+        late = {job.run.request.number: 150.0 for job in view.running if view.time >= 50}
+        return Caps(late, again=self.again)
+
+
+def powered(policy: PowerPolicy, *requests: Request, cap: Steps | None = None, **how: Any) -> Any:
+    requests = tuple(job._replace(number=number) for number, job in enumerate(requests))
+    ours = Scheduler(
+        SMALL, requests, ALLOCATIONS.make("simple"), DISCIPLINES.make("fcfs"), 1, LAUNCH,
+        power=Powering(policy, cap, 100.0, 162.0, 290.0, how.get("by_interval", False), LAUNCH),
+    )  # fmt: skip
+    return ours, ours.fresh_board(), ours.fresh_ledger()
+
+
+def report(ledger: Ledger, joules: float, labels: Any = (), of_job: float = 0.0) -> None:
+    """What nodes do: each tells what it has drawn."""
+    ledger.readings[:, OF_NODE_J] = joules
+    ledger.readings[labels, OF_JOB_J] = of_job
+    ledger.ledger[READ] = 1
+
+
+def test_a_power_policy_is_asked_in_order_and_its_configuration_is_told_to_nodes() -> None:
+    policy = Watcher()
+    ours, board, ledger = powered(policy, SECOND, THIRD, FIRST._replace(submit=7))
+    decided = ours.decide_on_power(board, ledger, 7)
+    assert [start.job for start in decided.starts] == [0, 1]
+    assert decided.caps == {0: 200.0, 1: 200.0}
+    assert policy.told == [
+        ("configure", (0, 72, 0)), ("configure", (1, 22, 50)), ("caps", (3, 0, 2, 7200.0)),
+    ]  # fmt: skip
+    assert ours.decide_on_power(board, ledger, 7) == ([], [], [], {}, None, False)
+    assert len(policy.told) == 3  # of one instant it is asked once
+
+
+def test_who_has_to_wait_holds_up_all_behind_it() -> None:
+    policy = Watcher(waits=SECOND.nodes)
+    small = THIRD._replace(submit=0)
+    ours, board, ledger = powered(policy, small, SECOND, small)
+    assert [start.job for start in ours.decide_on_power(board, ledger, 0).starts] == [0]
+
+
+def test_a_measurement_is_of_a_launch_ago_and_of_jobs_that_had_started_then() -> None:
+    policy, cap = Watcher(), Steps.of([0, 30], [20_000.0, 8_000.0])
+    ours, board, ledger = powered(policy, SECOND, THIRD._replace(submit=45), cap=cap)
+    ours.decide_on_power(board, ledger, 0)
+    ours.decide_on_power(board, ledger, 45)
+    report(ledger, 40 * 1e-12 * 250.0, range(50), 30 * 1e-12 * 290.0)
+    decided = ours.decide_on_power(board, ledger, 40 + LAUNCH)
+    (row,) = [values for name, values in decided.log if name == "power"]
+    assert row[0] == pytest.approx(72 * 250.0)
+    assert row[1:] == (pytest.approx(17_000.0), ESTIMATE if 72 * 250 > 17_000 else WITHIN)
+    (told,) = [what for name, what in policy.told if name == "observe"]
+    assert told == ([0], [pytest.approx(290.0)])  # the other was to start at 55
+    assert decided.caps == {0: 150.0, 1: 150.0}
+    assert ("learned", (1.0,)) in decided.log
+
+
+def test_a_wish_is_granted_once_and_the_latest_only() -> None:
+    policy = Watcher(again=30)
+    ours, board, ledger = powered(policy, SECOND)
+    assert ours.decide_on_power(board, ledger, 0).again == 30
+    policy.again = 20
+    assert ours.decide_on_power(board, ledger, 5).again == 20
+    policy.again = None
+    asked = len(policy.told)
+    assert ours.decide_on_power(board, ledger, 20, 2).again is None
+    assert len(policy.told) == asked + 1
+    ours.decide_on_power(board, ledger, 30, 1)
+    assert len(policy.told) == asked + 1
+
+
+def test_measuring_rests_when_all_is_done_and_when_nobody_will_ever_start() -> None:
+    ours, board, ledger = powered(Watcher(), SECOND)
+    ours.decide_on_power(board, ledger, 0)
+    end(board, 0, 90)
+    assert ours.decide_on_power(board, ledger, 100).rests
+    assert not ours.decide_on_power(board, ledger, 101).rests
+    stubborn, board, ledger = powered(Watcher(waits=50), SECOND)
+    for turn in range(1, PATIENCE + 1):
+        report(ledger, turn * 1e-9)
+        decided = stubborn.decide_on_power(board, ledger, LAUNCH + 10 * turn)
+        assert decided.rests == (turn == PATIENCE)
+
+
+def test_an_order_is_what_a_policy_that_selects_needs() -> None:
+    names = ("fcfs", "wfp", "easy", "small-first", "conservative", "fair-share")
+    ordered = {name: has_order(DISCIPLINES.make(name)) for name in names if name in DISCIPLINES}
+    assert ordered.pop("conservative") is False
+    assert all(ordered.values())

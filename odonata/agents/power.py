@@ -1,0 +1,395 @@
+"""Power in the packet model: what a node draws, how a cap slows its tasks down, what it reports.
+
+A node without a task is idle. While it has tasks it draws what they draw that communicate or wait
+and, for each that **computes**, its part of what computing takes beyond that; all under the node's
+cap. Computing stretches under a cap, and nothing else does: not the NIC, and not the network. Every
+change of power ends one piece of a node's energy and begins another, in the order of the node's own
+events, so that the sum is the same on any number of ranks.
+
+When a task will have computed is predicted; a cap that comes in between counts the work that is
+done, and predicts anew. Caps come from the scheduler, a launch latency after its decision. At every
+interval a node reads its meter, and what it read is known to the scheduler a launch latency later;
+so is what a job took, when its last task on the node has ended.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odonata.agents.layout import (
+    ACTIVE_W,
+    CAP_W,
+    COMMUNICATING_W,
+    COMPUTED,
+    COMPUTING,
+    DECIDE,
+    DRAW_W,
+    EFFORT_WORDS,
+    ENERGY_J,
+    FACTOR,
+    FROM,
+    GROUP_NODES,
+    HAPPENED,
+    HELD,
+    HOLDING_WORDS,
+    IDLE_J,
+    IDLE_W,
+    INTERVAL,
+    JOB,
+    JOB_J,
+    LAUNCH,
+    LEAST_W,
+    METER_WORDS,
+    METERED,
+    NEXT_PAUSE,
+    PAID_J,
+    RECEIVED,
+    REPORT,
+    RESTING,
+    SCHEDULER,
+    SERIAL,
+    SLOWDOWN,
+    STEP,
+    STRETCH,
+    UNTIL,
+    WHOSE,
+    node_at_key,
+)
+from odonata.agents.task import Hooks
+from odonata.jobs.board import OF_JOB_BYTES, OF_JOB_J, OF_NODE_J, READ, REPORTED, Ledger
+from odonata.jobs.power import efficiencies, stretch
+from odonata.jobs.powering import Powering, has_order
+from pdes.errors import Findings
+from pdes.events import agent_of, key_of, port_of
+from pdes.jit import kernel
+from pdes.loop import Sim, schedule
+from policies.power import POWERS
+from policies.power.service_rate import ServiceRate
+from policies.scheduling import DISCIPLINES
+
+if TYPE_CHECKING:
+    from odonata.agents.workload import Workload
+    from odonata.jobs.power import Power
+    from topology.dragonfly import Dragonfly
+
+SECOND = 1e-12
+"""A picosecond, in s."""
+USUAL_INTERVAL_PS = 20_000_000
+"""How often power is measured where nobody says."""
+ELSEWHERE = -1
+"""What `compute` returns where a task computes: its end is predicted, and may be predicted anew."""
+
+
+@kernel
+def bits(value: float) -> int:
+    """Returns a float as the integer that has its bits."""
+    return np.float64(value).view(np.int64)  # type: ignore[return-value]
+
+
+@kernel
+def number(word: int) -> float:
+    """Returns the float that has the bits of an integer."""
+    return np.int64(word).view(np.float64)  # type: ignore[no-any-return]
+
+
+@kernel
+def label_at_key(state: Any, key: int) -> int:
+    """Returns the label of an event's node."""
+    group, index, _ = node_at_key(state.shape, key)
+    return group * state.traffic[0, GROUP_NODES] + index  # type: ignore[no-any-return]
+
+
+# -- what a node draws
+
+
+@kernel
+def count(state: Any, row: int, time: int) -> None:
+    """Count the energy of a node up to now."""
+    meter, node = state.meters[row], state.holding[row]
+    joules = meter[DRAW_W] * ((time - node[METERED]) * SECOND)
+    meter[ENERGY_J] += joules
+    if node[WHOSE] >= 0:
+        meter[JOB_J] += joules
+    else:
+        meter[IDLE_J] += joules
+    node[METERED] = time
+
+
+@kernel
+def set_draw(state: Any, row: int) -> None:
+    """Find out what a node draws from now on."""
+    meter, node, draws = state.meters[row], state.holding[row], state.draws
+    if node[WHOSE] < 0:
+        meter[DRAW_W] = draws[IDLE_W]
+        return
+    factor = meter[FACTOR]
+    allowed = max(meter[CAP_W], factor * draws[LEAST_W])
+    computing = min(factor * draws[ACTIVE_W], allowed)
+    resting = computing
+    if draws[COMMUNICATING_W] >= 0.0:
+        resting = min(factor * draws[COMMUNICATING_W], allowed)
+    each = (computing - resting) / state.slots.shape[1]
+    meter[DRAW_W] = resting + node[COMPUTING] * each
+
+
+# -- tasks come, compute and leave: the hooks of `odonata.agents.task`
+
+
+@kernel
+def come(sim: Sim, state: Any, time: int, key: int, job: int) -> None:
+    """Note that a task of a job is here; with its first one the node is the job's, without a
+    cap."""
+    _, _, row = node_at_key(state.shape, key)
+    meter, node = state.meters[row], state.holding[row]
+    if node[HELD] == 0:
+        count(state, row, time)
+        node[WHOSE], node[COMPUTING], node[RECEIVED] = job, 0, 0
+        meter[JOB_J], meter[CAP_W], meter[STRETCH] = 0.0, np.inf, 1.0
+        set_draw(state, row)
+    node[HELD] += 1
+
+
+@kernel
+def leave(sim: Sim, state: Any, time: int, key: int) -> None:
+    """Note that a task has ended; after the last one the node is idle, and tells what the job took
+    and received here."""
+    _, _, row = node_at_key(state.shape, key)
+    meter, node = state.meters[row], state.holding[row]
+    node[HELD] -= 1
+    if node[HELD] > 0:
+        return
+    count(state, row, time)
+    heard, label = time + state.nic[LAUNCH], label_at_key(state, key)
+    schedule(sim, heard, key_of(REPORT, SCHEDULER, OF_JOB_J), label, bits(meter[JOB_J]))
+    schedule(sim, heard, key_of(REPORT, SCHEDULER, OF_JOB_BYTES), label, node[RECEIVED])
+    meter[PAID_J] += meter[JOB_J]
+    meter[JOB_J], meter[CAP_W], meter[STRETCH] = 0.0, np.inf, 1.0
+    node[WHOSE] = -1
+    set_draw(state, row)
+
+
+@kernel
+def predict(sim: Sim, state: Any, row: int, slot: int, agent: int) -> None:
+    """Find out when a task will have computed, from the work that is left and from its node's
+    cap."""
+    effort = state.efforts[row, slot]
+    left = np.int64(np.ceil(state.work[row, slot] * state.meters[row, STRETCH]))
+    effort[UNTIL] = effort[FROM] + left
+    effort[SERIAL] += 1
+    schedule(sim, effort[UNTIL], key_of(STEP, agent, slot), COMPUTED, effort[SERIAL])
+
+
+@kernel
+def compute(sim: Sim, state: Any, time: int, key: int, pause: int, work: int) -> int:
+    """Have a task compute, if it has to; then its NIC prepares a message."""
+    if work <= 0:
+        return pause
+    _, _, row = node_at_key(state.shape, key)
+    slot = port_of(key)
+    count(state, row, time)
+    state.holding[row, COMPUTING] += 1
+    set_draw(state, row)
+    effort = state.efforts[row, slot]
+    effort[FROM], effort[NEXT_PAUSE] = time, pause
+    state.work[row, slot] = work
+    predict(sim, state, row, slot, agent_of(key))
+    return ELSEWHERE
+
+
+HOOKS = Hooks(pausing=compute, coming=come, leaving=leave)
+
+
+@kernel
+def computed(state: Any, time: int, key: int, serial: int) -> int:
+    """End a task's computing, if this is its latest prediction. Returns for how long the NIC
+    prepares a message then; below 0: this is not."""
+    _, _, row = node_at_key(state.shape, key)
+    slot = port_of(key)
+    effort = state.efforts[row, slot]
+    if effort[SERIAL] != serial:
+        return -1
+    count(state, row, time)
+    state.holding[row, COMPUTING] -= 1
+    set_draw(state, row)
+    effort[FROM] = -1
+    state.work[row, slot] = 0.0
+    return effort[NEXT_PAUSE]  # type: ignore[no-any-return]
+
+
+@kernel
+def cap(sim: Sim, state: Any, time: int, key: int, job: int, word: int) -> None:
+    """Give a node a cap, if the job that it is for is still here."""
+    _, _, row = node_at_key(state.shape, key)
+    meter, draws = state.meters[row], state.draws
+    if state.holding[row, WHOSE] != job:
+        return
+    count(state, row, time)
+    before, meter[CAP_W] = meter[STRETCH], number(word)
+    after = stretch(meter[CAP_W] / meter[FACTOR], draws[ACTIVE_W], draws[LEAST_W], draws[SLOWDOWN])
+    meter[STRETCH] = after
+    set_draw(state, row)
+    if after == before:
+        return
+    for slot in range(state.efforts.shape[1]):
+        effort = state.efforts[row, slot]
+        if effort[FROM] >= 0 and effort[UNTIL] > time:
+            done = (time - effort[FROM]) / before
+            state.work[row, slot] = max(0.0, state.work[row, slot] - done)
+            effort[FROM] = time
+            predict(sim, state, row, slot, agent_of(key))
+
+
+# -- measuring
+
+
+@kernel
+def read_meter(sim: Sim, state: Any, time: int, key: int) -> None:
+    """Tell the scheduler what a node has drawn so far, and what its job has."""
+    if state.metering[RESTING] != 0:
+        return
+    _, _, row = node_at_key(state.shape, key)
+    meter, node = state.meters[row], state.holding[row]
+    joules = meter[DRAW_W] * ((time - node[METERED]) * SECOND)
+    heard, label = time + state.nic[LAUNCH], label_at_key(state, key)
+    schedule(
+        sim, heard, key_of(REPORT, SCHEDULER, OF_NODE_J), label, bits(meter[ENERGY_J] + joules)
+    )
+    if node[WHOSE] >= 0:
+        schedule(
+            sim, heard, key_of(REPORT, SCHEDULER, OF_JOB_J), label, bits(meter[JOB_J] + joules)
+        )
+    schedule(sim, time + state.metering[INTERVAL], key, 0, 0)
+
+
+@kernel
+def note_report(sim: Sim, state: Any, time: int, key: int, label: int, word: int) -> None:
+    """Note what a node reports, for the scheduler; when all have told what they drew, it has to
+    decide."""
+    what = port_of(key)
+    if what == OF_JOB_BYTES:
+        state.readings[label, what] = word
+        return
+    state.readings[label, what] = number(word)
+    if what == OF_NODE_J:
+        state.ledger[REPORTED] += 1
+        if state.ledger[REPORTED] == state.readings.shape[0]:
+            state.ledger[REPORTED] = 0
+            state.ledger[READ] = 1
+            schedule(sim, time, key_of(DECIDE, SCHEDULER, 0), HAPPENED, 0)
+
+
+# -- in Python
+
+
+def check(power: Power, workload: Workload | None, machine: Dragonfly, found: Findings) -> None:
+    """Find what of [power] a run of packets cannot do."""
+    unless = found.unless
+    unless(workload is not None, f"power.policy = {power.policy}",
+           "only nodes of jobs draw more than idle power, and there are no [[jobs]]",
+           "power.policy", "power")  # fmt: skip
+    unless(not power.of_mira, "power.demand = mira",
+           'packets are of jobs that are written down, not of a trace: "constant"',
+           "power.demand")  # fmt: skip
+    interval = power.interval(1, USUAL_INTERVAL_PS)
+    unless(interval >= SHORTEST_PS, f"power.interval = {interval} ps",
+           f"at least {SHORTEST_PS} ps", "power.interval_ps")  # fmt: skip
+    known = POWERS.known(power.policy) or power.policy in POWERS
+    unless(known, f"power.policy = {power.policy}", f"one of {', '.join(POWERS)}", "power.policy")
+    if not known:
+        return
+    policy = power.made(1)
+    of_jobs = 'which only a run with fidelity = "job" can do'
+    unless(not isinstance(policy, ServiceRate), f"power.policy = {power.policy}",
+           f"it sets a service rate, {of_jobs}", "power.policy")  # fmt: skip
+    unless(policy.sleep_after_s < 0, f"power.policy.sleep_after_s = {policy.sleep_after_s:g}",
+           f"it puts nodes to sleep, {of_jobs}; below 0: never", "power.policy")  # fmt: skip
+    if workload is not None and policy.selects:
+        discipline = DISCIPLINES.make(workload.order, workload.order_parameters)
+        unless(has_order(discipline), f"power.policy = {power.policy}",
+               f"it chooses jobs in the order of a discipline, and {workload.order} has none; "
+               "fcfs and wfp have, for example", "power.policy", "workload.order")  # fmt: skip
+    if not found.problems:
+        power.checked_cap(machine.n_nodes, 1)
+
+
+SHORTEST_PS = 1000
+"""The shortest interval between measurements, in ps."""
+
+
+def powering(power: Power, machine: Dragonfly, launch: int) -> Powering:
+    """Returns who asks the policy of a run."""
+    worst = 1.0 + power.variation
+    return Powering(
+        power.made(1), power.checked_cap(machine.n_nodes, 1), power.idle, power.least * worst,
+        power.maximum, power.passes == "intervals", launch,
+    )  # fmt: skip
+
+
+def arrays(
+    power: Power, nodes: Any, total: int, tasks_per_node: int, seed: int, ledger: Ledger
+) -> dict[str, Any]:
+    """Returns the arrays of `State` that are about power, for a rank with these nodes, by label,
+    of so many in all."""
+    meters = np.zeros((len(nodes), METER_WORDS))
+    meters[:, FACTOR] = efficiencies(total, power.variation, seed)[nodes]
+    meters[:, CAP_W], meters[:, STRETCH], meters[:, DRAW_W] = np.inf, 1.0, power.idle
+    holding = np.zeros((len(nodes), HOLDING_WORDS), np.int64)
+    holding[:, WHOSE] = -1
+    efforts = np.zeros((len(nodes), tasks_per_node, EFFORT_WORDS), np.int64)
+    efforts[:, :, FROM] = -1
+    communicating = -1.0 if power.communicating_w is None else power.communicating_w
+    return {
+        "draws": np.array([power.idle, power.active_w, power.least, communicating, power.slowdown]),
+        "metering": np.array([power.interval(1, USUAL_INTERVAL_PS), 0]),
+        "meters": meters,
+        "holding": holding,
+        "efforts": efforts,
+        "work": np.zeros((len(nodes), tasks_per_node)),
+        **ledger._asdict(),
+    }
+
+
+def no_power() -> dict[str, Any]:
+    """Returns the same arrays where no power is simulated."""
+    return {
+        "draws": np.zeros(0),
+        "metering": np.zeros(0, np.int64),
+        "meters": np.zeros((0, METER_WORDS)),
+        "holding": np.zeros((0, HOLDING_WORDS), np.int64),
+        "efforts": np.zeros((0, 1, EFFORT_WORDS), np.int64),
+        "work": np.zeros((0, 1)),
+        **Ledger.fresh(0, 0)._asdict(),
+    }
+
+
+def outcome(state: Any) -> dict[str, Any]:
+    """Returns the energy of each node up to the last change of what it draws, when that was, and
+    what it draws since then; the parts of that energy that were of jobs that have ended, and of
+    nobody; and the accounts of jobs."""
+    meters = state.meters
+    return {
+        "node_j": meters[:, ENERGY_J], "node_since_ps": state.holding[:, METERED],
+        "node_w": meters[:, DRAW_W], "node_jobs_j": meters[:, PAID_J],
+        "node_idle_j": meters[:, IDLE_J], "accounts": state.accounts,
+    }  # fmt: skip
+
+
+def energy_at(state: Any, time: int) -> Any:
+    """Returns the energy of each node of a rank up to a time, which is not before its last
+    change."""
+    meters = state.meters
+    return meters[:, ENERGY_J] + meters[:, DRAW_W] * ((time - state.holding[:, METERED]) * SECOND)
+
+
+def check_energy(state: Any) -> None:
+    """Raise AssertionError where energy was lost: all that a node took was of jobs, or idle."""
+    meters = state.meters
+    parts = meters[:, IDLE_J] + meters[:, PAID_J] + meters[:, JOB_J]
+    close = np.abs(meters[:, ENERGY_J] - parts) <= 1e-9 * meters[:, ENERGY_J]
+    assert close.all(), "the energy of a node is not that of its jobs and its idle time"
+    computing = (state.efforts[:, :, FROM] >= 0).sum(axis=1)
+    assert (state.holding[:, COMPUTING] == computing).all(), "a node computes for nobody"
+    held = (state.slots[:, :, JOB] >= 0).sum(axis=1)
+    assert (state.holding[:, HELD] == held).all(), "a node is held by a task that has ended"

@@ -1,0 +1,257 @@
+"""The study of Wallace's learner: which simulations it has, what they give, and what follows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from odonata.studies import named
+from odonata.studies.wallace import Wallace, figures
+from odonata.studies.wallace.cases import CAPS, HIGH, LOW, MIDDLE, ORDERS, SOME, Asked, checked
+from odonata.studies.wallace.claims import UTILISATION, WAIT, change, claims, gain, learning_rate
+from odonata.studies.wallace.simulation import (
+    BIN_US,
+    DAY_US,
+    LEARNER,
+    NAIVE,
+    NONE,
+    VARIABLE,
+    Outcome,
+    Part,
+    model_of,
+    power_of,
+    simulate,
+    year,
+)
+from odonata.study.contract import Claim
+from odonata.study.store import Answer, from_line, to_line
+from odonata.traces.mira import NODES
+from pdes.errors import Refused
+
+STUDY = Wallace()
+SHORT: dict[str, Any] = {"days": 8, "months": 2}
+NO_VIOLATION = {"deadlock": 0, "cap lowered": 0, "estimate too low": 0, "not controlled": 0}
+
+
+def outcome(wait_s: float, used: float, deadlocks: int = 0, whole: Asked | None = None) -> Outcome:
+    """An outcome of a month, or of all months alike of a year."""
+    months = whole.months if whole else 1
+    days = whole.days if whole else 0
+    bins = days * DAY_US // BIN_US
+    return Outcome(
+        jobs=(10,) * months, wait_s=(wait_s,) * months, utilisation=(used,) * months,
+        intervals=1000, violations=NO_VIOLATION | {"deadlock": deadlocks},
+        mean_kw=(2500,) * bins, highest_kw=(3100 if deadlocks else 2900,) * bins,
+        known=tuple(94 * (d + 1) for d in range(days)), unknown=(6,) * days,
+        sets_known=(8,) * days, sets_seen=(10,) * days, digest="d", seconds=0.5,
+    )  # fmt: skip
+
+
+def invented(asked: Asked, give: Callable[[Part], tuple[float, float]]) -> dict[str, Outcome]:
+    """Every run of a study, with the wait and the utilisation that `give` says."""
+    return {
+        part.key: outcome(*give(part), 5, asked if part.month is None else None)
+        for part in checked(asked)
+    }
+
+
+def ordinary(part: Part) -> tuple[float, float]:
+    """The learner waits for twice as long as without a cap, the naive policy for three times."""
+    return {NONE: (100.0, 0.8), NAIVE: (300.0, 0.6), LEARNER: (200.0, 0.7)}[part.policy]
+
+
+def named_so(found: list[Claim], *words: str) -> list[Claim]:
+    return [claim for claim in found if all(word in claim.name for word in words)]
+
+
+# -- which simulations
+
+
+def test_a_study_of_that_name_is_listed() -> None:
+    assert isinstance(named("wallace"), Wallace)
+    assert STUDY.ask() == Asked()
+
+
+def test_every_run_is_named_once_and_has_a_key_of_its_own() -> None:
+    parts = checked(Asked(days=24))
+    assert len({part.key for part in parts}) == len(parts)
+    assert len(Asked().cell("fcfs", NAIVE, LOW)) == 12
+    assert sum(part.month is None for part in parts) == 6  # three runs of the year in each order
+
+
+def test_a_run_of_the_year_takes_the_place_of_twelve() -> None:
+    asked = Asked(("caps",), "year", days=24)
+    assert all(part.month is None for part in checked(asked))
+    assert len(checked(asked)) == len(ORDERS) * (2 + 2 * len(CAPS))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"months": 0}, "months = 0"), ({"days": 1}, "days = 1"), ({"load": 5.0}, "load = 5.0"),
+     ({"seed": -1}, "seed = -1"), ({"runs": "weeks"}, "runs = weeks"),
+     ({"days": 10, "months": 6}, "months = 6")],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(Refused, match=words):
+        Asked(**options)
+
+
+def test_the_variable_cap_has_three_changes_a_quarter_of_the_year_apart() -> None:
+    steps = power_of(Part("fcfs", LEARNER, VARIABLE)).steps("cap", 10**6)
+    assert steps is not None
+    assert steps.levels == (2e6, 3e6, 4e6, 2e6)
+    assert steps.begins == tuple(quarter * 365 * DAY_US // 4 for quarter in range(4))
+
+
+def test_jobs_start_by_intervals_under_every_policy() -> None:
+    parts = [Part("wfp", policy, MIDDLE) for policy in (NONE, NAIVE, LEARNER)]
+    assert {power_of(part).passes for part in parts} == {"intervals"}
+
+
+# -- what a simulation gives
+
+
+def test_months_together_have_all_jobs_of_the_year_and_their_power() -> None:
+    trace, demand = year(1, 0.83, 8)
+    models = [model_of(Part("fcfs", NONE, MIDDLE, month=month, **SHORT)) for month in (0, 1)]
+    assert sum(len(model.trace) for model in models) == len(trace)
+    assert np.array_equal(np.concatenate([model.demand.mean_w for model in models]), demand.mean_w)
+    assert all(model.trace.submit_us[0] >= 0 for model in models)
+    assert all(model.trace.submit_us[-1] < 4 * DAY_US for model in models)
+
+
+def test_the_year_is_made_once_per_process() -> None:
+    part = Part("fcfs", NONE, MIDDLE, month=0, **SHORT)
+    model_of(part)
+    before = year.cache_info().misses
+    model_of(replace(part, month=1, order="wfp", policy=NAIVE))
+    assert year.cache_info().misses == before
+
+
+def test_utilisation_and_wait_are_of_the_month_alone() -> None:
+    part = Part("fcfs", NONE, MIDDLE, **SHORT)
+    found, trace = simulate(part), year(1, 0.83, 8)[0]
+    assert sum(found.jobs) == len(trace)
+    work_us = float(trace.run_us @ trace.nodes.astype(np.float64))
+    used = sum(found.utilisation) / 2
+    assert 0.6 < used <= 1
+    assert used * 8 * DAY_US * NODES < work_us  # some of the work is done after the last day
+    assert len(found.mean_kw) == 8 * 8
+    assert max(found.highest_kw) <= 4800
+    assert found.capping_success < 0.9  # nobody keeps to the cap
+
+
+def test_a_month_begins_with_an_empty_machine() -> None:
+    """The second half of a year that is run in one waits for the first; on its own it does not."""
+    asked = {"cap": LOW, "load": 0.95, **SHORT}
+    whole = simulate(Part("fcfs", NAIVE, **asked))
+    alone = [simulate(Part("fcfs", NAIVE, month=month, **asked)) for month in (0, 1)]
+    assert alone[0].jobs + alone[1].jobs == whole.jobs
+    assert alone[1].wait_s[0] < whole.wait_s[1]
+
+
+def test_nothing_is_known_of_strangers() -> None:
+    part = Part("fcfs", LEARNER, LOW, **SHORT)
+    usual, strangers = simulate(part), simulate(replace(part, strangers=True))
+    assert usual.known[-1] > 2 * usual.unknown[-1]
+    assert strangers.known[-1] == 0
+    assert strangers.unknown[-1] > 0
+    assert usual.capping_success > 0.9
+
+
+def test_an_outcome_comes_back_from_its_line_as_it_was() -> None:
+    part = Part("wfp", LEARNER, MIDDLE, **SHORT)
+    found = outcome(1.5, 0.25, 3, Asked(**SHORT))
+    assert from_line(to_line(Answer(part, found)), STUDY) == (part.key, found)
+    with pytest.raises(KeyError):
+        STUDY.revive({"jobs": [1]})
+
+
+# -- what follows
+
+
+def test_changes_and_gains_are_relative_to_a_run_without_a_cap() -> None:
+    asked = Asked(("caps",), days=24)
+    outcomes = invented(asked, ordinary)
+    assert np.allclose(change(asked, outcomes, WAIT, "fcfs", NAIVE, LOW), 2.0)
+    assert np.allclose(change(asked, outcomes, WAIT, "fcfs", LEARNER, LOW), 1.0)
+    assert np.allclose(gain(asked, outcomes, WAIT, "wfp", HIGH), 1.0)
+    assert np.allclose(gain(asked, outcomes, UTILISATION, "wfp", HIGH), 0.1 / 0.8)
+
+
+def test_a_missing_month_is_left_out() -> None:
+    asked = Asked(("caps",), days=24)
+    outcomes = invented(asked, ordinary)
+    del outcomes[asked.cell("fcfs", NAIVE, LOW)[4].key]
+    gains = gain(asked, outcomes, WAIT, "fcfs", LOW)
+    assert np.isnan(gains[4])
+    assert np.isfinite(np.delete(gains, 4)).all()
+    (claim,) = named_so(claims(asked, outcomes), "FCFS 2,000 kW", "gain in wait")
+    assert claim.of == 11
+
+
+def test_one_month_in_which_naive_is_better_breaks_the_claim() -> None:
+    asked = Asked(("caps",), days=24)
+    outcomes = invented(asked, ordinary)
+    words = ("WFP 3,000 kW", "shorter wait than naive")
+    (claim,) = named_so(claims(asked, outcomes), *words)
+    assert (claim.ours, claim.holds) == ("12", True)
+    outcomes[asked.cell("wfp", LEARNER, MIDDLE)[7].key] = outcome(301.0, 0.7)
+    (claim,) = named_so(claims(asked, outcomes), *words)
+    assert (claim.ours, claim.holds) == ("11", False)
+
+
+def test_a_gain_outside_of_the_papers_range_does_not_hold() -> None:
+    asked = Asked(("caps",), days=24)
+    (claim,) = named_so(claims(asked, invented(asked, ordinary)), "FCFS 2,000 kW", "gain in wait")
+    assert (claim.paper, claim.holds) == ("42 .. 188 %", True)
+
+    def worse(part: Part) -> tuple[float, float]:
+        return (1000.0, 0.6) if part.policy == NAIVE else ordinary(part)
+
+    (claim,) = named_so(claims(asked, invented(asked, worse)), "FCFS 2,000 kW", "gain in wait")
+    assert (claim.ours, claim.holds) == ("800 .. 800 % (800 %)", False)
+
+
+def test_capping_success_and_learning_rate_are_those_of_the_year() -> None:
+    asked = Asked(("year",), days=40, months=2)
+    outcomes = invented(asked, ordinary)
+    found = claims(asked, outcomes)
+    (steady,), (variable,) = (named_so(found, "FCFS: within", word) for word in ("3,000", "vari"))
+    assert (steady.ours, steady.holds) == ("99.50 %", True)
+    assert (variable.ours, variable.holds) == ("99.50 %", True)
+    (learned,) = named_so(found, "WFP: jobs with a known profile")
+    rate = float(learning_rate(outcomes[asked.part("wfp", LEARNER, MIDDLE).key])[25])
+    assert learned.values["rate"] == rate == 94 * 26 / (94 * 26 + 6)
+    assert not learned.holds  # too good
+
+
+def test_causes_have_no_number_of_the_paper() -> None:
+    asked = Asked(("causes",), days=24)
+    found = claims(asked, invented(asked, ordinary))
+    (one,) = named_so(found, "3,000 kW, learner, window of 1")
+    assert (one.paper, one.holds, one.ours) == ("", None, "wait +100 %, used -12.5 %")
+    assert named_so(found, "load of 0.6")
+    assert one.of == len(range(0, 12, SOME))
+
+
+def test_claims_are_what_json_can_hold() -> None:
+    asked = Asked(days=40, months=2)
+    found = claims(asked, invented(asked, ordinary))
+    assert len(found) > 40
+    assert json.loads(json.dumps([asdict(claim) for claim in found]))
+
+
+def test_all_figures_are_drawn_and_none_where_there_is_nothing(tmp_path: Path) -> None:
+    asked = Asked(("year", "caps"), days=40, months=2)
+    drawn = figures.draw(asked, invented(asked, ordinary), tmp_path / "figures")
+    assert [path.stem for path in drawn] == list(figures.FIGURES)
+    assert all(path.stat().st_size > 5000 for path in drawn)
+    assert figures.draw(asked, {}, tmp_path / "none") == []
+    assert not (tmp_path / "none").exists()
