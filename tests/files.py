@@ -15,7 +15,7 @@ from pdes.errors import Refused
 from policies.register import ENVIRONMENT, PLUGINS, REGISTERS
 
 FILES = sorted((Path(__file__).parents[1] / "scripts" / "experiments").glob("*.toml"))
-OPEN = tuple(key for key in KEYS if key.section not in ("jobs", "trace", *OF_JOBS))
+OPEN = tuple(key for key in KEYS if key.section not in ("jobs", "trace", "power", *OF_JOBS))
 """The keys that have nothing to do with jobs."""
 
 
@@ -68,6 +68,11 @@ WRONG = {
     "signed size": ["5", '"5"', '""', '"5 KB"', '"--5 B"', '"0.5 B"', '"1e99 GiB"', "true", "[]"],
     "bandwidth": ["5", '"5"', '""', '"5 Gb/s"', '"-5 GB/s"', '"0 GB/s"', '"1e999 GB/s"', "false",
                   '"5 GB"', "{}"],
+    "power": ["5", "5.0", '"5"', '""', '"5 kWh"', '"-5 W"', '"1e999 MW"', "true", "[]", "{}"],
+    "energy": ["5", '"5"', '""', '"5 kW"', '"-5 J"', '"1e999 MWh"', "false", "[]", "{}"],
+    "steps": ["5", "5.0", "true", "{}", "[1]", '["5 W"]', '[["0 s"]]', '[["0 s", "5 W", 1]]'],
+    "price": ["true", "{}", "[1]", "[[0]]", '[["0 s", 1, 2]]'],
+    "carbon": ["false", "{}", "[1]", "[[0]]", '[["0 s", 1, 2]]'],
 }  # fmt: skip
 
 
@@ -81,7 +86,7 @@ def conforms(value: Any, to: Any = None) -> None:
         to = SCHEMA
     assert {*to} <= {"$schema", "title", "description", "default", "type", "properties", "anyOf",
                      "additionalProperties", "enum", "const", "pattern", "minimum", "maximum",
-                     "exclusiveMinimum", "minLength", "maxLength", "items", "minItems",
+                     "exclusiveMinimum", "minLength", "maxLength", "items", "minItems", "maxItems",
                      "required"}  # fmt: skip
     if "type" in to:
         assert isinstance(value, TYPES[to["type"]]), value
@@ -90,7 +95,7 @@ def conforms(value: Any, to: Any = None) -> None:
         assert any(fits(value, one) for one in to["anyOf"]), value
     assert {*to.get("required", ())} <= {*value} if "required" in to else True
     if to.get("type") == "array":
-        assert len(value) >= to.get("minItems", 0)
+        assert to.get("minItems", 0) <= len(value) <= to.get("maxItems", len(value))
         for item in value:
             conforms(item, to["items"])
     assert value in to.get("enum", [value])

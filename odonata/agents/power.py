@@ -288,10 +288,15 @@ def check(power: Power, workload: Workload | None, machine: Dragonfly, found: Fi
     unless = found.unless
     unless(workload is not None, f"power.policy = {power.policy}",
            "only nodes of jobs draw more than idle power, and there are no [[jobs]]",
-           "power.policy", "power")  # fmt: skip
-    unless(not power.of_mira, "power.demand = mira",
+           "power.policy")  # fmt: skip
+    unless(power.demand in (None, "constant"), f"power.demand = {power.demand}",
            'packets are of jobs that are written down, not of a trace: "constant"',
            "power.demand")  # fmt: skip
+    for name in ("price", "carbon"):
+        unless(getattr(power, name) is None, f"power.{name} = {getattr(power, name)}",
+               'only with fidelity = "job"', f"power.{name}")  # fmt: skip
+    unless(power.limits == "stretch", f"power.limits = {power.limits}",
+           'jobs of packets have no limit; only with fidelity = "job"', "power.limits")  # fmt: skip
     interval = power.interval(1, USUAL_INTERVAL_PS)
     unless(interval >= SHORTEST_PS, f"power.interval = {interval} ps",
            f"at least {SHORTEST_PS} ps", "power.interval_ps")  # fmt: skip

@@ -11,11 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from odonata.cluster.dispatch import choose_now, launch_now, settle_now
-from odonata.cluster.layout import AGAIN, ENDED, NODE, OVER, PASSING, START
+from odonata.cluster.layout import (
+    AGAIN,
+    ENDED,
+    NODE,
+    OVER,
+    PASSING,
+    SCHEDULER,
+    SLEEP,
+    SLEEP_AFTER,
+    START,
+)
 from odonata.cluster.powering import Powering
 from odonata.jobs.asking import Asked, Holders
 from odonata.traces.trace import Trace
-from pdes.events import WORDS
+from pdes.events import WORDS, pack
 from pdes.model import Decision
 from policies.memory import memory_of
 from policies.scheduling import select
@@ -24,6 +34,7 @@ from policies.scheduling.desk import CHOSEN, FIRST, FREE, LAST, RUNNING, SINCE
 from policies.views import Ended, Labels, Request, Running, Sight, View
 from topology import Dragonfly
 
+SLEEP_KEY = int(pack(SLEEP, SCHEDULER, 0))
 Slowdown = Callable[[Request, Labels], float]
 """Returns how many times as long as its run time a job takes on these nodes."""
 
@@ -84,17 +95,21 @@ class Passes:
                 self._ask(state, time)
             if self.powering is not None:
                 self.powering.configure(state, time)
-        settle_now(state, time)
+        extra = []
+        if settle_now(state, time) and ctl[SLEEP_AFTER] >= 0:
+            extra.append((time + int(ctl[SLEEP_AFTER]), SLEEP_KEY, 0, 0))
         count = int(state.ctl[CHOSEN])
         log = []
         for row in state.chosen[:count].tolist() if self.machine else ():
             log.append(("placements", (row, self._place(state, row))))
         if not count:
-            return Decision([])
+            return Decision(extra)
         rows = np.zeros((count, WORDS), np.int64)
         ends = launch_now(state, time, rows)
-        events: Any = rows[:ends] if ends != 1 else tuple(rows[0].tolist())
-        return Decision(events, log)
+        if ends == 1 and not extra:
+            return Decision(tuple(rows[0].tolist()), log)
+        more = np.array(extra, np.int64).reshape(-1, WORDS)
+        return Decision(np.concatenate([rows[:ends], more]), log)
 
     @property
     def _always(self) -> bool:

@@ -23,12 +23,14 @@ from odonata.cluster.layout import (
     CAP,
     CAP_W,
     CAPPED,
+    CAPS_LEFT,
     COUNTED,
     DONE,
     DRAIN,
     END,
     IDLE_W,
     INTERVAL,
+    LAST_END,
     LAUNCH,
     LAUNCHED,
     MEASURE,
@@ -81,12 +83,12 @@ from policies.scheduling.rules import choose, first_in_order
 
 
 @kernel
-def _settle(state: State, time: int) -> None:
+def _settle(state: State, time: int) -> int:
     """Suspend the running jobs that a discipline that preempts has not chosen, and take those that
-    start out of the queue: `chosen` has these alone then."""
+    start out of the queue: `chosen` has these alone then. Returns how many were suspended."""
     ctl, jobs = state.ctl, state.jobs
     ctl[PASSES] += 1
-    starting = 0
+    starting = suspended = 0
     for i in range(ctl[CHOSEN]):
         row = state.chosen[i]
         jobs[row, PICKED] = ctl[PASSES]
@@ -97,6 +99,7 @@ def _settle(state: State, time: int) -> None:
         for at in range(ctl[RUNNING] - 1, -1, -1):
             if jobs[state.running[at], PICKED] != ctl[PASSES]:
                 suspend(state, at, time)
+                suspended += 1
     ctl[CHOSEN] = starting
     ctl[LAUNCHED] = 0
     left, at = starting, ctl[FIRST]
@@ -111,6 +114,7 @@ def _settle(state: State, time: int) -> None:
             to -= 1
             state.queue[to] = state.queue[at]
     ctl[FIRST] = to
+    return suspended
 
 
 # -- events
@@ -141,11 +145,12 @@ def _launch(sim: Sim, state: State, time: int) -> None:
 
 @kernel
 def _gets_on(state: State) -> bool:
-    """Tells whether a job is to come, or one runs that is not suspended."""
+    """Tells whether a job is to come, or another cap, or a job runs that is not suspended."""
     at, running = 0, state.ctl[RUNNING]
     while at < running and state.jobs[state.running[at], PAUSED] != 0:
         at += 1
-    return at < running or state.ctl[NEXT] < state.jobs.shape[0]  # type: ignore[no-any-return]
+    to_come = state.ctl[NEXT] < state.jobs.shape[0] or state.ctl[CAPS_LEFT] > 0
+    return at < running or to_come  # type: ignore[no-any-return]
 
 
 @kernel
@@ -174,17 +179,21 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
         ctl[PASSING] = 0
         ctl[TIME] = time
         choose(desk_of(state))
-        _settle(state, time)
+        if _settle(state, time) > 0 and ctl[SLEEP_AFTER] >= 0:
+            schedule(sim, time + ctl[SLEEP_AFTER], key(SLEEP), 0, 0)
         _launch(sim, state, time)
     elif kind == MEASURE:
-        measure(state, time)
+        if ctl[DONE] < state.jobs.shape[0] or ctl[LAST_END] == time:
+            measure(state, time)
         ctl[STILL] = 0 if _gets_on(state) else ctl[STILL] + 1
-        if ctl[DONE] < state.jobs.shape[0] and ctl[STILL] < PATIENCE:
-            schedule(sim, time + ctl[INTERVAL], key(MEASURE), 0, 0)
-        if ctl[ASKS] != 0:
-            _ask_for_pass(sim, state, time, True)
+        if ctl[DONE] < state.jobs.shape[0]:
+            if ctl[STILL] < PATIENCE:
+                schedule(sim, time + ctl[INTERVAL], key(MEASURE), 0, 0)
+            if ctl[ASKS] != 0:
+                _ask_for_pass(sim, state, time, True)
     elif kind == CAP:
         set_machine_cap(state, time, state.caps[a])
+        ctl[CAPS_LEFT] -= 1
         if ctl[DONE] < state.jobs.shape[0] and ctl[ASKS] != 0:
             _ask_for_pass(sim, state, time, False)
     elif kind == SLEEP:
@@ -212,10 +221,11 @@ def order_now(state: State, time: int, most: int) -> int:
 
 
 @entry
-def settle_now(state: State, time: int) -> None:
-    """Suspend who has to be, and take the chosen jobs out of the queue."""
+def settle_now(state: State, time: int) -> int:
+    """Suspend who has to be, and take the chosen jobs out of the queue. Returns how many were
+    suspended."""
     state.ctl[PASSING] = 0
-    _settle(state, time)
+    return _settle(state, time)
 
 
 @kernel

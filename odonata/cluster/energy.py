@@ -118,7 +118,8 @@ def count_idle(state: State, time: int) -> None:
     if seconds > 0.0:
         meter[IDLE_J] += (ctl[FREE] - ctl[ASLEEP]) * meter[IDLE_W] * seconds
         meter[SLEEP_J] += ctl[ASLEEP] * meter[SLEEP_W] * seconds
-        meter[ALLOWED_J] += meter[MACHINE_CAP_W] * seconds
+        if meter[MACHINE_CAP_W] < np.inf:
+            meter[ALLOWED_J] += meter[MACHINE_CAP_W] * seconds
         ctl[METERED] = time
 
 
@@ -383,8 +384,10 @@ def measure(state: State, time: int) -> None:
     total, began = drawn(state, time), ctl[MEASURED]
     seconds = (time - began) * SECOND
     joules, allowed = total - meter[LAST_J], meter[ALLOWED_J] - meter[LAST_ALLOWED_J]
-    cause = WITHIN
-    if joules > allowed * (1.0 + TOLERANCE):
+    cause, allowed_w = WITHIN, np.inf
+    if meter[MACHINE_CAP_W] < np.inf:
+        allowed_w = allowed / seconds
+    if joules > allowed_w * seconds * (1.0 + TOLERANCE):
         cause = ESTIMATE
         if ctl[CONTROLS] == 0:
             cause = UNCONTROLLED
@@ -392,12 +395,12 @@ def measure(state: State, time: int) -> None:
             cause = DEADLOCK
         elif ctl[LOWERED] != 0:
             cause = LOWERED_CAP
-    else:
+    elif power_now(state) <= meter[MACHINE_CAP_W]:
         ctl[LOWERED] = 0
     reading = state.readings[ctl[READINGS]]
     reading[0] = time
     reading[1] = bits(joules / seconds)
-    reading[2] = bits(allowed / seconds)
+    reading[2] = bits(allowed_w)
     reading[3] = cause
     ctl[READINGS] += 1
     meter[LAST_J], meter[LAST_ALLOWED_J] = total, meter[ALLOWED_J]

@@ -47,7 +47,9 @@ them ended; whether jobs are killed at their requested time; whether the discipl
 
 (POWERED, METERED, INTERVAL, MEASURED, READ, ASLEEP, BOTTOM, HEAPS, SLEEP_AFTER, WAKE_TIME,
  STRETCHES, BY_INTERVAL, CONTROLS, FORCED_NOW, FORCED_SEEN, LOWERED, READINGS, NOISE_SEED, ARRIVED,
- DEPARTED, WAKES, ASKS, AGAIN, AGAIN_AT, STILL) = range(PREEMPTS + 1, PREEMPTS + 26)  # fmt: skip
+ DEPARTED, WAKES, ASKS, AGAIN, AGAIN_AT, STILL, CAPS_LEFT) = range(
+    PREEMPTS + 1, PREEMPTS + 27
+)  # fmt: skip
 """Words about power: whether it is simulated; until when the energy of idle nodes is counted; the
 interval between measurements; when power was last measured; whether that was at this instant, and
 no policy has heard of it; nodes that are asleep; where in `idle` the nodes begin that are idle and
@@ -57,9 +59,10 @@ only at measurements; whether the policy keeps to the cap; running jobs that may
 one of these has run in this interval; whether the cap was lowered under running jobs; readings that
 nobody has collected; the seed of what jobs demand; how many jobs have arrived and ended since
 caps were last asked for; how many nodes have been woken; whether a measurement
-makes a pass; how often a policy has asked to be asked again, and when it wants that; and at how
-many measurements in a row no job got on and none was to come."""
-CTL_WORDS = STILL + 1
+makes a pass; how often a policy has asked to be asked again, and when it wants that; at how many
+measurements in a row no job got on and none was to come; and caps of the machine that are to come.
+"""
+CTL_WORDS = CAPS_LEFT + 1
 PATIENCE = 100_000
 """Measurements in a row, 9 months of them at 4 minutes, at which no job gets on and none is to
 come, after which nothing is measured any more: the policy will never start what waits."""

@@ -199,7 +199,7 @@ def _leave(state: State, at: int, time: int) -> float:
         end_drawing(state, row, time)
         joules = state.energy[row, JOULES] - state.energy[row, SEGMENT_J]
     _release(state, at)
-    job[SERVED] += time - job[SINCE]
+    job[SERVED] += max(0, time - job[READY])
     job[SINCE] = -1
     return joules
 

@@ -64,7 +64,7 @@ from odonata.cluster.metrics import (
     series_table,
     tables,
 )
-from odonata.cluster.power_state import TICK_PS, no_power, power_arrays
+from odonata.cluster.power_state import TICK_PS, USUAL_INTERVAL_PS, no_power, power_arrays
 from odonata.jobs.asking import Asked
 from odonata.jobs.metering import CAPS, POWER, learned
 from odonata.jobs.power import FILE, Power
@@ -113,6 +113,8 @@ PASS_KEY = int(pack(PASS, SCHEDULER, 0))
 MONTH_US = 30 * 86400 * 10**6
 """How far one rank may be ahead of the others, in us, where there are several: they have nothing to
 say to each other."""
+MOST_READINGS = 10**8
+"""The most measurements of power between the first submission and the last."""
 MOST_RANKS = 4096
 """Agents besides the scheduler: they do nothing, and are there so that any number of ranks has
 some."""
@@ -192,6 +194,12 @@ class Cluster(Model):
     def _check_power(self, power: Power) -> None:
         policy, discipline = self.power_policy, self.policies[0]
         self.cap  # noqa: B018 which may be impossible
+        for name in ("price", "carbon"):
+            power.steps(name, TICK_PS)
+        often = self.trace.span_us // power.interval(TICK_PS, USUAL_INTERVAL_PS)
+        if often > MOST_READINGS:
+            raise Refused(f"power.interval = {power.interval_ps} ps: {often:,} measurements until "
+                          f"the last submission; at most {MOST_READINGS:,}")  # fmt: skip
         if power.variation and self.machine is None:
             raise Refused(f"power.variation = {power.variation:g}: nodes differ only on a machine "
                           "on which jobs are placed")  # fmt: skip
@@ -235,7 +243,10 @@ class Cluster(Model):
         if self.power.of_mira:
             return like_mira(self.trace, self.seed)
         if self.power.demand is not None and self.power.demand.endswith(FILE):
-            return read_demand(self.power.demand, self.trace, self.power.active_w)
+            try:
+                return read_demand(self.power.demand, self.trace, self.power.active_w)
+            except Refused as refusal:
+                raise Refused(f"power.demand = {self.power.demand}: {refusal}") from None
         return constant(self.trace, self.power.active_w)
 
     @property

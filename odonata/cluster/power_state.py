@@ -10,6 +10,7 @@ from odonata.cluster.layout import (
     BUSY_W,
     BY_INTERVAL,
     CAP_W,
+    CAPS_LEFT,
     CHANGE_AT,
     CHANGE_TO,
     CONTROLS,
@@ -19,6 +20,7 @@ from odonata.cluster.layout import (
     HEAPS,
     IDLE_W,
     INTERVAL,
+    LAST_W,
     LEAST_W,
     MACHINE_CAP_W,
     MEAN_W,
@@ -77,15 +79,17 @@ def power_arrays(
     ctl[CONTROLS] = policy.controls
     caps = np.zeros(0) if cap is None else cap.values.copy()
     meter = no_power()["meter"]
-    meter[[IDLE_W, SLEEP_W, WAKE_W]] = power.idle, power.sleep_w, power.wake_w
+    meter[[IDLE_W, SLEEP_W, WAKE_W]] = power.idle, power.sleep, power.wake_w
     meter[[LEAST_W, SLOWDOWN, PEAK_W]] = power.least, power.slowdown, power.maximum
+    meter[LAST_W] = nodes * power.idle  # before anything was measured
     if len(caps):
         meter[MACHINE_CAP_W] = caps[0]
+        ctl[CAPS_LEFT] = len(caps) - 1
     energy = np.zeros((jobs, ENERGY_WORDS))
     energy[:, CAP_W], energy[:, FACTOR] = np.inf, 1.0
     energy[:, MEAN_W], energy[:, SPREAD] = demand.mean_w, demand.spread
     energy[:, CHANGE_AT], energy[:, CHANGE_TO] = demand.change_at, demand.change_to
-    idle = np.zeros((min(jobs, nodes) + 2, 2), np.int64)
+    idle = np.zeros((nodes + 1, 2), np.int64)
     idle[0] = 0, nodes
     node = np.zeros((placed, NODE_WORDS))
     node[:, FACTOR_OF] = efficiencies(placed, power.variation, seed)

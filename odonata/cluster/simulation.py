@@ -52,8 +52,8 @@ class Gathered:
                         self._columns("ends", len(POWERED_ENDS.columns)), strict=True))  # fmt: skip
         so_far = None
         if (result.outcome["state"] < FINISHED).any():
-            idle_j, sleep_j, _ = result.outcome["machine_j"].tolist()
-            so_far = (result.time, idle_j, sleep_j, result.outcome["energy_j"])
+            idle_j, sleep_j, jobs_j = result.outcome["machine_j"].tolist()
+            so_far = (result.time, idle_j, sleep_j, result.outcome["energy_j"], jobs_j)
         return PowerRecord.of_logs(
             len(model.trace), self._columns("power", 3), ends, self._columns("caps", 2),
             self._columns("speeds", 1), dict(zip(names, values.T, strict=True)), so_far,

@@ -97,6 +97,12 @@ def run_facts(finished: Finished) -> dict[str, Any]:
     }  # fmt: skip
     if made.jobs:
         facts["jobs"] = job_facts(made.machine, finished.jobs)
+    if made.power is not None and has_metrics(finished):
+        from odonata.results.run import Run
+
+        with Run(finished.out) as run:
+            if run.power_measures is not None:
+                facts["power"] = {"policy": made.power.policy, **run.power_measures.facts()}
     return facts
 
 
@@ -224,9 +230,22 @@ def run_table(finished: Finished, experiment: Experiment) -> Table:
     shown.add_column(min_width=26)
     for row in of_run(experiment, measured, result.time_ps, result.completed, finished.jobs):
         shown.add_row(*row)
+    for row in _watts(finished):
+        shown.add_row(*row)
     shown.add_section()
     _add_engine(shown, finished, f"{show_count(result.events_per_second)}/s events")
     return shown
+
+
+def _watts(finished: Finished) -> list[tuple[str, str, str]]:
+    """Returns what was measured of power in a run of packets, where it was kept."""
+    if finished.experiment.power is None or not has_metrics(finished):
+        return []
+    from odonata.results.network_power import watts_rows
+    from odonata.results.run import Run
+
+    with Run(finished.out) as run:
+        return watts_rows(run)
 
 
 def _add_engine(shown: Table, finished: Finished, speed: str) -> None:

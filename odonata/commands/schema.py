@@ -95,7 +95,7 @@ def json_schema() -> dict[str, Any]:
 def template() -> str:
     """Returns a file with every key at its default, explained. What depends on other keys is
     commented out, so that it goes on doing so; and so is what is about jobs, of which there are
-    none, and about traces, which are of the other fidelity."""
+    none, about traces, which are of the other fidelity, and about power, which nobody needs."""
     defaults = parse("", "experiment.toml").written()
     examples = parse("[[jobs]]\nnodes = 16", "experiment.toml").written()
     traced = parse('fidelity = "job"', "experiment.toml", stand_in=True).written()
@@ -105,7 +105,7 @@ def template() -> str:
     for section in ("", *SECTIONS):
         of_jobs = section in ("jobs", "power", *OF_JOBS)
         lines += [""]
-        out_of_it = "#  " if section == "trace" else "#" * of_jobs
+        out_of_it = "#  " if section in ("trace", "power") else "#" * of_jobs
         if section:
             lines += [f"# {SECTIONS[section]}", out_of_it + bracketed(section)]
         for key in of(section):
@@ -164,7 +164,7 @@ def _accepted(key: Key) -> dict[str, Any]:
         numbers = {"type": "array", "items": {"type": "integer"}}
         return {"anyOf": [numbers, {"enum": list(how.words)}]} if how.words else numbers
     if key.kind in SERIES:
-        cell = {"type": ["string", "number"]}
+        cell = {"anyOf": [{"type": "string"}, {"type": "number"}]}
         pair = {"type": "array", "items": cell, "minItems": 2, "maxItems": 2}
         one = {"type": "string"} if key.kind == "steps" else cell
         return {"anyOf": [one, {"type": "array", "items": pair, "minItems": 1}]}

@@ -90,6 +90,7 @@ class Building(Policies):
         self._only_in("job", (path for path in self.given if path.startswith("trace.")))
         self._need_jobs()
         power = self._power(parameters.pop("policy_parameters", ()))
+        power = power if self.sections["jobs"] else None
         machine = self._machine()
         traffic = tuple(self._traffic(section) for section in self._traffics())
         jobs, scheduling = self._workload(machine, parameters)
@@ -269,7 +270,8 @@ class Building(Policies):
         alone = BY_PATH["run.dedicated_scheduler"]
         if not self.sections["jobs"] and self.sections["power"]:
             first = next((it for it in self.given if it.startswith("power.")), "power.policy")
-            self.complain("there are no [[jobs]] whose power it could be", self.keys[first])
+            meant = '; did you mean fidelity = "job"?' if self.sections["trace"] else ""
+            self.complain(f"there are no [[jobs]] whose power it could be{meant}", self.keys[first])
         if not self.sections["jobs"] and self.get(alone.path):
             self.complain("there are no [[jobs]] that it could schedule", alone)
 

@@ -70,12 +70,16 @@ class PowerRecord:
     idle_j: float
     """The energy of all nodes while they were idle, and while they were asleep."""
     sleep_j: float
+    running_j: float
+    """The energy of jobs that are not done, where it is not known of which: else 0."""
     cap_changes: tuple[Whole, Whole, Numbers]
     """Times, jobs (-1: the machine) and caps, of every change."""
     speed_changes: tuple[Whole, Numbers]
     """Times and service rates, of every change."""
     figures: Mapping[str, Numbers]
     """[reading], by name: what the policy counted."""
+    tick_s: float = 1e-6
+    """A tick, in s."""
 
     @classmethod
     def of_logs(
@@ -86,28 +90,42 @@ class PowerRecord:
         caps: tuple[Whole, Whole, Numbers],
         speeds: tuple[Whole, Numbers],
         figures: Mapping[str, Numbers],
-        so_far: tuple[int, float, float, Numbers] | None = None,
+        so_far: tuple[int, float, float, Numbers, float] | None = None,
     ) -> PowerRecord:
         """Returns what the logs of a job run tell of: `ends` by its columns. Where some jobs are
-        not done, `so_far` has the time, the energies of idle and of sleeping nodes, and those of
-        jobs."""
+        not done, `so_far` has the time, the energies of idle and of sleeping nodes, those of jobs,
+        and of jobs in all."""
         by_job: Numbers
+        running_j = 0.0
         if so_far is None:
             by_job = np.bincount(ends["job"], ends["energy_j"], jobs).astype(np.float64)
             until, idle_j, sleep_j = (ends[name][-1] for name in ("time_us", "idle_j", "sleep_j"))
         else:
-            until, idle_j, sleep_j, by_job = so_far
-        return cls(*power, int(until), by_job, float(idle_j), float(sleep_j), caps, speeds, figures)
+            until, idle_j, sleep_j, by_job, jobs_j = so_far
+            running_j = jobs_j - math.fsum(by_job)
+        return cls(*power, int(until), by_job, float(idle_j), float(sleep_j), running_j, caps,
+                   speeds, figures)  # fmt: skip
 
     @cached_property
     def jobs_j(self) -> float:
         """Returns the energy of all jobs."""
-        return math.fsum(self.energy_j)
+        return math.fsum(self.energy_j) + self.running_j
 
     @property
     def total_j(self) -> float:
         """Returns the energy of the machine."""
         return self.idle_j + self.sleep_j + self.jobs_j
+
+    @property
+    def seconds(self) -> Numbers:
+        """[reading]: the length of its interval."""
+        return np.diff(self.time, prepend=0) * self.tick_s
+
+    @property
+    def excess_w(self) -> Numbers:
+        """[reading]: by how much it is above the cap; 0 where it is not."""
+        above = np.where(self.cause == WITHIN, 0.0, self.power_w - self.cap_w)
+        return np.asarray(np.maximum(above, 0.0), np.float64)
 
     @property
     def capped(self) -> bool:

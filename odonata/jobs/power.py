@@ -88,7 +88,10 @@ class Power:
         None, "power", "What no node exceeds: policies assume it of a job of which nothing is "
         "known.", none="auto", otherwise="active; 97.66 W where the demand is Mira's",
     )  # fmt: skip
-    sleep_w: float = setting(10.0, "power", "What a node draws that is asleep.")
+    sleep_w: float | None = setting(
+        None, "power", "What a node draws that is asleep.", none="auto",
+        otherwise="10 W, or what it draws idle if that is less",
+    )  # fmt: skip
     wake_ps: int = setting(
         120 * 10**12, "time", "How long a node takes to wake up; its job waits for it.",
         name="wake_time",
@@ -132,7 +135,8 @@ class Power:
         found.unless(self.interval_ps is None or self.interval_ps > 0,
                      f"interval = {self.interval_ps}", "more than 0", "interval_ps")  # fmt: skip
         found.unless(self.wake_ps > 0 or self.wake_j == 0, f"wake_time = {self.wake_ps} ps",
-                     f"more than 0: it takes {self.wake_j:g} J", "wake_ps", "wake_j")  # fmt: skip
+                     f"more than 0, or wake_energy = 0 J: it is {self.wake_j:g} J", "wake_ps",
+                     "wake_j")  # fmt: skip
         if self.demand is not None:
             known = self.demand in DEMANDS or self.demand.endswith(FILE)
             found.unless(known, f"demand = {self.demand}",
@@ -150,14 +154,11 @@ class Power:
                 found.unless(self.active_w <= self.maximum_w, f"active = {self.active_w:g} W",
                              f"at most maximum, {self.maximum_w:g} W", "active_w",
                              "maximum_w")  # fmt: skip
-            if self.idle_w is not None:
-                found.unless(self.idle_w <= self.active_w, f"idle = {self.idle_w:g} W",
-                             f"at most active, {self.active_w:g} W", "idle_w",
-                             "active_w")  # fmt: skip
-        if self.idle_w is not None:
-            found.unless(self.sleep_w <= self.idle_w or self.idle_w == 0,
-                         f"sleep = {self.sleep_w:g} W", f"at most idle, {self.idle_w:g} W",
-                         "sleep_w", "idle_w")  # fmt: skip
+            found.unless(self.active_w > 0, f"active = {self.active_w:g} W", "above 0", "active_w")
+            found.unless(self.idle <= self.active_w, f"idle = {self.idle:g} W",
+                         f"at most active, {self.active_w:g} W", "idle_w", "active_w")  # fmt: skip
+        found.unless(self.sleep <= self.idle, f"sleep = {self.sleep:g} W",
+                     f"at most idle, {self.idle:g} W", "sleep_w", "idle_w")  # fmt: skip
         found.refuse()
 
     # -- what is left to be found out
@@ -170,6 +171,11 @@ class Power:
     def idle(self) -> float:
         """Returns the watts of an idle node."""
         return (0.0 if self.of_mira else 100.0) if self.idle_w is None else self.idle_w
+
+    @property
+    def sleep(self) -> float:
+        """Returns the watts of a node that is asleep."""
+        return min(10.0, self.idle) if self.sleep_w is None else self.sleep_w
 
     @property
     def maximum(self) -> float:
@@ -218,7 +224,7 @@ class Power:
         cap = self.steps("cap", tick_ps)
         if cap is not None and cap.least < nodes * self.idle:
             asleep = self.made(tick_ps).sleep_after_s >= 0
-            floor = nodes * (min(self.idle, self.sleep_w) if asleep else self.idle)
+            floor = nodes * (self.sleep if asleep else self.idle)
             if cap.least < floor:
                 raise Refused(f"power.cap = {cap.least:,.0f} W at its lowest: {nodes:,} nodes draw "
                               f"{floor:,.0f} W when they are all "

@@ -163,7 +163,7 @@ class Powering:
         words, jobs = ledger.ledger, board.jobs
         lowered = 0 <= words[LOWERED] < until
         if not violated:
-            if lowered:
+            if 0 <= words[LOWERED] <= began:
                 words[LOWERED] = -1
             return WITHIN
         if not self.policy.controls:

@@ -8,6 +8,7 @@ import numpy as np
 
 from odonata.experiment.units import show_energy, show_power
 from odonata.results.derived import simulated, total_over_time
+from odonata.results.power_measures import power_rows
 from odonata.results.run import Run
 from pdes.errors import Refused
 from topology.power import NetworkPower
@@ -34,13 +35,17 @@ class NetworkEnergy(NamedTuple):
     """The total per byte delivered to a node; None where none was."""
 
 
-def network_rows(run: Run) -> list[tuple[str, str, str]]:
-    """Returns a row of a name, a figure and a note about the energy of the network, where power was
-    simulated and ports were recorded."""
-    if run.experiment.power is None or "ports" not in run.file or simulated(run) <= 0:
+def watts_rows(run: Run) -> list[tuple[str, str, str]]:
+    """Returns rows of a name, a figure and a note about the power of nodes and, where ports were
+    recorded, of the network; none where power was not simulated."""
+    if run.power_measures is None:
         return []
+    rows = [(f"{name} of nodes" if name == "energy" else name, figure, note)
+            for name, figure, note in power_rows(run.power_measures)]  # fmt: skip
+    if "ports" not in run.file or simulated(run) <= 0:
+        return rows
     found = network_energy(run)
-    return [("energy of the network", show_energy(found.total_j),
+    return [*rows, ("energy of the network", show_energy(found.total_j),
              f"{show_power(found.mean_w)}, by the watts of the machine's preset; "
              f"{found.idle_j / found.total_j:.1%} of it idle")]  # fmt: skip
 

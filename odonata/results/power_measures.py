@@ -38,6 +38,9 @@ class PowerMeasures:
     """The part of these that was within the cap."""
     violations: Mapping[str, int]
     """How many were not, by cause."""
+    excess_kwh: float | None
+    """The energy that was taken above the cap."""
+    highest_excess_w: float | None
     learning_rate: float | None
     """The part of the jobs that had a known profile of power when they started; None where nobody
     learns."""
@@ -53,17 +56,23 @@ class PowerMeasures:
 
 
 def power_measures(
-    record: PowerRecord, trace: Trace, price: Steps | None = None, carbon: Steps | None = None
+    record: PowerRecord,
+    trace: Trace | None,
+    price: Steps | None = None,
+    carbon: Steps | None = None,
 ) -> PowerMeasures:
-    """Returns the measures of what was recorded. Prices are per kWh, carbon intensities grams per
+    """Returns the measures of what was recorded; with a trace also by user. Prices are per kWh, carbon intensities grams per
     kWh; both over the time of the run."""
-    hours = record.until / HOUR
+    hours = record.until * record.tick_s / 3600
+    excess = record.excess_w if record.capped else None
     cost, grams = (None if it is None else _priced(record, it) for it in (price, carbon))
     peak = float(record.power_w.max()) if len(record.power_w) else None
     return PowerMeasures(
         record.total_j / KWH, record.jobs_j / KWH, record.idle_j / KWH, record.sleep_j / KWH,
         record.total_j / (hours * 3600) if hours else None, peak, len(record.time),
-        record.capping_success, record.violations, learning_rate(record), cost,
+        record.capping_success, record.violations,
+        None if excess is None else float((excess * record.seconds).sum()) / KWH,
+        None if excess is None else float(excess.max(initial=0.0)), learning_rate(record), cost,
         None if grams is None else grams / 1000, _by_user(record, trace),
     )  # fmt: skip
 
@@ -93,8 +102,8 @@ def _priced(record: PowerRecord, price: Steps) -> float:
     return found
 
 
-def _by_user(record: PowerRecord, trace: Trace) -> dict[str, float]:
-    if len(trace.users) <= 1:
+def _by_user(record: PowerRecord, trace: Trace | None) -> dict[str, float]:
+    if trace is None or len(trace.users) <= 1:
         return {}
     kwh = np.bincount(trace.user, record.energy_j, len(trace.users)) / KWH
     order = np.argsort(-kwh, kind="stable")
@@ -117,6 +126,9 @@ def power_rows(measures: PowerMeasures) -> list[tuple[str, str, str]]:
         causes = ", ".join(f"{word} {count:,}" for word, count in m.violations.items() if count)
         note = f"of {m.intervals:,} intervals" + f"; else {causes}" * bool(causes)
         rows.append(("within the cap", f"{m.capping_success:.2%}", note))
+        if m.highest_excess_w:
+            rows.append(("above the cap", show_energy((m.excess_kwh or 0.0) * KWH),
+                         f"at most by {show_power(m.highest_excess_w)}"))  # fmt: skip
     if m.learning_rate is not None:
         rows.append(("profiles known", f"{m.learning_rate:.1%}", "of jobs, when they started"))
     if m.cost is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 
@@ -12,8 +13,10 @@ from odonata.agents.layout import BIN_BITS, BIN_ONE, BINS
 from odonata.agents.network import Network
 from odonata.experiment.experiment import Experiment
 from odonata.jobs.board import BEGAN, BOARD_WORDS, DONE, OVER, QUEUED, RUNNING, STATUS, Words
+from odonata.jobs.metering import PowerRecord
 from odonata.jobs.record import JobRecord, records
 from odonata.results.opened import Opened
+from odonata.results.power_measures import PowerMeasures, power_measures
 from pdes.errors import Refused
 from topology import Dragonfly
 
@@ -98,6 +101,31 @@ class Run(Opened):
     def job_records(self) -> list[JobRecord]:
         """Returns a record per job, with the labels of its nodes."""
         return records(self.network.jobs, *self._board, self._taken)
+
+    @cached_property
+    def power(self) -> PowerRecord | None:
+        """Returns what was measured of power, None where it was not simulated. What nodes took that
+        is not of a job which has ended counts as idle."""
+        if self.experiment.power is None or not len(self.time):
+            return None
+        logs = {name: self._log(name) for name in ("power", "caps")}
+        figures = self._log("learned") if "learned" in self.file else {}
+        figures.pop("time_ps", None)
+        latency = self.experiment.scheduler.launch_ps  # until the scheduler heard of a reading
+        readings, caps = logs["power"], logs["caps"]
+        by_job = np.nan_to_num(self._taken[:, 0])
+        total = math.fsum(self.nodes.energy_j.isel(time=-1).data.tolist())
+        return PowerRecord(
+            readings["time_ps"] - latency, readings["power_w"], readings["cap_w"],
+            readings["cause"], int(self.time[-1]), by_job, total - math.fsum(by_job), 0.0, 0.0,
+            (caps["time_ps"], caps["job"], caps["cap_w"]), (np.zeros(0, np.int64), np.zeros(0)),
+            figures, 1e-12,
+        )  # fmt: skip
+
+    @cached_property
+    def power_measures(self) -> PowerMeasures | None:
+        """Returns the measures of power, None where it was not simulated."""
+        return None if self.power is None else power_measures(self.power, None)
 
     @cached_property
     def _taken(self) -> Any:

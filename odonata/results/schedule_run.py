@@ -82,7 +82,8 @@ class ScheduleRun(Opened):
         if not self.schedule.done.all():
             last, ends = self.system.isel(time=-1, scheduler=0), logs["ends"]
             by_job = np.bincount(ends["job"], ends["energy_j"], len(self.trace)).astype(np.float64)
-            so_far = (self.reached, float(last.idle_j), float(last.sleep_j), by_job)
+            so_far = (int(self.time[-1]), float(last.idle_j), float(last.sleep_j), by_job,
+                      float(last.jobs_j))  # fmt: skip
         return PowerRecord.of_logs(len(self.trace), power, logs["ends"], caps, speeds, figures,
                                    so_far)  # fmt: skip
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from operator import index
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from pdes.clock import LATEST
 from pdes.errors import Fault
 from policies.memory import Memory
 from policies.policy import Policy, enter
@@ -190,6 +192,7 @@ class PowerPolicy(Policy):
 
 
 Written = TypeVar("Written", bound=type[PowerPolicy])
+Answer = TypeVar("Answer")
 
 POWERS: Register[Entry] = REGISTERS["power"]
 
@@ -216,6 +219,23 @@ def _asked(policy: PowerPolicy, what: str, *arguments: Any) -> Any:
         raise Fault(f"power {policy.name} failed ({what}): {described(error)}") from error
 
 
+def _read(read: Callable[..., Answer]) -> Callable[..., Answer]:
+    """Have a function that reads a policy's answer name the policy where that cannot be read."""
+
+    @wraps(read)
+    def reading(policy: PowerPolicy, *arguments: Any) -> Answer:
+        try:
+            return read(policy, *arguments)
+        except Fault:
+            raise
+        except (TypeError, ValueError, OverflowError, AttributeError) as error:
+            raise Fault(f"power {policy.name}: its answer cannot be read ({read.__name__}): "
+                        f"{error}") from error  # fmt: skip
+
+    return reading
+
+
+@_read
 def observe(policy: PowerPolicy, view: PowerView) -> tuple[float, ...]:
     """Tell a policy what was measured. Returns the numbers that it wants to have logged."""
     values = tuple(map(float, _asked(policy, "observe", view)))
@@ -225,6 +245,7 @@ def observe(policy: PowerPolicy, view: PowerView) -> tuple[float, ...]:
     return values
 
 
+@_read
 def admit(policy: PowerPolicy, view: PowerView) -> Admitted:
     """Ask a policy that selects which jobs start now. A Fault names it if it chooses a job that is
     not in its window, one twice, or more nodes than are idle."""
@@ -248,6 +269,7 @@ def admit(policy: PowerPolicy, view: PowerView) -> Admitted:
     return Admitted(chosen, forced)
 
 
+@_read
 def configuration(policy: PowerPolicy, view: PowerView, job: Request) -> Configuration | None:
     """Ask what a job starts with; None: it waits."""
     answer = _asked(policy, "configure", view, job)
@@ -263,6 +285,7 @@ def configuration(policy: PowerPolicy, view: PowerView, job: Request) -> Configu
     return answer
 
 
+@_read
 def caps(policy: PowerPolicy, view: PowerView) -> Caps:
     """Ask for the caps from now on. A Fault names the policy if it caps a job that does not run,
     gives watts that are none, or wants to be asked in the past."""
@@ -276,9 +299,11 @@ def caps(policy: PowerPolicy, view: PowerView) -> Caps:
                 raise Fault(f"power {policy.name}: it caps job {number}, which does not run")
         for number, cap_w in answer.cap_w.items():
             _check_cap(policy, number, cap_w)
-        if both := {*answer.suspend} & {*answer.resume}:
-            raise Fault(f"power {policy.name}: it suspends and resumes job {min(both)} at once")
-    if answer.again is not None and answer.again <= view.time:
+        moved = [*answer.suspend, *answer.resume]
+        if len({*moved}) < len(moved):
+            twice = next(number for number in moved if moved.count(number) > 1)
+            raise Fault(f"power {policy.name}: it suspends or resumes job {twice} twice at once")
+    if answer.again is not None and not view.time < index(answer.again) <= LATEST:
         raise Fault(f"power {policy.name}: at {view.time} it wants to be asked again at "
                     f"{answer.again}")  # fmt: skip
     speed = answer.speed
@@ -290,5 +315,5 @@ def caps(policy: PowerPolicy, view: PowerView) -> Caps:
 
 
 def _check_cap(policy: PowerPolicy, number: int, cap_w: float) -> None:
-    if not cap_w >= 0:
+    if not float(cap_w) >= 0:
         raise Fault(f"power {policy.name}: it caps job {number} at {cap_w} W; at least 0")

@@ -67,6 +67,8 @@ class DynamicLearner(Sleeping):
     def __post_init__(self) -> None:
         if self.deadlock not in DEADLOCKS:
             raise Refused(f"deadlock = {self.deadlock}: one of {', '.join(DEADLOCKS)}")
+        if self.samples > self.kept:
+            raise Refused(f"samples = {self.samples}: at most kept, {self.kept}")
         self._settings(1.0)  # which refuses what cannot be
 
     @property

@@ -41,8 +41,8 @@ paper's figure 3 has the trade-off that follows from the reverse."""
 class ServiceRate(PowerPolicy):
     """What the three have in common: two rates, and what nodes draw at them."""
 
-    low: float = parameter(2.0, unit="work per time", about="the low rate", least=1e-6)
-    high: float = parameter(2.66, unit="work per time", about="the high rate", least=1e-6)
+    low: float = parameter(2.0, unit="work per time", about="the low rate", least=1e-3)
+    high: float = parameter(2.66, unit="work per time", about="the high rate", least=1e-3)
     energies: str = parameter("swapped", about=f"what nodes draw: {', '.join(ENERGIES)}")
 
     controls = False

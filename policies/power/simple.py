@@ -26,7 +26,7 @@ class Sleeping(PowerPolicy):
     """What all these have: idle nodes may be put to sleep."""
 
     sleep_after_s: float = parameter(
-        -1.0, unit="s", about="idle time after which a node sleeps; below 0: never"
+        -1.0, unit="s", about="idle time after which a node sleeps; below 0: never", most=1e9
     )
 
 
@@ -42,7 +42,9 @@ class IdleSleep(Sleeping):
     """Nodes sleep that nobody needs; a job waits until those wake up that it gets."""
 
     controls = False
-    sleep_after_s: float = parameter(600.0, unit="s", about="idle time after which a node sleeps")
+    sleep_after_s: float = parameter(
+        600.0, unit="s", about="idle time after which a node sleeps", most=1e9
+    )
 
 
 @power("naive", about="measured power plus the candidate's maximum stays below the cap",
@@ -68,7 +70,8 @@ class Naive(Sleeping):
 
     def configure(self, view: PowerView, job: Request) -> Configuration | None:
         assert view.memory is not None
-        since_w, more_w = view.memory.since_w, job.nodes * (view.most_w - view.idle_w)
+        drawn_w = 0.0 if self.sleep_after_s >= 0 else view.idle_w  # by nodes that may be asleep
+        since_w, more_w = view.memory.since_w, job.nodes * (view.most_w - drawn_w)
         if view.budget.measured_w + since_w[0] + more_w <= view.budget.cap_w:
             since_w[0] += more_w
             return Configuration(job.nodes)

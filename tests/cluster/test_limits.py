@@ -173,7 +173,7 @@ def test_one_job_on_one_node_and_one_as_large_as_the_machine(variant: Variant) -
     for nodes, run_us in ((1, 0), (1, 3), (5000, 3)):
         trace = many(1, run_us, nodes, 4)
         for machine in (None, MACHINE) if nodes == 1 else (None,):
-            schedule, result = scheduled(model_of(trace, nodes, variant, machine=machine))
+            schedule, result, _ = scheduled(model_of(trace, nodes, variant, machine=machine))
             assert (schedule.start_us, schedule.end_us) == (4, 4 + run_us)
             assert result.time == 4 + run_us
 

@@ -62,8 +62,10 @@ from topology import BadMachine, Dragonfly, LinkClass
         ("seed = 3", "seed: unknown; it belongs in [run], as run.seed"),
         ("run.name = 'x'", "run.name: unknown; it belongs above all sections, as name"),
         ("[trafic]", "[trafic]: unknown; did you mean [traffic]?"),
-        ("[power]", "[power]: unknown; one of [machine], [network], [traffic], [trace], [[jobs]], "
-                    "[scheduler], [nic], [run], [metrics]"),
+        ("[watts]", "[watts]: unknown; one of [machine], [network], [traffic], [trace], [[jobs]], "
+                    "[scheduler], [nic], [power], [run], [metrics]"),
+        ("[power]", "power.policy = \"none\" (by default): there are no [[jobs]] whose power it "
+                    "could be"),
         ("machine = 3", "machine = 3: a section, [machine]"),
         ("[[machine]]", "machine = a list: a section, [machine]"),
         ("[name]", "name = a table: text"),

@@ -34,7 +34,7 @@ def test_the_schema_shows_every_key_and_its_default_conforms() -> None:
             conforms(default, shown)
 
 
-BEYOND = {'"0.5 ps"', '"1e30 s"', '"0.5 B"', '"1e99 GiB"', '"0 GB/s"', '"1e999 GB/s"'}
+BEYOND = {'"1e999 MW"', '"1e999 MWh"', '"0.5 ps"', '"1e30 s"', '"0.5 B"', '"1e99 GiB"', '"0 GB/s"', '"1e999 GB/s"'}
 """What no pattern can tell."""
 
 
@@ -50,7 +50,7 @@ def test_the_schema_refuses_what_is_of_another_kind(key: Key) -> None:
                          ids=lambda key: key.path)  # fmt: skip
 def test_the_limits_in_the_schema_are_those_that_are_enforced(key: Key) -> None:
     def complaints(value: float) -> list[str]:
-        jobs = "jobs = [{nodes = 2}]\n" * (key.section in OF_JOBS)
+        jobs = "jobs = [{nodes = 2}]\n" * (key.section in (*OF_JOBS, "power"))
         room = {"machine.links_per_pair": "1"} if key.section == "machine" else {}
         if key.section == "jobs":
             jobs, room = "", {"jobs.nodes": "2"}

@@ -199,12 +199,20 @@ def test_a_missing_month_is_left_out() -> None:
 def test_one_month_in_which_naive_is_better_breaks_the_claim() -> None:
     asked = Asked(("caps",), days=24)
     outcomes = invented(asked, ordinary)
-    words = ("WFP 3,000 kW", "shorter wait than naive")
+    words = ("WFP 3,000 kW", "less wait than naive")
     (claim,) = named_so(claims(asked, outcomes), *words)
     assert (claim.ours, claim.holds) == ("12", True)
     outcomes[asked.cell("wfp", LEARNER, MIDDLE)[7].key] = outcome(301.0, 0.7)
     (claim,) = named_so(claims(asked, outcomes), *words)
     assert (claim.ours, claim.holds) == ("11", False)
+
+
+def test_a_month_in_which_both_do_all_the_work_is_even() -> None:
+    asked = Asked(("caps",), days=24)
+    outcomes = invented(asked, ordinary)
+    outcomes[asked.cell("fcfs", LEARNER, HIGH)[0].key] = outcome(200.0, 0.6)
+    (claim,) = named_so(claims(asked, outcomes), "FCFS 4,000 kW", "more utilisation")
+    assert (claim.ours, claim.holds) == ("11, and 1 even", False)
 
 
 def test_a_gain_outside_of_the_papers_range_does_not_hold() -> None:

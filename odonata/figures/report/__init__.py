@@ -23,7 +23,7 @@ from odonata.figures import contents as pictures
 from odonata.figures import network as figures
 from odonata.results import job_table as accounts
 from odonata.results.derived import busiest, recorded, simulated, summary
-from odonata.results.network_power import network_rows
+from odonata.results.network_power import watts_rows
 from odonata.results.opened import INCOMPLETE, Opened
 from odonata.results.run import Run
 from odonata.results.summary_rows import Row, of_run, still
@@ -101,7 +101,7 @@ def far(run: Run) -> str:
 def summary_rows(run: Run) -> list[Row]:
     jobs = run.job_records if run.network.workload else ()
     rows = of_run(run.experiment, summary(run), run.reached_ps, run.complete, jobs)
-    return [*rows, *network_rows(run)]
+    return [*rows, *watts_rows(run)]
 
 
 def _summary(run: Run) -> list[list[Row]]:

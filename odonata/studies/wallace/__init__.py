@@ -1,0 +1,84 @@
+"""The study of S. Wallace et al.: A data driven scheduling approach for power management on HPC
+systems (SC 2016), on a synthetic year of Mira.
+
+Reading order: `simulation`, `cases`, `claims`, `figures`. What is heavy is imported when it is
+needed, so that the study can be listed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odonata.study.contract import Claim, Option, Study
+
+if TYPE_CHECKING:
+    from odonata.studies.wallace.cases import Asked
+    from odonata.studies.wallace.simulation import Outcome, Part
+
+PARTS, RUNS = ("caps", "year", "causes"), ("months", "year")
+
+
+class Wallace(Study["Asked", "Part", "Outcome"]):
+    name = "wallace"
+    about = (
+        "Does a learner of power profiles keep Mira below a cap, and what do jobs wait for it? "
+        "(Wallace et al., 2016)"
+    )
+    options = (
+        Option("part", "caps: waits and utilisation under three caps; year: capping success and "
+               "learning rate; causes: the same with one thing changed at a time.", "all",
+               choices=("all", *PARTS)),
+        Option("runs", "Twelve runs of a month each, which begin with an empty machine, or one run "
+               "of the year, whose queue grows from month to month.", "months", choices=RUNS),
+        Option("seed", "Of the year of jobs.", 1, int),
+        Option("load", "The offered load.", 0.83, float),
+        Option("days", "The length of the year.", 365, int),
+        Option("months", "How many equal parts it has.", 12, int),
+    )  # fmt: skip
+    notes = (
+        "learner: the paper's policy. Wait and utilisation relative to a run without a cap, in "
+        "strict order; a gain is the difference of naive and learner, both so. From the least to "
+        "the most of so many months, mean in brackets."
+    )
+
+    def ask(
+        self, part: str = "all", runs: str = "months", seed: int = 1, load: float = 0.83,
+        days: int = 365, months: int = 12,
+    ) -> Asked:  # fmt: skip
+        from odonata.studies.wallace.cases import Asked
+
+        return Asked(PARTS if part == "all" else (part,), runs, seed, load, days, months)
+
+    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> Sequence[Part]:
+        from odonata.studies.wallace.cases import checked
+
+        return checked(asked)
+
+    def simulate(self, case: Part) -> Outcome:
+        from odonata.studies.wallace.simulation import simulate
+
+        return simulate(case)
+
+    def mark(self) -> str:
+        from odonata.studies.wallace.cases import mark
+
+        return mark()
+
+    def claims(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> list[Claim]:
+        from odonata.studies.wallace.claims import claims
+
+        return claims(asked, outcomes)
+
+    def figures(
+        self, asked: Asked, outcomes: Mapping[str, Outcome], directory: Path, pdf: bool
+    ) -> list[Path]:
+        from odonata.studies.wallace.figures import draw
+
+        return draw(asked, outcomes, directory, pdf)
+
+    def revive(self, fields: dict[str, Any]) -> Outcome:
+        from odonata.studies.wallace.simulation import revive
+
+        return revive(fields)

@@ -1,0 +1,146 @@
+"""The simulations of the study, by the question that they answer.
+
+A **cell** is the runs of all months under one order, policy and cap: twelve runs, or one run of the
+year that is divided into months afterwards. Where the paper is silent, the choice is ours and
+explained in docs/power-wallace.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from odonata.studies import wallace
+from odonata.studies.wallace.simulation import (
+    LEARNER,
+    NAIVE,
+    NONE,
+    VARIABLE,
+    Part,
+    model_of,
+    simulate,
+)
+from odonata.study.contract import digest
+from pdes.errors import require
+
+ORDERS = ("fcfs", "wfp")
+CAPS = ("2000 kW", "3000 kW", "4000 kW")
+LOW, MIDDLE, HIGH = CAPS
+PEAK = "4800 kW"
+"""A cap that no run can exceed: what is left of the policy is its window."""
+LOADS = (0.6, 0.95, 1.1)
+"""Other loads than the study's: the paper does not give the load of its trace."""
+CAUSES, SOME = ("fcfs",), 3
+"""The orders whose causes are measured: one is enough; and the months: every third is."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The extent of the study: which of PARTS, one of RUNS, and the year: its seed, its load, its
+    days and how many equal months it has."""
+
+    parts: tuple[str, ...] = wallace.PARTS
+    runs: str = "months"
+    seed: int = 1
+    load: float = 0.83
+    days: int = 365
+    months: int = 12
+
+    def __post_init__(self) -> None:
+        require(0 <= self.seed < 2**62, f"seed = {self.seed}: 0 .. 2**62 - 1")
+        require(0 < self.load <= 1.2, f"load = {self.load}: above 0, and at most 1.2")
+        require(4 <= self.days <= 3650, f"days = {self.days}: 4 .. 3650")
+        most = min(self.days // 2, 120)
+        require(1 <= self.months <= most, f"months = {self.months}: 1 .. {most}, of 2 days or more")
+        require(self.runs in wallace.RUNS, f"runs = {self.runs}: one of {', '.join(wallace.RUNS)}")
+
+    def part(self, order: str, policy: str, cap: str, **how: Any) -> Part:
+        """Returns one run, of the year unless a month is given."""
+        usual = {"seed": self.seed, "load": self.load, "days": self.days, "months": self.months}
+        return Part(order, policy, cap, **usual | how)
+
+    def cell(
+        self, order: str, policy: str, cap: str = MIDDLE, every: int = 1, **how: Any
+    ) -> tuple[Part, ...]:
+        """Returns the runs of all months, or of every third, say. What is not capped is counted
+        against 3,000 kW."""
+        if self.runs == "year":
+            return (self.part(order, policy, cap, **how),)
+        months = range(0, self.months, every)
+        return tuple(self.part(order, policy, cap, month=month, **how) for month in months)
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "learner, window of 1": {"policy": LEARNER, "window": 1},
+    "learner, every job a stranger": {"policy": LEARNER, "strangers": True},
+    "naive, and whoever fits may pass": {"policy": NAIVE, "backfill": "first-fit"},
+}
+"""The policies between naive and learner, each with a part of what distinguishes them."""
+
+
+def _caps(asked: Asked) -> Iterator[Part]:
+    for order in ORDERS:
+        yield from asked.cell(order, NONE)
+        yield from asked.cell(order, NONE, backfill="easy")
+        for cap in CAPS:
+            for policy in (NAIVE, LEARNER):
+                yield from asked.cell(order, policy, cap)
+
+
+def _year(asked: Asked) -> Iterator[Part]:
+    for order in ORDERS:
+        yield asked.part(order, LEARNER, VARIABLE)
+        yield asked.part(order, LEARNER, MIDDLE)
+        yield asked.part(order, NONE, MIDDLE)
+
+
+def _causes(asked: Asked) -> Iterator[Part]:
+    for order in CAUSES:
+        yield from asked.cell(order, NONE, every=SOME)
+        yield from asked.cell(order, NONE, every=SOME, backfill="easy")
+        yield from asked.cell(order, LEARNER, PEAK, SOME)
+        for cap in CAPS:
+            for policy in (NAIVE, LEARNER):
+                yield from asked.cell(order, policy, cap, SOME)
+            for variant in VARIANTS.values():
+                yield from asked.cell(order, cap=cap, every=SOME, **variant)
+        for load in LOADS:
+            yield from asked.cell(order, NONE, every=SOME, load=load)
+            for cap in CAPS:
+                for policy in (NAIVE, LEARNER):
+                    yield from asked.cell(order, policy, cap, SOME, load=load)
+
+
+PARTS: dict[str, Callable[[Asked], Iterator[Part]]] = {
+    "year": _year,
+    "caps": _caps,
+    "causes": _causes,
+}
+"""In the order in which they are simulated: the longest runs first."""
+
+
+@lru_cache(maxsize=4)
+def checked(asked: Asked) -> tuple[Part, ...]:
+    """Returns each run once, or refuses what cannot be built: a load that the year cannot have."""
+    every = [part for name, make in PARTS.items() if name in asked.parts for part in make(asked)]
+    for load in {part.load for part in every}:
+        model_of(next(part for part in every if part.load == load))
+    return tuple(dict.fromkeys(every))
+
+
+def mark() -> str:
+    """Returns a digest over a few days with all that the study uses. It compiles what the study
+    needs."""
+    short: dict[str, Any] = {"days": 4, "months": 2}
+    tried = [
+        Part(order, policy, cap, **short)
+        for order in ORDERS
+        for policy, cap in ((NONE, MIDDLE), (NAIVE, LOW), (LEARNER, LOW), (LEARNER, VARIABLE))
+    ]
+    tried.append(Part("fcfs", LEARNER, LOW, month=1, strangers=True, window=2, **short))
+    tried += [Part("fcfs", NAIVE, LOW, month=0, backfill=rule, **short)
+              for rule in ("easy", "first-fit")]  # fmt: skip
+    found = map(simulate, tried)
+    return digest(f"{one.digest} {one.wait_s} {one.violations}" for one in found)

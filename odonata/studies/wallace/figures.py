@@ -1,0 +1,241 @@
+"""The figures of the study, after the paper's; those that there is nothing for are left out.
+
+A policy looks the same everywhere: the learner is red, the naive one blue, no control grey; the cap
+is a dark line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
+
+from odonata.figures.network import BLUE, FAINT, GREY, GRID, INK, save, style
+from odonata.studies.wallace.cases import CAPS, MIDDLE, ORDERS, Asked
+from odonata.studies.wallace.claims import (
+    LEARNED,
+    LEARNED_DAY,
+    UTILISATION,
+    WAIT,
+    Floats,
+    Outcomes,
+    change,
+    learning_rate,
+    sets_known,
+)
+from odonata.studies.wallace.simulation import (
+    BIN_US,
+    DAY_US,
+    LEARNER,
+    LEVELS_KW,
+    NAIVE,
+    NONE,
+    VARIABLE,
+    Outcome,
+)
+
+RED = "#c8321f"
+LOOKS = {NAIVE: ("naive", BLUE), LEARNER: ("learner, window, knapsack", RED)}
+TOP_MW = 4.4
+
+
+def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
+    """Draw all figures that there are outcomes for. Returns where they are."""
+    drawn = []
+    with style():
+        for name, make in FIGURES.items():
+            figure = make(asked, outcomes)
+            if figure is None:
+                continue
+            directory.mkdir(parents=True, exist_ok=True)
+            for kind in ("png", "pdf") if pdf else ("png",):
+                drawn.append(directory / f"{name}.{kind}")
+                save(figure, drawn[-1], kind)
+    return drawn
+
+
+# -- over the year
+
+
+def figure_5(asked: Asked, outcomes: Outcomes) -> Figure | None:
+    """Draw the learning rate, of jobs that start and of sets of jobs alike."""
+    ran = {order: outcomes.get(asked.part(order, LEARNER, MIDDLE).key) for order in ORDERS}
+    if not any(ran.values()):
+        return None
+    figure, axes = _figure(8, 3.4, left=0.08, right=0.98, top=0.94, bottom=0.15)
+    for order, dashes in zip(ORDERS, ("-", (0, (4, 2))), strict=True):
+        one = ran[order]
+        if one is None:
+            continue
+        days = np.arange(1, len(one.known) + 1)
+        axes.plot(days, learning_rate(one), color=RED, ls=dashes, lw=1.7,
+                  label=f"jobs that have started, {order.upper()}")  # fmt: skip
+        axes.plot(days, sets_known(one), color=GREY, ls=dashes, lw=1.2,
+                  label=f"sets of jobs alike, {order.upper()}")  # fmt: skip
+    axes.plot(LEARNED_DAY, LEARNED, "o", ms=7, mfc="none", mec=INK, mew=1.5, zorder=4)
+    axes.annotate("the paper: 94 % after 26 days", (LEARNED_DAY, LEARNED), (14, -22),
+                  fontsize=8.5, textcoords="offset points",
+                  arrowprops={"arrowstyle": "-", "color": FAINT})  # fmt: skip
+    axes.set(xlim=(0, asked.days), ylim=(0.5, 1.005), xlabel="day", ylabel="profile known")
+    axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
+    axes.legend(loc="lower right", ncols=2)
+    _dress(axes)
+    return figure
+
+
+def figure_6(asked: Asked, outcomes: Outcomes) -> Figure | None:
+    """Draw power with and without control, and a cap of 3,000 kW."""
+    levels = np.full(2, float(MIDDLE.split()[0]) / 1000)
+    return _power(asked, outcomes, MIDDLE, np.array([0.0, asked.days]), levels)
+
+
+def figure_7(asked: Asked, outcomes: Outcomes) -> Figure | None:
+    """Draw the same with the cap that changes three times."""
+    edges = np.linspace(0, asked.days, len(LEVELS_KW) + 1)
+    levels = np.array([*LEVELS_KW, LEVELS_KW[-1]]) / 1000
+    return _power(asked, outcomes, VARIABLE, edges, levels)
+
+
+def _power(
+    asked: Asked, outcomes: Outcomes, cap: str, days: Floats, levels_mw: Floats
+) -> Figure | None:
+    """Draw the mean power of each 3 hours, and the readings above the cap as points, the highest of
+    each 3 hours."""
+    order = ORDERS[0]
+    ours, without = (outcomes.get(asked.part(order, policy, which).key)
+                     for policy, which in ((LEARNER, cap), (NONE, MIDDLE)))  # fmt: skip
+    if ours is None:
+        return None
+    figure, axes = _figure(9, 3.5, left=0.065, right=0.985, top=0.89, bottom=0.14)
+    keys: list[Any] = []
+    if without is not None:
+        at = _day(without)
+        axes.fill_between(at, _mw(without.mean_kw), color=FAINT, lw=0, alpha=0.75, step="mid",
+                          rasterized=True)  # fmt: skip
+        keys.append(Patch(facecolor=FAINT, label="no control"))
+    at = _day(ours)
+    axes.plot(at, _mw(ours.mean_kw), color=RED, lw=0.55, rasterized=True)
+    keys.append(Line2D([], [], color=RED, lw=1.4, label="learner, window, knapsack"))
+    axes.step(days, levels_mw, color=INK, lw=1.5, where="post")
+    keys.append(Line2D([], [], color=INK, lw=1.5, label="cap"))
+    highest = _mw(ours.highest_kw)
+    here = levels_mw[np.clip(np.searchsorted(days, at, "right") - 1, 0, len(levels_mw) - 1)]
+    over = highest > here * 1.0005
+    axes.plot(at[over], highest[over], ".", color=RED, ms=4, mec="none", alpha=0.9)
+    keys.append(Line2D([], [], color=RED, marker=".", ls="", ms=6, label="readings above it"))
+    axes.set(xlim=(0, asked.days), ylim=(0, TOP_MW), xlabel="day", ylabel="power (MW)")
+    figure.legend(handles=keys, ncols=len(keys), loc="upper center", bbox_to_anchor=(0.52, 1.0))
+    _dress(axes)
+    return figure
+
+
+def _day(outcome: Outcome) -> Floats:
+    return (np.arange(len(outcome.mean_kw), dtype=np.float64) + 0.5) * (BIN_US / DAY_US)
+
+
+def _mw(kw: tuple[int, ...]) -> Floats:
+    return np.array(kw, np.float64) / 1000
+
+
+# -- by month
+
+
+def figure_8_9(asked: Asked, outcomes: Outcomes) -> Figure | None:
+    return _months(asked, outcomes, WAIT, "change of mean wait")
+
+
+def figure_10_11(asked: Asked, outcomes: Outcomes) -> Figure | None:
+    return _months(asked, outcomes, UTILISATION, "change of utilisation")
+
+
+def _months(asked: Asked, outcomes: Outcomes, name: str, label: str) -> Figure | None:
+    """Draw the change of every month, a row per order and a column per cap. EASY without a cap is a
+    dash."""
+    found = {
+        (order, cap, policy): change(asked, outcomes, name, order, policy, cap)
+        for order in ORDERS
+        for cap in CAPS
+        for policy in LOOKS
+    }
+    if not any(np.isfinite(values).any() for values in found.values()):
+        return None
+    figure, panels = _figure(11, 5, 2, 3, left=0.085, right=0.99, top=0.89, bottom=0.09,
+                             wspace=0.2, hspace=0.2)  # fmt: skip
+    at = np.arange(1, asked.months + 1)
+    for i, order in enumerate(ORDERS):
+        easy = change(asked, outcomes, name, order, NONE, backfill="easy")
+        for j, cap in enumerate(CAPS):
+            axes = panels[i, j]
+            for k, (policy, (_, colour)) in enumerate(LOOKS.items()):
+                axes.bar(at + 0.4 * (k - 0.5), found[order, cap, policy], 0.38, color=colour)
+            axes.plot(at, easy, "_", color=INK, ms=9, mew=1.3)
+            axes.axhline(0, color=INK, lw=0.8)
+            axes.yaxis.set_major_formatter(FuncFormatter(_percent))
+            axes.yaxis.set_major_locator(MaxNLocator(5))
+            axes.xaxis.set_major_locator(MaxNLocator(13, integer=True, steps=[1, 2, 5, 10]))
+            axes.set_xlim(0.4, asked.months + 0.6)
+            if i == 0:
+                axes.set_title(f"cap {int(cap.split()[0]):,} kW", fontweight="bold")
+            else:
+                axes.set_xlabel("month")
+            _dress(axes)
+            axes.grid(axis="x", visible=False)
+        panels[i, 0].set_ylabel(f"{label}, {order.upper()}")
+    for column in panels.T:
+        _same_limits(column)
+    keys: list[Any] = [Patch(facecolor=colour, label=words) for words, colour in LOOKS.values()]
+    keys.append(Line2D([], [], color=INK, marker="_", ls="", ms=9, mew=1.3, label="EASY, no cap"))
+    figure.legend(handles=keys, ncols=3, loc="upper center", bbox_to_anchor=(0.53, 1.0))
+    return figure
+
+
+def _percent(value: float, _: Any) -> str:
+    return "0" if abs(value) < 1e-9 else f"{100 * value:+,.3g} %" if abs(value) < 10 else (
+        f"{100 * value:+,.0f} %"
+    )  # fmt: skip
+
+
+# -- how they look
+
+
+def _figure(wide: float, high: float, rows: int = 1, columns: int = 1, **margins: float
+            ) -> tuple[Figure, Any]:  # fmt: skip
+    """Returns a figure, and its panel or its panels."""
+    figure = Figure(figsize=(wide, high), facecolor="white")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(rows, columns, squeeze=rows * columns == 1)
+    figure.subplots_adjust(**margins)
+    return figure, panels
+
+
+def _same_limits(column: Any) -> None:
+    low, high = (
+        pick(axes.get_ylim()[end] for axes in column) for end, pick in ((0, min), (1, max))
+    )
+    for axes in column:
+        axes.set_ylim(low, high)
+
+
+def _dress(axes: Axes) -> None:
+    axes.grid(color=GRID, lw=0.7)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8, length=2.5, color=FAINT)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+FIGURES: dict[str, Callable[[Asked, Outcomes], Figure | None]] = {
+    "5-learning-rate": figure_5,
+    "6-power": figure_6,
+    "7-variable-cap": figure_7,
+    "8-9-wait": figure_8_9,
+    "10-11-utilisation": figure_10_11,
+}
