@@ -118,8 +118,9 @@ def powered(records: Sequence[JobRecord]) -> bool:
 
 
 def heads(records: Sequence[JobRecord]) -> tuple[str, ...]:
-    """Returns the heads of the table of these jobs."""
-    return (*HEADS, *ENERGY_HEADS) if powered(records) else HEADS
+    """Returns the heads of the table of these jobs; with their energy, and then without routers, as
+    a terminal is 80 letters wide."""
+    return (*HEADS[:4], *HEADS[5:], *ENERGY_HEADS) if powered(records) else HEADS
 
 
 def cells(machine: Dragonfly, record: JobRecord, energy: bool = False) -> tuple[str, ...]:
@@ -127,6 +128,7 @@ def cells(machine: Dragonfly, record: JobRecord, energy: bool = False) -> tuple[
     what is not yet known."""
     where = spread(machine, record)
     seat = (f"{where.groups:,}", f"{where.routers:,}") if record.labels else ("-", "-")
+    seat = seat[:1] if energy else seat
     return (record.name, f"{record.nodes:,}", record.pattern, *seat,
             _us(record.waiting_ps), _us(record.communication_ps),
             *(_joules(record) if energy else ()))  # fmt: skip
@@ -134,8 +136,9 @@ def cells(machine: Dragonfly, record: JobRecord, energy: bool = False) -> tuple[
 
 def _joules(record: JobRecord) -> tuple[str, str]:
     per_byte = record.j_per_byte
-    return ("-" if record.energy_j is None else f"{record.energy_j:,.4g}",
-            "-" if per_byte is None else f"{per_byte * 1e9:,.4g}")  # fmt: skip
+    nano = None if per_byte is None else per_byte * 1e9
+    return ("-" if record.energy_j is None else f"{record.energy_j:,.3g}",
+            "-" if nano is None else f"{nano:,.0f}" if nano >= 1000 else f"{nano:,.3g}")  # fmt: skip
 
 
 def _us(ps: float | None) -> str:

@@ -61,8 +61,8 @@ def power_measures(
     price: Steps | None = None,
     carbon: Steps | None = None,
 ) -> PowerMeasures:
-    """Returns the measures of what was recorded; with a trace also by user. Prices are per kWh, carbon intensities grams per
-    kWh; both over the time of the run."""
+    """Returns the measures of what was recorded; with a trace also by user. Prices are per kWh,
+    carbon intensities grams per kWh; both over the time of the run."""
     hours = record.until * record.tick_s / 3600
     excess = record.excess_w if record.capped else None
     cost, grams = (None if it is None else _priced(record, it) for it in (price, carbon))

@@ -10,6 +10,7 @@ from clusters import trace_of
 from random_traces import VARIANTS, random_trace
 
 from odonata.cluster.model import Cluster
+from odonata.jobs.power import Power
 from pdes.driver import run
 from pdes.transport import Serial, world
 from topology import Dragonfly
@@ -34,6 +35,26 @@ def test_every_discipline_is_the_same_on_these_ranks(protocol: str, placed: bool
             alone.digest, alone.time, alone.events)  # fmt: skip
         for name, values in alone.outcome.items():
             assert (together.outcome[name] == values).all()
+
+
+@pytest.mark.parametrize("policy", ["idle-sleep", "uniform", "naive", "dynamic-learner"])
+@pytest.mark.parametrize("placed", [False, True])
+def test_watts_are_the_same_on_these_ranks(policy: str, placed: bool) -> None:
+    discipline = "wfp" if policy == "dynamic-learner" else "lcfs-pr"
+    power = Power(
+        policy, (("sleep_after_s", 6e-6),), demand="constant", idle_w=100.0, interval_ps=10**7,
+        cap=(("0 s", "2500 W"), ("9 us", "1800 W"), ("40 us", "3 kW")), wake_ps=3 * 10**6,
+        wake_j=1e-3, variation=0.2 if placed else 0.0,
+    )  # fmt: skip
+    where: dict[str, Any] = {"machine": MACHINE, "allocation": "rdn"} if placed else {}
+    for seed in (1, 2):
+        jobs, nodes = random_trace(seed)
+        model = Cluster(trace_of(jobs), nodes, discipline, power=power, **where)
+        together = run(model, None, show_compiling=False)
+        alone = run(model, None, transport=Serial(), show_compiling=False)
+        assert (together.digest, together.time) == (alone.digest, alone.time)
+        for name, values in alone.outcome.items():
+            assert (together.outcome[name] == values).all(), name
 
 
 def test_a_checkpoint_of_these_ranks_goes_on_to_the_same_end(tmp_path: Path) -> None:
