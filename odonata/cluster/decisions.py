@@ -13,7 +13,10 @@ import numpy.typing as npt
 from odonata.cluster.dispatch import choose_now, launch_now, settle_now
 from odonata.cluster.layout import (
     AGAIN,
+    BY_INTERVAL,
+    DONE,
     ENDED,
+    MEASURED,
     NODE,
     OVER,
     PASSING,
@@ -59,6 +62,9 @@ class Passes:
         if serial and serial != ctl[AGAIN] and not ctl[PASSING]:
             return Decision([])
         self._learn(state)
+        if self.powering is not None and ctl[DONE] == len(state.jobs):
+            ctl[PASSING] = 0
+            return Decision([])
         if self.powering is None:
             return self._pass(state, time)
         log: list[Any] = [*self.powering.observe(state, time)]
@@ -83,7 +89,8 @@ class Passes:
 
     def _pass(self, state: Any, time: int) -> Decision:
         ctl = state.ctl
-        if ctl[FIRST] == ctl[LAST] and not self._always:
+        between = ctl[BY_INTERVAL] and (time == 0 or ctl[MEASURED] != time)
+        if between or (ctl[FIRST] == ctl[LAST] and not self._always):
             ctl[PASSING] = 0
             return Decision([])
         if self.powering is not None and self.powering.policy.selects:

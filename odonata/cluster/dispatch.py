@@ -11,6 +11,7 @@ from odonata.cluster.energy import (
     fall_asleep,
     measure,
     note,
+    set_boot,
     set_machine_cap,
 )
 from odonata.cluster.layout import (
@@ -191,12 +192,12 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
                 schedule(sim, time + ctl[INTERVAL], key(MEASURE), 0, 0)
             if ctl[ASKS] != 0:
                 _ask_for_pass(sim, state, time, True)
-    elif kind == CAP:
+    elif kind == CAP and ctl[DONE] < state.jobs.shape[0]:
         set_machine_cap(state, time, state.caps[a])
         ctl[CAPS_LEFT] -= 1
-        if ctl[DONE] < state.jobs.shape[0] and ctl[ASKS] != 0:
+        if ctl[ASKS] != 0:
             _ask_for_pass(sim, state, time, False)
-    elif kind == SLEEP:
+    elif kind == SLEEP and ctl[DONE] < state.jobs.shape[0]:
         fall_asleep(state, time)
     if ctl[NOTES] >= NOTES_KEPT or ctl[READINGS] >= NOTES_KEPT:
         schedule(sim, time, key(DRAIN), 0, 0)
@@ -291,6 +292,7 @@ def speed_now(state: State, time: int, rate: float, busy_w: float, idle_w: float
         state.heap[i] = state.running[i]  # as their order may change
     for i in range(ctl[RUNNING]):
         row = state.heap[i]
+        set_boot(state, row)
         over = change(state, row, time)
         if 0 <= over < NEVER:
             _write_end(state, row, over, rows[count])

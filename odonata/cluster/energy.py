@@ -71,6 +71,7 @@ from odonata.cluster.layout import (
     WAKE_TIME,
     WAKE_W,
     WAKES,
+    WAKING,
     State,
 )
 from odonata.jobs.metering import (
@@ -194,7 +195,7 @@ def set_draw(state: State, row: int) -> None:
     if job[PAUSED] != 0:
         per_node = meter[IDLE_W]
     elif meter[BUSY_W] >= 0.0:
-        per_node = meter[BUSY_W]
+        per_node = min(meter[BUSY_W], max(energy[CAP_W], meter[LEAST_W]))
     if state.node.shape[0] == 0:
         energy[DRAWS_W] = job[NODES] * per_node
         return
@@ -303,7 +304,7 @@ def begin_drawing(state: State, row: int, time: int) -> None:
             factor = max(factor, words[FACTOR_OF])
             words[NODE_BOOT_W] = meter[IDLE_W]
             if words[SLEEPS] != 0.0:
-                words[NODE_BOOT_W], words[SLEEPS] = meter[WAKE_W], 0.0
+                words[NODE_BOOT_W], words[SLEEPS] = meter[WAKE_W], 2.0
                 waking += 1
             node = state.after[node]
         ctl[ASLEEP] -= waking
@@ -314,6 +315,7 @@ def begin_drawing(state: State, row: int, time: int) -> None:
     job[COUNTED] = job[READY]
     job[BILLED] = time
     job[PAUSED] = 0
+    energy[WAKING] = waking
     energy[BOOT_W] = waking * meter[WAKE_W] + (job[NODES] - waking) * meter[IDLE_W]
     energy[FACTOR] = factor
     energy[READ_J] = energy[SEGMENT_J] = energy[JOULES]
@@ -340,7 +342,20 @@ def end_drawing(state: State, row: int, time: int) -> None:
     node = job[NODE]
     while node >= 0:
         state.node[node, NODE_W] = state.meter[IDLE_W]
+        state.node[node, SLEEPS] = 0.0
         state.node_since[node, 1] = time
+        node = state.after[node]
+
+
+@kernel
+def set_boot(state: State, row: int) -> None:
+    """Find out what a job draws that waits for nodes which wake up, when idle power has changed."""
+    energy, meter, node = state.energy[row], state.meter, state.jobs[row, NODE]
+    awake = state.jobs[row, NODES] - energy[WAKING]
+    energy[BOOT_W] = energy[WAKING] * meter[WAKE_W] + awake * meter[IDLE_W]
+    while state.node.shape[0] > 0 and node >= 0:
+        if state.node[node, SLEEPS] == 0.0:
+            state.node[node, NODE_BOOT_W] = meter[IDLE_W]
         node = state.after[node]
 
 

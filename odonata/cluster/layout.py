@@ -68,14 +68,14 @@ PATIENCE = 100_000
 come, after which nothing is measured any more: the policy will never start what waits."""
 
 (DRAWS_W, JOULES, CAP_W, MEAN_W, LEVEL_W, SPREAD, CHANGE_AT, CHANGE_TO, BOOT_W, READ_J, READ_W,
- SEGMENT_J, FACTOR) = range(13)  # fmt: skip
+ SEGMENT_J, FACTOR, WAKING) = range(14)  # fmt: skip
 """Words of a row of `State.energy`, one per job: what all of its nodes draw now; the energy that it
 has taken; its cap per node; what a node of it draws on average when it has no cap; what one would
 draw now; by how much that fluctuates, and after which part of its work it changes, and by which
 factor (`odonata.traces.demand`); what all of its nodes draw while some wake up; its energy
 when it was last measured, and the watts per node of that measurement; its energy when its segment
-began; and the factor of its least efficient node."""
-ENERGY_WORDS = 13
+began; the factor of its least efficient node; and how many of its nodes had to wake up."""
+ENERGY_WORDS = 14
 
 (MACHINE_CAP_W, IDLE_W, BUSY_W, SLEEP_W, WAKE_W, SPEED, LEAST_W, SLOWDOWN, PEAK_W, IDLE_J, SLEEP_J,
  JOBS_J, ALLOWED_J, LAST_J, LAST_ALLOWED_J, LAST_W) = range(16)  # fmt: skip
@@ -100,7 +100,8 @@ SECOND = 1e-6
 
 FACTOR_OF, NODE_W, NODE_BOOT_W, NODE_J, SLEEPS = range(5)
 """Words of a row of `State.node`: its factor of efficiency; what it draws now, and while its job
-waits for nodes that wake up; its energy; and whether it is asleep."""
+waits for nodes that wake up; its energy; and whether it is asleep (1), or was woken for its job
+(2)."""
 NODE_WORDS = 5
 
 NOBODYS = 1 << 62

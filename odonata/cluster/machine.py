@@ -16,6 +16,8 @@ from odonata.cluster.energy import (
     set_pace,
 )
 from odonata.cluster.layout import (
+    CAP_W,
+    CAPPED,
     COUNTED,
     DEPARTED,
     DONE,
@@ -120,9 +122,9 @@ def _length(work: float, pace: float) -> int:
 
 @kernel
 def _allowed(state: State, row: int) -> Any:
-    """Returns the work that a job may yet do, where limits stretch with its pace."""
+    """Returns for how long a job may yet run without any cap, where limits stretch."""
     job = state.jobs[row]
-    return max(0.0, job[REQUESTED] - (job[RUN] - state.work[row]))
+    return max(0.0, job[REQUESTED] - (job[RUN] - state.work[row]) * state.slowdown[row])
 
 
 @kernel
@@ -137,7 +139,7 @@ def _predict(state: State, row: int) -> int:
     if ctl[STRETCHES] != 0:
         due = NEVER
         if job[REQUESTED] < NEVER:
-            due = end_of(begin, _length(_allowed(state, row), pace))
+            due = end_of(begin, _length(_allowed(state, row), pace / state.slowdown[row]))
         job[DUE] = due
     if ctl[KILLS] != 0 and end > job[DUE]:
         end = job[DUE]
@@ -162,6 +164,8 @@ def start(state: State, row: int, time: int) -> int:
     end = _predict(state, row)
     _hold(state, row)
     note(state, time, row, STARTED, 0.0)
+    if state.ctl[POWERED] != 0 and state.energy[row, CAP_W] < np.inf:
+        note(state, time, row, CAPPED, state.energy[row, CAP_W])
     return end
 
 

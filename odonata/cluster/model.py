@@ -467,7 +467,8 @@ class Cluster(Model):
         if not len(state.jobs):
             none = np.zeros(0)
             return {"energy_j": none, "node_j": none, "machine_j": none, "wakes": none}
-        found = energies(state, time)
+        done = state.ctl[DONE] == len(state.jobs)
+        found = energies(state, int(state.ctl[LAST_END]) if done else time)
         return {
             "energy_j": found.by_job_j, "node_j": found.by_node_j,
             "machine_j": np.array([found.idle_j, found.sleep_j, math.fsum(found.by_job_j)]),
@@ -504,7 +505,7 @@ class Cluster(Model):
         awake = ctl[FREE] - ctl[ASLEEP]
         assert 0 <= ctl[ASLEEP] <= ctl[FREE], "more nodes sleep than are idle"
         if len(state.node):
-            asleep = state.node[: self.nodes, SLEEPS]
+            asleep = state.node[: self.nodes, SLEEPS] == 1.0
             assert asleep.sum() == ctl[ASLEEP], "a node sleeps that is not counted"
             time = int(ctl[METERED])
             found = energies(state, max(time, int(state.jobs[:, BILLED].max())))

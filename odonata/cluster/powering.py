@@ -15,19 +15,23 @@ from odonata.cluster.layout import (
     AGAIN_AT,
     ARRIVED,
     CAP_W,
+    CAPS_LEFT,
     DEPARTED,
     FORCED,
     IDLE_W,
     LAST_W,
     LEAST_W,
     MACHINE_CAP_W,
+    NEXT,
     PASS,
+    PATIENCE,
     PAUSED,
     PEAK_W,
     READ,
     READ_W,
     SCHEDULER,
     STATUS,
+    STILL,
 )
 from odonata.jobs.asking import Holders
 from odonata.jobs.schedule import RUNNING as RUNS
@@ -110,6 +114,17 @@ class Powering:
         count = readings_now(state, jobs, watts)
         return Readings(jobs[:count], watts[:count])
 
+    def _lasts(self, state: Any) -> bool:
+        """Tells whether a job is to come, or another cap, or a job gets on; where for long none
+        does, a policy is not asked again when it wants to be."""
+        ctl = state.ctl
+        rows = state.running[: ctl[RUNNING]]
+        to_come = ctl[NEXT] < len(state.jobs) or ctl[CAPS_LEFT] > 0
+        if to_come or (state.jobs[rows, PAUSED] == 0).any():
+            return True
+        ctl[STILL] += 1
+        return bool(ctl[STILL] < PATIENCE)
+
     # -- asking
 
     @cached_property
@@ -162,7 +177,7 @@ class Powering:
         rows = state.chosen[:count].tolist()
         view = self.view(state, time, self._waiting(state))
         runs = state.jobs[rows, STATUS] == RUNS
-        if runs.any():  # the discipline preempts: of the running jobs only these stay
+        if self.discipline.preemptive:  # of the running jobs only these stay
             busy = int(state.jobs[rows, NODES][runs].sum())
             view = view._replace(free=view.free + view.busy - busy, busy=busy)
         admitted, waits = [], False
@@ -200,7 +215,7 @@ class Powering:
             ends = np.zeros((int(ctl[RUNNING]), WORDS), np.int64)
             rate, busy_w, idle_w = map(float, answer.speed)
             rows.append(ends[: speed_now(state, time, rate, busy_w, idle_w, ends)])
-        if answer.again is not None and ctl[AGAIN_AT] != answer.again:
+        if answer.again is not None and ctl[AGAIN_AT] != answer.again and self._lasts(state):
             ctl[AGAIN] += 1
             ctl[AGAIN_AT] = answer.again
             rows.append(np.array([[answer.again, PASS_KEY, 0, ctl[AGAIN]]]))

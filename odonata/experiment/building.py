@@ -268,8 +268,10 @@ class Building(Policies):
                 self.complain("there are no [[jobs]] that it could be about", self.keys[ours[0]])
                 self.bad.update(ours)
         alone = BY_PATH["run.dedicated_scheduler"]
-        if not self.sections["jobs"] and self.sections["power"]:
-            first = next((it for it in self.given if it.startswith("power.")), "power.policy")
+        of_power = [it for it in self.given if it.startswith("power.")]
+        named = any(": power." in line for _, line in self.lines)  # one of its keys is unknown
+        if not self.sections["jobs"] and (of_power or (self.sections["power"] and not named)):
+            first = (of_power or ["power.policy"])[0]
             meant = '; did you mean fidelity = "job"?' if self.sections["trace"] else ""
             self.complain(f"there are no [[jobs]] whose power it could be{meant}", self.keys[first])
         if not self.sections["jobs"] and self.get(alone.path):

@@ -127,7 +127,7 @@ def cells(machine: Dragonfly, record: JobRecord, energy: bool = False) -> tuple[
     """Returns a row of the table, under HEADS and with `energy` also under ENERGY_HEADS; "-" for
     what is not yet known."""
     where = spread(machine, record)
-    seat = (f"{where.groups:,}", f"{where.routers:,}") if record.labels else ("-", "-")
+    seat = [f"{where.groups:,}", f"{where.routers:,}"] if record.labels else ["-", "-"]
     seat = seat[:1] if energy else seat
     return (record.name, f"{record.nodes:,}", record.pattern, *seat,
             _us(record.waiting_ps), _us(record.communication_ps),
@@ -138,7 +138,7 @@ def _joules(record: JobRecord) -> tuple[str, str]:
     per_byte = record.j_per_byte
     nano = None if per_byte is None else per_byte * 1e9
     return ("-" if record.energy_j is None else f"{record.energy_j:,.3g}",
-            "-" if nano is None else f"{nano:,.0f}" if nano >= 1000 else f"{nano:,.3g}")  # fmt: skip
+            "-" if nano is None else f"{nano:{',.0f' if nano >= 1000 else ',.3g'}}")  # fmt: skip
 
 
 def _us(ps: float | None) -> str:

@@ -292,6 +292,8 @@ def caps(policy: PowerPolicy, view: PowerView) -> Caps:
     answer = _asked(policy, "caps", view)
     if not isinstance(answer, Caps):
         raise Fault(f"power {policy.name}: its caps are {answer!r}, which is no Caps")
+    answer = answer._replace(cap_w=dict(answer.cap_w), suspend=[*answer.suspend],
+                             resume=[*answer.resume])  # fmt: skip
     if answer.cap_w or answer.suspend or answer.resume:
         here = {job.run.request.number for job in view.running}
         for number in (*answer.cap_w, *answer.suspend, *answer.resume):

@@ -51,7 +51,9 @@ class IdleSleep(Sleeping):
        source=WALLACE)  # fmt: skip
 class Naive(Sleeping):
     """Jobs start one by one, in order, while the power that was measured, with the most that each
-    could draw which has started since, stays below the cap."""
+    could draw which has started since, stays below the cap. As a reading is a mean over an
+    interval, it has only a part of a job that started within that; the rest counts until the next
+    reading."""
 
     deadlock: str = parameter(
         "run", about="a job that never fits starts when nothing else runs, or never: run, idle"
@@ -61,19 +63,25 @@ class Naive(Sleeping):
         _check_deadlock(self.deadlock)
 
     def remembers(self, sizes: Sizes) -> Arrays:
-        return {"since_w": np.zeros(1)}
+        return {"since_w": np.zeros(1), "late": np.zeros(1), "unread_w": np.zeros(1),
+                "read_at": np.zeros(1, np.int64)}  # fmt: skip
 
     def observe(self, view: PowerView) -> tuple[float, ...]:
-        assert view.memory is not None
-        view.memory.since_w = 0.0
+        memory = view.memory
+        assert memory is not None
+        memory.unread_w = memory.late / max(1, view.time - int(memory.read_at[0]))
+        memory.since_w = memory.late = 0.0
+        memory.read_at = view.time
         return ()
 
     def configure(self, view: PowerView, job: Request) -> Configuration | None:
         assert view.memory is not None
         drawn_w = 0.0 if self.sleep_after_s >= 0 else view.idle_w  # by nodes that may be asleep
-        since_w, more_w = view.memory.since_w, job.nodes * (view.most_w - drawn_w)
-        if view.budget.measured_w + since_w[0] + more_w <= view.budget.cap_w:
-            since_w[0] += more_w
+        memory, more_w = view.memory, job.nodes * (view.most_w - drawn_w)
+        soon_w = view.budget.measured_w + memory.unread_w[0] + memory.since_w[0] + more_w
+        if soon_w <= view.budget.cap_w:
+            memory.since_w += more_w
+            memory.late += more_w * (view.time - int(memory.read_at[0]))
             return Configuration(job.nodes)
         return _alone(self.deadlock, view, job, view.most_w)
 

@@ -85,7 +85,7 @@ assert CROWD > NOTES_KEPT
     ids=str,
 )  # fmt: skip
 def test_more_jobs_than_notes_are_kept_start_at_one_instant(variant: Variant, run_us: int) -> None:
-    schedule, _ = scheduled(model_of(many(CROWD, run_us, submit=7), CROWD, variant))
+    schedule, *_ = scheduled(model_of(many(CROWD, run_us, submit=7), CROWD, variant))
     check_all_done(schedule)
     assert (schedule.start_us == 7).all()
     assert schedule.reached_us == 7 + run_us + 1
@@ -93,7 +93,7 @@ def test_more_jobs_than_notes_are_kept_start_at_one_instant(variant: Variant, ru
 
 @pytest.mark.parametrize("run_us", [0, 5])
 def test_a_discipline_in_python_starts_as_many_at_one_instant(in_python: str, run_us: int) -> None:
-    schedule, _ = scheduled(model_of(many(CROWD, run_us), CROWD, (in_python, {})))
+    schedule, *_ = scheduled(model_of(many(CROWD, run_us), CROWD, (in_python, {})))
     check_all_done(schedule)
     assert (schedule.start_us == 0).all()
     assert sorted(schedule.segment_job.tolist()) == [*range(CROWD)]
@@ -102,7 +102,7 @@ def test_a_discipline_in_python_starts_as_many_at_one_instant(in_python: str, ru
 @pytest.mark.parametrize("discipline", ["fcfs", "first-fit", "easy", "fair-share", "lcfs-pr"])
 def test_empty_jobs_take_their_turns_at_one_instant_on_one_node(discipline: str) -> None:
     count = 2_000
-    schedule, _ = scheduled(model_of(many(count, 0), 1, (discipline, {})))
+    schedule, *_ = scheduled(model_of(many(count, 0), 1, (discipline, {})))
     check_all_done(schedule)
     assert (schedule.end_us == 0).all()
     order = [*range(count)]
@@ -110,7 +110,7 @@ def test_empty_jobs_take_their_turns_at_one_instant_on_one_node(discipline: str)
 
 
 def test_placed_jobs_take_their_turns_at_one_instant() -> None:
-    schedule, _ = scheduled(model_of(many(1_000, 0, 9), 72, ("fcfs", {}), machine=MACHINE))
+    schedule, *_ = scheduled(model_of(many(1_000, 0, 9), 72, ("fcfs", {}), machine=MACHINE))
     check_all_done(schedule)
     assert schedule.labels is not None
     assert len(schedule.labels) == 9_000
@@ -123,7 +123,7 @@ def test_forty_thousand_wait_and_are_then_released(discipline: str) -> None:
     sizes, runs = np.ones(count, int), np.full(count, 5)
     sizes[0], runs[0] = nodes, 100
     trace = many(count, runs, sizes, np.minimum(np.arange(count), 90), np.maximum(runs, 10))
-    schedule, _ = scheduled(model_of(trace, nodes, (discipline, {})))
+    schedule, *_ = scheduled(model_of(trace, nodes, (discipline, {})))
     check_all_done(schedule)
     starts, counts = np.unique(schedule.start_us[1:], return_counts=True)
     assert starts.tolist() == [100, 105, 110, 115]
@@ -133,7 +133,7 @@ def test_forty_thousand_wait_and_are_then_released(discipline: str) -> None:
 def test_jobs_that_are_due_in_reverse_order_end_in_order() -> None:
     count = 5_000
     runs = np.arange(count, 0, -1)
-    schedule, _ = scheduled(model_of(many(count, runs, requested=runs), count, ("easy", {})))
+    schedule, *_ = scheduled(model_of(many(count, runs, requested=runs), count, ("easy", {})))
     check_all_done(schedule)
     assert (schedule.start_us == 0).all()
 
@@ -180,7 +180,7 @@ def test_one_job_on_one_node_and_one_as_large_as_the_machine(variant: Variant) -
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
 def test_jobs_as_large_as_the_machine_run_one_by_one(variant: Variant) -> None:
-    schedule, _ = scheduled(model_of(many(20, 3, 8, requested=3), 8, variant))
+    schedule, *_ = scheduled(model_of(many(20, 3, 8, requested=3), 8, variant))
     check_all_done(schedule)
     assert sorted(schedule.start_us.tolist()) == [*range(0, 60, 3)]
 
@@ -209,7 +209,7 @@ def test_jobs_may_run_for_centuries() -> None:
     runs = np.array([300, 200, 100]) * YEAR_US
     trace = many(3, runs, [2, 2, 1], 0, runs)
     for discipline in ("fcfs", "easy", "conservative", "fair-share", "wfp"):
-        schedule, _ = scheduled(model_of(trace, 3, (discipline, {})))
+        schedule, *_ = scheduled(model_of(trace, 3, (discipline, {})))
         third = 300 if discipline == "fcfs" else 0
         assert (schedule.start_us // YEAR_US).tolist() == [0, 300, third], discipline
 
@@ -228,7 +228,7 @@ def test_fair_share_takes_any_half_life_and_thousands_of_users(half_life_s: floa
     count, users = 3_000, 1_500
     trace = many(count, 5, user=np.arange(count) % users)
     model = Cluster(trace, 100, "fair-share", (("half_life", half_life_s),))
-    schedule, _ = scheduled(model)
+    schedule, *_ = scheduled(model)
     check_all_done(schedule)
     assert schedule.end_us.max() == 5 * count // 100
     # Everybody's first job goes before anybody's second: who has used nothing comes first.

@@ -34,7 +34,8 @@ def test_the_schema_shows_every_key_and_its_default_conforms() -> None:
             conforms(default, shown)
 
 
-BEYOND = {'"1e999 MW"', '"1e999 MWh"', '"0.5 ps"', '"1e30 s"', '"0.5 B"', '"1e99 GiB"', '"0 GB/s"', '"1e999 GB/s"'}
+BEYOND = {'"1e999 MW"', '"1e999 MWh"', '"0.5 ps"', '"1e30 s"', '"0.5 B"', '"1e99 GiB"',
+          '"0 GB/s"', '"1e999 GB/s"'}  # fmt: skip
 """What no pattern can tell."""
 
 
