@@ -230,7 +230,8 @@ def test_what_was_simulated_before_a_fault_stays_readable(
 ) -> None:
     (tmp_path / "tires.py").write_text(PLUGIN)
     (tmp_path / "x.toml").write_text(
-        JOBS + '[power]\npolicy = "tires"\ncap = "5 kW"\n[metrics]\ninterval = "1 h"\nflush = "1 ms"\n'
+        JOBS + '[power]\npolicy = "tires"\ncap = "5 kW"\n[metrics]\ninterval = "1 h"\n'
+        'flush = "1 ms"\n'
     )
     done = odonata("run", "x.toml", "--plugin", "tires.py", "-o", "out", "--json")
     assert done.returncode != 0
