@@ -16,6 +16,7 @@ from odonata.cluster.layout import (
     BY_INTERVAL,
     DONE,
     ENDED,
+    LAST_END,
     MEASURED,
     NODE,
     OVER,
@@ -62,7 +63,8 @@ class Passes:
         if serial and serial != ctl[AGAIN] and not ctl[PASSING]:
             return Decision([])
         self._learn(state)
-        if self.powering is not None and ctl[DONE] == len(state.jobs):
+        over = ctl[DONE] == len(state.jobs) and time > ctl[LAST_END]
+        if self.powering is not None and over:
             ctl[PASSING] = 0
             return Decision([])
         if self.powering is None:

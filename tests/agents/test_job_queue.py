@@ -178,11 +178,11 @@ WRONG = """
 from policies.allocation import allocation
 from policies.scheduling import discipline
 
-@allocation("twice", about="", source="")
+@allocation("twice", about="", source="test")
 def twice(sight, job, rng):
     return [0] * job.nodes
 
-@discipline("nobody", about="", source="")
+@discipline("nobody", about="", source="test")
 def nobody(queue):
     return []
 """

@@ -453,8 +453,8 @@ def test_the_table_of_jobs_has_energies_where_power_is_simulated() -> None:
     row = dict(zip(heads(powered.jobs), cells(SMALL, powered.jobs[0], True), strict=True))
     took = powered.jobs[0].communication_ps
     assert took is not None
-    assert row["J"] == f"{2 * ACTIVE * took * 1e-12:.4g}"
-    assert row["nJ/B"] == f"{2 * ACTIVE * took * 1e-12 / 64 * 1e9:,.4g}"
+    assert row["J"] == f"{2 * ACTIVE * took * 1e-12:.3g}"
+    assert row["nJ/B"] == f"{2 * ACTIVE * took * 1e-12 / 64 * 1e9:,.0f}"
     assert "energy_j" not in job_facts(SMALL, plain.jobs)[0]
     assert job_facts(SMALL, powered.jobs)[0]["received_bytes"] == 64
     assert "consumed_energy" not in to_csv(plain.jobs, "w", 1)
@@ -488,7 +488,9 @@ def test_the_log_of_ends_has_what_a_job_took() -> None:
         ({"demand": "mira"}, "power.demand = mira: packets are of jobs"),
         ({"cap": "7.1 kW"}, r"power.cap = 7,100 W at its lowest: 72 nodes draw 7,200 W"),
         ({"policy": "nobodys"}, "power.policy = nobodys: one of"),
-        ({"communicating_w": 300.0}, "power.communicating = 300 W: at most active, 290 W"),
+        ({"communicating_w": 300.0}, "communicating = 300 W: at most active, 290 W"),
+        ({"price": 0.1}, 'power.price = 0.1: only with fidelity = "job"'),
+        ({"limits": "fixed"}, "power.limits = fixed: jobs of packets have no limit"),
         ({"interval_ps": 10}, "power.interval = 10 ps: at least 1000 ps"),
     ],
 )
