@@ -70,6 +70,8 @@ class Naive(Sleeping):
         memory = view.memory
         assert memory is not None
         memory.unread_w = memory.late / max(1, view.time - int(memory.read_at[0]))
+        if self.sleep_after_s >= 0:  # what has started may have waited for nodes that wake up
+            memory.unread_w = memory.since_w
         memory.since_w = memory.late = 0.0
         memory.read_at = view.time
         return ()
