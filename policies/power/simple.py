@@ -63,29 +63,34 @@ class Naive(Sleeping):
         _check_deadlock(self.deadlock)
 
     def remembers(self, sizes: Sizes) -> Arrays:
-        return {"since_w": np.zeros(1), "late": np.zeros(1), "unread_w": np.zeros(1),
-                "read_at": np.zeros(1, np.int64)}  # fmt: skip
+        names = ("since_w", "before_w", "late", "unread_w")
+        return {name: np.zeros(1) for name in names} | {"read_at": np.zeros(1, np.int64)}
 
     def observe(self, view: PowerView) -> tuple[float, ...]:
         memory = view.memory
         assert memory is not None
         memory.unread_w = memory.late / max(1, view.time - int(memory.read_at[0]))
         if self.sleep_after_s >= 0:  # what has started may have waited for nodes that wake up
-            memory.unread_w = memory.since_w
+            memory.unread_w = memory.since_w + memory.before_w
+        memory.before_w = memory.since_w
         memory.since_w = memory.late = 0.0
         memory.read_at = view.time
         return ()
 
     def configure(self, view: PowerView, job: Request) -> Configuration | None:
         assert view.memory is not None
-        drawn_w = 0.0 if self.sleep_after_s >= 0 else view.idle_w  # by nodes that may be asleep
-        memory, more_w = view.memory, job.nodes * (view.most_w - drawn_w)
+        memory, sleeps = view.memory, self.sleep_after_s >= 0
+        more_w = job.nodes * (view.most_w - (0.0 if sleeps else view.idle_w))
         soon_w = view.budget.measured_w + memory.unread_w[0] + memory.since_w[0] + more_w
-        if soon_w <= view.budget.cap_w:
+        if sleeps:  # nodes that slept when power was measured may be idle and awake soon
+            soon_w += (view.free - job.nodes) * view.idle_w
+        alone = sleeps and not view.busy and _fits_alone(view, job, view.most_w)
+        fits = soon_w <= view.budget.cap_w or alone
+        how = Configuration(job.nodes) if fits else _alone(self.deadlock, view, job, view.most_w)
+        if how is not None:
             memory.since_w += more_w
             memory.late += more_w * (view.time - int(memory.read_at[0]))
-            return Configuration(job.nodes)
-        return _alone(self.deadlock, view, job, view.most_w)
+        return how
 
 
 @power("uniform", about="one cap for all busy nodes, which share what idle ones leave",
@@ -121,9 +126,12 @@ def _check_deadlock(deadlock: str) -> None:
 
 def _alone(deadlock: str, view: PowerView, job: Request, each_w: float) -> Configuration | None:
     """Have a job break the cap that fits under it not even alone, when nothing else runs."""
-    others = view.free + view.busy - job.nodes
-    if view.busy or deadlock == "idle":
-        return None
-    if job.nodes * each_w + others * view.idle_w <= view.budget.cap_w:
+    if view.busy or deadlock == "idle" or _fits_alone(view, job, each_w):
         return None
     return Configuration(job.nodes, forced=True)
+
+
+def _fits_alone(view: PowerView, job: Request, each_w: float) -> bool:
+    """Tells whether a job fits under the cap when all other nodes are idle."""
+    others = view.free + view.busy - job.nodes
+    return job.nodes * each_w + others * view.idle_w <= view.budget.cap_w
