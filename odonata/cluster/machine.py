@@ -122,9 +122,11 @@ def _length(work: float, pace: float) -> int:
 
 @kernel
 def _allowed(state: State, row: int) -> Any:
-    """Returns for how long a job may yet run without any cap, where limits stretch."""
+    """Returns for how long a job may yet run without any cap, where limits stretch: less a
+    millionth of a tick, so that what floats have rounded up does not become a tick."""
     job = state.jobs[row]
-    return max(0.0, job[REQUESTED] - (job[RUN] - state.work[row]) * state.slowdown[row])
+    done = (job[RUN] - state.work[row]) * state.slowdown[row]
+    return max(0.0, job[REQUESTED] - done - 1e-6)
 
 
 @kernel
