@@ -59,7 +59,7 @@ from odonata.agents.layout import (
 )
 from odonata.agents.task import Hooks
 from odonata.jobs.board import OF_JOB_BYTES, OF_JOB_J, OF_NODE_J, READ, REPORTED, Ledger
-from odonata.jobs.power import efficiencies, stretch
+from odonata.jobs.power import bits, efficiencies, stretch
 from odonata.jobs.powering import Powering, has_order
 from pdes.errors import Findings
 from pdes.events import agent_of, key_of, port_of
@@ -80,12 +80,6 @@ USUAL_INTERVAL_PS = 20_000_000
 """How often power is measured where nobody says."""
 ELSEWHERE = -1
 """What `compute` returns where a task computes: its end is predicted, and may be predicted anew."""
-
-
-@kernel
-def bits(value: float) -> int:
-    """Returns a float as the integer that has its bits."""
-    return np.float64(value).view(np.int64)  # type: ignore[return-value]
 
 
 @kernel

@@ -82,16 +82,10 @@ from odonata.jobs.metering import (
     UNCONTROLLED,
     WITHIN,
 )
-from odonata.jobs.power import stretch
+from odonata.jobs.power import bits, stretch
 from odonata.traces.demand import level, mean_at
 from pdes.jit import kernel
 from policies.scheduling.desk import FREE, NODES, RUNNING, SINCE
-
-
-@kernel
-def bits(value: float) -> int:
-    """Returns a float as the integer that has its bits."""
-    return np.float64(value).view(np.int64)  # type: ignore[return-value]
 
 
 @kernel

@@ -233,6 +233,12 @@ class Power:
 
 
 @kernel
+def bits(value: float) -> int:
+    """Returns a float as the integer that has its bits."""
+    return np.float64(value).view(np.int64)  # type: ignore[return-value]
+
+
+@kernel
 def stretch(cap_w: float, most_w: float, least_w: float, slowdown: float) -> float:
     """Returns how many times as long a job takes under a cap, per node, if it draws `most_w`
     without one."""

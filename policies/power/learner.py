@@ -36,8 +36,9 @@ DEADLOCKS = ("run", "idle", "grow")
 @power("dynamic-learner", about="learned profiles of power; the best fill of a window of jobs",
        source=WALLACE)  # fmt: skip
 class DynamicLearner(Sleeping):
-    """Of the first jobs in the discipline's order, those start that fill the most nodes within the
-    power that the profiles of running jobs leave (`knapsack`). Profiles are learned (`learning`).
+    """The policy starts those of the first jobs in the discipline's order that fill the most nodes
+    within the power that the profiles of running jobs leave (`knapsack`). It learns these profiles
+    from measurements (`learning`).
 
     Where no job of the window fits under the cap even alone, the one that came into it first breaks
     the cap as soon as its nodes are idle (run); or all wait for a higher cap (idle); or the window

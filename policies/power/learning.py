@@ -61,7 +61,7 @@ class Learned(NamedTuple):
     """A ring for each set of jobs alike, and the samples that were ever put into it."""
     own_seen: Any
     project_w: Any
-    """The same for each project."""
+    """A ring for each project, and the samples that were ever put into it."""
     project_seen: Any
     run_w: Any
     """A ring for each slot of a running job: the samples since its profile last changed."""
@@ -277,13 +277,6 @@ def _review(learned: Learned, job: int, alike: int, project: int, settings: Sett
     elif words[RELEARN] != 0.0:
         profile_w = _high(ring, learned.run_since[slot], words)
         _adopt(learned, job, profile_w, OWN, n, mean, variance)
-
-
-@entry
-def meet(learned: Learned, jobs: Any, alike_of: Any, project_of: Any) -> None:
-    """Note that these jobs were submitted, for `known`. `estimates` and `begin` do so too."""
-    for job in jobs:
-        learned.alike_project[alike_of[job]] = project_of[job]
 
 
 @entry

@@ -272,7 +272,7 @@ def test_who_only_communicates_polls_unless_told_otherwise() -> None:
 
 
 def test_a_node_with_some_tasks_that_compute_draws_its_part() -> None:
-    """Of an incast only task 0 waits; tasks of a node leave one by one."""
+    """Only task 0 of an incast waits; the tasks of a node leave one by one."""
     job = Job(2, "incast", 8, compute_ps=4 * US)
     ran = logged(job, tasks_per_node=2, power=Power(communicating_w=110.0))
     energy, computing = ran.ran.jobs[0].energy_j, 4 * US * 1e-12

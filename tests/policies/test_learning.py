@@ -29,7 +29,6 @@ from policies.power.learning import (
     estimates,
     finish,
     known,
-    meet,
     new,
     new_settings,
     take_samples,
@@ -39,7 +38,7 @@ MAXIMUM_W = 160.0
 
 
 class Twin:
-    """The same learner with lists, numpy's percentile and scipy's t-test."""
+    """A second learner, made of lists, numpy's percentile and scipy's t-test."""
 
     def __init__(self, least: int, high: str, window: int, relearn: bool, kept: int) -> None:
         self.least, self.high_of, self.window = least, high, window
@@ -394,7 +393,9 @@ def test_sets_of_jobs_are_counted_once_seen_and_once_known() -> None:
         return known(learner.learned, learner.settings)
 
     assert rate() == (0, 0)
-    meet(learner.learned, np.array([0, 1, 6]), learner.alike_of, learner.project_of)
+    three = np.array([0, 1, 6])
+    estimates(learner.learned, three, learner.alike_of, learner.project_of, learner.settings,
+              np.zeros(3), np.zeros(3, np.int64))  # fmt: skip
     assert rate() == (0, 2)
     learner.begin(0)
     learner.draw(0, *[70.0] * 19)

@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from odonata.figures.network import BLUE, FAINT, GREY, GRID, INK, save, style
+from odonata.figures.network import BLUE, FAINT, GREY, GRID, INK
 from odonata.studies.levelspread.cases import (
     BASELINES,
     JOKANOVIC,
@@ -42,6 +42,7 @@ from odonata.studies.levelspread.cases import (
 )
 from odonata.studies.levelspread.claims import Outcomes, fraction, mean, means, quadrants, relative
 from odonata.studies.levelspread.simulation import LARGE, SMALL, Point
+from odonata.study.drawing import draw_all
 
 
 class Look(NamedTuple):
@@ -74,17 +75,7 @@ Row = tuple[str, Cells]
 
 def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
     """Draw all figures that there are outcomes for. Returns where they are."""
-    drawn = []
-    with style():
-        for name, make in FIGURES.items():
-            figure = make(asked, outcomes)
-            if figure is None:
-                continue
-            directory.mkdir(parents=True, exist_ok=True)
-            for kind in ("png", "pdf") if pdf else ("png",):
-                drawn.append(directory / f"{name}.{kind}")
-                save(figure, drawn[-1], kind)
-    return drawn
+    return draw_all(FIGURES, asked, outcomes, directory, pdf)
 
 
 # -- bars

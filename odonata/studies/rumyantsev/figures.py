@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from odonata.figures.network import BLUE, FAINT, GREEN, GREY, GRID, INK, ORANGE, save, style
+from odonata.figures.network import BLUE, FAINT, GREEN, GREY, GRID, INK, ORANGE
 from odonata.studies.rumyantsev.cases import (
     COINS,
     CUSTOMERS,
@@ -30,6 +30,7 @@ from odonata.studies.rumyantsev.cases import (
 )
 from odonata.studies.rumyantsev.claims import Measure, Outcomes, delay, found, power, workload
 from odonata.studies.rumyantsev.simulation import HIGH, LOW, SERVERS, Outcome
+from odonata.study.drawing import draw_all
 from policies.power.service_rate import ENERGIES
 
 Floats = npt.NDArray[np.float64]
@@ -42,17 +43,7 @@ GREYS = ("#2f2f2f", "#8a8a8a", "#5a5a5a", "#b5b5b5", "#444444", "#9d9d9d", "#707
 
 def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
     """Draw all figures that there are outcomes for. Returns where they are."""
-    drawn = []
-    with style():
-        for name, make in FIGURES.items():
-            figure = make(asked, outcomes)
-            if figure is None:
-                continue
-            directory.mkdir(parents=True, exist_ok=True)
-            for kind in ("png", "pdf") if pdf else ("png",):
-                drawn.append(directory / f"{name}.{kind}")
-                save(figure, drawn[-1], kind)
-    return drawn
+    return draw_all(FIGURES, asked, outcomes, directory, pdf)
 
 
 # -- figures 1 and 2: one run

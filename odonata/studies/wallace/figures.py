@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
-from odonata.figures.network import BLUE, FAINT, GREY, GRID, INK, save, style
+from odonata.figures.network import BLUE, FAINT, GREY, GRID, INK
 from odonata.studies.wallace.cases import CAPS, MIDDLE, ORDERS, Asked
 from odonata.studies.wallace.claims import (
     LEARNED,
@@ -41,6 +41,7 @@ from odonata.studies.wallace.simulation import (
     VARIABLE,
     Outcome,
 )
+from odonata.study.drawing import draw_all
 
 RED = "#c8321f"
 LOOKS = {NAIVE: ("naive", BLUE), LEARNER: ("learner, window, knapsack", RED)}
@@ -49,17 +50,7 @@ TOP_MW = 4.4
 
 def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
     """Draw all figures that there are outcomes for. Returns where they are."""
-    drawn = []
-    with style():
-        for name, make in FIGURES.items():
-            figure = make(asked, outcomes)
-            if figure is None:
-                continue
-            directory.mkdir(parents=True, exist_ok=True)
-            for kind in ("png", "pdf") if pdf else ("png",):
-                drawn.append(directory / f"{name}.{kind}")
-                save(figure, drawn[-1], kind)
-    return drawn
+    return draw_all(FIGURES, asked, outcomes, directory, pdf)
 
 
 # -- over the year
