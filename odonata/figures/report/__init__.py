@@ -105,10 +105,10 @@ def summary_rows(run: Run) -> list[Row]:
 
 
 def _summary(run: Run) -> list[list[Row]]:
-    """Links stand beside all else."""
-    rows = summary_rows(run)
-    links = [row for row in rows if row[0].endswith(" links")]
-    return [some for some in ([row for row in rows if row not in links], links) if some]
+    """Returns the rows in two parts: links and power stand beside all else."""
+    rows, watts = summary_rows(run), watts_rows(run)
+    beside = [row for row in rows if row[0].endswith(" links") or row in watts]
+    return [some for some in ([row for row in rows if row not in beside], beside) if some]
 
 
 def _machine(run: Run) -> str:
