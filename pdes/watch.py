@@ -38,6 +38,8 @@ STOPPING = (signal.SIGTERM, signal.SIGUSR1)
 SHARED = "/dev/shm/"
 PEER = 17
 """SO_PEERCRED, which the socket module does not name everywhere."""
+EXITING = 0x4
+"""PF_EXITING, the kernel's flag of a process that has begun to end."""
 
 
 class Rank:
@@ -51,6 +53,20 @@ class Rank:
             self.handle: int | None = os.pidfd_open(pid)
         except ProcessLookupError:
             self.handle = None
+
+    def is_dying(self) -> bool:
+        """Tells whether the process is on its way out, though its handle does not say so yet: a
+        process closes its files first, so that the launcher may know, and kill the other ranks,
+        before it is gone itself."""
+        if self.left or self.handle is None:
+            return False
+        try:
+            with open(f"/proc/{self.pid}/stat") as file:
+                about = file.read()
+        except OSError:
+            return True
+        state, *_, flags = about[about.rindex(")") + 2 :].split()[:7]
+        return state in "ZX" or bool(int(flags) & EXITING)
 
     def __str__(self) -> str:
         return f"rank {self.number} (process {self.pid} on {socket.gethostname()})"
@@ -83,6 +99,8 @@ class Watch:
                 self._hear(rank)
             gone = [rank for rank in self.ranks.values() if rank.handle in {None, *ready}]
             died = [rank for rank in gone if not rank.left]
+            if died:  # and perhaps at the launcher's hand, because another was dying before it
+                died = [rank for rank in self.ranks.values() if rank in died or rank.is_dying()]
             for rank in gone:
                 self._forget(rank)
             if died:

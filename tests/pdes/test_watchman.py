@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+import select
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from conftest import code_on_ranks
 
-from pdes import launcher
+from pdes import launcher, watch
 
 BEGIN = """
 import os, signal, subprocess, sys, time
@@ -168,3 +170,31 @@ def test_what_a_user_has_set_for_a_launcher_is_passed_on(monkeypatch: pytest.Mon
     assert launcher.environment_without()["OMPI_ALLOW_RUN_AS_ROOT"] == "1"
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
     assert not any(name.startswith("OMPI_") for name in launcher.environment_without())
+
+
+def test_a_process_that_has_begun_to_end_is_known_before_its_handle_says_so() -> None:
+    """Its first thread has ended and another lives, as in a rank that the launcher notices first:
+    the rank that the launcher then kills must not be the only one that is named."""
+    code = (
+        "import ctypes, threading, time\n"
+        "threading.Thread(target=time.sleep, args=(60,)).start()\n"
+        "print(flush=True)\n"
+        "ctypes.CDLL(None).pthread_exit(None)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        rank = watch.Rank(1, process.pid)
+        assert process.stdout
+        process.stdout.readline()
+        until = time.monotonic() + 10
+        while not rank.is_dying() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert rank.is_dying()
+        assert rank.handle
+        assert not select.select([rank.handle], [], [], 0)[0]
+        process.kill()
+
+
+def test_a_process_that_lives_is_not_dying() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        assert not watch.Rank(1, process.pid).is_dying()
+        process.kill()
