@@ -219,7 +219,7 @@ def test_a_policy_that_starts_nothing_is_named() -> None:
         return []
 
     jobs = Workload((Job(4, "incast"),), order="idle")
-    network = Network(Dragonfly(2, 4, 2, 9), workload=jobs)
+    network = Network(Dragonfly(2, 4, 2, 9), workload=jobs, routing="adaptive")
     with pytest.raises(Fault, match="job 0 never started: scheduling idle has left it waiting"):
         performance(network, run(network, end=None))
 
