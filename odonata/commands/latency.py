@@ -85,9 +85,9 @@ def report(asked: Sweep, jobs: int, out: Path | None, plot: Path | None, as_json
             return
     points = curves(asked, kept.outcomes)
     if plot is not None:
-        from odonata.studies.loadlatency.figures import draw
+        from odonata.studies.loadlatency.figures import draw_curves
 
-        draw(asked, points, plot)
+        draw_curves(asked, points, plot)
     if as_json:
         print_json(curve_facts(asked, points))
     else:

@@ -47,6 +47,7 @@ A whole study, which `odonata study dice --rolls 20` would run if `odonata.studi
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -163,6 +164,33 @@ class Study(ABC, Generic[A, C, O]):
         """Returns an outcome from its fields as JSON has them, where lists stand for tuples. Raises
         ValueError, KeyError or TypeError where they are none."""
         return self.outcome(**fields)
+
+
+class Packaged(Study[A, C, O]):
+    """A study that is a package, with a module for each of its parts: `simulation` has `simulate`
+    and `revive`, `cases` has `mark`, `claims` has `claims`, and `figures` has `draw`, each with the
+    arguments of the method below. A module is imported when it is needed, so that studies can be
+    listed at once."""
+
+    def _of(self, module: str, name: str) -> Any:
+        return getattr(importlib.import_module(f"{type(self).__module__}.{module}"), name)
+
+    def simulate(self, case: C) -> O:
+        return self._of("simulation", "simulate")(case)  # type: ignore[no-any-return]
+
+    def revive(self, fields: dict[str, Any]) -> O:
+        return self._of("simulation", "revive")(fields)  # type: ignore[no-any-return]
+
+    def mark(self) -> str:
+        return self._of("cases", "mark")()  # type: ignore[no-any-return]
+
+    def claims(self, asked: A, outcomes: Mapping[str, O]) -> list[Claim]:
+        return self._of("claims", "claims")(asked, outcomes)  # type: ignore[no-any-return]
+
+    def figures(
+        self, asked: A, outcomes: Mapping[str, O], directory: Path, pdf: bool
+    ) -> list[Path]:
+        return self._of("figures", "draw")(asked, outcomes, directory, pdf)  # type: ignore[no-any-return]
 
 
 def digest(things: Iterable[object]) -> str:

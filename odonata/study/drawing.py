@@ -1,10 +1,16 @@
-"""Draws the figures of a study, those that there are outcomes for."""
+"""Draws the figures of a study, those that there are outcomes for, in one look."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from odonata.figures.network import FAINT, GRID, save, style
 
 
 def draw_all(
@@ -17,8 +23,6 @@ def draw_all(
     """Draw what each maker makes of what was asked for and of the outcomes, under its name; one
     that returns None has nothing to draw. Returns where the figures are, in a directory that is
     made if it is needed."""
-    from odonata.figures.network import save, style
-
     drawn = []
     with style():
         for name, make in makers.items():
@@ -30,3 +34,25 @@ def draw_all(
                 drawn.append(directory / f"{name}.{kind}")
                 save(figure, drawn[-1], kind)
     return drawn
+
+
+def panels_of(
+    wide: float, high: float, rows: int = 1, columns: int = 1,
+    height_ratios: tuple[float, ...] | None = None, **margins: float,
+) -> tuple[Figure, Any]:  # fmt: skip
+    """Returns a figure of this size in inches, and its panels as an array of rows and columns."""
+    figure = Figure(figsize=(wide, high), facecolor="white")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(rows, columns, squeeze=False, height_ratios=height_ratios)
+    figure.subplots_adjust(**margins)
+    return figure, panels
+
+
+def dress_small(axes: Axes) -> None:
+    """Give a panel of a figure with several of them its grid and small labels, and take away the
+    lines above and on the right."""
+    axes.grid(color=GRID, lw=0.7)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8, length=2.5, color=FAINT)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)

@@ -7,10 +7,9 @@ needed, so that the study can be listed at once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odonata.study.contract import Claim, Option, Study
+from odonata.study.contract import Option, Packaged
 
 if TYPE_CHECKING:
     from odonata.studies.levelspread.cases import Asked
@@ -25,7 +24,7 @@ def _change(text: str) -> tuple[str, Any]:
     return parse_change(text)
 
 
-class LevelSpread(Study["Asked", "Point", "Outcome"]):
+class LevelSpread(Packaged["Asked", "Point", "Outcome"]):
     name = "level-spread"
     about = "Do jobs communicate faster where Level-Spread places them? (Zhang, thesis, chapter 3)"
     options = (
@@ -55,30 +54,3 @@ class LevelSpread(Study["Asked", "Point", "Outcome"]):
         from odonata.studies.levelspread.cases import checked
 
         return checked(asked)
-
-    def simulate(self, case: Point) -> Outcome:
-        from odonata.studies.levelspread.simulation import simulate
-
-        return simulate(case)
-
-    def mark(self) -> str:
-        from odonata.studies.levelspread.cases import mark
-
-        return mark()
-
-    def claims(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> list[Claim]:
-        from odonata.studies.levelspread.claims import claims
-
-        return claims(asked, outcomes)
-
-    def figures(
-        self, asked: Asked, outcomes: Mapping[str, Outcome], directory: Path, pdf: bool
-    ) -> list[Path]:
-        from odonata.studies.levelspread.figures import draw
-
-        return draw(asked, outcomes, directory, pdf)
-
-    def revive(self, fields: dict[str, Any]) -> Outcome:
-        from odonata.studies.levelspread.simulation import revive
-
-        return revive(fields)

@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from odonata.figures.network import BLUE, FAINT, GREY, GRID, INK
+from odonata.figures.network import BLUE, GREY, INK
 from odonata.studies.levelspread.cases import (
     BASELINES,
     JOKANOVIC,
@@ -42,7 +41,7 @@ from odonata.studies.levelspread.cases import (
 )
 from odonata.studies.levelspread.claims import Outcomes, fraction, mean, means, quadrants, relative
 from odonata.studies.levelspread.simulation import LARGE, SMALL, Point
-from odonata.study.drawing import draw_all
+from odonata.study.drawing import draw_all, dress_small, panels_of
 
 
 class Look(NamedTuple):
@@ -84,8 +83,8 @@ def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -
 def figure_3_2(asked: Asked, outcomes: Outcomes) -> Figure | None:
     """Draw both workloads, both policies, every pattern."""
     workloads = ((False, "17 jobs of 16 nodes"), (True, "4 jobs of 68 nodes"))
-    figure, panels = _figure(9.2, 3.3, 1, 2, left=0.075, right=0.99, top=0.82, bottom=0.09,
-                             wspace=0.16)  # fmt: skip
+    figure, panels = panels_of(9.2, 3.3, 1, 2, left=0.075, right=0.99, top=0.82, bottom=0.09,
+                               wspace=0.16)  # fmt: skip
     there = 0
     for axes, (large, title) in zip(panels[0], workloads, strict=True):
         for i, policy in enumerate(("rdg", "rdn")):
@@ -97,7 +96,7 @@ def figure_3_2(asked: Asked, outcomes: Outcomes) -> Figure | None:
                     _bar(axes, x + 0.38 * (i - 0.5), 0.36, values, LOOKS[policy].colour)
         axes.set_xticks(range(len(PATTERNS)), [TITLES[pattern] for pattern in PATTERNS])
         axes.set_title(title, fontweight="bold")
-        _dress(axes)
+        dress_small(axes)
         axes.grid(axis="x", visible=False)
     panels[0, 0].set_ylabel("communication time\n(RDG = 1)")
     _legend(figure, ("rdg", "rdn"), bars=True, top=True)
@@ -147,7 +146,7 @@ def _bars(outcomes: Outcomes, rows: Sequence[Row]) -> Figure | None:
             axes.axhline(1, color=GREY, lw=0.7, ls=(0, (4, 3)), zorder=1)
             axes.set_xticks([])
             axes.set_xlim(-0.7, len(POLICIES) - 0.3)
-            _dress(axes)
+            dress_small(axes)
         _from_zero(line)
     _label_y(figure, panels, "communication time (Simple = 1)")
     _legend(figure, POLICIES, bars=True)
@@ -181,8 +180,8 @@ def _boxes(asked: Asked, outcomes: Outcomes, nodes: int) -> Figure | None:
     found = {name: some for name, some in found.items() if some}
     if not found:
         return None
-    figure, panels = _figure(9.2, 5.4, 2, 2, left=0.08, right=0.99, top=0.94, bottom=0.09,
-                             wspace=0.17, hspace=0.28)  # fmt: skip
+    figure, panels = panels_of(9.2, 5.4, 2, 2, left=0.08, right=0.99, top=0.94, bottom=0.09,
+                               wspace=0.17, hspace=0.28)  # fmt: skip
     kinds = (("packets", 1.0, "packets of a port"), ("waiting_ps", US, "waiting at a port (µs)"))
     for line, link in zip(panels, ("global", "local"), strict=True):
         for axes, (count, unit, label) in zip(line, kinds, strict=True):
@@ -197,7 +196,7 @@ def _boxes(asked: Asked, outcomes: Outcomes, nodes: int) -> Figure | None:
             axes.set_ylim(0)
             axes.set_ylabel(label)
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-            _dress(axes)
+            dress_small(axes)
             axes.grid(axis="x", visible=False)
         line[0].set_title(f"output ports to {link} links", loc="left", fontweight="bold")
     return figure
@@ -249,7 +248,7 @@ def _against(outcomes: Outcomes, rows: Sequence[Row]) -> Figure | None:
                 x, y = (mean(outcomes, cells(pattern, policy), kind) / base[kind]
                         for kind in (SMALL, LARGE))  # fmt: skip
                 _dot(axes, policy, x, y)
-            _dress(axes)
+            dress_small(axes)
         for which in "xy":
             _log_limits(line, which)
     _label_y(figure, panels, "communication time of large jobs (Simple = 1)")
@@ -276,7 +275,7 @@ def figure_3_9(asked: Asked, outcomes: Outcomes) -> Figure | None:
     for which in range(asked.workloads):
         for kind in random_kinds(asked.seed, which):
             sizes[kind.nodes] += kind.count
-    figure, panels = _figure(6.2, 3.1, 1, 1, left=0.125, right=0.985, top=0.96, bottom=0.155)
+    figure, panels = panels_of(6.2, 3.1, 1, 1, left=0.125, right=0.985, top=0.96, bottom=0.155)
     axes = panels[0, 0]
     axes.bar(list(sizes), list(sizes.values()), 0.9, color=BLUE, zorder=2)
     axes.set_yscale("log")
@@ -285,7 +284,7 @@ def figure_3_9(asked: Asked, outcomes: Outcomes) -> Figure | None:
     axes.set_ylabel(f"jobs in {asked.workloads:,} workloads")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axes.xaxis.set_major_locator(FixedLocator([1, 17, 34, 68, 102, 136]))
-    _dress(axes)
+    dress_small(axes)
     axes.grid(axis="x", visible=False)
     return figure
 
@@ -314,7 +313,7 @@ def _cloud(
     share = quadrants(ratios)
     if share is None:
         return None
-    figure, panels = _figure(5.6, 5.4, 1, 1, left=0.125, right=0.975, top=0.925, bottom=0.1)
+    figure, panels = panels_of(5.6, 5.4, 1, 1, left=0.125, right=0.975, top=0.925, bottom=0.1)
     axes = panels[0, 0]
     rows = [(i, x, y) for i, name in enumerate(names) for x, y in ratios[name] if np.isfinite(x)]
     which, x, y = np.array(rows).T
@@ -338,7 +337,7 @@ def _cloud(
                   bbox={"facecolor": "white", "alpha": 0.5, "lw": 0, "pad": 1.0})  # fmt: skip
     axes.set_xlabel("communication time of small jobs (Level-Spread = 1)")
     axes.set_ylabel("communication time of large jobs (Level-Spread = 1)")
-    _dress(axes)
+    dress_small(axes)
     if share.ties > 0.005:
         axes.set_title(
             f"{100 * share.ties:.0f} % on a dashed line", loc="right", fontsize=8, color=GREY, pad=3
@@ -350,19 +349,10 @@ def _cloud(
 # -- how they look
 
 
-def _figure(wide: float, high: float, rows: int, columns: int, **margins: float
-            ) -> tuple[Figure, Any]:  # fmt: skip
-    figure = Figure(figsize=(wide, high), facecolor="white")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(rows, columns, squeeze=False)
-    figure.subplots_adjust(**margins)
-    return figure, panels
-
-
 def _rows(rows: Sequence[Row], bottom: float = 0.42) -> tuple[Figure, Any]:
     """Returns a panel for every pattern of every row, with names; `bottom` inches below them."""
     high = 0.3 + 1.62 * len(rows) + bottom
-    figure, panels = _figure(
+    figure, panels = panels_of(
         11, high, len(rows), len(PATTERNS), left=0.075, right=0.955, top=1 - 0.3 / high,
         bottom=(bottom + 0.18) / high, wspace=0.24, hspace=0.26,
     )  # fmt: skip
@@ -421,14 +411,6 @@ def _ticks(low: float, high: float) -> list[float]:
         if len(ticks) >= 3:
             break
     return ticks
-
-
-def _dress(axes: Axes) -> None:
-    axes.grid(color=GRID, lw=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=8, length=2.5, color=FAINT)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
 
 
 def _legend(figure: Figure, names: Sequence[str], *, bars: bool = False, top: bool = False) -> None:

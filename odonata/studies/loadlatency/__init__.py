@@ -7,17 +7,16 @@ Reading order: `simulation`, `cases`, `claims`, `figures`. `odonata latency` ask
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odonata.study.contract import Claim, Study
+from odonata.study.contract import Packaged
 
 if TYPE_CHECKING:
     from odonata.studies.loadlatency.cases import Sweep
     from odonata.studies.loadlatency.simulation import AtLoad, Point
 
 
-class LoadLatency(Study["Sweep", "AtLoad", "Point"]):
+class LoadLatency(Packaged["Sweep", "AtLoad", "Point"]):
     """Sequential: a curve ends a few points past saturation."""
 
     name = "load-latency"
@@ -36,37 +35,7 @@ class LoadLatency(Study["Sweep", "AtLoad", "Point"]):
 
         return wanted(asked, outcomes)
 
-    def simulate(self, case: AtLoad) -> Point:
-        from odonata.studies.loadlatency.simulation import simulate
-
-        return simulate(case)
-
     def mark(self) -> str:
         """Returns a constant mark: routings are the user's choice, and each takes a while to
         compile, so every case has a mark of its own (`simulation.mark`)."""
         return "per case"
-
-    def claims(self, asked: Sweep, outcomes: Mapping[str, Point]) -> list[Claim]:
-        from odonata.studies.loadlatency.claims import claims
-
-        return claims(asked, outcomes)
-
-    def figures(
-        self, asked: Sweep, outcomes: Mapping[str, Point], directory: Path, pdf: bool
-    ) -> list[Path]:
-        from odonata.studies.loadlatency.cases import curves
-        from odonata.studies.loadlatency.figures import draw
-
-        found = curves(asked, outcomes)
-        if not found:
-            return []
-        directory.mkdir(parents=True, exist_ok=True)
-        paths = [directory / f"curves.{kind}" for kind in (("png", "pdf") if pdf else ("png",))]
-        for path in paths:
-            draw(asked, found, path)
-        return paths
-
-    def revive(self, fields: dict[str, Any]) -> Point:
-        from odonata.studies.loadlatency.simulation import revive
-
-        return revive(fields)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odonata.figures.machine import check_name
-from odonata.studies.loadlatency.cases import Curve, Sweep, title, zero_load_ps
+from odonata.studies.loadlatency.cases import Curve, Sweep, curves, title, zero_load_ps
 from odonata.studies.loadlatency.simulation import Point
 
 if TYPE_CHECKING:
@@ -20,7 +20,20 @@ MARKS = "osD^vPX*"
 INK, GREY, FAINT = "#22303c", "#7d8b97", "#c9d1d8"
 
 
-def draw(asked: Sweep, found: Sequence[Curve], path: Path) -> None:
+def draw(asked: Sweep, outcomes: Mapping[str, Point], directory: Path, pdf: bool) -> list[Path]:
+    """Draw the curves, if there are points, into a directory that is made if it is needed. Returns
+    where they are."""
+    found = curves(asked, outcomes)
+    if not found:
+        return []
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = [directory / f"curves.{kind}" for kind in (("png", "pdf") if pdf else ("png",))]
+    for path in paths:
+        draw_curves(asked, found, path)
+    return paths
+
+
+def draw_curves(asked: Sweep, found: Sequence[Curve], path: Path) -> None:
     """Draw latency over load on the left, throughput on the right."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -7,10 +7,9 @@ when it is needed, so that the study can be listed at once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from odonata.study.contract import Claim, Option, Study
+from odonata.study.contract import Option, Packaged
 
 if TYPE_CHECKING:
     from odonata.studies.rumyantsev.cases import Asked
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 PARTS = ("hysteresis", "threshold", "comparison")
 
 
-class Rumyantsev(Study["Asked", "Run", "Outcome"]):
+class Rumyantsev(Packaged["Asked", "Run", "Outcome"]):
     name = "rumyantsev"
     about = "What do slower servers save while little work is there? (Rumyantsev et al., 2018)"
     options = (
@@ -57,30 +56,3 @@ class Rumyantsev(Study["Asked", "Run", "Outcome"]):
         first, *_ = found = cases(asked)
         trace_of(first.file, first.data, first.recorded_rate, first.zero_gap_us)  # refused now
         return found
-
-    def simulate(self, case: Run) -> Outcome:
-        from odonata.studies.rumyantsev.simulation import simulate
-
-        return simulate(case)
-
-    def mark(self) -> str:
-        from odonata.studies.rumyantsev.simulation import mark
-
-        return mark()
-
-    def claims(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> list[Claim]:
-        from odonata.studies.rumyantsev.claims import claims
-
-        return claims(asked, outcomes)
-
-    def figures(
-        self, asked: Asked, outcomes: Mapping[str, Outcome], directory: Path, pdf: bool
-    ) -> list[Path]:
-        from odonata.studies.rumyantsev.figures import draw
-
-        return draw(asked, outcomes, directory, pdf)
-
-    def revive(self, fields: dict[str, Any]) -> Outcome:
-        from odonata.studies.rumyantsev.simulation import Outcome
-
-        return Outcome(**fields)

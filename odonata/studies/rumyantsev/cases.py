@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from odonata.studies import rumyantsev
-from odonata.studies.rumyantsev.simulation import HIGH, Run
+from odonata.studies.rumyantsev.simulation import HIGH, SERVERS, Run, epochs_of, model_of
+from odonata.study.contract import digest
 from pdes.errors import require
+from pdes.transport import Serial
 
 TWO_THRESHOLDS = (1e5, 3e5)
 THRESHOLDS = tuple(1e5 * i for i in range(31))
@@ -79,3 +81,18 @@ def _of(asked: Asked, part: str) -> Iterator[Run]:
     if part == "comparison":
         yield from asked.by_number
         yield from asked.randomised
+
+
+def mark() -> str:
+    """Returns a digest of this simulator under every control, on a few random jobs."""
+    from odonata.cluster.simulation import simulate as run
+    from odonata.traces.changing import filled
+    from odonata.traces.poisson import poisson
+
+    trace, found = filled(poisson(60, SERVERS, seed=1, load=0.9)), []
+    for control, (lower, upper) in {"workload": (2e4, 5e4), "number": (3, 6),
+                                    "randomised": (0.5, 0.5)}.items():  # fmt: skip
+        result = run(model_of(Run("", "", control, lower, upper), trace), transport=Serial())
+        epochs = epochs_of(result)
+        found.append(f"{result.result.digest} {epochs.mean_work:.9g}")
+    return digest(found)

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from odonata.figures.network import BLUE, FAINT, GREEN, GREY, GRID, INK, ORANGE
+from odonata.figures.network import BLUE, FAINT, GREEN, GREY, INK, ORANGE
 from odonata.studies.rumyantsev.cases import (
     COINS,
     CUSTOMERS,
@@ -30,7 +29,7 @@ from odonata.studies.rumyantsev.cases import (
 )
 from odonata.studies.rumyantsev.claims import Measure, Outcomes, delay, found, power, workload
 from odonata.studies.rumyantsev.simulation import HIGH, LOW, SERVERS, Outcome
-from odonata.study.drawing import draw_all
+from odonata.study.drawing import draw_all, dress_small, panels_of
 from policies.power.service_rate import ENERGIES
 
 Floats = npt.NDArray[np.float64]
@@ -62,8 +61,8 @@ def figure_1(asked: Asked, outcomes: Outcomes) -> Figure | None:
     track = _track(asked, outcomes)
     if track is None:
         return None
-    figure, panels = _figure(9.4, 5.4, 2, 1, left=0.085, right=0.925, top=0.915, bottom=0.095,
-                             hspace=0.34)  # fmt: skip
+    figure, panels = panels_of(9.4, 5.4, 2, 1, left=0.085, right=0.925, top=0.915, bottom=0.095,
+                               hspace=0.34)  # fmt: skip
     days = track["time_us"] / DAY_US
     begin, end = _close_up(days, track["fast"].astype(bool))
     whole, close = panels[:, 0]
@@ -122,7 +121,7 @@ def _workload(
     axes.set_xlim(since, until)
     axes.set_ylim(0, 1.05 * max(float(y.max()), TWO_THRESHOLDS[1] / 1e6))
     axes.set_ylabel("workload (10⁶ s)")
-    _dress(axes)
+    dress_small(axes)
     right.spines["top"].set_visible(False)
 
 
@@ -137,8 +136,8 @@ def figure_2(asked: Asked, outcomes: Outcomes) -> Figure | None:
         return None
     since = track["submit_us"][rows].min()
     until = track["end_us"][rows].max()
-    figure, panels = _figure(9.4, 6.6, 2, 1, left=0.085, right=0.985, top=0.955, bottom=0.08,
-                             hspace=0.17, height_ratios=(1, 1.35))  # fmt: skip
+    figure, panels = panels_of(9.4, 6.6, 2, 1, left=0.085, right=0.985, top=0.955, bottom=0.08,
+                               hspace=0.17, height_ratios=(1, 1.35))  # fmt: skip
     upper, lower = panels[:, 0]
     _busy(upper, track, since, until)
     days = {name: (track[f"{name}_us"][rows] - since) / DAY_US
@@ -156,7 +155,7 @@ def figure_2(asked: Asked, outcomes: Outcomes) -> Figure | None:
     lower.set_xlabel("time since the first of them arrived (days)")
     for axes in (upper, lower):
         axes.set_xlim(0, (until - since) / DAY_US)
-        _dress(axes)
+        dress_small(axes)
     upper.tick_params(labelbottom=False)
     keys = [Line2D([], [], color=WAITS, lw=2.2, label="waiting"),
             Line2D([], [], color=INK, lw=1.3, label="computing")]  # fmt: skip
@@ -194,8 +193,8 @@ def figure_3(asked: Asked, outcomes: Outcomes) -> Figure | None:
     runs = found(outcomes, asked.by_workload)
     if not runs:
         return None
-    figure, panels = _figure(9.4, 4.3, 1, 2, left=0.08, right=0.985, top=0.92, bottom=0.125,
-                             wspace=0.22)  # fmt: skip
+    figure, panels = panels_of(9.4, 4.3, 1, 2, left=0.08, right=0.985, top=0.92, bottom=0.125,
+                               wspace=0.22)  # fmt: skip
     left, right = panels[0]
     x = np.array(THRESHOLDS) / 1e6
     for preset, look in PRESET_LOOKS.items():
@@ -212,7 +211,7 @@ def figure_3(asked: Asked, outcomes: Outcomes) -> Figure | None:
         axes.set_xlabel("threshold k (10⁶ s of work)")
         axes.set_title(f"{title} over the one threshold", loc="left")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        _dress(axes)
+        dress_small(axes)
     return figure
 
 
@@ -230,8 +229,8 @@ def tradeoff(asked: Asked, outcomes: Outcomes) -> Figure | None:
     )
     if not all(runs for _, runs, _, _ in curves):
         return None
-    figure, panels = _figure(9.4, 4.6, 1, 2, left=0.08, right=0.985, top=0.9, bottom=0.115,
-                             wspace=0.2)  # fmt: skip
+    figure, panels = panels_of(9.4, 4.6, 1, 2, left=0.08, right=0.985, top=0.9, bottom=0.115,
+                               wspace=0.2)  # fmt: skip
     for axes, of, scale, label in ((panels[0, 0], workload, 1e3, "mean workload (10³ s)"),
                                    (panels[0, 1], delay, 1.0, "mean delay (s)")):  # fmt: skip
         for name, runs, colour, mark in curves:
@@ -248,7 +247,7 @@ def tradeoff(asked: Asked, outcomes: Outcomes) -> Figure | None:
         axes.set_ylabel(label)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-        _dress(axes)
+        dress_small(axes)
     handles, names = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, ncols=3, loc="upper center", bbox_to_anchor=(0.5, 1.0))
     return figure
@@ -270,25 +269,6 @@ PRESET_LOOKS: dict[str, dict[str, Any]] = {
     "swapped": {"color": BLUE, "marker": "o"},
     "printed": {"color": ORANGE, "marker": "D", "ls": (0, (5, 2))},
 }
-
-
-def _figure(
-    wide: float, high: float, rows: int, columns: int,
-    height_ratios: tuple[float, ...] | None = None, **margins: float,
-) -> tuple[Figure, Any]:  # fmt: skip
-    figure = Figure(figsize=(wide, high), facecolor="white")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(rows, columns, squeeze=False, height_ratios=height_ratios)
-    figure.subplots_adjust(**margins)
-    return figure, panels
-
-
-def _dress(axes: Axes) -> None:
-    axes.grid(color=GRID, lw=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=8, length=2.5, color=FAINT)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
 
 
 FIGURES: dict[str, Callable[[Asked, Outcomes], Figure | None]] = {

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odonata.study.contract import Case, digest
+from odonata.study.contract import Case
 from pdes.errors import Refused
 from pdes.transport import Serial
 
@@ -185,16 +185,6 @@ def _track(epochs: Epochs) -> dict[str, list[float]]:
     return {name: column.tolist() for name, column in columns.items()}
 
 
-def mark() -> str:
-    """Returns a digest of this simulator under every control, on a few random jobs."""
-    from odonata.cluster.simulation import simulate as run
-    from odonata.traces.changing import filled
-    from odonata.traces.poisson import poisson
-
-    trace, found = filled(poisson(60, SERVERS, seed=1, load=0.9)), []
-    for control, (lower, upper) in {"workload": (2e4, 5e4), "number": (3, 6),
-                                    "randomised": (0.5, 0.5)}.items():  # fmt: skip
-        result = run(model_of(Run("", "", control, lower, upper), trace), transport=Serial())
-        epochs = epochs_of(result)
-        found.append(f"{result.result.digest} {epochs.mean_work:.9g}")
-    return digest(found)
+def revive(fields: dict[str, Any]) -> Outcome:
+    """Returns an outcome from what JSON has of it."""
+    return Outcome(**fields)

@@ -8,10 +8,9 @@ needed, so that the study can be listed at once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from odonata.study.contract import Claim, Option, Study
+from odonata.study.contract import Option, Packaged
 
 if TYPE_CHECKING:
     from odonata.studies.wallace.cases import Asked
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 PARTS, RUNS = ("caps", "year", "causes"), ("months", "year")
 
 
-class Wallace(Study["Asked", "Part", "Outcome"]):
+class Wallace(Packaged["Asked", "Part", "Outcome"]):
     name = "wallace"
     about = (
         "Does a learner of power profiles keep Mira below a cap, and what do jobs wait for it? "
@@ -55,30 +54,3 @@ class Wallace(Study["Asked", "Part", "Outcome"]):
         from odonata.studies.wallace.cases import checked
 
         return checked(asked)
-
-    def simulate(self, case: Part) -> Outcome:
-        from odonata.studies.wallace.simulation import simulate
-
-        return simulate(case)
-
-    def mark(self) -> str:
-        from odonata.studies.wallace.cases import mark
-
-        return mark()
-
-    def claims(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> list[Claim]:
-        from odonata.studies.wallace.claims import claims
-
-        return claims(asked, outcomes)
-
-    def figures(
-        self, asked: Asked, outcomes: Mapping[str, Outcome], directory: Path, pdf: bool
-    ) -> list[Path]:
-        from odonata.studies.wallace.figures import draw
-
-        return draw(asked, outcomes, directory, pdf)
-
-    def revive(self, fields: dict[str, Any]) -> Outcome:
-        from odonata.studies.wallace.simulation import revive
-
-        return revive(fields)

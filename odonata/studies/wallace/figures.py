@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
-from odonata.figures.network import BLUE, FAINT, GREY, GRID, INK
+from odonata.figures.network import BLUE, FAINT, GREY, INK
 from odonata.studies.wallace.cases import CAPS, MIDDLE, ORDERS, Asked
 from odonata.studies.wallace.claims import (
     LEARNED,
@@ -41,7 +39,7 @@ from odonata.studies.wallace.simulation import (
     VARIABLE,
     Outcome,
 )
-from odonata.study.drawing import draw_all
+from odonata.study.drawing import draw_all, dress_small, panels_of
 
 RED = "#c8321f"
 LOOKS = {NAIVE: ("naive", BLUE), LEARNER: ("learner, window, knapsack", RED)}
@@ -61,7 +59,7 @@ def figure_5(asked: Asked, outcomes: Outcomes) -> Figure | None:
     ran = {order: outcomes.get(asked.part(order, LEARNER, MIDDLE).key) for order in ORDERS}
     if not any(ran.values()):
         return None
-    figure, axes = _figure(8, 3.4, left=0.08, right=0.98, top=0.94, bottom=0.15)
+    figure, ((axes,),) = panels_of(8, 3.4, left=0.08, right=0.98, top=0.94, bottom=0.15)
     for order, dashes in zip(ORDERS, ("-", (0, (4, 2))), strict=True):
         one = ran[order]
         if one is None:
@@ -78,7 +76,7 @@ def figure_5(asked: Asked, outcomes: Outcomes) -> Figure | None:
     axes.set(xlim=(0, asked.days), ylim=(0.5, 1.005), xlabel="day", ylabel="profile known")
     axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
     axes.legend(loc="lower right", ncols=2)
-    _dress(axes)
+    dress_small(axes)
     return figure
 
 
@@ -105,7 +103,7 @@ def _power(
                      for policy, which in ((LEARNER, cap), (NONE, MIDDLE)))  # fmt: skip
     if ours is None:
         return None
-    figure, axes = _figure(9, 3.5, left=0.065, right=0.985, top=0.89, bottom=0.14)
+    figure, ((axes,),) = panels_of(9, 3.5, left=0.065, right=0.985, top=0.89, bottom=0.14)
     keys: list[Any] = []
     if without is not None:
         at = _day(without)
@@ -124,7 +122,7 @@ def _power(
     keys.append(Line2D([], [], color=RED, marker=".", ls="", ms=6, label="readings above it"))
     axes.set(xlim=(0, asked.days), ylim=(0, TOP_MW), xlabel="day", ylabel="power (MW)")
     figure.legend(handles=keys, ncols=len(keys), loc="upper center", bbox_to_anchor=(0.52, 1.0))
-    _dress(axes)
+    dress_small(axes)
     return figure
 
 
@@ -158,8 +156,8 @@ def _months(asked: Asked, outcomes: Outcomes, name: str, label: str) -> Figure |
     }
     if not any(np.isfinite(values).any() for values in found.values()):
         return None
-    figure, panels = _figure(11, 5, 2, 3, left=0.085, right=0.99, top=0.89, bottom=0.09,
-                             wspace=0.2, hspace=0.2)  # fmt: skip
+    figure, panels = panels_of(11, 5, 2, 3, left=0.085, right=0.99, top=0.89, bottom=0.09,
+                               wspace=0.2, hspace=0.2)  # fmt: skip
     at = np.arange(1, asked.months + 1)
     for i, order in enumerate(ORDERS):
         easy = change(asked, outcomes, name, order, NONE, backfill="easy")
@@ -177,7 +175,7 @@ def _months(asked: Asked, outcomes: Outcomes, name: str, label: str) -> Figure |
                 axes.set_title(f"cap {int(cap.split()[0]):,} kW", fontweight="bold")
             else:
                 axes.set_xlabel("month")
-            _dress(axes)
+            dress_small(axes)
             axes.grid(axis="x", visible=False)
         panels[i, 0].set_ylabel(f"{label}, {order.upper()}")
     for column in panels.T:
@@ -197,30 +195,12 @@ def _percent(value: float, _: Any) -> str:
 # -- how they look
 
 
-def _figure(wide: float, high: float, rows: int = 1, columns: int = 1, **margins: float
-            ) -> tuple[Figure, Any]:  # fmt: skip
-    """Returns a figure, and its panel or its panels."""
-    figure = Figure(figsize=(wide, high), facecolor="white")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(rows, columns, squeeze=rows * columns == 1)
-    figure.subplots_adjust(**margins)
-    return figure, panels
-
-
 def _same_limits(column: Any) -> None:
     low, high = (
         pick(axes.get_ylim()[end] for axes in column) for end, pick in ((0, min), (1, max))
     )
     for axes in column:
         axes.set_ylim(low, high)
-
-
-def _dress(axes: Axes) -> None:
-    axes.grid(color=GRID, lw=0.7)
-    axes.set_axisbelow(True)
-    axes.tick_params(labelsize=8, length=2.5, color=FAINT)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
 
 
 FIGURES: dict[str, Callable[[Asked, Outcomes], Figure | None]] = {
