@@ -122,14 +122,6 @@ def _settle(state: State, time: int) -> int:
 
 
 @kernel
-def _ask_for_pass(sim: Sim, state: State, time: int, measured: bool) -> None:
-    """Have the scheduler choose at this instant, unless it does so only at measurements."""
-    if state.ctl[PASSING] == 0 and (measured or state.ctl[BY_INTERVAL] == 0):
-        state.ctl[PASSING] = 1
-        schedule(sim, time, key(PASS), 0, 0)
-
-
-@kernel
 def _launch(sim: Sim, state: State, time: int) -> None:
     """Start the chosen jobs, or some of them and have the others follow."""
     ctl = state.ctl
@@ -156,14 +148,16 @@ def _gets_on(state: State) -> bool:
 
 @kernel
 def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> None:
+    """Handle an event. What several kinds of events do stands here once, behind them: the compiler
+    copies a kernel to wherever it is called."""
     ctl, kind = state.ctl, kind_of(which)
+    if kind == END and state.jobs[a, SEGMENT] != b:
+        return  # it was suspended since, or goes on at another pace
+    over = ctl[DONE] == state.jobs.shape[0]
+    asks, idle = False, False
     if kind == END:
-        if state.jobs[a, SEGMENT] != b:
-            return  # it was suspended since, or goes on at another pace
         end(state, a, time)
-        if ctl[SLEEP_AFTER] >= 0:
-            schedule(sim, time + ctl[SLEEP_AFTER], key(SLEEP), 0, 0)
-        _ask_for_pass(sim, state, time, False)
+        asks = idle = True
     elif kind == ARRIVE:
         row = ctl[NEXT]
         state.jobs[row, STATUS] = WAITING
@@ -173,32 +167,32 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
         ctl[ARRIVED] += 1
         if row + 1 < state.jobs.shape[0]:
             schedule(sim, state.jobs[row + 1, SUBMIT], key(ARRIVE), 0, 0)
-        _ask_for_pass(sim, state, time, False)
-    elif kind == LAUNCH:
-        _launch(sim, state, time)
+        asks = True
     elif kind == PASS:
         ctl[PASSING] = 0
         ctl[TIME] = time
         choose(desk_of(state))
-        if _settle(state, time) > 0 and ctl[SLEEP_AFTER] >= 0:
-            schedule(sim, time + ctl[SLEEP_AFTER], key(SLEEP), 0, 0)
-        _launch(sim, state, time)
+        idle = _settle(state, time) > 0
     elif kind == MEASURE:
-        if ctl[DONE] < state.jobs.shape[0] or ctl[LAST_END] == time:
+        if not over or ctl[LAST_END] == time:
             measure(state, time)
         ctl[STILL] = 0 if _gets_on(state) else ctl[STILL] + 1
-        if ctl[DONE] < state.jobs.shape[0]:
-            if ctl[STILL] < PATIENCE:
-                schedule(sim, time + ctl[INTERVAL], key(MEASURE), 0, 0)
-            if ctl[ASKS] != 0:
-                _ask_for_pass(sim, state, time, True)
-    elif kind == CAP and ctl[DONE] < state.jobs.shape[0]:
+        if not over and ctl[STILL] < PATIENCE:
+            schedule(sim, time + ctl[INTERVAL], key(MEASURE), 0, 0)
+        asks = not over and ctl[ASKS] != 0
+    elif kind == CAP and not over:
         set_machine_cap(state, time, state.caps[a])
         ctl[CAPS_LEFT] -= 1
-        if ctl[ASKS] != 0:
-            _ask_for_pass(sim, state, time, False)
-    elif kind == SLEEP and ctl[DONE] < state.jobs.shape[0]:
+        asks = ctl[ASKS] != 0
+    elif kind == SLEEP and not over:
         fall_asleep(state, time)
+    if kind in (PASS, LAUNCH):
+        _launch(sim, state, time)
+    if idle and ctl[SLEEP_AFTER] >= 0:
+        schedule(sim, time + ctl[SLEEP_AFTER], key(SLEEP), 0, 0)
+    if asks and ctl[PASSING] == 0 and (kind == MEASURE or ctl[BY_INTERVAL] == 0):
+        ctl[PASSING] = 1
+        schedule(sim, time, key(PASS), 0, 0)
     if ctl[NOTES] >= NOTES_KEPT or ctl[READINGS] >= NOTES_KEPT:
         schedule(sim, time, key(DRAIN), 0, 0)
 
