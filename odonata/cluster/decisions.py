@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -32,9 +32,10 @@ from odonata.traces.trace import Trace
 from pdes.events import WORDS, pack
 from pdes.model import Decision
 from policies.memory import memory_of
+from policies.power.choices import Choices
 from policies.scheduling import select
 from policies.scheduling.compiled import Compiled
-from policies.scheduling.desk import CHOSEN, FIRST, FREE, LAST, RUNNING, SINCE
+from policies.scheduling.desk import CHOSEN, FIRST, FREE, LAST, NODES, RUNNING, SINCE
 from policies.views import Ended, Labels, Request, Running, Sight, View
 from topology import Dragonfly
 
@@ -55,6 +56,8 @@ class Passes:
     slowdown: Slowdown | None = None
     worst: float = 1.0
     """By how much the least efficient node may exceed the most efficient one in power."""
+    choices: Mapping[str, Choices] = field(default_factory=dict)
+    """What was measured of applications, whose jobs are moldable."""
 
     def decide(self, state: Any, time: int, serial: int) -> Decision:
         """Make one pass. Returns the ends of the jobs that it starts, and where these are. One that
@@ -87,7 +90,7 @@ class Passes:
         if asked.power is None:
             return None
         return Powering(asked.power, asked.discipline, asked.layouts[2], self.tick, self.request,
-                        self.holders, self.worst)  # fmt: skip
+                        self.holders, self.worst, self.choices)  # fmt: skip
 
     def _pass(self, state: Any, time: int) -> Decision:
         ctl = state.ctl
@@ -108,7 +111,7 @@ class Passes:
         if settle_now(state, time) and ctl[SLEEP_AFTER] >= 0:
             extra.append((time + int(ctl[SLEEP_AFTER]), SLEEP_KEY, 0, 0))
         count = int(state.ctl[CHOSEN])
-        log = []
+        log = self.powering.molds(state) if self.choices and self.powering else []
         for row in state.chosen[:count].tolist() if self.machine else ():
             log.append(("placements", (row, self._place(state, row))))
         if not count:
@@ -141,7 +144,7 @@ class Passes:
 
     def _place(self, state: Any, row: int) -> Labels:
         assert self.machine is not None
-        request = self.request(row)
+        request = self.request(row)._replace(nodes=int(state.jobs[row, NODES]))
         labels = self.asked.place(self.machine, state.owner < 0, request, self.seed, state.memory)
         state.owner[labels] = row
         state.after[labels[:-1]], state.after[labels[-1]] = labels[1:], -1

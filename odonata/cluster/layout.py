@@ -26,16 +26,16 @@ start; the scheduler chooses."""
 SCHEDULER = 0
 """The agent that has all of it."""
 
-RUN, STATUS, START, OVER, SEGMENT, NODE, PICKED, SHORT, COUNTED, READY, BILLED, FORCED, PAUSED = (
-    range(DESK_JOB_WORDS, DESK_JOB_WORDS + 13)
-)
+(RUN, STATUS, START, OVER, SEGMENT, NODE, PICKED, SHORT, COUNTED, READY, BILLED, FORCED, PAUSED,
+ MOLD) = range(DESK_JOB_WORDS, DESK_JOB_WORDS + 14)  # fmt: skip
 """Words of a job behind those of a desk: its run time when nothing slows it down; its state; when
 it first started; when it was over; how often its end has been predicted; the first of its nodes, if
 it is placed; the pass that picked it; whether its segment ends before its work does, because it is
 killed then. Then, of the segment that it is in: until when its progress is counted; when all of its
 nodes are awake; until when its energy is counted; whether it may break the cap; and whether a power
-policy has suspended it."""
-JOB_WORDS = PAUSED + 1
+policy has suspended it. Last, the place of the choice that it runs in among those of its
+application, -1 if none was chosen for it."""
+JOB_WORDS = MOLD + 1
 
 NEXT, PASSING, LAUNCHED, PASSES, NOTES, ENDED, DONE, LAST_END, KILLS, PREEMPTS = range(
     DESK_WORDS, DESK_WORDS + 10

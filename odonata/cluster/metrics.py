@@ -56,6 +56,15 @@ PLACEMENTS = Log(
 )  # fmt: skip
 
 
+MOLDS = Log(
+    (Field("job", "1", "its place in the trace"),
+     Field("nodes", "1", "nodes that it gets"),
+     Field("cores", "1", "cores of each that it uses"),
+     Field("cap_w", "W", "the cap of a socket", "f8"),
+     Field("watts", "W", "what all of its nodes draw", "f8"),
+     Field("limit_us", "us", "how long it may run")),
+    "a row when a moldable job starts, in the configuration that a power policy chose for it",
+)  # fmt: skip
 POWERED_ENDS = Log(
     (*ENDS.columns,
      Field("energy_j", "J", "the energy that it took since it got them", "f8"),

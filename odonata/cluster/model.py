@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +34,7 @@ from odonata.cluster.layout import (
     LAST_END,
     MEASURE,
     METERED,
+    MOLD,
     NOBODYS,
     NODE,
     NOISE_SEED,
@@ -55,6 +56,7 @@ from odonata.cluster.layout import (
 )
 from odonata.cluster.metrics import (
     ENDS,
+    MOLDS,
     PLACEMENTS,
     POWERED_ENDS,
     SPEEDS,
@@ -72,6 +74,7 @@ from odonata.jobs.powering import has_order
 from odonata.jobs.schedule import FINISHED
 from odonata.jobs.schedule import RUNNING as IS_RUNNING
 from odonata.jobs.series import Steps
+from odonata.provisioning.table import Table as Measured
 from odonata.traces.demand import Demand, constant, like_mira
 from odonata.traces.demand_file import read_demand
 from odonata.traces.source import Source
@@ -85,7 +88,7 @@ from pdes.partition import Partition
 from pdes.stream import Table
 from policies.allocation import ALLOCATIONS, AllocationPolicy
 from policies.memory import Buffer, Layout, Sizes, remembered
-from policies.power import PowerPolicy
+from policies.power import Choices, PowerPolicy
 from policies.power.simple import IdleSleep, Uncontrolled
 from policies.register import PLUGINS, REGISTERS, Values
 from policies.scheduling import DISCIPLINES, SchedulingPolicy
@@ -143,6 +146,9 @@ class Cluster(Model):
     """How many times as long as its run time a job takes where it is placed; None: once."""
     power: Power | None = None
     """What nodes draw, and who keeps them below a cap; None: nobody cares."""
+    applications: Mapping[str, Measured] = field(default_factory=dict)
+    """What was measured of applications, by name: their jobs are moldable, and where a power policy
+    chooses a configuration for one, it takes the time and draws the watts that were measured."""
 
     @classmethod
     def of(
@@ -163,7 +169,8 @@ class Cluster(Model):
         if power is not None and power.demand is None:
             power = replace(power, demand="mira" if source.model == "mira" else "constant")
         return cls(trace, nodes, scheduling, scheduling_parameters, machine, allocation,
-                   allocation_parameters, source.overrun, seed, power=power)  # fmt: skip
+                   allocation_parameters, source.overrun, seed, power=power,
+                   applications=power.measured if power else {})  # fmt: skip
 
     name, tick, kinds, fanout = "cluster", "us", KINDS, FANOUT
     handle = staticmethod(handle)
@@ -207,6 +214,11 @@ class Cluster(Model):
         if most_w > power.maximum * (1 + 1e-12):
             raise Refused(f"power.maximum = {power.maximum:g} W: a job draws {most_w:g} W on its "
                           "least efficient node")  # fmt: skip
+        for name, table in self.applications.items():
+            most_w = float((table.watts / table.nodes).max())
+            if name in self.trace.applications and most_w > power.maximum:
+                raise Refused(f"power.maximum = {power.maximum:g} W: a node of {name} draws "
+                              f"{most_w:g} W in one of its configurations")  # fmt: skip
         if power.wake_ps % TICK_PS:
             raise Refused(f"power.wake_time = {power.wake_ps} ps: a whole number of microseconds")
         if policy is not None and policy.selects and not has_order(discipline):
@@ -235,6 +247,15 @@ class Cluster(Model):
     def cap(self) -> Steps | None:
         """Returns the cap of the machine over time, None where there is none."""
         return None if self.power is None else self.power.checked_cap(self.nodes, TICK_PS)
+
+    @cached_property
+    def choices(self) -> Mapping[str, Choices]:
+        """Returns the configurations that moldable jobs can run in, by application; none where no
+        power policy is there to choose."""
+        policy, known = self.power_policy, self.trace.applications
+        if policy is None or not policy.selects:
+            return {}
+        return {name: table.choices for name, table in self.applications.items() if name in known}
 
     @cached_property
     def demand(self) -> Demand:
@@ -292,6 +313,13 @@ class Cluster(Model):
             found |= {"power": repr(replace(self.power, cap=None, demand=None)),
                       "power_seed": self.seed, "demand_hash": hashed.hexdigest(),
                       "cap": repr(self.cap)}  # fmt: skip
+        if self.choices:
+            tables = hashlib.blake2b(digest_size=16)
+            for name, found_of in self.choices.items():
+                tables.update(name.encode())
+                for array in found_of.columns:
+                    tables.update(array.tobytes())
+            found["choices_hash"] = tables.hexdigest()
         if plugins := self.plugins():
             found["plugins"] = json.dumps(plugins)
         return found
@@ -374,7 +402,7 @@ class Cluster(Model):
         jobs[:, REQUESTED] = np.where(t.requested_us < 0, NEVER, np.minimum(t.requested_us, NEVER))
         jobs[:, NUMBER] = np.arange(len(t))
         jobs[:, RUN] = t.run_us
-        jobs[:, [START, OVER, SINCE, NODE]] = -1
+        jobs[:, [START, OVER, SINCE, NODE, MOLD]] = -1
 
     def start(self, state: State, first: int, last: int) -> Rows:
         if first > 0:
@@ -398,7 +426,8 @@ class Cluster(Model):
         asked = Asked(discipline, allocation, (of_discipline, of_allocation, of_power),
                       self.power_policy)  # fmt: skip
         worst = 1.0 + (self.power.variation if self.power else 0.0)
-        return Passes(self.trace, self.machine, asked, self.seed, self.tick, self.slowdown, worst)
+        return Passes(self.trace, self.machine, asked, self.seed, self.tick, self.slowdown, worst,
+                      self.choices)  # fmt: skip
 
     def decide(self, state: State, time: int, which: int, a: int, b: int) -> Decision:
         if which == PASS_KEY:
@@ -428,6 +457,7 @@ class Cluster(Model):
         placed = {"placements": PLACEMENTS} if self.machine is not None else {}
         if self.power is None:
             return {"starts": STARTS, "ends": ENDS} | placed
+        placed |= {"molds": MOLDS} if self.choices else {}
         found = {"starts": STARTS, "ends": POWERED_ENDS, "power": POWER, "caps": CAPS,
                  "speeds": SPEEDS} | placed  # fmt: skip
         figures = self.power_policy.figures if self.power_policy else ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,15 @@ from odonata.cluster.layout import (
     ARRIVED,
     CAP_W,
     CAPS_LEFT,
+    CHANGE_TO,
     DEPARTED,
     FORCED,
     IDLE_W,
     LAST_W,
     LEAST_W,
     MACHINE_CAP_W,
+    MEAN_W,
+    MOLD,
     NEXT,
     PASS,
     PATIENCE,
@@ -29,7 +32,9 @@ from odonata.cluster.layout import (
     PEAK_W,
     READ,
     READ_W,
+    RUN,
     SCHEDULER,
+    SPREAD,
     STATUS,
     STILL,
 )
@@ -37,11 +42,22 @@ from odonata.jobs.asking import Holders
 from odonata.jobs.schedule import RUNNING as RUNS
 from pdes.events import WORDS, pack
 from policies.memory import Layout, Memory, memory_of
-from policies.power import Configuration, Powered, PowerPolicy, PowerView, Readings
+from policies.power import Choices, Configuration, Mold, Powered, PowerPolicy, PowerView, Readings
 from policies.power.base import admit, caps, configuration, observe
 from policies.scheduling import Discipline, SchedulingPolicy
 from policies.scheduling.compiled import Compiled
-from policies.scheduling.desk import ALL, CHOSEN, FIRST, FREE, LAST, NODES, RUNNING
+from policies.scheduling.desk import (
+    ALL,
+    CHOSEN,
+    DUE,
+    FIRST,
+    FREE,
+    LAST,
+    NEVER,
+    NODES,
+    REQUESTED,
+    RUNNING,
+)
 from policies.views import Budget, Request, Running
 
 if TYPE_CHECKING:
@@ -63,6 +79,8 @@ class Powering:
     holders: Holding
     worst: float = 1.0
     """The factor of the least efficient node that there may be."""
+    choices: Mapping[str, Choices] = field(default_factory=dict)
+    """What was measured of applications, whose jobs are moldable."""
     _cache: dict[str, Any] = field(default_factory=dict)
 
     # -- what the policy sees
@@ -82,22 +100,27 @@ class Powering:
         return PowerView(
             time, queue, Holders(lambda: self._powered(state), int(ctl[RUNNING])), free,
             float(meter[IDLE_W]),
-            Budget(float(meter[MACHINE_CAP_W]), float(meter[LAST_W])), {}, self._memory(state),
+            Budget(float(meter[MACHINE_CAP_W]), float(meter[LAST_W])), self.choices,
+            self._memory(state),
             float(meter[LEAST_W]) * self.worst, float(meter[PEAK_W]), busy=int(ctl[ALL]) - free,
             arrived=int(ctl[ARRIVED]), ended=int(ctl[DEPARTED]), tick=self.tick,
             work=lambda: float(work_now(state, time)), **more,
         )  # fmt: skip
 
     def _powered(self, state: Any) -> list[Powered]:
-        found = []
-        for run in self.holders(state):
-            row = run.request.number
-            each, energy = run.request.nodes, state.energy[row]
-            found.append(Powered(
-                run, Configuration(each, 0, float(energy[CAP_W])), each * float(energy[READ_W]),
-                None, bool(state.jobs[row, PAUSED]),
-            ))  # fmt: skip
-        return found
+        runs = self.holders(state)
+        rows = [run.request.number for run in runs]
+        words = state.jobs[rows][:, [NODES, PAUSED, MOLD, DUE]].tolist()
+        watts = state.energy[rows][:, [CAP_W, READ_W]].tolist()
+        return [
+            Powered(run, Configuration(nodes, 0, cap_w), nodes * read_w, None, bool(paused),
+                    self._mold(run.request, mold), due if due < NEVER else None)
+            for run, (nodes, paused, mold, due), (cap_w, read_w)
+            in zip(runs, words, watts, strict=True)
+        ]  # fmt: skip
+
+    def _mold(self, request: Request, at: int) -> Mold | None:
+        return None if at < 0 else Mold(*self.choices[request.application][at][:3])
 
     def _waiting(self, state: Any) -> Holders[Request]:
         ctl = state.ctl
@@ -153,8 +176,37 @@ class Powering:
             state.energy[chosen, CAP_W] = np.inf
             state.jobs[chosen, FORCED] = 0
             state.jobs[[*found.forced], FORCED] = 1
+            for row, mold in found.molds.items():
+                self._make(state, row, mold)
         state.chosen[: len(chosen)] = chosen
         ctl[CHOSEN] = len(chosen)
+
+    def _make(self, state: Any, row: int, mold: Mold) -> None:
+        """Have a moldable job run in one of its choices: it takes the time, and draws the watts,
+        that were measured."""
+        job = state.jobs[row]
+        choices = self.choices[self.request(row).application]
+        at = choices.place(*mold[:3])
+        nodes, time = int(choices.nodes[at]), int(choices.time[at])
+        job[MOLD], job[NODES], job[RUN] = at, nodes, time
+        if mold.limit is not None:
+            job[REQUESTED] = min(mold.limit, NEVER)
+        state.work[row] = time
+        energy = state.energy[row]
+        energy[MEAN_W] = choices.watts[at] / nodes
+        energy[SPREAD], energy[CHANGE_TO] = 0.0, 1.0
+
+    def molds(self, state: Any) -> list[Logged]:
+        """Returns the rows of the log of what the chosen moldable jobs start in."""
+        rows = state.chosen[: state.ctl[CHOSEN]].tolist() if self.choices else ()
+        found: list[Logged] = []
+        for row in rows:
+            at, limit = state.jobs[row, [MOLD, REQUESTED]].tolist()
+            if at >= 0:
+                choice = self.choices[self.request(row).application][at]
+                found.append(("molds", (row, choice.nodes, choice.cores, choice.cap_w,
+                                        choice.watts, limit)))  # fmt: skip
+        return found
 
     def _in_order(self, state: Any, time: int) -> list[int]:
         ctl, most = state.ctl, self.policy.shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from odonata.cluster.metrics import POWERED_ENDS
 from odonata.cluster.model import Cluster
 from odonata.jobs.metering import PowerRecord
-from odonata.jobs.schedule import FINISHED, Schedule
+from odonata.jobs.schedule import FINISHED, Molds, Schedule
 from pdes.driver import Result, run
 from pdes.errors import Fault
 from pdes.log import Appended, Block
@@ -24,6 +24,7 @@ class Gathered:
         self._blocks: dict[str, list[Block]] = {}
         self._labels: list[Any] = []
         self._figures: list[list[float]] = []
+        self._molds: list[Sequence[Any]] = []
 
     def take(self, time: int, agent: int, rows: Appended) -> None:
         for name, values in rows:
@@ -31,6 +32,8 @@ class Gathered:
                 self._blocks.setdefault(name, []).append(values)
             elif name == "learned":
                 self._figures.append([*values])
+            elif name == "molds":
+                self._molds.append(values)
             else:
                 self._labels.append(np.array(values[1], np.int32))
 
@@ -39,8 +42,9 @@ class Gathered:
         labels = None
         if model.machine is not None:
             labels = np.concatenate([np.zeros(0, np.int32), *self._labels])
+        molds = Molds.of_rows(self._molds) if model.choices else None
         return Schedule.of_logs(model.trace, model.nodes, reached_us, starts, ends, model.machine,
-                                labels)  # fmt: skip
+                                labels, molds)  # fmt: skip
 
     def power(self, model: Cluster, result: Result) -> PowerRecord | None:
         """Returns what was measured of power, None where it was not simulated."""

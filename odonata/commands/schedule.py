@@ -164,7 +164,7 @@ def schedule(
         raise Refused(f"--allocation {allocation}: on which machine? --machine PRESET")
     dragonfly = machine_of(machine) if machine else None
     check_outputs(csv, swf, plot)
-    for module in ("changing", "reading", "lublin", "mira", "poisson"):
+    for module in ("changing", "reading", "lublin", "mira", "poisson", "rmap"):
         import_module(f"odonata.traces.{module}")  # which is not part of reading a trace
     began = time.perf_counter()
     source = Source("" if trace is None else str(trace), model, kind, jobs, nodes, first, load,
@@ -177,9 +177,11 @@ def schedule(
     powers = powers_of(power, cap, changes, "mira" if model == "mira" else "constant")
     asked = [(named, placed, watts) for named in several(scheduling, "order", "--scheduling")
              for placed in places for watts in powers]  # fmt: skip
+    measured = next((watts.measured for watts in powers.values() if watts), {})
     models = {
         label(one, asked): Cluster(
-            read, size, *one[0], dragonfly, *one[1], overrun, seed, power=powers[one[2]]
+            read, size, *one[0], dragonfly, *one[1], overrun, seed, power=powers[one[2]],
+            applications=measured,
         )
         for one in asked
     }

@@ -174,7 +174,7 @@ class Building(Policies):
         home, fields = Path(self.where).parent, self.fields("power")
         for key in of("power"):
             given = fields.get(key.field)
-            if key.name == "demand" and given and given.endswith(FILE):
+            if key.name in ("demand", "applications") and given and given.endswith(FILE):
                 fields[key.field] = str((home / given).absolute())
             if key.kind not in SERIES or given is None:
                 continue

@@ -8,7 +8,10 @@ power integrated over time, exactly: every change of power ends one piece and be
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,8 @@ import numpy.typing as npt
 
 from odonata.jobs.series import Steps
 from odonata.jobs.series_text import HOLD, REFUSE, read_steps
+from odonata.provisioning.fitted import MACHINES, tables
+from odonata.provisioning.table import Table
 from pdes.errors import Findings, Refused
 from pdes.jit import kernel
 from policies.parameters import in_ticks
@@ -68,9 +73,14 @@ class Power:
         "application, user, project or job.", none="auto",
         otherwise="mira for the jobs of that model, else constant",
     )  # fmt: skip
+    applications: str | None = setting(
+        None, "text", "What was measured of applications, whose jobs a power policy may then run "
+        "in any of these configurations: cab or rzmerl, which are Patki's, or a CSV file (`odonata "
+        "configurations --csv` writes one).", none="none",
+    )  # fmt: skip
     idle_w: float | None = setting(
         None, "power", "What an idle node draws.", none="auto",
-        otherwise="100 W; 0 W where the demand is Mira's",
+        otherwise="100 W; 0 W where the demand is Mira's or `applications` are given",
     )  # fmt: skip
     active_w: float = setting(290.0, "power", "What a node of a job draws that has no cap.")
     least_w: float = setting(
@@ -142,6 +152,11 @@ class Power:
             found.unless(known, f"demand = {self.demand}",
                          f"{', '.join(DEMANDS)}, or a file that ends in {FILE}",
                          "demand")  # fmt: skip
+        if self.applications is not None:
+            known = self.applications in MACHINES or self.applications.endswith(FILE)
+            found.unless(known, f"applications = {self.applications}",
+                         f"{', '.join(MACHINES)}, or a file that ends in {FILE}",
+                         "applications")  # fmt: skip
         if self.demand != "mira":
             found.unless(self.least_w <= self.active_w, f"least = {self.least_w:g} W",
                          f"at most active, {self.active_w:g} W", "least_w", "active_w")  # fmt: skip
@@ -170,7 +185,18 @@ class Power:
     @property
     def idle(self) -> float:
         """Returns the watts of an idle node."""
-        return (0.0 if self.of_mira else 100.0) if self.idle_w is None else self.idle_w
+        if self.idle_w is not None:
+            return self.idle_w
+        return 0.0 if self.of_mira or self.applications is not None else 100.0
+
+    @property
+    def measured(self) -> Mapping[str, Table]:
+        """Returns the tables of applications that were measured; none where none are given."""
+        if self.applications is None:
+            return {}
+        if self.applications in MACHINES:
+            return tables(self.applications)
+        return _read_aloud(self.applications)
 
     @property
     def sleep(self) -> float:
@@ -230,6 +256,20 @@ class Power:
                               f"{floor:,.0f} W when they are all "
                               f"{'asleep' if asleep else 'idle'}")  # fmt: skip
         return cap
+
+
+@cache
+def _read_aloud(path: str) -> Mapping[str, Table]:
+    """Returns the tables of a file, read once; what is odd about them is said on stderr."""
+    from odonata.provisioning.table_file import read_tables
+
+    try:
+        found = read_tables(path)
+    except Refused as refusal:
+        raise Refused(f"power.applications = {path}: {refusal}") from None
+    for line in found.repairs:
+        print(f"odonata: {line}", file=sys.stderr, flush=True)
+    return found.tables
 
 
 @kernel

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +19,26 @@ requested time (where the scheduler does so)."""
 STATES = ("to come", "waiting", "running", "finished", "killed")
 FINISHES, KILLS, SUSPENDS = 1, 2, 3
 """The ways in which a job gives its nodes back, as logs name them."""
+
+
+class Molds(NamedTuple):
+    """What moldable jobs ran in: jobs, nodes and cores of each, caps per socket and watts of all
+    nodes together, and how long each might run in us."""
+
+    job: Whole
+    nodes: Whole
+    cores: Whole
+    cap_w: npt.NDArray[np.float64]
+    watts: npt.NDArray[np.float64]
+    limit_us: Whole
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Sequence[Any]]) -> Molds:
+        """Returns these, of the rows of a log."""
+        columns: Any = [*zip(*rows, strict=True)] or [()] * len(cls._fields)
+        job, nodes, cores, limit_us = (np.array(columns[i], np.int64) for i in (0, 1, 2, 5))
+        cap_w, watts = (np.array(columns[i], np.float64) for i in (3, 4))
+        return cls(job, nodes, cores, cap_w, watts, limit_us)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +70,8 @@ class Schedule:
     labels: npt.NDArray[np.int32] | None = None
     """The nodes of every segment, in the order in which it was given them, one segment after the
     other; a segment has as many as its job has nodes."""
+    molds: Molds | None = None
+    """What moldable jobs ran in; None where there are none."""
 
     def __len__(self) -> int:
         return len(self.trace)
@@ -61,6 +86,7 @@ class Schedule:
         ends: tuple[Whole, Whole, Whole],
         machine: Dragonfly | None = None,
         labels: npt.NDArray[np.int32] | None = None,
+        molds: Molds | None = None,
     ) -> Schedule:
         """Returns the schedule that the logs of a run tell of: times and jobs of starts, and times,
         jobs and kinds of ends (one of FINISHES, KILLS and SUSPENDS), each in order of time."""
@@ -84,7 +110,21 @@ class Schedule:
         has = nth < counts[job]
         to[by_start[has]] = ended[by_end[(first_end[job] + nth)[has]]]
         return cls(trace, nodes, reached_us, state, start_us, end_us, started, began, to, machine,
-                   labels)  # fmt: skip
+                   labels, molds)  # fmt: skip
+
+    @cached_property
+    def job_nodes(self) -> Whole:
+        """[job]: the nodes that it got or, as long as it has none, that it asked for."""
+        if self.molds is None:
+            return self.trace.nodes
+        found = self.trace.nodes.copy()
+        found[self.molds.job] = self.molds.nodes
+        return found
+
+    @cached_property
+    def held(self) -> Whole:
+        """[segment]: the nodes that it holds."""
+        return self.job_nodes[self.segment_job]
 
     @property
     def done(self) -> npt.NDArray[np.bool_]:
@@ -94,6 +134,6 @@ class Schedule:
     @property
     def first_label(self) -> Whole:
         """[segment]: where in `labels` its nodes begin."""
-        sizes = self.trace.nodes[self.segment_job]
+        sizes = self.held
         begin: Whole = np.cumsum(sizes) - sizes
         return begin

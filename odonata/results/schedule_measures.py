@@ -274,7 +274,7 @@ def _parts(
 ) -> tuple[Part, ...]:
     done, many = kept & schedule.done, len(names)
     jobs = np.bincount(classes[kept], minlength=many).tolist()
-    node_us = times.service_us * schedule.trace.nodes * kept
+    node_us = times.service_us * schedule.job_nodes * kept
     hours = (np.bincount(classes, node_us, many) / HOUR).tolist()
     count = np.bincount(classes[done], minlength=many)
     each = np.maximum(count, 1)

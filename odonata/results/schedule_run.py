@@ -11,7 +11,7 @@ import xarray as xr
 
 from odonata.experiment.experiment import JobExperiment
 from odonata.jobs.metering import PowerRecord
-from odonata.jobs.schedule import STATES, Schedule
+from odonata.jobs.schedule import STATES, Molds, Schedule
 from odonata.jobs.series import Steps
 from odonata.results.opened import Opened
 from odonata.results.power_measures import PowerMeasures, power_measures
@@ -57,13 +57,19 @@ class ScheduleRun(Opened):
     def schedule(self) -> Schedule:
         """Returns what became of the jobs, as far as is known."""
         starts, ends = self._log("starts"), self._log("ends")
-        labels, machine = None, self.experiment.machine
+        labels, machine, molds = None, self.experiment.machine, None
+        if "molds" in self.file:
+            log = self._log("molds")
+            molds = Molds(*(log[name] for name in Molds._fields))
         if machine is not None:
-            count = int(self.trace.nodes[starts["job"]].sum())
+            sizes = self.trace.nodes.copy()
+            if molds is not None:
+                sizes[molds.job] = molds.nodes
+            count = int(sizes[starts["job"]].sum())
             labels = self.read("placements/labels", slice(count)).astype(np.int32)
         return Schedule.of_logs(
             self.trace, self.nodes, self.reached, (starts["time_us"], starts["job"]),
-            (ends["time_us"], ends["job"], ends["how"]), machine, labels,
+            (ends["time_us"], ends["job"], ends["how"]), machine, labels, molds,
         )  # fmt: skip
 
     @cached_property

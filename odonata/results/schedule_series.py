@@ -74,15 +74,15 @@ def steps(schedule: Schedule) -> Steps:
     job_over = segment_job[over]
     returns = ~(schedule.done[job_over] & (last[job_over] == over))  # to the queue: preempted
 
-    taken = trace.nodes[segment_job]
+    taken, asked = schedule.held, trace.nodes[segment_job]
     given, n, m = taken[over], len(there), len(segment_job)
     small = np.int8  # most of the time goes into moving these to their place
     changes: tuple[tuple[Any, ...], ...] = (
         (trace.submit_us[there], np.zeros(n, np.int64), np.zeros(n, small), np.ones(n, small),
          trace.nodes[there]),
-        (schedule.segment_from_us, taken, np.ones(m, small), np.full(m, -1, small), -taken),
+        (schedule.segment_from_us, taken, np.ones(m, small), np.full(m, -1, small), -asked),
         (schedule.segment_to_us[over], -given, np.full(len(over), -1, small),
-         returns.astype(small), given * returns),
+         returns.astype(small), asked[over] * returns),
     )  # fmt: skip
     times, *columns = (np.concatenate(some) for some in zip(*changes, strict=True))
     time_us, (busy, running, queue, waiting) = _summed(times, columns)
@@ -174,7 +174,7 @@ def fragmentation(schedule: Schedule) -> Fragmentation | None:
     machine, labels = schedule.machine, schedule.labels
     if machine is None or labels is None:
         return None
-    sizes = schedule.trace.nodes[schedule.segment_job]
+    sizes = schedule.held
     groups, routers = np.empty(len(sizes), np.int64), np.empty(len(sizes), np.int64)
     ends = np.cumsum(sizes)
     first = 0

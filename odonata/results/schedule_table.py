@@ -54,7 +54,7 @@ def ranges(schedule: Schedule) -> Ranges:
     """Returns the nodes of every segment."""
     if schedule.labels is None:
         return _virtual(schedule)
-    sizes = schedule.trace.nodes[schedule.segment_job]
+    sizes = schedule.held
     ends = np.cumsum(sizes)
     counts, lows, highs = [], [], []
     begin = 0
@@ -82,7 +82,7 @@ def _virtual(schedule: Schedule) -> Ranges:
     a schedule that was recorded elsewhere holds more than there are."""
     begins, ends = np.array(schedule.segment_from_us), np.array(schedule.segment_to_us)
     ends[ends < 0] = np.iinfo(np.int64).max
-    sizes = schedule.trace.nodes[schedule.segment_job]
+    sizes = schedule.held
     instant = sizes[begins == ends]
     most = max(schedule.nodes, int(steps(schedule).busy.max(initial=0)))
     most += int(instant.max(initial=0))  # they are there in no step

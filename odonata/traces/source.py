@@ -17,11 +17,12 @@ FORMATS = ("swf", "batsim", "sacct", "karelian")
 """The formats of `odonata.traces.reading`, which is imported when a file is read: this module is
 part of every experiment, those of packets too."""
 MOST_NODES = 10**9
-MODELS = ("poisson", "lublin", "mira")
+MODELS = ("poisson", "lublin", "mira", "rmap-small", "rmap-large", "rmap-random")
 REQUESTS = ("recorded", "exact")
 MOST_JOBS, MOST_LOAD = 10**9, 20
 USUAL_JOBS = 10_000
-"""Jobs that a model makes where nobody says how many; Mira's year has its own number."""
+"""Jobs that a model makes where nobody says how many; Mira's year has its own number, and so have
+the traces of RMAP."""
 
 
 @dataclass(frozen=True)
@@ -134,11 +135,15 @@ class Source:
         from odonata.traces.lublin import lublin
         from odonata.traces.mira import mira_year
         from odonata.traces.poisson import poisson
+        from odonata.traces.rmap import JOBS, NODES, rmap
 
         jobs, load = self.jobs or USUAL_JOBS, self.load
         given: dict[str, Any] = {} if load is None else {"load": load}
         if self.model == "mira":
             return mira_year(seed, jobs=self.jobs, **given)
+        if self.model is not None and self.model.startswith("rmap-"):
+            kind = self.model.removeprefix("rmap-")
+            return rmap(kind, self.jobs or JOBS, nodes or NODES, seed=seed, load=load)
         if nodes is None:
             raise Refused(f"model = {self.model}: for a machine of how many nodes?")
         if self.model == "lublin":

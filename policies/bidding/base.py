@@ -8,7 +8,8 @@ from typing import NamedTuple, TypeVar
 
 from policies.memory import Memory
 from policies.policy import Policy, enter
-from policies.power.base import Choice, Powered
+from policies.power.base import Powered
+from policies.power.choices import Choices
 from policies.register import REGISTERS, Entry, Register
 from policies.views import Request
 
@@ -34,7 +35,7 @@ class Market(NamedTuple):
     """The watts that a node draws while it is idle."""
     queue: Sequence[Request]
     running: Sequence[Powered]
-    choices: Mapping[str, Sequence[Choice]]
+    choices: Mapping[str, Choices]
     """As in `policies.power.PowerView`."""
     arrivals: Mapping[str, float]
     """Jobs per hour that are expected, by application."""
@@ -63,7 +64,8 @@ class BiddingPolicy(Policy):
             def bid(self, market):
                 busy, least, most = 0, 0.0, 0.0
                 for job in (*market.queue, *(each.run.request for each in market.running)):
-                    watts = [choice.watts for choice in market.choices.get(job.application, ())]
+                    choices = market.choices.get(job.application)
+                    watts = choices.watts.tolist() if choices else []
                     if watts and busy + job.nodes <= market.nodes:
                         busy += job.nodes
                         least, most = least + min(watts), most + max(watts)

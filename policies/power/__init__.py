@@ -1,19 +1,20 @@
 """How many watts a job may draw: its configuration at its start, and caps from then on.
 
 Read `base`, the contract; `simple`, the policies that learn nothing; `knapsack` and `learning`, and
-`learner`, which is Wallace's; `service_rate`, Rumyantsev's. docs/policies.md has a worked example.
+`learner`, which is Wallace's; `service_rate`, Rumyantsev's; `choices`, `prediction` and `rmap`,
+which are Patki's. docs/policies.md has a worked example.
 """
 
 from __future__ import annotations
 
 from policies.power import learner as learner
+from policies.power import rmap as rmap
 from policies.power import service_rate as service_rate
 from policies.power import simple as simple
 from policies.power.base import (
     POWERS,
     Admitted,
     Caps,
-    Choice,
     Configuration,
     Powered,
     PowerPolicy,
@@ -22,17 +23,21 @@ from policies.power.base import (
     Speed,
     power,
 )
+from policies.power.choices import Choice, Choices, Mold, choices_of
 
 __all__ = [
     "POWERS",
     "Admitted",
     "Caps",
     "Choice",
+    "Choices",
     "Configuration",
+    "Mold",
     "PowerPolicy",
     "PowerView",
     "Powered",
     "Readings",
     "Speed",
+    "choices_of",
     "power",
 ]

@@ -15,6 +15,7 @@ from pdes.clock import LATEST
 from pdes.errors import Fault
 from policies.memory import Memory
 from policies.policy import Policy, enter
+from policies.power.choices import Choices, Mold
 from policies.register import REGISTERS, Entry, Register, described
 from policies.views import Budget, Request, Running
 
@@ -30,15 +31,6 @@ class Configuration(NamedTuple):
     forced: bool = False
 
 
-class Choice(NamedTuple):
-    """A configuration in which an application was measured: the watts that all its nodes draw, and
-    the time that it takes, in ticks."""
-
-    configuration: Configuration
-    watts: float
-    time: int
-
-
 class Powered(NamedTuple):
     """A job that holds nodes, and what is known of its power."""
 
@@ -49,6 +41,10 @@ class Powered(NamedTuple):
     progress: float | None = None
     """The part of its work that is done (0 to 1), where the job reports it."""
     suspended: bool = False
+    mold: Mold | None = None
+    """The choice that it runs in, if the policy chose one for it."""
+    due: int | None = None
+    """The time by which it will have ended, as it may be ended then; None: nobody knows."""
 
 
 class Readings(NamedTuple):
@@ -73,8 +69,9 @@ class PowerView(NamedTuple):
     """The watts that a node draws while it is idle."""
     budget: Budget
     """The cap is also the target, where the machine follows a regulation signal."""
-    choices: Mapping[str, Sequence[Choice]] = {}
-    """What was measured before, by application; of one that is not in it nothing is known."""
+    choices: Mapping[str, Choices] = {}
+    """What was measured before, by application, whose jobs are moldable: they can run in each of
+    these configurations. Of an application that is not in it nothing is known."""
     memory: Memory | None = None
     least_w: float = 0.0
     """The watts below which a node of a job cannot be held."""
@@ -95,11 +92,13 @@ class PowerView(NamedTuple):
 
 
 class Admitted(NamedTuple):
-    """The jobs that start now, in the order in which they get their nodes; and which of these may
-    break the cap."""
+    """The jobs that start now, in the order in which they get their nodes; which of these may break
+    the cap; and the choices that moldable ones run in, by their number. One that has none runs as
+    it was submitted."""
 
     numbers: Sequence[int]
     forced: Sequence[int] = ()
+    molds: Mapping[int, Mold] = {}
 
 
 class Speed(NamedTuple):
@@ -248,17 +247,22 @@ def observe(policy: PowerPolicy, view: PowerView) -> tuple[float, ...]:
 @_read
 def admit(policy: PowerPolicy, view: PowerView) -> Admitted:
     """Ask a policy that selects which jobs start now. A Fault names it if it chooses a job that is
-    not in its window, one twice, or more nodes than are idle."""
+    not in its window, one twice, more nodes than are idle, or for a moldable one what was never
+    measured."""
     answer = _asked(policy, "select", view)
     if not isinstance(answer, Admitted):
         raise Fault(f"power {policy.name}: it selected {answer!r}, which is no Admitted")
-    here, needed = {job.number: job.nodes for job in view.queue}, 0
-    chosen = [index(number) for number in answer.numbers]
+    here, needed = {job.number: job for job in view.queue}, 0
+    chosen, molds = [index(number) for number in answer.numbers], {}
     for number in chosen:
         if number not in here:
             how = " twice" if chosen.count(number) > 1 else ", which is not in its window"
             raise Fault(f"power {policy.name}: it chose job {number}{how}")
-        needed += here.pop(number)
+        job = here.pop(number)
+        mold = answer.molds.get(number)
+        if mold is not None:
+            molds[number] = _checked_mold(policy, view, job, mold)
+        needed += job.nodes if mold is None else mold.nodes
     if needed > view.free:
         raise Fault(f"power {policy.name}: it chose jobs of {needed} nodes in sum, and {view.free} "
                     "are idle")  # fmt: skip
@@ -266,7 +270,21 @@ def admit(policy: PowerPolicy, view: PowerView) -> Admitted:
     if not {*forced} <= {*chosen}:
         raise Fault(f"power {policy.name}: it lets jobs {forced} break the cap, of which some do "
                     "not start")  # fmt: skip
-    return Admitted(chosen, forced)
+    if len(molds) < len(answer.molds):
+        other = next(number for number in answer.molds if number not in molds)
+        raise Fault(f"power {policy.name}: it has a choice for job {other}, which does not start")
+    return Admitted(chosen, forced, molds)
+
+
+def _checked_mold(policy: PowerPolicy, view: PowerView, job: Request, mold: Mold) -> Mold:
+    choices = view.choices.get(job.application)
+    if choices is None or choices.place(*mold[:3]) < 0:
+        raise Fault(f"power {policy.name}: for job {job.number} of {job.application or 'no name'} "
+                    f"it chose {mold}, which was never measured")  # fmt: skip
+    if mold.limit is not None and not 0 < index(mold.limit) <= LATEST:
+        raise Fault(f"power {policy.name}: it ends job {job.number} after {mold.limit}; more than "
+                    "0")  # fmt: skip
+    return mold
 
 
 @_read

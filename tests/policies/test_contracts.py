@@ -13,7 +13,7 @@ import pytest
 from policies import allocation, bidding, parameters, power, scheduling
 from policies.allocation import ALLOCATIONS, allocate
 from policies.bidding import BIDDINGS, Bid, BiddingPolicy, Market
-from policies.power import POWERS, Choice, Configuration, Powered, PowerPolicy, PowerView
+from policies.power import POWERS, Configuration, Powered, PowerPolicy, PowerView, choices_of
 from policies.power.base import caps, configuration
 from policies.register import REGISTERS
 from policies.scheduling import DISCIPLINES, SchedulingPolicy, select
@@ -93,7 +93,7 @@ def test_the_power_policy_caps_as_it_says_and_has_a_job_wait() -> None:
 
 def test_the_bidding_policy_offers_what_it_says() -> None:
     example(BiddingPolicy)
-    choices = [Choice(Configuration(4, 16, watts / 4), watts, 1) for watts in (600.0, 1000.0)]
+    choices = choices_of([4, 4], [16, 16], [75.0, 125.0], [600.0, 1000.0], [1, 1])
     queue = [Request(0, 4, 0, application="md")]
     market = Market(0, 3600, 10, 100.0, queue, (), {"md": choices}, {}, 1.0, 1.0, 1.0)
     assert BIDDINGS.make("half").bid(market) == Bid(1400.0, 200.0)

@@ -1,0 +1,79 @@
+"""The configurations in which an application was measured, in order of the time it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Whole = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.float64]
+
+
+class Choice(NamedTuple):
+    """A configuration in which an application was measured: nodes, cores of each, the cap per
+    socket in watts; the watts that all its nodes draw, and the time that it takes, in ticks."""
+
+    nodes: int
+    cores: int
+    cap_w: float
+    watts: float
+    time: int
+
+
+class Mold(NamedTuple):
+    """The choice that a moldable job starts in, by its configuration; and after how many ticks it
+    may be ended (None: as its user requested)."""
+
+    nodes: int
+    cores: int
+    cap_w: float
+    limit: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Choices:
+    """The choices that an application has, the fastest first; of those that take equally long the
+    one that draws less, then the one on fewer nodes, with fewer cores, and with the lower cap."""
+
+    nodes: Whole
+    cores: Whole
+    cap_w: Numbers
+    watts: Numbers
+    time: Whole
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __getitem__(self, at: int) -> Choice:
+        return Choice(int(self.nodes[at]), int(self.cores[at]), float(self.cap_w[at]),
+                      float(self.watts[at]), int(self.time[at]))  # fmt: skip
+
+    @property
+    def columns(self) -> tuple[npt.NDArray[Any], ...]:
+        """Returns its five arrays."""
+        return self.nodes, self.cores, self.cap_w, self.watts, self.time
+
+    def place(self, nodes: int, cores: int, cap_w: float) -> int:
+        """Returns where a configuration stands, -1 where it was not measured."""
+        return self._places.get((nodes, cores, cap_w), -1)
+
+    @cached_property
+    def _places(self) -> dict[tuple[int, int, float], int]:
+        columns = (self.nodes.tolist(), self.cores.tolist(), self.cap_w.tolist())
+        return {found: at for at, found in enumerate(zip(*columns, strict=True))}
+
+
+def choices_of(nodes: Any, cores: Any, cap_w: Any, watts: Any, time: Any) -> Choices:
+    """Returns these choices, put in order."""
+    order = np.lexsort((cap_w, cores, nodes, watts, time))
+    whole = (np.asarray(column, np.int64)[order] for column in (nodes, cores, time))
+    real = (np.asarray(column, np.float64)[order] for column in (cap_w, watts))
+    nodes, cores, time = whole
+    cap_w, watts = real
+    for column in (nodes, cores, cap_w, watts, time):
+        column.flags.writeable = False
+    return Choices(nodes, cores, cap_w, watts, time)

@@ -1,0 +1,65 @@
+"""How time and power of an application are predicted from a few measurements.
+
+For each application the logarithm of the time, and that of the power, is a polynomial of degree two
+in the logarithms of nodes, cores and cap, with cross terms: ten coefficients, fitted by least
+squares to a random share of what was measured (Patki, section 5.4.2).
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from policies.power.choices import Choices, choices_of
+
+Numbers = npt.NDArray[np.float64]
+COEFFICIENTS = 10
+
+
+class Predicted(NamedTuple):
+    """What is predicted for every choice, in their order; and which of them it was learned from."""
+
+    watts: Numbers
+    time: Numbers
+    """In ticks."""
+    trained: npt.NDArray[np.bool_]
+
+
+def predict(name: str, choices: Choices, share: float = 0.1, seed: int = 1) -> Predicted:
+    """Returns what a model predicts that was trained on a random share of the choices, or on ten of
+    them if that is more; on all where there are fewer. The application's name and the seed say
+    which."""
+    count, words = len(choices), (seed, zlib.crc32(name.encode()))
+    size = min(count, max(COEFFICIENTS, round(share * count)))
+    # In order of configurations, not of times: two measurements of one table train alike.
+    by_configuration = np.lexsort((choices.cap_w, choices.cores, choices.nodes))
+    some = by_configuration[np.random.default_rng(words).permutation(count)[:size]]
+    terms = _terms(choices)
+    # What is measured on fewer points than there are coefficients has the smallest ones that fit.
+    wanted = np.log(np.stack([choices.watts, choices.time.astype(np.float64)], axis=1)[some])
+    found, *_ = np.linalg.lstsq(terms[some], wanted, rcond=1e-10)
+    watts, time = np.exp(terms @ found).T
+    trained = np.zeros(count, np.bool_)
+    trained[some] = True
+    return Predicted(watts, time, trained)
+
+
+def predicted_choices(name: str, choices: Choices, share: float = 0.1, seed: int = 1) -> Choices:
+    """Returns the choices with predicted times and watts in place of those that were measured."""
+    found = predict(name, choices, share, seed)
+    time = np.maximum(1, np.rint(np.minimum(found.time, 2.0**53))).astype(np.int64)
+    return choices_of(choices.nodes, choices.cores, choices.cap_w, found.watts, time)
+
+
+def _terms(choices: Choices) -> Numbers:
+    """Returns the ten terms of each choice; logarithms count from the means, which changes the
+    coefficients and not the prediction, and keeps rounding small."""
+    columns = [np.log(np.asarray(it, np.float64))
+               for it in (choices.nodes, choices.cores, choices.cap_w)]  # fmt: skip
+    n, c, p = (column - column.mean() for column in columns)
+    terms: Numbers = np.stack([np.ones_like(n), n, c, p, n * n, c * c, p * p, n * c, n * p, c * p],
+                              axis=1)  # fmt: skip
+    return terms

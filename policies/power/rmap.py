@@ -1,0 +1,387 @@
+"""RMAP: a job's share of the power, and the configuration in which it makes the most of it.
+
+Power is counted above that of idle nodes: a configuration of n nodes that draw w watts takes
+w - n·idle, and the machine has its cap less what it would draw if all of it were idle. Where idle
+power is not counted (0 W), this is as in the thesis. Jobs whose application nobody measured are
+rigid: they run on the nodes that they asked for, and may draw the most that nodes can.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pdes.clock import LATEST
+from pdes.errors import Refused
+from policies.parameters import parameter
+from policies.power.base import Admitted, PowerPolicy, PowerView, power
+from policies.power.choices import Choice, Choices, Mold
+from policies.power.prediction import predicted_choices
+from policies.views import Request
+
+PATKI = (
+    "T. Patki: The case for hardware overprovisioned supercomputers, thesis, Arizona 2015, "
+    "chapter 5"
+)
+KNOWLEDGE, BACKFILLS, SHORTAGES = ("oracle", "model"), ("easy", "first-fit", "none"), (
+    "power", "either")  # fmt: skip
+
+
+class Known(NamedTuple):
+    """What the policy knows of an application, the fastest choice first."""
+
+    choices: Choices
+    nodes: npt.NDArray[np.int64]
+    watts: npt.NDArray[np.float64]
+    """Above idle."""
+    time: npt.NDArray[np.int64]
+    latest: npt.NDArray[np.int64]
+    """The time after which a job may be ended whose user asked for less."""
+
+
+class Plan(NamedTuple):
+    """What a job would start in: its nodes, its watts above idle, its time (None: unknown), after
+    how long it may be ended (None: never), and its mold if it is moldable."""
+
+    nodes: int
+    watts: float
+    time: int | None
+    limit: int | None
+    mold: Mold | None
+
+
+class Reservation(NamedTuple):
+    """The time at which the first waiting job can start at the latest, and the nodes and watts that
+    it leaves then."""
+
+    time: float
+    nodes: int
+    watts: float
+
+
+ANYTHING = Reservation(math.inf, 1 << 62, math.inf)
+
+
+class Machine(NamedTuple):
+    """What a pass begins with: nodes of the machine, the watts that jobs may have in all, what a
+    node draws idle and at most, and the time."""
+
+    nodes: int
+    watts: float
+    idle_w: float
+    most_w: float
+    time: int
+
+
+@dataclass(frozen=True)
+class Rmap(PowerPolicy):
+    """What the three policies have in common: first-fit backfilling with two resources, nodes and
+    power, in the order of the discipline. The first job that cannot start gets a reservation at the
+    earliest time at which both are free for it; a later one may start if it ends before, or leaves
+    both free."""
+
+    selects = True
+
+    weight: float = parameter(1.0, about="of a job's fair share of the power", least=1e-6, most=1e6)
+    knowledge: str = parameter(
+        "oracle", about="all measured configurations, or a model trained on some: oracle, model"
+    )
+    trained: float = parameter(
+        0.1, about="the share of measurements that the model is trained on", least=0, most=1
+    )
+    training: int = parameter(1, about="the seed that says which these are", least=0)
+    margin: float = parameter(
+        0.0, about="the share of the bound that is kept free, for watts predicted too low", least=0,
+        most=0.99,
+    )  # fmt: skip
+    grace: float = parameter(
+        0.33, about="by how much a job may exceed its predicted time before it is ended", least=0,
+        most=100,
+    )  # fmt: skip
+    backfill: str = parameter(
+        "easy", about="who may overtake: who breaks no reservation, who fits, nobody: easy, "
+        "first-fit, none",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        _one_of("knowledge", self.knowledge, KNOWLEDGE)
+        _one_of("backfill", self.backfill, BACKFILLS)
+
+    # -- what each of the three decides
+
+    def wanted(self, job: Request, machine: Machine, known: Known) -> int:
+        """Returns the place of the choice that a moldable job waits for, -1 if there is none."""
+        raise NotImplementedError
+
+    def planned(
+        self, job: Request, machine: Machine, known: Known, nodes: int, watts: float,
+        reserved: Reservation,
+    ) -> int:  # fmt: skip
+        """Returns the place of the choice in which a moldable job may start now, when so many nodes
+        and watts are free; -1: it waits."""
+        at = self._wanted(job, machine, known)
+        return at if at >= 0 and self._needs(job, machine, known, at) <= watts else -1
+
+    def _needs(self, job: Request, machine: Machine, known: Known, at: int) -> float:
+        """Returns the watts that have to be free before a job starts in the choice that it waits
+        for."""
+        return float(known.watts[at])
+
+    # -- what is common
+
+    def select(self, view: PowerView) -> Admitted:
+        total = view.free + view.busy
+        watts = view.budget.cap_w * (1.0 - self.margin) - total * view.idle_w
+        machine = Machine(total, watts, view.idle_w, view.most_w, view.time)
+        if not watts >= 0.0:
+            return Admitted(())
+        running = self._running(view, machine)
+        free, left = view.free, watts - sum(each for _, _, each in running)
+        reserved: Reservation | None = None
+        started: dict[int, Mold | None] = {}
+        for job in view.queue:
+            if free == 0:
+                break
+            plan = self._plan(job, view, machine, free, left, reserved or ANYTHING)
+            if plan is not None:
+                free, left = free - plan.nodes, left - plan.watts
+                end = math.inf if plan.limit is None else view.time + plan.limit
+                running.append((end, plan.nodes, plan.watts))
+                started[job.number] = plan.mold
+                if reserved is not None and end > reserved.time:
+                    reserved = Reservation(reserved.time, reserved.nodes - plan.nodes,
+                                           reserved.watts - plan.watts)  # fmt: skip
+            elif self.backfill == "none":
+                break
+            elif self.backfill == "easy" and reserved is None:
+                reserved = self._reserve(job, view, machine, free, left, running)
+        return Admitted([*started], (), {number: mold for number, mold in started.items()
+                                         if mold is not None})  # fmt: skip
+
+    def _running(self, view: PowerView, machine: Machine) -> list[tuple[float, int, float]]:
+        """Returns when each running job ends at the latest, its nodes, and the watts that it was
+        given."""
+        found = []
+        for job in view.running:
+            request, mold = job.run.request, job.mold
+            if mold is None:
+                nodes = job.configuration.nodes
+                watts = nodes * (machine.most_w - machine.idle_w)
+            else:
+                known = self._known(request.application, view)
+                assert known is not None
+                nodes, watts = mold.nodes, float(known.watts[known.choices.place(*mold[:3])])
+            found.append((math.inf if job.due is None else job.due, nodes, watts))
+        return found
+
+    def _plan(
+        self, job: Request, view: PowerView, machine: Machine, nodes: int, watts: float,
+        reserved: Reservation,
+    ) -> Plan | None:  # fmt: skip
+        """Returns what a job starts in now, None if it waits."""
+        known = self._known(job.application, view)
+        if known is None:
+            plan = _rigid(job, machine)
+        else:
+            at = self.planned(job, machine, known, nodes, watts, reserved)
+            if at < 0:
+                return None
+            plan = _molded(job, known, at)
+        fits = plan.nodes <= nodes and plan.watts <= watts
+        return plan if fits and _allows(reserved, plan, machine.time) else None
+
+    def _reserve(
+        self, job: Request, view: PowerView, machine: Machine, nodes: int, watts: float,
+        running: list[tuple[float, int, float]],
+    ) -> Reservation:  # fmt: skip
+        """Returns the reservation of the first job that waits; one that stops nobody, if no time is
+        known at which it can start."""
+        known = self._known(job.application, view)
+        if known is None:
+            plan = _rigid(job, machine)
+            needed, wanted = plan.nodes, plan.watts
+        else:
+            at = self._wanted(job, machine, known)
+            if at < 0:
+                return ANYTHING
+            needed, wanted = int(known.nodes[at]), self._needs(job, machine, known, at)
+        ends = sorted(running)
+        at = 0
+        while nodes < needed or watts < wanted:
+            if at == len(ends) or ends[at][0] == math.inf:
+                return ANYTHING
+            time = ends[at][0]
+            while at < len(ends) and ends[at][0] == time:
+                nodes, watts = nodes + ends[at][1], watts + ends[at][2]
+                at += 1
+        else:
+            time = ends[at - 1][0] if at else machine.time
+        return Reservation(time, nodes - needed, watts - wanted)
+
+    # -- what it knows, found once
+
+    @cached_property
+    def _seen(self) -> dict[Any, Any]:
+        return {}
+
+    def _known(self, application: str, view: PowerView) -> Known | None:
+        choices = view.choices.get(application)
+        if choices is None:
+            return None
+        key = (application, id(choices), view.idle_w)
+        found = self._seen.get(key)
+        if found is None or found[0] is not choices:
+            found = self._seen[key] = (choices, self._learned(application, choices, view.idle_w))
+        return found[1]  # type: ignore[no-any-return]
+
+    def _learned(self, application: str, choices: Choices, idle_w: float) -> Known:
+        latest = choices.time
+        if self.knowledge == "model":
+            choices = predicted_choices(application, choices, self.trained, self.training)
+            late = np.ceil(choices.time * (1.0 + self.grace))
+            latest = np.minimum(late, LATEST // 2).astype(np.int64)
+        watts = choices.watts - choices.nodes * idle_w
+        return Known(choices, choices.nodes, watts, choices.time, latest)
+
+    def _wanted(self, job: Request, machine: Machine, known: Known) -> int:
+        key = (id(known.watts), job.nodes, machine.nodes, machine.watts)
+        found = self._seen.get(key)
+        if found is None:
+            found = self._seen[key] = self.wanted(job, machine, known)
+        return found  # type: ignore[no-any-return]
+
+    def _fair(self, job: Request, machine: Machine) -> float:
+        """Returns the watts that a job is entitled to: as large a part of the machine's as its
+        nodes are of the machine's nodes."""
+        if machine.watts == math.inf:
+            return math.inf
+        return min(machine.watts, self.weight * job.nodes / machine.nodes * machine.watts)
+
+
+@power("rmap-traditional", about="all cores of the nodes asked for, uncapped; waits for the power",
+       source=PATKI)  # fmt: skip
+class Traditional(Rmap):
+    """A job runs on the nodes that it asked for, with all cores and without a cap; if that exceeds
+    the bound, on as many as do not. No share of the power is fair."""
+
+    def wanted(self, job: Request, machine: Machine, known: Known) -> int:
+        choices = known.choices
+        packed = (choices.cores == choices.cores.max()) & (choices.cap_w == choices.cap_w.max())
+        places = np.flatnonzero(packed)
+        places = places[np.argsort(known.nodes[places], kind="stable")]
+        asked = int((known.nodes[places] <= job.nodes).sum()) or 1
+        fits = np.flatnonzero((known.watts[places[:asked]] <= machine.watts)
+                              & (known.nodes[places[:asked]] <= machine.nodes))  # fmt: skip
+        return int(places[fits[-1]]) if len(fits) else -1
+
+
+@power("rmap-naive", about="the fastest configuration within a fair share of the power",
+       source=PATKI)  # fmt: skip
+@dataclass(frozen=True)
+class FairShare(Rmap):
+    """A job runs in the fastest configuration within its fair share of the power, on any number of
+    nodes, and waits for it. One whose share is too small for any runs in that which draws least."""
+
+    strict: bool = parameter(
+        False, about="whether it waits for all of its share, and not only for what it draws"
+    )
+
+    def wanted(self, job: Request, machine: Machine, known: Known) -> int:
+        at = _fastest(known, machine.nodes, self._fair(job, machine))
+        if at >= 0:
+            return at
+        least = np.lexsort((known.time, known.watts))
+        least = least[known.nodes[least] <= machine.nodes]
+        fits = len(least) and known.watts[least[0]] <= machine.watts
+        return int(least[0]) if fits else -1
+
+    def _needs(self, job: Request, machine: Machine, known: Known, at: int) -> float:
+        needs = float(known.watts[at])
+        return max(needs, self._fair(job, machine)) if self.strict else needs
+
+
+@power("rmap-adaptive", about="as rmap-naive, or slower at once if power is short",
+       source=PATKI)  # fmt: skip
+@dataclass(frozen=True)
+class Adaptive(FairShare):
+    """A job whose fair share of the power is free runs as under `rmap-naive`. One whose share is
+    not starts at once in the fastest configuration within what is free, unless it would then take
+    longer than its user asked for and tolerates: that is power-aware backfilling."""
+
+    threshold: float = parameter(
+        0.0, about="by how much a job may exceed its requested time; below 0: by any", least=-1,
+        most=1e6,
+    )  # fmt: skip
+    short_of: str = parameter(
+        "power", about="what has to be short before it runs slower: power, or nodes as well: "
+        "power, either",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _one_of("short_of", self.short_of, SHORTAGES)
+
+    def planned(
+        self, job: Request, machine: Machine, known: Known, nodes: int, watts: float,
+        reserved: Reservation,
+    ) -> int:  # fmt: skip
+        fair = self._fair(job, machine)
+        if fair <= watts:
+            at = self._wanted(job, machine, known)
+            enough = at < 0 or known.nodes[at] <= nodes
+            if enough or self.short_of == "power":
+                return at
+        at = _fastest(known, nodes, min(watts, fair), job, reserved, machine.time)
+        return at if at >= 0 and self._tolerates(job, known, at) else -1
+
+    def _tolerates(self, job: Request, known: Known, at: int) -> bool:
+        if self.threshold < 0 or job.requested is None:
+            return True
+        return bool(known.time[at] <= (1.0 + self.threshold) * job.requested)
+
+    def _needs(self, job: Request, machine: Machine, known: Known, at: int) -> float:
+        needs = super()._needs(job, machine, known, at)
+        return needs if self._tolerates(job, known, at) else max(needs, self._fair(job, machine))
+
+
+def _fastest(
+    known: Known, nodes: int, watts: float, job: Request | None = None,
+    reserved: Reservation = ANYTHING, now: int = 0,
+) -> int:  # fmt: skip
+    """Returns the place of the fastest choice within these nodes and watts that breaks no
+    reservation, -1 if there is none."""
+    fits = (known.watts <= watts) & (known.nodes <= nodes)
+    if job is not None and reserved.time < math.inf:
+        ends = known.latest if job.requested is None else np.maximum(known.latest, job.requested)
+        leaves = (known.nodes <= reserved.nodes) & (known.watts <= reserved.watts)
+        fits &= (ends + now <= reserved.time) | leaves
+    at = int(fits.argmax())
+    return at if fits[at] else -1
+
+
+def _rigid(job: Request, machine: Machine) -> Plan:
+    watts = job.nodes * (machine.most_w - machine.idle_w)
+    return Plan(job.nodes, watts, job.requested, job.requested, None)
+
+
+def _molded(job: Request, known: Known, at: int) -> Plan:
+    choice: Choice = known.choices[at]
+    limit = max(int(known.latest[at]), job.requested or 0)
+    mold = Mold(choice.nodes, choice.cores, choice.cap_w, limit)
+    return Plan(choice.nodes, float(known.watts[at]), choice.time, limit, mold)
+
+
+def _allows(reserved: Reservation, plan: Plan, now: int) -> bool:
+    if plan.limit is not None and now + plan.limit <= reserved.time:
+        return True
+    return plan.nodes <= reserved.nodes and plan.watts <= reserved.watts
+
+
+def _one_of(name: str, value: str, words: tuple[str, ...]) -> None:
+    if value not in words:
+        raise Refused(f"{name} = {value}: one of {', '.join(words)}")
