@@ -86,6 +86,10 @@ Progress = Callable[[int, int], None]
 far on all ranks."""
 
 
+_TRIED: set[Any] = set()
+"""The kernels that this process has tried, by what they are for: they are compiled."""
+
+
 class Engine:
     """One rank of a run: built for its agents, begun (`start` or `resume`), then driven by a
     protocol."""
@@ -291,12 +295,16 @@ class Engine:
             if recorder:
                 recorder.rehearse(state)
 
+        what = (self._loop, type(self.model), self.model.decisions, jit.kind_of(self.state))
+        if self.transport.size == 1 and recorder is None and what in _TRIED:
+            return
         notice = jit.compile_notice(show and self.transport.host_leader, how_often)
         with notice, jit.explaining():
             if scripted:
                 try_each()
             else:
                 self.transport.leader_first(try_each)
+        _TRIED.add(what)
 
     def begin(self) -> float:
         """Start the clock: all is in place."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from odonata.cluster.energy import (
     count_idle,
@@ -63,9 +66,9 @@ from odonata.cluster.layout import (
 )
 from odonata.cluster.machine import change, end, start, suspend
 from odonata.jobs.schedule import WAITING
-from pdes.events import KEY, A, B, kind_of
+from pdes.events import KEY, WORDS, A, B, kind_of
 from pdes.events import TIME as WHEN
-from pdes.jit import entry, kernel
+from pdes.jit import direct, entry, kernel
 from pdes.loop import Sim, schedule
 from policies.scheduling.desk import (
     CHOSEN,
@@ -198,6 +201,30 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
 
 
 # -- for passes in Python
+
+
+class Entries(NamedTuple):
+    """The compiled code of what every pass calls, for the arrays of one state."""
+
+    choose: Callable[[State, int], None]
+    order: Callable[[State, int, int], int]
+    settle: Callable[[State, int], int]
+    launch: Callable[[State, int, Any], int]
+
+
+_LATEST: list[tuple[State, Entries]] = []
+
+
+def entries_of(state: State) -> Entries:
+    """Returns the entries for a state, which are looked up once as long as it is the same."""
+    if not _LATEST or _LATEST[0][0] is not state:
+        rows = np.zeros((0, WORDS), np.int64)
+        found = Entries(
+            direct(choose_now, state, 0), direct(order_now, state, 0, 0),
+            direct(settle_now, state, 0), direct(launch_now, state, 0, rows),
+        )  # fmt: skip
+        _LATEST[:] = [(state, found)]
+    return _LATEST[0][1]
 
 
 @entry

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from odonata.cluster.decisions import Passes, Slowdown, alike, rehearse
+from odonata.cluster.decisions import Passes, Slowdown, rehearse
 from odonata.cluster.dispatch import handle
 from odonata.cluster.layout import (
     ARRIVE,
@@ -351,7 +351,7 @@ class Cluster(Model):
         smallest = max(1, int(trace.nodes.min()))
         return Sizes(
             len(trace), nodes, *shape, len(trace.users), len(trace.projects),
-            int(alike(trace).max()) + 1 if self.power_policy else 1,
+            int(trace.alike.max()) + 1 if self.power_policy else 1,
             max(1, min(len(trace), self.nodes // smallest)),
         )  # fmt: skip
 

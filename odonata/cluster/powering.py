@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odonata.cluster.dispatch import cap_now, order_now, readings_now, speed_now, work_now
+from odonata.cluster.dispatch import cap_now, entries_of, readings_now, speed_now, work_now
 from odonata.cluster.layout import (
     AGAIN,
     AGAIN_AT,
@@ -108,16 +108,16 @@ class Powering:
         )  # fmt: skip
 
     def _powered(self, state: Any) -> list[Powered]:
-        runs = self.holders(state)
-        rows = [run.request.number for run in runs]
-        words = state.jobs[rows][:, [NODES, PAUSED, MOLD, DUE]].tolist()
-        watts = state.energy[rows][:, [CAP_W, READ_W]].tolist()
-        return [
-            Powered(run, Configuration(nodes, 0, cap_w), nodes * read_w, None, bool(paused),
-                    self._mold(run.request, mold), due if due < NEVER else None)
-            for run, (nodes, paused, mold, due), (cap_w, read_w)
-            in zip(runs, words, watts, strict=True)
-        ]  # fmt: skip
+        jobs, energy, found = state.jobs.data, state.energy.data, []
+        for run in self.holders(state):
+            row = run.request.number
+            nodes, due = jobs[row, NODES], jobs[row, DUE]
+            found.append(Powered(
+                run, Configuration(nodes, 0, energy[row, CAP_W]), nodes * energy[row, READ_W], None,
+                jobs[row, PAUSED] != 0, self._mold(run.request, jobs[row, MOLD]),
+                due if due < NEVER else None,
+            ))  # fmt: skip
+        return found
 
     def _mold(self, request: Request, at: int) -> Mold | None:
         return None if at < 0 else Mold(*self.choices[request.application][at][:3])
@@ -173,9 +173,10 @@ class Powering:
             rows = self._in_order(state, time)
             found = admit(self.policy, self.view(state, time, [self.request(row) for row in rows]))
             chosen = [*found.numbers]
-            state.energy[chosen, CAP_W] = np.inf
-            state.jobs[chosen, FORCED] = 0
-            state.jobs[[*found.forced], FORCED] = 1
+            for row in chosen:
+                state.energy[row, CAP_W], state.jobs[row, FORCED] = np.inf, 0
+            for row in found.forced:
+                state.jobs[row, FORCED] = 1
             for row, mold in found.molds.items():
                 self._make(state, row, mold)
         state.chosen[: len(chosen)] = chosen
@@ -184,25 +185,24 @@ class Powering:
     def _make(self, state: Any, row: int, mold: Mold) -> None:
         """Have a moldable job run in one of its choices: it takes the time, and draws the watts,
         that were measured."""
-        job = state.jobs[row]
         choices = self.choices[self.request(row).application]
         at = choices.place(*mold[:3])
-        nodes, time = int(choices.nodes[at]), int(choices.time[at])
-        job[MOLD], job[NODES], job[RUN] = at, nodes, time
+        choice, job, energy = choices[at], state.jobs.data, state.energy.data
+        job[row, MOLD], job[row, NODES], job[row, RUN] = at, choice.nodes, choice.time
         if mold.limit is not None:
-            job[REQUESTED] = min(mold.limit, NEVER)
-        state.work[row] = time
-        energy = state.energy[row]
-        energy[MEAN_W] = choices.watts[at] / nodes
-        energy[SPREAD], energy[CHANGE_TO] = 0.0, 1.0
+            job[row, REQUESTED] = min(mold.limit, NEVER)
+        state.work[row] = choice.time
+        energy[row, MEAN_W] = choice.watts / choice.nodes
+        energy[row, SPREAD], energy[row, CHANGE_TO] = 0.0, 1.0
 
     def molds(self, state: Any) -> list[Logged]:
         """Returns the rows of the log of what the chosen moldable jobs start in."""
         rows = state.chosen[: state.ctl[CHOSEN]].tolist() if self.choices else ()
         found: list[Logged] = []
         for row in rows:
-            at, limit = state.jobs[row, [MOLD, REQUESTED]].tolist()
+            at = int(state.jobs[row, MOLD])
             if at >= 0:
+                limit = int(state.jobs[row, REQUESTED])
                 choice = self.choices[self.request(row).application][at]
                 found.append(("molds", (row, choice.nodes, choice.cores, choice.cap_w,
                                         choice.watts, limit)))  # fmt: skip
@@ -213,7 +213,7 @@ class Powering:
         waiting = int(ctl[LAST] - ctl[FIRST])
         most = min(most, waiting) if most else waiting
         if isinstance(self.discipline, Compiled):
-            count = order_now(state, time, most)
+            count = entries_of(state).order(state, time, most)
             return state.chosen[:count].tolist()  # type: ignore[no-any-return]
         assert isinstance(self.discipline, Discipline)
         rows = state.queue[ctl[FIRST] : ctl[LAST]].tolist()

@@ -22,10 +22,12 @@ def say_missing(*runs: Opened) -> None:
             print(f"odonata: {run.path}: {run.missing}", file=sys.stderr)
 
 
-def print_table(*parts: Any, **how: Any) -> None:
-    """Print tables, or whatever else rich can draw, on stdout; `how` is for rich's console."""
+def print_table(*parts: Any, least: int = 0, **how: Any) -> None:
+    """Print tables, or whatever else rich can draw, on stdout, `least` columns wide or more: cells
+    are cut off where a table is too narrow. `how` is for rich's console."""
     from rich.console import Console
 
     console = Console(**how)
+    console.width = max(console.width, least)
     for part in parts:
         console.print(part)

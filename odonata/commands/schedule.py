@@ -180,7 +180,14 @@ def schedule(
     measured = next((watts.measured for watts in powers.values() if watts), {})
     models = {
         label(one, asked): Cluster(
-            read, size, *one[0], dragonfly, *one[1], overrun, seed, power=powers[one[2]],
+            read,
+            size,
+            *one[0],
+            dragonfly,
+            *one[1],
+            overrun,
+            seed,
+            power=powers[one[2]],
             applications=measured,
         )
         for one in asked

@@ -291,5 +291,7 @@ def efficiencies(nodes: int, variation: float, seed: int) -> Numbers:
     """Returns the power of each node for the same work at the same speed, as a multiple of what the
     most efficient one draws: uniform from 1 to 1 + `variation` (chosen; Patki's figure 7.1 has a
     range of 23 %, and does not give the distribution)."""
+    if not nodes:
+        return np.ones(0)
     rng = np.random.Generator(np.random.Philox(key=[seed, 0x0FF1C1E7]))
     return 1.0 + variation * rng.random(nodes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -126,6 +127,19 @@ class Trace:
         fields changed."""
         columns = {name: column[kept] for name, column in self.columns()}
         return replace(self, **columns | changes, account=account or self.account)
+
+    @cached_property
+    def alike(self) -> Whole:
+        """[job]: the number of the set of jobs that it is alike with: those of one project, user
+        and application or, where no application is known, of one size."""
+        known = np.array([bool(name) for name in self.applications])[self.application]
+        what = np.where(known, self.application, -1 - self.nodes)
+        rows = np.stack([self.project, self.user, what], axis=1)
+        _, first, number = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        rank = np.empty(len(first), np.int64)
+        rank[np.argsort(first)] = np.arange(len(first))  # in order of first appearance
+        found: Whole = rank[number.ravel()]
+        return found
 
     @property
     def span_us(self) -> int:

@@ -49,8 +49,11 @@ class Choices:
         return len(self.nodes)
 
     def __getitem__(self, at: int) -> Choice:
-        return Choice(int(self.nodes[at]), int(self.cores[at]), float(self.cap_w[at]),
-                      float(self.watts[at]), int(self.time[at]))  # fmt: skip
+        return self._rows[at]
+
+    @cached_property
+    def _rows(self) -> list[Choice]:
+        return [*map(Choice, *(column.tolist() for column in self.columns))]
 
     @property
     def columns(self) -> tuple[npt.NDArray[Any], ...]:

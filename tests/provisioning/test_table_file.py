@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odonata.provisioning.table import Point, Table, sorted_table
-from odonata.provisioning.table_file import DIGITS, oddities, read_tables, write_tables
+from odonata.provisioning.table_checks import DIGITS, oddities
+from odonata.provisioning.table_file import read_tables, write_tables
 from pdes.errors import Refused
 
 HEADER = "application,nodes,cores,cap_w,seconds,watts\n"

@@ -1,0 +1,151 @@
+"""`odonata provision`, and the page for the person who buys."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from odonata.commands.provision import command
+from pdes.errors import Refused
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "scripts" / "prices.toml"
+
+
+def run(*words: Any) -> str:
+    result = CliRunner().invoke(command, [str(word) for word in words], env={"COLUMNS": "100"})
+    if result.exception:
+        raise result.exception
+    return result.stdout
+
+
+def ask(*words: Any) -> dict[str, Any]:
+    def refuse(number: str) -> None:
+        raise AssertionError(f"{number} is not JSON")
+
+    told: dict[str, Any] = json.loads(run(*words, "--json"), parse_constant=refuse)
+    return told
+
+
+def test_programs_get_the_thesis_with_what_it_prints() -> None:
+    told = ask()
+    assert list(told["applications"]) == ["SPhot", "SP-MZ", "BT-MZ", "LU-MZ"]
+    for name in ("SPhot", "BT-MZ", "LU-MZ"):
+        it = told["applications"][name]
+        assert (it["n_wc"], it["n_lim"], it["n_ovp"], it["printed"]["n_lim"]) == (18, 38, 30, 50)
+        for key in ("t_ovp", "t_wc"):
+            assert it[key] == pytest.approx(it["printed"][key], rel=0.005)
+        assert abs(it["difference"]["s_ovp_of_printed_times"]) < 0.005
+    points = {name: it["break_even"] for name, it in told["applications"].items()}
+    assert {name: it["r_c"] for name, it in points.items()} == {
+        "SPhot": 1.73, "SP-MZ": 1.73, "BT-MZ": None, "LU-MZ": 1.5}  # fmt: skip
+    assert points["LU-MZ"]["r_p"] == pytest.approx(0.402, abs=5e-4)
+    assert points["BT-MZ"]["r_p"] == pytest.approx(0.114, abs=5e-4)
+    assert set(points["BT-MZ"]["why_none"]) == {"r_c", "power_w", "node_max_w", "node_min_w"}
+    assert round(told["cost_ratio"]["two_racks"], 2) == 1.45
+    assert round(told["cost_ratio"]["many_racks"], 2) == 1.65
+    assert f"{told['core_hour']['usd']:.4f}" == "0.0185"
+    assert told["core_hour"]["printed"]["usd"] == 0.018
+
+
+def test_other_inputs_have_nothing_printed_beside_them() -> None:
+    told = ask("--set", "r_c=1.73", "--application", "SPhot")
+    (it,) = told["applications"].values()
+    assert it["n_ovp"] == 31
+    assert it["s_ovp"] > 1
+    assert it["printed"] is it["difference"] is None
+    assert told["inputs"]["r_c"] == 1.73
+
+
+def test_people_get_the_printed_value_beside_each() -> None:
+    shown = run()
+    assert re.search(r"SP-MZ +18 +38 +30 +3\.64 +3\.51 +\+3\.7%", shown)
+    assert re.search(r"LU-MZ +1\.50 +40\.2%", shown)
+    assert "180 W give 38" in shown
+
+
+def test_a_buyer_is_told_how_many_nodes_of_which_kind() -> None:
+    told = ask(EXAMPLE)
+    over, worst = (told["machines"][key] for key in ("cheaper_overprovisioned",
+                                                     "high_end_worst_case"))  # fmt: skip
+    assert (over["nodes"], over["limited_by"], worst["nodes"]) == (32, "money", 18)
+    assert over["cost"] + over["money_left"] == told["budget"]["money"]
+    mix, times = told["mix"], told["applications"]
+    mean = sum(it["weight"] * it["t_ovp"] for it in times.values()) / 6
+    assert mix["t_ovp"] == pytest.approx(mean)
+    assert mix["s_ovp"] == pytest.approx(mix["t_wc"] / mix["t_ovp"])
+    assert mix["faster"] == "cheaper_overprovisioned"
+    assert times["BT-MZ"]["faster"] == "high_end_worst_case"
+    assert "Buy 32 Sandy Bridge (overprovisioned), limited by money: 20% faster" in run(EXAMPLE)
+    alone = run(EXAMPLE, "--application", "BT-MZ")
+    assert "Buy 18 Ivy Bridge (worst case)" in alone
+    assert "the mix" not in alone
+
+
+def test_nodes_that_have_hardly_more_than_their_least_power_are_warned_of() -> None:
+    assert ask(EXAMPLE)["warning"] is None
+    told = ask(EXAMPLE, "--set", "budget.money=200000")
+    assert told["machines"]["cheaper_overprovisioned"]["limited_by"] == "watts"
+    assert told["warning"].startswith("38 Sandy Bridge have 184 W each, and need 180 W at least")
+    assert "But 38 Sandy Bridge" in run(EXAMPLE, "--set", "budget.money=200000")
+
+
+def test_budgets_that_buy_nothing_are_answered_with_the_reason() -> None:
+    told = ask(EXAMPLE, "--set", "budget.money=9")
+    assert told["mix"]["s_ovp"] is None
+    assert "No answer for the mix: SPhot: Ivy Bridge: there is not one node." in run(
+        EXAMPLE, "--set", "budget.money=9")  # fmt: skip
+
+
+def test_figures_are_drawn_where_they_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small ones, which take less time."""
+
+    def save(figure: Any, path: Path, kind: str) -> None:
+        figure.savefig(path, format=kind, dpi=50)
+
+    monkeypatch.setattr("odonata.figures.network.save", save)
+    first = ask("-o", tmp_path / "thesis", "--application", "LU-MZ")
+    second = ask(EXAMPLE, "-o", tmp_path / "mine", "--application", "LU-MZ")
+    drawn = [Path(path) for path in first["figures"] + second["figures"]]
+    assert [path.name for path in drawn] == ["sweeps.png", "sweeps.png", "budgets.png"]
+    assert all(path.stat().st_size > 8_000 for path in drawn)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--set", "r_x=1"), "--set r_x=1: without a file of prices, one of r_c, r_p"),
+        (("--set", "r_c=much"), "--set r_c=much: a number is needed"),
+        (("--set", "r_p=1"), "r_p = 1: a share from 0 to below 1"),
+        (("--application", "XX"), "--application XX: one of SPhot, SP-MZ, BT-MZ, LU-MZ"),
+        ((EXAMPLE, "--application", "XX"), "--application XX: one of SPhot, BT-MZ, LU-MZ"),
+        (("none.toml",), "none.toml: No such file"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(words: tuple[Any, ...], reason: str) -> None:
+    with pytest.raises(Refused, match=re.escape(reason)):
+        run(*words)
+
+
+def test_every_command_of_the_page_prints_what_the_page_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(ROOT)
+    text = (ROOT / "docs" / "buying.md").read_text()
+    shown = re.findall(r"```\n\$ odonata provision(.*?)\n(.*?)```", text, re.DOTALL)
+    assert len(shown) >= 3
+    for words, printed in shown:
+        whole = "\n".join(line.rstrip() for line in run(*shlex.split(words)).splitlines())
+        parts = [part.strip("\n") for part in printed.split("[...]\n")]
+        assert any(parts)
+        for part in parts:
+            assert part in whole
+        assert len(parts) > 1 or parts[0] == whole
