@@ -2,12 +2,14 @@
 
 For each application the logarithm of the time, and that of the power, is a polynomial of degree two
 in the logarithms of nodes, cores and cap, with cross terms: ten coefficients, fitted by least
-squares to a random share of what was measured (Patki, section 5.4.2).
+squares to a share of what was measured (Patki, section 5.4.2), which is drawn at **random** or is
+**spread**: chosen one by one where the prediction is least certain, so that corners are among them.
 """
 
 from __future__ import annotations
 
 import zlib
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +19,7 @@ from policies.power.choices import Choices, choices_of
 
 Numbers = npt.NDArray[np.float64]
 COEFFICIENTS = 10
+SAMPLINGS = ("random", "spread")
 
 
 class Predicted(NamedTuple):
@@ -28,16 +31,21 @@ class Predicted(NamedTuple):
     trained: npt.NDArray[np.bool_]
 
 
-def predict(name: str, choices: Choices, share: float = 0.1, seed: int = 1) -> Predicted:
-    """Returns what a model predicts that was trained on a random share of the choices, or on ten of
-    them if that is more; on all where there are fewer. The application's name and the seed say
-    which."""
+def predict(
+    name: str, choices: Choices, share: float = 0.1, seed: int = 1, sampling: str = "random"
+) -> Predicted:
+    """Returns what a model predicts that was trained on a share of the choices, or on ten of them
+    if that is more; on all where there are fewer. The application's name and the seed say which,
+    where these are drawn at random."""
     count, words = len(choices), (seed, zlib.crc32(name.encode()))
     size = min(count, max(COEFFICIENTS, round(share * count)))
     # In order of configurations, not of times: two measurements of one table train alike.
     by_configuration = np.lexsort((choices.cap_w, choices.cores, choices.nodes))
-    some = by_configuration[np.random.default_rng(words).permutation(count)[:size]]
     terms = _terms(choices)
+    if sampling == "spread":
+        some = by_configuration[_spread(terms[by_configuration], size)]
+    else:
+        some = by_configuration[np.random.default_rng(words).permutation(count)[:size]]
     # What is measured on fewer points than there are coefficients has the smallest ones that fit.
     wanted = np.log(np.stack([choices.watts, choices.time.astype(np.float64)], axis=1)[some])
     found, *_ = np.linalg.lstsq(terms[some], wanted, rcond=1e-10)
@@ -47,11 +55,28 @@ def predict(name: str, choices: Choices, share: float = 0.1, seed: int = 1) -> P
     return Predicted(watts, time, trained)
 
 
-def predicted_choices(name: str, choices: Choices, share: float = 0.1, seed: int = 1) -> Choices:
+@lru_cache(maxsize=64)
+def predicted_choices(
+    name: str, choices: Choices, share: float = 0.1, seed: int = 1, sampling: str = "random"
+) -> Choices:
     """Returns the choices with predicted times and watts in place of those that were measured."""
-    found = predict(name, choices, share, seed)
+    found = predict(name, choices, share, seed, sampling)
     time = np.maximum(1, np.rint(np.minimum(found.time, 2.0**53))).astype(np.int64)
     return choices_of(choices.nodes, choices.cores, choices.cap_w, found.watts, time)
+
+
+def _spread(terms: Numbers, size: int) -> npt.NDArray[np.intp]:
+    """Returns so many rows, each the one whose prediction is the least certain when the rows before
+    it are known (a greedy D-optimal design); of equal ones, to nine digits, the first."""
+    known = np.eye(terms.shape[1]) * 1e-6
+    left, found = np.ones(len(terms), np.bool_), np.empty(size, np.intp)
+    for at in range(size):
+        doubt = ((terms @ np.linalg.inv(known)) * terms).sum(axis=1)
+        doubt[~left] = -1.0
+        best = int((doubt >= doubt.max() * (1.0 - 1e-9)).argmax())
+        found[at], left[best] = best, False
+        known += np.outer(terms[best], terms[best])
+    return found
 
 
 def _terms(choices: Choices) -> Numbers:

@@ -21,7 +21,7 @@ from pdes.errors import Refused
 from policies.parameters import parameter
 from policies.power.base import Admitted, PowerPolicy, PowerView, power
 from policies.power.choices import Choice, Choices, Mold
-from policies.power.prediction import predicted_choices
+from policies.power.prediction import SAMPLINGS, predicted_choices
 from policies.views import Request
 
 PATKI = (
@@ -95,6 +95,9 @@ class Rmap(PowerPolicy):
         0.1, about="the share of measurements that the model is trained on", least=0, most=1
     )
     training: int = parameter(1, about="the seed that says which these are", least=0)
+    sampling: str = parameter(
+        "random", about="whether these are drawn at random or cover all corners: random, spread"
+    )
     margin: float = parameter(
         0.0, about="the share of the bound that is kept free, for watts predicted too low", least=0,
         most=0.99,
@@ -111,6 +114,7 @@ class Rmap(PowerPolicy):
     def __post_init__(self) -> None:
         _one_of("knowledge", self.knowledge, KNOWLEDGE)
         _one_of("backfill", self.backfill, BACKFILLS)
+        _one_of("sampling", self.sampling, SAMPLINGS)
 
     # -- what each of the three decides
 
@@ -242,7 +246,8 @@ class Rmap(PowerPolicy):
     def _learned(self, application: str, choices: Choices, idle_w: float) -> Known:
         latest = choices.time
         if self.knowledge == "model":
-            choices = predicted_choices(application, choices, self.trained, self.training)
+            choices = predicted_choices(application, choices, self.trained, self.training,
+                                        self.sampling)  # fmt: skip
             late = np.ceil(choices.time * (1.0 + self.grace))
             latest = np.minimum(late, LATEST // 2).astype(np.int64)
         watts = choices.watts - choices.nodes * idle_w
