@@ -43,22 +43,23 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 # Every routing, compiled, and the one that jobs are tested with, the job model, and PHOLD: once for
-# a version, as many at a time as there are cores.
+# a version, as many at a time as there are cores. The longest come first; last, those that use what
+# the first has compiled.
 warm: $(READY)
-	@{ echo bench phold --end 1us --json; \
-	  echo run scripts/experiments/months.toml --overwrite --json -o out/warm-months; \
-	  echo schedule --model poisson --jobs 9 --nodes 9 --machine kim-72 --json; \
-	  echo schedule --model poisson --jobs 9 --nodes 9 --power dynamic-learner,uniform,rate-by-number --json; \
+	@{ echo run scripts/experiments/months.toml --overwrite --json -o out/warm-months; \
 	  echo run scripts/experiments/caps.toml --no-metrics --overwrite --json -o out/warm-caps; \
 	  echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json -o out/warm; \
 	  for r in minimal valiant ugal-l ugal-g par adaptive; do \
-	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing $$r; done; } \
+	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing $$r; done; \
+	  echo bench phold --end 1us --json; \
+	  echo schedule --model poisson --jobs 9 --nodes 9 --machine kim-72 --json; \
+	  echo schedule --model poisson --jobs 9 --nodes 9 --power dynamic-learner,uniform,rate-by-number --json; } \
 	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm out/warm-months out/warm-caps
 
 # As many tests at a time as there are cores, those of a file together; what times something, by
-# itself.
+# itself (of the files that have such a test: to collect them all takes longer than to run these).
 serial: warm
-	$(BIN)/python -m pytest -q -m alone
+	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 	$(BIN)/python -m pytest -q -m "not alone and not long" -n auto --dist worksteal
 
 # Each rank has a temporary directory of its own: pytest's usual one is swept by all that share it.

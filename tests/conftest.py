@@ -88,19 +88,25 @@ def pids(token: str) -> list[int]:
 
 
 @pytest.fixture(scope="session")
-def zygote() -> Iterator[Zygote]:
-    zygote = Zygote()
-    yield zygote
-    zygote.close()
+def zygotes() -> Iterator[dict[str, Zygote]]:
+    """Zygotes by the compiler that they have."""
+    zygotes = {jit: Zygote(ODONATA_JIT=jit) for jit in ("0", "1")}
+    yield zygotes
+    for zygote in zygotes.values():
+        zygote.close()
 
 
 @pytest.fixture
-def odonata(tmp_path: Path, zygote: Zygote) -> Callable[..., subprocess.CompletedProcess[str]]:
+def odonata(
+    tmp_path: Path, zygotes: dict[str, Zygote]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the command to its end, in an empty directory."""
 
     def go(*words: str, ranks: int = 1, **env: str) -> subprocess.CompletedProcess[str]:
-        if ranks == 1 and not env and zygote.can(words):
-            return zygote.run(words, tmp_path, clean_environment(), PATIENCE)
+        environment = {**clean_environment(), **env}
+        if ranks == 1 and Zygote.can(words, env):
+            zygote = zygotes["0" if environment.get("ODONATA_JIT") == "0" else "1"]
+            return zygote.run(words, tmp_path, environment, PATIENCE)
         return subprocess.run(
             command(*words, ranks=ranks),
             capture_output=True,
@@ -108,10 +114,23 @@ def odonata(tmp_path: Path, zygote: Zygote) -> Callable[..., subprocess.Complete
             timeout=PATIENCE,
             check=False,
             cwd=tmp_path,
-            env={**clean_environment(), **env},
+            env=environment,
         )
 
     return go
+
+
+@pytest.fixture
+def python(tmp_path: Path, zygotes: dict[str, Zygote]) -> Callable[..., str]:
+    """Run code in a process of its own, usually with the JIT off, and return what it prints."""
+
+    def run(code: str, *words: str, jit: str = "0") -> str:
+        environment = {**clean_environment(), "ODONATA_JIT": jit}
+        done = zygotes[jit].run(("-c", code, *words), tmp_path, environment, PATIENCE)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
 
 
 @pytest.fixture

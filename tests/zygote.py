@@ -1,9 +1,9 @@
 """A process that has everything imported, and forks itself for each command.
 
-To import numpy, numba and h5py takes longer than most commands of the tests. What is forked is a
-process of its own, with its own directory, environment, output and end; only its imports are older
-than its command line. Commands that change what is imported, or look at how they were started, are
-started in full (`conftest.command`).
+To import numpy, numba, h5py, xarray and matplotlib takes longer than most commands of the tests.
+What is forked is a process of its own, with its own directory, environment, output and end; only
+its imports are older than its command line. Commands that change what is imported, or look at how
+they were started, are started in full (`conftest.command`).
 """
 
 from __future__ import annotations
@@ -15,24 +15,40 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-COMMANDS = ("run", "bench", "diff", "report")
+COMMANDS = ("run", "watch", "report", "compare", "diff", "mend", "schedule", "bench", "latency",
+            "study")  # fmt: skip
+AT_START = ("ODONATA_CACHE_DIR", "PYTHON", "PMI", "MPI", "OMPI", "SLURM")
+"""The beginnings of variables that are read when modules are imported, or that say how a process
+was started. Another compiler than the zygote's is asked of another zygote."""
+IMPORTS = (
+    "h5py", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "rich.table",
+    "odonata.agents.network", "odonata.cluster.simulation", "odonata.experiment.reading",
+    "odonata.figures.report", "odonata.results.diff", "odonata.results.execution",
+    "odonata.results.opening", "odonata.study.report",
+)  # fmt: skip
 
 
 class Zygote:
-    def __init__(self) -> None:
+    def __init__(self, **environment: str) -> None:
         self._process: subprocess.Popen[str] | None = None
+        self._environment = environment
 
     @staticmethod
-    def can(words: tuple[str, ...]) -> bool:
-        return words[:1] != () and words[0] in COMMANDS and "--debug" not in words
+    def can(words: tuple[str, ...], environment: Mapping[str, str]) -> bool:
+        """Tells whether a command may be forked, given the variables that a test sets for it."""
+        imports = "--debug" in words and environment.get("ODONATA_JIT") != "0"
+        named = words[:1] != () and words[0] in COMMANDS
+        return named and not imports and not any(it.startswith(AT_START) for it in environment)
 
     def run(
         self, words: tuple[str, ...], cwd: Path, environment: dict[str, str], patience: int
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command, with the arguments and the result of subprocess.run."""
+        """Run a command, or the code behind a -c, with the result of subprocess.run."""
         process = self._started(environment)
         assert process.stdin is not None
         assert process.stdout is not None
@@ -55,8 +71,10 @@ class Zygote:
     def _started(self, environment: dict[str, str]) -> subprocess.Popen[str]:
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, __file__],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
+                # Python may warn of a fork beside the threads of numpy, which numpy takes care of
+                [sys.executable, "-W", "ignore::DeprecationWarning:__main__", __file__],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                env={**environment, **self._environment},
             )  # fmt: skip
         return self._process
 
@@ -67,7 +85,8 @@ class Zygote:
 
 
 def serve() -> None:
-
+    for name in IMPORTS:
+        import_module(name)
     for line in sys.stdin:
         order = json.loads(line)
         pid = os.fork()
@@ -87,8 +106,12 @@ def _become(order: dict[str, Any]) -> None:
         os.environ.clear()
         os.environ.update(order["environment"])
         signal.alarm(order["patience"])
-        sys.argv = ["odonata", *order["words"]]
-        main()
+        if order["words"][0] == "-c":
+            sys.argv = ["-c", *order["words"][2:]]
+            exec(order["words"][1], {"__name__": "__main__"})
+        else:
+            sys.argv = ["odonata", *order["words"]]
+            main()
         status = 0
     except SystemExit as ending:
         status = ending.code if isinstance(ending.code, int) else int(ending.code is not None)

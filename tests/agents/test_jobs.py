@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import PATIENCE, clean_environment
 from machines import SMALL, US
 from test_patterns import everybody, expected_on_grid, near_cubic
 from workloads import (
@@ -394,7 +391,9 @@ def mixed(**given: Any) -> Network:
     )
 
 
-def test_without_the_compiler_the_answer_is_the_same_and_the_invariants_hold() -> None:
+def test_without_the_compiler_the_answer_is_the_same_and_the_invariants_hold(
+    python: Callable[..., str],
+) -> None:
     code = (
         f"import sys, json; sys.path[:0] = [{str(HERE)!r}, {str(HERE / 'agents')!r}]\n"
         "import test_jobs as t\nfrom workloads import *\n"
@@ -402,14 +401,10 @@ def test_without_the_compiler_the_answer_is_the_same_and_the_invariants_hold() -
         "jobs = job_records(t.mixed(), r)\n"
         "print(json.dumps([r.digest, [(job.start_ps, job.end_ps) for job in jobs]]))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False,
-        env={**clean_environment(), "ODONATA_JIT": "0"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    plain = json.loads(python(code))
     ran = go(mixed())
     times = [[job.start_ps, job.end_ps] for job in ran.jobs]
-    assert json.loads(done.stdout) == [ran.result.digest, times]
+    assert plain == [ran.result.digest, times]
 
 
 @pytest.mark.parametrize("cut", [1_000_000, 2_300_000, 3_000_000, 4_700_000])

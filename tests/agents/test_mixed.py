@@ -3,10 +3,7 @@ is seen in the digest."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,17 +91,12 @@ def test_traffics_that_measure_at_different_times_are_refused() -> None:
         Network(SMALL, (Traffic(warmup_ps=5), Traffic()))
 
 
-def test_without_the_compiler_it_is_the_same_digest(tmp_path: Path) -> None:
+def test_without_the_compiler_it_is_the_same_digest(python: Callable[..., str]) -> None:
     words = (
         "import sys; sys.path.insert(0, sys.argv[1]); from agents.test_mixed import *;"
         "print(go(mixed(), 3 * US).digest)"
     )
-    plain = subprocess.run(
-        [sys.executable, "-c", words, str(HERE)],
-        env={**os.environ, "ODONATA_JIT": "0", "PYTHONPATH": str(HERE)},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert plain.stdout.split() == [go(mixed(), 3 * US).digest]
+    assert python(words, str(HERE)).split() == [go(mixed(), 3 * US).digest]
 
 
 @pytest.mark.parametrize("part", ["board", "owner", "labels", "memory"])
@@ -127,12 +119,11 @@ def test_the_digest_changes_with_what_any_stream_has_drawn() -> None:
         assert (model.fingerprint(state) != before).any()
 
 
-@pytest.mark.parametrize("changes", [{"routing": "minimal"}, {"workload": None}])
-def test_the_background_is_the_same_whatever_runs_beside_it(changes: dict[str, Any]) -> None:
+def test_the_background_is_the_same_whatever_runs_beside_it() -> None:
     """What is compared, a policy or a workload, is compared under the same messages."""
-    models = mixed(), mixed(**changes)
-    offered = [go(model, 8 * US).kinds["generate"] for model in models]
-    assert offered[0]["events"] == offered[1]["events"]
+    models = mixed(), mixed(workload=None), mixed(workload=None, routing="minimal")
+    offered = {go(model, 8 * US).kinds["generate"]["events"] for model in models}
+    assert len(offered) == 1
 
 
 def test_the_scheduler_alone_on_a_rank_gives_the_same_digest_as_beside_groups() -> None:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -344,17 +341,11 @@ print(json.dumps(found))
 
 @pytest.mark.parametrize("policy", ["uniform", "naive", "dynamic-learner"])
 def test_with_the_jit_off_all_is_the_same_and_energy_is_that_of_another_integrator(
-    policy: str,
+    policy: str, python: Callable[..., str]
 ) -> None:
     """The caps change every 20 us; nodes differ."""
-    code, found = MIXED.format(here=str(HERE), policy=policy), []
-    for jit in "01":
-        words = {**os.environ, "ODONATA_JIT": jit, "PYTHONPATH": os.getcwd()}
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                              check=False, env=words, timeout=120)  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        found.append(json.loads(done.stdout))
-    plain, compiled = found
+    code = MIXED.format(here=str(HERE), policy=policy)
+    plain, compiled = (json.loads(python(code, jit=jit)) for jit in "01")
     own = plain.pop("own")
     assert plain == compiled
     assert plain["nodes"] == pytest.approx(own, rel=1e-9)

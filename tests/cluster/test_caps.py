@@ -4,10 +4,7 @@ of the times at which they were not kept."""
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -355,7 +352,9 @@ def test_a_run_that_goes_on_from_a_checkpoint_ends_with_the_same_bits(
         assert (rest.outcome[name] == whole.outcome[name]).all(), name
 
 
-def test_energies_are_the_same_bits_and_hold_after_every_event_without_the_compiler() -> None:
+def test_energies_are_the_same_bits_and_hold_after_every_event_without_the_compiler(
+    python: Callable[..., str],
+) -> None:
     code = """
 import sys
 here, root = sys.argv[1:]
@@ -368,11 +367,7 @@ for policy, placed in AGAIN:
     print(done.digest, done.outcome["energy_j"].tobytes().hex())
 """
     here = Path(__file__).parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(here), str(here.parent)], check=False,
-        capture_output=True, text=True, timeout=60, env={**os.environ, "ODONATA_JIT": "0"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    plain = python(code, str(here), str(here.parent)).splitlines()
     compiled = [run(model_again(*one), None, show_compiling=False) for one in AGAIN]
-    assert done.stdout.splitlines() == [
+    assert plain == [
         f"{one.digest} {one.outcome['energy_j'].tobytes().hex()}" for one in compiled]  # fmt: skip

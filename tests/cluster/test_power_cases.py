@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from odonata.cluster.layout import PATIENCE, STILL
 from odonata.cluster.model import Cluster
 from odonata.cluster.simulation import Simulated, simulate
 from odonata.jobs.metering import DEADLOCK, ESTIMATE, LOWERED_CAP, WITHIN
@@ -65,6 +66,21 @@ def test_a_run_that_is_cut_short_has_the_energy_so_far_in_memory_and_in_files(
         assert run.power.total_j == pytest.approx(found.power.total_j)  # type: ignore[union-attr]
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a run that begins with nothing to do give it up after 50 measurements, as if there had
+    been all the others before."""
+    usual = Cluster.state
+
+    def state(self: Cluster, first: int, last: int) -> Any:
+        made = usual(self, first, last)
+        made.ctl[STILL] = PATIENCE - 50
+        return made
+
+    monkeypatch.setattr(Cluster, "state", state)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_naive_counts_idle_nodes_before_anything_was_measured() -> None:
     found = went(*TWO, policy="naive", cap="1600 W")
     # the first ends at 1,000 s; what was measured at 1,200 s still has a part of it
@@ -111,10 +127,11 @@ def test_limits_that_are_fixed_do_not_count_the_time_in_which_nodes_wake() -> No
     assert found.schedule.state.tolist() == [FINISHED, FINISHED]
 
 
+@pytest.mark.usefixtures("impatient")
 def test_measuring_goes_on_while_a_cap_is_to_come() -> None:
     found = went((0, 100, 8, 100), (0, 100, 2, 100), (0, 100, 2, 100), policy="naive",
                  policy_parameters=(("deadlock", "idle"),), interval_ps=10**12,
-                 cap=(("0 s", "1100 W"), ("101000 s", "2600 W")))  # fmt: skip
+                 cap=(("0 s", "1100 W"), ("101 s", "2600 W")))  # fmt: skip
     assert found.schedule.done.all()
 
 

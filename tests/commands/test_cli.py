@@ -119,9 +119,10 @@ def test_ranks_and_protocol_change_nothing(phold: Phold, ranks: int, protocol: s
 
 
 def test_the_compiler_changes_nothing(phold: Phold) -> None:
-    short = ("--lps", "32", "--end", "6us", "--seed", "3")
-    assert phold(*short, "--debug")["digest"] == phold(*short)["digest"]
-    assert phold(*short, ODONATA_JIT="0")["digest"] == phold(*short)["digest"]
+    short = ("--lps", "32", "--end", "3us", "--seed", "3")
+    runs = phold(*short), phold(*short, "--debug"), phold(*short, ODONATA_JIT="0")
+    assert runs[0]["events"] > 500
+    assert len({run["digest"] for run in runs}) == 1
 
 
 @pytest.mark.long
@@ -189,10 +190,11 @@ def test_a_killed_rank_ends_all_with_one_reason(tmp_path: Path, victim: int, pro
     ("ranks", "protocol", "number"),
     [
         (1, "window", signal.SIGTERM),
-        (2, "window", signal.SIGTERM),
+        (2, "null", signal.SIGUSR1),
+        pytest.param(2, "window", signal.SIGTERM, marks=pytest.mark.long),
         pytest.param(2, "null", signal.SIGTERM, marks=pytest.mark.long),
         pytest.param(2, "window", signal.SIGUSR1, marks=pytest.mark.long),
-        (3, "null", signal.SIGUSR1),
+        pytest.param(3, "null", signal.SIGUSR1, marks=pytest.mark.long),
     ],
 )
 def test_a_stopped_run_resumes_to_the_same_end(
@@ -288,12 +290,12 @@ def test_doctor_finds_this_installation_well(odonata: Run) -> None:
     findings = {f["what"]: f for f in json.loads(done.stdout)["findings"]}
     assert findings["two ranks"]["ok"] is True
     assert findings["cores"]["found"]
-    assert "works" in odonata("doctor").stdout
 
 
 def test_doctor_says_what_is_ill(odonata: Run) -> None:
-    done = odonata("doctor", "--json", ODONATA_CACHE_DIR="/proc/nowhere")
+    done = odonata("doctor", ODONATA_CACHE_DIR="/proc/nowhere")
     assert done.returncode == 1
-    cache = next(f for f in json.loads(done.stdout)["findings"] if f["what"] == "compiler cache")
-    assert cache["ok"] is False
-    assert "ODONATA_CACHE_DIR" in cache["cure"]
+    (cache,) = re.findall("compiler cache.*?(?=one rank)", done.stdout, re.DOTALL)
+    assert "fails" in cache
+    assert "ODONATA_CACHE_DIR" in cache
+    assert re.search("MPI .* works ", done.stdout)

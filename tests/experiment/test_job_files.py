@@ -249,12 +249,29 @@ values = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.dictionaries(st.sampled_from([key.name for key in of("jobs")]), values,
-                                max_size=5), min_size=1, max_size=3))  # fmt: skip
+tables_of_jobs = given(
+    st.lists(st.dictionaries(st.sampled_from([key.name for key in of("jobs")]), values,
+                             max_size=5), min_size=1, max_size=3))  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@tables_of_jobs
 def test_whatever_jobs_hold_they_are_refused_in_words_or_right(
     tables: list[dict[str, str]],
 ) -> None:
+    assert_refused_in_words_or_right(tables)
+
+
+@pytest.mark.long
+@settings(max_examples=1000, deadline=None)
+@tables_of_jobs
+def test_whatever_jobs_hold_they_are_refused_in_words_or_right_at_length(
+    tables: list[dict[str, str]],
+) -> None:
+    assert_refused_in_words_or_right(tables)
+
+
+def assert_refused_in_words_or_right(tables: list[dict[str, str]]) -> None:
     text = "".join("[[jobs]]\n" + "".join(f"{k} = {v}\n" for k, v in table.items())
                    for table in tables)  # fmt: skip
     try:

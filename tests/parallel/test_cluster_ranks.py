@@ -22,7 +22,8 @@ MACHINE = Dragonfly(2, 4, 2, 9)
 @pytest.mark.parametrize("protocol", ["window", "null"])
 @pytest.mark.parametrize("placed", [False, True])
 def test_every_discipline_is_the_same_on_these_ranks(protocol: str, placed: bool) -> None:
-    for number, (discipline, parameters) in enumerate(VARIANTS):
+    every = 1 if world().size == 2 else 4  # the other ranks have nothing to do, one or many
+    for number, (discipline, parameters) in [*enumerate(VARIANTS)][::every]:
         jobs, nodes = random_trace(number)
         given = tuple((name, float(value) if name == "half_life" else value)
                       for name, value in parameters.items())  # fmt: skip

@@ -44,15 +44,15 @@ def test_ranks_that_help_or_wait_for_other_reasons_are_not(
 @pytest.mark.parametrize(
     ("model", "end", "advised"),
     [
-        ("Phold(processes=64, population=1, lookahead_ps=1_000)", 8 * 10**8, True),
+        ("Phold(processes=64, population=1, lookahead_ps=1_000)", 2 * 10**8, True),
         ("Phold(processes=1024, population=16, lookahead_ps=900_000)", 4 * 10**8, False),
     ],
 )
 def test_a_real_run_says_so_once(model: str, end: int, advised: bool) -> None:
-    """However fast the machine is: a run counts here from 0.1 s on."""
+    """However fast the machine is: a run counts here from 0.02 s on."""
     code = (
         "from pdes import advice; from pdes.driver import run; from pdes.phold import Phold; "
-        f"advice.LEAST_SECONDS = 0.1; run({model}, {end})"
+        f"advice.LEAST_SECONDS = 0.02; run({model}, {end})"
     )
     said = code_on_ranks(2, code).stderr
     words = re.findall("odonata: warning: 2 ranks took .* an event from process 31 to 32 ", said)

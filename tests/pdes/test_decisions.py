@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import PATIENCE, clean_environment, model_on_two_ranks
+from conftest import PATIENCE, model_on_two_ranks
 from models import Burst, Office, Rogue, Tree
 
 from pdes.clock import LATEST
@@ -153,16 +152,12 @@ def test_a_kind_beyond_the_bits_of_a_word_is_refused() -> None:
         alone(Far(), 1)
 
 
-def test_without_the_compiler_decisions_are_the_same() -> None:
+def test_without_the_compiler_decisions_are_the_same(python: Callable[..., str]) -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(HERE)!r}); from models import Office; "
         "from pdes.driver import run; print(run(Office(), None, debug=True).digest)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False,
-        env={**clean_environment(), "ODONATA_JIT": "0"},
-    )  # fmt: skip
-    assert done.stdout.strip() == alone(Office()).digest, done.stderr
+    assert python(code).strip() == alone(Office()).digest
 
 
 @pytest.mark.parametrize("cut", [1, 1000, 2000, 2001, 5500])

@@ -53,21 +53,30 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def events(folder: Path, what: str, **env: str) -> int:
+def printed(folder: Path, code: str, **env: str) -> list[int]:
+    """Returns the numbers that `code` prints, in a process with a cache in this folder."""
     tests = Path(__file__).parent.parent
-    code = f"import pdes; from {what.rpartition('.')[0]} import *; import sys; " + (
-        f"print(pdes.run({what.rpartition('.')[2]}(), 100_000, show_compiling=False).events)"
-    )
     environment = {**clean_environment(), "ODONATA_CACHE_DIR": str(folder / "cache"), **env}
     environment["PYTHONPATH"] += os.pathsep + str(tests)
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, env=environment, check=True,
         capture_output=True, text=True,
     )  # fmt: skip
-    return int(done.stdout)
+    return [int(word) for word in done.stdout.split()]
 
 
-def test_what_is_kept_is_of_this_handler_this_file_and_these_constants(folder: Path) -> None:
+def events(folder: Path, what: str, **env: str) -> int:
+    module, _, model = what.partition(".")
+    (count,) = printed(folder, f"import pdes; from {module} import *; "
+                       f"print(pdes.run({model}(), 100_000, show_compiling=False).events)",
+                       **env)  # fmt: skip
+    return count
+
+
+@pytest.mark.long
+def test_what_is_kept_of_an_engine_is_of_this_handler_this_file_and_these_constants(
+    folder: Path,
+) -> None:
     """One test, because each stage compiles an engine."""
     assert events(folder, "mine.One") == 100
     assert events(folder, "mine.Two") == 50, "of the same name, with a handler of its own"
@@ -75,6 +84,42 @@ def test_what_is_kept_is_of_this_handler_this_file_and_these_constants(folder: P
     assert events(folder, "yours.One") == 100
     (folder / "constants.py").write_text("DELAY = 500\n")
     assert events(folder, "yours.One") == events(folder, "yours.One", ODONATA_JIT="0") == 200
+
+
+BOUND = """
+from pdes.jit import bind, kernel
+from constants import DELAY
+
+def loop(end):
+    time = events = 0
+    while time < end:
+        time, events = later(time), events + 1
+    return events
+
+@kernel
+def one(time):
+    return time + DELAY
+
+@kernel
+def two(time):
+    return time + 2 * DELAY
+
+first, second = (bind(loop, "loop", later=each) for each in (one, two))
+"""
+
+
+def test_what_is_kept_is_of_this_handler_this_file_and_these_constants(folder: Path) -> None:
+    """A small loop is bound to its handlers as an engine is to those of a model."""
+    (folder / "mine.py").write_text(BOUND)
+    counts = "from {0} import *; print(first(100_000), second(100_000))"
+    found = "; print(len(first.stats.cache_hits), len(second.stats.cache_hits))"
+    assert printed(folder, (counts + found).format("mine")) == [100, 50, 0, 0]
+    assert printed(folder, (counts + found).format("mine")) == [100, 50, 1, 1]
+    (folder / "mine.py").rename(folder / "yours.py")
+    assert printed(folder, counts.format("yours")) == [100, 50]
+    (folder / "constants.py").write_text("DELAY = 500\n")
+    assert printed(folder, counts.format("yours")) == [200, 100]
+    assert printed(folder, counts.format("yours"), ODONATA_JIT="0") == [200, 100]
 
 
 def test_kernels_that_are_kept_are_loaded_without_the_compiler() -> None:

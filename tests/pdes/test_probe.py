@@ -105,9 +105,8 @@ def test_a_restart_leaves_no_trace(tmp_path: Path) -> None:
 @pytest.mark.alone
 def test_sigterm_is_answered_within_a_second_with_a_checkpoint(tmp_path: Path) -> None:
     """From the signal to the line that says how the run ended; h5py has been imported by then. On
-    a busy machine some of the attempts wait for a processor."""
-    quickest = min(stopped(tmp_path / name) for name in ("first", "second", "third"))
-    assert quickest < 1
+    a busy machine an attempt may wait for a processor: it is tried again."""
+    assert any(stopped(tmp_path / name) < 1 for name in ("first", "second", "third"))
     resumed, whole = run(BUSY, resume=tmp_path / "first"), run(BUSY)
     assert 0 < resumed.resumed < whole.time
     assert (resumed.events, resumed.digest) == (whole.events, whole.digest)
@@ -162,7 +161,9 @@ def test_slow_decisions_do_not_keep_a_signal_waiting(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("made", ["Probe()", "Office()"])
-def test_under_debug_the_model_is_checked_after_every_decision(made: str) -> None:
+def test_under_debug_the_model_is_checked_after_every_decision(
+    made: str, python: Callable[..., str]
+) -> None:
     """The model is checked after every decision and once at the end, also where decisions and
     compiled events take turns."""
     code = f"""
@@ -176,16 +177,12 @@ type(model).check = lambda self, state, pending, parcels: seen.append(len(pendin
 result = run(model, YEAR // 20, debug=True)
 print(result.events, len(seen), set(seen[:-1]), result.digest)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False,
-        env={**clean_environment(), "ODONATA_JIT": "0"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    events, checks = map(int, done.stdout.split()[:2])
+    printed = python(code)
+    events, checks = map(int, printed.split()[:2])
     assert checks == events + 1 > 20
     if made == "Probe()":
-        assert "{8}" in done.stdout, "what a decision made is pending when it is checked"
-        assert done.stdout.split()[-1] == run(Probe(), YEAR // 20).digest
+        assert "{8}" in printed, "what a decision made is pending when it is checked"
+        assert printed.split()[-1] == run(Probe(), YEAR // 20).digest
 
 
 # -- the forms that a decision's events may have

@@ -213,14 +213,30 @@ def test_what_ranks_agree_on_counts_the_events_that_a_rank_at_the_cut_still_has(
     assert channels.agreed(lookahead=100) == 400
 
 
-@settings(max_examples=60)
-@given(
+cuts = given(
     seed=st.integers(0, 2**32),
     size=st.integers(3, 6),
     mean=st.sampled_from([100_000, 101_000, 400_000]),
     every=st.sampled_from([70_000, 100_000, 130_000, 250_000]),
 )
+
+
+@settings(max_examples=15)
+@cuts
 def test_null_is_safe_from_cut_to_cut(seed: int, size: int, mean: int, every: int) -> None:
+    assert_safe(seed, size, mean, every)
+
+
+@pytest.mark.long
+@settings(max_examples=150)
+@cuts
+def test_null_is_safe_from_cut_to_cut_at_length(
+    seed: int, size: int, mean: int, every: int
+) -> None:
+    assert_safe(seed, size, mean, every)
+
+
+def assert_safe(seed: int, size: int, mean: int, every: int) -> None:
     """A rank that is silent at a cut may have received what it will answer as soon as it may."""
     model = Phold(6, 1, remote=1.0, lookahead_ps=100_000, mean_ps=mean, seed=seed % 50)
     alone = run(model, 2_000_000, transport=Serial())

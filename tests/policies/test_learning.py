@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import warnings
+from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -485,11 +482,5 @@ print(digest.hexdigest())
 """
 
 
-def test_the_same_bits_are_learned_without_the_compiler() -> None:
-    def run(jit: str) -> str:
-        return subprocess.run(
-            [sys.executable, "-c", DRIVE], env={**os.environ, "ODONATA_JIT": jit}, check=True,
-            cwd=Path(__file__).parents[2], capture_output=True, text=True,
-        ).stdout  # fmt: skip
-
-    assert run("0") == run("1")
+def test_the_same_bits_are_learned_without_the_compiler(python: Callable[..., str]) -> None:
+    assert python(DRIVE, jit="0") == python(DRIVE, jit="1")

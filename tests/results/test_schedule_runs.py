@@ -125,6 +125,8 @@ def test_every_discipline_runs_jobs_with_packets_too() -> None:
     text = """
     [machine]
     preset = "kim-72"
+    [network]
+    routing = "adaptive"
     [[jobs]]
     nodes = 40
     count = 4

@@ -2,13 +2,11 @@
 are fixed, so nothing here is left to chance."""
 
 import json
-import subprocess
 import sys
 from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from conftest import PATIENCE, clean_environment
 
 from odonata.traces import demand as demand_model
 from odonata.traces.demand import (
@@ -249,13 +247,9 @@ def test_a_change_keeps_the_mean_of_the_run():
     assert (out == 64.0).all()
 
 
-def test_without_the_compiler_levels_are_the_same_to_the_last_bit():
+def test_without_the_compiler_levels_are_the_same_to_the_last_bit(python):
     code = ("import sys, json; sys.path[:0] = json.loads(sys.argv[1])\n"
             "import test_demand as t\n"
             "print(json.dumps([x.hex() for x in t.levels_of(300).tolist()]))")  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c", code, json.dumps(sys.path)], capture_output=True, text=True,
-        timeout=PATIENCE, check=False, env={**clean_environment(), "ODONATA_JIT": "0"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [x.hex() for x in levels_of(300).tolist()]
+    plain = json.loads(python(code, json.dumps(sys.path)))
+    assert plain == [x.hex() for x in levels_of(300).tolist()]
