@@ -28,20 +28,20 @@ from pdes.errors import Refused
 
 RZMERL = {
     "SPhot": Application(
-        work=1017.0, memory=0.0334, serial=0.139, static_w=24.69, core_w=5.68, exponent=2.35,
-        dram_w=3.25,
+        work=1017.0, memory=0.03478, serial=0.1209, static_w=24.79, core_w=5.672, exponent=2.355,
+        dram_w=3.223,
     ),
     "BT-MZ": Application(
-        work=87.3, memory=0.408, saturation=3.98, contention=0.619, crowding=3.84, serial=1.103,
-        static_w=33.67, core_w=7.81, waiting=0.574, exponent=1.8,
+        work=93.89, memory=0.1036, saturation=4.836, contention=2.251, crowding=6.156,
+        serial=0.949, static_w=31.36, core_w=6.52, waiting=0.6721, exponent=2.269,
     ),
     "SP-MZ": Application(
-        work=52.56, memory=0.425, saturation=4.09, contention=4.75, crowding=24.2, serial=1.208,
-        static_w=34.77, core_w=6.0, waiting=0.535, exponent=1.871,
+        work=47.25, memory=0.4069, saturation=5.998, contention=5.571, crowding=25.59,
+        serial=1.444, static_w=31.84, core_w=7.378, waiting=0.4536, exponent=1.878,
     ),
     "LU-MZ": Application(
-        work=142.0, memory=0.585, saturation=3.9, contention=1.79, crowding=1.342, serial=1.23,
-        static_w=20.8, core_w=8.82, waiting=0.589, exponent=2.063,
+        work=149.6, memory=0.6059, saturation=3.847, contention=1.67, crowding=1.0, serial=0.4775,
+        static_w=24.38, core_w=6.618, waiting=0.7472, exponent=2.361,
     ),
     "SC": Application(work=800.0),
     "NSC": Application(work=300.0, serial=2.0, all_to_all=0.15, core_w=3.9),
@@ -54,15 +54,15 @@ RZMERL = {
 CAB = {
     "SPhot": Application(work=2034.0, serial=0.1, core_w=5.11),
     "BT-MZ": Application(
-        work=1711.0, memory=0.35, saturation=6.0, contention=0.3, crowding=6.0, serial=2.0,
+        work=1842.0, memory=0.35, saturation=6.0, contention=0.3, crowding=6.0, serial=2.0,
         core_w=6.777,
     ),
     "SP-MZ": Application(
-        work=2649.0, memory=0.404, saturation=6.0, contention=0.0231, crowding=1.256,
-        caching=0.728, serial=0.164, static_w=18.0, core_w=7.796, waiting=0.108,
+        work=2663.0, memory=0.4106, saturation=6.0, contention=0.01159, crowding=1.0,
+        caching=0.7096, serial=0.06787, static_w=18.0, core_w=7.733, waiting=0.1064,
     ),
     "LU-MZ": Application(
-        work=2670.0, memory=0.45, saturation=5.0, contention=0.9, crowding=4.0, serial=3.0,
+        work=2816.0, memory=0.45, saturation=5.0, contention=0.9, crowding=4.0, serial=3.0,
         core_w=7.059,
     ),
     "SC": Application(work=2000.0, core_w=4.926),
