@@ -7,9 +7,9 @@ import odonata
 
 def test_the_public_face_is_exactly_this() -> None:
     assert dir(odonata) == [
-        "Admitted", "AllocationPolicy", "Aries", "Caps", "Cluster", "Configuration", "Discipline",
+        "Admitted", "AllocationPolicy", "Aries", "Caps", "Choices", "Cluster", "Configuration", "Discipline",
         "Dragonfly", "Ended", "Experiment", "Fault", "Job", "JobExperiment", "JobRecord",
-        "LinkClass", "Measures", "NOBODY", "NO_MORE", "Network", "PRESETS", "Performance", "Phold",
+        "LinkClass", "Measures", "Mold", "NOBODY", "NO_MORE", "Network", "PRESETS", "Performance", "Phold",
         "Power", "PowerMeasures", "PowerPolicy", "PowerRecord", "PowerView", "Refused", "Request",
         "Result", "Routing", "Run", "Running", "Schedule", "ScheduleRun", "SchedulingPolicy",
         "Sight", "Sizes", "Source", "Trace", "Traffic", "View", "Workload", "__version__",

@@ -22,6 +22,7 @@ from odonata.cluster.layout import (
     ARRIVED,
     ASKS,
     AT_ONCE,
+    AT_READINGS,
     BUSY_W,
     BY_INTERVAL,
     CAP,
@@ -182,7 +183,7 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
         ctl[STILL] = 0 if _gets_on(state) else ctl[STILL] + 1
         if not over and ctl[STILL] < PATIENCE:
             schedule(sim, time + ctl[INTERVAL], key(MEASURE), 0, 0)
-        asks = not over and ctl[ASKS] != 0
+        asks = not over and ctl[ASKS] == AT_READINGS
     elif kind == CAP and not over:
         set_machine_cap(state, time, state.caps[a])
         ctl[CAPS_LEFT] -= 1

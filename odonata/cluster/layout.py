@@ -58,11 +58,14 @@ never); how long it takes to wake up; whether limits stretch with a job's pace; 
 only at measurements; whether the policy keeps to the cap; running jobs that may break it; whether
 one of these has run in this interval; whether the cap was lowered under running jobs; readings that
 nobody has collected; the seed of what jobs demand; how many jobs have arrived and ended since
-caps were last asked for; how many nodes have been woken; whether a measurement
-makes a pass; how often a policy has asked to be asked again, and when it wants that; at how many
+caps were last asked for; how many nodes have been woken; whether measurements and new caps make a
+pass; how often a policy has asked to be asked again, and when it wants that; at how many
 measurements in a row no job got on and none was to come; and caps of the machine that are to come.
 """
 CTL_WORDS = CAPS_LEFT + 1
+NEVER_ASKS, AT_READINGS, AT_CAPS = range(3)
+"""What `ASKS` says: neither a measurement nor a new cap of the machine makes a pass; both do; or
+only a new cap does."""
 PATIENCE = 100_000
 """Measurements in a row, 9 months of them at 4 minutes, at which no job gets on and none is to
 come, after which nothing is measured any more: the policy will never start what waits."""

@@ -19,6 +19,8 @@ from odonata.cluster.layout import (
     ARRIVE,
     ASKS,
     ASLEEP,
+    AT_CAPS,
+    AT_READINGS,
     BILLED,
     BOTTOM,
     CAP,
@@ -35,6 +37,7 @@ from odonata.cluster.layout import (
     MEASURE,
     METERED,
     MOLD,
+    NEVER_ASKS,
     NOBODYS,
     NODE,
     NOISE_SEED,
@@ -392,9 +395,16 @@ class Cluster(Model):
         if self.power is None or not here:
             ctl[SLEEP_AFTER] = -1
             return no_power()
-        ctl[ASKS] = self.power_policy is not None or self.power.passes == "intervals"
+        ctl[ASKS] = self._asks(self.power)
         ctl[NOISE_SEED] = self.seed
         return power_arrays(self.power, self.demand, self.cap, ctl, self.nodes, placed, self.seed)
+
+    def _asks(self, power: Power) -> int:
+        """Returns at which events besides arrivals and ends of jobs there is a pass."""
+        policy = self.power_policy
+        if power.passes == "intervals" or (policy is not None and policy.reads):
+            return AT_READINGS
+        return NEVER_ASKS if policy is None else AT_CAPS
 
     def _fill(self, jobs: Rows) -> None:
         t = self.trace
@@ -408,7 +418,8 @@ class Cluster(Model):
         if first > 0:
             return no_rows()
         rows = [(self.trace.submit_us[0], pack(ARRIVE, SCHEDULER, 0), 0, 0)]
-        if self.power_policy is not None:  # which may have something to say before a job arrives
+        policy = self.power_policy
+        if policy is not None and policy.reads:  # which may have something to say before a job
             rows.append((0, PASS_KEY, 0, 0))
         if self.power is not None:
             rows.append((state.ctl[INTERVAL], pack(MEASURE, SCHEDULER, 0), 0, 0))

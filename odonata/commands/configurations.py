@@ -122,7 +122,7 @@ def report(
     if as_json:
         print_json(facts(source, watts, tables, found) | {"repairs": repairs, "written": written})
         return
-    print_table(*texts(source, watts, tables, found, detail), least=100, highlight=False)
+    print_table(*texts(source, watts, tables, found, detail), highlight=False)
     for path in written:
         print(f"written to {path}")
 

@@ -42,7 +42,7 @@ DURATION = Quantity("TIME", time_us)
 @click.command("schedule", context_settings=SETTINGS)
 @click.argument("trace", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--model", type=click.STRING, help="A model that makes jobs, in place of TRACE: "
-              "poisson, lublin or mira.")  # fmt: skip
+              "poisson, lublin, mira, or rmap-small, -large or -random.")  # fmt: skip
 @click.option("--jobs", type=int, help="How many jobs the model makes.")
 @click.option("--nodes", type=int, help="Nodes of the machine; larger jobs are dropped.  [default: "
               "the machine's, or those that the trace tells of]")  # fmt: skip

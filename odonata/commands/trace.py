@@ -105,7 +105,7 @@ def report(
 def check(source: Source, begin: int | None, end: int | None) -> None:
     """Refuse options that do not belong together."""
     if not source.file and source.model is None:
-        raise Refused("which jobs? a FILE, or --model poisson, lublin or mira")
+        raise Refused("which jobs? a FILE, or --model poisson, lublin, mira or rmap-random")
     if source.model in ("poisson", "lublin") and source.nodes is None:
         raise Refused(f"--model {source.model}: for a machine of how many nodes? --nodes N")
     if source.scale_sizes and source.nodes is None:

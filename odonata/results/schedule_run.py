@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,12 @@ class ScheduleRun(Opened):
         }  # fmt: skip
         if self.power is not None:
             columns["energy_j"] = self.power.energy_j
-        units = {"_us": "us", "y_j": "J"}
+        if (molds := schedule.molds) is not None:
+            columns["held_nodes"] = schedule.job_nodes
+            cores, cap_w = np.zeros(len(trace), np.int64), np.full(len(trace), nan)
+            cores[molds.job], cap_w[molds.job] = molds.cores, molds.cap_w
+            columns |= {"cores": cores, "cap_w": cap_w}
+        units = {"_us": "us", "y_j": "J", "p_w": "W"}
         found = {name: ("job", values, {"unit": units[name[-3:]]} if name[-3:] in units else {})
                  for name, values in columns.items()}  # fmt: skip
         return xr.Dataset(found, {"job": np.arange(len(trace))})

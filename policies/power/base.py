@@ -157,6 +157,9 @@ class PowerPolicy(Policy):
     """Whether it chooses among the waiting jobs itself, in the order of the discipline."""
     controls: bool = True
     """Whether it means to keep the machine below its cap."""
+    reads: bool = True
+    """Whether it goes by what is measured. One that does not is asked only when jobs arrive or end
+    and when the cap of the machine changes: how often power is measured changes nothing then."""
     sleep_after_s: float = -1.0
     """How long a node is idle before it is put to sleep, in s; below 0: it never is."""
     figures: tuple[str, ...] = ()

@@ -19,6 +19,8 @@ from policies.power.choices import Choices, choices_of
 
 Numbers = npt.NDArray[np.float64]
 COEFFICIENTS = 10
+MOST_W, MOST_LOG = 1e12, 35.0
+"""No machine draws so much; and a prediction is between exp(-35) and exp(35) W or ticks."""
 SAMPLINGS = ("random", "spread")
 
 
@@ -49,7 +51,8 @@ def predict(
     # What is measured on fewer points than there are coefficients has the smallest ones that fit.
     wanted = np.log(np.stack([choices.watts, choices.time.astype(np.float64)], axis=1)[some])
     found, *_ = np.linalg.lstsq(terms[some], wanted, rcond=1e-10)
-    watts, time = np.exp(terms @ found).T
+    # Ten points may be met exactly by a polynomial that is beyond all reason elsewhere.
+    watts, time = np.exp(np.clip(terms @ found, -MOST_LOG, MOST_LOG)).T
     trained = np.zeros(count, np.bool_)
     trained[some] = True
     return Predicted(watts, time, trained)
@@ -61,8 +64,9 @@ def predicted_choices(
 ) -> Choices:
     """Returns the choices with predicted times and watts in place of those that were measured."""
     found = predict(name, choices, share, seed, sampling)
-    time = np.maximum(1, np.rint(np.minimum(found.time, 2.0**53))).astype(np.int64)
-    return choices_of(choices.nodes, choices.cores, choices.cap_w, found.watts, time)
+    time = np.maximum(1, np.rint(found.time)).astype(np.int64)
+    watts = np.minimum(found.watts, MOST_W)
+    return choices_of(choices.nodes, choices.cores, choices.cap_w, watts, time)
 
 
 def _spread(terms: Numbers, size: int) -> npt.NDArray[np.intp]:

@@ -2,8 +2,10 @@
 
 Power is counted above that of idle nodes: a configuration of n nodes that draw w watts takes
 w - n·idle, and the machine has its cap less what it would draw if all of it were idle. Where idle
-power is not counted (0 W), this is as in the thesis. Jobs whose application nobody measured are
-rigid: they run on the nodes that they asked for, and may draw the most that nodes can.
+power is not counted (0 W), this is as in the thesis. It is counted in whole microwatts (**uw**), so
+that sums are exact and a job that needs all there is gets it when all is free. Jobs whose
+application nobody measured are rigid: they run on the nodes that they asked for, and may draw the
+most that nodes can.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from pdes.errors import Refused
 from policies.parameters import parameter
 from policies.power.base import Admitted, PowerPolicy, PowerView, power
 from policies.power.choices import Choice, Choices, Mold
-from policies.power.prediction import SAMPLINGS, predicted_choices
+from policies.power.prediction import MOST_W, SAMPLINGS, predicted_choices
 from policies.views import Request
 
 PATKI = (
@@ -37,7 +39,7 @@ class Known(NamedTuple):
 
     choices: Choices
     nodes: npt.NDArray[np.int64]
-    watts: npt.NDArray[np.float64]
+    uw: npt.NDArray[np.int64]
     """Above idle."""
     time: npt.NDArray[np.int64]
     latest: npt.NDArray[np.int64]
@@ -45,34 +47,33 @@ class Known(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a job would start in: its nodes, its watts above idle, its time (None: unknown), after
-    how long it may be ended (None: never), and its mold if it is moldable."""
+    """What a job would start in: its nodes, its microwatts above idle, after how long it may be
+    ended (None: never), and its mold if it is moldable."""
 
     nodes: int
-    watts: float
-    time: int | None
+    uw: int
     limit: int | None
     mold: Mold | None
 
 
 class Reservation(NamedTuple):
-    """The time at which the first waiting job can start at the latest, and the nodes and watts that
-    it leaves then."""
+    """The time at which the first waiting job can start at the latest, and the nodes and microwatts
+    that it leaves then."""
 
     time: float
     nodes: int
-    watts: float
+    uw: int
 
 
-ANYTHING = Reservation(math.inf, 1 << 62, math.inf)
+ANYTHING = Reservation(math.inf, 1 << 62, 1 << 62)
 
 
 class Machine(NamedTuple):
-    """What a pass begins with: nodes of the machine, the watts that jobs may have in all, what a
-    node draws idle and at most, and the time."""
+    """What a pass begins with: nodes of the machine, the microwatts that jobs may have in all, the
+    watts that a node draws idle and at most, and the time."""
 
     nodes: int
-    watts: float
+    uw: int
     idle_w: float
     most_w: float
     time: int
@@ -86,6 +87,7 @@ class Rmap(PowerPolicy):
     both free."""
 
     selects = True
+    reads = False
 
     weight: float = parameter(1.0, about="of a job's fair share of the power", least=1e-6, most=1e6)
     knowledge: str = parameter(
@@ -123,29 +125,30 @@ class Rmap(PowerPolicy):
         raise NotImplementedError
 
     def planned(
-        self, job: Request, machine: Machine, known: Known, nodes: int, watts: float,
+        self, job: Request, machine: Machine, known: Known, nodes: int, uw: int,
         reserved: Reservation,
     ) -> int:  # fmt: skip
         """Returns the place of the choice in which a moldable job may start now, when so many nodes
-        and watts are free; -1: it waits."""
+        and microwatts are free; -1: it waits."""
         at = self._wanted(job, machine, known)
-        return at if at >= 0 and self._needs(job, machine, known, at) <= watts else -1
+        return at if at >= 0 and self._needs(job, machine, known, at) <= uw else -1
 
-    def _needs(self, job: Request, machine: Machine, known: Known, at: int) -> float:
-        """Returns the watts that have to be free before a job starts in the choice that it waits
-        for."""
-        return float(known.watts[at])
+    def _needs(self, job: Request, machine: Machine, known: Known, at: int) -> int:
+        """Returns the microwatts that have to be free before a job starts in the choice that it
+        waits for."""
+        return int(known.uw[at])
 
     # -- what is common
 
     def select(self, view: PowerView) -> Admitted:
         total = view.free + view.busy
-        watts = view.budget.cap_w * (1.0 - self.margin) - total * view.idle_w
-        machine = Machine(total, watts, view.idle_w, view.most_w, view.time)
-        if not watts >= 0.0:
+        cap_w = min(view.budget.cap_w, MOST_W)
+        uw = _micro(cap_w * (1.0 - self.margin) - total * view.idle_w)
+        machine = Machine(total, uw, view.idle_w, view.most_w, view.time)
+        if uw < 0:
             return Admitted(())
         running = self._running(view, machine)
-        free, left = view.free, watts - sum(each for _, _, each in running)
+        free, left = view.free, uw - sum(each for _, _, each in running)
         reserved: Reservation | None = None
         started: dict[int, Mold | None] = {}
         for job in view.queue:
@@ -153,13 +156,13 @@ class Rmap(PowerPolicy):
                 break
             plan = self._plan(job, view, machine, free, left, reserved or ANYTHING)
             if plan is not None:
-                free, left = free - plan.nodes, left - plan.watts
+                free, left = free - plan.nodes, left - plan.uw
                 end = math.inf if plan.limit is None else view.time + plan.limit
-                running.append((end, plan.nodes, plan.watts))
+                running.append((end, plan.nodes, plan.uw))
                 started[job.number] = plan.mold
                 if reserved is not None and end > reserved.time:
                     reserved = Reservation(reserved.time, reserved.nodes - plan.nodes,
-                                           reserved.watts - plan.watts)  # fmt: skip
+                                           reserved.uw - plan.uw)  # fmt: skip
             elif self.backfill == "none":
                 break
             elif self.backfill == "easy" and reserved is None:
@@ -167,24 +170,24 @@ class Rmap(PowerPolicy):
         return Admitted([*started], (), {number: mold for number, mold in started.items()
                                          if mold is not None})  # fmt: skip
 
-    def _running(self, view: PowerView, machine: Machine) -> list[tuple[float, int, float]]:
-        """Returns when each running job ends at the latest, its nodes, and the watts that it was
-        given."""
+    def _running(self, view: PowerView, machine: Machine) -> list[tuple[float, int, int]]:
+        """Returns when each running job ends at the latest, its nodes, and the microwatts that it
+        was given."""
         found = []
         for job in view.running:
             request, mold = job.run.request, job.mold
             if mold is None:
                 nodes = job.configuration.nodes
-                watts = nodes * (machine.most_w - machine.idle_w)
+                uw = _micro(nodes * (machine.most_w - machine.idle_w))
             else:
                 known = self._known(request.application, view)
                 assert known is not None
-                nodes, watts = mold.nodes, float(known.watts[known.choices.place(*mold[:3])])
-            found.append((math.inf if job.due is None else job.due, nodes, watts))
+                nodes, uw = mold.nodes, int(known.uw[known.choices.place(*mold[:3])])
+            found.append((math.inf if job.due is None else job.due, nodes, uw))
         return found
 
     def _plan(
-        self, job: Request, view: PowerView, machine: Machine, nodes: int, watts: float,
+        self, job: Request, view: PowerView, machine: Machine, nodes: int, uw: int,
         reserved: Reservation,
     ) -> Plan | None:  # fmt: skip
         """Returns what a job starts in now, None if it waits."""
@@ -192,23 +195,23 @@ class Rmap(PowerPolicy):
         if known is None:
             plan = _rigid(job, machine)
         else:
-            at = self.planned(job, machine, known, nodes, watts, reserved)
+            at = self.planned(job, machine, known, nodes, uw, reserved)
             if at < 0:
                 return None
             plan = _molded(job, known, at)
-        fits = plan.nodes <= nodes and plan.watts <= watts
+        fits = plan.nodes <= nodes and plan.uw <= uw
         return plan if fits and _allows(reserved, plan, machine.time) else None
 
     def _reserve(
-        self, job: Request, view: PowerView, machine: Machine, nodes: int, watts: float,
-        running: list[tuple[float, int, float]],
+        self, job: Request, view: PowerView, machine: Machine, nodes: int, uw: int,
+        running: list[tuple[float, int, int]],
     ) -> Reservation:  # fmt: skip
         """Returns the reservation of the first job that waits; one that stops nobody, if no time is
         known at which it can start."""
         known = self._known(job.application, view)
         if known is None:
             plan = _rigid(job, machine)
-            needed, wanted = plan.nodes, plan.watts
+            needed, wanted = plan.nodes, plan.uw
         else:
             at = self._wanted(job, machine, known)
             if at < 0:
@@ -216,16 +219,16 @@ class Rmap(PowerPolicy):
             needed, wanted = int(known.nodes[at]), self._needs(job, machine, known, at)
         ends = sorted(running)
         at = 0
-        while nodes < needed or watts < wanted:
+        while nodes < needed or uw < wanted:
             if at == len(ends) or ends[at][0] == math.inf:
                 return ANYTHING
             time = ends[at][0]
             while at < len(ends) and ends[at][0] == time:
-                nodes, watts = nodes + ends[at][1], watts + ends[at][2]
+                nodes, uw = nodes + ends[at][1], uw + ends[at][2]
                 at += 1
         else:
             time = ends[at - 1][0] if at else machine.time
-        return Reservation(time, nodes - needed, watts - wanted)
+        return Reservation(time, nodes - needed, uw - wanted)
 
     # -- what it knows, found once
 
@@ -250,22 +253,20 @@ class Rmap(PowerPolicy):
                                         self.sampling)  # fmt: skip
             late = np.ceil(choices.time * (1.0 + self.grace))
             latest = np.minimum(late, LATEST // 2).astype(np.int64)
-        watts = choices.watts - choices.nodes * idle_w
-        return Known(choices, choices.nodes, watts, choices.time, latest)
+        uw = np.rint((choices.watts - choices.nodes * idle_w) * 1e6).astype(np.int64)
+        return Known(choices, choices.nodes, uw, choices.time, latest)
 
     def _wanted(self, job: Request, machine: Machine, known: Known) -> int:
-        key = (id(known.watts), job.nodes, machine.nodes, machine.watts)
+        key = (id(known.uw), job.nodes, machine.nodes, machine.uw)
         found = self._seen.get(key)
         if found is None:
             found = self._seen[key] = self.wanted(job, machine, known)
         return found  # type: ignore[no-any-return]
 
-    def _fair(self, job: Request, machine: Machine) -> float:
-        """Returns the watts that a job is entitled to: as large a part of the machine's as its
+    def _fair(self, job: Request, machine: Machine) -> int:
+        """Returns the microwatts that a job is entitled to: as large a part of the machine's as its
         nodes are of the machine's nodes."""
-        if machine.watts == math.inf:
-            return math.inf
-        return min(machine.watts, self.weight * job.nodes / machine.nodes * machine.watts)
+        return min(machine.uw, round(self.weight * job.nodes / machine.nodes * machine.uw))
 
 
 @power("rmap-traditional", about="all cores of the nodes asked for, uncapped; waits for the power",
@@ -276,37 +277,41 @@ class Traditional(Rmap):
 
     def wanted(self, job: Request, machine: Machine, known: Known) -> int:
         choices = known.choices
-        packed = (choices.cores == choices.cores.max()) & (choices.cap_w == choices.cap_w.max())
-        places = np.flatnonzero(packed)
-        places = places[np.argsort(known.nodes[places], kind="stable")]
+        order = np.lexsort((choices.cap_w, choices.cores, known.nodes))
+        last = np.flatnonzero(np.diff(known.nodes[order], append=0))
+        places = order[last]  # by nodes, of each the most cores and of these the highest cap
         asked = int((known.nodes[places] <= job.nodes).sum()) or 1
-        fits = np.flatnonzero((known.watts[places[:asked]] <= machine.watts)
+        fits = np.flatnonzero((known.uw[places[:asked]] <= machine.uw)
                               & (known.nodes[places[:asked]] <= machine.nodes))  # fmt: skip
         return int(places[fits[-1]]) if len(fits) else -1
 
 
-@power("rmap-naive", about="the fastest configuration within a fair share of the power",
-       source=PATKI)  # fmt: skip
-@dataclass(frozen=True)
 class FairShare(Rmap):
-    """A job runs in the fastest configuration within its fair share of the power, on any number of
-    nodes, and waits for it. One whose share is too small for any runs in that which draws least."""
-
-    strict: bool = parameter(
-        False, about="whether it waits for all of its share, and not only for what it draws"
-    )
+    """A job waits for the fastest configuration within its fair share of the power, on any number
+    of nodes. One whose share is too small for any waits for that which draws least."""
 
     def wanted(self, job: Request, machine: Machine, known: Known) -> int:
         at = _fastest(known, machine.nodes, self._fair(job, machine))
         if at >= 0:
             return at
-        least = np.lexsort((known.time, known.watts))
+        least = np.lexsort((known.time, known.uw))
         least = least[known.nodes[least] <= machine.nodes]
-        fits = len(least) and known.watts[least[0]] <= machine.watts
+        fits = len(least) and known.uw[least[0]] <= machine.uw
         return int(least[0]) if fits else -1
 
-    def _needs(self, job: Request, machine: Machine, known: Known, at: int) -> float:
-        needs = float(known.watts[at])
+
+@power("rmap-naive", about="the fastest configuration within a fair share of the power",
+       source=PATKI)  # fmt: skip
+@dataclass(frozen=True)
+class Naive(FairShare):
+    """A job starts in the configuration that it waits for, and in no other."""
+
+    strict: bool = parameter(
+        False, about="whether it waits for all of its share, and not only for what it draws"
+    )
+
+    def _needs(self, job: Request, machine: Machine, known: Known, at: int) -> int:
+        needs = int(known.uw[at])
         return max(needs, self._fair(job, machine)) if self.strict else needs
 
 
@@ -332,16 +337,16 @@ class Adaptive(FairShare):
         _one_of("short_of", self.short_of, SHORTAGES)
 
     def planned(
-        self, job: Request, machine: Machine, known: Known, nodes: int, watts: float,
+        self, job: Request, machine: Machine, known: Known, nodes: int, uw: int,
         reserved: Reservation,
     ) -> int:  # fmt: skip
         fair = self._fair(job, machine)
-        if fair <= watts:
+        if fair <= uw:
             at = self._wanted(job, machine, known)
             enough = at < 0 or known.nodes[at] <= nodes
             if enough or self.short_of == "power":
                 return at
-        at = _fastest(known, nodes, min(watts, fair), job, reserved, machine.time)
+        at = _fastest(known, nodes, min(uw, fair), job, reserved, machine.time)
         return at if at >= 0 and self._tolerates(job, known, at) else -1
 
     def _tolerates(self, job: Request, known: Known, at: int) -> bool:
@@ -349,42 +354,46 @@ class Adaptive(FairShare):
             return True
         return bool(known.time[at] <= (1.0 + self.threshold) * job.requested)
 
-    def _needs(self, job: Request, machine: Machine, known: Known, at: int) -> float:
-        needs = super()._needs(job, machine, known, at)
+    def _needs(self, job: Request, machine: Machine, known: Known, at: int) -> int:
+        needs = int(known.uw[at])
         return needs if self._tolerates(job, known, at) else max(needs, self._fair(job, machine))
 
 
 def _fastest(
-    known: Known, nodes: int, watts: float, job: Request | None = None,
+    known: Known, nodes: int, uw: int, job: Request | None = None,
     reserved: Reservation = ANYTHING, now: int = 0,
 ) -> int:  # fmt: skip
-    """Returns the place of the fastest choice within these nodes and watts that breaks no
+    """Returns the place of the fastest choice within these nodes and microwatts that breaks no
     reservation, -1 if there is none."""
-    fits = (known.watts <= watts) & (known.nodes <= nodes)
+    fits = (known.uw <= uw) & (known.nodes <= nodes)
     if job is not None and reserved.time < math.inf:
         ends = known.latest if job.requested is None else np.maximum(known.latest, job.requested)
-        leaves = (known.nodes <= reserved.nodes) & (known.watts <= reserved.watts)
+        leaves = (known.nodes <= reserved.nodes) & (known.uw <= reserved.uw)
         fits &= (ends + now <= reserved.time) | leaves
     at = int(fits.argmax())
     return at if fits[at] else -1
 
 
 def _rigid(job: Request, machine: Machine) -> Plan:
-    watts = job.nodes * (machine.most_w - machine.idle_w)
-    return Plan(job.nodes, watts, job.requested, job.requested, None)
+    uw = _micro(job.nodes * (machine.most_w - machine.idle_w))
+    return Plan(job.nodes, uw, job.requested, None)
 
 
 def _molded(job: Request, known: Known, at: int) -> Plan:
     choice: Choice = known.choices[at]
     limit = max(int(known.latest[at]), job.requested or 0)
     mold = Mold(choice.nodes, choice.cores, choice.cap_w, limit)
-    return Plan(choice.nodes, float(known.watts[at]), choice.time, limit, mold)
+    return Plan(choice.nodes, int(known.uw[at]), limit, mold)
 
 
 def _allows(reserved: Reservation, plan: Plan, now: int) -> bool:
     if plan.limit is not None and now + plan.limit <= reserved.time:
         return True
-    return plan.nodes <= reserved.nodes and plan.watts <= reserved.watts
+    return plan.nodes <= reserved.nodes and plan.uw <= reserved.uw
+
+
+def _micro(watts: float) -> int:
+    return round(watts * 1e6)
 
 
 def _one_of(name: str, value: str, words: tuple[str, ...]) -> None:
