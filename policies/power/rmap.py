@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pdes.clock import LATEST
 from pdes.errors import Refused
 from policies.parameters import parameter
 from policies.power.base import Admitted, PowerPolicy, PowerView, power
@@ -44,6 +43,9 @@ class Known(NamedTuple):
     time: npt.NDArray[np.int64]
     latest: npt.NDArray[np.int64]
     """The time after which a job may be ended whose user asked for less."""
+    packed: npt.NDArray[np.intp]
+    """The places of the choices with the most cores and of these the highest cap, one for each
+    number of nodes, the fewest first."""
 
 
 class Plan(NamedTuple):
@@ -247,14 +249,11 @@ class Rmap(PowerPolicy):
         return found[1]  # type: ignore[no-any-return]
 
     def _learned(self, application: str, choices: Choices, idle_w: float) -> Known:
-        latest = choices.time
-        if self.knowledge == "model":
-            choices = predicted_choices(application, choices, self.trained, self.training,
-                                        self.sampling)  # fmt: skip
-            late = np.ceil(choices.time * (1.0 + self.grace))
-            latest = np.minimum(late, LATEST // 2).astype(np.int64)
-        uw = np.rint((choices.watts - choices.nodes * idle_w) * 1e6).astype(np.int64)
-        return Known(choices, choices.nodes, uw, choices.time, latest)
+        if self.knowledge == "oracle":
+            return _known(choices, idle_w, 0.0)
+        predicted = predicted_choices(application, choices, self.trained, self.training,
+                                      self.sampling)  # fmt: skip
+        return _known(predicted, idle_w, self.grace)
 
     def _wanted(self, job: Request, machine: Machine, known: Known) -> int:
         key = (id(known.uw), job.nodes, machine.nodes, machine.uw)
@@ -276,14 +275,11 @@ class Traditional(Rmap):
     the bound, on as many as do not. No share of the power is fair."""
 
     def wanted(self, job: Request, machine: Machine, known: Known) -> int:
-        choices = known.choices
-        order = np.lexsort((choices.cap_w, choices.cores, known.nodes))
-        last = np.flatnonzero(np.diff(known.nodes[order], append=0))
-        places = order[last]  # by nodes, of each the most cores and of these the highest cap
-        asked = int((known.nodes[places] <= job.nodes).sum()) or 1
-        fits = np.flatnonzero((known.uw[places[:asked]] <= machine.uw)
-                              & (known.nodes[places[:asked]] <= machine.nodes))  # fmt: skip
-        return int(places[fits[-1]]) if len(fits) else -1
+        nodes = known.nodes[known.packed]
+        asked = known.packed[: int((nodes <= job.nodes).sum()) or 1]
+        fits = np.flatnonzero((known.uw[asked] <= machine.uw)
+                              & (known.nodes[asked] <= machine.nodes))  # fmt: skip
+        return int(asked[fits[-1]]) if len(fits) else -1
 
 
 class FairShare(Rmap):
@@ -357,6 +353,17 @@ class Adaptive(FairShare):
     def _needs(self, job: Request, machine: Machine, known: Known, at: int) -> int:
         needs = int(known.uw[at])
         return needs if self._tolerates(job, known, at) else max(needs, self._fair(job, machine))
+
+
+@lru_cache(maxsize=256)
+def _known(choices: Choices, idle_w: float, grace: float) -> Known:
+    """Returns what there is to know of an application, of which a job may exceed its time by a
+    share of it, the grace."""
+    uw = np.rint((choices.watts - choices.nodes * idle_w) * 1e6).astype(np.int64)
+    latest = np.ceil(choices.time * (1.0 + grace)).astype(np.int64) if grace else choices.time
+    order = np.lexsort((choices.cap_w, choices.cores, choices.nodes))
+    packed = order[np.flatnonzero(np.diff(choices.nodes[order], append=0))]
+    return Known(choices, choices.nodes, uw, choices.time, latest, packed)
 
 
 def _fastest(
