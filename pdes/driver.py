@@ -210,7 +210,7 @@ def _drive(
     transport.everyone(None)
     began, before = engine.begin(), engine.events
     while True:
-        last = _look(engine.reached) if end is None else end
+        last = _look(engine.reached, engine.model.earliest()) if end is None else end
         cut = min(last, metrics.next(), following(engine.reached, every))
         arrival = go(engine, cut)
         engine.reached = arrival.time
@@ -276,11 +276,12 @@ def _advise(engine: Engine, events: int, seconds: Mapping[str, float]) -> None:
             print(f"odonata: warning: {words}", file=sys.stderr, flush=True)
 
 
-def _look(time: int) -> int:
+def _look(time: int, earliest: int) -> int:
     """Returns the next time after this one, in ticks, at which it is looked whether anything is
-    left: each time half as far again, so that little is simulated in vain."""
+    left: each time half as far again, so that little is simulated in vain; and not before the
+    earliest time at which that can be."""
     look = FIRST_LOOK
-    while look <= time:
+    while look <= time or look < earliest:
         look += look // 2
     return min(look, LATEST)
 

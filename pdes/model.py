@@ -179,6 +179,11 @@ class Model(ABC):
         By default streams go on to the end of the run."""
         return 1
 
+    def earliest(self) -> int:
+        """Returns a time before which a run without an end is not over, in ticks: until then nobody
+        looks whether it is."""
+        return 0
+
     def goal(self, state: Any, pending: Callable[[], Rows]) -> int:
         """Returns what a run without an end goes on for, in any measure that sums to 0 over all
         ranks when it has come to that: by default all that is left."""

@@ -218,10 +218,9 @@ class Cluster(Model):
             raise Refused(f"power.maximum = {power.maximum:g} W: a job draws {most_w:g} W on its "
                           "least efficient node")  # fmt: skip
         for name, table in self.applications.items():
-            most_w = float((table.watts / table.nodes).max())
-            if name in self.trace.applications and most_w > power.maximum:
+            if name in self.trace.applications and table.most_node_w > power.maximum:
                 raise Refused(f"power.maximum = {power.maximum:g} W: a node of {name} draws "
-                              f"{most_w:g} W in one of its configurations")  # fmt: skip
+                              f"{table.most_node_w:g} W in one of its configurations")  # fmt: skip
         if power.wake_ps % TICK_PS:
             raise Refused(f"power.wake_time = {power.wake_ps} ps: a whole number of microseconds")
         if policy is not None and policy.selects and not has_order(discipline):
@@ -320,8 +319,7 @@ class Cluster(Model):
             tables = hashlib.blake2b(digest_size=16)
             for name, found_of in self.choices.items():
                 tables.update(name.encode())
-                for array in found_of.columns:
-                    tables.update(array.tobytes())
+                tables.update(found_of.digest)
             found["choices_hash"] = tables.hexdigest()
         if plugins := self.plugins():
             found["plugins"] = json.dumps(plugins)
@@ -515,6 +513,9 @@ class Cluster(Model):
             "machine_j": np.array([found.idle_j, found.sleep_j, math.fsum(found.by_job_j)]),
             "wakes": state.ctl[[WAKES]],
         }  # fmt: skip
+
+    def earliest(self) -> int:
+        return int(self.trace.submit_us[-1])
 
     def left(self, state: State, pending: Callable[[], Rows]) -> int:
         return len(state.jobs) - int(state.ctl[DONE])

@@ -95,15 +95,13 @@ class Powering:
 
     def view(self, state: Any, time: int, queue: Sequence[Request], **more: Any) -> PowerView:
         """Returns the machine as the policy sees it."""
-        ctl, meter = state.ctl, state.meter
-        free = int(ctl[FREE])
+        ctl, meter = state.ctl.data, state.meter.data  # which Python reads five times as fast
+        free = ctl[FREE]
         return PowerView(
-            time, queue, Holders(lambda: self._powered(state), int(ctl[RUNNING])), free,
-            float(meter[IDLE_W]),
-            Budget(float(meter[MACHINE_CAP_W]), float(meter[LAST_W])), self.choices,
-            self._memory(state),
-            float(meter[LEAST_W]) * self.worst, float(meter[PEAK_W]), busy=int(ctl[ALL]) - free,
-            arrived=int(ctl[ARRIVED]), ended=int(ctl[DEPARTED]), tick=self.tick,
+            time, queue, Holders(lambda: self._powered(state), ctl[RUNNING]), free, meter[IDLE_W],
+            Budget(meter[MACHINE_CAP_W], meter[LAST_W]), self.choices, self._memory(state),
+            meter[LEAST_W] * self.worst, meter[PEAK_W], busy=ctl[ALL] - free,
+            arrived=ctl[ARRIVED], ended=ctl[DEPARTED], tick=self.tick,
             work=lambda: float(work_now(state, time)), **more,
         )  # fmt: skip
 
@@ -173,8 +171,9 @@ class Powering:
             rows = self._in_order(state, time)
             found = admit(self.policy, self.view(state, time, [self.request(row) for row in rows]))
             chosen = [*found.numbers]
+            jobs, energy = state.jobs.data, state.energy.data
             for row in chosen:
-                state.energy[row, CAP_W], state.jobs[row, FORCED] = np.inf, 0
+                energy[row, CAP_W], jobs[row, FORCED] = np.inf, 0
             for row in found.forced:
                 state.jobs[row, FORCED] = 1
             for row, mold in found.molds.items():

@@ -66,6 +66,11 @@ class Table:
         return self.point(int(found[0])) if len(found) else None
 
     @cached_property
+    def most_node_w(self) -> float:
+        """Returns the most watts that a node draws in any configuration."""
+        return float((self.watts / self.nodes).max())
+
+    @cached_property
     def choices(self) -> Choices:
         """Returns the points as a power policy sees them, with times in microseconds."""
         return choices_of(self.nodes, self.cores, self.cap_w, self.watts,

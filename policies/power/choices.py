@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -59,6 +60,14 @@ class Choices:
     def columns(self) -> tuple[npt.NDArray[Any], ...]:
         """Returns its five arrays."""
         return self.nodes, self.cores, self.cap_w, self.watts, self.time
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Returns a hash of all of it."""
+        found = hashlib.blake2b(digest_size=16)
+        for column in self.columns:
+            found.update(column.tobytes())
+        return found.digest()
 
     def place(self, nodes: int, cores: int, cap_w: float) -> int:
         """Returns where a configuration stands, -1 where it was not measured."""
