@@ -15,6 +15,7 @@ from pdes.driver import Result, run
 from pdes.errors import Fault
 from pdes.log import Appended, Block
 from pdes.transport import Transport
+from policies.power.rmap import Rmap
 
 
 class Gathered:
@@ -90,7 +91,23 @@ def check_all_done(model: Cluster, result: Result) -> None:
         if model.power_policy is not None:
             policies += f", power {model.power_policy.name}"
         raise Fault(f"{policies}: it has left {left:,} of {len(model.trace):,} jobs waiting, and "
-                    "nothing is left to happen")  # fmt: skip
+                    f"nothing is left to happen{_rigid(model, result)}")  # fmt: skip
+
+
+def _rigid(model: Cluster, result: Result) -> str:
+    """Returns words on jobs that wait for ever because nobody measured their application."""
+    if model.power is None or not isinstance(model.power_policy, Rmap):
+        return ""
+    names, cap = model.trace.applications, model.cap
+    left = np.unique(model.trace.application[result.outcome["state"] < FINISHED]).tolist()
+    rigid = [names[it] or "no name" for it in left if names[it] not in model.choices]
+    if not rigid:
+        return "; they draw more than the cap in each of their configurations"
+    known = ", ".join(model.applications) or "none: set power.applications"
+    high = "" if cap is None else f" of {cap.least:,g} W at its lowest"
+    return (f"; some are of applications that were not measured ({', '.join(rigid[:5])}), of which "
+            f"{model.power.maximum:g} W per node are assumed, under a cap{high}; measured are: "
+            f"{known}")  # fmt: skip
 
 
 def simulate(

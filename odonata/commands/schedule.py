@@ -74,8 +74,9 @@ DURATION = Quantity("TIME", time_us)
               "last TIME.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
               help="Of a model, and of allocations that draw at random.")  # fmt: skip
-@click.option("--by", type=click.Choice(["size", "user"]), multiple=True,
-              help="Also show mean waits by size of job, or by user; repeatable.")  # fmt: skip
+@click.option("--by", type=click.Choice(["size", "user", "application"]), multiple=True,
+              help="Also show mean waits, or turnarounds of moldable jobs, by size of job, by user "
+              "or by application; repeatable.")  # fmt: skip
 @click.option("--csv", type=click.Path(path_type=Path, dir_okay=False),
               help="Write the jobs with Batsim's columns.")  # fmt: skip
 @click.option("--swf", type=click.Path(path_type=Path, dir_okay=False),
@@ -343,19 +344,22 @@ def watts_rows(runs: Sequence[Ran]) -> list[list[str]]:
 
 
 def parts_table(runs: Sequence[Ran], by: str) -> Any:
-    """Returns mean waits by size or by user, a column per run."""
+    """Returns mean waits by size, user or application, a column per run; turnarounds where jobs are
+    moldable, whose run times depend on the policy."""
     from rich.table import Table
     from rich.text import Text
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
-    shown.add_column("mean wait, by nodes" if by == "size" else "mean wait, by user", style="dim",
+    what = "turnaround" if any(one.schedule.molds is not None for one in runs) else "wait"
+    shown.add_column(f"mean {what}, by {'nodes' if by == 'size' else by}", style="dim",
                      no_wrap=True)  # fmt: skip
     shown.add_column("jobs", justify="right", style="dim")
     for one in runs:
         shown.add_column(Text(one.label), justify="right", no_wrap=True)
-    parts = [one.measures.by_size if by == "size" else one.measures.by_user for one in runs]
+    parts = [getattr(one.measures, f"by_{by}") for one in runs]
     for rows in zip(*parts, strict=True):
         if rows[0].jobs:
+            means = (getattr(part, f"mean_{what}_s") for part in rows)
             shown.add_row(rows[0].name or "unknown", f"{rows[0].jobs:,}",
-                          *(show_duration(part.mean_wait_s) for part in rows))  # fmt: skip
+                          *map(show_duration, means))  # fmt: skip
     return shown

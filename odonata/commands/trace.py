@@ -26,7 +26,7 @@ SUFFIXES = (".swf", ".swf.gz")
 @click.command("trace", context_settings=SETTINGS)
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--model", metavar="NAME", help="A model that makes jobs, in place of FILE: poisson, "
-              "lublin or mira.")  # fmt: skip
+              "lublin, mira, or rmap-small, -large or -random.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1), help="How many jobs the model makes.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
               help="Of the model.")  # fmt: skip

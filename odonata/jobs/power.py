@@ -96,7 +96,8 @@ class Power:
     )  # fmt: skip
     maximum_w: float | None = setting(
         None, "power", "What no node exceeds: policies assume it of a job of which nothing is "
-        "known.", none="auto", otherwise="active; 97.66 W where the demand is Mira's",
+        "known.", none="auto", otherwise="active, or the most that `applications` draw; 97.66 W "
+        "where the demand is Mira's",
     )  # fmt: skip
     sleep_w: float | None = setting(
         None, "power", "What a node draws that is asleep.", none="auto",
@@ -208,6 +209,9 @@ class Power:
         """Returns the watts that no node exceeds."""
         if self.maximum_w is not None:
             return self.maximum_w
+        if self.applications is not None:
+            most_w = max(it.most_node_w for it in self.measured.values())
+            return max(self.active_w * (1.0 + self.variation), most_w * (1.0 + self.variation))
         return MIRA_PEAK_W if self.of_mira else self.active_w * (1.0 + self.variation)
 
     @property

@@ -13,6 +13,7 @@ use; waste is the difference.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -32,16 +33,17 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Part:
-    """What the jobs of a size or of a user got. Means are over those that are done; None where
-    there are none."""
+    """What the jobs of a size, of a user or of an application got. Means are over those that are
+    done; None where there are none."""
 
     name: str
-    """Numbers of nodes, such as "5-8", or a user."""
+    """Numbers of nodes, such as "5-8", a user or an application."""
     jobs: int
     node_hours: float
     """What these jobs have held, whether or not they are done."""
     mean_wait_s: float | None
     mean_bounded_slowdown: float | None
+    mean_turnaround_s: float | None
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,14 @@ class Measures:
     """By number of nodes: 1, 2, 3-4, 5-8 and so on, up to the size of the machine."""
     by_user: tuple[Part, ...]
     """The users with the most node-time, and the others together."""
+    by_application: tuple[Part, ...]
+    """The applications likewise."""
 
     def facts(self) -> dict[str, Any]:
         """Returns all of them for JSON."""
         flat = {one.name: getattr(self, one.name) for one in fields(self)}
-        parts = {name: [asdict(part) for part in flat[name]] for name in ("by_size", "by_user")}
+        parts = {name: [asdict(part) for part in flat[name]]
+                 for name in ("by_size", "by_user", "by_application")}  # fmt: skip
         return flat | parts
 
 
@@ -154,7 +159,10 @@ def measures(
         mean_sojourn_s=mean_turnaround,
         **_of_system(schedule, cut),
         by_size=by_size(schedule, times, kept),
-        by_user=by_user(schedule, times, kept),
+        by_user=by_name(schedule, times, kept, schedule.trace.user, schedule.trace.users),
+        by_application=by_name(
+            schedule, times, kept, schedule.trace.application, schedule.trace.applications
+        ),
     )
 
 
@@ -251,22 +259,23 @@ def by_size(schedule: Schedule, times: JobTimes, kept: Bools) -> tuple[Part, ...
     return _parts(schedule, times, kept, names, classes)
 
 
-def by_user(schedule: Schedule, times: JobTimes, kept: Bools) -> tuple[Part, ...]:
-    """Returns the users in order of the node-time that their jobs need, which is the same under all
-    disciplines."""
+def by_name(
+    schedule: Schedule, times: JobTimes, kept: Bools, of: Whole, known: Sequence[str]
+) -> tuple[Part, ...]:
+    """Returns users or applications in order of the node-time that their jobs need, which is the
+    same under all disciplines. `of` is that of each job, `known` are their names."""
     trace = schedule.trace
-    held = np.bincount(trace.user, trace.run_us.astype(np.float64) * trace.nodes * kept,
-                       len(trace.users))  # fmt: skip
-    jobs = np.bincount(trace.user[kept], minlength=len(trace.users))
+    held = np.bincount(of, trace.run_us.astype(np.float64) * trace.nodes * kept, len(known))
+    jobs = np.bincount(of[kept], minlength=len(known))
     order = np.lexsort((-jobs, -held))
     order = order[jobs[order] > 0]
     shown = order if len(order) <= MOST_USERS + 1 else order[:MOST_USERS]
-    names = [trace.users[user] or "unknown" for user in shown.tolist()]
-    place = np.full(len(trace.users), len(shown))
+    names = [known[user] or "unknown" for user in shown.tolist()]
+    place = np.full(len(known), len(shown))
     place[shown] = np.arange(len(shown))
     if len(order) > len(shown):
         names.append(f"{len(order) - len(shown):,} others")
-    return _parts(schedule, times, kept, names, place[trace.user])
+    return _parts(schedule, times, kept, names, place[of])
 
 
 def _parts(
@@ -280,7 +289,9 @@ def _parts(
     each = np.maximum(count, 1)
     wait = (np.bincount(classes, times.wait_us * done, many) / each / SECOND).tolist()
     slowdown = (np.bincount(classes, times.bounded_slowdown * done, many) / each).tolist()
+    took = (np.bincount(classes, times.turnaround_us * done, many) / each / SECOND).tolist()
+    nothing = (None, None, None)
     return tuple(
-        Part(name, jobs[i], hours[i], *((wait[i], slowdown[i]) if count[i] else (None, None)))
+        Part(name, jobs[i], hours[i], *((wait[i], slowdown[i], took[i]) if count[i] else nothing))
         for i, name in enumerate(names)
     )

@@ -17,6 +17,7 @@ STUDIES = {
     "load-latency": "odonata.studies.loadlatency:LoadLatency",
     "wallace": "odonata.studies.wallace:Wallace",
     "rumyantsev": "odonata.studies.rumyantsev:Rumyantsev",
+    "rmap": "odonata.studies.rmap:Rmap",
 }
 """The modules of the studies; importing one is cheap, and heavy imports come when it simulates."""
 

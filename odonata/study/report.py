@@ -52,6 +52,8 @@ def report(
     from rich.console import Console
 
     console = Console(highlight=False, markup=False)
+    if not console.is_terminal:  # a line of a file or a pipe may be longer
+        console.width = max(console.width, 160)
     if found.claims:
         console.print(table(study, found.claims))
     if found.figures:

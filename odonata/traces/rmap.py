@@ -23,8 +23,8 @@ JOBS, NODES = 30, 64
 KINDS = {"small": (1, 24), "large": (40, 64), "random": (1, 64)}
 """Stated: the nodes that jobs ask for."""
 GAP_S = 100.0
-"""Chosen: the mean time between submissions, in s. With it jobs wait for less time than they run
-under the traditional policy at 6,500 W."""
+"""Chosen: the mean time between submissions, in s. With it jobs wait about as long as they run, or
+less, under the traditional policy at 6,500 W."""
 OVERESTIMATE = 0.2
 """Stated: users ask for up to so much more than the time that their job takes (P954). Chosen: by a
 uniform share of it, of the time on the nodes that they ask for, with all cores and no cap."""

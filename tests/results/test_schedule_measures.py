@@ -85,11 +85,11 @@ def test_three_jobs_by_hand() -> None:
     assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-14)
     assert found["by_size"] == [
         {"name": "1", "jobs": 0, "node_hours": 0.0, "mean_wait_s": None,
-         "mean_bounded_slowdown": None},
+         "mean_bounded_slowdown": None, "mean_turnaround_s": None},
         {"name": "2", "jobs": 1, "node_hours": 80 / 3600, "mean_wait_s": 90.0,
-         "mean_bounded_slowdown": 3.25},
+         "mean_bounded_slowdown": 3.25, "mean_turnaround_s": 130.0},
         {"name": "3-4", "jobs": 2, "node_hours": 308 / 3600, "mean_wait_s": 45.0,
-         "mean_bounded_slowdown": 5.1},
+         "mean_bounded_slowdown": 5.1, "mean_turnaround_s": 96.0},
     ]  # fmt: skip
     assert [(it["name"], it["jobs"]) for it in found["by_user"]] == [("ann", 2), ("bob", 1)]
 

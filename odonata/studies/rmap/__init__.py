@@ -1,0 +1,73 @@
+"""The study of T. Patki: The case for hardware overprovisioned supercomputers (thesis, 2015), of
+its chapters 3 and 5, on models of its applications and on traces as it describes them.
+
+Reading order: `measures`, `simulation`, `prediction`, `cases`, `printed`, `claims`, `figures`. What
+is heavy is imported when it is needed, so that the study can be listed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from odonata.study.contract import Option, Packaged
+
+if TYPE_CHECKING:
+    from odonata.studies.rmap.cases import Asked, Part
+    from odonata.studies.rmap.simulation import Outcome
+
+PARTS = ("traces", "choices", "prediction", "printed")
+KINDS = ("small", "large", "random")
+BOUNDS_W = (6500.0, 8000.0, 10000.0, 12000.0, 14000.0, 14720.0)
+TRACES, GAP_S = 100, 100.0
+
+
+def _bounds(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(word) for word in text.split(","))
+    except ValueError:
+        raise ValueError("watts, with commas between them, as 6500,14000") from None
+
+
+class Rmap(Packaged["Asked", "Part", "Outcome"]):
+    name = "rmap"
+    about = (
+        "Who gains when jobs share power fairly and run in the configuration that makes the most "
+        "of it? (Patki, 2015)"
+    )
+    options = (
+        Option("part", "traces: three policies under every bound; choices: what the thesis leaves "
+               "open, changed one at a time; prediction: errors of the model; printed: the points "
+               "and statements of chapter 3, without simulation.", "all", choices=("all", *PARTS)),
+        Option("traces", "Traces of 30 jobs of each kind.", TRACES, int),
+        Option("kind", "Small, large or random jobs.", "all", choices=("all", *KINDS)),
+        Option("bounds", "Power bounds, in W.", ",".join(f"{it:g}" for it in BOUNDS_W), _bounds,
+               metavar="W,W,..."),
+        Option("gap", "The mean time between submissions, in s.", GAP_S, float),
+        Option("requests", "The times that users request: somewhat more than their job takes on "
+               "the nodes that they ask for (packed), or what it takes there in any configuration "
+               "(recorded).", "packed", choices=("packed", "recorded")),
+        Option("seed", "Of the first trace; those after it have the next ones.", 1, int),
+    )  # fmt: skip
+    notes = (
+        "Turnaround: from submission to end, the mean of a trace's jobs. A change is that of a "
+        "trace, relative to the policy after 'against'; in brackets the range of 5 to 95 % of the "
+        "traces, within which the printed value has to be. Traditional and naive know what was "
+        "measured, adaptive what the model predicts, unless it says oracle. All bounds: the mean "
+        "over 6,500 .. 14,000 W, as the thesis has it."
+    )
+
+    def ask(
+        self, part: str = "all", traces: int = TRACES, kind: str = "all",
+        bounds: tuple[float, ...] = BOUNDS_W, gap: float = GAP_S, requests: str = "packed",
+        seed: int = 1,
+    ) -> Asked:  # fmt: skip
+        from odonata.studies.rmap.cases import Asked
+
+        return Asked(PARTS if part == "all" else (part,), traces,
+                     KINDS if kind == "all" else (kind,), bounds, gap, requests, seed)  # fmt: skip
+
+    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> Sequence[Part]:
+        from odonata.studies.rmap.cases import cases
+
+        return cases(asked)

@@ -1,0 +1,399 @@
+"""The study of RMAP: which simulations it has, what is measured of them, and what follows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from odonata.provisioning.fitted import PRINTED, PRINTED_CAB, tables
+from odonata.studies import named
+from odonata.studies.rmap import PARTS, Rmap, figures
+from odonata.studies.rmap.cases import CHOICES, HIGH_W, LOW_W, NOISES, WAYS, Asked, cases
+from odonata.studies.rmap.changes import change, spread
+from odonata.studies.rmap.claims import claims
+from odonata.studies.rmap.measures import Ran, compared, draw, measured
+from odonata.studies.rmap.pages import filled, markdown
+from odonata.studies.rmap.prediction import errors, keeps, summary, with_noise
+from odonata.studies.rmap.printed import modelled, overprovisioned, packages, points, searched
+from odonata.studies.rmap.simulation import (
+    ADAPTIVE_0,
+    ADAPTIVE_20,
+    MARGIN,
+    NAIVE,
+    POLICIES,
+    SHOWN,
+    TRADITIONAL,
+    Outcome,
+    Traced,
+    Trained,
+    row,
+    run,
+    simulate,
+)
+from odonata.studies.rmap.statements import statements
+from odonata.study.contract import Claim
+from odonata.study.store import Answer, from_line, to_line
+from pdes.errors import Refused
+
+STUDY = Rmap()
+DOCS = Path(__file__).parents[2] / "docs"
+NUMBERS = {"wait_s": 10.0, "run_s": 50.0, "makespan_s": 900.0, "used": 0.5, "given_w": 3000.0,
+           "to_fair": 0.9, "highest": 0.9, "planned": 0.95, "above": 0.0, "waited": 16.0,
+           "killed": 0.0, "gained": 17.0, "lost": 13.0, "same": 0.0, "gained on 0 %": 13.0,
+           "lost on 0 %": 3.0, "same on 0 %": 14.0}  # fmt: skip
+
+
+def of_trace(case: Traced, give: Callable[[str, float], float]) -> Outcome:
+    """An outcome with the turnarounds that `give` says for each policy and bound."""
+    rows = {row(policy, bound_w): NUMBERS | {"turnaround_s": give(policy, bound_w)}
+            for policy in case.policies for bound_w in case.bounds_w}  # fmt: skip
+    job = {"submit_s": [0.0, 5.0], "start_s": [0.0, 20.0], "end_s": [20.0, 60.0],
+           "watts": [3000.0, 6000.0], "fair_w": [3250.0, 6500.0]}  # fmt: skip
+    lists = {row(policy, bound_w): job for policy in SHOWN for bound_w in case.kept}
+    return Outcome(rows, lists, 0.1)
+
+
+def invented(asked: Asked, give: Callable[[str, float], float]) -> dict[str, Outcome]:
+    found = {}
+    for case in cases(asked):
+        if isinstance(case, Traced):
+            found[case.key] = of_trace(case, lambda policy, bound_w, seed=case.seed: (  # type: ignore[misc]
+                give(policy, bound_w) * (1.0 + 0.01 * (seed % 10) * (policy == ADAPTIVE_0))
+            ))  # fmt: skip
+        else:
+            found[case.key] = simulate(replace(case, trainings=1))
+    return found
+
+
+def usual(policy: str, bound_w: float) -> float:
+    """Adaptive takes four fifths of the time that traditional takes, naive the same."""
+    return 80.0 if policy.startswith("adaptive") else 100.0
+
+
+def named_so(found: list[Claim], *words: str) -> list[Claim]:
+    return [claim for claim in found if all(word in claim.name for word in words)]
+
+
+# -- cases
+
+
+def test_a_study_of_that_name_is_listed() -> None:
+    assert isinstance(named("rmap"), Rmap)
+    assert STUDY.ask() == Asked()
+
+
+def test_every_part_has_its_cases_and_each_case_stands_once() -> None:
+    counts = {part: len(cases(STUDY.ask(part=part))) for part in PARTS}
+    assert counts["traces"] == 300
+    assert counts["choices"] == 3 * 30 * len(CHOICES)
+    assert counts["prediction"] == 2 * len(NOISES) + len(WAYS)
+    assert counts["printed"] == 0, "it needs no simulation"
+    every = cases(STUDY.ask())
+    assert len({case.key for case in every}) == len(every) == sum(counts.values())
+
+
+def test_a_trace_is_simulated_under_all_policies_and_bounds() -> None:
+    case = Asked().traced("large", 7)
+    assert case.policies == tuple(POLICIES)
+    assert len(case.policies) == 18
+    assert case.bounds_w == (6500, 8000, 10000, 12000, 14000, 14720)
+    assert case.kept == (LOW_W,)
+    assert Asked(bounds_w=(8000.0,)).traced("large", 7).kept == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"traces": 0}, "traces = 0"),
+        ({"bounds": (100.0,)}, "bounds: 100 W"),
+        ({"gap": 0.0}, "gap = 0"),
+        ({"seed": -1}, "seed = -1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(Refused, match=words) as refusal:
+        STUDY.ask(**options)
+    assert "\n" not in str(refusal.value)
+
+
+# -- what is measured
+
+
+def two_jobs(**other: Any) -> Ran:
+    """Two jobs of 3,000 and 4,000 W which are submitted at 0 and 10 s and overlap for 10 s."""
+    arrays = {"submit_s": [0.0, 10.0], "start_s": [0.0, 20.0], "end_s": [30.0, 60.0],
+              "watts": [3000.0, 4000.0], "planned_w": [2900.0, 3500.0], "fair_w": [3250.0, 3250.0],
+              "killed": [False, True]} | other  # fmt: skip
+    return Ran(**{name: np.array(values) for name, values in arrays.items()})
+
+
+def test_the_measures_of_a_run_that_one_can_follow_by_hand() -> None:
+    found = measured(two_jobs(), 6500.0)
+    assert found["turnaround_s"] == pytest.approx((30 + 50) / 2)
+    assert found["wait_s"] == pytest.approx(5)
+    assert found["run_s"] == pytest.approx(35)
+    assert found["used"] == pytest.approx((30 * 3000 + 40 * 4000) / 60 / 6500)
+    assert found["highest"] == pytest.approx(7000 / 6500)
+    assert found["planned"] == pytest.approx(6400 / 6500)
+    assert found["above"] == pytest.approx(10 / 60)
+    assert (found["waited"], found["killed"]) == (1, 1)
+    assert found["to_fair"] == pytest.approx((3000 + 4000) / 3250 / 2)
+    with_margin = measured(two_jobs(), 6500.0, MARGIN)
+    assert with_margin["planned"] == pytest.approx(6400 / 6500 / 0.85)
+
+
+def test_a_job_that_ends_as_another_starts_does_not_overlap_with_it() -> None:
+    jobs = two_jobs(end_s=[20.0, 60.0])
+    assert draw(jobs, jobs.watts).watts.tolist() == [3000, 4000, 0]
+
+
+def test_who_gains_is_counted_job_by_job() -> None:
+    other = two_jobs(end_s=[40.0, 60.0])
+    assert compared(two_jobs(), other) == {"gained": 1, "lost": 0, "same": 1}
+    assert compared(other, two_jobs(), " x") == {"gained x": 0, "lost x": 1, "same x": 1}
+
+
+@pytest.fixture(scope="module")
+def simulated() -> tuple[Traced, Outcome]:
+    """A trace under all policies at two bounds, with queues."""
+    case = replace(Asked().traced("random", 3), bounds_w=(LOW_W, HIGH_W), gap_s=40.0)
+    return case, simulate(case)
+
+
+def test_no_plan_is_above_its_bound_and_nothing_known_is_exceeded(
+    simulated: tuple[Traced, Outcome],
+) -> None:
+    case, outcome = simulated
+    assert set(outcome.rows) == {row(policy, it) for policy in POLICIES for it in case.bounds_w}
+    for name, one in outcome.rows.items():
+        policy = POLICIES[name.split(" @")[0]]
+        assert one["planned"] <= 1 + 1e-9, name
+        if not policy.learned:
+            assert one["highest"] == pytest.approx(one["planned"])
+            assert one["above"] == 0
+            assert one["killed"] == 0
+        assert one["turnaround_s"] == pytest.approx(one["wait_s"] + one["run_s"])
+        assert one["gained"] + one["lost"] + one["same"] == 30
+
+
+def test_the_model_plans_with_other_watts_than_jobs_draw(
+    simulated: tuple[Traced, Outcome],
+) -> None:
+    case, _ = simulated
+    ours = run(case, ADAPTIVE_0, LOW_W)
+    assert (ours.planned_w != ours.watts).all()
+    assert np.abs(ours.planned_w / ours.watts - 1).max() < 0.5
+    known = run(case, NAIVE, LOW_W)
+    assert (known.planned_w == known.watts).all()
+
+
+def test_simulated_twice_a_trace_gives_the_same_numbers(simulated: tuple[Traced, Outcome]) -> None:
+    case, outcome = simulated
+    some = replace(case, policies=(TRADITIONAL, ADAPTIVE_0), bounds_w=(LOW_W,))
+    again = simulate(some).rows
+    for name, one in again.items():
+        assert {it: outcome.rows[name][it] for it in one} == one
+
+
+def test_an_outcome_is_the_same_after_it_was_written_and_read(
+    simulated: tuple[Traced, Outcome],
+) -> None:
+    case, outcome = simulated
+    assert outcome.lists, "single jobs are kept"
+    key, revived = from_line(to_line(Answer(case, outcome)), STUDY)
+    assert (key, revived) == (case.key, outcome)
+    with pytest.raises(KeyError):
+        STUDY.revive({"rows": {}})
+
+
+# -- prediction
+
+
+def test_the_limits_of_the_thesis_are_kept_and_broken_where_they_should_be() -> None:
+    good = summary(np.full(100, 0.05), np.full(100, -0.05))
+    assert keeps(good) == (True, True)
+    assert keeps(summary(np.full(100, 0.08), np.full(100, 0.2))) == (False, True)
+    power = np.zeros(100)
+    power[:4] = -0.12
+    assert keeps(summary(np.zeros(100), power)) == (True, True), "4 % of the points may be so low"
+    power[0] = -0.16
+    assert keeps(summary(np.zeros(100), power)) == (True, False)
+
+
+def test_errors_are_of_points_that_the_model_has_not_seen() -> None:
+    choices = tables("cab")["SM"].choices
+    held, _ = errors("SM", choices, 0.1, 1)
+    assert len(held) == len(choices) - round(0.1 * len(choices))
+    every, _ = errors("SM", choices, 1.0, 1)
+    assert len(every) == len(choices)
+
+
+def test_noise_has_the_level_that_is_asked_for_and_other_seeds_other_noise() -> None:
+    table = tables("cab")["SC"]
+    noisy = with_noise(table, 0.05, 0.2, 1)
+    assert np.log(noisy.seconds / table.seconds).std() == pytest.approx(0.05, rel=0.15)
+    assert np.log(noisy.watts / table.watts).std() == pytest.approx(0.2, rel=0.15)
+    assert (with_noise(table, 0.05, 0.2, 2).watts != noisy.watts).all()
+    assert (with_noise(table, 0.0, 0.0, 1).seconds == table.seconds).all()
+
+
+def test_noise_makes_predictions_worse_and_turbo_is_what_breaks_those_of_power() -> None:
+    few = {"trainings": 8}
+    none, much = (simulate(Trained(noise, noise, **few)) for noise in (0.0, 0.2))
+    assert all(much.rows[name]["mean"] > none.rows[name]["mean"] for name in tables("cab"))
+    assert max(none.rows[name]["mean"] for name in tables("cab")) < 0.1
+    assert max(none.rows[name]["median"] for name in tables("cab")) < 0.077
+    assert much.rows["all"]["kept time"] == 0
+    without = simulate(Trained(0.0, 0.0, without_turbo=True, **few))
+    assert without.rows["all"]["under 10"] < none.rows["all"]["under 10"] / 3
+    assert sum(none.lists["SC"]["power"]) == pytest.approx(1, abs=1e-4)
+
+
+# -- chapter 3
+
+
+def test_every_printed_point_is_within_four_percent() -> None:
+    found = points()
+    assert len(found) == 3 * len(PRINTED) + len(PRINTED_CAB) == 15
+    assert max(abs(it.error_s) for it in found) < 0.04
+    assert max(abs(it.error_w) for it in found) < 0.04
+    assert all(it.holds for it in found)
+
+
+def test_the_search_finds_the_printed_nodes_and_cores_at_3500_w() -> None:
+    found = {it.application: it for it in searched()}
+    assert all(it.nodes_and_cores for it in found.values())
+    assert found["SPhot"].found.cap_w == found["BT-MZ"].found.cap_w == 51
+    for name in ("SP-MZ", "LU-MZ"):
+        assert found[name].found.cap_w < found[name].printed.cap_w
+        assert found[name].ties, "neither cap binds"
+    moved = found["SPhot"]._replace(same_cap=modelled("rzmerl", "SPhot", 32, 16, 80))
+    assert not moved.ties
+
+
+def test_figures_52_and_53_have_the_printed_extremes() -> None:
+    drawn = [it.ours_w for it in packages()]
+    assert min(drawn) == pytest.approx(66, rel=0.015)
+    assert max(drawn) == pytest.approx(93, rel=0.015)
+    assert np.mean(drawn) == pytest.approx(81, rel=0.015)
+    saved = [gain for _, _, gain in overprovisioned()]
+    assert max(saved) == pytest.approx(0.34, abs=0.015)
+    assert np.mean(saved) == pytest.approx(0.11, abs=0.015)
+
+
+def test_statements_that_hold_and_that_do_not() -> None:
+    found = {it.name: it.holds for it in statements()}
+    assert len(found) == len(statements()), "each stands once"
+    assert found["4.2, 3,500 W: wasted in the worst case"]
+    assert found["3.4, unlimited: LU-MZ: best"]
+    assert found["3.4, unlimited: LU-MZ: best faster than packed-max"] is False
+    assert found["3.4, 2,500 W: SP-MZ: packed-max"] is False
+    fitted = {it.name for it in statements() if it.fitted}
+    assert "table 4.8: LU-MZ: slope, intercept, from 12 nodes on" in fitted
+    assert "3.4, unlimited: SP-MZ: best" not in fitted
+
+
+def test_the_page_on_overprovisioning_has_the_tables_that_the_code_makes() -> None:
+    text = (DOCS / "overprovisioning.md").read_text()
+    assert all(table in text for table in markdown().values()), (
+        "python -m odonata.studies.rmap.pages"
+    )
+    assert filled(text) == text
+    assert filled("<!-- best -->\nold\n<!-- end -->") == (
+        f"<!-- best -->\n{markdown()['best']}<!-- end -->"
+    )
+
+
+# -- what follows
+
+
+def test_the_mean_and_range_are_of_the_traces_that_are_there() -> None:
+    assert spread(np.array([np.nan, np.nan])) is None
+    found = spread(np.array([np.nan, *np.arange(101.0)]))
+    assert found is not None
+    assert found[:4] == (50.0, 5.0, 95.0, 101)
+    assert found.error == pytest.approx(2.915, abs=0.001)
+    assert found.has(5)
+    assert not found.has(96)
+
+
+def test_a_change_over_all_bounds_is_the_mean_up_to_14000_w() -> None:
+    asked = Asked(("traces",), traces=1, kinds=("large",))
+
+    def worse_at_the_peak(policy: str, bound_w: float) -> float:
+        low = {6500.0: 0.5, 14720.0: 9.0}.get(bound_w, 1.0)
+        return 100.0 * (low if policy == ADAPTIVE_20 else 1.0)
+
+    outcomes = invented(asked, worse_at_the_peak)
+    changes = change(asked, outcomes, "large", ADAPTIVE_20, TRADITIONAL)
+    assert changes.tolist() == pytest.approx([-0.1])
+    changes = change(asked, outcomes, "large", ADAPTIVE_20, TRADITIONAL, 14720.0)
+    assert changes.tolist() == pytest.approx([8.0])
+
+
+def test_a_printed_change_holds_where_the_sign_is_the_same_and_it_is_in_our_range() -> None:
+    asked = Asked(("traces",), traces=20)
+    found = claims(asked, invented(asked, usual))
+    (large,) = named_so(found, "large, all bounds: adaptive 0 % against traditional")
+    assert (large.paper, large.of, large.holds) == ("-14.3 %", 20, True)
+    (small,) = named_so(found, "small, all bounds: adaptive 0 % against traditional")
+    assert (small.paper, small.holds) == ("+16.6 %", False)
+    (naive,) = named_so(found, "table 5.4, large, 6,500 W: naive against traditional")
+    assert naive.holds is False, "no change has no sign"
+    (gain,) = named_so(found, "large, 6,500 W: jobs of 30 that gain, adaptive 0 %")
+    assert (gain.ours, gain.holds) == ("17.0 (17 .. 17)", True)
+
+
+def test_a_plan_above_the_bound_is_counted() -> None:
+    asked = Asked(("traces",), traces=2, kinds=("large",), bounds_w=(LOW_W,))
+    outcomes = invented(asked, usual)
+    (fine,) = named_so(claims(asked, outcomes), "plans above the bound")
+    assert (fine.ours, fine.holds) == ("0", True)
+    key = asked.traced("large", 1).key
+    rows = {name: dict(one) for name, one in outcomes[key].rows.items()}
+    rows[row(NAIVE, LOW_W)]["planned"] = 1.01
+    (wrong,) = named_so(claims(asked, outcomes | {key: Outcome(rows)}), "plans above the bound")
+    assert (wrong.ours, wrong.holds) == ("1", False)
+
+
+def test_claims_are_what_json_can_hold_and_those_without_outcomes_are_left_out() -> None:
+    asked = Asked(traces=3)
+    found = claims(asked, invented(asked, usual))
+    assert len(found) > 150
+    assert json.loads(json.dumps([asdict(claim) for claim in found]))
+    assert len({claim.name for claim in found}) == len(found), "no two are called the same"
+    left = claims(asked, {})
+    assert left == claims(Asked(("printed",)), {}), "chapter 3 needs no outcome"
+
+
+def test_a_study_of_one_bound_alone_says_what_it_can() -> None:
+    for bound_w in (14720.0, 9000.0):
+        asked = Asked(traces=2, bounds_w=(bound_w,), kinds=("small",))
+        found = claims(asked, invented(asked, usual))
+        assert named_so(found, "small, by bound: naive against traditional")
+        assert not named_so(found, "6,500 W: adaptive")
+
+
+def test_all_figures_are_drawn_and_none_where_there_is_nothing(tmp_path: Path) -> None:
+    asked = Asked(traces=3)
+    drawn = figures.draw(asked, invented(asked, usual), tmp_path / "figures")
+    assert [path.stem for path in drawn] == list(figures.FIGURES)
+    assert all(path.stat().st_size > 5000 for path in drawn)
+    assert figures.draw(Asked(("traces",)), {}, tmp_path / "none") == []
+    assert not (tmp_path / "none").exists()
+
+
+# -- the page
+
+
+def test_the_page_on_rmap_shows_pictures_that_are_there() -> None:
+    text = (DOCS / "rmap.md").read_text()
+    shown = [line.split("](")[1].rstrip(")") for line in text.splitlines() if line[:2] == "!["]
+    assert shown
+    assert all((DOCS / name).stat().st_size > 5000 for name in shown)
