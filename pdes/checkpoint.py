@@ -214,7 +214,8 @@ def _read(path: Path) -> dict[str, npt.NDArray[Any]]:
     import h5py
 
     with h5py.File(path, "r") as file:
-        return {name: np.asarray(file[name]) for name in file}
+        # In the machine's own order, so that Python can read elements of their memory.
+        return {name: np.asarray(file[name], file[name].dtype.newbyteorder("=")) for name in file}
 
 
 def _sync(path: Path) -> None:

@@ -168,12 +168,13 @@ class Cluster(Model):
         """Returns the machine that runs the jobs of a source, which is read now: with its nodes,
         and its `overrun`. Where nobody says what jobs demand, those of Mira's model demand what
         Mira's did."""
-        trace, nodes = source.trace(machine.n_nodes if machine else None, seed)
+        measured = power.measured if power else {}
+        trace, nodes = source.trace(machine.n_nodes if machine else None, seed, measured)
         if power is not None and power.demand is None:
             power = replace(power, demand="mira" if source.model == "mira" else "constant")
         return cls(trace, nodes, scheduling, scheduling_parameters, machine, allocation,
                    allocation_parameters, source.overrun, seed, power=power,
-                   applications=power.measured if power else {})  # fmt: skip
+                   applications=measured)  # fmt: skip
 
     name, tick, kinds, fanout = "cluster", "us", KINDS, FANOUT
     handle = staticmethod(handle)
@@ -217,8 +218,20 @@ class Cluster(Model):
         if most_w > power.maximum * (1 + 1e-12):
             raise Refused(f"power.maximum = {power.maximum:g} W: a job draws {most_w:g} W on its "
                           "least efficient node")  # fmt: skip
-        for name, table in self.applications.items():
-            if name in self.trace.applications and table.most_node_w > power.maximum:
+        names = self.trace.applications
+        known = {name: it for name, it in self.applications.items() if name in names}
+        if power.applications is not None and self.applications and not known:
+            raise Refused(f"power.applications = {power.applications}: {self.trace.name} has no "
+                          f"job of {', '.join(self.applications)}, but jobs of "
+                          f"{', '.join(filter(None, names[:8])) or 'no name'}")  # fmt: skip
+        if known and power.variation:
+            raise Refused(f"power.variation = {power.variation:g}: what was measured of "
+                          "applications does not say how nodes differ")  # fmt: skip
+        for name, table in known.items():
+            if table.least_node_w < power.idle:
+                raise Refused(f"power.idle = {power.idle:g} W: a node of {name} draws "
+                              f"{table.least_node_w:g} W in one of its configurations")  # fmt: skip
+            if table.most_node_w > power.maximum:
                 raise Refused(f"power.maximum = {power.maximum:g} W: a node of {name} draws "
                               f"{table.most_node_w:g} W in one of its configurations")  # fmt: skip
         if power.wake_ps % TICK_PS:
@@ -270,7 +283,17 @@ class Cluster(Model):
                 return read_demand(self.power.demand, self.trace, self.power.active_w)
             except Refused as refusal:
                 raise Refused(f"power.demand = {self.power.demand}: {refusal}") from None
-        return constant(self.trace, self.power.active_w)
+        return self._measured(constant(self.trace, self.power.active_w))
+
+    def _measured(self, demand: Demand) -> Demand:
+        """Returns the demand in which jobs of measured applications draw what these draw on as many
+        nodes with all cores and no cap, unless a policy chooses another configuration for them."""
+        watts = demand.mean_w.copy()
+        for number, name in enumerate(self.trace.applications):
+            if name in self.applications:
+                some = np.flatnonzero(self.trace.application == number)
+                watts[some] = self.applications[name].packed_node_w(self.trace.nodes[some])
+        return replace(demand, mean_w=watts) if self.applications else demand
 
     @property
     def compiled(self) -> bool:

@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 RZMERL = "rzmerl"
 KINDS = ("packed-max", "packed-min", "spread-max", "spread-min", "worst-case", "best")
 """The six configurations that are found, in the order of rows."""
+DEGREE = "degree: nodes of the best for each node of the worst case"
+TERMS = f"""packed-max: all cores, no cap, on as many nodes as the bound allows
+worst case: the same on so many nodes that all could draw their most at once
+over the worst: speed-up of the best over that; {DEGREE}"""
+DETAIL_TERMS = f"""packed: all cores, spread: fewest; max: no cap, min: the lowest; worst case:
+packed-max on so many nodes that all could draw their most at once;
+speed-up: over packed-max; {DEGREE}"""
+"""What columns and rows are."""
 SUFFIXES = (".csv", ".csv.gz")
 WITHOUT = ("unlimited", "inf", "none")
 
@@ -56,8 +64,8 @@ def parse_bounds(text: str) -> list[float]:
 @click.option("--application", "applications", multiple=True, metavar="NAME",
               help="Only this one; repeatable.")  # fmt: skip
 @click.option("--node-power", "node_w", type=Quantity("POWER", power_w),
-              help="What a node can draw at most, for the absolute worst case.  [default: 290 W; "
-              "cab: 230 W, without memory]")  # fmt: skip
+              help="What a node can draw at most, for the absolute worst case.  [default: the most "
+              "of any node in TABLE.csv; rzmerl: 290 W; cab: 230 W, without memory]")  # fmt: skip
 @click.option("--repair", is_flag=True, help="Mend the table, aloud: take the mean of several "
               "results, fill what lacks between measured configurations, and average times that "
               "rise or watts that fall with the cap.")  # fmt: skip
@@ -102,9 +110,10 @@ def report(
     tables, repairs = tables_of(file, machine or RZMERL, repair)
     for words in repairs:
         print(f"odonata: {file}: {words}", file=sys.stderr)
+    known = MACHINES[machine or RZMERL]
+    most_w = max(table.most_node_w for table in tables.values()) if file else known.node_w
+    watts = most_w if node_w is None else node_w
     tables = {name: tables[name] for name in chosen(applications, list(tables))}
-    known = MACHINES[RZMERL if file else machine or RZMERL]
-    watts = known.node_w if node_w is None else node_w
     asked = sorted({bound for some in bounds for bound in some})
     asked = asked or (guessed(tables) if file else list(known.bounds_w))
     found = [search(tables[name], bound, watts) for bound in asked for name in tables]
@@ -122,7 +131,10 @@ def report(
     if as_json:
         print_json(facts(source, watts, tables, found) | {"repairs": repairs, "written": written})
         return
-    print_table(*texts(source, watts, tables, found, detail), highlight=False)
+    whence = " (--node-power)" if node_w is not None else (
+        ", the most in this table (or --node-power)" if file else ""
+    )  # fmt: skip
+    print_table(*texts(source, watts, whence, tables, found, detail), highlight=False)
     for path in written:
         print(f"written to {path}")
 
@@ -245,12 +257,18 @@ def facts(
 
 
 def texts(
-    source: str, node_w: float, tables: Mapping[str, Table], found: Sequence[Found], detail: bool
+    source: str,
+    node_w: float,
+    whence: str,
+    tables: Mapping[str, Table],
+    found: Sequence[Found],
+    detail: bool,
 ) -> list[Any]:
-    """Returns what is shown: a table per bound, and what its columns are."""
+    """Returns what is shown: a table per bound, and what its columns are. `whence` tells where the
+    most that a node draws is from."""
     from rich.text import Text
 
-    parts: list[Any] = [_title(source, node_w, tables)]
+    parts: list[Any] = [_title(source, node_w, whence, tables)]
     for bound_w in dict.fromkeys(each.bound_w for each in found):
         mine = [each for each in found if each.bound_w == bound_w]
         limit = "unlimited" if math.isinf(bound_w) else show_power(bound_w)
@@ -259,16 +277,16 @@ def texts(
         parts += [Text(), Text.assemble((limit, "bold"), (sized, "dim"))]
         parts.append(_rows(mine) if detail else _overview(mine))
         parts += [Text(line, "dim") for line in _notes(tables, mine, node_w, detail)]
-    return parts
+    return [*parts, Text(), Text(DETAIL_TERMS if detail else TERMS, "dim")]
 
 
-def _title(source: str, node_w: float, tables: Mapping[str, Table]) -> Any:
+def _title(source: str, node_w: float, whence: str, tables: Mapping[str, Table]) -> Any:
     from rich.text import Text
 
     count = sum(len(table) for table in tables.values())
     noun = "application" if len(tables) == 1 else "applications"
     about = (f": {count:,} configurations of {len(tables):,} {noun}, as (nodes × cores, W of cap "
-             f"per socket); a node draws at most {node_w:g} W")  # fmt: skip
+             f"per socket); a node draws at most {node_w:.4g} W{whence}")  # fmt: skip
     return Text.assemble((source, "bold"), (about, "dim"))
 
 

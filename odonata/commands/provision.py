@@ -17,7 +17,7 @@ from pdes import launcher
 from pdes.errors import Refused
 
 if TYPE_CHECKING:
-    from odonata.provisioning.cost import BreakEven, Inputs, Line
+    from odonata.provisioning.cost import Curve, Inputs, Line
     from odonata.provisioning.prices import Prices
     from odonata.provisioning.purchase import Machine
 
@@ -324,7 +324,7 @@ def starved(prices: Prices) -> str | None:
     if one.watts_per_node >= BARELY * one.kind.min_w:
         return None
     return (f"{one.nodes:,} {one.kind.name} have {one.watts_per_node:,.0f} W each, and need "
-            f"{one.kind.min_w:g} W at least: can they keep to their lines so near it? Measure, or "
+            f"{one.kind.min_w:g} W at least: can they compute as fast so near it? Measure, or "
             "buy fewer")  # fmt: skip
 
 
@@ -348,14 +348,16 @@ def _machine_facts(prices: Prices, one: Machine) -> dict[str, Any]:
 
 
 def _use_facts(prices: Prices, name: str | None) -> dict[str, Any]:
-    from odonata.provisioning.cost import break_even
+    from odonata.provisioning.cost import BreakEven, break_even
     from odonata.provisioning.purchase import (
         SWEPT,
         cost_per_job,
+        cure,
         job_time,
         machines,
         mix_time,
         price_sweep,
+        remarks,
         speedup,
     )
 
@@ -364,8 +366,10 @@ def _use_facts(prices: Prices, name: str | None) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if name is not None:
         told = prices.applications[name]
-        facts = {**asdict(told.line), "weight": told.weight, "jobs_at_once": told.jobs_at_once,
-                 "fit_error": told.fit_error, "repairs": list(told.repairs),
+        facts = {**_times_facts(told.line), "weight": told.weight,
+                 "jobs_at_once": told.jobs_at_once, "bound_w": told.bound_w,
+                 "repairs": list(told.repairs), "remarks": remarks(prices, name),
+                 "cure": cure(prices, name) if s is None else "",
                  "n_wc": built[0].nodes // told.jobs_at_once,
                  "n_ovp": built[1].nodes // told.jobs_at_once}  # fmt: skip
     times = {
@@ -376,7 +380,10 @@ def _use_facts(prices: Prices, name: str | None) -> dict[str, Any]:
     }
     facts["t_wc"], facts["t_ovp"] = (times[_key(prices, one)] for one in built[:2])
     points: dict[str, BreakEven] = {
-        what: break_even(price_sweep(prices, what, name), up) for what, up in SWEPT.items()
+        what: BreakEven(None, f"no answer to begin with: {why_not}", ())
+        if s is None
+        else break_even(price_sweep(prices, what, name), up)
+        for what, up in SWEPT.items()
     }
     faster = None if s is None else "neither" if s == 1 else _key(prices, built[1 if s > 1 else 0])
     return facts | {
@@ -393,6 +400,25 @@ def _use_facts(prices: Prices, name: str | None) -> dict[str, Any]:
     }
 
 
+def _times_facts(line: Line | Curve) -> dict[str, Any]:
+    """Returns where an application's times come from. Of a table: the best that were measured by
+    number of nodes, and the straight line through them, which is not used, with its mean error."""
+    from odonata.provisioning.cost import Line, fitted_line
+
+    facts: dict[str, Any] = {"slope": None, "intercept": None, "from_nodes": line.from_nodes,
+                             "limit": line.limit, "measured": None,
+                             "line_not_used": None}  # fmt: skip
+    if isinstance(line, Line):
+        return facts | {"slope": line.slope, "intercept": line.intercept}
+    best = [some[-1] for some in line.seconds]
+    facts["measured"] = dict(zip(line.nodes, best, strict=True))
+    if len(best) > 1:
+        straight, error = fitted_line(line.nodes, best, line.limit)
+        facts["line_not_used"] = {"slope": straight.slope, "intercept": straight.intercept,
+                                  "error": error}  # fmt: skip
+    return facts
+
+
 # -- a buyer's prices: what people read
 
 
@@ -401,23 +427,37 @@ def price_tables(prices: Prices, found: Mapping[str, Any]) -> list[Any]:
     from rich.text import Text
 
     ratio = found["cost_ratio"]
-    head = (f"{prices.money:,.0f} {prices.currency} and {prices.power_w:,.0f} W; effective cost "
-            f"ratio {_or_dash(ratio['this_budget'], '.2f')} for this money, "
-            f"{ratio['many_racks']:.2f} for many racks;\na high-end node saves {prices.r_p:.1%} of "
-            "a cheaper node's time")  # fmt: skip
+    head = (f"{prices.money:,.0f} {prices.currency} and {prices.power_w:,.0f} W; with its part of "
+            f"the racks, a high-end node costs {_or_dash(ratio['this_budget'], '.2f')} times a\n"
+            f"cheaper one ({ratio['many_racks']:.2f} times if all racks are full), and takes "
+            f"{prices.r_p:.1%} less time")  # fmt: skip
     tables = [Text(head), "", _machine_table(prices, found), "", _use_table(prices, found)]
-    reasons = [Text(f"{name}: {it['why_not']}") for name, it in found["applications"].items()
-               if it["why_not"]]  # fmt: skip
-    tables += ["", *reasons, Text(answer(found), "bold")]
+    tables += ["", Text(answer(found), "bold"), *(Text(words) for words in reasons(found))]
     if found["warning"]:
         tables.append(Text(f"But {found['warning']}."))
+    return tables + [Text(words, "dim") for words in notes(found)]
+
+
+def reasons(found: Mapping[str, Any]) -> list[str]:
+    """Returns why there is no answer for an application, and what to change."""
+    return [f"{name}: {it['why_not']}: {it['cure']}." for name, it in found["applications"].items()
+            if it["why_not"]]  # fmt: skip
+
+
+def notes(found: Mapping[str, Any]) -> list[str]:
+    """Returns what a buyer should know about each application, in sentences: where its times come
+    from, what it leaves unused, and what is odd about its table, once for each file."""
+    said: list[str] = []
+    odd: dict[str, None] = {}
     for name, it in found["applications"].items():
-        if it["fit_error"] is not None:
-            line = f"{it['slope']:.4g} · n + {it['intercept']:.4g} s"
-            tables.append(Text(f"{name}: {line} was fitted, {it['fit_error']:.1%} off on average; "
-                               f"it holds to {it['limit']} nodes"))  # fmt: skip
-        tables += [Text(words, "dim") for words in it["repairs"]]
-    return tables
+        if it["measured"]:
+            line = it["line_not_used"]
+            off = f" (a straight line would be {line['error']:.0%} off)" if line else ""
+            said.append(f"{name}: the best times that were measured, on {it['from_nodes']} to "
+                        f"{it['limit']} nodes, interpolated in logarithms{off}.")  # fmt: skip
+        said += [f"{name}: {words}." for words in it["remarks"]]
+        odd |= dict.fromkeys(it["repairs"])
+    return [*said, *odd]
 
 
 def _or_dash(value: float | None, form: str) -> str:
@@ -425,6 +465,8 @@ def _or_dash(value: float | None, form: str) -> str:
 
 
 def _how(one: Mapping[str, Any]) -> str:
+    if one["at_full_power"]:
+        return "at full power"
     return "overprovisioned" if one["overprovisioned"] else "worst case"
 
 
@@ -461,7 +503,8 @@ def _use_table(prices: Prices, found: Mapping[str, Any]) -> Any:
     rows = _columns("", *heads)
     forms = {"money": "{:,.0f}", "power_w": "{:,.0f}", "price": "{:,.0f}", "loss": "{:.1%}"}
     for name, it in _uses(found).items():
-        rows.add_row(name, _or_dash(it["s_ovp"], ".2f"), *_points(it["break_even"], forms))
+        points = _points(it["break_even"], forms) if it["s_ovp"] is not None else ["-"] * len(forms)
+        rows.add_row(name, _or_dash(it["s_ovp"], ".2f"), *points)
     return rows
 
 
@@ -477,7 +520,9 @@ def answer(found: Mapping[str, Any]) -> str:
     (first, second), uses = list(found["machines"].values())[:2], _uses(found)
     what, it = list(uses.items())[-1]
     if it["s_ovp"] is None:
-        return f"No answer for {what}: {it['why_not']}."
+        silent = [name for name, one in found["applications"].items() if one["why_not"]]
+        why = "" if what in silent else f", as there is none for {', '.join(silent)}"
+        return f"No answer for {what}{why}:"
     more = it["s_ovp"] >= 1
     best, other = (second, first) if more else (first, second)
     by = (it["s_ovp"] if more else 1 / it["s_ovp"]) - 1
@@ -485,5 +530,9 @@ def answer(found: Mapping[str, Any]) -> str:
     others = f"{other['nodes']:,} {other['name']}"
     if by < 5e-4:
         return f"{these} and {others} are as fast as each other for {what}."
-    return (f"Buy {these} ({_how(best)}), limited by {best['limited_by']}: {by:.0%} faster for "
-            f"{what} than {others}.")  # fmt: skip
+    words = (f"Buy {these} ({_how(best)}), limited by {best['limited_by']}: {by:.0%} faster for "
+             f"{what} than {others}.")  # fmt: skip
+    if not best["at_full_power"]:
+        return words
+    return (f"{words}\nThis is not overprovisioned: all are at full power, and "
+            f"{best['watts_left']:,.0f} W are left that this money cannot use.")  # fmt: skip

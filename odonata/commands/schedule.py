@@ -170,15 +170,15 @@ def schedule(
     began = time.perf_counter()
     source = Source("" if trace is None else str(trace), model, kind, jobs, nodes, first, load,
                     requests=requests, overrun=overrun)  # fmt: skip
-    read, size = source.trace(dragonfly.n_nodes if dragonfly else None, seed)
+    powers = powers_of(power, cap, changes, "mira" if model == "mira" else "constant")
+    measured = next((watts.measured for watts in powers.values() if watts), {})
+    read, size = source.trace(dragonfly.n_nodes if dragonfly else None, seed, measured)
     reading = time.perf_counter() - began
     from odonata.cluster.model import Cluster
 
     places = several(allocation or "level-spread", "allocation", "--allocation")
-    powers = powers_of(power, cap, changes, "mira" if model == "mira" else "constant")
     asked = [(named, placed, watts) for named in several(scheduling, "order", "--scheduling")
              for placed in places for watts in powers]  # fmt: skip
-    measured = next((watts.measured for watts in powers.values() if watts), {})
     models = {
         label(one, asked): Cluster(
             read,

@@ -98,9 +98,8 @@ def _panel(
     ends: tuple[float, float] | None = None,
 ) -> None:
     above = []
-    for (name, (swept, found)), colour in zip(curves.items(), _colours(curves), strict=True):
-        lw = 2.2 if name == MIX else 1.5
-        highest = _curve(axes, swept, found, {"color": colour, "lw": lw, "ls": _dashes(name)})
+    for (name, (swept, found)), how in zip(curves.items(), _styles([*curves]), strict=True):
+        highest = _curve(axes, swept, found, how)
         if highest > HIGHEST:
             above.append(f"{name} to {highest:.3g}")
     axes.axhline(1.0, color=INK, lw=1.0)
@@ -125,13 +124,15 @@ def _panel(
     dress(axes)
 
 
-def _colours(names: Sequence[str] | Mapping[str, Any]) -> list[str]:
-    others = iter(RUN_COLOURS * (len(names) // len(RUN_COLOURS) + 1))
-    return [INK if name == MIX else next(others) for name in names]
-
-
-def _dashes(name: str) -> Any:
-    return (0, (5, 1.5)) if name == MIX else "-"
+def _styles(names: Sequence[str]) -> list[dict[str, Any]]:
+    """Returns how the curve of each is drawn. Where several coincide all are seen: each is thinner
+    than the one beneath it, and has gaps of its own; the mix is black, on top."""
+    found, last = [], max(1, len(names) - 1)
+    for at, name in enumerate(names):
+        colour = INK if name == MIX else RUN_COLOURS[at % len(RUN_COLOURS)]
+        gaps: Any = "-" if not at else (0, (1.2, 1.8)) if name == MIX else (0, (6, 1 + 0.6 * at))
+        found.append({"color": colour, "lw": 2.8 - 1.5 * at / last, "ls": gaps})
+    return found
 
 
 def _figure(
@@ -140,11 +141,11 @@ def _figure(
     figure = Figure(figsize=(wide, high), facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK)
-    keys = [Line2D([], [], color=colour, lw=1.8, ls=_dashes(name), label=name)
-            for name, colour in zip(names, _colours(names), strict=True)]  # fmt: skip
+    keys = [Line2D([], [], label=name, **how)
+            for name, how in zip(names, _styles(names), strict=True)]  # fmt: skip
     marks: list[tuple[str, dict[str, Any]]] = [
         ("break-even", {"marker": "o", "ls": "", "color": GREY, "mec": "white", "ms": 7}),
-        ("the line holds no further", {"marker": "x", "ls": "", "color": GREY, "mew": 1.6}),
+        ("times are known no further", {"marker": "x", "ls": "", "color": GREY, "mew": 1.6}),
         *((note, {"color": GREY, "lw": 1.0, "ls": DASHES}) for note in notes),
     ]
     keys += [Line2D([], [], label=label, **how) for label, how in marks]
@@ -224,7 +225,7 @@ def price_sweeps(prices: Prices) -> Figure:
 
 def budgets(prices: Prices, cells: int = 240) -> Figure:
     """Draw which machine is faster for the mix, and by how much, over budgets of money and of
-    power; in grey where a line does not hold or there is no node."""
+    power; in grey where no time is known or there is no node."""
     first, second = compared(prices)
     money, watts = _axis(prices.money, cells), _axis(prices.power_w, cells)
     slow, fast = (_times(prices, one, money, watts) for one in (first, second))
@@ -256,8 +257,8 @@ def budgets(prices: Prices, cells: int = 240) -> Figure:
         axis.set_major_formatter(FuncFormatter(thousands))
         axis.set_major_locator(MaxNLocator(7))
     axes.set_title(f"Blue: {second.kind.name}, overprovisioned, is faster; orange: "
-                   f"{first.kind.name}, worst case;\ngrey: there is no node, or an application's "
-                   "line does not hold", loc="left")  # fmt: skip
+                   f"{first.kind.name}, worst case;\ngrey: there is no node, or no time is known "
+                   "of so many", loc="left")  # fmt: skip
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     return figure
@@ -274,11 +275,20 @@ def _times(prices: Prices, one: Machine, money: Any, watts: Any) -> Any:
     by_money = [prices.rack.affordable(float(sum_), one.kind.price) for sum_ in money]
     by_watts = (watts / each_w + 1e-9).astype(np.int64)
     nodes = np.minimum(np.array(by_money)[None, :], by_watts[:, None])
-    known: dict[int, float] = {}
-    for count in np.unique(nodes).tolist():
-        time, _ = mix_time(prices, replace(one, by_money=count, by_watts=count))
-        known[count] = np.nan if time is None else time
-    return np.vectorize(known.__getitem__, otypes=[float])(nodes)
+    times = np.full(nodes.shape, np.nan)
+    known: dict[tuple[int, float], float | None] = {}
+    lines = not one.overprovisioned or all(
+        isinstance(each.line, Line) for each in prices.applications.values()
+    )
+    for row, power_w in enumerate(watts.tolist()):
+        here = replace(prices, power_w=power_w)
+        for count in np.unique(nodes[row]).tolist():
+            key = count, 0.0 if lines else power_w  # a line knows no watts
+            if key not in known:
+                so_many = replace(one, by_money=count, by_watts=count)
+                known[key] = mix_time(here, so_many)[0]
+            times[row, nodes[row] == count] = np.nan if known[key] is None else known[key]
+    return times
 
 
 FIGURES: dict[str, Callable[[Prices], Figure]] = {"sweeps": price_sweeps, "budgets": budgets}

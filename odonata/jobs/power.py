@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from odonata.jobs.series import Steps
 from odonata.jobs.series_text import HOLD, REFUSE, read_steps
 from odonata.provisioning.fitted import MACHINES, tables
 from odonata.provisioning.table import Table
-from pdes.errors import Findings, Refused
+from pdes.errors import Findings, Refused, os_words
 from pdes.jit import kernel
 from policies.parameters import in_ticks
 from policies.power import POWERS, PowerPolicy
@@ -197,7 +198,11 @@ class Power:
             return {}
         if self.applications in MACHINES:
             return tables(self.applications)
-        return _read_aloud(self.applications)
+        try:
+            told = Path(self.applications).stat()
+        except OSError as error:
+            raise Refused(f"power.applications = {self.applications}: {os_words(error)}") from None
+        return _read_aloud(self.applications, (told.st_mtime_ns, told.st_size))
 
     @property
     def sleep(self) -> float:
@@ -263,14 +268,16 @@ class Power:
 
 
 @cache
-def _read_aloud(path: str) -> Mapping[str, Table]:
-    """Returns the tables of a file, read once; what is odd about them is said on stderr."""
+def _read_aloud(path: str, version: tuple[int, int]) -> Mapping[str, Table]:
+    """Returns the tables of a version of a file, read once; what is odd about them is said on
+    stderr."""
     from odonata.provisioning.table_file import read_tables
 
     try:
         found = read_tables(path)
     except Refused as refusal:
-        raise Refused(f"power.applications = {path}: {refusal}") from None
+        cure = f"; `odonata configurations {path} --repair --csv NEW.csv` mends what can be"
+        raise Refused(f"power.applications = {path}: {refusal}{cure}") from None
     for line in found.repairs:
         print(f"odonata: {line}", file=sys.stderr, flush=True)
     return found.tables

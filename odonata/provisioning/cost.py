@@ -3,13 +3,15 @@ chapter 4): equations 4.1 to 4.7, their break-even points, prices of racks and o
 
 A **worst-case** machine has as many high-end nodes as the power budget feeds at their maximum. An
 **overprovisioned** machine has cheaper nodes for the same money, as many as the budget feeds at
-their minimum. An application's time falls along a **line** with the number of nodes; `s_ovp` is its
-time on the first machine over that on the second, and above 1 overprovisioning is faster.
+their minimum. An application's time falls along a **line** with the number of nodes, or follows a
+**curve** through measured times; `s_ovp` is its time on the first machine over that on the second,
+and above 1 overprovisioning is faster.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -69,6 +71,8 @@ class Line:
     intercept: float
     limit: int = LIMIT
     """The largest number of nodes for which the line holds."""
+    from_nodes: int = 1
+    """The smallest."""
 
     def time_s(self, nodes: float) -> float:
         """Returns the time on so many nodes, whether the line holds there or not."""
@@ -80,9 +84,86 @@ class Line:
             return NO_NODE
         if nodes > self.limit:
             return f"{nodes:g} nodes, and the line holds to {self.limit}"
+        if nodes < self.from_nodes:
+            return f"{nodes:g} nodes, and the line holds from {self.from_nodes}"
         if self.time_s(nodes) <= 0:
             return f"the line's time at {nodes:g} nodes is {self.time_s(nodes):.2g} s"
         return ""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """An application's best measured times on cheaper nodes, for a job that may draw `bound_w`.
+
+    Between two measured numbers of nodes, time is a straight line in the logarithms of both; it is
+    drawn between the best times in which a node draws no more than one of the job may. A job may
+    leave nodes unused where a measured number of fewer is faster, as each of these may draw more.
+    """
+
+    nodes: tuple[int, ...]
+    """The numbers of nodes that were measured, ascending."""
+    node_w: tuple[tuple[float, ...], ...]
+    """Per number of nodes: what each node draws, ascending, of configurations that are faster than
+    all that draw less."""
+    seconds: tuple[tuple[float, ...], ...]
+    """Their times."""
+    from_nodes: int
+    limit: int
+    """The smallest and the largest number of nodes for which this is asked: at most those that were
+    measured."""
+    bound_w: float = math.inf
+
+    def time_s(self, nodes: float) -> float:
+        """Returns the time of a job that has so many nodes; infinite where nothing was measured on
+        so many or fewer within the bound."""
+        return self.used(nodes)[1]
+
+    def used(self, nodes: float) -> tuple[float, float]:
+        """Returns on how many of its nodes a job runs, and its time."""
+        best = 0.0, math.inf
+        above = bisect_right(self.nodes, nodes + ROUNDING)
+        for at in range(above):
+            time = self._best(at, self.bound_w / self.nodes[at])
+            if time <= best[1]:
+                best = self.nodes[at], time
+        if 0 < above < len(self.nodes) and self.nodes[above - 1] < nodes - ROUNDING:
+            each_w = self.bound_w / nodes
+            few, many = self._best(above - 1, each_w), self._best(above, each_w)
+            if few < math.inf and many < math.inf:
+                low, high = self.nodes[above - 1], self.nodes[above]
+                x = math.log(nodes / low) / math.log(high / low)
+                time = rounded(math.exp((1 - x) * math.log(few) + x * math.log(many)))
+                if time <= best[1]:
+                    best = nodes, time
+        return best
+
+    def _best(self, at: int, each_w: float) -> float:
+        """Returns the best time on a measured number of nodes that draw so much each at most."""
+        found = bisect_right(self.node_w[at], each_w * (1 + ROUNDING))
+        return self.seconds[at][found - 1] if found else math.inf
+
+    def near(self, nodes: int) -> set[float]:
+        """Returns the watts per node from which on another time is the best on so many nodes, by
+        what was measured on these, or on the next numbers around them."""
+        above = bisect_left(self.nodes, nodes)
+        first = above if above < len(self.nodes) and self.nodes[above] == nodes else above - 1
+        return {each for at in range(max(0, first), min(above + 1, len(self.nodes)))
+                for each in self.node_w[at]}  # fmt: skip
+
+    def why_not(self, nodes: float) -> str:
+        """Returns why nothing is known of so many nodes; empty where something is."""
+        if nodes <= 0:
+            return NO_NODE
+        if not self.from_nodes <= nodes <= self.limit:
+            return f"{nodes:g} nodes, and its times are of {self.from_nodes} to {self.limit}"
+        if self.time_s(nodes) == math.inf:
+            return f"on {nodes:g} nodes or fewer nothing was measured within {self.bound_w:,.0f} W"
+        return ""
+
+
+def rounded(seconds: float) -> float:
+    """Returns a time to six figures: the last bits of logarithms depend on the machine."""
+    return float(f"{seconds:.6g}")
 
 
 @dataclass(frozen=True)
@@ -306,7 +387,7 @@ def without_floors(inputs: Inputs, line: Line) -> dict[str, float | None]:
     if m == 0 or here.s_ovp is None:
         return found
     needed = (here.t_wc - c) / m  # cheaper nodes that take as long
-    enough = 1 <= needed <= line.limit
+    enough = line.from_nodes <= needed <= line.limit
     if enough and needed <= here.n_lim:
         found["r_c"] = needed / here.n_wc
     if enough and needed <= here.c_wc:
@@ -316,11 +397,12 @@ def without_floors(inputs: Inputs, line: Line) -> dict[str, float | None]:
     more = min(inputs.r_c, inputs.node_max_w / inputs.node_min_w)
     if kept != more:
         n = c * inputs.r_p / (m * (kept - more))
-        if n >= 1 and n * max(1.0, more) <= line.limit:
+        if n * min(1.0, more) >= line.from_nodes and n * max(1.0, more) <= line.limit:
             found["power_w"] = n * inputs.node_max_w
     if kept != inputs.r_c:
         n = c * inputs.r_p / (m * (kept - inputs.r_c))
-        if n >= 1 and n * max(1.0, inputs.r_c) <= min(line.limit, here.n_lim):
+        most = min(line.limit, here.n_lim)
+        if n * min(1.0, inputs.r_c) >= line.from_nodes and n * max(1.0, inputs.r_c) <= most:
             found["node_max_w"] = inputs.power_w / n
     return found
 

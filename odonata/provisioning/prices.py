@@ -16,12 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from odonata.provisioning.cost import (
-    LIMIT,
-    Line,
-    Rack,
-    fitted_line,
-)
+from odonata.provisioning.cost import LIMIT, Curve, Line, Rack
+from odonata.provisioning.search import UNLIMITED, best_at_each_n
+from odonata.provisioning.table import Table
 from pdes.errors import Findings, Problem, Refused
 
 LONGEST_FILE = 2**20
@@ -92,8 +89,9 @@ APPLICATION = {
     "intercept": Key("positive", "seconds, where the line meets no nodes"),
     "table": Key("text", "a CSV file of measured configurations, beside this file"),
     "measured": Key("text", "the application's name in that file"),
-    "bound_w": Key("positive", "the bound under which its best times are taken"),
-    "limit": Key("whole", "the largest number of nodes for which the line holds"),
+    "bound_w": Key("positive", "what all nodes of a job may draw, in place of its share"),
+    "from_nodes": Key("whole", "the smallest number of nodes for which its times hold"),
+    "limit": Key("whole", "the largest"),
     "jobs_at_once": Key("whole", "jobs of this application that share the machine"),
     "weight": Key("positive", "how often it runs, beside the others"),
 }
@@ -115,15 +113,16 @@ class Kind:
 
 @dataclass(frozen=True)
 class Application:
-    """An application's line, and what part it has in the mix."""
+    """An application's times, and what part it has in the mix."""
 
-    line: Line
+    line: Line | Curve
+    """A line as it is given, or the curve of a table."""
     weight: float = 1.0
     jobs_at_once: int = 1
-    fit_error: float | None = None
-    """The mean relative error of a line that was fitted to a table."""
+    bound_w: float | None = None
+    """What a job may draw, whatever its machine's share is; None for that share."""
     repairs: tuple[str, ...] = ()
-    """What is odd about that table, in sentences."""
+    """What is odd about its table, in sentences."""
 
 
 @dataclass(frozen=True)
@@ -282,7 +281,7 @@ class _Reader:
         cheaper = self.kind(found, "cheaper", "power_min_w")
         r_p = self.loss(found)
         bound = found["budget"].get("power_w", math.inf)
-        applications = self.applications(given, folder, bound)
+        applications = self.applications(given, folder)
         running = self.running(found, high_end, cheaper, bound)
         self.wrong.refuse()
         rack = (
@@ -350,7 +349,7 @@ class _Reader:
                       + (", and less than twice that" if loss >= 1 else ""))  # fmt: skip
         return loss
 
-    def applications(self, given: Any, folder: Path, bound: float) -> dict[str, Application]:
+    def applications(self, given: Any, folder: Path) -> dict[str, Application]:
         """Returns the applications by name."""
         if not isinstance(given, dict) or not given:
             self.note("applications", "" if given == {} else f" = {shown(given)}",
@@ -361,16 +360,17 @@ class _Reader:
             path = f"applications.{name}"
             before = len(self.wrong.problems)
             told = self.section(tree, path, APPLICATION)
-            if len(self.wrong.problems) == before and (it := self.line(told, path, folder, bound)):
-                line, error, repairs = it
+            if len(self.wrong.problems) == before and (it := self.line(told, path, folder)):
+                line, repairs = it
                 found[name] = Application(line, told.get("weight", 1.0),
-                                          told.get("jobs_at_once", 1), error, repairs)  # fmt: skip
+                                          told.get("jobs_at_once", 1), told.get("bound_w"),
+                                          repairs)  # fmt: skip
         return found
 
     def line(
-        self, told: Mapping[str, Any], path: str, folder: Path, bound: float
-    ) -> tuple[Line, float | None, tuple[str, ...]] | None:
-        """Returns an application's line, its error and what is odd about its table."""
+        self, told: Mapping[str, Any], path: str, folder: Path
+    ) -> tuple[Line | Curve, tuple[str, ...]] | None:
+        """Returns an application's line or curve, and what is odd about its table."""
         has_line = "slope" in told or "intercept" in told
         if has_line == ("table" in told):
             self.note(path, "", "slope and intercept, or a table, not both" if has_line
@@ -383,14 +383,32 @@ class _Reader:
             if alone := [name for name in ("measured", "bound_w") if name in told]:
                 self.note(f"{path}.{alone[0]}", "", "this goes with a table only")
                 return None
-            return Line(told["slope"], told["intercept"], told.get("limit", LIMIT)), None, ()
+            line = Line(told["slope"], told["intercept"], told.get("limit", LIMIT),
+                        told.get("from_nodes", 1))  # fmt: skip
+            self.check_range(told, path, 1, MOST_NODES, line)
+            return line, ()
         try:
             name = told.get("measured", path.removeprefix("applications."))
-            return measured_line(folder / told["table"], name, told.get("bound_w", bound),
-                                 told.get("limit"))  # fmt: skip
+            table, repairs = measured(folder / told["table"], name)
+            nodes = table.nodes.tolist()
+            curve = curve_of(table, told.get("from_nodes", nodes[0]), told.get("limit", nodes[-1]))
+            self.check_range(told, path, nodes[0], nodes[-1], curve)
+            return curve, repairs
         except Refused as refusal:
             self.note(path, "", str(refusal))
             return None
+
+    def check_range(
+        self, told: Mapping[str, Any], path: str, least: int, most: int, line: Line | Curve
+    ) -> None:
+        """Note a range of nodes that is empty, or wider than what was measured."""
+        for name, value in (("from_nodes", line.from_nodes), ("limit", line.limit)):
+            if name in told and not least <= value <= most:
+                self.note(f"{path}.{name}", f" = {value}",
+                          f"from {least} to {most}, as was measured")  # fmt: skip
+        if line.from_nodes > line.limit and least <= line.limit <= line.from_nodes <= most:
+            self.note(f"{path}.from_nodes", f" = {line.from_nodes}",
+                      f"at most limit, {line.limit}")  # fmt: skip
 
     def running(
         self, found: Mapping[str, Mapping[str, Any]], high_end: Kind, cheaper: Kind, bound: float
@@ -423,12 +441,8 @@ def loss_of_scores(fast: float, slow: float, how: str = "time") -> float:
     return fast / slow - 1 if how == "thesis" else 1 - slow / fast
 
 
-def measured_line(
-    path: Path, application: str, bound_w: float, limit: int | None
-) -> tuple[Line, float, tuple[str, ...]]:
-    """Returns the line through the best times that were measured at each number of nodes within a
-    bound, its mean relative error, and what is odd about the table. Without a limit the line holds
-    as far as was measured."""
+def measured(path: Path, application: str) -> tuple[Table, tuple[str, ...]]:
+    """Returns the table of an application in a file, and what is odd about it."""
     from odonata.provisioning.table_file import read_tables
 
     read = read_tables(path)
@@ -437,14 +451,20 @@ def measured_line(
         near = ", ".join(read.tables)
         raise Refused(f"{path}: it has no application {application}; it has {near}: name one as "
                       "measured")  # fmt: skip
-    best: dict[int, float] = {}
-    for at in range(len(table)):
-        point = table.point(at)
-        if point.watts <= bound_w:
-            best[point.nodes] = min(point.seconds, best.get(point.nodes, math.inf))
-    if len(best) < 2:
-        raise Refused(f"{path}: {application} has {len(best)} numbers of nodes within "
-                      f"{bound_w:g} W, and a line needs two or more: raise bound_w")  # fmt: skip
-    line, error = fitted_line([*best], [*best.values()], limit or max(best))
-    about = re.compile(rf"\b{re.escape(application)}\b")
-    return line, error, tuple(words for words in read.repairs if about.search(words))
+    about = re.compile(rf"(?<!\w){re.escape(application)}(?!\w)")
+    return table, tuple(words for words in read.repairs if about.search(words))
+
+
+def curve_of(table: Table, from_nodes: int, limit: int) -> Curve:
+    """Returns the best times of a table at each number of nodes, by what a node draws."""
+    nodes, node_w, seconds = [], [], []
+    for most in best_at_each_n(table, UNLIMITED):
+        here = [table.point(int(at)) for at in (table.nodes == most.nodes).nonzero()[0]]
+        kept: list[tuple[float, float]] = []
+        for point in sorted(here, key=lambda it: (it.watts, it.seconds)):
+            if not kept or point.seconds < kept[-1][1]:
+                kept.append((point.watts / point.nodes, point.seconds))
+        nodes.append(most.nodes)
+        node_w.append(tuple(watts for watts, _ in kept))
+        seconds.append(tuple(time for _, time in kept))
+    return Curve(tuple(nodes), tuple(node_w), tuple(seconds), from_nodes, limit)

@@ -1,14 +1,27 @@
 """What a buyer's prices buy: machines, the times of jobs on them, and what they cost to run.
 
 Each kind of node makes a **worst-case** machine, whose nodes can all draw their most at once, and
-an **overprovisioned** one, whose nodes share the power budget; money bounds both.
+an **overprovisioned** one, whose nodes share the power budget; money bounds both. Where the money
+buys so few that all of them have their most anyway, they are **at full power**.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
-from odonata.provisioning.cost import HOURS, Running, Sweep, energy_cost, falling, stepped, whole
+from odonata.provisioning.cost import (
+    HOURS,
+    ROUNDING,
+    Curve,
+    Line,
+    Running,
+    Sweep,
+    energy_cost,
+    falling,
+    stepped,
+    whole,
+)
 from odonata.provisioning.prices import Application, Kind, Prices
 from pdes.errors import Refused
 
@@ -26,10 +39,12 @@ class Machine:
     cost: float
     money_left: float
     watts_needed: float
-    """What these nodes draw at that power."""
+    """What these nodes draw at that power; at full power, what they draw at their most."""
     watts_left: float
     watts_per_node: float | None
     """What each node has if all draw alike; None without nodes."""
+    at_full_power: bool = False
+    """Whether each node of an overprovisioned machine can draw its most, so that it is none."""
 
     @property
     def nodes(self) -> int:
@@ -59,11 +74,13 @@ def machine(prices: Prices, kind: Kind, overprovisioned: bool) -> Machine | None
     by_watts = whole(prices.power_w / each_w)
     nodes = min(by_money, by_watts)
     cost = prices.rack.cost(nodes, kind.price)
-    share = prices.power_w / nodes if nodes else None
+    share, full = prices.power_w / nodes if nodes else None, False
     if share is not None and kind.max_w is not None:
+        full = overprovisioned and share >= kind.max_w * (1 - ROUNDING)
         share = min(share, kind.max_w)
+        each_w = kind.max_w if full else each_w
     return Machine(kind, overprovisioned, by_money, by_watts, cost, prices.money - cost,
-                   nodes * each_w, prices.power_w - nodes * each_w, share)  # fmt: skip
+                   nodes * each_w, prices.power_w - nodes * each_w, share, full)  # fmt: skip
 
 
 def compared(prices: Prices) -> tuple[Machine, Machine]:
@@ -83,11 +100,30 @@ def machines(prices: Prices) -> list[Machine]:
     return [*compared(prices), *(one for one in others if one is not None)]
 
 
+def share_w(prices: Prices, application: Application, one: Machine) -> float:
+    """Returns what all nodes of a job may draw: its part of the power budget, or as much as they
+    can (infinity) where that is enough for each to draw its most; or what the file says."""
+    if application.bound_w is not None:
+        return application.bound_w
+    share = prices.power_w / application.jobs_at_once
+    most = (one.kind.max_w or math.inf) * (one.nodes // application.jobs_at_once)
+    return share if one.overprovisioned and share < most * (1 - ROUNDING) else math.inf
+
+
+def times_of(prices: Prices, application: Application, one: Machine) -> Line | Curve:
+    """Returns an application's times on cheaper nodes with the power of a machine: a line knows no
+    power, a curve does."""
+    line = application.line
+    if isinstance(line, Line):
+        return line
+    return replace(line, bound_w=share_w(prices, application, one))
+
+
 def job_time(
     prices: Prices, application: Application, one: Machine
 ) -> tuple[float, str] | tuple[None, str]:
     """Returns the time of one job on its share of a machine, in seconds; or None, and why."""
-    line, nodes = application.line, one.nodes // application.jobs_at_once
+    line, nodes = times_of(prices, application, one), one.nodes // application.jobs_at_once
     if why_not := line.why_not(nodes):
         return None, f"{one.kind.name}: {why_not}"
     return line.time_s(nodes) * (1 - prices.r_p * (one.kind is prices.high_end)), ""
@@ -127,7 +163,8 @@ def running_cost(prices: Prices, one: Machine) -> Running | None:
     if told is None or one.kind.cores is None or not one.nodes:
         return None
     upkeep = told.maintenance + told.maintenance_share * one.cost
-    drawn = told.power_w if one.overprovisioned else min(told.power_w, one.watts_needed)
+    shared = one.overprovisioned and not one.at_full_power
+    drawn = told.power_w if shared else min(told.power_w, one.watts_needed)
     return Running(one.cost, told.years, upkeep, energy_cost(drawn, told.price_per_kwh),
                    told.staff, one.nodes * one.kind.cores, told.utilisation)  # fmt: skip
 
@@ -169,6 +206,8 @@ def price_sweep(prices: Prices, what: str, name: str | None = None) -> Sweep:
         low, high = 0.0, max([prices.money, *edges]) * 1.05
     else:
         edges = {n * watts for one, watts in pairs for n in counts if n <= one.by_money}
+        for each in names:
+            edges |= _watt_edges(prices.applications[each], second)
         low, high = 0.0, max([prices.power_w, *edges]) * 1.05
 
     def at(value: float) -> tuple[float | None, str]:
@@ -180,3 +219,68 @@ def price_sweep(prices: Prices, what: str, name: str | None = None) -> Sweep:
         return speedup(changed, name)
 
     return stepped(what, [low, high, *(edge for edge in edges if low < edge < high)], at)
+
+
+def _watt_edges(application: Application, one: Machine) -> set[float]:
+    """Returns the power budgets of an overprovisioned machine at which a measured configuration
+    comes within the share of a job. With fewer watts than its money buys nodes for, a machine has
+    just as many as it can feed, and each of them has hardly more than its least."""
+    line, jobs, least = application.line, application.jobs_at_once, one.kind.min_w or 0.0
+    if isinstance(line, Line) or application.bound_w is not None:
+        return set()
+    most = one.by_money // jobs
+    found = {jobs * nodes * each for nodes, some in zip(line.nodes, line.node_w, strict=True)
+             for each in some}  # fmt: skip
+    for nodes in range(line.from_nodes, min(most, line.limit) + 1):
+        end = math.inf if nodes == most else (nodes + 1) * least
+        each_w = line.near(nodes) | ({one.kind.max_w} if one.kind.max_w else set())
+        found |= {jobs * nodes * each for each in each_w if nodes * each <= end}
+    return found
+
+
+# -- what to change, and what to know
+
+
+def cure(prices: Prices, name: str) -> str:
+    """Returns what to change where an application has no answer."""
+    application, built = prices.applications[name], compared(prices)
+    line, jobs = application.line, application.jobs_at_once
+    few, many = sorted(one.nodes for one in built)
+    if not few:
+        return "more money or more watts are needed"
+    least, most = many // (line.limit + 1) + 1, few // line.from_nodes
+    if least <= jobs <= most:
+        if isinstance(line, Line):
+            return "set limit to the largest number of nodes that was measured"
+        return "measure lower caps, or set fewer jobs_at_once"
+    if least > most:
+        return (f"measure on {few // least:,} nodes too, or fewer" if few // least
+                else "measure on more nodes")  # fmt: skip
+    if jobs < least:
+        return f"set jobs_at_once to {least} or more" + (f", up to {most}" if most > least else "")
+    return f"set jobs_at_once to {most} or less"
+
+
+def remarks(prices: Prices, name: str) -> list[str]:
+    """Returns what is to be known about an application's share of the two machines that are
+    compared: nodes that no job has, nodes that a job leaves unused, and watts that cannot be."""
+    application = prices.applications[name]
+    line, jobs = application.line, application.jobs_at_once
+    found = []
+    for one in compared(prices):
+        nodes, left = divmod(one.nodes, jobs)
+        if nodes and left:
+            found.append(f"{jobs} jobs at once have {nodes:,} {one.kind.name} each, which leaves "
+                         f"{left} of {one.nodes:,} without a job")  # fmt: skip
+        curve = times_of(prices, application, one)
+        if isinstance(curve, Curve) and not curve.why_not(nodes):
+            used, _ = curve.used(nodes)
+            if used < nodes:
+                within = "" if curve.bound_w == math.inf else f", within {curve.bound_w:,.0f} W"
+                found.append(f"a job that has {nodes:,} {one.kind.name} is fastest on "
+                             f"{used:,}{within}")  # fmt: skip
+    highest = max(each[-1] for each in line.node_w) if isinstance(line, Curve) else 0.0
+    if prices.cheaper.max_w is not None and highest > prices.cheaper.max_w * (1 + ROUNDING):
+        found.append(f"its table has nodes that draw {highest:,.0f} W, and cheaper.power_max_w is "
+                     f"{prices.cheaper.max_w:g}: is one of them wrong?")  # fmt: skip
+    return found

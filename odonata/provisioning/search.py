@@ -138,7 +138,9 @@ def worst_case_nodes(bound_w: float, node_w: float | None = None) -> float:
     if not 0 < node_w < math.inf:
         raise Refused(f"a node that draws {node_w:g} W at most: it must be above 0, and finite")
     bound_w = check_bound(bound_w)
-    return bound_w if math.isinf(bound_w) else float(math.floor(bound_w / node_w))
+    if math.isinf(bound_w):
+        return bound_w
+    return float(math.floor(bound_w / node_w + 1e-9))  # 0.3 / 0.1 is 3
 
 
 def worst_case(table: Table, bound_w: float, node_w: float | None = None) -> Point | None:

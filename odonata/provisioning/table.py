@@ -71,6 +71,19 @@ class Table:
         return float((self.watts / self.nodes).max())
 
     @cached_property
+    def least_node_w(self) -> float:
+        """Returns the least watts that a node draws in any configuration."""
+        return float((self.watts / self.nodes).min())
+
+    def packed_node_w(self, nodes: Whole) -> Numbers:
+        """Returns the watts of a node with the most cores and of these the highest cap, on the
+        largest measured number of nodes up to these, or on the smallest."""
+        last = np.flatnonzero(np.diff(self.nodes, append=0))
+        at = np.maximum(0, np.searchsorted(self.nodes[last], nodes, "right") - 1)
+        found: Numbers = (self.watts / self.nodes)[last[at]]
+        return found
+
+    @cached_property
     def choices(self) -> Choices:
         """Returns the points as a power policy sees them, with times in microseconds."""
         return choices_of(self.nodes, self.cores, self.cap_w, self.watts,

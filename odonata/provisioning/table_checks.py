@@ -118,7 +118,7 @@ def _rising(values: Numbers) -> Numbers:
 # -- what is odd
 
 
-def oddities(table: Table, sockets: int = 2) -> list[str]:
+def oddities(table: Table) -> list[str]:
     """Returns what is odd about a table and what follows from it, in sentences."""
     told: list[str] = []
     if len(table) < 2:
@@ -130,7 +130,7 @@ def oddities(table: Table, sockets: int = 2) -> list[str]:
                     "measured is never chosen.")  # fmt: skip
     told += [check(table) for check in (_no_packed_max, _node_gap, _not_summed)]
     told += [_fall(table, axis) for axis in ("nodes", "cores", "cap_w")]
-    told += [_slower(table), _above_caps(table, sockets)]
+    told.append(_slower(table))
     return [words for words in told if words]
 
 
@@ -212,24 +212,31 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count:,} times"
 
 
-def _above_caps(table: Table, sockets: int) -> str:
-    each = table.watts / (table.nodes * sockets)
-    over = each - (table.cap_w + MEMORY_W)
-    if not (over > 0).any():
-        return ""
-    at = int(np.argmax(over))
-    return (f"{table.application}: {configurations(int((over > 0).sum()))} with sockets more than "
-            f"{MEMORY_W:g} W above their cap; most at {table.point(at).name}, {each[at]:.4g} W for "
-            f"each of {sockets} sockets per node.")  # fmt: skip
-
-
-def unlike(tables: Mapping[str, Table]) -> list[str]:
-    """Tells of applications that were not measured with all cores, or up to the highest cap, of the
-    others: for them packed and max mean something else."""
+def unlike(tables: Mapping[str, Table], sockets: int = 2) -> list[str]:
+    """Returns what is odd about the tables of a file together, in sentences: applications that were
+    not measured with all cores, or up to the highest cap, of the others, so that packed and max are
+    something else for them; and sockets far above their cap, told once for all."""
     told = []
     for column, noun in (("cores", "cores per node"), ("cap_w", "W as a cap")):
         most = {name: float(getattr(table, column).max()) for name, table in tables.items()}
         highest = max(most.values())
         told += [f"{name}: at most {value:g} {noun}, where others have {highest:g}: packed-max is "
                  f"with {value:g}." for name, value in most.items() if value < highest]  # fmt: skip
-    return told
+    return told + _above_caps(tables, sockets)
+
+
+def _above_caps(tables: Mapping[str, Table], sockets: int) -> list[str]:
+    each = {name: table.watts / (table.nodes * sockets) for name, table in tables.items()}
+    over = {name: each[name] - (table.cap_w + MEMORY_W) for name, table in tables.items()}
+    found = {name: by for name, by in over.items() if (by > 0).any()}
+    if not found:
+        return []
+    count = sum(int((by > 0).sum()) for by in found.values())
+    worst = max(found, key=lambda name: float(found[name].max()))
+    at = int(np.argmax(found[worst]))
+    of = "" if len(found) == 1 else f" of {worst}"
+    return [f"{', '.join(found)}: {configurations(count)} with sockets more than {MEMORY_W:g} W "
+            f"above their cap; most at {tables[worst].point(at).name}{of}, {each[worst][at]:.4g} W "
+            f"for each of {sockets} sockets per node. If watts are those of whole nodes, with "
+            "memory and boards, this is as it should be; if they are those of sockets alone, check "
+            "that cap_w is per socket, and watts those of all nodes together."]  # fmt: skip

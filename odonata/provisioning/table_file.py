@@ -83,8 +83,8 @@ def read_tables(path: Where, repair: bool = False, sockets: int = 2) -> Tables:
         table = monotone(table, told) if repair else table
         tables[application] = table
     for table in tables.values():
-        told += oddities(table, sockets)
-    return Tables(tables, (*told, *unlike(tables)))
+        told += oddities(table)
+    return Tables(tables, (*told, *unlike(tables, sockets)))
 
 
 def write_tables(path: Where, tables: Mapping[str, Table]) -> None:

@@ -86,7 +86,7 @@ class ScheduleRun(Opened):
         power, caps, speeds = (tuple(logs[log][name] for name in names)
                                for log, names in columns.items())  # fmt: skip
         so_far = None
-        if not self.schedule.done.all():
+        if not self.schedule.done.all() and self.system.sizes["time"]:
             last, ends = self.system.isel(time=-1, scheduler=0), logs["ends"]
             by_job = np.bincount(ends["job"], ends["energy_j"], len(self.trace)).astype(np.float64)
             so_far = (int(self.time[-1]), float(last.idle_j), float(last.sleep_j), by_job,

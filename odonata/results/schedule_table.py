@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -182,10 +182,14 @@ def write_csv(
 def write_swf(schedule: Schedule, path: Path, comments: Sequence[str] = ()) -> None:
     """Write the trace in the Standard Workload Format, with the waits of this schedule; -1 for a
     job that has not started."""
-    waits = np.where(schedule.start_us >= 0, schedule.start_us - schedule.trace.submit_us, -1)
+    trace = schedule.trace
+    waits = np.where(schedule.start_us >= 0, schedule.start_us - trace.submit_us, -1)
+    if schedule.molds is not None:  # they ran on other nodes, and for as long as these take
+        ran = np.where(schedule.end_us >= 0, schedule.end_us - schedule.start_us, trace.run_us)
+        trace = replace(trace, nodes=schedule.job_nodes, run_us=ran)
     status = np.select([schedule.state == FINISHED, schedule.state == KILLED], [1, 0], -1)
     with replacing(path) as part:
-        swf.write(part, schedule.trace, waits, status, comments)
+        swf.write(part, trace, waits, status, comments)
 
 
 def to_csv(schedule: Schedule, workload_name: str = "", energy_j: Any = None) -> str:

@@ -63,7 +63,9 @@ def rmap(
     names = tuple(known)
     sizes = [np.unique(it.nodes[(it.nodes >= least) & (it.nodes <= most)]) for it in known.values()]
     if not names or not all(map(len, sizes)):
-        raise Refused(f"kind = {kind}: an application was not measured on {least} to {most} nodes")
+        which = next((name for name, of in zip(names, sizes, strict=True) if not len(of)), "none")
+        raise Refused(f"{kind} jobs ask for {least} to {KINDS[kind][1]} nodes of {nodes}, and "
+                      f"{which} was measured on no such number")  # fmt: skip
 
     drawn = stream(seed, APPLICATIONS).integers(len(names), size=jobs)
     place = stream(seed, SIZES).random(jobs)

@@ -11,6 +11,9 @@ from pdes.errors import Findings, Refused
 from topology.settings import setting, settings_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odonata.provisioning.table import Table
     from odonata.traces.trace import Trace
 
 FORMATS = ("swf", "batsim", "sacct", "karelian")
@@ -94,26 +97,34 @@ class Source:
                 found.unless(fine, given, f"{least} .. {how.most:,.0f}", one.name)
         found.refuse()
 
-    def trace(self, machine_nodes: int | None = None, seed: int = 1) -> tuple[Trace, int]:
+    def trace(
+        self,
+        machine_nodes: int | None = None,
+        seed: int = 1,
+        measured: Mapping[str, Table] | None = None,
+    ) -> tuple[Trace, int]:
         """Returns the jobs as they are scheduled, each with a requested time, and the number of
-        nodes that run them: those asked for, or the machine's, or those that the trace tells of."""
+        nodes that run them: those asked for, or the machine's, or those that the trace tells of. A
+        model of moldable jobs makes them of the applications that were `measured`, if any were."""
         from odonata.traces.changing import filled
 
         wanted = self.nodes if self.nodes is not None else machine_nodes
-        given = self.given(wanted, seed)
+        given = self.given(wanted, seed, measured)
         nodes = wanted if wanted is not None else given.machine_nodes
         if nodes is None:
             raise Refused(f"{self.file}: does not say how many nodes its machine has: give --nodes "
                           f"(trace.nodes), at least {int(given.nodes.max()):,}")  # fmt: skip
         return filled(self.changed(given, nodes)), nodes
 
-    def given(self, nodes: int | None, seed: int = 1) -> Trace:
+    def given(
+        self, nodes: int | None, seed: int = 1, measured: Mapping[str, Table] | None = None
+    ) -> Trace:
         """Returns the jobs as the file has them, or as the model makes them for so many nodes."""
         from odonata.traces.reading import read
 
         if not self.file and self.model is None:
             raise Refused("which jobs? a file, or a model: " + ", ".join(MODELS))
-        return self._made(nodes, seed) if self.model else read(self.file, self.format)
+        return self._made(nodes, seed, measured) if self.model else read(self.file, self.format)
 
     def changed(self, trace: Trace, nodes: int) -> Trace:
         """Returns the jobs of a trace with all changes that were asked for, on so many nodes; a
@@ -131,7 +142,7 @@ class Source:
             trace = rescaled(trace, self.load, nodes)
         return trace
 
-    def _made(self, nodes: int | None, seed: int) -> Trace:
+    def _made(self, nodes: int | None, seed: int, measured: Mapping[str, Table] | None) -> Trace:
         from odonata.traces.lublin import lublin
         from odonata.traces.mira import mira_year
         from odonata.traces.poisson import poisson
@@ -143,7 +154,8 @@ class Source:
             return mira_year(seed, jobs=self.jobs, **given)
         if self.model is not None and self.model.startswith("rmap-"):
             kind = self.model.removeprefix("rmap-")
-            return rmap(kind, self.jobs or JOBS, nodes or NODES, seed=seed, load=load)
+            return rmap(kind, self.jobs or JOBS, nodes or NODES, seed=seed, load=load,
+                        measured=measured or None)  # fmt: skip
         if nodes is None:
             raise Refused(f"model = {self.model}: for a machine of how many nodes?")
         if self.model == "lublin":

@@ -134,7 +134,8 @@ def test_a_job_runs_as_it_wants_to_unless_the_policy_is_adaptive(case: Case) -> 
         if case.rules.policy != "adaptive":
             assert one.way == wanted
         elif one.way != wanted:
-            assert one.way.watts <= wanted.watts or one.way.time <= wanted.time
+            fewer = one.way.nodes < wanted.nodes  # than are free, which may draw more and be slow
+            assert fewer or one.way.watts <= wanted.watts or one.way.time <= wanted.time
 
 
 @given(cases(BUSY))

@@ -50,7 +50,7 @@ def ask(*words: Any) -> dict[str, Any]:
 
 
 def test_programs_get_all_of_it(table: Path) -> None:
-    told = ask(table, "--bound", "3500 W", "--bound", "unlimited,1 kW")
+    told = ask(table, "--bound", "3500 W", "--bound", "unlimited,1 kW", "--node-power", "290 W")
     assert (told["source"], told["node_w"], told["written"]) == (str(table), 290, [])
     assert list(told["applications"]) == ["SP-MZ", "[bold]LU"]
     mine = told["applications"]["SP-MZ"]
@@ -82,12 +82,14 @@ def test_what_is_odd_is_told_on_stderr_and_to_programs(table: Path) -> None:
 
 
 def test_people_get_a_table_per_bound(table: Path) -> None:
-    shown = invoke(table, "--bound", "3500 W", "--bound", "unlimited").stdout
+    shown = invoke(
+        table, "--bound", "3500 W", "--bound", "unlimited", "--node-power", "290 W"
+    ).stdout
     assert all(len(line) <= 80 for line in shown.splitlines() if str(table) not in line)
     words = " ".join(shown.split())
     for some in (
         "7 configurations of 2 applications, as (nodes × cores, W of cap per socket); a node draws "
-        "at most 290 W",
+        "at most 290 W (--node-power)",
         "3,500 W; worst case 12 nodes",
         "SP-MZ (26×12, 80) 3.6 3,497 20 2.53× 3.86× 2.17",
         "[bold]LU (32×8, 95) 9.4 3,497 18 1.76× 2.69× 2.67",
@@ -98,7 +100,8 @@ def test_people_get_a_table_per_bound(table: Path) -> None:
 
 
 def test_detail_shows_all_six_configurations_and_why_some_are_missing(table: Path) -> None:
-    shown = invoke(table, "--bound", "3500 W", "--application", "sp-mz", "--detail").stdout
+    shown = invoke(table, "--bound", "3500 W", "--application", "sp-mz", "--detail",
+                   "--node-power", "290 W").stdout  # fmt: skip
     words = " ".join(shown.split())
     for some in (
         "4 configurations of 1 application,",
@@ -121,6 +124,18 @@ def test_the_peak_of_a_node_decides_the_worst_case(table: Path) -> None:
     (found,) = told["applications"]["SP-MZ"]["bounds"]
     assert (told["node_w"], found["worst_case_nodes"]) == (175, 20)
     assert found["worst_case"]["nodes"] == 20
+
+
+def test_a_node_of_a_table_draws_at_most_what_was_measured(table: Path) -> None:
+    told = ask(table, "--bound", "3308 W", "--application", "SP-MZ")
+    (found,) = told["applications"]["SP-MZ"]["bounds"]
+    assert told["node_w"] == 2228 / 12  # of the other application: nodes are the same
+    assert found["worst_case_nodes"] == 17
+    words = " ".join(invoke(table).stdout.split())
+    assert "a node draws at most 185.7 W, the most in this table (or --node-power)" in words
+    assert "degree: nodes of the best for each node of the worst case" in words
+    assert "a node draws at most 290 W 2,500 W" in " ".join(
+        invoke("--bound", "2500 W").stdout.split())  # fmt: skip
 
 
 def test_bounds_of_an_unknown_machine_suit_what_was_measured(table: Path) -> None:

@@ -99,8 +99,95 @@ def test_nodes_that_have_hardly_more_than_their_least_power_are_warned_of() -> N
 def test_budgets_that_buy_nothing_are_answered_with_the_reason() -> None:
     told = ask(EXAMPLE, "--set", "budget.money=9")
     assert told["mix"]["s_ovp"] is None
-    assert "No answer for the mix: SPhot: Ivy Bridge: there is not one node." in run(
-        EXAMPLE, "--set", "budget.money=9")  # fmt: skip
+    shown = run(EXAMPLE, "--set", "budget.money=9")
+    assert "No answer for the mix, as there is none for SPhot, BT-MZ, LU-MZ:\nSPhot: " in shown
+    assert "SPhot: Ivy Bridge: there is not one node: more money or more watts are" in shown
+
+
+TABLED = """[budget]
+money = 2_000_000
+power_w = {}
+[high_end]
+name = "new"
+price = 9_000
+power_max_w = 900
+[cheaper]
+name = "old"
+price = 4_500
+power_min_w = 350
+power_max_w = 700
+[performance]
+loss = 0.25
+[rack]
+nodes = 32
+price = 30_000
+[applications.climate]
+table = "mine.csv"
+jobs_at_once = {}
+[applications.cfd]
+table = "mine.csv"
+jobs_at_once = {}
+"""
+
+
+def tabled(folder: Path, power_w: int, jobs: int) -> Path:
+    """Two applications whose times fall with nodes almost as they can, on 8 to 64 nodes; half the
+    watts take a third more time."""
+    rows = ["application,nodes,cores,cap_w,seconds,watts"]
+    for name in ("climate", "cfd"):
+        for nodes in (8, 16, 32, 48, 64):
+            rows += [f"{name},{nodes},32,250,{20 + 18_000 / nodes},{nodes * 700}",
+                     f"{name},{nodes},32,120,{1.33 * (20 + 18_000 / nodes)},"
+                     f"{nodes * 370}"]  # fmt: skip
+    (folder / "mine.csv").write_text("\n".join(rows) + "\n")
+    path = folder / "prices.toml"
+    path.write_text(TABLED.format(power_w, jobs, jobs))
+    return path
+
+
+def test_good_scaling_in_a_table_is_no_miracle(tmp_path: Path) -> None:
+    """60 old for 33 new; a straight line, half of it wrong, made this 5.5 times as fast."""
+    told = ask(tabled(tmp_path, 400_000, 6))
+    climate = told["applications"]["climate"]
+    assert (climate["n_wc"], climate["n_ovp"]) == (33, 60)
+    assert told["mix"]["s_ovp"] == pytest.approx(0.75 * (20 + 18_000 / 33) / (20 + 18_000 / 60),
+                                                 rel=0.01)  # fmt: skip
+    assert climate["measured"]["64"] == 20 + 18_000 / 64
+    assert climate["line_not_used"]["error"] > 0.4
+    shown = " ".join(run(tmp_path / "prices.toml").split())
+    assert "climate: the best times that were measured, on 8 to 64 nodes, interpolated" in shown
+    assert "climate: 6 jobs at once have 60 old each, which leaves 4 of 364 without a job." in shown
+    assert shown.count("above their cap") == 1
+
+
+def test_nodes_that_all_have_their_most_are_not_called_overprovisioned(tmp_path: Path) -> None:
+    shown = " ".join(run(tabled(tmp_path, 400_000, 6)).split())
+    assert "Buy 364 old (at full power), limited by money" in shown
+    assert ("This is not overprovisioned: all are at full power, and 145,200 W are left that this "
+            "money cannot use.") in shown  # fmt: skip
+    shown = run(tabled(tmp_path, 130_000, 6))
+    assert "Buy 364 old (overprovisioned), limited by money" in shown
+    assert "at full power" not in shown
+
+
+def test_without_an_answer_there_is_no_break_even_but_a_cure(tmp_path: Path) -> None:
+    told = ask(tabled(tmp_path, 400_000, 1))
+    climate = told["applications"]["climate"]
+    assert climate["cure"] == "set jobs_at_once to 6 or more, up to 24"
+    for it in (climate, told["mix"]):
+        assert it["s_ovp"] is None
+        assert [it["break_even"][what] for what in ("money", "power_w", "price", "loss")] == (
+            [None] * 4)  # fmt: skip
+        assert not any(it["break_even"]["benefits"].values())
+    shown = run(tmp_path / "prices.toml")
+    assert ("climate: new: 198 nodes, and its times are of 8 to 64: set jobs_at_once to 6 or more, "
+            "up to 24.") in shown  # fmt: skip
+    assert "147,000" not in shown
+    for jobs in (6, 24):
+        assert ask(tabled(tmp_path, 400_000, jobs))["mix"]["s_ovp"] is not None
+    for jobs, words in ((5, "to 6 or more"), (25, "to 24 or less")):
+        found = ask(tabled(tmp_path, 400_000, jobs))["applications"]["cfd"]
+        assert words in found["cure"]
 
 
 def test_figures_are_drawn_where_they_are_asked_for(

@@ -17,6 +17,7 @@ from odonata.provisioning.cost import (
     HOPPER,
     PRINTED,
     RISING,
+    Curve,
     Inputs,
     Line,
     Rack,
@@ -32,20 +33,33 @@ from odonata.provisioning.cost import (
     sweep,
     without_floors,
 )
-from odonata.provisioning.prices import Application, Kind, Prices, loss_of_scores, read_prices
+from odonata.provisioning.prices import (
+    Application,
+    Kind,
+    Prices,
+    curve_of,
+    loss_of_scores,
+    read_prices,
+)
 from odonata.provisioning.purchase import (
     SWEPT,
+    compared,
     cost_per_job,
     job_time,
     machines,
     mix_time,
     price_sweep,
+    remarks,
     running_cost,
+    share_w,
     speedup,
 )
+from odonata.provisioning.table import Point
+from odonata.provisioning.table_checks import table_of_points
 from pdes.errors import Refused
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "scripts" / "prices.toml"
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE, PAGE = ROOT / "scripts" / "prices.toml", ROOT / "docs" / "buying.md"
 
 inputs_of = st.builds(
     Inputs,
@@ -282,10 +296,10 @@ def test_the_example_buys_32_cheaper_nodes_or_18_others() -> None:
     assert mix == pytest.approx(1.203, abs=1e-3)
 
 
-def test_every_key_is_in_the_example() -> None:
+def test_every_key_is_in_the_example_or_on_the_page() -> None:
     from odonata.provisioning.prices import APPLICATION, SECTIONS
 
-    text = EXAMPLE.read_text()
+    text = EXAMPLE.read_text() + PAGE.read_text()
     keys = {name for keys in (*SECTIONS.values(), APPLICATION) for name in keys}
     assert [name for name in sorted(keys) if not re.search(rf"\b{name} = ", text)] == []
 
@@ -363,7 +377,108 @@ def test_more_nodes_than_a_line_holds_for_have_no_answer() -> None:
     assert why_not == "new: 244 nodes, and the line holds to 48"
 
 
-def test_a_line_goes_through_the_best_measured_times_within_the_bound(tmp_path: Path) -> None:
+def test_below_its_first_number_of_nodes_a_line_has_no_answer() -> None:
+    line = Line(-1.0, 60.0, 40, 19)
+    assert [bool(line.why_not(n)) for n in (18, 19, 40, 41)] == [True, False, False, True]
+    found = provision(Inputs(), line)
+    assert (found.n_wc, found.s_ovp) == (18, None)
+    assert found.why_not == "18 nodes, and the line holds from 19"
+    assert without_floors(Inputs(), line)["r_c"] is None
+    prices = told(applications={"A": Application(line)})
+    assert speedup(prices, "A") == (None, "new: 18 nodes, and the line holds from 19")
+    assert [at for at, _ in sweep(Inputs(), line, "power_w").stops] == [19 * 380, 25 * 380]
+
+
+# -- measured tables
+
+
+def measured(counts: tuple[int, ...] = (8, 16, 32)) -> Curve:
+    """Seconds are 800 / nodes, and a quarter more with 120 W per node in place of 200."""
+    points = [Point(n, 8, 115, 800 / n, n * 200) for n in counts]
+    points += [Point(n, 8, 51, 1000 / n, n * 120) for n in counts]
+    points += [Point(n, 4, 115, 3000 / n, n * 150) for n in counts]  # never the best
+    return curve_of(table_of_points("A", points), counts[0], counts[-1])
+
+
+def test_a_curve_goes_through_measured_times_and_keeps_a_power_law_between_them() -> None:
+    curve = measured()
+    assert curve.node_w[0] == (120, 200)
+    for nodes in range(8, 33):
+        assert curve.time_s(nodes) == pytest.approx(800 / nodes, rel=1e-5)
+    assert curve.why_not(7) == "7 nodes, and its times are of 8 to 32"
+    assert curve.why_not(33) == "33 nodes, and its times are of 8 to 32"
+    assert curve.why_not(0) == "there is not one node"
+
+
+def test_a_curve_within_a_bound_takes_what_a_node_may_draw() -> None:
+    curve = replace(measured(), bound_w=24 * 150.0)
+    assert curve.used(24) == (24, pytest.approx(1000 / 24, rel=1e-5))
+    assert curve.used(18) == (18, pytest.approx(800 / 18, rel=1e-5))
+    assert curve.used(31)[0] == 16  # 31 nodes have 116 W each, and 16 of them 200 W
+    assert curve.time_s(31) == 800 / 16
+    assert replace(curve, bound_w=8 * 120.0 - 1).why_not(9) == (
+        "on 9 nodes or fewer nothing was measured within 959 W")  # fmt: skip
+
+
+@given(st.integers(8, 32), st.floats(900, 9000), st.floats(1, 2))
+def test_more_power_never_slows_a_curve_down(nodes: int, bound_w: float, more: float) -> None:
+    low, high = (replace(measured(), bound_w=bound_w * by) for by in (1, more))
+    assert high.time_s(nodes) <= low.time_s(nodes)
+    assert low.time_s(nodes) >= measured().time_s(nodes)
+
+
+def tabled(**other: Any) -> Prices:
+    jobs, bound_w = other.pop("jobs_at_once", 1), other.pop("bound_w", None)
+    app = Application(measured(), jobs_at_once=jobs, bound_w=bound_w)
+    cheaper = Kind("old", 1700.0, 200.0, 120.0, 16)
+    return told(applications={"A": app}, cheaper=cheaper, **other)
+
+
+def test_each_machine_has_its_own_share_of_the_watts() -> None:
+    prices = tabled(power_w=4500.0, jobs_at_once=2)
+    worst, over = compared(prices)
+    app = prices.applications["A"]
+    assert (worst.nodes, over.nodes, over.at_full_power) == (11, 32, False)
+    assert share_w(prices, app, worst) == math.inf
+    assert share_w(prices, app, over) == 2250
+    assert job_time(prices, app, over)[0] == pytest.approx(1000 / 16)  # 141 W each
+    full = tabled(power_w=6400.0, jobs_at_once=2)
+    assert compared(full)[1].at_full_power
+    assert share_w(full, app, compared(full)[1]) == math.inf
+    assert job_time(full, app, compared(full)[1])[0] == 800 / 16
+    told_bound = replace(app, bound_w=1920.0)
+    assert {share_w(full, told_bound, one) for one in compared(full)} == {1920.0}
+    assert job_time(full, told_bound, compared(full)[1])[0] == pytest.approx(1000 / 16)
+
+
+def test_nodes_that_a_job_leaves_unused_are_told() -> None:
+    prices = tabled(bound_w=3200.0, jobs_at_once=1)
+    assert remarks(prices, "A") == [
+        f"a job that has {nodes} is fastest on 16, within 3,200 W" for nodes in ("18 new", "32 old")
+    ]
+    high = replace(prices, cheaper=replace(prices.cheaper, max_w=150.0))
+    assert "nodes that draw 200 W, and cheaper.power_max_w is 150" in remarks(high, "A")[-1]
+    assert remarks(tabled(jobs_at_once=2, money=82_000.0, power_w=9000.0), "A") == [
+        "2 jobs at once have 8 new each, which leaves 1 of 17 without a job"
+    ]
+
+
+@settings(max_examples=40)
+@given(st.floats(3e4, 1.2e5), st.floats(2e3, 1.2e4), st.integers(1, 3), st.sampled_from([*SWEPT]))
+def test_a_sweep_of_a_table_is_the_answer_at_every_value(
+    money: float, power_w: float, jobs: int, what: str
+) -> None:
+    prices = tabled(money=money, power_w=power_w, jobs_at_once=jobs)
+    field = {"money": "money", "power_w": "power_w", "loss": "r_p"}.get(what)
+    for step in price_sweep(prices, what).steps:
+        value = 0.3 * step.low + 0.7 * step.high
+        cheaper = replace(prices.cheaper, price=value)
+        there = replace(prices, **{field: value}) if field else replace(prices, cheaper=cheaper)
+        shown = None if step.s is None or step.s_end is None else 0.3 * step.s + 0.7 * step.s_end
+        assert speedup(there)[0] == (None if shown is None else pytest.approx(shown))
+
+
+def test_a_table_is_read_with_its_range_and_bound(tmp_path: Path) -> None:
     rows = ["application,nodes,cores,cap_w,seconds,watts"]
     for nodes in (8, 16, 24):
         rows += [f"mine,{nodes},8,115,{60 - nodes},{nodes * 200}", f"mine,{nodes},8,51,"
@@ -372,15 +487,23 @@ def test_a_line_goes_through_the_best_measured_times_within_the_bound(tmp_path: 
     text = re.sub(r"\[applications\.SPhot\].*?(?=\[running\])",
                   '[applications.A]\ntable = "measured.csv"\nmeasured = "mine"\nbound_w = 3300\n',
                   EXAMPLE.read_text(), flags=re.DOTALL)  # fmt: skip
-    (tmp_path / "prices.toml").write_text(text)
-    found = read_prices(tmp_path / "prices.toml").applications["A"]
-    best = fitted_line([8, 16, 24], [52, 44, 46], 24)  # 24 nodes without a cap draw 4,800 W
-    assert (found.line, found.fit_error) == best
+    path = tmp_path / "prices.toml"
+    path.write_text(text)
+    found = read_prices(path).applications["A"]
+    assert isinstance(found.line, Curve)
+    assert (found.line.from_nodes, found.line.limit, found.bound_w) == (8, 24, 3300)
+    within = replace(found.line, bound_w=3300.0)
+    # 24 nodes without a cap draw 4,800 W, and with one they are slower than 16 without
+    assert [within.used(n) for n in (8, 16, 24)] == [(8, 52), (16, 44), (16, 44)]
+    shorter = read_prices(path, ["applications.A.from_nodes=10", "applications.A.limit=20"])
+    assert [bool(shorter.applications["A"].line.why_not(n)) for n in (9, 10, 20, 21)] == [
+        True, False, False, True]  # fmt: skip
     for wrong, words in (('measured="other"', "has no application other; it has mine"),
-                         ("bound_w=1000", "1 numbers of nodes within 1000 W"),
+                         ("limit=25", "A.limit = 25: from 8 to 24, as was measured"),
+                         ("from_nodes=7", "A.from_nodes = 7: from 8 to 24"),
                          ('table="none.csv"', "none.csv: No such file")):  # fmt: skip
         with pytest.raises(Refused, match=words):
-            read_prices(tmp_path / "prices.toml", [f"applications.A.{wrong}"])
+            read_prices(path, [f"applications.A.{wrong}"])
 
 
 @pytest.mark.parametrize(
@@ -400,6 +523,7 @@ def test_a_line_goes_through_the_best_measured_times_within_the_bound(tmp_path: 
         ("applications.X.weight=1", "applications.X: slope and intercept are needed, or a table"),
         ("applications.LU-MZ.table=a", "slope and intercept, or a table, not both"),
         ("applications.LU-MZ.bound_w=9", "applications.LU-MZ.bound_w: this goes with a table"),
+        ("applications.SPhot.from_nodes=49", "SPhot.from_nodes = 49: at most limit, 48"),
         ("applications=3", "applications = 3: one section each"),
         ("running.utilisation=85", "running.utilisation = 85: a share above 0, up to 1"),
         ("running.maintenance=9", "running.maintenance = 9: give it or maintenance_share"),

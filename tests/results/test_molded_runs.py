@@ -22,7 +22,11 @@ from odonata.results.opening import open as open_run
 from odonata.results.schedule_measures import measures
 from odonata.results.schedule_run import ScheduleRun
 from odonata.results.schedule_series import steps
+from odonata.results.schedule_table import write_swf
+from odonata.traces.poisson import poisson
+from odonata.traces.reading import read
 from odonata.traces.rmap import rmap
+from pdes.driver import run
 from pdes.errors import Fault, Refused
 from policies.power import POWERS, Admitted, Mold, PowerPolicy, power
 from topology.presets import PRESETS
@@ -131,11 +135,67 @@ def test_what_is_named_and_not_there_is_refused() -> None:
     assert isinstance(found, JobExperiment)
     assert found.power is not None
     assert found.power.idle == 0.0
-    with pytest.raises(
-        Refused, match=r"power.maximum = 100 W: a node of SPhot draws 1[0-9.]+ W in one"
-    ):
+    with pytest.raises(Refused, match=r"power.maximum = 100 W: a job draws 184[0-9.]* W on its"):
         Cluster(rmap("large"), 64, power=Power("rmap-naive", active_w=100.0, least_w=90.0),
                 applications=tables("cab"))  # fmt: skip
+
+
+@pytest.mark.parametrize("knowledge", ["oracle", "model"])
+def test_a_run_that_goes_on_from_a_checkpoint_ends_with_the_same_bits(
+    knowledge: str, tmp_path: Path
+) -> None:
+    def model() -> Cluster:
+        power = Power("rmap-adaptive", (("knowledge", knowledge), ("threshold", 0.2)),
+                      cap=[["0 s", "6500 W"], ["600 s", "8000 W"]], applications="cab",
+                      idle_w=20.0)  # fmt: skip
+        return Cluster(rmap("random", seed=2, gap_s=20.0), 64, power=power,
+                       applications=tables("cab"))  # fmt: skip
+
+    whole = run(model(), None, show_compiling=False)
+    half = run(model(), 500 * 10**6, checkpoint_dir=tmp_path, checkpoint_every=10**8,
+               show_compiling=False)  # fmt: skip
+    assert half.digest != whole.digest
+    rest = run(model(), None, resume=tmp_path, show_compiling=False)
+    assert rest.digest == whole.digest
+    assert (rest.outcome["end_us"] == whole.outcome["end_us"]).all()
+
+
+def test_other_policies_draw_what_was_measured_without_a_cap() -> None:
+    """So that they can be compared: with power for all, none and rmap-traditional are the same."""
+    energies = []
+    for policy in ("none", "rmap-traditional"):
+        power = Power(policy, cap="40 kW", applications="cab")
+        found = simulate(Cluster(rmap("small", seed=4), 64, "easy", power=power,
+                                 applications=tables("cab")))  # fmt: skip
+        assert found.power is not None
+        energies.append(found.power.energy_j)
+    assert energies[0] == pytest.approx(energies[1], rel=1e-9)
+
+
+def test_the_trace_is_written_as_it_ran(odonata: Odonata, tmp_path: Path, alone: Simulated) -> None:
+    write_swf(alone.schedule, tmp_path / "ran.swf")
+    trace = read(str(tmp_path / "ran.swf"))
+    assert (trace.nodes == alone.schedule.job_nodes).all()
+    ran = alone.schedule.end_us - alone.schedule.start_us
+    assert np.abs(trace.run_us - ran).max() <= 500_000  # SWF has whole seconds
+
+
+@pytest.mark.parametrize(("more", "words"), [
+    ({"idle_w": 120.0}, r"power.idle = 120 W: a node of .* draws [0-9.]+ W in one of its"),
+    ({"variation": 0.2, "machine": True}, "does not say how nodes differ"),
+])  # fmt: skip
+def test_what_does_not_go_with_moldable_jobs_is_refused(more: dict[str, Any], words: str) -> None:
+    where: dict[str, Any] = {"machine": PRESETS["kim-72"].machine} if more.pop("machine", 0) else {}
+    with pytest.raises(Refused, match=words):
+        Cluster(rmap("small"), 64, power=Power("rmap-naive", applications="cab", **more),
+                applications=tables("cab"), **where)  # fmt: skip
+    with pytest.raises(Refused, match=r"power.applications = cab: poisson has no job of SPhot, .*, "
+                       "but jobs of application 1"):  # fmt: skip
+        Cluster(poisson(5, 64), 64, power=Power("rmap-naive", applications="cab"),
+                applications=tables("cab"))  # fmt: skip
+    with pytest.raises(Refused, match=r'power.applications = "cab": only with fidelity = "job"'):
+        parse('[power]\napplications = "cab"\n[[jobs]]\nnodes = 2\npattern = "all-to-all"\n',
+              "x.toml")  # fmt: skip
 
 
 @pytest.mark.parametrize(("mold", "words"), [

@@ -57,7 +57,7 @@ def test_the_model_can_be_named_in_a_source() -> None:
 
 @pytest.mark.parametrize(("given", "words"), [
     ({"kind": "huge"}, "kind = huge: one of small, large, random"),
-    ({"kind": "large", "nodes": 32}, "was not measured on 40 to 32 nodes"),
+    ({"kind": "large", "nodes": 32}, "large jobs ask for 40 to 64 nodes of 32, and SPhot was"),
     ({"kind": "small", "requests": "exact"}, "requests = exact: one of packed, recorded"),
     ({"kind": "small", "gap_s": 0.0}, "gap_s = 0.0: a finite number above 0"),
 ])  # fmt: skip
