@@ -53,7 +53,7 @@ warm: $(READY)
 	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing $$r; done; \
 	  echo bench phold --end 1us --json; \
 	  echo schedule --model poisson --jobs 9 --nodes 9 --machine kim-72 --json; \
-	  echo schedule --model poisson --jobs 9 --nodes 9 --power dynamic-learner,uniform,rate-by-number --json; } \
+	  echo schedule --model poisson --jobs 9 --nodes 9 --power dynamic-learner,uniform,rate-by-number,rmap-naive --json; } \
 	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm out/warm-months out/warm-caps
 
 # As many tests at a time as there are cores, those of a file together; what times something, by

@@ -25,7 +25,7 @@ from odonata.cluster.layout import (
     SLEEP_AFTER,
     START,
 )
-from odonata.cluster.powering import Powering
+from odonata.cluster.powering import Powering, fast
 from odonata.jobs.asking import Asked, Holders
 from odonata.traces.trace import Trace
 from pdes.events import WORDS, pack
@@ -77,7 +77,7 @@ class Passes:
         started = self._pass(state, time)
         rows = self.powering.caps(state, time)
         if not rows:
-            return Decision(started.events, [*log, *started.log])
+            return Decision(started.events, [*log, *started.log]) if log else started
         first = started.events
         if isinstance(first, tuple):
             first = [first]
@@ -91,7 +91,17 @@ class Passes:
         if asked.power is None:
             return None
         return Powering(asked.power, asked.discipline, asked.layouts[2], self.tick, self.request,
-                        self.holders, self.worst, self.choices)  # fmt: skip
+                        self.holders, self.worst, self.choices, self._applications)  # fmt: skip
+
+    @property
+    def _applications(self) -> Any:
+        """Returns the application of each job, numbered in the order of the choices, -1 if it is in
+        none."""
+        places = {name: place for place, name in enumerate(self.choices)}
+        named = np.array([places.get(name, -1) for name in self.trace.applications], np.int64)
+        found = named[self.trace.application]
+        found.flags.writeable = False
+        return found
 
     def _pass(self, state: Any, time: int) -> Decision:
         ctl = state.ctl
@@ -100,8 +110,9 @@ class Passes:
             ctl[PASSING] = 0
             return Decision([])
         entries = entries_of(state)
+        log: list[Any] = []
         if self.powering is not None and self.powering.policy.selects:
-            self.powering.select(state, time)
+            log = self.powering.select(state, time)
         else:
             if isinstance(self.asked.discipline, Compiled):
                 entries.choose(state, time)
@@ -115,7 +126,6 @@ class Passes:
         count = int(state.ctl[CHOSEN])
         if not count:
             return Decision(extra)
-        log = self.powering.molds(state) if self.choices and self.powering else []
         for row in state.chosen[:count].tolist() if self.machine else ():
             log.append(("placements", (row, self._place(state, row))))
         rows = np.zeros((count, WORDS), np.int64)
@@ -194,7 +204,7 @@ class Passes:
     def holders(self, state: Any) -> list[Running]:
         """Returns the jobs that hold nodes, by number."""
         rows = sorted(state.running[: state.ctl[RUNNING]].tolist())
-        words = state.jobs.data  # of which Python reads a word five times as fast
+        words = fast(state.jobs)
         return [Running(self.request(row), words[row, SINCE], self._labels(state, row))
                 for row in rows]  # fmt: skip
 
@@ -210,8 +220,10 @@ class Passes:
         return labels
 
 
-def rehearse(state: Any) -> None:
+def rehearse(state: Any, passes: Passes | None = None) -> None:
     """Have the kernels of a pass compiled, on a state in which nobody waits."""
     choose_now(state, 0)
     settle_now(state, 0)
     launch_now(state, 0, np.zeros((0, WORDS), np.int64))
+    if passes is not None and passes.powering is not None:
+        passes.powering.prepare(state)

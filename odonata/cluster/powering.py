@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -43,7 +44,7 @@ from odonata.jobs.schedule import RUNNING as RUNS
 from pdes.events import WORDS, pack
 from policies.memory import Layout, Memory, memory_of
 from policies.power import Choices, Configuration, Mold, Powered, PowerPolicy, PowerView, Readings
-from policies.power.base import admit, caps, configuration, observe
+from policies.power.base import PowerDesk, admit, caps, configuration, observe
 from policies.scheduling import Discipline, SchedulingPolicy
 from policies.scheduling.compiled import Compiled
 from policies.scheduling.desk import (
@@ -67,6 +68,53 @@ Logged = tuple[str, Sequence[Any]]
 PASS_KEY = int(pack(PASS, SCHEDULER, 0))
 
 
+class Waiting(Sequence[Request]):
+    """The waiting jobs that a policy is shown, each looked up when it is asked for: a policy that
+    goes by the desk asks for none. It is good until the policy has answered."""
+
+    def __init__(self, rows: Any, request: Callable[[int], Request]) -> None:
+        self._rows, self._request = rows, request
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Request]:
+        return map(self._request, self._rows.tolist())
+
+    def __getitem__(self, which: Any) -> Any:
+        if isinstance(which, slice):
+            return [*map(self._request, self._rows[which].tolist())]
+        return self._request(int(self._rows[which]))
+
+
+def fast(array: Any) -> Any:
+    """Returns the memory of an array, of which Python reads a word five times as fast. The type of
+    one that comes from a checkpoint names its order of bytes, which Python does not read."""
+    return array.view(array.dtype.type).data
+
+
+def _locked(array: Any) -> Any:
+    """Returns a view of an array that nobody can write to."""
+    found = array[:]
+    found.flags.writeable = False
+    return found
+
+
+class Words(NamedTuple):
+    """The arrays of a state: the memory of those of which single words are read; what the policy
+    remembers; and for its desk, read-only, the columns of jobs, and who was chosen and runs."""
+
+    state: Any
+    ctl: Any
+    meter: Any
+    jobs: Any
+    energy: Any
+    memory: Memory | None
+    columns: tuple[Any, ...]
+    chosen: Any
+    running: Any
+
+
 @dataclass(frozen=True, eq=False)
 class Powering:
     """Asks one policy. `request` and `holders` are those of the passes."""
@@ -81,32 +129,43 @@ class Powering:
     """The factor of the least efficient node that there may be."""
     choices: Mapping[str, Choices] = field(default_factory=dict)
     """What was measured of applications, whose jobs are moldable."""
+    application: Any = None
+    """[job]: its application, numbered in the order of `choices`, -1 if it is in none."""
     _cache: dict[str, Any] = field(default_factory=dict)
 
     # -- what the policy sees
 
-    def _memory(self, state: Any) -> Memory | None:
-        """Returns what the policy remembers, made once per buffer."""
-        buffer = state.memory
-        if self._cache.get("buffer") is not buffer:
-            self._cache["buffer"], self._cache["memory"] = buffer, memory_of(self.layout, buffer)
-        found: Memory | None = self._cache["memory"]
+    def _words(self, state: Any) -> Words:
+        """Returns the arrays of a state as they are read here, made once per state."""
+        found: Words | None = self._cache.get("words")
+        if found is None or found.state is not state:
+            jobs = state.jobs
+            columns = tuple(_locked(jobs[:, word]) for word in (NODES, REQUESTED, DUE, MOLD))
+            found = self._cache["words"] = Words(
+                state, fast(state.ctl), fast(state.meter), fast(jobs), fast(state.energy),
+                memory_of(self.layout, state.memory), (*columns, self.application),
+                _locked(state.chosen), _locked(state.running),
+            )  # fmt: skip
         return found
 
-    def view(self, state: Any, time: int, queue: Sequence[Request], **more: Any) -> PowerView:
+    def view(
+        self, state: Any, time: int, queue: Sequence[Request], readings: Readings | None = None,
+        desk: PowerDesk | None = None,
+    ) -> PowerView:  # fmt: skip
         """Returns the machine as the policy sees it."""
-        ctl, meter = state.ctl.data, state.meter.data  # which Python reads five times as fast
+        words = self._words(state)
+        ctl, meter = words.ctl, words.meter
         free = ctl[FREE]
         return PowerView(
             time, queue, Holders(lambda: self._powered(state), ctl[RUNNING]), free, meter[IDLE_W],
-            Budget(meter[MACHINE_CAP_W], meter[LAST_W]), self.choices, self._memory(state),
-            meter[LEAST_W] * self.worst, meter[PEAK_W], busy=ctl[ALL] - free,
-            arrived=ctl[ARRIVED], ended=ctl[DEPARTED], tick=self.tick,
-            work=lambda: float(work_now(state, time)), **more,
+            Budget(meter[MACHINE_CAP_W], meter[LAST_W]), self.choices, words.memory,
+            meter[LEAST_W] * self.worst, meter[PEAK_W], readings, ctl[ARRIVED], ctl[DEPARTED],
+            ctl[ALL] - free, lambda: float(work_now(state, time)), self.tick, desk,
         )  # fmt: skip
 
     def _powered(self, state: Any) -> list[Powered]:
-        jobs, energy, found = state.jobs.data, state.energy.data, []
+        words, found = self._words(state), []
+        jobs, energy = words.jobs, words.energy
         for run in self.holders(state):
             row = run.request.number
             nodes, due = jobs[row, NODES], jobs[row, DUE]
@@ -119,6 +178,12 @@ class Powering:
 
     def _mold(self, request: Request, at: int) -> Mold | None:
         return None if at < 0 else Mold(*self.choices[request.application][at][:3])
+
+    def _desk(self, words: Words, rows: Any) -> PowerDesk | None:
+        """Returns the jobs as arrays, of which those in `rows` are shown to the policy."""
+        if self.application is None:
+            return None
+        return PowerDesk._make((*words.columns, rows, words.running[: words.ctl[RUNNING]]))
 
     def _waiting(self, state: Any) -> Holders[Request]:
         ctl = state.ctl
@@ -153,71 +218,69 @@ class Powering:
         """Tells whether the policy has caps of its own to give."""
         return type(self.policy).caps is not PowerPolicy.caps
 
+    def prepare(self, state: Any) -> None:
+        """Have the policy compile what it will need, on a state in which nobody waits."""
+        words = self._words(state)
+        rows = words.chosen[:0]
+        desk = self._desk(words, rows)
+        self.policy.prepare(self.view(state, 0, Waiting(rows, self.request), None, desk))
+
     def observe(self, state: Any, time: int) -> list[Logged]:
         """Tell the policy what was measured at this instant, if anything was. Returns the row of
         the log of its figures."""
         if not state.ctl[READ]:
             return []
         state.ctl[READ] = 0
-        view = self.view(state, time, self._waiting(state), readings=self._readings(state))
+        view = self.view(state, time, self._waiting(state), self._readings(state))
         values = observe(self.policy, view)
         return [("learned", values)] if values else []
 
-    def select(self, state: Any, time: int) -> None:
-        """Have the policy choose among the first waiting jobs; its choice is in `chosen`."""
-        ctl = state.ctl
-        chosen: list[int] = []
-        if ctl[FIRST] < ctl[LAST] and ctl[FREE] > 0:
-            rows = self._in_order(state, time)
-            found = admit(self.policy, self.view(state, time, [self.request(row) for row in rows]))
-            chosen = [*found.numbers]
-            jobs, energy = state.jobs.data, state.energy.data
-            for row in chosen:
-                energy[row, CAP_W], jobs[row, FORCED] = np.inf, 0
-            for row in found.forced:
-                state.jobs[row, FORCED] = 1
-            for row, mold in found.molds.items():
-                self._make(state, row, mold)
-        state.chosen[: len(chosen)] = chosen
-        ctl[CHOSEN] = len(chosen)
+    def select(self, state: Any, time: int) -> list[Logged]:
+        """Have the policy choose among the first waiting jobs; its choice is in `chosen`. Returns
+        the rows of the log of what moldable ones start in."""
+        words = self._words(state)
+        ctl, jobs, energy = words.ctl, words.jobs, words.energy
+        ctl[CHOSEN] = 0
+        if ctl[FIRST] == ctl[LAST] or ctl[FREE] <= 0:
+            return []
+        rows = self._in_order(state, time)
+        view = self.view(state, time, Waiting(rows, self.request), None, self._desk(words, rows))
+        numbers, forced, molds = admit(self.policy, view)
+        for at, row in enumerate(numbers):
+            energy[row, CAP_W], jobs[row, FORCED], state.chosen[at] = inf, 0, row
+        for row in forced:
+            jobs[row, FORCED] = 1
+        ctl[CHOSEN] = len(numbers)
+        return [self._make(words, row, mold) for row, mold in molds.items()]
 
-    def _make(self, state: Any, row: int, mold: Mold) -> None:
+    def _make(self, words: Words, row: int, mold: Mold) -> Logged:
         """Have a moldable job run in one of its choices: it takes the time, and draws the watts,
-        that were measured."""
+        that were measured. Returns the row of the log."""
         choices = self.choices[self.request(row).application]
         at = choices.place(*mold[:3])
-        choice, job, energy = choices[at], state.jobs.data, state.energy.data
-        job[row, MOLD], job[row, NODES], job[row, RUN] = at, choice.nodes, choice.time
+        nodes, cores, cap_w, watts, time = choices[at]
+        job, energy = words.jobs, words.energy
+        job[row, MOLD], job[row, NODES], job[row, RUN] = at, nodes, time
         if mold.limit is not None:
             job[row, REQUESTED] = min(mold.limit, NEVER)
-        state.work[row] = choice.time
-        energy[row, MEAN_W] = choice.watts / choice.nodes
+        words.state.work[row] = time
+        energy[row, MEAN_W] = watts / nodes
         energy[row, SPREAD], energy[row, CHANGE_TO] = 0.0, 1.0
+        return "molds", (row, nodes, cores, cap_w, watts, job[row, REQUESTED])
 
-    def molds(self, state: Any) -> list[Logged]:
-        """Returns the rows of the log of what the chosen moldable jobs start in."""
-        rows = state.chosen[: state.ctl[CHOSEN]].tolist() if self.choices else ()
-        found: list[Logged] = []
-        for row in rows:
-            at = int(state.jobs[row, MOLD])
-            if at >= 0:
-                limit = int(state.jobs[row, REQUESTED])
-                choice = self.choices[self.request(row).application][at]
-                found.append(("molds", (row, choice.nodes, choice.cores, choice.cap_w,
-                                        choice.watts, limit)))  # fmt: skip
-        return found
-
-    def _in_order(self, state: Any, time: int) -> list[int]:
-        ctl, most = state.ctl, self.policy.shown
-        waiting = int(ctl[LAST] - ctl[FIRST])
+    def _in_order(self, state: Any, time: int) -> Any:
+        """Returns the rows of the waiting jobs that the policy is shown, which stand there until
+        the next choice."""
+        words, most = self._words(state), self.policy.shown
+        ctl = words.ctl
+        waiting = ctl[LAST] - ctl[FIRST]
         most = min(most, waiting) if most else waiting
         if isinstance(self.discipline, Compiled):
-            count = entries_of(state).order(state, time, most)
-            return state.chosen[:count].tolist()  # type: ignore[no-any-return]
+            return words.chosen[: entries_of(state).order(state, time, most)]
         assert isinstance(self.discipline, Discipline)
         rows = state.queue[ctl[FIRST] : ctl[LAST]].tolist()
         order = self.discipline.order([self.request(row) for row in rows])
-        return [rows[position] for position in order[:most]]
+        return _locked(np.array([rows[position] for position in order[:most]], np.int64))
 
     def configure(self, state: Any, time: int) -> None:
         """Ask what each of the chosen jobs starts with; the first that has to wait, and all behind

@@ -1,8 +1,8 @@
 """How many watts a job may draw: its configuration at its start, and caps from then on.
 
 Read `base`, the contract; `simple`, the policies that learn nothing; `knapsack` and `learning`, and
-`learner`, which is Wallace's; `service_rate`, Rumyantsev's; `choices`, `prediction` and `rmap`,
-which are Patki's. docs/policies.md has a worked example.
+`learner`, which is Wallace's; `service_rate`, Rumyantsev's; `choices`, `prediction`, `rmap` and
+`rmap_compiled`, which are Patki's. docs/policies.md has a worked example.
 """
 
 from __future__ import annotations

@@ -55,6 +55,27 @@ class Readings(NamedTuple):
     watts: npt.NDArray[np.float64]
 
 
+class PowerDesk(NamedTuple):
+    """The waiting and the running jobs as arrays of int64, read-only: what a compiled policy works
+    on. They say what `queue` and `running` say. A job is a row, which is its number."""
+
+    nodes: Any
+    """[job]: the nodes that it holds or, before it starts, that it asked for."""
+    requested: Any
+    """[job]: the time after which it may be ended, LATEST if its user named none."""
+    due: Any
+    """[job]: the time by which it will have ended if it runs; LATEST: nobody knows."""
+    mold: Any
+    """[job]: the place of the choice that it runs in among those of its application, -1 if it runs
+    in none."""
+    application: Any
+    """[job]: its application, numbered in the order of `PowerView.choices`; -1: it is in none."""
+    queue: Any
+    """The rows of the waiting jobs, in order."""
+    running: Any
+    """The rows of the running jobs, those first that are due first."""
+
+
 class PowerView(NamedTuple):
     """The machine as a power policy sees it."""
 
@@ -89,6 +110,8 @@ class PowerView(NamedTuple):
     ticks at a service rate of 1, and not multiplied with their nodes."""
     tick: str = "ps"
     """The unit of all times here."""
+    desk: PowerDesk | None = None
+    """The jobs as arrays, where a model has such when a policy selects; None elsewhere."""
 
 
 class Admitted(NamedTuple):
@@ -169,6 +192,9 @@ class PowerPolicy(Policy):
     def shown(self) -> int:
         """Returns how many of the waiting jobs it is shown if it selects; 0: all."""
         return 0
+
+    def prepare(self, view: PowerView) -> None:
+        """Called before a run, when nobody waits: a compiled policy has its kernels compiled."""
 
     def observe(self, view: PowerView) -> Sequence[float]:
         """Called when power has been measured: `view.readings` has it. Returns the numbers named in
@@ -255,8 +281,8 @@ def admit(policy: PowerPolicy, view: PowerView) -> Admitted:
     answer = _asked(policy, "select", view)
     if not isinstance(answer, Admitted):
         raise Fault(f"power {policy.name}: it selected {answer!r}, which is no Admitted")
-    here, needed = {job.number: job for job in view.queue}, 0
     chosen, molds = [index(number) for number in answer.numbers], {}
+    here, needed = _shown(view, chosen), 0
     for number in chosen:
         if number not in here:
             how = " twice" if chosen.count(number) > 1 else ", which is not in its window"
@@ -277,6 +303,20 @@ def admit(policy: PowerPolicy, view: PowerView) -> Admitted:
         other = next(number for number in answer.molds if number not in molds)
         raise Fault(f"power {policy.name}: it has a choice for job {other}, which does not start")
     return Admitted(chosen, forced, molds)
+
+
+def _shown(view: PowerView, numbers: Sequence[int]) -> dict[int, Request]:
+    """Returns the jobs of these numbers that wait, by number. Nobody looks at those behind the last
+    of them, as there may be many."""
+    found: dict[int, Request] = {}
+    missing = {*numbers}
+    for job in view.queue if missing else ():
+        if job.number in missing:
+            found[job.number] = job
+            missing.remove(job.number)
+            if not missing:
+                break
+    return found
 
 
 def _checked_mold(policy: PowerPolicy, view: PowerView, job: Request, mold: Mold) -> Mold:

@@ -12,42 +12,35 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pdes.errors import Refused
 from policies.parameters import parameter
-from policies.power.base import Admitted, PowerPolicy, PowerView, power
+from policies.power.base import Admitted, PowerDesk, PowerPolicy, PowerView, power
 from policies.power.choices import Choice, Choices, Mold
 from policies.power.prediction import MOST_W, SAMPLINGS, predicted_choices
+from policies.power.rmap_compiled import (
+    BACKFILLS,
+    POLICIES,
+    Known,
+    Machine,
+    Rule,
+    Shelf,
+    compiled_pass,
+    known_of,
+    room_for,
+    shelf_of,
+)
 from policies.views import Request
 
 PATKI = (
     "T. Patki: The case for hardware overprovisioned supercomputers, thesis, Arizona 2015, "
     "chapter 5"
 )
-KNOWLEDGE, BACKFILLS, SHORTAGES = ("oracle", "model"), ("easy", "first-fit", "none"), (
-    "power", "either")  # fmt: skip
-
-
-class Known(NamedTuple):
-    """What the policy knows of an application, the fastest choice first."""
-
-    choices: Choices
-    nodes: npt.NDArray[np.int64]
-    uw: npt.NDArray[np.int64]
-    """Above idle."""
-    uw_list: list[int]
-    """The same, of which Python reads one element faster."""
-    time: npt.NDArray[np.int64]
-    latest: npt.NDArray[np.int64]
-    """The time after which a job may be ended whose user asked for less."""
-    packed: npt.NDArray[np.intp]
-    """The places of the choices with the most cores and of these the highest cap, one for each
-    number of nodes, the fewest first."""
+KNOWLEDGE, SHORTAGES = ("oracle", "model"), ("power", "either")
 
 
 class Plan(NamedTuple):
@@ -70,17 +63,6 @@ class Reservation(NamedTuple):
 
 
 ANYTHING = Reservation(math.inf, 1 << 62, 1 << 62)
-
-
-class Machine(NamedTuple):
-    """What a pass begins with: nodes of the machine, the microwatts that jobs may have in all, the
-    watts that a node draws idle and at most, and the time."""
-
-    nodes: int
-    uw: int
-    idle_w: float
-    most_w: float
-    time: int
 
 
 @dataclass(frozen=True)
@@ -145,12 +127,12 @@ class Rmap(PowerPolicy):
     # -- what is common
 
     def select(self, view: PowerView) -> Admitted:
-        total = view.free + view.busy
-        cap_w = min(view.budget.cap_w, MOST_W)
-        uw = _micro(cap_w * (1.0 - self.margin) - total * view.idle_w)
-        machine = Machine(total, uw, view.idle_w, view.most_w, view.time)
+        machine = self._machine(view)
+        uw = machine.uw
         if uw < 0:
             return Admitted(())
+        if view.desk is not None and self._rule is not None:
+            return self._compiled(view, view.desk, self._rule, machine)
         running = self._running(view, machine)
         free, left = view.free, uw - sum(each for _, _, each in running)
         reserved: Reservation | None = None
@@ -173,6 +155,12 @@ class Rmap(PowerPolicy):
                 reserved = self._reserve(job, view, machine, free, left, running)
         return Admitted([*started], (), {number: mold for number, mold in started.items()
                                          if mold is not None})  # fmt: skip
+
+    def _machine(self, view: PowerView) -> Machine:
+        total = view.free + view.busy
+        cap_w = min(view.budget.cap_w, MOST_W)
+        uw = _micro(cap_w * (1.0 - self.margin) - total * view.idle_w)
+        return Machine(total, uw, view.idle_w, view.most_w, view.time)
 
     def _running(self, view: PowerView, machine: Machine) -> list[tuple[float, int, int]]:
         """Returns when each running job ends at the latest, its nodes, and the microwatts that it
@@ -234,6 +222,49 @@ class Rmap(PowerPolicy):
             time = ends[at - 1][0] if at else machine.time
         return Reservation(time, nodes - needed, uw - wanted)
 
+    # -- the same, compiled
+
+    @cached_property
+    def _rule(self) -> Rule | None:
+        """Returns which policy it is and its parameters; None where another is derived from it."""
+        if type(self) not in (Traditional, Naive, Adaptive):
+            return None
+        return Rule(
+            POLICIES.index(self.name), BACKFILLS.index(self.backfill),
+            bool(getattr(self, "strict", False)), getattr(self, "short_of", "power") == "either",
+            float(self.weight), float(getattr(self, "threshold", 0.0)),
+        )  # fmt: skip
+
+    def prepare(self, view: PowerView) -> None:
+        if view.desk is not None and self._rule is not None:
+            compiled_pass()
+
+    def _compiled(
+        self, view: PowerView, desk: PowerDesk, rule: Rule, machine: Machine
+    ) -> Admitted:  # fmt: skip
+        """Returns what `select` does, found by a kernel."""
+        shelf, choices = self._shelf(view)
+        ends, started = room_for(len(desk.queue), len(desk.running))
+        count = compiled_pass()(desk, shelf, rule, machine, view.free, ends, started)
+        if not count:
+            return Admitted(())
+        rows = started[:count].tolist()
+        molds = {row: Mold._make((*choices[which][at][:3], limit))
+                 for row, which, at, limit in rows if which >= 0}  # fmt: skip
+        return Admitted([row[0] for row in rows], (), molds)
+
+    def _shelf(self, view: PowerView) -> tuple[Shelf, tuple[Choices, ...]]:
+        """Returns what is known of all applications, and their choices as known."""
+        found = self._seen.get(None)
+        if found is None or found[0] is not view.choices or found[1] != view.idle_w:
+            true = tuple(view.choices.values())
+            known = true
+            if self.knowledge == "model":
+                known = tuple(self._predicted(*each) for each in view.choices.items())
+            shelf = shelf_of(known, true, view.idle_w, self._grace), known
+            found = self._seen[None] = (view.choices, view.idle_w, shelf)
+        return found[2]  # type: ignore[no-any-return]
+
     # -- what it knows, found once
 
     @cached_property
@@ -251,11 +282,16 @@ class Rmap(PowerPolicy):
         return found[2]  # type: ignore[no-any-return]
 
     def _learned(self, application: str, choices: Choices, idle_w: float) -> Known:
-        if self.knowledge == "oracle":
-            return _known(choices, idle_w, 0.0)
-        predicted = predicted_choices(application, choices, self.trained, self.training,
-                                      self.sampling)  # fmt: skip
-        return _known(predicted, idle_w, self.grace)
+        if self.knowledge == "model":
+            choices = self._predicted(application, choices)
+        return known_of(choices, idle_w, self._grace)
+
+    def _predicted(self, application: str, choices: Choices) -> Choices:
+        return predicted_choices(application, choices, self.trained, self.training, self.sampling)
+
+    @property
+    def _grace(self) -> float:
+        return self.grace if self.knowledge == "model" else 0.0
 
     def _wanted(self, job: Request, machine: Machine, known: Known) -> int:
         key = (id(known.uw), job.nodes, machine.nodes, machine.uw)
@@ -322,7 +358,7 @@ class Adaptive(FairShare):
     longer than its user asked for and tolerates: that is power-aware backfilling."""
 
     threshold: float = parameter(
-        0.0, about="by how much a job may exceed its requested time; below 0: by any", least=-1,
+        0.0, about="by how much a job may exceed its requested time; -1: by any", least=-1,
         most=1e6,
     )  # fmt: skip
     short_of: str = parameter(
@@ -333,6 +369,8 @@ class Adaptive(FairShare):
     def __post_init__(self) -> None:
         super().__post_init__()
         _one_of("short_of", self.short_of, SHORTAGES)
+        if -1.0 < self.threshold < 0.0:
+            raise Refused(f"threshold = {self.threshold:g}: 0 or more, or -1: unbounded")
 
     def planned(
         self, job: Request, machine: Machine, known: Known, nodes: int, uw: int,
@@ -355,17 +393,6 @@ class Adaptive(FairShare):
     def _needs(self, job: Request, machine: Machine, known: Known, at: int) -> int:
         needs = known.uw_list[at]
         return needs if self._tolerates(job, known, at) else max(needs, self._fair(job, machine))
-
-
-@lru_cache(maxsize=256)
-def _known(choices: Choices, idle_w: float, grace: float) -> Known:
-    """Returns what there is to know of an application, of which a job may exceed its time by a
-    share of it, the grace."""
-    uw = np.rint((choices.watts - choices.nodes * idle_w) * 1e6).astype(np.int64)
-    latest = np.ceil(choices.time * (1.0 + grace)).astype(np.int64) if grace else choices.time
-    order = np.lexsort((choices.cap_w, choices.cores, choices.nodes))
-    packed = order[np.flatnonzero(np.diff(choices.nodes[order], append=0))]
-    return Known(choices, choices.nodes, uw, uw.tolist(), choices.time, latest, packed)
 
 
 def _fastest(
