@@ -276,7 +276,7 @@ def _advise(engine: Engine, events: int, seconds: Mapping[str, float]) -> None:
             print(f"odonata: warning: {words}", file=sys.stderr, flush=True)
 
 
-def _look(time: int, earliest: int) -> int:
+def _look(time: int, earliest: int = 0) -> int:
     """Returns the next time after this one, in ticks, at which it is looked whether anything is
     left: each time half as far again, so that little is simulated in vain; and not before the
     earliest time at which that can be."""

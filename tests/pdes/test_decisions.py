@@ -188,6 +188,7 @@ def test_it_is_looked_for_half_as_far_again_each_time() -> None:
         assert _look(_look(time) - 1) == _look(time), "the same times, wherever it begins"
         time = _look(time)
     assert _look(LATEST - 1) == LATEST
+    assert _look(0, 2 * FIRST_LOOK) == _look(_look(FIRST_LOOK)) >= 2 * FIRST_LOOK, "one of them"
 
 
 class Content(Rogue):
