@@ -17,9 +17,10 @@ from pdes import launcher
 from pdes.errors import Refused
 
 if TYPE_CHECKING:
-    from odonata.provisioning.cost import Curve, Inputs, Line
+    from odonata.provisioning.cost import Inputs
     from odonata.provisioning.prices import Prices
     from odonata.provisioning.purchase import Machine
+    from odonata.provisioning.scaling import Curve, Line
 
 BARELY = 1.1
 """The share of its least power below which a node is taken to have hardly any to compute with."""
@@ -403,7 +404,7 @@ def _use_facts(prices: Prices, name: str | None) -> dict[str, Any]:
 def _times_facts(line: Line | Curve) -> dict[str, Any]:
     """Returns where an application's times come from. Of a table: the best that were measured by
     number of nodes, and the straight line through them, which is not used, with its mean error."""
-    from odonata.provisioning.cost import Line, fitted_line
+    from odonata.provisioning.scaling import Line, fitted_line
 
     facts: dict[str, Any] = {"slope": None, "intercept": None, "from_nodes": line.from_nodes,
                              "limit": line.limit, "measured": None,

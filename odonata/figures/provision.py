@@ -32,11 +32,9 @@ from odonata.figures.network import (
 from odonata.provisioning.cost import (
     CHEAPER_PRICE,
     HIGH_END_PRICE,
-    NO_NODE,
     RISING,
     BreakEven,
     Inputs,
-    Line,
     Rack,
     Sweep,
     break_even,
@@ -47,6 +45,7 @@ from odonata.provisioning.cost import (
 )
 from odonata.provisioning.prices import Prices
 from odonata.provisioning.purchase import SWEPT, Machine, compared, mix_time, price_sweep, speedup
+from odonata.provisioning.scaling import NO_NODE, Line
 
 PERCENT = FuncFormatter(lambda value, _: f"{100 * value:.6g}%")
 HIGHEST = 2.0

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from odonata.provisioning.cost import LIMIT, Curve, Line, Rack
+from odonata.provisioning.cost import Rack
+from odonata.provisioning.scaling import LIMIT, Curve, Line
 from odonata.provisioning.search import UNLIMITED, best_at_each_n
 from odonata.provisioning.table import Table
 from pdes.errors import Findings, Problem, Refused

@@ -10,19 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from odonata.provisioning.cost import (
-    HOURS,
-    ROUNDING,
-    Curve,
-    Line,
-    Running,
-    Sweep,
-    energy_cost,
-    falling,
-    stepped,
-    whole,
-)
+from odonata.provisioning.cost import HOURS, Running, Sweep, energy_cost, falling, stepped, whole
 from odonata.provisioning.prices import Application, Kind, Prices
+from odonata.provisioning.scaling import ROUNDING, Curve, Line
 from pdes.errors import Refused
 
 

@@ -17,15 +17,12 @@ from odonata.provisioning.cost import (
     HOPPER,
     PRINTED,
     RISING,
-    Curve,
     Inputs,
-    Line,
     Rack,
     break_even,
     break_evens,
     cost_ratio,
     energy_cost,
-    fitted_line,
     hundredth_up,
     limit_ratio,
     provision,
@@ -54,6 +51,7 @@ from odonata.provisioning.purchase import (
     share_w,
     speedup,
 )
+from odonata.provisioning.scaling import Curve, Line, fitted_line
 from odonata.provisioning.table import Point
 from odonata.provisioning.table_checks import table_of_points
 from pdes.errors import Refused

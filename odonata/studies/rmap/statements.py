@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from odonata.provisioning.applications import SOCKETS, UNCAPPED_W
-from odonata.provisioning.cost import fitted_line
 from odonata.provisioning.fitted import PACKAGE_W, PRINTED, PRINTED_CAB, RZMERL, tables
+from odonata.provisioning.scaling import fitted_line
 from odonata.provisioning.search import (
     PACKED_MAX,
     PACKED_MIN,
