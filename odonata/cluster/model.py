@@ -471,7 +471,7 @@ class Cluster(Model):
 
     def rehearse(self, state: State) -> None:
         if not self.compiled:
-            rehearse(state, self._passes)
+            rehearse(state, self._passes if len(state.jobs) else None)
 
     def noted(self, state: State) -> list[tuple[str, Block]]:
         return notes(state) if len(state.jobs) else []
