@@ -25,7 +25,7 @@ from odonata.cluster.layout import (
     SLEEP_AFTER,
     START,
 )
-from odonata.cluster.powering import Powering, fast
+from odonata.cluster.powering import Powering
 from odonata.jobs.asking import Asked, Holders
 from odonata.traces.trace import Trace
 from pdes.events import WORDS, pack
@@ -204,7 +204,7 @@ class Passes:
     def holders(self, state: Any) -> list[Running]:
         """Returns the jobs that hold nodes, by number."""
         rows = sorted(state.running[: state.ctl[RUNNING]].tolist())
-        words = fast(state.jobs)
+        words = state.jobs.data  # of which Python reads a word five times as fast
         return [Running(self.request(row), words[row, SINCE], self._labels(state, row))
                 for row in rows]  # fmt: skip
 

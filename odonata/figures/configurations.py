@@ -36,7 +36,7 @@ from odonata.provisioning.search import FORMS, Found, best_at_each_n
 from odonata.provisioning.table import Table
 
 COLOURS = dict(zip(FORMS, (ORANGE, "#f0b98a", GREEN, "#9fd3c0"), strict=True))
-"""Of the canonical forms: packed and spread by colour, a low cap paler."""
+"""The colours of the canonical forms: packed and spread differ, and a low cap is paler."""
 LEGEND: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.2,
                           "handlelength": 1.2, "columnspacing": 1.3}  # fmt: skip
 WIDEST = 60.0

@@ -74,7 +74,7 @@ class Application:
     """Seconds per node of communication, which grows with the number of nodes."""
     static_w: float = 27.0
     core_w: float = 4.9
-    """Of a core that computes at 2.6 GHz."""
+    """What a core draws that computes at 2.6 GHz."""
     waiting: float = 0.6
     """The share of `core_w` that a core draws while it waits."""
     exponent: float = 2.33

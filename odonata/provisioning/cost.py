@@ -160,9 +160,9 @@ class BreakEven:
     """Where overprovisioning begins to be worth it as one input changes."""
 
     value: float | None
-    """Of an input that is better high (RISING): the value from which on overprovisioning stays as
-    fast or faster, as far as the line holds. Of another: the highest value at which it is. None
-    where there is none."""
+    """The value of an input that is better high (RISING) from which on overprovisioning stays as
+    fast or faster, as far as the line holds; of another input, the highest value at which it is as
+    fast. None where there is none."""
     why_none: str
     """Why there is none: it is "always" worth it where the line holds, never, or not for good."""
     benefits: tuple[tuple[float, float], ...]

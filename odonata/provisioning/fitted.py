@@ -123,8 +123,8 @@ PACKAGE_W = MappingProxyType({
     "SPhot": 84.0, "BT-MZ": 88.0, "SP-MZ": 93.0, "LU-MZ": 85.0, "SC": 82.0, "NSC": 66.0, "SM": 76.0,
     "NSM": 74.0,
 })  # fmt: skip
-"""Of a package of cab with 64 nodes, all cores and no cap: 66 and 93 are printed (P1039), and so is
-the mean of all, 81; how the others differ is chosen."""
+"""What a package of cab draws with 64 nodes, all cores and no cap: 66 and 93 W are printed (P1039),
+and so is the mean of all, 81 W; how the others differ is chosen."""
 
 
 @cache

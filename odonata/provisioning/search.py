@@ -19,7 +19,7 @@ from pdes.errors import Refused
 
 UNLIMITED = math.inf
 SOCKETS, SOCKET_W, MEMORY_W = 2, 115.0, 30.0
-"""Of a node of rzmerl: sockets, and what each of them and its memory can draw at most."""
+"""A node of rzmerl has two sockets; each can draw 115 W at most, and its memory 30 W."""
 
 
 class Machine(NamedTuple):

@@ -11,6 +11,7 @@ most that nodes can.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -106,9 +107,9 @@ class Rmap(PowerPolicy):
 
     # -- what each of the three decides
 
+    @abstractmethod
     def wanted(self, job: Request, machine: Machine, known: Known) -> int:
         """Returns the place of the choice that a moldable job waits for, -1 if there is none."""
-        raise NotImplementedError
 
     def planned(
         self, job: Request, machine: Machine, known: Known, nodes: int, uw: int,

@@ -322,13 +322,8 @@ def test_no_machine_takes_more_money_or_watts_than_there_are(
         assert one.money_left == pytest.approx(money - one.cost)
 
 
-@settings(max_examples=60)
-@given(st.floats(3e4, 2e5), st.floats(2e3, 1.5e4), st.sampled_from([*SWEPT]))
-def test_a_sweep_of_prices_is_the_answer_at_every_value(
-    money: float, power_w: float, what: str
-) -> None:
-    prices = told(money=money, power_w=power_w)
-    prices = replace(prices, applications={"SPhot": prices.applications["SPhot"]})
+def check_sweep(prices: Prices, what: str) -> None:
+    """Hold every step of a sweep against the answer at a value within it."""
     field = {"money": "money", "power_w": "power_w", "loss": "r_p"}.get(what)
     for step in price_sweep(prices, what).steps:
         value = 0.3 * step.low + 0.7 * step.high
@@ -336,6 +331,16 @@ def test_a_sweep_of_prices_is_the_answer_at_every_value(
         there = replace(prices, **{field: value}) if field else replace(prices, cheaper=cheaper)
         shown = None if step.s is None or step.s_end is None else 0.3 * step.s + 0.7 * step.s_end
         assert speedup(there)[0] == (None if shown is None else pytest.approx(shown))
+
+
+@settings(max_examples=60)
+@given(st.floats(3e4, 2e5), st.floats(2e3, 1.5e4), st.sampled_from([*SWEPT]))
+def test_a_sweep_of_prices_is_the_answer_at_every_value(
+    money: float, power_w: float, what: str
+) -> None:
+    prices = told(money=money, power_w=power_w)
+    prices = replace(prices, applications={"SPhot": prices.applications["SPhot"]})
+    check_sweep(prices, what)
 
 
 def test_the_price_at_which_cheaper_nodes_break_even_pays_for_what_is_needed() -> None:
@@ -467,13 +472,7 @@ def test_a_sweep_of_a_table_is_the_answer_at_every_value(
     money: float, power_w: float, jobs: int, what: str
 ) -> None:
     prices = tabled(money=money, power_w=power_w, jobs_at_once=jobs)
-    field = {"money": "money", "power_w": "power_w", "loss": "r_p"}.get(what)
-    for step in price_sweep(prices, what).steps:
-        value = 0.3 * step.low + 0.7 * step.high
-        cheaper = replace(prices.cheaper, price=value)
-        there = replace(prices, **{field: value}) if field else replace(prices, cheaper=cheaper)
-        shown = None if step.s is None or step.s_end is None else 0.3 * step.s + 0.7 * step.s_end
-        assert speedup(there)[0] == (None if shown is None else pytest.approx(shown))
+    check_sweep(prices, what)
 
 
 def test_a_table_is_read_with_its_range_and_bound(tmp_path: Path) -> None:

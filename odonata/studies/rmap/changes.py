@@ -19,7 +19,7 @@ from odonata.studies.rmap.simulation import Outcome, Traced, row
 Outcomes = Mapping[str, Outcome]
 Floats = npt.NDArray[np.float64]
 ENDS = (5, 95)
-"""Of the range of traces, in percent."""
+"""The percentiles between which the range of traces lies."""
 
 
 class Spread(NamedTuple):
