@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from odonata.commands.schema import json_schema
-from odonata.experiment.experiment import KEYS, OF_JOBS, Experiment
+from odonata.experiment.experiment import KEYS, Experiment, needs_jobs
 from odonata.experiment.reading import parse
 from pdes.errors import Refused
 from policies.register import ENVIRONMENT, PLUGINS, REGISTERS
 
 FILES = sorted((Path(__file__).parents[1] / "scripts" / "experiments").glob("*.toml"))
-OPEN = tuple(key for key in KEYS if key.section not in ("jobs", "trace", "power", *OF_JOBS))
+OPEN = tuple(
+    key for key in KEYS if key.section not in ("jobs", "trace", "power") and not needs_jobs(key)
+)
 """The keys that have nothing to do with jobs."""
 
 

@@ -22,11 +22,13 @@ from odonata.agents.layout import (
     CREDIT_DUE,
     DELIVER,
     DELIVERED_BYTES,
+    E_BYTES,
     FAR,
-    FAR_KEY,
     FIRST_GROUP,
     GENERATED_BYTES,
     HEAD,
+    Q_BYTES,
+    REACH,
     RETURNS,
     SOONEST,
     VC_BITS,
@@ -38,38 +40,30 @@ from odonata.agents.layout import (
 from odonata.agents.link import FEEDER_BITS, FEEDER_HERE, UNLIMITED
 from odonata.agents.packet import CAME, DUE, PATH, ROOM, SIZE, VC_MASK, VC_SHIFT
 from odonata.agents.power import check_energy
+from odonata.agents.switch_audit import (
+    chained,
+    channel_name,
+    check_crossbars,
+    feeders_of,
+    waits_in_crossbars,
+)
 from odonata.agents.task import check_slots
 from odonata.jobs.board import DONE, JOB_ENERGY_J, STATUS
 from pdes.events import AGENT_MASK, FOREVER, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, TIME, A, Rows
-from pdes.parcels import NEXT
-
-
-def chained(parcels: Rows, heads: Rows) -> tuple[Rows, Rows]:
-    """Returns every parcel in the chains that begin at `heads` (-1: none), and whose chain it is
-    in."""
-    which, numbers = [], []
-    here = np.flatnonzero(heads >= 0)
-    at = heads[here]
-    while len(at):
-        which.append(here)
-        numbers.append(at)
-        at = parcels[at, NEXT]
-        here, at = here[at >= 0], at[at >= 0]
-    if not which:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    return np.concatenate(which), np.concatenate(numbers)
 
 
 def _inputs(network: Configuration, state: State, pending: Rows) -> tuple[Rows, Rows]:
-    """Returns, for the packets on their way to a router, the port rows they arrive at and their
-    numbers."""
-    m, keys = network.machine, pending[:, KEY]
-    moving = keys >> KIND_SHIFT == ARRIVE
-    agents, ports = (keys[moving] >> PORT_BITS) & AGENT_MASK, keys[moving] & PORT_MASK
+    """Returns, for the packets on their way to a router or to a half-duplex node, the port rows
+    that they arrive at and their numbers."""
+    m, kinds = network.machine, pending[:, KEY] >> KIND_SHIFT
+    moving = (kinds == ARRIVE) | (kinds == REACH)
+    keys = pending[moving, KEY]
+    agents, ports = (keys >> PORT_BITS) & AGENT_MASK, keys & PORT_MASK
     group = (agents >> network.agent_bits) - network.offset - state.shape[FIRST_GROUP]
-    router = agents & ((1 << network.agent_bits) - 1)
-    rows = group * m.routers * (m.radix + m.nodes) + router * m.radix + ports
-    return rows, pending[moving, A]
+    index = agents & ((1 << network.agent_bits) - 1)
+    node = m.routers * m.radix + index - m.routers
+    inside = np.where(index < m.routers, index * m.radix + ports, node)
+    return group * m.routers * (m.radix + m.nodes) + inside, pending[moving, A]
 
 
 def _channels(state: State) -> Rows:
@@ -93,6 +87,10 @@ def held(network: Configuration, state: State, pending: Rows, parcels: Rows) -> 
     rows, numbers = _inputs(network, state, pending)
     vcs = (parcels[numbers, PATH] >> VC_SHIFT) & VC_MASK
     np.add.at(total, (rows, vcs), parcels[numbers, SIZE])
+    if len(state.ejection):
+        total[_nics(network, state), 0] += state.ejection[:, E_BYTES]
+    if network.switched:
+        return total + state.queues[:, :, Q_BYTES]  # type: ignore[no-any-return]
     _, blocked = chained(parcels, _channels(state)[:, :, HEAD].reshape(-1))
     inside, rows, vcs = _occupied(state, parcels, blocked)
     np.add.at(total, (rows, vcs), parcels[blocked[inside], SIZE])
@@ -122,6 +120,8 @@ def check(network: Configuration, state: State, pending: Rows, parcels: Rows) ->
     assert (soonest == noted).all(), "a channel does not know when its next credit is due"
     _check_wakes(network, state, pending, parcels)
 
+    if network.switched:
+        check_crossbars(network, state, pending, parcels)
     check_slots(state.slots)
     if network.power:
         check_energy(state)
@@ -162,27 +162,49 @@ def findings(network: Configuration, state: State, pending: Rows, parcels: Rows)
     which fed it."""
     kinds = pending[:, KEY] >> KIND_SHIFT
     outside = pending[:, KEY] & PORT_MASK < WITHIN
-    moving = pending[(kinds == ARRIVE) | ((kinds == DELIVER) & outside), A]
+    travels = (kinds == ARRIVE) | (kinds == REACH) | ((kinds == DELIVER) & outside)
+    moving = pending[travels, A]
     ports, channels, vcs = state.ports[:, 0], _channels(state), state.slow.shape[1]
     heads = channels[:, :, HEAD].reshape(-1)
     which, numbers = chained(parcels, heads)
     names = _names(network, state)
     stuck = np.flatnonzero(heads >= 0)
     wanted = np.minimum(parcels[heads[stuck], SIZE], network.packet_bytes)
-    inside, row, vc = _occupied(state, parcels, numbers)
-    feeders = ports[row, FAR_KEY]
-    feeder = _name((feeders >> PORT_BITS) & AGENT_MASK, feeders & PORT_MASK, vc)
-    edges = np.column_stack((feeder, names[which[inside]], parcels[numbers[inside], SIZE]))
+    blocked = np.column_stack((names[stuck], ports[stuck // vcs, CAPACITY], wanted))
+    waiting = parcels[numbers, SIZE].sum()
+    if network.switched:
+        more, edges, queued = waits_in_crossbars(network, state, names)
+        blocked, waiting = np.concatenate((blocked, more)), waiting + queued
+    else:
+        inside, row, vc = _occupied(state, parcels, numbers)
+        feeder = feeders_of(state, row, vc)
+        edges = np.column_stack((feeder, names[which[inside]], parcels[numbers[inside], SIZE]))
+    if len(state.ejection):
+        edges = np.concatenate((edges, _waits_at_nodes(network, state, names)))
+        waiting += state.ejection[:, E_BYTES].sum()
     return {
-        "bytes": np.array([[parcels[moving, SIZE].sum(), parcels[numbers, SIZE].sum()]]),
-        "blocked": np.column_stack((names[stuck], ports[stuck // vcs, CAPACITY], wanted)),
+        "bytes": np.array([[parcels[moving, SIZE].sum(), waiting]]),
+        "blocked": blocked,
         "waits": edges,
     }
 
 
-def _name(agent: Any, port: Any, vc: Any) -> Any:
-    """Returns a number for a channel that means the same on every rank."""
-    return (agent << PORT_BITS) | (port << VC_BITS) | vc
+def _nics(network: Configuration, state: State) -> Rows:
+    """Returns the rows of the ports of nodes, in machine order."""
+    m, groups = network.machine, len(state.histogram)
+    own = m.routers * m.radix
+    inside = np.arange(own, own + m.routers * m.nodes)
+    return (np.arange(groups)[:, None] * m.routers * (m.radix + m.nodes) + inside).reshape(-1)  # type: ignore[no-any-return]
+
+
+def _waits_at_nodes(network: Configuration, state: State, names: Rows) -> Rows:
+    """Returns the packets that half-duplex nodes do not drain because they have something to send:
+    the channel that feeds the node, the node's own, and the bytes."""
+    nics = _nics(network, state)
+    held = (state.ejection[:, E_BYTES] > 0) & (state.ports[nics, 1, HEAD] >= 0)
+    nics = nics[held]
+    own = names[nics * state.slow.shape[1]]
+    return np.column_stack((feeders_of(state, nics, 0 * nics), own, state.ejection[held, E_BYTES]))
 
 
 def _names(network: Configuration, state: State) -> Rows:
@@ -193,13 +215,13 @@ def _names(network: Configuration, state: State) -> Rows:
     port = np.concatenate((np.tile(np.arange(m.radix), m.routers), 0 * nodes))
     unit = np.arange(first, first + groups) + network.offset
     group = (unit << network.agent_bits)[:, None]
-    names = _name(group + agent, port, 0).reshape(-1, 1) + np.arange(vcs)
+    names = channel_name(group + agent, port, 0).reshape(-1, 1) + np.arange(vcs)
     return names.reshape(-1)  # type: ignore[no-any-return]
 
 
 def deadlock(blocked: Rows, waits: Rows) -> list[int]:
     """Returns a cycle of channels each of which waits for the next for ever; empty if there is
-    none.
+    none. A name may stand for a channel's output buffer too, for which packets wait in queues.
 
     A channel can go on if its first packet fits into the buffer at its far end less what is stuck
     there: blocked in channels that cannot go on. Those that can are struck off until no more are.
@@ -207,7 +229,9 @@ def deadlock(blocked: Rows, waits: Rows) -> list[int]:
     following: dict[int, list[tuple[int, int]]] = {}
     for feeder, channel, size in waits.tolist():
         following.setdefault(feeder, []).append((channel, size))
-    needs = {name: (capacity, wanted) for name, capacity, wanted in blocked.tolist()}
+    needs: dict[int, tuple[int, int]] = {}
+    for name, capacity, wanted in blocked.tolist():
+        needs[name] = capacity, min(wanted, needs.get(name, (0, wanted))[1])
     dead = set(needs)
     while True:
         alive = set()
@@ -229,7 +253,9 @@ def deadlock(blocked: Rows, waits: Rows) -> list[int]:
 
 
 def words_for(network: Configuration, name: int) -> str:
-    """Returns a channel in words."""
+    """Returns a channel in words, or where its name is negative its output buffer."""
+    if name < 0:
+        return f"output buffer of {words_for(network, -1 - name)}"
     m, agent = network.machine, name >> PORT_BITS
     port, vc = (name & PORT_MASK) >> VC_BITS, name & ((1 << VC_BITS) - 1)
     group = (agent >> network.agent_bits) - network.offset

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from odonata.agents.layout import GATE_BITS, VIAS
+from odonata.agents.layout import ARBITERS, CREDITS, GATE_BITS, VIAS
 from odonata.agents.link import RATE_BITS
 from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS
 from odonata.agents.power import check as check_power
@@ -19,6 +19,7 @@ from topology.dragonfly import Dragonfly, LinkClass
 from topology.settings import setting
 
 FORWARDINGS, VCS = ("cut-through", "store"), ("hops", "one")
+SIGHTS, DUPLEXES = ("far", "output"), ("full", "half")
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class Configuration:
     own unless given. `via`: non-minimal paths lead through a random third "group", a random
     "router" of one, or as in BookSim any router "anywhere" (a minimal path if that is in the
     packet's own group). `vcs`: "hops", or "one" for all, which deadlocks and is there to show it.
-    With `dedicated_scheduler` rank 0 has the scheduler and no groups."""
+    What is inside a router, from `crossbar` on, and what nodes accept is explained in
+    docs/router.md. With `dedicated_scheduler` rank 0 has the scheduler and no groups."""
 
     machine: Dragonfly
     traffic: tuple[Traffic, ...] = ()
@@ -66,6 +68,52 @@ class Configuration:
     vcs: str = setting(
         "hops", "word", "Virtual channels: another for each hop; one for all deadlocks.", words=VCS
     )
+    crossbar: float | None = setting(
+        None, "number", "Bandwidth of a router's crossbar, in units of a local link's; ideal: it "
+        "is never the bottleneck, and packets wait for their own output only.",
+        above=0, most=1e3, none="ideal",
+    )  # fmt: skip
+    arbiter: str = setting(
+        "round-robin", "word", "Which of several waiting packets crosses next.", words=ARBITERS
+    )
+    output_buffer: int | None = setting(
+        16384, "size", "Buffer of each virtual channel between crossbar and link; none: a packet "
+        "crosses when there is room at the far end of the link.", none="none",
+    )  # fmt: skip
+    credits: str = setting(
+        "packet", "word", "When room is given back: once a packet has left, flit by flit, or all "
+        "of it when the head leaves.", words=CREDITS,
+    )  # fmt: skip
+    credit_delay_ps: int = setting(
+        0, "time", "How long a credit takes beside the latency of its link."
+    )
+    allocation_ps: int = setting(
+        0, "time", "How long after a packet has crossed the next of its queue, and the next to its "
+        "channel, can cross.",
+    )  # fmt: skip
+    sight: str = setting(
+        "far", "word", "Which buffer `adaptive` looks at: at the far end of the link, or the "
+        "router's own output buffer.", words=SIGHTS,
+    )  # fmt: skip
+    detours: bool = setting(
+        False, "flag", "Whether routings choose between two paths within a group too, the other "
+        "through a third router.",
+    )  # fmt: skip
+    ejection: float | None = setting(
+        None, "bandwidth", "The rate at which a node drains its ejection buffer.", section="nic",
+        none="unlimited",
+    )  # fmt: skip
+    ejection_buffer: int = setting(
+        16384, "size", "A node's ejection buffer, where there is a rate.", section="nic"
+    )
+    injection_channels: int = setting(
+        1, "whole", "Virtual channels of a node's link that its packets choose from.",
+        section="nic", least=1, most=5,
+    )  # fmt: skip
+    duplex: str = setting(
+        "full", "word", "Half: a node drains nothing while it has something to send.",
+        section="nic", words=DUPLEXES,
+    )  # fmt: skip
     seed: int = setting(
         1, "whole", "Seed of all random numbers.", section="run", least=0, most=2**63 - 1
     )
@@ -141,6 +189,7 @@ class Configuration:
             "forwarding",
         )
         unless(self.vcs in VCS, f"vcs = {self.vcs}", " or ".join(VCS), "vcs")
+        self._check_routers(found)
         unless(0 <= self.seed < 2**63, f"seed = {self.seed}", "0 .. 2**63 - 1", "seed")
         unless(
             bool(self.traffic) or self.workload is not None,
@@ -162,6 +211,57 @@ class Configuration:
         if self.power:
             check_power(self.power, self.workload, m, found)
         found.refuse()
+
+    def _check_routers(self, found: Findings) -> None:
+        """Find what is wrong with crossbars, credits and ejection."""
+        unless, packet = found.unless, self.packet_bytes
+        unless(self.crossbar is None or 0 < self.crossbar <= 1e3, f"crossbar = {self.crossbar}",
+               "above 0, at most 1,000, or ideal", "crossbar")  # fmt: skip
+        for name, words in (("arbiter", ARBITERS), ("credits", CREDITS), ("sight", SIGHTS),
+                            ("duplex", DUPLEXES)):  # fmt: skip
+            value = getattr(self, name)
+            unless(value in words, f"{name} = {value}", f"one of {', '.join(words)}", name)
+        sizes = [("ejection_buffer", self.ejection_buffer)] * (self.ejection is not None)
+        if self.crossbar is not None and self.output_buffer is not None:
+            sizes.append(("output_buffer", self.output_buffer))
+        for name, size in sizes:
+            unless(packet <= size, f"{name} = {size} B",
+                   f"must hold a packet of {packet} B, all of it", name,
+                   "packet_bytes")  # fmt: skip
+            unless(size < 2**40, f"{name} = {size} B", "below 2**40 bytes", name)
+        for name in ("credit_delay_ps", "allocation_ps"):
+            value = getattr(self, name)
+            unless(0 <= value <= 10**12, f"{name.removesuffix('_ps')} = {value} ps", "0 .. 1 s",
+                   name)  # fmt: skip
+        unless(self.sight == "far" or self.buffered, f"sight = {self.sight}",
+               "needs routers with a crossbar and output buffers", "sight", "crossbar",
+               "output_buffer")  # fmt: skip
+        unless(self.ejection is None or 1 <= self.ejection <= 1e15,
+               f"ejection = {self.ejection} B/s", "1 B/s .. 1 PB/s, or unlimited",
+               "ejection")  # fmt: skip
+        lanes, most = self.injection_channels, 1
+        if ROUTINGS.known(self.routing) or self.routing in ROUTINGS:
+            most = self.channels if self.duplex == "full" else 1
+        unless(1 <= lanes <= most, f"injection_channels = {lanes}",
+               f"1 .. {most}, the virtual channels of this routing (and 1 where nodes are half "
+               "duplex)", "injection_channels", "routing", "duplex")  # fmt: skip
+        unless(self.duplex == "full" or self.ejection is not None, f"duplex = {self.duplex}",
+               "needs nodes with a rate of ejection", "duplex", "ejection")  # fmt: skip
+
+    @property
+    def switched(self) -> bool:
+        """Tells whether routers have a crossbar that packets wait for."""
+        return self.crossbar is not None
+
+    @property
+    def buffered(self) -> bool:
+        """Tells whether there are output buffers behind the crossbar."""
+        return self.crossbar is not None and self.output_buffer is not None
+
+    @property
+    def crossbar_rate(self) -> int:
+        """Returns the picoseconds per byte of a crossbar, times 2**16."""
+        return rate_at(self.machine.local.bandwidth * (self.crossbar or 1.0))
 
     # -- when
 
@@ -229,9 +329,30 @@ class Configuration:
     def serialisation(self, link: LinkClass, size: int) -> int:
         """Returns the serialisation time of so many bytes on such a link, in ps, as the kernel
         computes it."""
-        return max(1, (size * rate_of(link) + (1 << (RATE_BITS - 1))) >> RATE_BITS)
+        return _duration(rate_of(link), size)
+
+    @property
+    def shortest_ps(self) -> int:
+        """Returns the least time after which room is given back for a packet that begins to leave a
+        buffer, in ps."""
+        if self.credits != "packet":
+            return 0
+        m = self.machine
+        rates = [rate_of(link) for link in (m.terminal, m.local, m.global_)]
+        if self.switched:
+            rates = [self.crossbar_rate]
+        return min(_duration(rate, self.least_packet) for rate in rates)
 
 
 def rate_of(link: LinkClass) -> int:
     """Returns the picoseconds per byte, times 2**16."""
-    return max(1, round(1e12 / link.bandwidth * (1 << RATE_BITS)))
+    return rate_at(link.bandwidth)
+
+
+def rate_at(bandwidth: float) -> int:
+    """Returns the picoseconds per byte at so many bytes per second, times 2**16."""
+    return max(1, round(1e12 / bandwidth * (1 << RATE_BITS)))
+
+
+def _duration(rate: int, size: int) -> int:
+    return max(1, (size * rate + (1 << (RATE_BITS - 1))) >> RATE_BITS)

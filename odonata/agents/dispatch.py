@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from odonata.agents import node, power, router, task
+from odonata.agents import ejection, link, node, power, router, task
+from odonata.agents import switch as switching
+from odonata.agents.ejection import drain
 from odonata.agents.layout import (
     ARRIVE,
     CAP,
@@ -16,8 +18,10 @@ from odonata.agents.layout import (
     GENERATE,
     INJECTED,
     METER,
+    PACKETWISE,
     PAUSED,
     PLACE,
+    REACH,
     RECEIVED,
     REPORT,
     REST,
@@ -25,6 +29,7 @@ from odonata.agents.layout import (
     ROUTERS,
     START,
     STEP,
+    SWITCH,
     VC_BITS,
     WAKE,
     WITHIN,
@@ -34,10 +39,11 @@ from odonata.agents.layout import (
     port_row,
     where,
 )
-from odonata.agents.link import pump, repay, wake
+from odonata.agents.link import Links, pump, repay, wake
 from odonata.agents.node import deliver
 from odonata.agents.packet import RANDOM, SIZE, VC_MASK
 from odonata.agents.power import cap, computed, note_report, read_meter
+from odonata.agents.router import Way
 from odonata.agents.task import hear, learn, match
 from pdes.events import FOREVER, agent_of, key_of, kind_of, port_of
 from pdes.jit import kernel, rebound
@@ -45,7 +51,6 @@ from pdes.loop import NOW, Sim, drop_parcel, schedule
 from policies.routing import Routing
 
 
-@kernel
 def grant(sim: Sim, state: Any, time: int, key: int, awaited: bool) -> None:
     """Grant what waits in a channel: it has only just come, or credit was `awaited` and is there,
     if this is the event that serves it."""
@@ -63,9 +68,13 @@ def grant(sim: Sim, state: Any, time: int, key: int, awaited: bool) -> None:
     started = pump(sim, state, row, vc, time, key)
     if node >= 0:
         state.nodes[node_row(shape, group, node), INJECTED] += started
+        if HALF_DUPLEX:
+            drain(sim, state, time, key)
 
 
-@kernel
+HALF_DUPLEX, SWITCHED = False, False
+
+
 def receive(sim: Sim, state: Any, time: int, key: int, room: int, b: int) -> None:
     """Note credit that comes from another rank."""
     shape, port = state.shape, port_of(key)
@@ -82,7 +91,7 @@ def nothing(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> bool:
     return False
 
 
-arrive = proceed = command = generate = nothing
+arrive = proceed = command = generate = switch = reach = nothing
 """Stand for those of one routing and of one set of patterns."""
 
 
@@ -166,6 +175,12 @@ def handle(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> None:
         arrive(sim, state, time, key, a, b)
     elif kind == DELIVER:
         accept(sim, state, time, key, a)
+        if HALF_DUPLEX:
+            drain(sim, state, time, key)
+    elif SWITCHED and kind == SWITCH:
+        switch(sim, state, time, key)  # type: ignore[call-arg]
+    elif HALF_DUPLEX and kind == REACH:
+        reach(sim, state, time, key, a)  # type: ignore[call-arg]
     else:
         ready = True
         if kind != CREDIT_DUE:
@@ -184,16 +199,65 @@ def no_messages(sim: Sim, state: Any, time: int, key: int) -> bool:
     return False
 
 
+class Routers(NamedTuple):
+    """What is inside of routers, and what nodes accept: when room is given back (of CREDITS);
+    whether there is a crossbar, and output buffers behind it; how routers choose; and how nodes
+    accept packets (`odonata.agents.ejection`); and whether their own have a choice of channels."""
+
+    credits: int = PACKETWISE
+    crossbar: bool = False
+    buffered: bool = False
+    way: Way = Way()
+    ejection: int = ejection.ALWAYS
+    lanes: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Tells whether routers are ideal and nodes accept everything."""
+        return not self.crossbar and self.ejection == ejection.ALWAYS
+
+
+@lru_cache
+def link_kernels(inside: Routers) -> Links:
+    """Returns the kernels of links between such routers."""
+    others: tuple[Any, ...] = ()
+    if inside.crossbar:
+        others = switching.BUFFERS if inside.buffered else switching.NO_BUFFERS
+    if inside.ejection == ejection.FULL:
+        others = (*others, ejection.eject)
+    return link.kernels(inside.credits, others, inside.lanes)
+
+
+@lru_cache
+def receiver(inside: Routers) -> Any:
+    """Returns `receive` for such routers."""
+    return kernel(rebound(receive, "receive", **link_kernels(inside)._asdict()))
+
+
 @lru_cache
 def handler(
     how: Routing,
     traffic: tuple[Any, ...] | None,
     patterns: tuple[Any, ...] | None,
     powered: bool = False,
+    inside: Routers = Routers(),  # noqa: B008
 ) -> Any:
     """Returns `handle` for a routing, for traffic (None: there is none; else the patterns that
     plug-ins bring, as kernels) and for jobs (likewise), whose nodes draw power or not."""
-    names: dict[str, Any] = {"arrive": router.compiled(how), "work": nothing}
+    links = link_kernels(inside)
+    switches = switching.kernels(links, inside.buffered) if inside.crossbar else None
+    names: dict[str, Any] = {
+        "arrive": router.compiled(how, links, switches, inside.way),
+        "work": nothing,
+        "SWITCHED": inside.crossbar,
+        "HALF_DUPLEX": inside.ejection == ejection.HALF,
+        **links._asdict(),
+    }
+    if switches is not None:
+        names["switch"] = switches.switch
+    if inside.ejection == ejection.HALF:
+        names |= ejection.kernels(links)._asdict()
+    names["grant"] = kernel(rebound(grant, "grant", **names))
     names["generate"] = no_messages if traffic is None else node.generator(traffic)
     if patterns is not None:
         tasks = task.kernels(patterns, power.HOOKS if powered else None)

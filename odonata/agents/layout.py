@@ -19,16 +19,17 @@ from pdes.jit import kernel
 
 # -- events
 
-(CREDIT_DUE, ARRIVE, DELIVER, PLACE, START, GENERATE, STEP, REST, CAP, METER, ENDED, REPORT,
- DECIDE) = range(13)  # fmt: skip
+(CREDIT_DUE, SWITCH, ARRIVE, REACH, DELIVER, PLACE, START, GENERATE, STEP, REST, CAP, METER, ENDED,
+ REPORT, DECIDE) = range(15)  # fmt: skip
 """Kinds of events, in the order in which they are handled at one instant: credit returns to a
-channel; a packet arrives at a router; a packet is delivered to a node; every rank learns where some
-tasks of a job are; a task starts; a node generates its next message of open-loop traffic (the port
+channel; the crossbar of a router arbitrates; a packet arrives at a router; a packet reaches a node
+that is half duplex; a packet is delivered to a node; every rank learns where some tasks of a job
+are; a task starts; a node generates its next message of open-loop traffic (the port
 is the number of the traffic); a task takes its next step; every rank learns that power is no longer
 measured; a node is given a cap; a node reads its meter; the scheduler hears that a task has ended,
 and what a node has drawn; the scheduler decides."""
-KINDS = ("credit", "arrive", "deliver", "place", "start", "generate", "step", "rest", "cap",
-         "meter", "ended", "report", "decide")  # fmt: skip
+KINDS = ("credit", "switch", "arrive", "reach", "deliver", "place", "start", "generate", "step",
+         "rest", "cap", "meter", "ended", "report", "decide")  # fmt: skip
 PAUSED, SENT, COMPUTED = 0, 1, 2
 """Values of the first word of a STEP. PAUSED: the task's pause is over, or what it waited for has
 arrived. SENT: the last packet of its message has left the node. COMPUTED: its work is done, if this
@@ -51,12 +52,14 @@ SCHEDULER = 0
 # -- the machine: State.shape
 
 NODES, ROUTERS, GROUPS, RADIX, AGENT_BITS, FIRST_GROUP, GROUP_PORTS, COPIES = range(8)
-BASES, LAST_GLOBAL, VCS_MASK, VIA, BIAS, OFFSET = 8, 12, 13, 14, 15, 16
+BASES, LAST_GLOBAL, VCS_MASK, VIA, BIAS, OFFSET, ARBITER, OUT_CAPACITY = 8, *range(12, 19)
+LANE_COUNT = 19
 """Words of `State.shape`: p, a and g; the ports of a router; the bits of an agent's number that
 count within its group; this rank's first group; the port rows of a group (its routers', then its
 nodes'); the cables between two groups; the first local VC of each leg; the VC of a last global hop;
 0 where all hops share one VC (and deadlock), else all bits; what a non-minimal path leads through;
-a parameter of the routing; and the offset of groups in agent numbers, above."""
+a parameter of the routing; the offset of groups in agent numbers, above; which of ARBITERS;
+the bytes of an output buffer; and how many channels the packets of a node can choose from."""
 VIAS = ("group", "router", "anywhere")
 GROUP, ROUTER, ANYWHERE = range(3)
 GATE_BITS = 8
@@ -64,10 +67,11 @@ GATE_BITS = 8
 
 # -- a port and its channels: State.ports, State.slow
 
-BUSY, USED, RATE, LATENCY, FAR_KEY, FAR, CAPACITY = range(7)
+BUSY, USED, RATE, LATENCY, FAR_KEY, FAR, CAPACITY, DRAINED = range(8)
 """Words of a port: until when its link is reserved; how long it has been reserved in total; the
 picoseconds per byte, times 2**16; the picoseconds to the other end; the key of an arrival there,
-and the row of that port, or -1 on another rank; the bytes of each buffer there."""
+and the row of that port, or -1 on another rank; the bytes of each buffer there; and, of a port to a
+node, until when the node will drain what was sent to it."""
 
 CREDIT, RETURNS, SOONEST, HEAD, STARTED, PACKETS, BYTES, WAIT = range(8)
 """Words of a channel: the bytes known to be free at the far end; credits on their way, as a chain,
@@ -86,6 +90,45 @@ LINE = 8
 """Words of a port and of a channel: each is a cache line, and a port's channels are behind it. On
 a large machine a hop costs what its cache misses cost, so there is nothing there that need not be.
 """
+
+# -- the crossbar of a router, empty where routers are ideal: State.crossing, State.queues,
+# State.rooms (lines like those of channels, of output buffers), State.routers, State.requests
+
+CREDITS = ("packet", "flit", "head")
+PACKETWISE, FLITWISE, AT_HEAD = range(3)
+"""When the room that a packet leaves is given back."""
+ARBITERS = ("round-robin", "age", "lowest-port")
+ROUND_ROBIN, AGE, LOWEST_PORT = range(3)
+
+CROSSBAR, EJECTION = 3, 4
+"""Words of `State.rates` behind those of the classes of links."""
+
+IN_UNTIL, OUT_UNTIL = range(2)
+"""Words of a port in `State.crossing`: until when a packet crosses from it as an input, and to it
+as an output."""
+CROSSING_WORDS = 2
+
+(Q_HEAD, Q_LAST, Q_WANTS, Q_SIZE, Q_RANK, Q_SINCE, Q_LACKS, Q_SERVED, Q_NEXT_AT,
+ Q_WAITED, Q_ROOM, Q_EJECT, Q_LONGEST, Q_BYTES, C_FREE_AT) = range(15)  # fmt: skip
+"""Words of an input queue, by port and VC: its first packet that has not begun to cross, or -1, and
+its last. Then, if that packet is first in the queue: which output channel it wants (port << VC_BITS
+| VC), else -1; its bytes; its rank with the arbiter; since when it has been first; and since when
+there has been no room for it, or -1. When a packet last began to cross from here, or -1, and from
+when on the next can be first. Counters in picoseconds: what first packets have waited; of this,
+without room towards a router and towards a node; the longest wait. The bytes in the queue. And, of
+the output channel of the same port and VC, from when on the next packet can cross to it."""
+QUEUE_WORDS = 16
+
+R_WAKE, R_COUNT = range(2)
+"""Words of a router in `State.routers`: when its next SWITCH happens (others are stale), or
+FOREVER; and how many of its queues have a packet, which are in its row of `State.requests`, each
+as port << VC_BITS | VC."""
+ROUTER_WORDS = 2
+
+E_HEAD, E_LAST, E_BUSY, E_BYTES = range(4)
+"""Words of a half-duplex node in `State.ejection`: the first packet that it has not begun to drain,
+or -1, and the last; until when it drains; the bytes of those packets."""
+EJECTION_WORDS = 4
 
 # -- a node: State.nodes, State.traffic
 
@@ -112,16 +155,16 @@ BIN_ONE = 1023 << 6
 
 # -- a task: State.nic, State.slots, State.places, State.jobs, State.friends
 
-SEND, MATCH, HOST, LAUNCH, STREAM = range(5)
-"""Words of `State.nic`: four times (`odonata.agents.workload.Workload`), and which stream of random
-numbers tasks draw from."""
+MATCH, HOST, LAUNCH, STREAM = range(4)
+"""Words of `State.nic`: three times (`odonata.agents.workload.Workload`), and which stream of
+random numbers tasks draw from."""
 
-JOB, TASK, PHASE, SENT_COUNT, DUE, READY, EARLY, LATEST_EARLY = range(8)
+JOB, TASK, PHASE, SENT_COUNT, DUE, READY, EARLY, LATEST_EARLY, PARTS = range(9)
 """Words of a slot: its task's job, or -1; the task's number there; the phase it is in; how many
 messages of that phase were handed to the NIC, or AWAITING; the bytes that are still to come in it;
 when what has come will have been handed over; what came before its phase, as a chain, and the last
-of that chain, if there is any."""
-SLOT_WORDS = 8
+of that chain, if there is any; and messages of which some packets have arrived, as a chain."""
+SLOT_WORDS = 9
 AWAITING = -1
 
 PLACE_BITS = 7
@@ -130,13 +173,14 @@ PLACES = PARCEL - 1
 """How many of these an event of kind PLACE brings."""
 
 (PATTERN, PAIRWISE, TASKS, MESSAGE, COMPUTE, PHASES, LAST, NX, NY, NZ, FOLD, BASE,
- JOB_SEED, NUMBER, EXPECTED) = range(15)  # fmt: skip
+ JOB_SEED, NUMBER, EXPECTED, PREPARE, HAND) = range(17)  # fmt: skip
 """Words of a row of `State.jobs`: which pattern, and is its exchange pairwise; tasks; bytes of a
 message; picoseconds that a task computes before each iteration; phases of an iteration, and of the
 whole job; its grid; the largest power of two in TASKS; where its tasks begin in `State.places` and
 `State.friends`; the seed of the run; the job's own number; for a pattern of a plug-in, where its
-numbers of incoming messages begin in `State.expected`."""
-JOB_WORDS = 15
+numbers of incoming messages begin in `State.expected`; and the picoseconds that host and NIC need
+to prepare a message, and those that the host of the receiver needs for it."""
+JOB_WORDS = 17
 
 AFTER, BEFORE = 0, 1
 """Words of a row of `State.friends`: who is next in the ring, and who comes before. (AFTER, of a
@@ -183,9 +227,10 @@ class State(NamedTuple):
     # what stays the same
     shape: Words  # the machine, above
     gates: Words  # [group, other group, cable]: GATE_BITS
-    latencies: Words  # [class of link] ps
+    latencies: Words  # [class of link] ps that a credit takes
+    rates: Words  # [5] ps per byte, times 2**16: by class of link, of a crossbar, of ejection
     threshold: Numbers  # [1] a parameter of the routing
-    delay: Words  # [1] ps of a router's pipeline
+    delay: Words  # [2] ps of a router's pipeline; and of the allocation of a channel
     largest: Words  # [1] bytes of a packet
     flit: Words  # [1] bytes of a flit, less 1
     whole: Words  # [1] 1 for store-and-forward
@@ -193,7 +238,7 @@ class State(NamedTuple):
     traffic: Words  # [traffic, TRAFFIC_WORDS]
     pace: Numbers  # [traffic] mean gap in ps, or in slots
     partners: Words  # [traffic, node] the destination, where it is fixed
-    nic: Words  # [5] SEND, MATCH, HOST, LAUNCH, STREAM
+    nic: Words  # [4] MATCH, HOST, LAUNCH, STREAM
     jobs: Words  # [job, JOB_WORDS]
     friends: Words  # [task of any job, 2]
     expected: Words  # by phase and task of jobs with a plug-in's pattern: messages that come
@@ -201,6 +246,12 @@ class State(NamedTuple):
     # what changes
     ports: Words  # [port, 1 + VCs, LINE]: the port's line, then those of its channels
     slow: Words  # [port, VC, words]: what is seldom touched of a channel
+    crossing: Words  # [port, CROSSING_WORDS]
+    queues: Words  # [port, VC, QUEUE_WORDS]
+    rooms: Words  # [port, VC, LINE]: what is free in output buffers, as a channel's line
+    routers: Words  # [router, ROUTER_WORDS]
+    requests: Words  # [router, ports x VCs]
+    ejection: Words  # [node, EJECTION_WORDS]
     nodes: Words  # [node, NODE_WORDS]
     drawn: Words  # [stream, node] random numbers drawn, where there are several streams
     history: npt.NDArray[np.uint64]  # [node] a hash of every packet delivered
@@ -262,6 +313,12 @@ def next_draw(state: Any, stream: int, row: int) -> int:
 def port_row(shape: Any, group: int, router: int) -> int:
     """Returns the row of a router's port 0."""
     return (group - shape[FIRST_GROUP]) * shape[GROUP_PORTS] + router * shape[RADIX]  # type: ignore[no-any-return]
+
+
+@kernel
+def router_row(shape: Any, group: int, router: int) -> int:
+    """Returns the row of a router."""
+    return (group - shape[FIRST_GROUP]) * shape[ROUTERS] + router  # type: ignore[no-any-return]
 
 
 @kernel

@@ -17,27 +17,34 @@ receipt. That changes no result: no credit is used before its date.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from odonata.agents.layout import (
+    ARRIVE,
+    AT_HEAD,
     BUSY,
     BYTES,
     CREDIT,
     CREDIT_DUE,
-    DELIVER,
     FAR,
     FAR_KEY,
+    FLITWISE,
     HEAD,
+    JOB,
+    LANE_COUNT,
     LAST_BLOCKED,
     LATENCY,
     MARK,
     PACKETS,
+    PACKETWISE,
     PADDING,
+    PREPARE,
     RATE,
     RETURNS,
-    SEND,
     SENT,
     SINCE,
     SOONEST,
@@ -49,13 +56,13 @@ from odonata.agents.layout import (
     WAIT,
     WAITING,
     WAKE,
+    node_at_key,
 )
 from odonata.agents.packet import (
     BORN,
     CAME,
     DUE,
     ENDS,
-    MORE,
     PATH,
     POSTED,
     RANDOM,
@@ -68,10 +75,10 @@ from odonata.agents.packet import (
     brief,
 )
 from pdes.events import FOREVER, agent_of, key_of, kind_of, port_of
-from pdes.jit import kernel
+from pdes.jit import kernel, rebound
 from pdes.loop import Sim, drop_parcel, new_parcel, schedule
 from pdes.parcels import NEXT
-from pdes.random import HALF, LOW, U64
+from pdes.random import HALF, LOW, U64, below
 
 RATE_BITS = 16
 UNLIMITED = 1 << 60
@@ -101,8 +108,8 @@ def used_by(port: Any, now: int) -> int:
 
 
 @kernel
-def collect(sim: Sim, channel: Any, now: int) -> None:
-    """Add the credits that have arrived by `now` to the channel's credit."""
+def collect_line(sim: Sim, channel: Any, now: int) -> None:
+    """Add the credits that have arrived by `now` to the credit of a channel's line."""
     rows = sim.pool.rows
     number, kept, soonest = channel[RETURNS], -1, FOREVER
     while number >= 0:
@@ -119,11 +126,34 @@ def collect(sim: Sim, channel: Any, now: int) -> None:
 
 
 @kernel
-def refund(sim: Sim, state: Any, came: int, size: int, left: int, now: int) -> None:
-    """Return credit for a packet whose tail leaves the buffer of an input at `left` to the channel
-    that feeds this input."""
-    vc, row = came & VC_MASK, came >> FEEDER_BITS
-    due = left + state.latencies[(came >> VC_BITS) & 3]
+def collect(sim: Sim, state: Any, row: int, vc: int, now: int) -> None:
+    """Add the credits that have arrived by `now` to a channel's credit."""
+    collect_line(sim, state.ports[row, 1 + vc], now)
+
+
+WHEN = PACKETWISE
+"""Stands for one of CREDITS."""
+
+
+def given_back(state: Any, start: int, left: int, size: int, rate: int) -> int:
+    """Returns when the room is free of a packet that begins to leave a buffer at `start` and has
+    left at `left`, in ps: from then on another can be sent there. The buffer is filled at `rate`.
+    """
+    if WHEN == AT_HEAD:
+        return start
+    if WHEN == FLITWISE:
+        flit = min(size, state.flit[0] + 1)
+        rest = size - flit
+        behind = serialisation(rate, rest) if rest > 0 else 0
+        return max(start + (left - start) * flit // size, left - behind)  # type: ignore[no-any-return]
+    return left
+
+
+def refund(sim: Sim, state: Any, came: int, size: int, start: int, left: int, now: int) -> None:
+    """Return credit for a packet that leaves the buffer of an input from `start` to `left` to the
+    channel that feeds this input."""
+    vc, row, link = came & VC_MASK, came >> FEEDER_BITS, (came >> VC_BITS) & 3
+    due = given_back(state, start, left, size, state.rates[link]) + state.latencies[link]
     if not came & FEEDER_HERE:
         schedule(sim, due, channel_key(state.ports[row, 0, FAR_KEY], vc), size, 0)
     elif repay(sim, state, row, vc, due, size, now):
@@ -131,7 +161,6 @@ def refund(sim: Sim, state: Any, came: int, size: int, left: int, now: int) -> N
         wake(sim, state, row, vc, due, channel_key(key, vc))
 
 
-@kernel
 def repay(sim: Sim, state: Any, row: int, vc: int, due: int, size: int, now: int) -> bool:
     """Chain a credit to its channel. Returns whether a packet is blocked there.
 
@@ -140,13 +169,37 @@ def repay(sim: Sim, state: Any, row: int, vc: int, due: int, size: int, now: int
     """
     channel = state.ports[row, 1 + vc]
     if channel[SOONEST] <= 2 * now - due:
-        collect(sim, channel, now)
+        collect(sim, state, row, vc, now)
     number = new_parcel(sim)
     credit = sim.pool.rows[number]
     credit[NEXT], credit[DUE], credit[ROOM] = channel[RETURNS], due, size
     channel[RETURNS] = number
     channel[SOONEST] = min(channel[SOONEST], due)
-    return channel[HEAD] >= 0  # type: ignore[no-any-return]
+    if channel[HEAD] >= 0:
+        return True
+    promised(sim, state, row, vc, due)
+    return False
+
+
+@kernel
+def expected(sim: Sim, state: Any, row: int, vc: int, due: int) -> None:
+    """Called when credit is on its way to a channel in which nothing is blocked."""
+
+
+LANES = False
+"""Stands for whether packets of a node have a choice of channels."""
+
+
+def promised(sim: Sim, state: Any, row: int, vc: int, due: int) -> None:
+    """See to it that credit which is on its way to a channel is used when it is due, although
+    nothing is blocked in the channel itself: what a node sends waits in its channel 0."""
+    far = state.ports[row, 0, FAR]
+    if LANES and vc > 0 and far >= 0 and state.ports[row, 1, HEAD] >= 0:
+        key = state.ports[far, 0, FAR_KEY]
+        if kind_of(key) != ARRIVE:
+            wake(sim, state, row, 0, due, channel_key(key, 0))
+            return
+    expected(sim, state, row, vc, due)
 
 
 @kernel
@@ -165,17 +218,32 @@ def channel_key(key: int, vc: int) -> int:
     return key_of(CREDIT_DUE, agent_of(key), (port_of(key) << VC_BITS) | vc)  # type: ignore[no-any-return]
 
 
+def leave(
+    sim: Sim, state: Any, row: int, vc: int, came: int, size: int, start: int, left: int, now: int
+) -> None:
+    """Give back the room of a packet that was granted the link of a port."""
+    refund(sim, state, came, size, start, left, now)
+
+
 @kernel
-def launch(sim: Sim, state: Any, row: int, vc: int, number: int, now: int, since: int) -> int:
+def eject(sim: Sim, state: Any, row: int, size: int, there: int, now: int) -> int:
+    """Returns when a packet whose last byte is at its node at `there` is delivered, in ps."""
+    return there
+
+
+def launch(
+    sim: Sim, state: Any, row: int, vc: int, lane: int, number: int, now: int, since: int
+) -> int:
     """Grant the link to a packet for which there is credit and which has been first in its channel
-    since `since`. Returns when it starts, in ps."""
+    since `since`. It travels in channel `lane`, which differs from the one in which it waited only
+    where a node has a choice. Returns when it starts, in ps."""
     port, channel, packet = state.ports[row, 0], state.ports[row, 1 + vc], sim.pool.rows[number]
     size = packet[SIZE]
     start = max(now, port[BUSY])
     left = max(start + serialisation(port[RATE], size), packet[TAIL])
     port[BUSY] = left
     port[USED] += left - start
-    channel[CREDIT] -= size
+    state.ports[row, 1 + lane, CREDIT] -= size
     channel[PACKETS] += 1
     channel[BYTES] += size
     channel[WAIT] += start - max(since, channel[STARTED])
@@ -183,15 +251,15 @@ def launch(sim: Sim, state: Any, row: int, vc: int, number: int, now: int, since
     if size & state.flit[0]:
         state.slow[row, vc, PADDING] += state.flit[0] + 1 - (size & state.flit[0])
     if packet[CAME] >= 0:
-        refund(sim, state, packet[CAME], size, left, now)
+        leave(sim, state, row, vc, packet[CAME], size, start, left, now)
     packet[CAME] = (row << FEEDER_BITS) | FEEDER_HERE if port[FAR] >= 0 else 0
-    path = (packet[PATH] & ~(VC_MASK << VC_SHIFT)) | (vc << VC_SHIFT)
+    path = (packet[PATH] & ~(VC_MASK << VC_SHIFT)) | (lane << VC_SHIFT)
     packet[PATH] = path
     packet[TAIL] = 0 if state.whole[0] else left - start
     key = port[FAR_KEY]
     there = (left if state.whole[0] else start) + port[LATENCY] + state.delay[0]
-    if kind_of(key) == DELIVER:
-        there = left + port[LATENCY]
+    if kind_of(key) != ARRIVE:
+        there = eject(sim, state, row, size, left + port[LATENCY], now)
     schedule(sim, there, key, number, brief(packet[ENDS], path))
     return start  # type: ignore[no-any-return]
 
@@ -211,25 +279,29 @@ def block(sim: Sim, state: Any, row: int, vc: int, number: int, now: int) -> Non
     slow[WAITING] += rows[number, SIZE]
 
 
-@kernel
 def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
     """Grant what is blocked in a channel as far as its credit goes; `key` is that of an event at
     this channel. Returns the bytes whose sending starts within the measurement.
 
     When the last packet of a task's message leaves its node, the task goes on to its next message,
-    if there is one, which is ready after `nic.send`.
+    if there is one, once that has been prepared.
     """
     port, channel, rows = state.ports[row, 0], state.ports[row, 1 + vc], sim.pool.rows
     slow = state.slow[row, vc]
     if channel[SOONEST] <= now:
-        collect(sim, channel, now)
+        collect(sim, state, row, vc, now)
     measured = 0
     for _ in range(GRANTS):
         number = channel[HEAD]
         if number < 0:
             return measured
         size = min(rows[number, SIZE], state.largest[0])
-        if channel[CREDIT] < size:
+        lane = vc
+        if LANES and rows[number, CAME] < 0:
+            lane = free_lane(sim, state, row, number, size, now)
+        elif channel[CREDIT] < size:
+            lane = -1
+        if lane < 0:
             break
         last = size == rows[number, SIZE]
         if last:
@@ -242,18 +314,49 @@ def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
         stalled = (now - since) - (used_by(port, now) - slow[MARK])
         slow[STALL] += stalled
         channel[WAIT] -= stalled
-        start = launch(sim, state, row, vc, number, now, since)
+        start = launch(sim, state, row, vc, lane, number, now, since)
         if state.measured[0] <= start < state.measured[1]:
             measured += size
         if last and came <= POSTED:
-            task = key_of(STEP, agent_of(key), (POSTED - came) >> 1)
-            schedule(sim, start + state.nic[SEND] * ((POSTED - came) & 1), task, SENT, 0)
+            _, _, node = node_at_key(state.shape, key)
+            slot, more = (POSTED - came) >> 1, (POSTED - came) & 1
+            pause = state.jobs[state.slots[node, slot, JOB], PREPARE] * more
+            schedule(sim, start + pause, key_of(STEP, agent_of(key), slot), SENT, 0)
         slow[SINCE], slow[MARK] = now, used_by(port, now)
     if channel[HEAD] >= 0:
         size = min(rows[channel[HEAD], SIZE], state.largest[0])
         again = now if channel[CREDIT] >= size else channel[SOONEST]
+        if LANES and rows[channel[HEAD], CAME] < 0:
+            again = soonest_lane(sim, state, row, channel[HEAD], size, now)
         wake(sim, state, row, vc, again, key)
     return measured
+
+
+def free_lane(sim: Sim, state: Any, row: int, message: int, size: int, now: int) -> int:
+    """Returns the channel that the next packet of a message takes out of its node: one drawn at
+    random if it has credit, else the next that has; -1 if none has."""
+    lanes, word = state.shape[LANE_COUNT], sim.pool.rows[message, RANDOM]
+    left = sim.pool.rows[message, SIZE] - size
+    own = another(word, left) if left > 0 else U64(word & RANDOM_MASK)
+    first = below(another(int(own), 4), lanes)
+    for i in range(lanes):
+        lane = (first + i) % lanes
+        channel = state.ports[row, 1 + lane]
+        if channel[CREDIT] < size and channel[SOONEST] <= now:
+            collect(sim, state, row, lane, now)
+        if channel[CREDIT] >= size:
+            return lane  # type: ignore[no-any-return]
+    return -1
+
+
+def soonest_lane(sim: Sim, state: Any, row: int, message: int, size: int, now: int) -> int:
+    """Returns when the next packet of a message may find a channel, in ps."""
+    if free_lane(sim, state, row, message, size, now) >= 0:
+        return now
+    soonest = FOREVER
+    for lane in range(state.shape[LANE_COUNT]):
+        soonest = min(soonest, state.ports[row, 1 + lane, SOONEST])
+    return soonest
 
 
 @kernel
@@ -267,7 +370,7 @@ def _cut(sim: Sim, message: int, size: int) -> int:
     rows[number, SIZE], rows[number, PATH] = size, rows[message, PATH]
     rows[number, CAME], rows[number, TAIL] = -1, 0
     word = rows[message, RANDOM]
-    rows[number, RANDOM] = (word & ~RANDOM_MASK) | MORE | np.int64(another(word, left))
+    rows[number, RANDOM] = (word & ~RANDOM_MASK) | np.int64(another(word, left))
     return number
 
 
@@ -280,16 +383,15 @@ def another(word: int, salt: int) -> Any:
     return (x >> HALF) & LOW
 
 
-@kernel
 def send(sim: Sim, state: Any, row: int, vc: int, number: int, now: int, key: int) -> None:
     """Handle a packet that requests a channel: grant it the link, or block it there."""
     channel = state.ports[row, 1 + vc]
     size = sim.pool.rows[number, SIZE]
     if channel[HEAD] < 0:
         if channel[CREDIT] < size and channel[SOONEST] <= now:
-            collect(sim, channel, now)
+            collect(sim, state, row, vc, now)
         if channel[CREDIT] >= size:
-            launch(sim, state, row, vc, number, now, now)
+            launch(sim, state, row, vc, vc, number, now, now)
             return
         wake(sim, state, row, vc, channel[SOONEST], key)
     block(sim, state, row, vc, number, now)
@@ -308,10 +410,38 @@ def queued(state: Any, row: int, now: int, first: int, last: int) -> int:
     return total  # type: ignore[return-value]
 
 
-@kernel
 def free(sim: Sim, state: Any, row: int, vc: int, now: int) -> int:
     """Returns the bytes of buffer at the far end of a channel that are known to be free."""
     channel = state.ports[row, 1 + vc]
     if channel[SOONEST] <= now:
-        collect(sim, channel, now)
+        collect(sim, state, row, vc, now)
     return channel[CREDIT]  # type: ignore[no-any-return]
+
+
+class Links(NamedTuple):
+    """The kernels of links, for one way to give back room and with what else happens there."""
+
+    given_back: Any
+    repay: Any
+    refund: Any
+    launch: Any
+    send: Any
+    pump: Any
+    free: Any
+
+
+@lru_cache
+def kernels(
+    when: int = PACKETWISE, others: tuple[Callable[..., Any], ...] = (), lanes: bool = False
+) -> Links:
+    """Returns the kernels of links. `when` is one of CREDITS; `others` take the place of the
+    functions of their names above, where routers are not ideal or nodes push back; `lanes`: packets
+    of a node have a choice of channels."""
+    names: dict[str, Any] = {"WHEN": when, "LANES": lanes}
+    ours = {each.__name__: each for each in others}
+    for usual in (given_back, collect, expected, promised, repay, refund, leave, eject, launch,
+                  free_lane, soonest_lane, pump, send, free):  # fmt: skip
+        name = getattr(usual, "__name__", "")
+        template = ours.get(name, getattr(usual, "py_func", usual))
+        names[name] = kernel(rebound(template, name, **names))
+    return Links(*(names[name] for name in Links._fields))

@@ -31,13 +31,22 @@ from odonata.agents.layout import (
     MEASURED,
     MEASURED_GENERATED,
     MEASURED_LATENCY,
+    NODES,
     OCTAVE,
     OFFERED,
     PACKETS,
     PADDING,
+    Q_EJECT,
+    Q_LACKS,
+    Q_LONGEST,
+    Q_ROOM,
+    Q_SINCE,
+    Q_WAITED,
+    Q_WANTS,
     SINCE,
     STALL,
     STARTED,
+    VC_BITS,
     WAIT,
 )
 from odonata.agents.link import used_by
@@ -102,6 +111,26 @@ def tally(state: Any, time: int, by_channel: int, counters: Any, busy: Any) -> N
             counters[2, row, at] += channel[BYTES]
             counters[3, row, at] += stall
             counters[4, row, at] += wait
+
+
+INPUT_COUNTERS = ("switch_ps", "room_ps", "eject_ps", "longest_ps")
+"""Counters of an input queue, where routers have crossbars."""
+
+
+def counted_inputs(state: Any, time: int) -> Any:
+    """Returns INPUT_COUNTERS by port row, VC and counter, from the beginning until `time`, in ps.
+    A packet that waits counts with what it has waited so far."""
+    queues = state.queues
+    waited, room, eject, longest = (
+        queues[:, :, word].copy() for word in (Q_WAITED, Q_ROOM, Q_EJECT, Q_LONGEST)
+    )
+    so_far = np.where(queues[:, :, Q_WANTS] >= 0, time - queues[:, :, Q_SINCE], 0)
+    lacked = np.where(queues[:, :, Q_LACKS] >= 0, time - queues[:, :, Q_LACKS], 0)
+    to_node = queues[:, :, Q_WANTS] >> VC_BITS < state.shape[NODES]
+    room += np.where(to_node, 0, lacked)
+    eject += np.where(to_node, lacked, 0)
+    longest = np.maximum(longest, so_far)
+    return np.stack((waited + so_far - room - eject, room, eject, longest), axis=-1)
 
 
 def counted(state: Any, time: int, channels: int = 0) -> tuple[Any, Any]:

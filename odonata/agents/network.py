@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from odonata.agents import ejection
 from odonata.agents.commands import events_of, power_events
-from odonata.agents.configuration import Configuration, rate_of
-from odonata.agents.dispatch import handler, receive
+from odonata.agents.configuration import Configuration, rate_at, rate_of
+from odonata.agents.dispatch import Routers, handler, receiver
 from odonata.agents.layout import (
     AGAIN,
+    ARBITERS,
     ARRIVE,
     BINS,
     BUSY,
@@ -24,10 +26,14 @@ from odonata.agents.layout import (
     CAPACITY,
     CREDIT,
     CREDIT_DUE,
+    CREDITS,
+    CROSSING_WORDS,
     DECIDE,
     DELIVER,
     DELIVERED_BYTES,
+    E_HEAD,
     EARLY,
+    EJECTION_WORDS,
     FAR,
     FAR_KEY,
     GATE_BITS,
@@ -44,9 +50,21 @@ from odonata.agents.layout import (
     PACKETS,
     PADDING,
     PLACE,
+    Q_EJECT,
+    Q_HEAD,
+    Q_LACKS,
+    Q_LONGEST,
+    Q_ROOM,
+    Q_SERVED,
+    Q_WAITED,
+    Q_WANTS,
+    QUEUE_WORDS,
+    R_WAKE,
     RATE,
+    REACH,
     REST,
     RETURNS,
+    ROUTER_WORDS,
     SCHEDULER,
     SOONEST,
     STALL,
@@ -60,13 +78,22 @@ from odonata.agents.layout import (
     State,
 )
 from odonata.agents.link import GRANTS, UNLIMITED
-from odonata.agents.metrics import COUNTERS, LOGS, POWERED_ENDS, counted, tables
+from odonata.agents.metrics import (
+    COUNTERS,
+    LOGS,
+    POWERED_ENDS,
+    counted,
+    counted_inputs,
+    tables,
+)
 from odonata.agents.node import first_messages
 from odonata.agents.packet import PARCEL
 from odonata.agents.patterns import REGISTER as PATTERNS
 from odonata.agents.power import arrays as power_arrays
 from odonata.agents.power import no_power, powering
 from odonata.agents.power import outcome as power_outcome
+from odonata.agents.router import Way
+from odonata.agents.switch import CROSSINGS
 from odonata.agents.task import MOST_TASKS
 from odonata.agents.traffic import REGISTER as TRAFFIC_PATTERNS
 from odonata.agents.workload import no_jobs
@@ -89,7 +116,7 @@ from pdes.partition import Partition
 from pdes.stream import Table
 from policies.register import PLUGINS, REGISTERS
 from policies.routing import ROUTINGS
-from topology.dragonfly import LinkClass
+from topology.dragonfly import Dragonfly, LinkClass
 
 
 @dataclass(frozen=True)
@@ -97,17 +124,40 @@ class Network(Configuration, Model):
     """A network as a model for the engine; `Configuration` describes the fields."""
 
     name = "dragonfly"
-    parcel, bearers, receipts = PARCEL, (ARRIVE, DELIVER, PLACE), (CREDIT_DUE,)
+    parcel, bearers, receipts = PARCEL, (ARRIVE, REACH, DELIVER, PLACE), (CREDIT_DUE,)
     decisions, notices = (DECIDE,), (PLACE, REST)
-    receive = staticmethod(receive)
-    takes = GRANTS + 1
     kinds = KINDS
 
     @property
+    def receive(self) -> Any:  # type: ignore[override]
+        return receiver(self.inside)
+
+    @property
+    def takes(self) -> int:  # type: ignore[override]
+        """Returns enough for what one event grants: where there are crossbars or ejection buffers,
+        a packet may take three parcels, for the room in as many buffers."""
+        if self.inside.plain:
+            return GRANTS + 1
+        return 3 * max(GRANTS, CROSSINGS) + 1
+
+    @property
+    def inside(self) -> Routers:
+        """Returns what of routers and nodes kernels are compiled for."""
+        how = ejection.ALWAYS
+        if self.ejection is not None:
+            how = ejection.HALF if self.duplex == "half" else ejection.FULL
+        way = Way(self.detours, self.sight == "output")
+        return Routers(
+            CREDITS.index(self.credits), self.switched, self.buffered, way, how,
+            self.injection_channels > 1,
+        )  # fmt: skip
+
+    @property
     def fanout(self) -> int:  # type: ignore[override]
-        """Returns enough for what a node grants and, where it has a cap, for the ends of all its
-        tasks to be predicted anew."""
-        return 2 * GRANTS + 2 + (MOST_TASKS if self.power else 0)
+        """Returns enough for what one event grants and, where nodes have caps, for the ends of all
+        tasks of a node to be predicted anew."""
+        grants = 2 * GRANTS if self.inside.plain else 5 * max(GRANTS, CROSSINGS)
+        return grants + 2 + (MOST_TASKS if self.power else 0)
 
     def parameters(self) -> dict[str, Any]:
         found = asdict(self)
@@ -150,6 +200,7 @@ class Network(Configuration, Model):
             else None,
             tuple(PATTERNS.named(name).peer for name in jobs.own) if jobs else None,
             self.power is not None,
+            self.inside,
         )
 
     @property
@@ -162,7 +213,8 @@ class Network(Configuration, Model):
     @property
     def variant(self) -> str:  # type: ignore[override]
         parts = ["traffic"] * bool(self.traffic) + ["jobs"] * (self.workload is not None)
-        how = " with power" if self.power else ""
+        how = " with power" * (self.power is not None) + " through crossbars" * self.switched
+        how += " to nodes that push back" * (self.ejection is not None)
         return f"{self.routing} routing of {' and '.join(parts)}{how}"
 
     @property
@@ -179,13 +231,11 @@ class Network(Configuration, Model):
 
     def lookahead(self, partition: Partition) -> Lookahead:
         """Returns the least time in ps between cause and effect on two ranks. A packet takes the
-        link's latency and the far router's pipeline; a credit the latency, after a packet's
-        serialisation; a command of the scheduler its launch latency."""
+        link's latency and the far router's pipeline; a credit the latency, after what passes
+        until room is given back; a command of the scheduler its launch latency."""
         m, last = self.machine, int(partition.unit_starts[1]) - 1 - self.offset
-        links = (m.terminal, m.local, m.global_)
-        shortest = min(self.serialisation(link, self.least_packet) for link in links)
         packet = Lookahead(
-            m.global_.latency_ps + min(self.delay_ps, shortest),
+            m.global_.latency_ps + min(self.delay_ps, self.shortest_ps + self.credit_delay_ps),
             f"a packet over the global cable from group {max(0, last)} to group {max(0, last) + 1}",
         )
         if self.workload is None:
@@ -214,12 +264,20 @@ class Network(Configuration, Model):
                 [m.nodes, m.routers, m.groups, m.radix, self.agent_bits, g0,
                  m.routers * (m.radix + m.nodes), m.copies, *self.bases,
                  int(self.channels > 2), -1 if self.vcs == "hops" else 0, VIAS.index(self.via),
-                 bias, self.offset]
+                 bias, self.offset, ARBITERS.index(self.arbiter), self.output_buffer or 0,
+                 self.injection_channels]
             ),
             gates=((gates // max(1, m.global_links)) << GATE_BITS) | gates % max(1, m.global_links),
-            latencies=np.array([link.latency_ps for link in (m.terminal, m.local, m.global_)]),
+            latencies=np.array(
+                [link.latency_ps + self.credit_delay_ps
+                 for link in (m.terminal, m.local, m.global_)]
+            ),
+            rates=np.array(
+                [*(rate_of(link) for link in (m.terminal, m.local, m.global_)),
+                 self.crossbar_rate, rate_at(self.ejection or m.terminal.bandwidth)]
+            ),
             threshold=np.array([how.threshold if self.threshold is None else self.threshold]),
-            delay=np.array([self.delay_ps]),
+            delay=np.array([self.delay_ps, self.allocation_ps]),
             largest=np.array([self.packet_bytes]),
             flit=np.array([self.flit_bytes - 1]),
             whole=np.array([int(self.forwarding == "store")]),
@@ -227,12 +285,36 @@ class Network(Configuration, Model):
             **self._sources(g0, g1),
             ports=ports,
             slow=slow,
+            **self._crossbars(g0, g1, len(ports)),
             nodes=np.zeros((n, NODE_WORDS), np.int64),
             history=np.zeros(n, np.uint64),
             histogram=np.zeros((g1 - g0, BINS), np.int64),
             received=np.zeros((g1 - g0, m.groups), np.int64),
             **jobs,
         )  # fmt: skip
+
+    def _crossbars(self, g0: int, g1: int, ports: int) -> dict[str, Any]:
+        """Returns the arrays of `State` that are about crossbars and ejection."""
+        m, vcs = self.machine, self.channels
+        rows, routers = (ports, (g1 - g0) * m.routers) if self.switched else (0, 0)
+        queues = np.zeros((rows, vcs, QUEUE_WORDS), np.int64)
+        queues[:, :, [Q_HEAD, Q_WANTS, Q_LACKS, Q_SERVED]] = -1
+        rooms = np.zeros((rows if self.buffered else 0, vcs, LINE), np.int64)
+        rooms[:, :, RETURNS], rooms[:, :, SOONEST] = -1, FOREVER
+        rooms[:, :, CREDIT] = self.output_buffer or 0
+        waking = np.zeros((routers, ROUTER_WORDS), np.int64)
+        waking[:, R_WAKE] = FOREVER
+        nodes = (g1 - g0) * m.routers * m.nodes if self.duplex == "half" else 0
+        holding = np.zeros((nodes, EJECTION_WORDS), np.int64)
+        holding[:, E_HEAD] = -1
+        return {
+            "crossing": np.zeros((rows, CROSSING_WORDS), np.int64),
+            "queues": queues,
+            "rooms": rooms,
+            "routers": waking,
+            "requests": np.zeros((routers, m.radix * vcs if routers else 0), np.int64),
+            "ejection": holding,
+        }
 
     def _power_arrays(self, g0: int, g1: int, scheduler: Scheduler | None) -> dict[str, Any]:
         """Returns the arrays of `State` that are about power."""
@@ -276,8 +358,9 @@ class Network(Configuration, Model):
 
         k = np.arange(p)[None, None, :]
         part = ports[:, :, :p]
-        _fill(part, m.terminal, UNLIMITED)
-        part[..., FAR_KEY] = pack(DELIVER, agents + a + r * p + k, 0)
+        _fill(part, m.terminal, UNLIMITED if self.ejection is None else self.ejection_buffer)
+        kind = REACH if self.duplex == "half" else DELIVER
+        part[..., FAR_KEY] = pack(kind, agents + a + r * p + k, 0)
         part[..., FAR] = base + a * radix + r * p + k
 
         _fill(ports[:, :, p : p + a - 1], m.local, self.local_buffer)
@@ -405,6 +488,9 @@ class Network(Configuration, Model):
             (state.history, nodes),
             (state.histogram, 1),
         ]
+        if len(state.queues):
+            waits = [Q_SERVED, Q_WAITED, Q_ROOM, Q_EJECT, Q_LONGEST]
+            parts.append((state.queues[:, :, waits], ports))
         if len(state.drawn):
             parts.append((state.drawn.T, nodes))
         if self.workload:  # without the chains, whose numbers depend on the rank
@@ -443,6 +529,11 @@ class Network(Configuration, Model):
                 groups, ports, self.channels, len(COUNTERS)
             ),
             "busy_ps": busy.reshape(groups, ports),
+            **(
+                {"inputs": _by_router(counted_inputs(state, time), groups, m)}
+                if self.switched
+                else {}
+            ),
             "nodes": state.nodes,
             "histogram": state.histogram,
             "board": state.board,
@@ -496,6 +587,12 @@ def _by_group(part: npt.NDArray[Any], groups: int, rows: int) -> npt.NDArray[Any
     """Returns an array that has so many rows per group as one row of words per group."""
     words = rows * int(np.prod(part.shape[1:]))
     return np.ascontiguousarray(part).reshape(groups, words).view(np.uint64)
+
+
+def _by_router(counters: Rows, groups: int, m: Dragonfly) -> Rows:
+    """Returns what port rows have by group and port of its routers, without its nodes' ports."""
+    found = counters.reshape(groups, m.routers * (m.radix + m.nodes), *counters.shape[1:])
+    return found[:, : m.routers * m.radix]  # type: ignore[no-any-return]
 
 
 def _fill(part: Rows, link: LinkClass, capacity: int) -> None:

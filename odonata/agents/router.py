@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from odonata.agents.layout import (
     ANYWHERE,
@@ -22,9 +22,10 @@ from odonata.agents.layout import (
     VCS_MASK,
     VIA,
     port_row,
+    router_row,
     where,
 )
-from odonata.agents.link import FEEDER_BITS, another, free, queued, send
+from odonata.agents.link import FEEDER_BITS, Links, another, free, queued, send
 from odonata.agents.packet import (
     CAME,
     FINAL,
@@ -38,17 +39,22 @@ from odonata.agents.packet import (
     NON_MINIMAL,
     PATH,
     RANDOM,
+    SENDER,
     TAIL,
     TO_INTERMEDIATE,
+    VC_MASK,
+    VC_SHIFT,
     VISIT,
     address,
     destination,
     group_at,
+    intermediate,
     node_at,
     random_of,
     router_at,
     vc_of,
 )
+from odonata.agents.switch import OUT_SHIFT, Switches, free_part, join
 from pdes.events import agent_of, key_of, port_of
 from pdes.jit import kernel, rebound
 from pdes.loop import Sim
@@ -107,15 +113,27 @@ def candidate(shape: Any, group: int, goal: int, word: Any) -> int:
     return address(via, router, 0)
 
 
+@kernel
+def third_router(shape: Any, group: int, here: int, goal: int, word: Any) -> int:
+    """Returns the address of a random router of the group that is neither of these two; -1 where
+    there is none."""
+    others = shape[ROUTERS] - 2
+    if others < 1:
+        return -1
+    via = below(word, others)
+    via += 1 if via >= min(here, goal) else 0
+    via += 1 if via >= max(here, goal) else 0
+    return address(group, via, 0)
+
+
 def non_minimal(minimal: Outlook, valiant: Outlook, threshold: float, bias: int, word: int) -> bool:
     """Stands for the kernel of one routing, as the constants below stand for its properties."""
     raise AssertionError("a router of no routing")
 
 
-NEVER, SEES, REVISES = False, 0, False
+NEVER, SEES, REVISES, DETOURS, OUTPUT_SIDE, SWITCHED = False, 0, False, False, False, False
 
 
-@kernel
 def look(sim: Sim, state: Any, row: int, vc: int, now: int, alone: bool) -> Outlook:
     """Returns the state of a channel as a routing sees it. `alone`: blocked bytes are those of this
     channel, else those of all channels of the port."""
@@ -123,7 +141,10 @@ def look(sim: Sim, state: Any, row: int, vc: int, now: int, alone: bool) -> Outl
     used = 0
     for other in range(vcs):
         used += state.ports[row, 0, CAPACITY] - free(sim, state, row, other, now)
-    part = free(sim, state, row, vc, now) / state.ports[row, 0, CAPACITY]
+    if OUTPUT_SIDE:
+        part = free_part(sim, state, row, vc, now)
+    else:
+        part = free(sim, state, row, vc, now) / state.ports[row, 0, CAPACITY]
     first, last = (vc, vc + 1) if alone else (0, vcs)
     return Outlook(queued(state, row, now, first, last), part, used)
 
@@ -134,7 +155,7 @@ def first_channel(
     """Returns the port row and the VC by which a packet would go towards another group: those at
     this router (SEES is 1), or those of the global link out of the group (SEES is 2)."""
     shape = state.shape
-    if SEES == 2:
+    if SEES == 2 and group_at(target) != group:
         copy = 0 if shape[COPIES] == 1 else below(word, shape[COPIES])
         router = state.gates[group - shape[FIRST_GROUP], group_at(target), copy] >> GATE_BITS
     port, vc, _ = step(shape, state.gates, group, router, target, path, word)
@@ -144,13 +165,18 @@ def first_channel(
 def choose(sim: Sim, state: Any, group: int, router: int, packet: Any, path: int, now: int) -> int:
     """Returns the packet's path: non-minimal if the routing decides so, else unchanged."""
     shape, goal = state.shape, destination(packet)
-    if group_at(goal) == group:
+    within = group_at(goal) == group
+    if within and (not DETOURS or router_at(goal) == router):
         return path
     drawn = another(packet[RANDOM], 2 + ((path & LOCALS) >> LOCAL_SHIFT))
-    mid = candidate(shape, group, group_at(goal), drawn)
+    if within:
+        mid = third_router(shape, group, router, router_at(goal), drawn)
+    else:
+        mid = candidate(shape, group, group_at(goal), drawn)
     if mid < 0:
         return path
-    diverted = (path & ~(LEG | LOCALS)) | NON_MINIMAL | TO_INTERMEDIATE | (mid << MID_SHIFT)
+    leg = MINIMAL if within else NON_MINIMAL
+    diverted = (path & ~(LEG | LOCALS)) | leg | TO_INTERMEDIATE | (mid << MID_SHIFT)
     if SEES == 0:
         minimal = valiant = Outlook(0, 0.0, 0)
     else:
@@ -174,9 +200,11 @@ def arrive(sim: Sim, state: Any, time: int, key: int, number: int, summary: int)
     path, target = (summary & ((1 << MID_SHIFT) - 1)) + VISIT, summary >> MID_SHIFT
     vc_in = vc_of(path)
     if path & TO_INTERMEDIATE:
-        mid = packet[PATH] >> MID_SHIFT
+        mid = intermediate(packet)
         if group_at(mid) == group and (shape[VIA] == GROUP or router_at(mid) == router):
             path -= TO_INTERMEDIATE
+            if DETOURS and path & LEG == MINIMAL:
+                path = (path & ~(LEG | LOCALS)) | NON_MINIMAL
         else:
             path |= mid << MID_SHIFT
             target = mid
@@ -190,22 +218,41 @@ def arrive(sim: Sim, state: Any, time: int, key: int, number: int, summary: int)
     feeder = packet[CAME] if packet[CAME] else (row + came) << FEEDER_BITS
     packet[CAME] = feeder | (link << VC_BITS) | vc_in
     packet[TAIL] += time
-    packet[PATH] = path
-    send(sim, state, row + port, vc, number, time,
-         key_of(CREDIT_DUE, agent_of(key), (port << VC_BITS) | vc))  # fmt: skip
+    path |= packet[PATH] & SENDER
+    if SWITCHED:
+        packet[CAME] |= port << OUT_SHIFT
+        packet[PATH] = (path & ~(VC_MASK << VC_SHIFT)) | (vc << VC_SHIFT)
+        join(sim, state, router_row(shape, group, router), row, came, vc_in, number, time,
+             agent_of(key))  # fmt: skip
+    else:
+        packet[PATH] = path
+        send(sim, state, row + port, vc, number, time,
+             key_of(CREDIT_DUE, agent_of(key), (port << VC_BITS) | vc))  # fmt: skip
 
 
-def compiled(routing: Routing) -> Any:
+class Way(NamedTuple):
+    """How routers choose, beside the routing: whether paths within a group have alternatives, and
+    whether the free part of a buffer is that of the router's own output buffer."""
+
+    detours: bool = False
+    output_side: bool = False
+
+
+def compiled(routing: Routing, links: Links, switches: Switches | None, way: Way) -> Any:
     """Returns `arrive` for one routing."""
-    about = {"SEES": SIGHTS.index(routing.sees), "non_minimal": routing.non_minimal}
-    ahead = kernel(rebound(first_channel, "first_channel", **about))
-    chosen = kernel(rebound(choose, "choose", first_channel=ahead, **about))
-    return kernel(
-        rebound(
-            arrive,
-            "arrive",
-            choose=chosen,
-            NEVER=routing.always_minimal,
-            REVISES=routing.revises,
-        )
-    )
+    names: dict[str, Any] = {
+        "SEES": SIGHTS.index(routing.sees),
+        "NEVER": routing.always_minimal,
+        "REVISES": routing.revises,
+        "DETOURS": way.detours,
+        "OUTPUT_SIDE": way.output_side,
+        "SWITCHED": switches is not None,
+        "non_minimal": routing.non_minimal,
+        **links._asdict(),
+    }
+    if switches is not None:
+        names["join"] = switches.join
+    for template in (look, first_channel, choose, arrive):
+        name = template.__name__
+        names[name] = kernel(rebound(template, name, **names))
+    return names["arrive"]

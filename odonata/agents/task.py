@@ -5,9 +5,9 @@ its first message is being prepared by the NIC), **sending** (one message after 
 goes to the NIC when the last packet of the one before has left), then **awaiting** the messages of
 that phase; after the last phase it has **ended**, and a notice of that goes to the scheduler.
 
-A packet is matched by the phase it is for. For packets that arrive before their task is in that
-phase, only the number of bytes per phase is kept, so no task need know how far ahead others are;
-the messages of a phase are complete when all of its bytes have arrived, in whatever order.
+A message is matched when it is complete, by the phase it is for; its packets may arrive in any
+order. For messages that arrive before their task is in that phase, only the number of bytes per
+phase is kept, so no task need know how far ahead others are.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from odonata.agents.layout import (
     GENERATED,
     GENERATED_BYTES,
     GROUP_NODES,
+    HAND,
     HEAD,
     HOST,
     JOB,
@@ -39,16 +40,17 @@ from odonata.agents.layout import (
     MESSAGE,
     NODES,
     OFFERED,
+    PARTS,
     PATTERN,
     PAUSED,
     PHASE,
     PHASES,
     PLACE_BITS,
     PLACES,
+    PREPARE,
     READY,
     SCHEDULER,
     SEED,
-    SEND,
     SENT,
     SENT_COUNT,
     STEP,
@@ -67,10 +69,10 @@ from odonata.agents.packet import (
     ENDS,
     LABEL_MASK,
     LABEL_SHIFT,
-    MORE,
     PATH,
     POSTED,
     RANDOM,
+    SENDER_SHIFT,
     SIZE,
     SLOT_MASK,
     TAIL,
@@ -107,13 +109,14 @@ def post(sim: Sim, state: Any, time: int, key: int, to: int, more: int) -> bool:
     message = sim.pool.rows[number]
     here = address(group, index // shape[NODES], index % shape[NODES])
     message[ENDS], message[BORN], message[SIZE] = (here << 32) | (place >> PLACE_BITS), time, size
-    message[PATH], message[CAME], message[TAIL] = 0, POSTED - (2 * slot + more), 0
+    message[PATH], message[TAIL] = slot << SENDER_SHIFT, 0
+    message[CAME] = POSTED - (2 * slot + more)
     message[RANDOM] = (
         int(word) | (label(job, me[PHASE]) << LABEL_SHIFT) | ((place & SLOT_MASK) << TO_SHIFT)
     )
     if here == place >> PLACE_BITS:
         schedule(sim, time, key_of(DELIVER, agent, WITHIN + slot), number, 0)
-        schedule(sim, time + state.nic[SEND] * more, key_of(STEP, agent, slot), SENT, 0)
+        schedule(sim, time + job[PREPARE] * more, key_of(STEP, agent, slot), SENT, 0)
         return False
     tally[GENERATED] += 1
     tally[GENERATED_BYTES] += size
@@ -169,7 +172,7 @@ def enter(sim: Sim, state: Any, time: int, key: int, me: Any) -> int:
         me[READY] = rows[first, TAIL]
         me[EARLY] = rows[first, NEXT]
         drop_parcel(sim, first)
-    pause = state.nic[SEND] if following(state, me) != NO_MORE else 0
+    pause = job[PREPARE] if following(state, me) != NO_MORE else 0
     works = phase % job[PHASES] == 0 and not (job[PATTERN] == UNIFORM and phase == job[LAST] - 1)
     return pausing(sim, state, time, key, pause, job[COMPUTE] if works else 0)
 
@@ -206,9 +209,41 @@ def proceed(sim: Sim, state: Any, time: int, key: int) -> bool:
 
 
 @kernel
-def keep(sim: Sim, me: Any, number: int) -> None:
-    """Keep a packet that arrived before its phase: add it to the task's chain, which has one parcel
-    per phase, in order, with the bytes that arrived and when they will have been handed over."""
+def complete(sim: Sim, me: Any, number: int, whole: int) -> int:
+    """Add a packet to the message that it is a part of. Returns the parcel of the message if that
+    is complete, with its bytes, and otherwise -1. A message is known by the task that sent it and
+    by when."""
+    rows = sim.pool.rows
+    packet = rows[number]
+    if packet[SIZE] == whole:
+        return number
+    before, at = -1, me[PARTS]
+    while at >= 0 and not (
+        rows[at, BORN] == packet[BORN]
+        and rows[at, ENDS] == packet[ENDS]
+        and rows[at, PATH] >> SENDER_SHIFT == packet[PATH] >> SENDER_SHIFT
+    ):
+        before, at = at, rows[at, NEXT]
+    if at < 0:
+        packet[NEXT] = me[PARTS]
+        me[PARTS] = number
+        return -1
+    rows[at, SIZE] += packet[SIZE]
+    drop_parcel(sim, number)
+    if rows[at, SIZE] < whole:
+        return -1
+    if before < 0:
+        me[PARTS] = rows[at, NEXT]
+    else:
+        rows[before, NEXT] = rows[at, NEXT]
+    return at  # type: ignore[no-any-return]
+
+
+@kernel
+def keep(sim: Sim, me: Any, number: int, there: int, hand: int) -> None:
+    """Keep a message that arrived before its phase: add it to the task's chain, which has one
+    parcel per phase, in order, with the bytes that arrived and when they will have been handed
+    over. The host has this one from `there` on and needs `hand` for it."""
     rows = sim.pool.rows
     phase, before, at = label_of(rows[number]), -1, me[EARLY]
     if at >= 0 and label_of(rows[me[LATEST_EARLY]]) < phase:
@@ -217,10 +252,10 @@ def keep(sim: Sim, me: Any, number: int) -> None:
         before, at = at, rows[at, NEXT]
     if at >= 0 and label_of(rows[at]) == phase:
         rows[at, SIZE] += rows[number, SIZE]
-        rows[at, TAIL] = max(rows[at, TAIL], rows[number, TAIL])
+        rows[at, TAIL] = max(rows[at, TAIL], there) + hand
         drop_parcel(sim, number)
         return
-    rows[number, NEXT] = at
+    rows[number, TAIL], rows[number, NEXT] = there + hand, at
     if at < 0:
         me[LATEST_EARLY] = number
     if before < 0:
@@ -231,22 +266,23 @@ def keep(sim: Sim, me: Any, number: int) -> None:
 
 @kernel
 def match(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
-    """Match a packet that has arrived. If its task was waiting for it, the task goes on."""
-    packet = sim.pool.rows[number]
+    """Match the message of a packet that has arrived, if it is complete. If its task was waiting
+    for it, the task goes on."""
     _, _, row = node_at_key(state.shape, key)
-    slot = (packet[RANDOM] >> TO_SHIFT) & SLOT_MASK
+    slot = (sim.pool.rows[number, RANDOM] >> TO_SHIFT) & SLOT_MASK
     me = state.slots[row, slot]
-    matched = max(time, state.matching[row])
-    if not packet[RANDOM] & MORE:
-        matched += state.nic[MATCH]
-        state.matching[row] = matched
-    there = matched + state.nic[HOST]
-    if label_of(packet) != me[PHASE]:
-        packet[TAIL] = there
-        keep(sim, me, number)
+    job = state.jobs[me[JOB]]
+    number = complete(sim, me, number, job[MESSAGE])
+    if number < 0:
         return
-    me[DUE] -= packet[SIZE]
-    me[READY] = max(me[READY], there)
+    matched = max(time, state.matching[row]) + state.nic[MATCH]
+    state.matching[row] = matched
+    there, message = matched + state.nic[HOST], sim.pool.rows[number]
+    if label_of(message) != me[PHASE]:
+        keep(sim, me, number, there, job[HAND])
+        return
+    me[DUE] -= message[SIZE]
+    me[READY] = max(me[READY], there) + job[HAND]
     drop_parcel(sim, number)
     if me[DUE] == 0 and me[SENT_COUNT] == AWAITING:
         schedule(sim, me[READY], key_of(STEP, agent_of(key), slot), PAUSED, 0)
@@ -256,7 +292,7 @@ def command(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> None:
     """Start task `b` of job `a` in a slot of this node, as the scheduler commands."""
     _, _, row = node_at_key(state.shape, key)
     me = state.slots[row, port_of(key)]
-    me[JOB], me[TASK], me[PHASE], me[EARLY] = a, b, 0, -1
+    me[JOB], me[TASK], me[PHASE], me[EARLY], me[PARTS] = a, b, 0, -1, -1
     coming(sim, state, time, key, a)
     pause = enter(sim, state, time, key, me)
     if pause >= 0:
@@ -317,5 +353,6 @@ def kernels(own: tuple[Any, ...], hooks: Hooks | None = None) -> Kernels:
 def check_slots(slots: Rows) -> None:
     """Raise AssertionError where a task was sent something that it does not wait for."""
     idle = slots[:, :, JOB] < 0
-    assert (slots[idle][:, EARLY] < 0).all(), "a packet came for a task that has ended"
+    left = slots[idle][:, [EARLY, PARTS]]
+    assert (left < 0).all(), "a packet came for a task that has ended"
     assert (slots[:, :, DUE] >= 0).all(), "a task was sent more than it waits for"

@@ -108,6 +108,10 @@ class Traffic:
         None, "time", "How long messages are measured; all: to the end.", none="all"
     )
     stop_ps: int | None = setting(None, "time", "When nodes stop sending.", none="never")
+    trial_ps: int | None = setting(
+        None, "time", "Bernoulli arrivals: the time between two trials; auto: that of a message.",
+        none="auto",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         found, one_of = Findings(), ", ".join
@@ -188,6 +192,15 @@ class Traffic:
             f"{where}.message_bytes",
             "machine.terminal.bandwidth",
         )
+        most = self.slot_ps(machine) / self.load
+        found.unless(
+            self.trial_ps is None or (self.arrivals == "bernoulli" and 0 < self.trial_ps <= most),
+            f"trial = {self.trial_ps} ps",
+            f"Bernoulli arrivals, and at most {most:.0f} ps, so that one message per trial will do",
+            f"{where}.trial_ps",
+            f"{where}.arrivals",
+            f"{where}.load",
+        )
         far = self.pattern == "adversarial"
         found.unless(
             machine.n_nodes > 1,
@@ -238,13 +251,17 @@ class Traffic:
         if self.arrivals == "poisson":
             return self.slot_ps(machine) / self.load
         plain = getattr(log, "py_func", log)  # our own: a library's may differ in the last bit
-        return -1.0 / float(plain(1.0 - min(self.load, 1 - 1e-12)))
+        chance = self.load
+        if self.trial_ps is not None:
+            chance *= self.trial_ps / self.slot_ps(machine)
+        return -1.0 / float(plain(1.0 - min(chance, 1 - 1e-12)))
 
     def words(self, machine: Dragonfly, seed: int, own: Sequence[str]) -> list[int]:
         """Returns its row of `State.traffic`; `own` are the patterns of plug-ins in this run."""
         how = OWN + own.index(self.pattern) if self.pattern in own else self.how
         per_group = machine.routers * machine.nodes
-        slot = round(self.slot_ps(machine)) if self.arrivals == "bernoulli" else 0
+        slot = round(self.slot_ps(machine)) if self.trial_ps is None else self.trial_ps
+        slot = slot if self.arrivals == "bernoulli" else 0
         return [seed, how, machine.n_nodes, per_group, self.stride % machine.groups,
                 self.message_bytes, -1 if self.messages is None else self.messages,
                 FOREVER if self.stop_ps is None else self.stop_ps, slot,

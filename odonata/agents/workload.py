@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from odonata.agents.layout import AFTER, EARLY, JOB, JOB_WORDS, SLOT_WORDS
+from odonata.agents.layout import AFTER, EARLY, JOB, JOB_WORDS, PARTS, SLOT_WORDS
 from odonata.agents.packet import LABEL_MASK
 from odonata.agents.patterns import (
     DIMENSIONS,
@@ -134,7 +134,9 @@ class Workload:
 
     A message takes `send_ps` in the NIC before it requests the link; a task has one message there
     at a time, and goes on to the next when the last packet of this one leaves. At the other end the
-    NIC needs `match_ps` for each message, one after the other, and `host_ps` to hand it over.
+    NIC needs `match_ps` for each message, one after the other, and `host_ps` to hand it over. The
+    hosts at both ends need a setup for each message, and copy it at so many bytes per second (None:
+    at once).
     """
 
     jobs: tuple[Job, ...]
@@ -165,6 +167,22 @@ class Workload:
         150_000, "time", "How long the NIC takes to hand a message over to its task.",
         section="nic",
     )  # fmt: skip
+    send_setup_ps: int = setting(
+        0, "time", "How long the host takes to set up a message before the NIC has it.",
+        section="nic",
+    )  # fmt: skip
+    send_copy: float | None = setting(
+        None, "bandwidth", "How fast the host copies a message that it sends.", section="nic",
+        none="unlimited",
+    )  # fmt: skip
+    receive_setup_ps: int = setting(
+        0, "time", "How long the host takes to set up a message that the NIC has handed over.",
+        section="nic",
+    )  # fmt: skip
+    receive_copy: float | None = setting(
+        None, "bandwidth", "How fast the host copies a message that it receives.", section="nic",
+        none="unlimited",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         found = Findings()
@@ -184,10 +202,15 @@ class Workload:
         unless(not self._preempts(), f"order = {self.order}",
                'it preempts running jobs, which only a run with fidelity = "job" can do',
                "order")  # fmt: skip
-        for name in ("launch_ps", "send_ps", "match_ps", "host_ps"):
+        times = ("launch_ps", "send_ps", "match_ps", "host_ps", "send_setup_ps", "receive_setup_ps")
+        for name in times:
             value = getattr(self, name)
             unless(0 <= value <= 10**15, f"{name.removesuffix('_ps')} = {value} ps",
                    "0 .. 1,000 s", name)  # fmt: skip
+        for name in ("send_copy", "receive_copy"):
+            value = getattr(self, name)
+            unless(value is None or 1 <= value <= 1e15, f"{name} = {value} B/s",
+                   "1 B/s .. 1 PB/s, or unlimited", name)  # fmt: skip
         for number, job in enumerate(self.jobs):
             check(job, f"jobs.{number}", self.tasks_per_node, found)
         found.refuse()
@@ -214,6 +237,14 @@ class Workload:
             )
 
     # -- numbers
+
+    def preparing_ps(self, size: int) -> int:
+        """Returns how long host and NIC take to prepare a message of so many bytes, in ps."""
+        return self.send_ps + self.send_setup_ps + _copying_ps(size, self.send_copy)
+
+    def handing_ps(self, size: int) -> int:
+        """Returns how long the host of the receiver takes for such a message, in ps."""
+        return self.receive_setup_ps + _copying_ps(size, self.receive_copy)
 
     def least_packet(self, packet_bytes: int) -> int:
         """Returns the size of the smallest packet of any message, in bytes."""
@@ -277,6 +308,7 @@ class Workload:
                 numbers[job.pattern], is_pairwise(job), count, job.message_bytes,
                 job.compute_ps, rounds, rounds * job.iterations + waits, *sides_of(job, count),
                 1 << (count.bit_length() - 1), base, seed, number, expects,
+                self.preparing_ps(job.message_bytes), self.handing_ps(job.message_bytes),
             )  # fmt: skip
             if job.pattern in self.own:
                 expected.append(expect(REGISTER.named(job.pattern), count, rounds))
@@ -288,9 +320,9 @@ class Workload:
             elif job.pattern in ("random-ring", "permutation"):
                 friends[base:end] = ring(seed, number, count)
         slots = np.zeros((nodes, self.tasks_per_node, SLOT_WORDS), np.int64)
-        slots[:, :, [JOB, EARLY]] = -1
+        slots[:, :, [JOB, EARLY, PARTS]] = -1
         return {
-            "nic": np.array([self.send_ps, self.match_ps, self.host_ps, self.launch_ps, stream]),
+            "nic": np.array([self.match_ps, self.host_ps, self.launch_ps, stream]),
             "jobs": table,
             "friends": friends,
             "expected": np.concatenate(expected),
@@ -299,6 +331,10 @@ class Workload:
             "matching": np.zeros(nodes, np.int64),
             **(scheduler.fresh_board() if scheduler else Board.nowhere()).arrays(),
         }
+
+
+def _copying_ps(size: int, bandwidth: float | None) -> int:
+    return 0 if bandwidth is None else math.floor(size * 1e12 / bandwidth + 0.5)
 
 
 def _numbered(names: Sequence[Any]) -> list[int]:
@@ -310,7 +346,7 @@ def _numbered(names: Sequence[Any]) -> list[int]:
 def no_jobs() -> dict[str, Any]:
     """Returns the same arrays where there are no jobs."""
     return {
-        "nic": np.full(5, -1),
+        "nic": np.full(4, -1),
         "jobs": np.zeros((0, JOB_WORDS), np.int64),
         "friends": np.zeros((0, 2), np.int64),
         "expected": np.zeros(0, np.int64),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odonata.experiment.units import bandwidth, signed_bytes, size_bytes, time_ps
-from pdes.errors import Refused
+from pdes.errors import Refused, require
 
 if TYPE_CHECKING:
     from odonata.experiment.keys import Key
@@ -85,6 +85,7 @@ TYPES: dict[str, Any] = {
     "word": click.STRING,  # what is none is refused later, with the rest
     "whole": click.INT,
     "number": click.FLOAT,
+    "flag": click.BOOL,
     "time": TIME,
     "size": Quantity("SIZE", size_bytes),
     "signed size": Quantity("SIZE", signed_bytes),
@@ -246,15 +247,18 @@ def network_options(command: Any, curve: bool = False) -> Any:
     overrides it. `curve`: see `curve_options`.
     """
 
-    from odonata.experiment.experiment import BY_PATH, of
+    from odonata.experiment.experiment import BY_PATH, needs_jobs, of
     from odonata.experiment.values import words_of
 
-    network_keys, traffic_keys = (*of("network"), BY_PATH["run.seed"]), of("traffic")
+    nodes = tuple(key for key in of("nic") if not needs_jobs(key))
+    network_keys = (*of("network"), *nodes, BY_PATH["run.seed"])
+    traffic_keys = of("traffic")
 
     @machine_options
     @functools.wraps(command)
     def with_network(machine: Dragonfly, preset: str, plugins: Any, **options: Any) -> Any:
         from odonata.agents.network import Network
+        from odonata.agents.routers import ROUTERS
         from odonata.agents.traffic import Traffic
         from odonata.commands.presets import workload
         from policies.register import load_plugin
@@ -262,7 +266,10 @@ def network_options(command: Any, curve: bool = False) -> Any:
         for path in plugins:
             load_plugin(path)
         network, traffic, end = workload(preset)
-        network |= _given(options, network_keys)
+        given = _given(options, network_keys)
+        router = given.pop("", "ideal")
+        require(router in ROUTERS, f"router = {router}: must be one of {', '.join(ROUTERS)}")
+        network |= {**ROUTERS[router], **given}
         traffic |= _given(options, traffic_keys)
         if curve:
             names = [name.strip() for name in network.get("routing", Network.routing).split(",")]

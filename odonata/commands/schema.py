@@ -9,9 +9,16 @@ import click
 
 from odonata.commands.group import SETTINGS
 from odonata.commands.output import print_json, print_table
-from odonata.experiment.experiment import NAME_LENGTH, OF_JOBS, REPEATED, SECTIONS, of
+from odonata.experiment.experiment import (
+    NAME_LENGTH,
+    REPEATED,
+    ROUTER_KEY,
+    SECTIONS,
+    needs_jobs,
+    of,
+)
 from odonata.experiment.given import PARAMETRISED
-from odonata.experiment.keys import SERIES, Key
+from odonata.experiment.keys import SERIES, Key, quoted
 from odonata.experiment.reading import parse
 from odonata.experiment.units import BANDWIDTHS, BYTES, JOULES, PICOSECONDS, WATTS
 from odonata.experiment.values import bracketed, words_of
@@ -103,7 +110,7 @@ def template() -> str:
     lines = ["# An experiment of Odonata, with every key there is, at its default.",
              "# Run it: odonata run experiment.toml"]  # fmt: skip
     for section in ("", *SECTIONS):
-        of_jobs = section in ("jobs", "power", *OF_JOBS)
+        of_jobs = section in ("jobs", "power", "scheduler")
         lines += [""]
         out_of_it = "#  " if section in ("trace", "power") else "#" * of_jobs
         if section:
@@ -114,8 +121,9 @@ def template() -> str:
                 about += f"; if not given, {key.how.otherwise}"
             path = f"jobs[0].{key.name}" if section == "jobs" else key.path
             known = {"trace": traced, "power": powered}.get(section, examples)
-            value = (known if of_jobs or section == "trace" else defaults)[path]
-            out = out_of_it or ("# " if key.how.otherwise else "")
+            ours = known if of_jobs or section == "trace" or needs_jobs(key) else defaults
+            value = ours[path] if key is not ROUTER_KEY else quoted(ROUTER_KEY.default)
+            out = out_of_it or ("#" if needs_jobs(key) else "# " if key.how.otherwise else "")
             lines += [*_wrapped(about), f"{out}{key.name} = {value}"]
     return "\n".join(lines) + "\n"
 

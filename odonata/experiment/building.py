@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from odonata.agents.layout import BINS, LINE, NODE_WORDS, PADDING
+from odonata.agents.routers import ROUTERS
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
 from odonata.experiment.experiment import (
@@ -20,9 +21,10 @@ from odonata.experiment.experiment import (
     MOST_JOBS,
     NAME_LENGTH,
     OF_JOB_RUNS,
-    OF_JOBS,
+    ROUTER_KEY,
     Experiment,
     JobExperiment,
+    needs_jobs,
     numbered,
     of,
 )
@@ -32,6 +34,7 @@ from odonata.experiment.sections import (
     DURATION,
     INTERVAL,
     JOB_INTERVAL,
+    OF_NODES,
     Metrics,
     NetworkSettings,
     NicSettings,
@@ -55,7 +58,8 @@ HOUR_US = 3600 * 10**6
 MOST_SAMPLES, MOST_CHECKPOINTS = 100_000, 100_000
 FLUSH_PS = (10**9, 60 * 10**12)
 """The limits of `metrics.flush`: wall time, as any time in picoseconds."""
-HOMES = {"machine": ("machine",), "network": ("network", "run"), "workload": ("scheduler", "nic")}
+HOMES = {"machine": ("machine",), "network": ("network", "run", "nic"),
+         "workload": ("scheduler", "nic")}  # fmt: skip
 """The sections that have the keys of a part of a network."""
 
 
@@ -99,11 +103,11 @@ class Building(Policies):
             name=self.values["name"],
             about=self.get("about"),
             machine=machine,
-            network=NetworkSettings(**self.fields("network")),
+            network=NetworkSettings(**self._routers()),
             traffic=traffic,
             jobs=jobs,
             scheduler=SchedulerSettings(**_of(SchedulerSettings, scheduling)),
-            nic=NicSettings(**_of(NicSettings, scheduling)),
+            nic=NicSettings(**_of(NicSettings, scheduling), **self._nodes()),
             run=RunSettings(**self.fields("run") | {"end": end}),
             metrics=metrics,
             plugins=tuple(self.plugins),
@@ -120,6 +124,16 @@ class Building(Policies):
                 raise
         self._memory(machine, channels)
         return made
+
+    def _routers(self) -> dict[str, Any]:
+        """Returns what is given about routers, over the defaults of those that are named."""
+        named = ROUTERS[self.get(ROUTER_KEY.path)]
+        return {**named, **self.fields("network")}
+
+    def _nodes(self) -> dict[str, Any]:
+        """Returns what is given in [nic] and is not about messages of jobs."""
+        given = self.fields("nic")
+        return {name: value for name, value in given.items() if name in OF_NODES}
 
     def _of_jobs(self, parameters: dict[str, Any]) -> JobExperiment:
         self._only_in("packet", (
@@ -262,8 +276,9 @@ class Building(Policies):
 
     def _need_jobs(self) -> None:
         """Where there are no jobs, blame the first key of a section that needs them."""
-        for section in OF_JOBS if not self.sections["jobs"] else ():
-            ours = [path for path in self.given if path.startswith(f"{section}.")]
+        for section in ("scheduler", "nic") if not self.sections["jobs"] else ():
+            ours = [path for path in self.given if path.startswith(f"{section}.")
+                    and needs_jobs(self.keys[path])]  # fmt: skip
             if ours:
                 self.complain("there are no [[jobs]] that it could be about", self.keys[ours[0]])
                 self.bad.update(ours)
@@ -314,9 +329,9 @@ class Building(Policies):
         without: set[str] = set()
         while True:
             jobs = self._jobs(without)
-            how = {name: value for section in OF_JOBS
-                   for name, value in self.fields(section).items()
-                   if self._key(f"workload.{name}").path not in without}  # fmt: skip
+            how = {name: value for section in ("scheduler", "nic")
+                   for name, value in self.fields(section).items() if name not in OF_NODES
+                   and self._key(f"workload.{name}").path not in without}  # fmt: skip
             try:
                 Workload(jobs, **how, **parameters)
             except Refused as refusal:

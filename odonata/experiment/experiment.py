@@ -12,11 +12,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from odonata.agents.network import Network
+from odonata.agents.routers import ROUTERS
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
 from odonata.experiment.keys import MACHINE_KEYS, PRESET, Key, keys_of, parameter_keys, quoted
 from odonata.experiment.sections import (
     JOB_INTERVAL,
+    OF_NODES,
     Metrics,
     NetworkSettings,
     NicSettings,
@@ -73,6 +75,8 @@ class Described(ABC):
                         continue
                     if key is COUNT:
                         yield key.within(here), str(count)
+                    elif key is ROUTER_KEY:
+                        continue
                     elif key is not PRESET_KEY:
                         yield key.within(here), written(key, part)
                     elif is_preset(part):
@@ -142,7 +146,9 @@ class Experiment(Described):
     def _model(self) -> Network:
         workload = None
         if self.jobs:
-            workload = Workload(self.jobs, **vars(self.scheduler), **vars(self.nic))
+            messages = {name: value for name, value in vars(self.nic).items()
+                        if name not in OF_NODES}  # fmt: skip
+            workload = Workload(self.jobs, **vars(self.scheduler), **messages)
         return Network(
             self.machine,
             self.traffic,
@@ -151,9 +157,13 @@ class Experiment(Described):
             dedicated_scheduler=self.run.dedicated_scheduler,
             power=self.power,
             **vars(self.network),
+            **{name: getattr(self.nic, name) for name in OF_NODES},
         )
 
     # -- as a file
+
+    def has(self, key: Key) -> bool:
+        return bool(self.jobs) or not needs_jobs(key)
 
     def _parts(self, section: str) -> Iterator[tuple[str, Any, int]]:
         if section == "trace" or (section == "power" and self.power is None):
@@ -165,7 +175,7 @@ class Experiment(Described):
             several = len(self.traffic) > 1
             for number, part in enumerate(self.traffic):
                 yield f"traffic[{number}]" if several else section, part, 1
-        elif self.jobs or section not in OF_JOBS:
+        elif self.jobs or section != "scheduler":
             yield section, getattr(self, section), 1
 
 
@@ -293,20 +303,27 @@ SECTIONS = {
     "trace": 'The jobs of a run with fidelity = "job": a file of them, or a model.',
     "jobs": "A job; as many [[jobs]] as there are, beside traffic or without any.",
     "scheduler": "Which job starts when, and on which nodes.",
-    "nic": "What a message of a job costs at either end, besides the network.",
+    "nic": "What nodes accept, and what a message of a job costs at either end.",
     "power": "What nodes draw, what all of them may draw, and who keeps them to that.",
     "run": "For how long, and how.",
     "metrics": "What is kept of it, and how often.",
 }
 REPEATED = ("traffic", "jobs")
 """Sections of which there may be several; jobs are always [[jobs]]."""
-OF_JOBS = ("scheduler", "nic")
-"""Sections that an experiment has only if it runs jobs."""
+
+
+def needs_jobs(key: Key) -> bool:
+    """Tells whether a key is of an experiment only if that runs jobs."""
+    return key.section == "scheduler" or (key.section == "nic" and key.field not in OF_NODES)
+
 
 PRESET_KEY = MACHINE_KEYS[0]
+ROUTER_KEY = Key("network", "router", Setting(
+    "word", "Routers like those of another simulator: other defaults of the keys about crossbars, "
+    "credits and what routings see.", words=(*ROUTERS,)), "ideal")  # fmt: skip
 COUNT = Key("jobs", "count", Setting("whole", "How many jobs there are like this one.", least=1,
                                      most=MOST_JOBS), 1)  # fmt: skip
-"""The keys that set no field: one is where others start from, one says how often."""
+"""The keys that set no field: two are where others start from, one says how often."""
 
 
 def _job_keys() -> Iterator[Key]:
@@ -320,6 +337,7 @@ def _job_keys() -> Iterator[Key]:
 KEYS: tuple[Key, ...] = (
     *keys_of("", "", Experiment),
     *MACHINE_KEYS,
+    ROUTER_KEY,
     *keys_of("network", "network", NetworkSettings),
     *keys_of("traffic", "traffic", Traffic),
     *keys_of("trace", "trace", Source),

@@ -46,7 +46,12 @@ OWN: dict[type, str] = {Configuration: "network", Workload: "scheduler"}
 
 NetworkSettings = _section("NetworkSettings", "network", Configuration)
 SchedulerSettings = _section("SchedulerSettings", "scheduler", Workload)
-NicSettings = _section("NicSettings", "nic", Workload)
+NicSettings = _section("NicSettings", "nic", Configuration, Workload)
+
+OF_NODES = frozenset(each.name for each in fields(Configuration)) & frozenset(
+    each.name for each in fields(NicSettings)
+)
+"""The fields of [nic] that are about every packet, not about messages of jobs."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pytest
 from machines import SMALL, US, network
 
 from odonata.agents.audit import conclude
-from odonata.agents.layout import GENERATED, KINDS
+from odonata.agents.layout import GENERATE, GENERATED, KINDS, STEP, SWITCH
 from odonata.agents.network import Network
 from odonata.agents.patterns import NO_MORE, REGISTER, pattern
 from odonata.agents.traffic import Traffic
@@ -138,7 +138,7 @@ def test_the_scheduler_alone_on_a_rank_gives_the_same_digest_as_beside_groups() 
 
 
 def test_kinds_of_events_are_named_in_order() -> None:
-    assert KINDS[5:7] == ("generate", "step")
+    assert (KINDS[SWITCH], KINDS[GENERATE], KINDS[STEP]) == ("switch", "generate", "step")
     assert network().kinds == KINDS
 
 

@@ -224,7 +224,7 @@ def test_an_experiment_is_the_same_after_writing_and_reading(
         network=NetworkSettings("par"),
         jobs=tuple(some),
         scheduler=SchedulerSettings("rdg", "large-first", tasks_per_node=tasks, launch_ps=launch),
-        nic=NicSettings(1, 2, 3),
+        nic=NicSettings(send_ps=1, match_ps=2, host_ps=3, ejection=1e9, duplex="half"),
         run=RunSettings(end, seed=5),
         metrics=Metrics(max(10**8, (end or 0) // 9)),
     )

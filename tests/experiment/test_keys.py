@@ -16,9 +16,19 @@ from odonata.agents.network import Network
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
 from odonata.commands.options import network_options
-from odonata.experiment.experiment import COUNT, KEYS, PRESET_KEY, SECTIONS, Experiment, of
+from odonata.experiment.experiment import (
+    COUNT,
+    KEYS,
+    PRESET_KEY,
+    ROUTER_KEY,
+    SECTIONS,
+    Experiment,
+    needs_jobs,
+    of,
+)
 from odonata.experiment.keys import KINDS, PRESET, Key
 from odonata.experiment.reading import parse
+from odonata.experiment.sections import OF_NODES
 from odonata.experiment.values import read, words_of
 from odonata.jobs.request import Job
 from topology import Dragonfly
@@ -42,9 +52,9 @@ def test_every_field_of_a_part_can_be_set_and_has_one_key(owner: Any) -> None:
     assert {f.name for f in fields(owner) if not f.name.endswith("_parameters")} <= declared
 
 
-def test_a_path_names_one_key_and_every_key_but_two_sets_a_field() -> None:
+def test_a_path_names_one_key_and_every_key_but_three_sets_a_field() -> None:
     assert len({key.path for key in KEYS}) == len(KEYS)
-    assert [key for key in KEYS if not key.field] == [PRESET_KEY, COUNT]
+    assert [key for key in KEYS if not key.field] == [PRESET_KEY, ROUTER_KEY, COUNT]
     assert {key.section for key in KEYS} == {"", *SECTIONS}
 
 
@@ -56,7 +66,8 @@ def test_a_key_says_what_it_holds_and_its_default_reads_as_the_fields(key: Key) 
     owners = {"traffic": Traffic, "jobs": Job, "scheduler": Workload, "nic": Workload,
               "network": Network}  # fmt: skip
     if key.default is not None and key.field and key.section in owners:
-        field = next(f for f in fields(owners[key.section]) if f.name == key.field)
+        owner = Network if key.field in OF_NODES else owners[key.section]
+        field = next(f for f in fields(owner) if f.name == key.field)
         assert field.default is not MISSING
         assert read(key, key.default) == field.default
 
@@ -89,6 +100,7 @@ def test_options_are_made_from_the_keys() -> None:
     assert "'many' is not a whole number; or any" in printed("--messages", "many")
     named = {option.name for option in tell.params}
     known = {key.option for section in ("machine", "network", "traffic") for key in of(section)}
+    known |= {key.option for key in of("nic") if not needs_jobs(key)}
     assert named == known | {"seed", "plugins"}
 
 

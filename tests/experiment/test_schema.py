@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from files import FILES, OPEN, SCHEMA, WRONG, attempt, conforms, fits, written
 
 from odonata.commands.cli import cli
-from odonata.experiment.experiment import KEYS, OF_JOBS, SECTIONS, of
+from odonata.experiment.experiment import KEYS, SECTIONS, needs_jobs, of
 from odonata.experiment.keys import Key
 from odonata.experiment.reading import parse
 
@@ -51,7 +51,7 @@ def test_the_schema_refuses_what_is_of_another_kind(key: Key) -> None:
                          ids=lambda key: key.path)  # fmt: skip
 def test_the_limits_in_the_schema_are_those_that_are_enforced(key: Key) -> None:
     def complaints(value: float) -> list[str]:
-        jobs = "jobs = [{nodes = 2}]\n" * (key.section in (*OF_JOBS, "power"))
+        jobs = "jobs = [{nodes = 2}]\n" * (needs_jobs(key) or key.section == "power")
         room = {"machine.links_per_pair": "1"} if key.section == "machine" else {}
         if key.section == "jobs":
             jobs, room = "", {"jobs.nodes": "2"}

@@ -33,7 +33,8 @@ class LevelSpread(Packaged["Asked", "Point", "Outcome"]):
         Option("repeat", "Repetitions of all others, with other seeds.", 10, int),
         Option("seed", "The first.", 1, int),
         Option("changes", "Otherwise than the study has it, everywhere: iterations=10; terminal=4, "
-               "times the bandwidth of a local link.", (), _change, several=True, flag="set",
+               "times the bandwidth of a local link; router=merlin, SST's; host=sst, with the "
+               "costs of its hosts.", (), _change, several=True, flag="set",
                metavar="FIELD=VALUE"),
     )  # fmt: skip
     notes = (

@@ -41,7 +41,8 @@ SINGLE = 10
 
 
 CHANGEABLE = ("mapping", "iterations", "exchange", "broadcast", "routing", "threshold",
-              "packet_bytes", "buffer_bytes", "terminal", "delay_ps")  # fmt: skip
+              "packet_bytes", "buffer_bytes", "terminal", "delay_ps", "router", "host",
+              "crossbar", "sight", "detours")  # fmt: skip
 """Fields of a point that no figure varies."""
 
 
@@ -94,14 +95,15 @@ def parse_change(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or name not in CHANGEABLE:
         raise ValueError(f"{text!r}: FIELD=VALUE, the field one of {', '.join(CHANGEABLE)}")
+    if name == "detours":
+        if value not in ("true", "false"):
+            raise ValueError(f"{text!r}: {name} is true or false")
+        return name, value == "true"
     make = {
-        "mapping": str,
-        "routing": str,
-        "exchange": str,
-        "broadcast": str,
-        "threshold": float,
-        "terminal": float,
-    }.get(name, int)
+        **dict.fromkeys(("mapping", "routing", "exchange", "broadcast", "router", "host", "sight"),
+                        str),
+        **dict.fromkeys(("threshold", "terminal", "crossbar"), float),
+    }.get(name, int)  # fmt: skip
     try:
         return name, make(value)
     except ValueError:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from odonata.agents.network import Network
+from odonata.agents.routers import ROUTERS
 from odonata.study.contract import Case
 from pdes.driver import run
 from pdes.errors import Fault, Refused, require
@@ -33,7 +34,25 @@ FIVE = (0, 25, 50, 75, 100)
 
 TASKS_PER_NODE = 2
 FLIT = 8
-SEND_PS, MATCH_PS, HOST_PS = 50_000, 100_000, 150_000
+NIC: Mapping[str, int] = {"send_ps": 50_000, "match_ps": 100_000, "host_ps": 150_000}
+COPY = 1e12 / 344
+"""Bytes per second of a copy that takes 344 ps per byte."""
+HOSTS: Mapping[str, Mapping[str, float]] = {
+    "none": {},
+    "sst": {"send_setup_ps": 130_000, "send_copy": COPY, "match_ps": 150_000,
+            "receive_setup_ps": 100_000},
+    "firefly": {"send_setup_ps": 30_000 + 130_000 + 11_000 + 150_000, "send_copy": COPY,
+                "receive_setup_ps": 150_000 + 100_000 + 3 * 30_000},
+}  # fmt: skip
+"""What hosts need for a message, beside the NIC or otherwise than it. sst: the setup and the copy
+of SST's parameters, and their time to match in place of the NIC's. firefly: all that SST's model of
+the host charges for a short message, read in its source: to enter the call, setup, header, copy and
+the way to the NIC; to match it in the host too, setup, and to enter and leave calls. In either,
+copying what was received is free, as the authors' parameters have it."""
+
+
+LATER = ("router", "host", "crossbar", "sight", "detours")
+"""Fields of a point that its first version did not have."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +71,8 @@ class Point(Case):
     this `order`, all before the first starts. `ratio` is that of a global link's bandwidth to a
     local one's, `terminal` that of a node's link. The seed is that of task mapping, routing and of
     policies that draw. What is simulated depends on nothing else, and neither does the `key`; which
-    figures need it is not part of it, so that those that need the same share it."""
+    figures need it is not part of it, so that those that need the same share it. Fields that later
+    versions added count in the key only where they are not the default: old keys stand."""
 
     kinds: tuple[Jobs, ...]
     allocation: str
@@ -71,6 +91,21 @@ class Point(Case):
     buffer_bytes: int = 14336
     terminal: float = 1.0
     delay_ps: int = 100_000
+    router: str = "ideal"
+    """What is inside a router, by its name in ROUTERS. Output buffers have `buffer_bytes`."""
+    host: str = "none"
+    """What hosts need for a message, by its name in HOSTS."""
+    crossbar: float | None = None
+    """The crossbar's bandwidth in parts of a local link's. None: of a router that has one, that of
+    the fastest link between routers, as in the authors' scripts."""
+    sight: str | None = None
+    detours: bool | None = None
+    """As in `odonata.agents.configuration`; None: the router's own."""
+
+    def fields(self) -> dict[str, Any]:
+        later = {field.name: field.default for field in fields(self) if field.name in LATER}
+        return {name: value for name, value in super().fields().items()
+                if name not in later or value != later[name]}  # fmt: skip
 
     def __str__(self) -> str:
         jobs = " and ".join(f"{k.count} × {k.nodes} nodes {k.pattern}" for k in self.kinds)
@@ -121,10 +156,23 @@ def machine_of(point: Point) -> Dragonfly:
     )
 
 
+def router_of(point: Point) -> dict[str, Any]:
+    """Returns the fields of a network that say what is inside its routers."""
+    require(point.router in ROUTERS, f"router = {point.router!r}: one of {', '.join(ROUTERS)}")
+    inside = dict(ROUTERS[point.router])
+    if inside.get("output_buffer") is not None:
+        inside["output_buffer"] = point.buffer_bytes
+    if "crossbar" in inside:
+        inside["crossbar"] *= max(1.0, point.ratio)
+    own = {"crossbar": point.crossbar, "sight": point.sight, "detours": point.detours}
+    return inside | {name: value for name, value in own.items() if value is not None}
+
+
 def network_of(point: Point) -> Network:
     from odonata.agents.workload import Workload
     from odonata.jobs.request import Job
 
+    require(point.host in HOSTS, f"host = {point.host!r}: one of {', '.join(HOSTS)}")
     jobs = tuple(
         Job(nodes=kind.nodes, message_bytes=kind.message_bytes, iterations=point.iterations,
             pattern=point.broadcast if kind.pattern == "broadcast" else kind.pattern,
@@ -134,13 +182,13 @@ def network_of(point: Point) -> Network:
     )  # fmt: skip
     load = Workload(
         jobs=jobs, allocation=point.allocation, order=point.order, tasks_per_node=TASKS_PER_NODE,
-        send_ps=SEND_PS, match_ps=MATCH_PS, host_ps=HOST_PS,
+        **cast(dict[str, Any], {**NIC, **HOSTS[point.host]}),
     )  # fmt: skip
     return Network(
         machine_of(point), workload=load, routing=point.routing, threshold=point.threshold,
         packet_bytes=point.packet_bytes, flit_bytes=FLIT, terminal_buffer=point.buffer_bytes,
         local_buffer=point.buffer_bytes, global_buffer=point.buffer_bytes,
-        delay_ps=point.delay_ps, seed=point.seed,
+        delay_ps=point.delay_ps, seed=point.seed, **router_of(point),
     )  # fmt: skip
 
 

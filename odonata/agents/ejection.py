@@ -1,0 +1,98 @@
+"""Nodes that push back: a finite ejection buffer, drained at a rate, in the order of arrival.
+
+A node that drains whenever it can needs no event of its own: packets arrive at it by one link, so
+when a packet will have been drained is known when it is granted that link. A half-duplex node
+drains only while it has nothing to send; there a packet **reaches** the node, waits its turn, and
+is delivered when it has been drained.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from odonata.agents.layout import (
+    DELIVER,
+    DRAINED,
+    E_BUSY,
+    E_BYTES,
+    E_HEAD,
+    E_LAST,
+    EJECTION,
+    FAR,
+    FAR_KEY,
+    HEAD,
+    nic_row,
+    node_at_key,
+)
+from odonata.agents.link import Links, channel_key, given_back, repay, serialisation, wake
+from odonata.agents.packet import SIZE
+from pdes.events import agent_of, key_of
+from pdes.jit import kernel, rebound
+from pdes.loop import Sim, schedule
+from pdes.parcels import NEXT
+
+ALWAYS, FULL, HALF = range(3)
+"""How nodes accept packets: every one at once; from a buffer that is drained at a rate; or so, but
+only while there is nothing to send."""
+
+
+def eject(sim: Sim, state: Any, row: int, size: int, there: int, now: int) -> int:
+    """Returns when a packet whose last byte is at its node at `there` will have been drained, in
+    ps, and returns credit for it to the port of the router."""
+    port = state.ports[row, 0]
+    start = max(there, port[DRAINED])
+    drained = start + serialisation(state.rates[EJECTION], size)
+    port[DRAINED] = drained
+    due = given_back(state, start, drained, size, state.rates[0]) + state.latencies[0]
+    repay(sim, state, row, 0, due, size, now)
+    return drained  # type: ignore[no-any-return]
+
+
+def drain(sim: Sim, state: Any, time: int, key: int) -> None:
+    """Have a half-duplex node begin to drain its next packet, if it may. `key` is that of any event
+    of the node."""
+    group, index, row = node_at_key(state.shape, key)
+    ejection, nic = state.ejection[row], nic_row(state.shape, group, index)
+    number = ejection[E_HEAD]
+    if number < 0 or ejection[E_BUSY] > time or state.ports[nic, 1, HEAD] >= 0:
+        return
+    size = sim.pool.rows[number, SIZE]
+    ejection[E_HEAD] = sim.pool.rows[number, NEXT]
+    ejection[E_BYTES] -= size
+    drained = time + serialisation(state.rates[EJECTION], size)
+    ejection[E_BUSY] = drained
+    schedule(sim, drained, key_of(DELIVER, agent_of(key), 0), number, 0)
+    port = state.ports[nic, 0, FAR]
+    due = given_back(state, time, drained, size, state.rates[0]) + state.latencies[0]
+    if repay(sim, state, port, 0, due, size, time):
+        wake(sim, state, port, 0, due, channel_key(state.ports[nic, 0, FAR_KEY], 0))
+
+
+def reach(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
+    """Keep a packet whose last byte has arrived at a half-duplex node until it is drained."""
+    _, _, row = node_at_key(state.shape, key)
+    ejection, rows = state.ejection[row], sim.pool.rows
+    rows[number, NEXT] = -1
+    if ejection[E_HEAD] >= 0:
+        rows[ejection[E_LAST], NEXT] = number
+    else:
+        ejection[E_HEAD] = number
+    ejection[E_LAST] = number
+    ejection[E_BYTES] += rows[number, SIZE]
+    drain(sim, state, time, key)
+
+
+class Drains(NamedTuple):
+    """The kernels of half-duplex nodes."""
+
+    drain: Any
+    reach: Any
+
+
+@lru_cache
+def kernels(links: Links) -> Drains:
+    """Returns the kernels of half-duplex nodes, given those of links."""
+    names: dict[str, Any] = links._asdict()
+    names["drain"] = kernel(rebound(drain, "drain", **names))
+    return Drains(names["drain"], kernel(rebound(reach, "reach", **names)))

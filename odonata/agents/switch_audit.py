@@ -1,0 +1,151 @@
+"""The invariants of crossbars, and who waits for whom in them (`odonata.agents.audit`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from odonata.agents.configuration import Configuration
+from odonata.agents.layout import (
+    C_FREE_AT,
+    CAPACITY,
+    CREDIT,
+    FAR_KEY,
+    FIRST_GROUP,
+    IN_UNTIL,
+    OUT_UNTIL,
+    Q_BYTES,
+    Q_HEAD,
+    Q_LACKS,
+    Q_NEXT_AT,
+    Q_SIZE,
+    Q_WANTS,
+    R_COUNT,
+    R_WAKE,
+    RETURNS,
+    SOONEST,
+    SWITCH,
+    VC_BITS,
+    WAITING,
+    State,
+)
+from odonata.agents.packet import ROOM, SIZE, VC_MASK
+from pdes.events import AGENT_MASK, FOREVER, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, TIME, Rows
+from pdes.parcels import NEXT
+
+
+def chained(parcels: Rows, heads: Rows) -> tuple[Rows, Rows]:
+    """Returns every parcel in the chains that begin at `heads` (-1: none), and whose chain it is
+    in."""
+    which, numbers = [], []
+    here = np.flatnonzero(heads >= 0)
+    at = heads[here]
+    while len(at):
+        which.append(here)
+        numbers.append(at)
+        at = parcels[at, NEXT]
+        here, at = here[at >= 0], at[at >= 0]
+    if not which:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return np.concatenate(which), np.concatenate(numbers)
+
+
+def channel_name(agent: Any, port: Any, vc: Any) -> Any:
+    """Returns a number for a channel that means the same on every rank."""
+    return (agent << PORT_BITS) | (port << VC_BITS) | vc
+
+
+def feeders_of(state: State, rows: Rows, vcs: Rows) -> Rows:
+    """Returns the names of the channels that feed the inputs of these port rows and VCs."""
+    far = state.ports[rows, 0, FAR_KEY]
+    return channel_name((far >> PORT_BITS) & AGENT_MASK, far & PORT_MASK, vcs)  # type: ignore[no-any-return]
+
+
+def _rows(network: Configuration, state: State) -> Rows:
+    """Returns the rows of the ports of routers, by router and port."""
+    m, groups = network.machine, len(state.histogram)
+    inside = np.arange(m.routers * m.radix).reshape(m.routers, m.radix)
+    first = np.arange(groups) * m.routers * (m.radix + m.nodes)
+    return (first[:, None, None] + inside).reshape(-1, m.radix)
+
+
+def _wanted(network: Configuration, state: State) -> tuple[Rows, Rows, Rows, Rows]:
+    """Returns of every queue that has a request its port row and VC, and the port row and VC of the
+    channel that it wants."""
+    rows, vcs = np.nonzero(state.queues[:, :, Q_WANTS] >= 0)
+    wants = state.queues[rows, vcs, Q_WANTS]
+    per_group, radix = int(state.shape[6]), network.machine.radix
+    base = rows // per_group * per_group + rows % per_group // radix * radix
+    return rows, vcs, base + (wants >> VC_BITS), wants & VC_MASK
+
+
+def check_crossbars(network: Configuration, state: State, pending: Rows, parcels: Rows) -> None:
+    """Raise AssertionError where queues, rooms or requests are not what they should be."""
+    queues, vcs = state.queues, state.queues.shape[1]
+    which, numbers = chained(parcels, queues[:, :, Q_HEAD].reshape(-1))
+    waiting = np.bincount(which, parcels[numbers, SIZE], queues[:, :, 0].size)
+    assert (waiting == queues[:, :, Q_BYTES].reshape(-1)).all(), "a queue's bytes are not its own"
+    rows = _rows(network, state)
+    if network.buffered:
+        which, numbers = chained(parcels, state.rooms[:, :, RETURNS].reshape(-1))
+        returning = np.bincount(which, parcels[numbers, ROOM], state.rooms[:, :, 0].size)
+        total = state.rooms[:, :, CREDIT] + returning.reshape(-1, vcs).astype(np.int64)
+        total += state.slow[:, :, WAITING]
+        assert (state.rooms[:, :, CREDIT] >= 0).all(), "an output buffer is over-full"
+        found = total[rows.reshape(-1)]
+        assert (found == network.output_buffer).all(), "room in an output buffer was lost"
+    asks = (queues[rows][..., Q_HEAD] >= 0).sum(axis=(1, 2))
+    assert (asks == state.routers[:, R_COUNT]).all(), "a router's requests are not its queues'"
+    row, vc, out, out_vc = _wanted(network, state)
+    first = queues[row, vc]
+    lines = state.rooms[out, out_vc] if network.buffered else state.ports[out, 1 + out_vc]
+    lacks = lines[:, CREDIT] < first[:, Q_SIZE]
+    assert (lacks == (first[:, Q_LACKS] >= 0)).all(), "a packet lacks room that is there, or not"
+    assert (first[:, Q_SIZE] == parcels[first[:, Q_HEAD], SIZE]).all(), "a stale request"
+    ready = np.maximum(state.crossing[row, IN_UNTIL], state.crossing[out, OUT_UNTIL])
+    ready = np.maximum(ready, queues[out, out_vc, C_FREE_AT])
+    ready = np.where(lacks, lines[:, SOONEST], ready)
+    of_row = np.zeros(len(state.ports), np.int64)
+    of_row[rows] = np.arange(len(rows))[:, None]
+    wakes = state.routers[:, R_WAKE]
+    assert (wakes[of_row[row]] <= ready).all(), "nobody will see to a packet when it can cross"
+    behind = np.nonzero((queues[:, :, Q_HEAD] >= 0) & (queues[:, :, Q_WANTS] < 0))
+    ends = queues[behind][:, Q_NEXT_AT]
+    assert (wakes[of_row[behind[0]]] <= ends).all(), "nobody will see to the next of a queue"
+    events = pending[pending[:, KEY] >> KIND_SHIFT == SWITCH]
+    agents = (events[:, KEY] >> PORT_BITS) & AGENT_MASK
+    there = set(zip(agents.tolist(), events[:, TIME].tolist(), strict=True))
+    m, groups = network.machine, len(state.histogram)
+    unit = np.arange(groups) + int(state.shape[FIRST_GROUP]) + network.offset
+    names = ((unit << network.agent_bits)[:, None] + np.arange(m.routers)).reshape(-1)
+    for agent, time in zip(names[wakes < FOREVER], wakes[wakes < FOREVER], strict=True):
+        assert (int(agent), int(time)) in there, "a router waits for an event that is not there"
+
+
+def waits_in_crossbars(
+    network: Configuration, state: State, names: Rows
+) -> tuple[Rows, Rows, Any]:  # fmt: skip
+    """Returns the channels, and as negative names the output buffers, that packets of input queues
+    lack room in, each with the size of that buffer and of the packet; then who waits for whom, with
+    the bytes: the channel that feeds a queue and what the queue's first packet lacks, and an output
+    buffer and the channel behind it; and the bytes in all queues."""
+    row, vc, out, out_vc = _wanted(network, state)
+    queues, vcs = state.queues, state.queues.shape[1]
+    lacks = queues[row, vc, Q_LACKS] >= 0
+    row, vc, out, out_vc = (each[lacks] for each in (row, vc, out, out_vc))
+    wants = names[out * vcs + out_vc]
+    if network.buffered:
+        wants, sizes = -1 - wants, np.full(len(wants), network.output_buffer)
+    else:
+        sizes = state.ports[out, 0, CAPACITY]
+    blocked = np.column_stack((wants, sizes, queues[row, vc, Q_SIZE]))
+    edges = np.column_stack((feeders_of(state, row, vc), wants, queues[row, vc, Q_BYTES]))
+    if network.buffered:
+        rows = _rows(network, state).reshape(-1)
+        channel = (rows[:, None] * vcs + np.arange(vcs)).reshape(-1)
+        held = state.slow[:, :, WAITING].reshape(-1)[channel]
+        channel, held = channel[held > 0], held[held > 0]
+        behind = np.column_stack((-1 - names[channel], names[channel], held))
+        edges = np.concatenate((edges, behind))
+    return blocked, edges, queues[:, :, Q_BYTES].sum()
