@@ -32,8 +32,8 @@ from pdes.stream import Recording
 from pdes.transport import Transport, together, world
 
 FIRST_LOOK = 10**7
-"""The first interval at which `Model.goal` is looked at, in ticks: 10 us where one is a picosecond,
-10 s where it is a microsecond."""
+"""The first interval at which `Model.goal` and `Model.stuck` are looked at, in ticks: 10 us where
+one is a picosecond, 10 s where it is a microsecond."""
 
 LOST_SECONDS = 2.0
 """Seconds that its watchman may take to name a rank that MPI cannot reach, which has probably died.
@@ -211,13 +211,15 @@ def _drive(
     began, before = engine.begin(), engine.events
     while True:
         last = _look(engine.reached, engine.model.earliest()) if end is None else end
-        cut = min(last, metrics.next(), following(engine.reached, every))
+        watch = _look(engine.reached) if engine.model.watches else LATEST
+        cut = min(last, metrics.next(), following(engine.reached, every), watch)
         arrival = go(engine, cut)
         engine.reached = arrival.time
         if (pending := engine.next_time()) < arrival.time:
             raise Fault(f"{engine.model.name}: an event at {pending} {engine.model.tick} was not "
                         f"handled before {arrival.time}: please report this")  # fmt: skip
         completed = arrival.time >= last and (last in (end, LATEST) or not engine.wants_more())
+        completed = completed or (arrival.time == watch and engine.stuck())
         metrics.sample(completed)
         if completed:
             break

@@ -264,6 +264,15 @@ class Engine:
         """Tells whether a run without an end is to go on, on any rank, at a cut."""
         return self._any(self.model.goal(self.state, self.queue.content))
 
+    def stuck(self) -> bool:
+        """Tells, at a cut, whether the model has come to a standstill, on any rank."""
+        suspects = self.transport.everyone(self.model.suspects(self.state, self.reached))
+        if not sum(suspects):
+            return False
+        self.look()
+        mine = self.model.evidence(self.state, self.queue.content(), self._pool.rows)
+        return self.model.stuck(self.transport.everyone(mine))
+
     def _any(self, mine: int) -> bool:
         """Tells whether this is anything, summed over ranks. If no rank has any event, nothing will
         happen, whatever the model says."""

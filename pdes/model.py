@@ -18,7 +18,7 @@ and does, on any number of ranks.)
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -188,6 +188,24 @@ class Model(ABC):
         """Returns what a run without an end goes on for, in any measure that sums to 0 over all
         ranks when it has come to that: by default all that is left."""
         return self.left(state, pending)
+
+    watches: bool = False
+    """Whether it may come to a standstill that its events do not show, which is then looked for at
+    fixed times while it runs (`suspects`)."""
+
+    def suspects(self, state: Any, time: int) -> int:
+        """Returns how much here looks as if it will never go on. If that is anything on any rank,
+        all are asked for `evidence`."""
+        return 0
+
+    def evidence(self, state: Any, pending: Rows, parcels: Rows) -> Any:
+        """Returns what `stuck` needs to know of this rank."""
+        return None
+
+    def stuck(self, evidence: Sequence[Any]) -> bool:
+        """Tells, from the evidence of all ranks, whether something will never go on: then the run
+        ends here."""
+        return False
 
     def over(self, state: Any) -> int | None:
         """Returns when the last of what `left` measures happened here: where a run has no end, the

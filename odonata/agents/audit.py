@@ -28,8 +28,10 @@ from odonata.agents.layout import (
     GENERATED_BYTES,
     HEAD,
     Q_BYTES,
+    Q_LACKS,
     REACH,
     RETURNS,
+    SINCE,
     SOONEST,
     VC_BITS,
     WAITING,
@@ -217,6 +219,19 @@ def _names(network: Configuration, state: State) -> Rows:
     group = (unit << network.agent_bits)[:, None]
     names = channel_name(group + agent, port, 0).reshape(-1, 1) + np.arange(vcs)
     return names.reshape(-1)  # type: ignore[no-any-return]
+
+
+LONG = 4
+"""A wait that is longer than the time that has passed, divided by this, is suspicious."""
+
+
+def long_waits(state: State, time: int) -> int:
+    """Returns how many packets have waited for credit or room for a large part of the time."""
+    since = time - time // LONG
+    heads = _channels(state)[:, :, HEAD] >= 0
+    late = int((heads & (state.slow[:, :, SINCE] < since)).sum())
+    lacks = state.queues[:, :, Q_LACKS]
+    return late + int(((lacks >= 0) & (lacks < since)).sum())
 
 
 def deadlock(blocked: Rows, waits: Rows) -> list[int]:

@@ -68,6 +68,11 @@ _ABOUT = {
     "wait_ps": ("ps", "a packet waited, the link was busy; summed over VCs"),
     "busy_ps": ("ps", "the link was in use"),
 }
+_INPUTS = {
+    "switch_ps": ("ps", "the first packet of a queue waited for the crossbar; summed over VCs"),
+    "room_ps": ("ps", "it waited for room at an output to a router; summed over VCs"),
+    "eject_ps": ("ps", "it waited for room at an output to a node; summed over VCs"),
+}
 _NODES = {
     "sent_messages": (GENERATED, "1", "messages generated"),
     "sent_bytes": (GENERATED_BYTES, "B", "bytes of messages generated"),
@@ -239,6 +244,10 @@ def tables(network: Configuration, interval: int) -> Mapping[str, Table]:
         return [Series(f"{table}/{prefix}{name}", dims, unit, about, dtype)
                 for name, (unit, about) in names.items()]  # fmt: skip
 
+    def inputs(state: Any, time: int) -> Sequence[Any]:
+        found = of_routers(counted_inputs(state, time))
+        return [*np.moveaxis(found[..., :3].sum(axis=2), -1, 0), found[..., 3].max(axis=2)]
+
     of_channel = {name: _ABOUT[name] for name in COUNTERS}
     inject = {name: _ABOUT[name] for name in ("packets", "flits", "stall_ps", "wait_ps", "busy_ps")}
     wide = {"nodes": _NODES, "groups": _GROUPS}
@@ -246,7 +255,11 @@ def tables(network: Configuration, interval: int) -> Mapping[str, Table]:
     jobs = {"jobs": of_jobs(network)} if network.workload else {}
     energy = [Series("nodes/energy_j", ("node",), "J", "energy since the beginning of the run",
                      "f8", level=True)] * (network.power is not None)  # fmt: skip
-    return jobs | {
+    waits = [*series("inputs", ("router", "port"), _INPUTS, narrow),
+             Series("inputs/longest_ps", ("router", "port"), "ps",
+                    "the longest wait of any packet so far", level=True)]  # fmt: skip
+    switches = {"inputs": Table((*waits,), inputs)} if network.switched else {}
+    return jobs | switches | {
         "ports": Table((*series("ports", ("router", "port"), _ABOUT, narrow),), ports),
         "channels": Table(
             (*series("channels", ("router", "port", "vc"), of_channel, narrow),), channels

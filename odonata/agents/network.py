@@ -572,6 +572,25 @@ class Network(Configuration, Model):
         of bytes."""
         return int((state.board[:, STATUS] != DONE).sum()) << 40
 
+    watches = True
+
+    def suspects(self, state: State, time: int) -> int:
+        from odonata.agents.audit import long_waits
+
+        return long_waits(state, time)
+
+    def evidence(self, state: State, pending: Rows, parcels: Rows) -> dict[str, Any]:
+        from odonata.agents.audit import findings
+
+        return findings(self, state, pending, parcels)
+
+    def stuck(self, evidence: Sequence[Any]) -> bool:
+        from odonata.agents.audit import deadlock
+
+        blocked, waits = (np.concatenate([part[name] for part in evidence])
+                          for name in ("blocked", "waits"))  # fmt: skip
+        return bool(deadlock(blocked, waits))
+
     def over(self, state: State) -> int:
         """Returns when the last packet was delivered or the last task ended, in ps."""
         last = state.nodes[:, LAST_IN].max(initial=0)

@@ -140,6 +140,7 @@ class Experiment(Described):
         """Returns the names of the tables and logs that are kept."""
         metrics, jobs = self.metrics, bool(self.jobs)
         tables = ["ports"] * metrics.ports + ["channels"] * metrics.channels + ["nodes", "groups"]
+        tables += ["inputs"] * (metrics.ports and self.network.crossbar is not None)
         return (*tables, *["jobs"] * jobs), (*self.model().logs(),) if jobs else ()
 
     @cached_property

@@ -17,12 +17,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from odonata.experiment.units import show_bandwidth, show_time
+from odonata.figures import inputs
 from odonata.figures import jobs as job_figures
 from odonata.figures import network as figures
 from odonata.figures import placement as placements
 from odonata.figures.network import in_short, shares, span_ps
 from odonata.jobs.placement import Placement
-from odonata.results.derived import CLASSES, recorded
+from odonata.results.derived import CLASSES, input_counters, recorded
+from odonata.results.input_waits import input_waits
 from odonata.results.job_table import microseconds
 from policies.allocation import ALLOCATIONS
 
@@ -244,7 +246,23 @@ def _of_group_stalls(run: Run) -> str:
             "routers to routers. White: no stall.")  # fmt: skip
 
 
+def _of_causes(run: Run) -> str:
+    found = input_waits(run.network, input_counters(run), span_ps(run))
+    return ("The part of the time in which the first packet of an input queue waited, mean over "
+            "the inputs of a class: for the crossbar (its input or output was busy), or because "
+            "there was no room for it ahead, towards a router or in a node's ejection buffer. The "
+            f"longest wait was {show_time(found.longest_ps)}, at input port {found.port} of router "
+            f"{found.router}.")  # fmt: skip
+
+
+def _of_longest(run: Run) -> str:
+    return ("The longest time that any packet was first in its queue, by input port. Ports that "
+            "stand out were starved: the arbiter is "
+            f"{run.network.arbiter}.")  # fmt: skip
+
+
 JOBS, TIME, LATENCY, GROUPS, LINKS = "Jobs", "Over time", "Latency", "Between groups", "Links"
+INSIDE = "Inside the routers"
 OF_JOBS: Sequence[Picture] = (
     Picture("timeline", JOBS, "When they ran", job_figures.timeline, _of_timeline, _no_samples,
             job_figures.timeline_size, wide=True),
@@ -274,12 +292,22 @@ FIGURES: Sequence[Picture] = (
 )  # fmt: skip
 
 
+OF_CROSSBARS: Sequence[Picture] = (
+    Picture("input-waits", INSIDE, "What first packets waited for", inputs.causes, _of_causes,
+            _no_ports),
+    Picture("longest-waits", INSIDE, "Longest wait of every input", inputs.longest, _of_longest,
+            _no_ports),
+)  # fmt: skip
+"""The pictures of a run whose routers have crossbars."""
+
+
 def of(run: Run) -> Sequence[Picture]:
     """Returns the pictures of a run, in reading order."""
+    found = [*FIGURES, *(OF_CROSSBARS if run.network.switched else ())]
     if not run.network.workload:
-        return FIGURES
+        return found
     sent = "What nodes sent and took in"
-    return [*OF_JOBS, *(replace(it, title=sent) if it.name == "load" else it for it in FIGURES)]
+    return [*OF_JOBS, *(replace(it, title=sent) if it.name == "load" else it for it in found)]
 
 
 def drawn(run: Run, picture: Picture) -> Figure:

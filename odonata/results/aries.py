@@ -7,8 +7,11 @@ them as follows. A network tile is a port to another router:
 * N_STALL: the time, in flits of that link, in which a channel that feeds it had a packet ready, no
   credit, and the link free: cycles lost in moving flits into this tile's buffer.
 
-A processor tile is a port to a node: P_REQ_FLIT counts the flits sent to a node, P_REQ_STALL is 0,
-because our nodes accept every packet. There are no responses: P_RSP_* would be 0 too.
+A processor tile is a port to a node: P_REQ_FLIT counts the flits sent to a node, P_REQ_STALL the
+time, in flits of its link, in which a packet was ready and the node's ejection buffer was full. It
+is 0 where nodes accept every packet (no `nic.ejection`), and where packets wait for that buffer in
+input queues (a crossbar without output buffers; `eject_ps` of the inputs has it then). There are no
+responses: P_RSP_* would be 0.
 """
 
 from __future__ import annotations
@@ -32,7 +35,8 @@ class Aries(NamedTuple):
     """By router and network tile."""
     p_req_flit: npt.NDArray[np.int64]
     """By node."""
-    p_req_stall: npt.NDArray[np.int64]
+    p_req_stall: npt.NDArray[np.float64]
+    """By node."""
 
     def stall_to_flit(self) -> npt.NDArray[np.float64]:
         """Returns by router the mean over its network tiles of stalls per incoming flit (Zhang,
@@ -56,4 +60,6 @@ def aries(network: Network, outcome: Mapping[str, Any]) -> Aries:
     rates = [m.local.bandwidth] * (m.routers - 1) + [m.global_.bandwidth] * m.global_links
     stall *= np.array(rates) / (network.flit_bytes * 1e12)
     eject = sent[:, :p, :, FLITS].sum(axis=2).reshape(-1)
-    return Aries(flits * lit[..., None], stall * lit, eject, np.zeros_like(eject))
+    full = sent[:, :p, :, STALL].sum(axis=2).reshape(-1).astype(float)
+    full *= m.terminal.bandwidth / (network.flit_bytes * 1e12)
+    return Aries(flits * lit[..., None], stall * lit, eject, full)

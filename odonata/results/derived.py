@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from odonata.agents.metrics import COUNTERS
+from odonata.agents.metrics import COUNTERS, INPUT_COUNTERS
 from odonata.results.performance import Link, Performance, Totals, active_ps, quantile, summarise
 from odonata.results.run import Run
 from odonata.results.summary_rows import simulated_ps
@@ -253,6 +253,13 @@ def recorded(run: Run, table: str) -> bool:
     return table not in ("ports", "channels") or bool(getattr(run.experiment.metrics, table))
 
 
+def input_counters(run: Run) -> Any:
+    """Returns what first packets waited for over the run, as INPUT_COUNTERS by router and port."""
+    found = [total_over_time(run.inputs[name]) for name in INPUT_COUNTERS[:3]]
+    last = run.inputs["longest_ps"][-1].data if len(run.time) else np.zeros_like(found[0])
+    return np.stack([*found, last], axis=-1)
+
+
 def summary(run: Run) -> Performance:
     """Returns the figures of `odonata.performance`, computed from the files of a run."""
     nodes, groups = run.nodes, run.groups
@@ -266,6 +273,7 @@ def summary(run: Run) -> Performance:
     counters = busy = None
     if recorded(run, "ports"):
         counters, busy = _by_group(run)
+    inputs = input_counters(run) if counters is not None and run.network.switched else None
     return summarise(
         run.network,
         run.reached_ps,
@@ -280,6 +288,7 @@ def summary(run: Run) -> Performance:
         total_over_time(groups.latencies, "group"),
         counters,
         busy,
+        inputs,
     )  # fmt: skip
 
 

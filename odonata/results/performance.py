@@ -26,8 +26,10 @@ from odonata.agents.layout import (
 )
 from odonata.agents.metrics import COUNTERS
 from odonata.agents.network import Network
+from odonata.experiment.units import show_time
 from odonata.jobs.board import JOB_BYTES, JOB_ENERGY_J
 from odonata.jobs.record import JobRecord, records
+from odonata.results.input_waits import by_port, input_waits
 from pdes.errors import Fault
 
 if TYPE_CHECKING:
@@ -70,6 +72,9 @@ class Performance:
     saturated: bool
     links: Mapping[str, Mapping[str, float]]
     """By class: mean and largest utilisation, and stall-to-flit ratio (flit times per flit)."""
+    inputs: Mapping[str, Any]
+    """What first packets waited for in input queues, where routers have crossbars
+    (`odonata.results.input_waits.Waits`); else empty."""
 
 
 def performance(network: Network, result: Result) -> Performance:
@@ -77,7 +82,7 @@ def performance(network: Network, result: Result) -> Performance:
     AssertionError where a byte was lost."""
     cycle = conclude(network, result.outcome)
     if cycle:
-        raise Fault(f"deadlock: {cycle}")
+        raise Fault(f"deadlock: {cycle} (found at {show_time(result.time_ps)})")
     if network.workload and not result.outcome["pending"].sum():
         for record in job_records(network, result):
             if record.end_ps is None:
@@ -104,7 +109,13 @@ def performance(network: Network, result: Result) -> Performance:
         outcome["histogram"].sum(axis=0),
         outcome["counters"].sum(axis=2),
         outcome["busy_ps"],
+        _inputs(network, outcome) if network.switched else None,
     )  # fmt: skip
+
+
+def _inputs(network: Network, outcome: Mapping[str, Any]) -> Any:
+    m, counters = network.machine, outcome["inputs"]
+    return by_port(counters).reshape(m.n_routers, m.radix, counters.shape[-1])
 
 
 class Totals(NamedTuple):
@@ -124,10 +135,17 @@ class Totals(NamedTuple):
 
 
 def summarise(
-    network: Network, time_ps: int, total: Totals, histogram: Rows, counters: Any, busy_ps: Any
+    network: Network,
+    time_ps: int,
+    total: Totals,
+    histogram: Rows,
+    counters: Any,
+    busy_ps: Any,
+    inputs: Any = None,
 ) -> Performance:
     """Returns the performance of a run that has reached `time_ps`. `counters` (by group, port and
-    counter) and `busy_ps` may be None where ports were not recorded."""
+    counter) and `busy_ps` may be None where ports were not recorded, and so may `inputs` (by
+    router, port and counter), also where there are no crossbars."""
     start = min(network.warmup_ps, time_ps)
     end = min(time_ps, start + (network.measure_ps or time_ps))
     end = min(end, active_ps(network, time_ps, total.last_in_ps))
@@ -153,6 +171,7 @@ def summarise(
         backlog_growth=growth,
         saturated=growth > GROWTH,
         links=_links(network, counters, busy_ps, elapsed) if counters is not None else {},
+        inputs={} if inputs is None else input_waits(network, inputs, elapsed)._asdict(),
     )
 
 

@@ -47,6 +47,12 @@ class Run(Opened):
         return self._table("channels", self._of_ports())
 
     @cached_property
+    def inputs(self) -> xr.Dataset:
+        """Returns what the first packets at every input port waited for, where routers have
+        crossbars and ports were recorded."""
+        return self._table("inputs", self._of_ports())
+
+    @cached_property
     def nodes(self) -> xr.Dataset:
         m = self.machine
         router = np.arange(m.n_nodes) // m.nodes

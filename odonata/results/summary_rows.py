@@ -158,4 +158,18 @@ def _links(figures: Performance) -> list[Row]:
         (f"{kind} links", f"{link['utilisation']:.1%}",
          f"busiest {link['max_utilisation']:.1%}; {link['stall_to_flit']:.3f} stalls per flit")
         for kind, link in figures.links.items()
+    ] + _inputs(figures)  # fmt: skip
+
+
+def _inputs(figures: Performance) -> list[Row]:
+    """Returns a row for each class of input ports of routers with a crossbar: how much of the time
+    first packets waited, and what for; and where the longest wait was."""
+    if not figures.inputs:
+        return []
+    found = [
+        (f"{kind} queues", f"{sum(causes.values()):.1%}",
+         "waiting; " + ", ".join(f"{cause} {part:.1%}" for cause, part in causes.items()))
+        for kind, causes in figures.inputs["by_class"].items()
     ]  # fmt: skip
+    where = f"at router {figures.inputs['router']}, input port {figures.inputs['port']}"
+    return [*found, ("longest wait", show_time(figures.inputs["longest_ps"]), where)]
