@@ -1,10 +1,13 @@
 """What the Level-Spread study depends on, where the thesis is silent or the model is ours.
 
     python scripts/sensitivity.py [-o DIR] [--jobs N] [--repeat 3] [--workloads 200]
+    python scripts/sensitivity.py --settings
 
 Every line changes one thing, everywhere, and tells the study's main numbers again, as a table of
-Markdown. Simulations are kept in DIR, as by `odonata study level-spread --set ...`, which tells
-more of a line. Under mpiexec, one simulation per rank.
+Markdown. With `--settings` the table has a column for each of the settings in which the authors
+may have run SST, and a line for every number that the thesis prints. Simulations are kept in DIR,
+as by `odonata study level-spread --set ...`, which tells more of one. Under mpiexec, one simulation
+per rank.
 """
 
 from __future__ import annotations
@@ -13,15 +16,23 @@ import argparse
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from odonata.studies.levelspread import LevelSpread
 from odonata.studies.levelspread.cases import (
+    JOKANOVIC,
+    LARGE_NODES,
+    LARGER,
     LEVEL_SPREAD,
     PATTERNS,
     POLICIES,
     RATIOS,
+    SMALL_NODES,
+    SPREADING,
     Asked,
+    heterogeneous,
     homogeneous,
+    motivation,
     random_workload,
 )
 from odonata.studies.levelspread.claims import claims, mean, reduction
@@ -29,7 +40,12 @@ from odonata.studies.levelspread.simulation import Outcome, Point
 from odonata.study.sweep import fill
 from pdes import rank
 
-LINES: tuple[tuple[str, tuple[tuple[str, object], ...]], ...] = (
+Named = tuple[tuple[str, tuple[tuple[str, object], ...]], ...]
+MERLIN = ("router", "merlin")
+DRAWN = ("draw", "scripts")
+"""Not a field of a point, but of what is asked for."""
+
+LINES: Named = (
     ("as it is", ()),
     ("exchanges posted at once", (("exchange", "posted"),)),
     ("broadcast by the root alone", (("broadcast", "broadcast"),)),
@@ -47,16 +63,52 @@ LINES: tuple[tuple[str, tuple[tuple[str, object], ...]], ...] = (
     ("ugal-l routing", (("routing", "ugal-l"),)),
     ("node links 4 times as fast", (("terminal", 4.0),)),
     ("routers of 20 ns", (("delay_ps", 20_000),)),
+    ("broadcasts of 8 KiB", (("broadcast_factor", 8),)),
+    ("host costs", (("host", "sst"),)),
+    ("workloads drawn as in the scripts", (DRAWN,)),
+    ("SST's router", (MERLIN,)),
+    ("SST's router, crossbar 64 times as fast", (MERLIN, ("crossbar", 64.0))),
+    ("SST's router, crossbar twice as fast", (MERLIN, ("crossbar", 2.0))),
+    ("SST's router, sees the far end", (MERLIN, ("sight", "far"))),
+    ("SST's router, no detours", (MERLIN, ("detours", False))),
+    ("SST's router, node links 4 times as fast", (MERLIN, ("terminal", 4.0))),
+    ("SST's router, broadcasts of 8 KiB", (MERLIN, ("broadcast_factor", 8))),
+    ("the same, packets of 2,048 B", (MERLIN, ("broadcast_factor", 8), ("packet_bytes", 2048))),
+    ("SST's router, host costs", (MERLIN, ("host", "sst"))),
+    ("SST's router, all costs of hosts", (MERLIN, ("host", "firefly"))),
 )
+
+SETTINGS: Named = (
+    ("ideal", ()),
+    ("SST's router", (MERLIN,)),
+    ("and host costs", (MERLIN, ("host", "sst"))),
+    ("minimal, host costs, 2,048 B",
+     (MERLIN, ("host", "sst"), ("routing", "minimal"), ("packet_bytes", 2048))),
+    ("all that we read",
+     (MERLIN, ("host", "firefly"), ("routing", "minimal"), ("packet_bytes", 2048),
+      ("broadcast_factor", 8), DRAWN)),
+)  # fmt: skip
+"""Ways in which the authors may have run SST, each a column."""
+
+
+def asking(given: argparse.Namespace, changes: tuple[tuple[str, object], ...]) -> Asked:
+    """Returns what a line or a column asks for."""
+    draw = "scripts" if DRAWN in changes else "pairs"
+    points = tuple(change for change in changes if change != DRAWN)
+    return Asked(given.workloads, given.repeat, changes=points, draw=draw)
 
 
 class Sensitivity(LevelSpread):
     """Returns the study, reduced to the simulations that its main numbers need."""
 
+    def _of(self, module: str, name: str) -> Any:
+        """Returns a part of the study's package: this script is none."""
+        return LevelSpread()._of(module, name)
+
     def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> list[Point]:
         alike = [
             point
-            for nodes, ratios in ((16, RATIOS), (64, (1.0,)))
+            for nodes, ratios in ((SMALL_NODES, RATIOS), (LARGE_NODES, (1.0,)))
             for ratio in ratios
             for pattern in PATTERNS
             for policy in POLICIES
@@ -69,17 +121,39 @@ class Sensitivity(LevelSpread):
         ]
 
 
+class Printed(Sensitivity):
+    """Returns the study, reduced to the simulations that the thesis prints a number of."""
+
+    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> list[Point]:
+        more: list[Point] = []
+        for pattern in PATTERNS:
+            for policy in ("rdn", "rdg"):
+                more += motivation(asked, True, pattern, policy)
+            for policy in (LEVEL_SPREAD, *SPREADING):
+                more += heterogeneous(asked, pattern, policy, machine=LARGER[-1])
+            for which in range(asked.single):
+                more += [random_workload(asked, which, policy, pattern=pattern)
+                         for policy in POLICIES]  # fmt: skip
+        more += [random_workload(asked, which, JOKANOVIC) for which in range(asked.workloads)]
+        return super().cases(asked, outcomes) + more
+
+
+def saved_over_simple(asked: Asked, outcomes: Mapping[str, Outcome]) -> list[float]:
+    """Returns what 64-node jobs save at a ratio of 1, by pattern."""
+    return [
+        reduction(*(mean(outcomes, homogeneous(asked, LARGE_NODES, pattern, 1.0, policy))
+                    for policy in (LEVEL_SPREAD, "simple")))
+        for pattern in PATTERNS
+    ]  # fmt: skip
+
+
 def line(name: str, asked: Asked, outcomes: Mapping[str, Outcome]) -> str:
     found = {claim.name: claim.values for claim in claims(asked, outcomes)}
 
     def part(which: str, key: str) -> str:
         return f"{100 * next(v for n, v in found.items() if which in n)[key]:.0f}"
 
-    large = [
-        reduction(*(mean(outcomes, homogeneous(asked, 64, pattern, 1.0, policy))
-                    for policy in (LEVEL_SPREAD, "simple")))
-        for pattern in PATTERNS
-    ]  # fmt: skip
+    large = saved_over_simple(asked, outcomes)
     cells = [
         name,
         f"{part('compact over spreading', 'least')} .. {part('compact over spreading', 'most')}",
@@ -92,19 +166,53 @@ def line(name: str, asked: Asked, outcomes: Mapping[str, Outcome]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def column(asked: Asked, outcomes: Mapping[str, Outcome]) -> dict[tuple[str, str], str]:
+    """Returns, by name and number of the thesis, every number that it prints: ours, and whether it
+    is in its band. Those of 64-node jobs also by pattern."""
+    cells = {}
+    for claim in claims(asked, outcomes):
+        if not claim.paper:
+            continue
+        cells[claim.name, claim.paper] = f"{claim.ours} {'✓' if claim.holds else '✗'}"
+        if claim.name.startswith("3.4b"):
+            for pattern, saved in zip(PATTERNS, saved_over_simple(asked, outcomes), strict=True):
+                cells[f"3.4b   {pattern}", ""] = f"{100 * saved:.0f} %"
+    return cells
+
+
+def settings(given: argparse.Namespace) -> None:
+    """Print the table of settings."""
+    columns = []
+    for _, changes in SETTINGS:
+        asked = asking(given, changes)
+        ran, kept = fill(Printed(), asked, given.out, given.jobs)
+        if ran.stopped:
+            return
+        columns.append(column(asked, kept.outcomes) if rank() == 0 else {})
+    if rank() == 0:
+        print(f"| | thesis | {' | '.join(name for name, _ in SETTINGS)} |")
+        print("|---|---|" + "---|" * len(columns))
+        for name, thesis in columns[0]:
+            cells = " | ".join(of[name, thesis] for of in columns)
+            print(f"| {name} | {thesis} | {cells} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="What the Level-Spread study depends on.")
     parser.add_argument("-o", "--out", type=Path, default=Path("out/sensitivity"))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--workloads", type=int, default=200)
+    parser.add_argument("--settings", action="store_true", help="every printed number, by setting")
     given = parser.parse_args()
+    if given.settings:
+        return settings(given)
     if rank() == 0:
         print("| | 16 nodes, compact over spreading | 64 nodes, over Simple: "
               f"{', '.join(PATTERNS)} | better | worse | mean | best |", flush=True)  # fmt: skip
         print("|---|---|---|---|---|---|---|", flush=True)
     for name, changes in LINES:
-        asked = Asked(given.workloads, given.repeat, changes=changes)
+        asked = asking(given, changes)
         ran, kept = fill(Sensitivity(), asked, given.out, given.jobs)
         if ran.stopped:
             return

@@ -22,7 +22,9 @@ EVERYTHING: dict[str, Any] = {
 DIRECT: dict[str, Any] = EVERYTHING | {
     "routing": "par", "sight": "far", "credits": "head", "output_buffer": None,
     "arbiter": "round-robin", "duplex": "half", "ejection": 40e9, "injection_channels": 1,
+    "load": 0.15, "ejection_buffer": 8192, "local_buffer": 8192, "global_buffer": 8192,
 }  # fmt: skip
+"""At a higher load its half-duplex nodes would deadlock."""
 
 
 @pytest.mark.parametrize("protocol", ["window", "null"])

@@ -171,6 +171,9 @@ def test_a_key_depends_on_everything_that_is_simulated_and_on_nothing_else() -> 
         {"order": "large-first"}, {"mapping": "linear"}, {"iterations": 2}, {"threshold": 1.0},
         {"packet_bytes": 2048}, {"buffer_bytes": 28672}, {"terminal": 2.0}, {"delay_ps": 1},
         {"routing": "minimal"}, {"exchange": "posted"}, {"broadcast": "broadcast"},
+        {"router": "merlin"}, {"router": "booksim"}, {"host": "sst"}, {"host": "firefly"},
+        {"crossbar": 1.0}, {"crossbar": 2.0}, {"sight": "output"}, {"sight": "far"},
+        {"detours": True}, {"detours": False}, {"broadcast_factor": 8},
     ]  # fmt: skip
     keys = {replace(point, **change).key for change in changes}
     assert len(keys | {point.key}) == len(changes) + 1
@@ -199,6 +202,75 @@ def test_a_point_makes_the_machine_and_the_jobs_it_says() -> None:
         machine_of(replace(point, machine="nowhere"))
 
 
+def test_a_point_has_the_router_and_the_crossbar_of_the_authors_scripts() -> None:
+    point = Point((Jobs(1, 16, "halo2d"),), "rdn", 1, router="merlin", buffer_bytes=20_000)
+    network = network_of(point)
+    assert (network.crossbar, network.output_buffer, network.credits) == (1.0, 20_000, "head")
+    assert (network.sight, network.detours) == ("output", True)
+    for ratio, crossbar in ((0.25, 1.0), (1.0, 1.0), (4.0, 4.0)):  # the fastest link's rate
+        assert network_of(replace(point, ratio=ratio)).crossbar == crossbar
+    own = network_of(replace(point, ratio=4.0, crossbar=2.0, sight="far", detours=False))
+    assert (own.crossbar, own.sight, own.detours) == (2.0, "far", False)
+    assert network_of(replace(point, router="ideal")).crossbar is None
+    with pytest.raises(Refused, match="router = 'cisco': one of ideal, merlin, booksim"):
+        network_of(replace(point, router="cisco"))
+
+
+def test_a_host_charges_for_a_message_what_its_name_says() -> None:
+    point = Point((Jobs(1, 4, "halo2d", 1000),), "rdn", 1)
+
+    def costs(host: str) -> tuple[int, int, int]:
+        load = network_of(replace(point, host=host)).workload
+        assert load is not None
+        assert load.receive_copy is None  # free, in the authors' parameters
+        return load.preparing_ps(1000), load.match_ps, load.handing_ps(1000)
+
+    assert costs("none") == (50_000, 100_000, 0)
+    assert costs("sst") == (50_000 + 130_000 + 344_000, 150_000, 100_000)
+    assert costs("firefly") == (50_000 + 321_000 + 344_000, 100_000, 340_000)
+    with pytest.raises(Refused, match="host = 'free': one of none, sst, firefly"):
+        network_of(replace(point, host="free"))
+
+
+def test_only_the_messages_of_a_broadcast_are_larger_by_its_factor() -> None:
+    kinds = (Jobs(1, 4, "broadcast"), Jobs(1, 20, "halo2d", 10 * 1024))
+    load = network_of(Point(kinds, "rdn", 1, broadcast_factor=8)).workload
+    assert load is not None
+    assert [job.message_bytes for job in load.jobs] == [8 * 1024, 10 * 1024]
+
+
+def test_messages_of_one_packet_take_as_long_whatever_larger_packets_there_could_be() -> None:
+    point = Point((Jobs(3, 16, "fft3d"), Jobs(1, 40, "all-to-all")), "simple", 1)
+    assert simulate(point).times_ps == simulate(replace(point, packet_bytes=2048)).times_ps
+
+
+@given(st.integers(0, 2**62 - 1), st.integers(0, 10**6), st.sampled_from([None, *PATTERNS]))
+def test_workloads_as_the_scripts_draw_them_fit_and_have_two_patterns(
+    seed: int, which: int, alone: str | None
+) -> None:
+    small, large = random_kinds(seed, which, alone, "scripts")
+    assert 2 <= small.nodes <= 16 < 17 <= large.nodes <= 131
+    assert min(small.count, large.count) >= 1
+    assert small.count * small.nodes + large.count * large.nodes <= 272
+    if alone:
+        assert small.pattern == large.pattern == alone
+    else:
+        assert small.pattern != large.pattern
+        assert "fft3d" not in (small.pattern, large.pattern)
+    asked = replace(TINY, draw="scripts", seed=seed)
+    assert random_workload(asked, which, "rdn", pattern=alone).kinds == (small, large)
+
+
+def test_the_scripts_draw_more_large_jobs() -> None:
+    def larges(draw: str) -> int:
+        return sum(random_kinds(1, which, None, draw)[1].count for which in range(500))
+
+    assert larges("scripts") > 1.2 * larges("pairs")
+    assert STUDY.ask(draw="scripts").draw == "scripts"
+    with pytest.raises(Refused, match="draw = 'dice': one of pairs, scripts"):
+        Asked(draw="dice")
+
+
 def test_what_no_figure_varies_can_be_changed_everywhere() -> None:
     changes = tuple(map(parse_change, ("terminal=4", "iterations=3", "routing=minimal")))
     changed = points(Asked(workloads=1, repeat=1, changes=changes))
@@ -206,16 +278,26 @@ def test_what_no_figure_varies_can_be_changed_everywhere() -> None:
     assert changed == [replace(point, terminal=4.0, iterations=3, routing="minimal")
                        for point in usual]  # fmt: skip
     assert points(Asked(1, 1, changes=(parse_change("terminal=1"),))) == usual
-    for text in ("terminal", "seed=3", "terminal=x", "iterations=1.5"):
+    words = ("router=merlin", "host=sst", "crossbar=2", "sight=far", "detours=false",
+             "broadcast_factor=8")  # fmt: skip
+    assert dict(map(parse_change, words)) == {
+        "router": "merlin", "host": "sst", "crossbar": 2.0, "sight": "far", "detours": False,
+        "broadcast_factor": 8,
+    }  # fmt: skip
+    for text in ("terminal", "seed=3", "terminal=x", "iterations=1.5", "detours=2"):
         with pytest.raises(ValueError, match=text):
             parse_change(text)
 
 
-@pytest.mark.parametrize("changes", [("routing", "up"), ("terminal", 0.0), ("seed", 3)])
+@pytest.mark.parametrize(
+    "changes", [("routing", "up"), ("terminal", 0.0), ("seed", 3), ("router", "x"), ("host", "x")]
+)
 def test_what_cannot_be_built_is_refused_before_anything_is_simulated(
     changes: tuple[str, Any], tmp_path: Path
 ) -> None:
-    with pytest.raises(Refused, match=r"routing = 'up'|bandwidth = 0|seed: one of"):
+    with pytest.raises(
+        Refused, match=r"routing = 'up'|bandwidth = 0|seed: one of|(router|host) = 'x'"
+    ):
         fill(STUDY, Asked(1, 1, changes=(changes,), parts=("random",)), tmp_path, 1)
     assert not store.path_in(tmp_path).exists()
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from odonata.studies.levelspread.simulation import Outcome, Point
 
 PARTS = ("motivation", "homogeneous", "heterogeneous", "random", "order", "jokanovic", "patterns")
+DRAWS = ("pairs", "scripts")
+"""How random workloads are drawn: every pair of numbers of jobs as likely as any other, or as in
+the authors' scripts."""
 
 
 def _change(text: str) -> tuple[str, Any]:
@@ -32,6 +35,8 @@ class LevelSpread(Packaged["Asked", "Point", "Outcome"]):
         Option("workloads", "Number of random workloads.", 1000, int),
         Option("repeat", "Repetitions of all others, with other seeds.", 10, int),
         Option("seed", "The first.", 1, int),
+        Option("draw", "How random workloads are drawn: every pair of numbers of jobs as likely as "
+               "any other, or as the authors' scripts do it.", DRAWS[0], choices=DRAWS),
         Option("changes", "Otherwise than the study has it, everywhere: iterations=10; terminal=4, "
                "times the bandwidth of a local link; router=merlin, SST's; host=sst, with the "
                "costs of its hosts.", (), _change, several=True, flag="set",
@@ -45,11 +50,12 @@ class LevelSpread(Packaged["Asked", "Point", "Outcome"]):
 
     def ask(
         self, part: str = "all", workloads: int = 1000, repeat: int = 10, seed: int = 1,
-        changes: tuple[tuple[str, Any], ...] = (),
+        draw: str = DRAWS[0], changes: tuple[tuple[str, Any], ...] = (),
     ) -> Asked:  # fmt: skip
         from odonata.studies.levelspread.cases import Asked
 
-        return Asked(workloads, repeat, seed, changes, PARTS if part == "all" else (part,))
+        parts = PARTS if part == "all" else (part,)
+        return Asked(workloads, repeat, seed, changes, parts, draw)
 
     def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> Sequence[Point]:
         from odonata.studies.levelspread.cases import checked

@@ -42,7 +42,7 @@ SINGLE = 10
 
 CHANGEABLE = ("mapping", "iterations", "exchange", "broadcast", "routing", "threshold",
               "packet_bytes", "buffer_bytes", "terminal", "delay_ps", "router", "host",
-              "crossbar", "sight", "detours")  # fmt: skip
+              "crossbar", "sight", "detours", "broadcast_factor")  # fmt: skip
 """Fields of a point that no figure varies."""
 
 
@@ -50,18 +50,21 @@ CHANGEABLE = ("mapping", "iterations", "exchange", "broadcast", "routing", "thre
 class Asked:
     """The extent of the study. Repetition i of any cell has the seed `seed` + i; random workload i
     too. `changes`: what is different at every point, as (field, value), to see how much it matters.
-    `parts`: which of PARTS."""
+    `parts`: which of PARTS. `draw`: which of DRAWS."""
 
     workloads: int = 1000
     repeat: int = 10
     seed: int = 1
     changes: tuple[tuple[str, Any], ...] = ()
     parts: tuple[str, ...] = levelspread.PARTS
+    draw: str = levelspread.DRAWS[0]
 
     def __post_init__(self) -> None:
         require(self.workloads >= 1, f"workloads = {self.workloads}: at least 1")
         require(self.repeat >= 1, f"repeat = {self.repeat}: at least 1")
         require(0 <= self.seed < 2**62, f"seed = {self.seed}: 0 .. 2**62 - 1")
+        draws = levelspread.DRAWS
+        require(self.draw in draws, f"draw = {self.draw!r}: one of {', '.join(draws)}")
         for name, _ in self.changes:
             require(name in CHANGEABLE, f"{name}: one of {', '.join(CHANGEABLE)}")
 
@@ -141,28 +144,54 @@ def motivation(asked: Asked, large: bool, pattern: str, policy: str) -> tuple[Po
 
 
 @cache
-def random_kinds(seed: int, which: int, pattern: str | None = None) -> tuple[Jobs, Jobs]:
+def random_kinds(
+    seed: int, which: int, pattern: str | None = None, draw: str = "pairs"
+) -> tuple[Jobs, Jobs]:
     """Returns the small and the large jobs of a random workload; both of any pattern, unless one is
     given.
 
-    Sizes first, each uniform; then numbers, every pair that the machine has room for (at least one
-    of each) being as likely as any other.
+    pairs: sizes first, each uniform; then numbers, every pair that the machine has room for (at
+    least one of each) being as likely as any other. scripts: `_as_scripts`.
     """
+    if draw == "scripts":
+        return _as_scripts(seed, which, pattern)
     stream = 0 if pattern is None else 1 + PATTERNS.index(pattern)
-    draw, room = np.random.default_rng([seed, which, stream]), nodes_of(MACHINE)
-    large = int(draw.integers(MOST_SMALL + 1, room // 2, endpoint=True))
-    small = int(draw.integers(2, MOST_SMALL, endpoint=True))
+    generator, room = np.random.default_rng([seed, which, stream]), nodes_of(MACHINE)
+    large = int(generator.integers(MOST_SMALL + 1, room // 2, endpoint=True))
+    small = int(generator.integers(2, MOST_SMALL, endpoint=True))
     pairs = [(few, many) for many in range(1, room // large + 1)
              for few in range(1, (room - many * large) // small + 1)]  # fmt: skip
-    few, many = pairs[int(draw.integers(len(pairs)))]
-    one, other = (PATTERNS[i] for i in draw.integers(len(PATTERNS), size=2).tolist())
+    few, many = pairs[int(generator.integers(len(pairs)))]
+    one, other = (PATTERNS[i] for i in generator.integers(len(PATTERNS), size=2).tolist())
+    return Jobs(few, small, pattern or one), Jobs(many, large, pattern or other)
+
+
+def _as_scripts(seed: int, which: int, pattern: str | None) -> tuple[Jobs, Jobs]:
+    """Returns a random workload as the authors' scripts draw it: the size of large jobs and their
+    number, then the size of small ones, if there is room for it, and their number, each uniform;
+    and two different patterns, fft3d not among them."""
+    stream = 0 if pattern is None else 1 + PATTERNS.index(pattern)
+    generator, room = np.random.default_rng([seed, which, stream, 1]), nodes_of(MACHINE)
+
+    def uniform(least: int, most: int) -> int:
+        return int(generator.integers(least, most, endpoint=True))
+
+    large = uniform(MOST_SMALL + 1, 131)
+    many, left = 0, -1
+    while left < 2:
+        many = uniform(1, room // large)
+        left = room - many * large
+    small = uniform(2, min(MOST_SMALL, left))
+    few = uniform(1, left // small)
+    names = [name for name in PATTERNS if name != "fft3d"]
+    one, other = (names[i] for i in generator.permutation(len(names))[:2].tolist())
     return Jobs(few, small, pattern or one), Jobs(many, large, pattern or other)
 
 
 def random_workload(
     asked: Asked, which: int, policy: str, *, large_first: bool = False, pattern: str | None = None
 ) -> Point:
-    kinds = random_kinds(asked.seed, which, pattern)
+    kinds = random_kinds(asked.seed, which, pattern, asked.draw)
     order = "large-first" if large_first else "small-first"
     return asked.at(kinds, policy, asked.seed + which, order=order)
 

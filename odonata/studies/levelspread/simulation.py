@@ -51,7 +51,7 @@ the way to the NIC; to match it in the host too, setup, and to enter and leave c
 copying what was received is free, as the authors' parameters have it."""
 
 
-LATER = ("router", "host", "crossbar", "sight", "detours")
+LATER = ("router", "host", "crossbar", "sight", "detours", "broadcast_factor")
 """Fields of a point that its first version did not have."""
 
 
@@ -96,11 +96,14 @@ class Point(Case):
     host: str = "none"
     """What hosts need for a message, by its name in HOSTS."""
     crossbar: float | None = None
-    """The crossbar's bandwidth in parts of a local link's. None: of a router that has one, that of
-    the fastest link between routers, as in the authors' scripts."""
+    """The crossbar's bandwidth in parts of a local link's. None: the router's own, in parts of the
+    fastest link's between routers, as in the authors' scripts."""
     sight: str | None = None
     detours: bool | None = None
     """As in `odonata.agents.configuration`; None: the router's own."""
+    broadcast_factor: int = 1
+    """How many times the bytes of other patterns' messages those of a broadcast have: 8 in the
+    authors' scripts, which count doubles there."""
 
     def fields(self) -> dict[str, Any]:
         later = {field.name: field.default for field in fields(self) if field.name in LATER}
@@ -173,13 +176,16 @@ def network_of(point: Point) -> Network:
     from odonata.jobs.request import Job
 
     require(point.host in HOSTS, f"host = {point.host!r}: one of {', '.join(HOSTS)}")
-    jobs = tuple(
-        Job(nodes=kind.nodes, message_bytes=kind.message_bytes, iterations=point.iterations,
-            pattern=point.broadcast if kind.pattern == "broadcast" else kind.pattern,
-            exchange=point.exchange, mapping=point.mapping)
-        for kind in point.kinds
-        for _ in range(kind.count)
-    )  # fmt: skip
+
+    def job(kind: Jobs) -> Job:
+        casts = kind.pattern == "broadcast"
+        return Job(
+            nodes=kind.nodes, pattern=point.broadcast if casts else kind.pattern,
+            message_bytes=kind.message_bytes * (point.broadcast_factor if casts else 1),
+            iterations=point.iterations, exchange=point.exchange, mapping=point.mapping,
+        )  # fmt: skip
+
+    jobs = tuple(job(kind) for kind in point.kinds for _ in range(kind.count))
     load = Workload(
         jobs=jobs, allocation=point.allocation, order=point.order, tasks_per_node=TASKS_PER_NODE,
         **cast(dict[str, Any], {**NIC, **HOSTS[point.host]}),
