@@ -17,6 +17,7 @@ from odonata.agents.audit import conclude
 from odonata.agents.layout import (
     CAPACITY,
     CREDIT,
+    DELIVER,
     DELIVERED,
     DELIVERED_BYTES,
     FAR,
@@ -323,7 +324,7 @@ def test_packets_of_one_channel_stay_in_order() -> None:
 
     def watching(self: Network, state: Any, pending: Any, parcels: Any) -> None:
         original(self, state, pending, parcels)
-        for row in pending[pending[:, 1] >> 56 == 2]:
+        for row in pending[pending[:, 1] >> 56 == DELIVER]:
             packet = parcels[row[2]]
             seen = times.setdefault((int(packet[1]), int(row[0])), [])
             seen.append(int(packet[2]))
