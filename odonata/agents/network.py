@@ -23,50 +23,31 @@ from odonata.agents.layout import (
     BINS,
     BUSY,
     BYTES,
-    CAPACITY,
-    CREDIT,
     CREDIT_DUE,
     CREDITS,
-    CROSSING_WORDS,
     DECIDE,
     DELIVER,
     DELIVERED_BYTES,
-    E_HEAD,
     EARLY,
-    EJECTION_WORDS,
-    FAR,
-    FAR_KEY,
     GATE_BITS,
     GENERATE,
     GENERATED_BYTES,
-    HEAD,
     INTERVAL,
     KINDS,
     LAST_IN,
-    LATENCY,
-    LINE,
     METER,
     NODE_WORDS,
     PACKETS,
     PADDING,
     PLACE,
     Q_EJECT,
-    Q_HEAD,
-    Q_LACKS,
     Q_LONGEST,
     Q_ROOM,
     Q_SERVED,
     Q_WAITED,
-    Q_WANTS,
-    QUEUE_WORDS,
-    R_WAKE,
-    RATE,
     REACH,
     REST,
-    RETURNS,
-    ROUTER_WORDS,
     SCHEDULER,
-    SOONEST,
     STALL,
     STARTED,
     STOP,
@@ -77,7 +58,7 @@ from odonata.agents.layout import (
     WAKE,
     State,
 )
-from odonata.agents.link import GRANTS, UNLIMITED
+from odonata.agents.link import GRANTS
 from odonata.agents.metrics import (
     COUNTERS,
     LOGS,
@@ -89,6 +70,7 @@ from odonata.agents.metrics import (
 from odonata.agents.node import first_messages
 from odonata.agents.packet import PARCEL
 from odonata.agents.patterns import REGISTER as PATTERNS
+from odonata.agents.ports import crossbars, port_lines
 from odonata.agents.power import arrays as power_arrays
 from odonata.agents.power import no_power, powering
 from odonata.agents.power import outcome as power_outcome
@@ -108,7 +90,6 @@ from odonata.jobs.board import (
 )
 from odonata.jobs.metering import CAPS, POWER, learned
 from odonata.jobs.scheduler import Scheduler, Start
-from pdes.arrays import aligned
 from pdes.events import FOREVER, KEY, KIND_SHIFT, TIME, WORDS, Rows, no_rows, pack
 from pdes.log import Log
 from pdes.model import Decision, Lookahead, Model
@@ -116,7 +97,7 @@ from pdes.partition import Partition
 from pdes.stream import Table
 from policies.register import PLUGINS, REGISTERS
 from policies.routing import ROUTINGS
-from topology.dragonfly import Dragonfly, LinkClass
+from topology.dragonfly import Dragonfly
 
 
 @dataclass(frozen=True)
@@ -248,7 +229,7 @@ class Network(Configuration, Model):
         g0, g1 = self.groups_of(first, last)
         how = ROUTINGS.named(self.routing)
         n = (g1 - g0) * m.routers * m.nodes
-        ports = self._ports(g0, g1)
+        ports = port_lines(self, g0, g1)
         slow = np.zeros((len(ports), self.channels, PADDING + 1), np.int64)
         slow[:, :, WAKE] = FOREVER
         bias = how.bias * self.packet_bytes if self.bias is None else self.bias
@@ -285,36 +266,13 @@ class Network(Configuration, Model):
             **self._sources(g0, g1),
             ports=ports,
             slow=slow,
-            **self._crossbars(g0, g1, len(ports)),
+            **crossbars(self, g0, g1, len(ports)),
             nodes=np.zeros((n, NODE_WORDS), np.int64),
             history=np.zeros(n, np.uint64),
             histogram=np.zeros((g1 - g0, BINS), np.int64),
             received=np.zeros((g1 - g0, m.groups), np.int64),
             **jobs,
         )  # fmt: skip
-
-    def _crossbars(self, g0: int, g1: int, ports: int) -> dict[str, Any]:
-        """Returns the arrays of `State` that are about crossbars and ejection."""
-        m, vcs = self.machine, self.channels
-        rows, routers = (ports, (g1 - g0) * m.routers) if self.switched else (0, 0)
-        queues = np.zeros((rows, vcs, QUEUE_WORDS), np.int64)
-        queues[:, :, [Q_HEAD, Q_WANTS, Q_LACKS, Q_SERVED]] = -1
-        rooms = np.zeros((rows if self.buffered else 0, vcs, LINE), np.int64)
-        rooms[:, :, RETURNS], rooms[:, :, SOONEST] = -1, FOREVER
-        rooms[:, :, CREDIT] = self.output_buffer or 0
-        waking = np.zeros((routers, ROUTER_WORDS), np.int64)
-        waking[:, R_WAKE] = FOREVER
-        nodes = (g1 - g0) * m.routers * m.nodes if self.duplex == "half" else 0
-        holding = np.zeros((nodes, EJECTION_WORDS), np.int64)
-        holding[:, E_HEAD] = -1
-        return {
-            "crossing": np.zeros((rows, CROSSING_WORDS), np.int64),
-            "queues": queues,
-            "rooms": rooms,
-            "routers": waking,
-            "requests": np.zeros((routers, m.radix * vcs if routers else 0), np.int64),
-            "ejection": holding,
-        }
 
     def _power_arrays(self, g0: int, g1: int, scheduler: Scheduler | None) -> dict[str, Any]:
         """Returns the arrays of `State` that are about power."""
@@ -342,49 +300,6 @@ class Network(Configuration, Model):
             "partners": np.array(partners, np.int64).reshape(sources, nodes),
             "drawn": np.zeros((streams if streams > 1 else 0, nodes), np.int64),
         }
-
-    def _ports(self, g0: int, g1: int) -> Rows:
-        """Returns a group's rows of ports: those of its routers, one router after the other, then
-        its nodes'."""
-        m = self.machine
-        p, a, radix, groups = m.nodes, m.routers, m.radix, g1 - g0
-        per_group = a * (radix + p)
-        lines = aligned((groups, per_group, 1 + self.channels, LINE))
-        rows = np.zeros((groups, per_group, LINE), np.int64)
-        base = np.arange(groups)[:, None, None] * per_group
-        agents = ((np.arange(g0, g1) + self.offset) << self.agent_bits)[:, None, None]
-        r = np.arange(a)[None, :, None]
-        ports = np.zeros((groups, a, radix, LINE), np.int64)
-
-        k = np.arange(p)[None, None, :]
-        part = ports[:, :, :p]
-        _fill(part, m.terminal, UNLIMITED if self.ejection is None else self.ejection_buffer)
-        kind = REACH if self.duplex == "half" else DELIVER
-        part[..., FAR_KEY] = pack(kind, agents + a + r * p + k, 0)
-        part[..., FAR] = base + a * radix + r * p + k
-
-        _fill(ports[:, :, p : p + a - 1], m.local, self.local_buffer)
-        _fill(ports[:, :, p + a - 1 :], m.global_, self.global_buffer)
-        ends = m.ends()[g0 * a : g1 * a].reshape(groups, a, radix - p)
-        far, far_port = ends // radix, ends % radix
-        group, place = far // a, far % a
-        lit, here = ends >= 0, (group >= g0) & (group < g1)
-        to = pack(ARRIVE, ((group + self.offset) << self.agent_bits) + place, far_port)
-        there = (group - g0) * per_group + place * radix + far_port
-        ports[:, :, p:, FAR_KEY] = np.where(lit, to, 0)
-        ports[:, :, p:, FAR] = np.where(lit & here, there, -1)
-
-        nics = rows[:, a * radix :]
-        i = np.arange(a * p)[None, :]
-        _fill(nics, m.terminal, self.terminal_buffer)
-        nics[..., FAR_KEY] = pack(ARRIVE, agents[:, :, 0] + i // p, i % p)
-        nics[..., FAR] = base[:, :, 0] + (i // p) * radix + i % p
-        rows[:, : a * radix] = ports.reshape(groups, a * radix, LINE)
-        lines[:, :, 0] = rows
-        lines[:, :, 1:, CREDIT] = rows[:, :, None, CAPACITY]
-        lines[:, :, 1:, RETURNS] = lines[:, :, 1:, HEAD] = -1
-        lines[:, :, 1:, SOONEST] = FOREVER
-        return lines.reshape(-1, 1 + self.channels, LINE)
 
     def start(self, state: State, first: int, last: int) -> Rows:
         rows = [self._arrivals()] if self.has_scheduler(first) else [no_rows()]
@@ -612,9 +527,3 @@ def _by_router(counters: Rows, groups: int, m: Dragonfly) -> Rows:
     """Returns what port rows have by group and port of its routers, without its nodes' ports."""
     found = counters.reshape(groups, m.routers * (m.radix + m.nodes), *counters.shape[1:])
     return found[:, : m.routers * m.radix]  # type: ignore[no-any-return]
-
-
-def _fill(part: Rows, link: LinkClass, capacity: int) -> None:
-    part[..., RATE], part[..., LATENCY], part[..., CAPACITY] = (
-        rate_of(link), link.latency_ps, capacity
-    )  # fmt: skip

@@ -1,0 +1,112 @@
+"""The ports and the crossbars of a rank, as arrays of `State`, before anything has happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from odonata.agents.configuration import Configuration, rate_of
+from odonata.agents.layout import (
+    ARRIVE,
+    CAPACITY,
+    CREDIT,
+    CROSSING_WORDS,
+    DELIVER,
+    E_HEAD,
+    EJECTION_WORDS,
+    FAR,
+    FAR_KEY,
+    HEAD,
+    LATENCY,
+    LINE,
+    Q_HEAD,
+    Q_LACKS,
+    Q_SERVED,
+    Q_WANTS,
+    QUEUE_WORDS,
+    R_WAKE,
+    RATE,
+    REACH,
+    RETURNS,
+    ROUTER_WORDS,
+    SOONEST,
+)
+from odonata.agents.link import UNLIMITED
+from pdes.arrays import aligned
+from pdes.events import FOREVER, Rows, pack
+from topology.dragonfly import LinkClass
+
+
+def port_lines(network: Configuration, g0: int, g1: int) -> Rows:
+    """Returns a group's rows of ports: those of its routers, one router after the other, then
+    its nodes'."""
+    m = network.machine
+    p, a, radix, groups = m.nodes, m.routers, m.radix, g1 - g0
+    per_group = a * (radix + p)
+    lines = aligned((groups, per_group, 1 + network.channels, LINE))
+    rows = np.zeros((groups, per_group, LINE), np.int64)
+    base = np.arange(groups)[:, None, None] * per_group
+    agents = ((np.arange(g0, g1) + network.offset) << network.agent_bits)[:, None, None]
+    r = np.arange(a)[None, :, None]
+    ports = np.zeros((groups, a, radix, LINE), np.int64)
+
+    k = np.arange(p)[None, None, :]
+    part = ports[:, :, :p]
+    _fill(part, m.terminal, UNLIMITED if network.ejection is None else network.ejection_buffer)
+    kind = REACH if network.duplex == "half" else DELIVER
+    part[..., FAR_KEY] = pack(kind, agents + a + r * p + k, 0)
+    part[..., FAR] = base + a * radix + r * p + k
+
+    _fill(ports[:, :, p : p + a - 1], m.local, network.local_buffer)
+    _fill(ports[:, :, p + a - 1 :], m.global_, network.global_buffer)
+    ends = m.ends()[g0 * a : g1 * a].reshape(groups, a, radix - p)
+    far, far_port = ends // radix, ends % radix
+    group, place = far // a, far % a
+    lit, here = ends >= 0, (group >= g0) & (group < g1)
+    to = pack(ARRIVE, ((group + network.offset) << network.agent_bits) + place, far_port)
+    there = (group - g0) * per_group + place * radix + far_port
+    ports[:, :, p:, FAR_KEY] = np.where(lit, to, 0)
+    ports[:, :, p:, FAR] = np.where(lit & here, there, -1)
+
+    nics = rows[:, a * radix :]
+    i = np.arange(a * p)[None, :]
+    _fill(nics, m.terminal, network.terminal_buffer)
+    nics[..., FAR_KEY] = pack(ARRIVE, agents[:, :, 0] + i // p, i % p)
+    nics[..., FAR] = base[:, :, 0] + (i // p) * radix + i % p
+    rows[:, : a * radix] = ports.reshape(groups, a * radix, LINE)
+    lines[:, :, 0] = rows
+    lines[:, :, 1:, CREDIT] = rows[:, :, None, CAPACITY]
+    lines[:, :, 1:, RETURNS] = lines[:, :, 1:, HEAD] = -1
+    lines[:, :, 1:, SOONEST] = FOREVER
+    return lines.reshape(-1, 1 + network.channels, LINE)
+
+
+def _fill(part: Rows, link: LinkClass, capacity: int) -> None:
+    part[..., RATE], part[..., LATENCY], part[..., CAPACITY] = (
+        rate_of(link), link.latency_ps, capacity
+    )  # fmt: skip
+
+
+def crossbars(network: Configuration, g0: int, g1: int, ports: int) -> dict[str, Any]:
+    """Returns the arrays of `State` that are about crossbars and ejection."""
+    m, vcs = network.machine, network.channels
+    rows, routers = (ports, (g1 - g0) * m.routers) if network.switched else (0, 0)
+    queues = np.zeros((rows, vcs, QUEUE_WORDS), np.int64)
+    queues[:, :, [Q_HEAD, Q_WANTS, Q_LACKS, Q_SERVED]] = -1
+    rooms = np.zeros((rows if network.buffered else 0, vcs, LINE), np.int64)
+    rooms[:, :, RETURNS], rooms[:, :, SOONEST] = -1, FOREVER
+    rooms[:, :, CREDIT] = network.output_buffer or 0
+    waking = np.zeros((routers, ROUTER_WORDS), np.int64)
+    waking[:, R_WAKE] = FOREVER
+    nodes = (g1 - g0) * m.routers * m.nodes if network.duplex == "half" else 0
+    holding = np.zeros((nodes, EJECTION_WORDS), np.int64)
+    holding[:, E_HEAD] = -1
+    return {
+        "crossing": np.zeros((rows, CROSSING_WORDS), np.int64),
+        "queues": queues,
+        "rooms": rooms,
+        "routers": waking,
+        "requests": np.zeros((routers, m.radix * vcs if routers else 0), np.int64),
+        "ejection": holding,
+    }
