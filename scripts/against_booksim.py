@@ -148,10 +148,10 @@ def like_booksim(setting: Setting, load: float, warmup: int, measure: int) -> Ne
     buffer = FLIT * setting.buffer
     inside = {**ROUTERS["booksim"], "crossbar": float(steps), "allocation_ps": CYCLE // steps}
     return Network(
-        machine_of(setting.nodes, (1.5, 11, 101)), traffic, "minimal",
+        machine_of(setting.nodes, (1, 10, 100)), traffic, "minimal",
         packet_bytes=size, flit_bytes=FLIT,
         terminal_buffer=buffer, local_buffer=buffer, global_buffer=buffer,
-        delay_ps=2 * CYCLE // steps, credit_delay_ps=CYCLE * (1 + steps) // 2, **inside,
+        delay_ps=2 * CYCLE // steps, credit_delay_ps=CYCLE * (3 + steps) // 2, **inside,
     )  # fmt: skip
 
 

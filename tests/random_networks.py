@@ -7,6 +7,7 @@ import dataclasses
 import random
 from typing import Any
 
+from odonata.agents.layout import ARBITERS
 from odonata.agents.network import Network
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
@@ -122,7 +123,9 @@ def random_router(rng: random.Random, packet: int, coarse: bool) -> dict[str, An
             "crossbar": rng.choice(
                 (0.5, 1, 2, 1.5, 1.0, rng.uniform(0.3, 3))[: 3 + 3 * (not coarse)]
             ),
-            "arbiter": rng.choice(("round-robin", "round-robin", "age", "lowest-port")),
+            "arbiter": rng.choice(
+                ("round-robin", "round-robin", "least-recent", "age", "lowest-port")
+            ),
             "output_buffer": rng.choice((None, buffer(), buffer())),
         }
         if rng.random() < 0.4:
@@ -166,7 +169,7 @@ def random_network(seed: int, what: str = "any", inside: bool = True, **given: A
         "local_buffer": buffer(),
         "global_buffer": buffer(),
         "delay_ps": rng.choice((0, 16_000) if coarse else (0, 1, 20_000, 50_000)),
-        "forwarding": rng.choice(("cut-through", "cut-through", "store")),
+        "forwarding": rng.choice(("cut-through", "cut-through", "flit", "store")),
         "vcs": rng.choice(("hops",) * 9 + ("one",)),
         "seed": rng.randint(0, 2**63 - 1),
     }

@@ -189,9 +189,19 @@ class Twin:
             return start
         delay = port.latency + self.network.delay_ps
         packet.tail = end + delay
-        head = packet.tail if self.network.forwarding == "store" else start + delay
+        head = start + delay
+        first = self.first_part(packet.size)
+        if first == packet.size:
+            head = packet.tail
+        elif first > 0:
+            head += port.rate.time(first)
         self.at(head, ARRIVE, agent, (number,), self.arrive, packet)
         return start
+
+    def first_part(self, size: int) -> int:
+        """Returns how many bytes of a packet must have arrived before a router handles it."""
+        ways = {"cut-through": 0, "flit": min(size, self.network.flit_bytes), "store": size}
+        return ways[self.network.forwarding]
 
     def given_back(self, start: int, left: int, size: int, rate: Rate) -> int:
         """Returns when the room that a packet leaves is given back, if it is filled at a rate."""
@@ -236,20 +246,44 @@ class Twin:
         queue = router.queues.setdefault(key, deque())
         queue.append(Place(packet, packet.wants, now))
         if len(queue) == 1:
-            queue[0].first = max(now, router.assigned.get(("queue", *key), 0))
+            queue[0].first = max(now, router.queue_free.get(key, 0))
+            if self.can_be_assigned(now, router, key):
+                self.assign(router, key)
             if self.can_cross(now, router, key):
                 self.begin(now, here, router, key)
+
+    def can_be_assigned(self, now: int, router: Router, key: tuple[int, int]) -> bool:
+        if not self.allocation or not router.queues[key]:
+            return False
+        first = router.queues[key][0]
+        if first.first > now or first.holds:
+            return False
+        return router.channel_free.get(self.output_channel(first), 0) <= now
+
+    def output_channel(self, place: Place) -> tuple[int, int]:
+        """Returns the output port, and which of its channels is to be assigned: of two at a node,
+        the second is for packets from other groups."""
+        port, message = place.channel.port, place.packet.message
+        if port.far[0] in self.routers:
+            return port.number, place.channel.vc
+        return port.number, int(self.agent_of(message.source)[0] != self.agent_of(message.to)[0])
+
+    def assign(self, router: Router, key: tuple[int, int]) -> None:
+        first = router.queues[key][0]
+        first.holds = True
+        channel = self.output_channel(first)
+        router.channel_free[channel] = NEVER
+        router.last_assigned[channel] = key
 
     def can_cross(self, now: int, router: Router, key: tuple[int, int]) -> bool:
         if not router.queues[key] or router.queues[key][0].began != NEVER:
             return False
         first = router.queues[key][0]
-        output, vc = first.channel.port.number, first.channel.vc
         return (
             first.first <= now
+            and (first.holds or not self.allocation)
             and router.inputs.get(key[0], 0) <= now
-            and router.outputs.get(output, 0) <= now
-            and router.assigned.get(("channel", output, vc), 0) <= now
+            and router.outputs.get(first.channel.port.number, 0) <= now
             and first.channel.room.has(now, first.packet.size)
         )
 
@@ -259,13 +293,29 @@ class Twin:
             if queue and queue[0].crossed <= now:
                 router.gone.setdefault(key, []).append(queue.popleft())
                 if queue:
-                    queue[0].first = router.assigned["queue", *key]
+                    queue[0].first = router.queue_free[key]
+        while able := [key for key in router.queues if self.can_be_assigned(now, router, key)]:
+            last = {key: router.last_assigned.get(self.output_channel(router.queues[key][0]))
+                    for key in able}  # fmt: skip
+            self.assign(router, min(able, key=lambda key: self.order(router, key, last[key])))
         while able := [key for key in router.queues if self.can_cross(now, router, key)]:
-            self.begin(now, here, router, min(able, key=lambda key: self.order(router, key)))
+            last = {key: router.last_crossed.get(router.queues[key][0].channel.port.number)
+                    for key in able}  # fmt: skip
+            first = min(able, key=lambda key: self.order(router, key, last[key]))
+            self.begin(now, here, router, first)
 
-    def order(self, router: Router, key: tuple[int, int]) -> tuple[int, int, int]:
+    def order(
+        self, router: Router, key: tuple[int, int], last: tuple[int, int] | None
+    ) -> tuple[int, int, int]:
+        """Returns what queues are sorted by; `last` is the queue that what this one waits for has
+        served last."""
         arbiter = self.network.arbiter
         if arbiter == "round-robin":
+            if last is None:
+                return (16 * key[0] + key[1], *key)
+            places = 16 * self.machine.radix
+            return ((16 * (key[0] - last[0]) + key[1] - last[1] - 1) % places, *key)
+        if arbiter == "least-recent":
             return (router.began.get(key, -1), *key)
         if arbiter == "age":
             return (router.queues[key][0].packet.message.born, *key)
@@ -276,13 +326,16 @@ class Twin:
         place = router.queues[key][0]
         packet, channel, size = place.packet, place.channel, place.packet.size
         place.began = now
-        place.crossed = max(now + self.cross.time(size), packet.tail)
+        part = self.first_part(size)
+        after = self.cross.time(part) if part > 0 else 0
+        place.crossed = max(now + self.cross.time(size), packet.tail + after)
+        router.last_crossed[channel.port.number] = key
         router.inputs[key[0]] = router.outputs[channel.port.number] = place.crossed
         router.began[key] = now
         again = place.crossed + self.allocation
-        router.assigned["queue", *key] = again
-        if channel.port.far[0] in self.routers:  # links to nodes need no allocation
-            router.assigned["channel", channel.port.number, channel.vc] = again
+        router.queue_free[key] = again
+        if self.allocation:
+            router.channel_free[self.output_channel(place)] = again
         for time in (place.crossed, again):
             self.at(time, ARBITRATE, here, (0,), self.arbitrate, here)
         assert packet.came is not None

@@ -140,7 +140,8 @@ class Port:
 @dataclass(eq=False)
 class Place:
     """A packet's place in an input queue: when it `joined`; since when it has been `first`; when it
-    `began` to cross, and when it has `crossed`; the packet may be at the next router by then."""
+    `began` to cross, and when it has `crossed`; the packet may be at the next router by then.
+    Whether it `holds` the output channel that it was assigned."""
 
     packet: Packet
     channel: Channel
@@ -148,18 +149,24 @@ class Place:
     first: int = NEVER
     began: int = NEVER
     crossed: int = NEVER
+    holds: bool = False
 
 
 class Router:
     """The inside of a router with a crossbar: queues by input port and VC, until when inputs and
-    outputs are busy, from when on queues and channels are assigned to their next packet, and when a
-    packet of a queue last began to cross. `gone` are the packets that have crossed."""
+    outputs are busy, from when on queues have their next first packet and channels can be assigned,
+    and when a packet of a queue last began to cross; the queue to which a channel was last
+    assigned, and from which a packet last crossed to an output. `gone` are the packets that have
+    crossed."""
 
     def __init__(self) -> None:
         self.queues: dict[tuple[int, int], deque[Place]] = {}
         self.inputs: dict[int, int] = {}
         self.outputs: dict[int, int] = {}
-        self.assigned: dict[tuple[str, int, int], int] = {}
+        self.queue_free: dict[tuple[int, int], int] = {}
+        self.channel_free: dict[tuple[int, int], int] = {}
+        self.last_assigned: dict[tuple[int, int], tuple[int, int]] = {}
+        self.last_crossed: dict[int, tuple[int, int]] = {}
         self.began: dict[tuple[int, int], int] = {}
         self.gone: dict[tuple[int, int], list[Place]] = {}
 

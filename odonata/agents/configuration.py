@@ -18,7 +18,7 @@ from policies.routing import ROUTINGS
 from topology.dragonfly import Dragonfly, LinkClass
 from topology.settings import setting
 
-FORWARDINGS, VCS = ("cut-through", "store"), ("hops", "one")
+FORWARDINGS, VCS = ("cut-through", "flit", "store"), ("hops", "one")
 SIGHTS, DUPLEXES = ("far", "output"), ("full", "half")
 
 
@@ -62,7 +62,8 @@ class Configuration:
     )
     delay_ps: int = setting(50_000, "time", "Delay of a router's pipeline.")
     forwarding: str = setting(
-        "cut-through", "word", "Whether a packet is forwarded before its end has arrived.",
+        "cut-through", "word", "What of a packet must have arrived before a router handles it: its "
+        "head, its first flit, or all of it (store).",
         words=FORWARDINGS,
     )  # fmt: skip
     vcs: str = setting(
@@ -185,7 +186,7 @@ class Configuration:
         unless(
             self.forwarding in FORWARDINGS,
             f"forwarding = {self.forwarding}",
-            " or ".join(FORWARDINGS),
+            "cut-through, flit or store",
             "forwarding",
         )
         unless(self.vcs in VCS, f"vcs = {self.vcs}", " or ".join(VCS), "vcs")
@@ -314,6 +315,11 @@ class Configuration:
         if ROUTINGS.named(self.routing).always_minimal:
             return 0, 0, 0, 1
         return 0, 1, 2, 3 if self.via == "group" else 4
+
+    @property
+    def first_bytes(self) -> int:
+        """Returns how many bytes of a packet must have arrived before a router handles it."""
+        return {"cut-through": 0, "flit": self.flit_bytes, "store": 1 << 40}[self.forwarding]
 
     @property
     def channels(self) -> int:

@@ -97,27 +97,32 @@ a large machine a hop costs what its cache misses cost, so there is nothing ther
 CREDITS = ("packet", "flit", "head")
 PACKETWISE, FLITWISE, AT_HEAD = range(3)
 """When the room that a packet leaves is given back."""
-ARBITERS = ("round-robin", "age", "lowest-port")
-ROUND_ROBIN, AGE, LOWEST_PORT = range(3)
+ARBITERS = ("round-robin", "least-recent", "age", "lowest-port")
+ROUND_ROBIN, LEAST_RECENT, AGE, LOWEST_PORT = range(4)
 
 CROSSBAR, EJECTION = 3, 4
 """Words of `State.rates` behind those of the classes of links."""
 
-IN_UNTIL, OUT_UNTIL = range(2)
+IN_UNTIL, OUT_UNTIL, OUT_LAST = range(3)
 """Words of a port in `State.crossing`: until when a packet crosses from it as an input, and to it
-as an output."""
-CROSSING_WORDS = 2
+as an output; and from which queue (port << VC_BITS | VC) the last one did, or -1."""
+CROSSING_WORDS = 3
 
 (Q_HEAD, Q_LAST, Q_WANTS, Q_SIZE, Q_RANK, Q_SINCE, Q_LACKS, Q_SERVED, Q_NEXT_AT,
- Q_WAITED, Q_ROOM, Q_EJECT, Q_LONGEST, Q_BYTES, C_FREE_AT) = range(15)  # fmt: skip
+ Q_WAITED, Q_ROOM, Q_EJECT, Q_LONGEST, Q_BYTES, Q_HOLDS, Q_CHANNEL) = range(16)  # fmt: skip
 """Words of an input queue, by port and VC: its first packet that has not begun to cross, or -1, and
 its last. Then, if that packet is first in the queue: which output channel it wants (port << VC_BITS
 | VC), else -1; its bytes; its rank with the arbiter; since when it has been first; and since when
 there has been no room for it, or -1. When a packet last began to cross from here, or -1, and from
 when on the next can be first. Counters in picoseconds: what first packets have waited; of this,
-without room towards a router and towards a node; the longest wait. The bytes in the queue. And, of
-the output channel of the same port and VC, from when on the next packet can cross to it."""
-QUEUE_WORDS = 16
+without room towards a router and towards a node; the longest wait. The bytes in the queue. Whether
+the first packet has been assigned its output channel, and which of that VC's it is: 0, or 1 for
+packets to a node from another group."""
+C_FREE_AT, C_LAST = 16, 18
+"""Words in the same row, of the output channels 0 and 1 of the same port and VC: from when on each
+can be assigned, FOREVER while a packet that has not begun to cross has it; and the queue to which
+each was assigned last, or -1."""
+QUEUE_WORDS = 20
 
 R_WAKE, R_COUNT = range(2)
 """Words of a router in `State.routers`: when its next SWITCH happens (others are stale), or
@@ -233,7 +238,7 @@ class State(NamedTuple):
     delay: Words  # [2] ps of a router's pipeline; and of the allocation of a channel
     largest: Words  # [1] bytes of a packet
     flit: Words  # [1] bytes of a flit, less 1
-    whole: Words  # [1] 1 for store-and-forward
+    whole: Words  # [1] bytes of a packet that arrive before it is handled; 0: its head
     measured: Words  # [2] from when until when messages are measured
     traffic: Words  # [traffic, TRAFFIC_WORDS]
     pace: Numbers  # [traffic] mean gap in ps, or in slots

@@ -255,9 +255,12 @@ def launch(
     packet[CAME] = (row << FEEDER_BITS) | FEEDER_HERE if port[FAR] >= 0 else 0
     path = (packet[PATH] & ~(VC_MASK << VC_SHIFT)) | (lane << VC_SHIFT)
     packet[PATH] = path
-    packet[TAIL] = 0 if state.whole[0] else left - start
+    head = start
+    if state.whole[0]:
+        head = left if size <= state.whole[0] else start + serialisation(port[RATE], state.whole[0])
+    packet[TAIL] = left - head
     key = port[FAR_KEY]
-    there = (left if state.whole[0] else start) + port[LATENCY] + state.delay[0]
+    there = head + port[LATENCY] + state.delay[0]
     if kind_of(key) != ARRIVE:
         there = eject(sim, state, row, size, left + port[LATENCY], now)
     schedule(sim, there, key, number, brief(packet[ENDS], path))

@@ -261,7 +261,7 @@ class Network(Configuration, Model):
             delay=np.array([self.delay_ps, self.allocation_ps]),
             largest=np.array([self.packet_bytes]),
             flit=np.array([self.flit_bytes - 1]),
-            whole=np.array([int(self.forwarding == "store")]),
+            whole=np.array([self.first_bytes]),
             measured=np.array([self.warmup_ps, until]),
             **self._sources(g0, g1),
             ports=ports,

@@ -9,6 +9,7 @@ import numpy as np
 from odonata.agents.configuration import Configuration, rate_of
 from odonata.agents.layout import (
     ARRIVE,
+    C_LAST,
     CAPACITY,
     CREDIT,
     CROSSING_WORDS,
@@ -20,6 +21,7 @@ from odonata.agents.layout import (
     HEAD,
     LATENCY,
     LINE,
+    OUT_LAST,
     Q_HEAD,
     Q_LACKS,
     Q_SERVED,
@@ -94,6 +96,9 @@ def crossbars(network: Configuration, g0: int, g1: int, ports: int) -> dict[str,
     rows, routers = (ports, (g1 - g0) * m.routers) if network.switched else (0, 0)
     queues = np.zeros((rows, vcs, QUEUE_WORDS), np.int64)
     queues[:, :, [Q_HEAD, Q_WANTS, Q_LACKS, Q_SERVED]] = -1
+    queues[:, :, C_LAST:] = -1
+    crossing = np.zeros((rows, CROSSING_WORDS), np.int64)
+    crossing[:, OUT_LAST] = -1
     rooms = np.zeros((rows if network.buffered else 0, vcs, LINE), np.int64)
     rooms[:, :, RETURNS], rooms[:, :, SOONEST] = -1, FOREVER
     rooms[:, :, CREDIT] = network.output_buffer or 0
@@ -103,7 +108,7 @@ def crossbars(network: Configuration, g0: int, g1: int, ports: int) -> dict[str,
     holding = np.zeros((nodes, EJECTION_WORDS), np.int64)
     holding[:, E_HEAD] = -1
     return {
-        "crossing": np.zeros((rows, CROSSING_WORDS), np.int64),
+        "crossing": crossing,
         "queues": queues,
         "rooms": rooms,
         "routers": waking,

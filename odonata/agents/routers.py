@@ -9,7 +9,7 @@ ROUTERS: Mapping[str, Mapping[str, Any]] = {
     "ideal": {},
     "merlin": {
         "crossbar": 1.0,
-        "arbiter": "round-robin",
+        "arbiter": "least-recent",
         "output_buffer": 14_000,
         "credits": "head",
         "sight": "output",
@@ -20,6 +20,7 @@ ROUTERS: Mapping[str, Mapping[str, Any]] = {
         "arbiter": "round-robin",
         "output_buffer": None,
         "credits": "flit",
+        "forwarding": "flit",
         "injection_channels": 2,
     },
 }

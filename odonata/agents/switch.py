@@ -20,19 +20,24 @@ from odonata.agents.layout import (
     AGENT_BITS,
     ARBITER,
     C_FREE_AT,
+    C_LAST,
     CREDIT,
     CREDIT_DUE,
     CROSSBAR,
     FIRST_GROUP,
     GROUP_PORTS,
     IN_UNTIL,
+    LEAST_RECENT,
     NODES,
     OFFSET,
     OUT_CAPACITY,
+    OUT_LAST,
     OUT_UNTIL,
     Q_BYTES,
+    Q_CHANNEL,
     Q_EJECT,
     Q_HEAD,
+    Q_HOLDS,
     Q_LACKS,
     Q_LAST,
     Q_LONGEST,
@@ -66,7 +71,20 @@ from odonata.agents.link import (
     send,
     serialisation,
 )
-from odonata.agents.packet import BORN, CAME, DUE, PATH, ROOM, SIZE, TAIL, VC_MASK, vc_of
+from odonata.agents.packet import (
+    ADDRESS,
+    BORN,
+    CAME,
+    DUE,
+    ENDS,
+    PATH,
+    ROOM,
+    SIZE,
+    TAIL,
+    VC_MASK,
+    group_at,
+    vc_of,
+)
 from pdes.events import FOREVER, agent_of, key_of
 from pdes.jit import kernel, rebound
 from pdes.loop import Sim, new_parcel, schedule
@@ -118,6 +136,30 @@ def replenish(sim: Sim, state: Any, router: int, base: int, wants: int, now: int
                 relieve(state, queue, date)
 
 
+@kernel
+def assign(state: Any, base: int, which: int) -> None:
+    """Assign to the first packet of a queue the output channel that it wants, which is free."""
+    queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
+    wants, channel = queue[Q_WANTS], queue[Q_CHANNEL]
+    output = state.queues[base + (wants >> VC_BITS), wants & VC_MASK]
+    output[C_FREE_AT + channel], output[C_LAST + channel] = FOREVER, which
+    queue[Q_HOLDS] = 1
+
+
+@kernel
+def rank_of(state: Any, base: int, which: int, assigning: bool) -> int:
+    """Returns the rank of a queue's first packet with the arbiter; the lowest comes first."""
+    queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
+    if state.shape[ARBITER] != ROUND_ROBIN:
+        return queue[Q_RANK]  # type: ignore[no-any-return]
+    wants = queue[Q_WANTS]
+    out = base + (wants >> VC_BITS)
+    last = state.crossing[out, OUT_LAST]
+    if assigning:
+        last = state.queues[out, wants & VC_MASK, C_LAST + queue[Q_CHANNEL]]
+    return which - last - 1 if which > last else which - last - 1 + (state.shape[RADIX] << VC_BITS)  # type: ignore[no-any-return]
+
+
 def request(sim: Sim, state: Any, router: int, base: int, which: int, now: int) -> None:
     """Have the packet at the head of a queue be first there from now on."""
     queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
@@ -128,25 +170,34 @@ def request(sim: Sim, state: Any, router: int, base: int, which: int, now: int) 
     room = state.rooms[row, vc, CREDIT] if BUFFERED else state.ports[row, 1 + vc, CREDIT]
     queue[Q_WANTS], queue[Q_SIZE], queue[Q_SINCE] = wants, packet[SIZE], now
     queue[Q_LACKS] = now if room < packet[SIZE] else -1
+    queue[Q_HOLDS], queue[Q_CHANNEL] = state.delay[1] == 0, 0
+    if (wants >> VC_BITS) < state.shape[NODES]:
+        ends = packet[ENDS]
+        queue[Q_CHANNEL] = group_at((ends >> 32) & ADDRESS) != group_at(ends & ADDRESS)
     arbiter = state.shape[ARBITER]
     queue[Q_RANK] = (
-        queue[Q_SERVED] if arbiter == ROUND_ROBIN else packet[BORN] if arbiter == AGE else 0
+        queue[Q_SERVED] if arbiter == LEAST_RECENT else packet[BORN] if arbiter == AGE else 0
     )
 
 
 def next_at(state: Any, base: int, which: int) -> int:
     """Returns when the state of the packet at the head of a queue will next change by itself, in
-    ps: it becomes first, there is more room, or its input, output and channel are free. If that is
-    not in the future it can cross."""
+    ps: it becomes first, its channel can be assigned, there is more room, or its input and its
+    output are free. If that is not in the future it can be assigned its channel or can cross."""
     queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
     wants = queue[Q_WANTS]
     if wants < 0:
         return queue[Q_NEXT_AT]  # type: ignore[no-any-return]
     out, vc = base + (wants >> VC_BITS), wants & VC_MASK
+    later = FOREVER
     if queue[Q_LACKS] >= 0:
-        return state.rooms[out, vc, SOONEST] if BUFFERED else state.ports[out, 1 + vc, SOONEST]  # type: ignore[no-any-return]
-    into, channel = state.crossing[base + (which >> VC_BITS), IN_UNTIL], state.queues[out, vc]
-    return max(into, state.crossing[out, OUT_UNTIL], channel[C_FREE_AT])  # type: ignore[no-any-return]
+        later = state.rooms[out, vc, SOONEST] if BUFFERED else state.ports[out, 1 + vc, SOONEST]
+    if queue[Q_HOLDS] == 0:
+        return min(later, state.queues[out, vc, C_FREE_AT + queue[Q_CHANNEL]])  # type: ignore[no-any-return]
+    if queue[Q_LACKS] >= 0:
+        return later  # type: ignore[no-any-return]
+    into = state.crossing[base + (which >> VC_BITS), IN_UNTIL]
+    return max(into, state.crossing[out, OUT_UNTIL])  # type: ignore[no-any-return]
 
 
 def cross(sim: Sim, state: Any, router: int, base: int, k: int, now: int, agent: int) -> None:
@@ -159,7 +210,10 @@ def cross(sim: Sim, state: Any, router: int, base: int, k: int, now: int, agent:
     packet, wants, size = rows[number], queue[Q_WANTS], queue[Q_SIZE]
     out, vc = wants >> VC_BITS, wants & VC_MASK
     replenish(sim, state, router, base, wants, now)
-    crossed = max(now + serialisation(state.rates[CROSSBAR], size), packet[TAIL])
+    crossed, whole = packet[TAIL], min(size, state.whole[0])
+    if whole > 0:
+        crossed += serialisation(state.rates[CROSSBAR], whole)
+    crossed = max(now + serialisation(state.rates[CROSSBAR], size), crossed)
     waited = now - queue[Q_SINCE]
     queue[Q_WAITED] += waited
     queue[Q_LONGEST] = max(queue[Q_LONGEST], waited)
@@ -168,8 +222,10 @@ def cross(sim: Sim, state: Any, router: int, base: int, k: int, now: int, agent:
     queue[Q_BYTES] -= size
     state.crossing[base + port, IN_UNTIL] = crossed
     state.crossing[base + out, OUT_UNTIL] = crossed
-    if out >= state.shape[NODES]:
-        state.queues[base + out, vc, C_FREE_AT] = crossed + state.delay[1]
+    state.crossing[base + out, OUT_LAST] = which
+    channel, free_at = queue[Q_CHANNEL], crossed + state.delay[1]
+    if state.delay[1] > 0:
+        state.queues[base + out, vc, C_FREE_AT + channel] = free_at
     came = packet[CAME] & CAME_MASK
     packet[TAIL] = crossed
     if BUFFERED:
@@ -185,9 +241,13 @@ def cross(sim: Sim, state: Any, router: int, base: int, k: int, now: int, agent:
     for i in range(state.routers[router, R_COUNT]):
         other_which = state.requests[router, i]
         other = state.queues[base + (other_which >> VC_BITS), other_which & VC_MASK]
-        if other[Q_WANTS] == wants and other[Q_LACKS] < 0 and line[CREDIT] < other[Q_SIZE]:
+        if other[Q_WANTS] != wants:
+            continue
+        if other[Q_LACKS] < 0 and line[CREDIT] < other[Q_SIZE]:
             other[Q_LACKS] = now
             arbitrate_at(sim, state, router, agent, line[SOONEST])
+        if other[Q_HOLDS] == 0 and other[Q_CHANNEL] == channel:
+            arbitrate_at(sim, state, router, agent, free_at)
     if queue[Q_HEAD] >= 0:
         arbitrate_at(sim, state, router, agent, queue[Q_NEXT_AT])
     else:
@@ -216,6 +276,8 @@ def join(
         arbitrate_at(sim, state, router, agent, queue[Q_NEXT_AT])
         return
     request(sim, state, router, base, which, now)
+    if queue[Q_HOLDS] == 0 and next_at(state, base, which) <= now:
+        assign(state, base, which)
     later = next_at(state, base, which)
     if later > now:
         arbitrate_at(sim, state, router, agent, later)
@@ -224,8 +286,9 @@ def join(
 
 
 def switch(sim: Sim, state: Any, time: int, key: int) -> None:
-    """Have a router arbitrate: of the first packets that can cross, the arbiter's first crosses,
-    until none can. Then schedule the next time."""
+    """Have a router arbitrate: of the first packets to which a channel can be assigned, the
+    arbiter's first gets its channel, until none can; and likewise, of those that can cross, the
+    first crosses. Then schedule the next time."""
     shape, agent = state.shape, agent_of(key)
     group, index = where(shape, key)
     router, base = router_row(shape, group, index), port_row(shape, group, index)
@@ -237,21 +300,29 @@ def switch(sim: Sim, state: Any, time: int, key: int) -> None:
         queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
         if queue[Q_WANTS] < 0 and queue[Q_NEXT_AT] <= time:
             request(sim, state, router, base, which, time)
-    for _ in range(CROSSINGS):
+    crossings = 0
+    assigning = state.delay[1] > 0
+    while crossings < CROSSINGS:
         chosen, best, rank = -1, 0, 0
         for k in range(state.routers[router, R_COUNT]):
             which = state.requests[router, k]
             queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
             if queue[Q_LACKS] >= 0:
                 replenish(sim, state, router, base, queue[Q_WANTS], time)
-            if next_at(state, base, which) > time:
+            if (assigning and queue[Q_HOLDS] != 0) or next_at(state, base, which) > time:
                 continue
-            ours = queue[Q_RANK]
+            ours = rank_of(state, base, which, assigning)
             if chosen < 0 or ours < rank or (ours == rank and which < best):
                 chosen, best, rank = k, which, ours
-        if chosen < 0:
+        if chosen >= 0 and assigning:
+            assign(state, base, best)
+        elif chosen >= 0:
+            cross(sim, state, router, base, chosen, time, agent)
+            crossings += 1
+        elif assigning:
+            assigning = False
+        else:
             break
-        cross(sim, state, router, base, chosen, time, agent)
     else:
         arbitrate_at(sim, state, router, agent, time)
         return

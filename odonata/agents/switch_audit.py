@@ -16,7 +16,9 @@ from odonata.agents.layout import (
     IN_UNTIL,
     OUT_UNTIL,
     Q_BYTES,
+    Q_CHANNEL,
     Q_HEAD,
+    Q_HOLDS,
     Q_LACKS,
     Q_NEXT_AT,
     Q_SIZE,
@@ -104,8 +106,10 @@ def check_crossbars(network: Configuration, state: State, pending: Rows, parcels
     assert (lacks == (first[:, Q_LACKS] >= 0)).all(), "a packet lacks room that is there, or not"
     assert (first[:, Q_SIZE] == parcels[first[:, Q_HEAD], SIZE]).all(), "a stale request"
     ready = np.maximum(state.crossing[row, IN_UNTIL], state.crossing[out, OUT_UNTIL])
-    ready = np.maximum(ready, queues[out, out_vc, C_FREE_AT])
     ready = np.where(lacks, lines[:, SOONEST], ready)
+    channel = queues[out, out_vc, C_FREE_AT + first[:, Q_CHANNEL]]
+    channel = np.where(lacks, np.minimum(channel, lines[:, SOONEST]), channel)
+    ready = np.where(first[:, Q_HOLDS] == 0, channel, ready)
     of_row = np.zeros(len(state.ports), np.int64)
     of_row[rows] = np.arange(len(rows))[:, None]
     wakes = state.routers[:, R_WAKE]

@@ -206,10 +206,13 @@ def path_latency(model: Network, source: int, goal: int) -> int:
     size = model.traffic[0].message_bytes
     each = [model.serialisation(link, size) for link in links]
     tail = sum(each) if model.forwarding == "store" else max(each)
+    if model.forwarding == "flit":
+        flits = [model.serialisation(link, model.flit_bytes) for link in links]
+        tail = max(sum(flits[:at]) + whole for at, whole in enumerate(each))
     return sum(link.latency_ps for link in links) + routers * model.delay_ps + tail
 
 
-@pytest.mark.parametrize("forwarding", ["cut-through", "store"])
+@pytest.mark.parametrize("forwarding", ["cut-through", "flit", "store"])
 @pytest.mark.parametrize("cabling", ["absolute", "relative", "circulant"])
 def test_zero_load_latency_is_its_formula_for_every_pair(cabling: str, forwarding: str) -> None:
     """Each node sends to one other, at another time; different seeds, other pairs."""
@@ -415,7 +418,7 @@ def test_bernoulli_arrivals_come_in_slots() -> None:
         ({"pattern": "random"}, "traffic = random: one of uniform"),
         ({"pattern": "adversarial", "stride": 9}, "stride = 9: adversarial traffic goes to anoth"),
         ({"arrivals": "weekly"}, "arrivals = weekly: one of poisson, bernoulli"),
-        ({"forwarding": "wormhole"}, "forwarding = wormhole: cut-through or store"),
+        ({"forwarding": "wormhole"}, "forwarding = wormhole: cut-through, flit or store"),
         ({"seed": -1}, "seed = -1"),
         ({"messages": 10**23}, "messages = 100000000000000000000000: 0 .. 2**62"),
         ({"load": 1e-20, "arrivals": "bernoulli"}, "load = 1e-20: a message every"),

@@ -25,6 +25,7 @@ from odonata.studies.loadlatency.simulation import (
 )
 from pdes.clock import LATEST
 from pdes.errors import require
+from topology.dragonfly import LinkClass
 
 MOST_LOADS = 1000
 BEYOND = 2
@@ -167,16 +168,25 @@ def path_ps(network: Network, local: int, across: int) -> int:
     """Returns what a packet takes through an empty network, by so many local and global hops, in
     picoseconds.
 
-    The latency of every link, the pipeline of every router, and the slowest link's serialisation;
-    every link's where routers store and forward.
+    With ideal routers these are the latency of every link, the pipeline of every router, and the
+    slowest link's serialisation; every link's where routers store and forward.
     """
     m = network.machine
     links = [m.terminal, *[m.local] * local, *[m.global_] * across, m.terminal]
     size = min(network.packet_bytes, traffic_of(network).message_bytes)
-    takes = [network.serialisation(link, size) for link in links]
-    pipelines = (len(links) - 1) * network.delay_ps
-    wires = sum(link.latency_ps for link in links)
-    return wires + pipelines + (sum(takes) if network.forwarding == "store" else max(takes))
+    first = min(size, network.first_bytes)
+    inside = network.crossbar and LinkClass(network.crossbar * m.local.bandwidth, 0)
+    head = tail = left = 0
+    for number, link in enumerate(links):
+        if number and inside:
+            after = network.serialisation(inside, first) if first else 0
+            tail = max(head + network.serialisation(inside, size), tail + after)
+        left = max(head + network.serialisation(link, size), tail) + link.latency_ps
+        if 0 < first < size:
+            head += network.serialisation(link, first)
+        head = left if first == size else head + link.latency_ps
+        head, tail = head + network.delay_ps, left + network.delay_ps
+    return left
 
 
 def zero_load_ps(network: Network) -> float | None:
