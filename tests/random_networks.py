@@ -123,9 +123,7 @@ def random_router(rng: random.Random, packet: int, coarse: bool) -> dict[str, An
             "crossbar": rng.choice(
                 (0.5, 1, 2, 1.5, 1.0, rng.uniform(0.3, 3))[: 3 + 3 * (not coarse)]
             ),
-            "arbiter": rng.choice(
-                ("round-robin", "round-robin", "least-recent", "age", "lowest-port")
-            ),
+            "arbiter": rng.choice(ARBITERS),
             "output_buffer": rng.choice((None, buffer(), buffer())),
         }
         if rng.random() < 0.4:

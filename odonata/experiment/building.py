@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from odonata.agents.layout import BINS, LINE, NODE_WORDS, PADDING
+from odonata.agents.layout import BINS, CROSSING_WORDS, LINE, NODE_WORDS, PADDING, QUEUE_WORDS
 from odonata.agents.routers import ROUTERS
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
@@ -114,25 +114,28 @@ class Building(Policies):
             missing=tuple(dict.fromkeys(self.missing)),
             power=power,
         )
-        channels = 1
+        need = memory_bytes(machine, 1)
         try:
-            channels = made.model().channels
+            model = made.model()
+            need = memory_bytes(machine, model.channels, model.switched)
         except Refused as refusal:
             if refusal.problems:
                 self._blame(refusal.problems)
             elif not self._blame_power(str(refusal)):
                 raise
-        self._memory(machine, channels)
+        self._memory(machine, need)
         return made
 
     def _routers(self) -> dict[str, Any]:
         """Returns what is given about routers, over the defaults of those that are named."""
         named = ROUTERS[self.get(ROUTER_KEY.path)]
-        return {**named, **self.fields("network")}
+        inside = {name: value for name, value in named.items() if name not in OF_NODES}
+        return {**inside, **self.fields("network")}
 
     def _nodes(self) -> dict[str, Any]:
-        """Returns what is given in [nic] and is not about messages of jobs."""
-        given = self.fields("nic")
+        """Returns what is given in [nic] and is not about messages of jobs, over what goes with the
+        routers that are named."""
+        given = {**ROUTERS[self.get(ROUTER_KEY.path)], **self.fields("nic")}
         return {name: value for name, value in given.items() if name in OF_NODES}
 
     def _of_jobs(self, parameters: dict[str, Any]) -> JobExperiment:
@@ -385,11 +388,11 @@ class Building(Policies):
 
     # -- how large, how long
 
-    def _memory(self, machine: Dragonfly, channels: int) -> None:
+    def _memory(self, machine: Dragonfly, need: int) -> None:
         """Refuse what cannot be held, before anything tries."""
         if any(path.startswith("machine.") for path in self.bad):
             return
-        need, have = memory_bytes(machine, channels), host_memory() * launcher.hosts()
+        have = host_memory() * launcher.hosts()
         if need > have:
             self.complain(
                 f"{machine.n_nodes:,} nodes and {machine.n_routers:,} routers of {machine.radix} "
@@ -484,10 +487,11 @@ def usual_job_interval(span_us: int) -> int:
     return hours * HOUR_US * 10**6
 
 
-def memory_bytes(machine: Dragonfly, channels: int) -> int:
+def memory_bytes(machine: Dragonfly, channels: int, switched: bool = False) -> int:
     """Returns the bytes of the arrays of a network while they are built; traffic comes on top."""
     ports = machine.n_routers * (machine.radix + machine.nodes)
     port = 8 * LINE * (1 + channels) + 8 * (PADDING + 1) * channels
+    port += switched * 8 * (channels * (QUEUE_WORDS + LINE + 1) + CROSSING_WORDS)
     making = 2 * 8 * LINE + 8 * 12
     gates = machine.groups**2 * machine.copies
     return (

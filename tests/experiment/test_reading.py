@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from odonata.agents.network import Network
+from odonata.agents.routers import ROUTERS
 from odonata.agents.traffic import ARRIVALS, PATTERNS, Traffic
 from odonata.commands.presets import workload
 from odonata.experiment import building
@@ -194,10 +195,22 @@ def test_hosts_are_counted_as_the_launcher_tells(monkeypatch: pytest.MonkeyPatch
     assert launcher.hosts() == 2
 
 
+@pytest.mark.parametrize("name", ROUTERS)
+def test_a_named_router_sets_what_it_stands_for_and_a_file_may_say_otherwise(name: str) -> None:
+    text = f"[machine]\npreset = 'kim-72'\n[network]\nrouter = '{name}'\n"
+    model, plain = parse(text, "x.toml").model(), parse("[machine]\npreset = 'kim-72'", "x.toml")
+    assert model == replace(plain.model(), **ROUTERS[name])
+    other = text + "crossbar = 3\noutput_buffer = '2 KiB'\n[nic]\ninjection_channels = 1\n"
+    changes = {"crossbar": 3.0, "output_buffer": 2048, "injection_channels": 1}
+    assert parse(other, "x.toml").model() == replace(model, **changes)
+
+
+@pytest.mark.parametrize("router", ["ideal", "merlin", "booksim"])
 @pytest.mark.parametrize("routing", ["minimal", "ugal-l"])
 @pytest.mark.parametrize("preset", ["kim-72", "kim-1056", "theta"])
-def test_memory_is_estimated_from_above_and_not_far(preset: str, routing: str) -> None:
-    network = Network(PRESETS[preset].machine, Traffic(), routing)
+def test_memory_is_estimated_from_above_and_not_far(preset: str, routing: str, router: str) -> None:
+    network = Network(PRESETS[preset].machine, Traffic(), routing, **ROUTERS[router])
     state = network.state(0, int(network.units()[-1]))
     taken = sum(array.nbytes for array in state if hasattr(array, "nbytes"))
-    assert taken < memory_bytes(network.machine, network.channels) < 2 * taken
+    estimate = memory_bytes(network.machine, network.channels, network.switched)
+    assert taken < estimate < 2 * taken
