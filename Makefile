@@ -51,6 +51,8 @@ warm: $(READY)
 	  echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json -o out/warm; \
 	  for r in minimal valiant ugal-l ugal-g par adaptive; do \
 	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing $$r; done; \
+	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing adaptive --crossbar 1.2 --sight output --credits flit --detours true --ejection 6GB/s --injection-channels 2; \
+	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing par --crossbar 1.2 --output-buffer none --credits head --detours true --ejection 40GB/s --duplex half; \
 	  echo bench phold --end 1us --json; \
 	  echo schedule --model poisson --jobs 9 --nodes 9 --machine kim-72 --json; \
 	  echo schedule --model poisson --jobs 9 --nodes 9 --power dynamic-learner,uniform,rate-by-number,rmap-naive --json; } \

@@ -219,9 +219,9 @@ def _drive(
             raise Fault(f"{engine.model.name}: an event at {pending} {engine.model.tick} was not "
                         f"handled before {arrival.time}: please report this")  # fmt: skip
         completed = arrival.time >= last and (last in (end, LATEST) or not engine.wants_more())
-        completed = completed or (arrival.time == watch and engine.stuck())
-        metrics.sample(completed)
-        if completed:
+        stuck = not completed and arrival.time == watch and engine.stuck()
+        metrics.sample(completed or stuck)
+        if completed or stuck:
             break
         if arrival.stopped or (every and arrival.time % every == 0):
             assert directory is not None
@@ -232,7 +232,7 @@ def _drive(
             break
     finish = engine.over() if completed and end is None else engine.reached
     engine.collect()
-    metrics.finish(completed)
+    metrics.finish(completed, stuck)
     wall = engine.lap("exchange") - began
     engine.look()  # what came last is in no queue yet
     engine.check()

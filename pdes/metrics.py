@@ -8,7 +8,7 @@ from typing import Any
 from pdes.clock import LATEST
 from pdes.engine import Engine
 from pdes.errors import Refused
-from pdes.stream import COMPLETE, STOPPED, Recorder, Recording
+from pdes.stream import COMPLETE, STOPPED, STUCK, Recorder, Recording
 from pdes.transport import together
 
 
@@ -64,11 +64,11 @@ class Metrics:
             self._engine.collect()
             self.recorder.sync(self._engine.reached)
 
-    def finish(self, completed: bool) -> None:
+    def finish(self, completed: bool, stuck: bool) -> None:
         """Finish the recording, while it is still timed: what was sampled is on its way to the
         disk."""
         if self.recorder:
-            state = COMPLETE if completed else STOPPED
+            state = COMPLETE if completed else STUCK if stuck else STOPPED
             self.recorder.finish(state, self._engine.reached)
             self._engine.lap("metrics")
 

@@ -61,7 +61,9 @@ RUNNING, STOPPED, COMPLETE, FAILED = range(4)
 in an error on this rank."""
 DIED = 4
 """The state that no file has as its status: its status is that it runs, and nobody writes to it."""
-STATUS = "0: runs, or died; 1: stopped at a checkpoint; 2: complete; 3: failed"
+STUCK = 5
+"""The value of `status` of a run that ended because its model had come to a standstill."""
+STATUS = "0: runs, or died; 1: stopped at a checkpoint; 2: complete; 3: failed; 5: deadlocked"
 NAME = "rank-{:04d}.h5"
 
 Array = npt.NDArray[Any]

@@ -21,6 +21,20 @@ SMALL = Dragonfly(
 PARALLEL = Dragonfly(2, 4, 3, 4, cabling="circulant")
 """Four cables between any two of its groups."""
 
+EVERYTHING: dict[str, Any] = {
+    "crossbar": 1.2, "routing": "adaptive", "sight": "output", "credits": "flit", "detours": True,
+    "arbiter": "age", "output_buffer": 1024, "allocation_ps": 3_000, "credit_delay_ps": 5_000,
+    "ejection": 6e9, "ejection_buffer": 1024, "injection_channels": 2,
+}  # fmt: skip
+DIRECT: dict[str, Any] = EVERYTHING | {
+    "routing": "par", "sight": "far", "credits": "head", "output_buffer": None,
+    "arbiter": "round-robin", "duplex": "half", "ejection": 40e9, "injection_channels": 1,
+    "load": 0.15, "ejection_buffer": 8192, "local_buffer": 8192, "global_buffer": 8192,
+}  # fmt: skip
+"""What is inside of routers and nodes, in the two variants of the kernels that most tests share,
+because each takes long to compile (`make warm` does). At a higher load the half-duplex nodes of the
+second would deadlock."""
+
 
 def network(machine: Dragonfly = SMALL, **given: Any) -> Network:
     """Tight buffers, messages of more than one packet, a load that makes packets wait."""

@@ -435,4 +435,4 @@ class Twin:
             to_node = place.channel.port.far[0][1] >= self.machine.routers
             row[0] += began - since - lacked
             row[2 if to_node else 1] += lacked
-            row[3] = max(row[3], began - since)
+            row[3] = max(row[3], began - since - lacked)

@@ -15,9 +15,10 @@ from odonata.jobs.power import Power
 from odonata.jobs.request import Job
 from pdes.errors import Findings
 from policies.routing import ROUTINGS
-from topology.dragonfly import Dragonfly, LinkClass
+from topology.dragonfly import SLOWEST, Dragonfly, LinkClass
 from topology.settings import setting
 
+EJECTION_BUFFER = 16384
 FORWARDINGS, VCS = ("cut-through", "flit", "store"), ("hops", "one")
 SIGHTS, DUPLEXES = ("far", "output"), ("full", "half")
 
@@ -50,7 +51,11 @@ class Configuration:
         "own.", none="auto",
     )  # fmt: skip
     packet_bytes: int = setting(512, "size", "The largest packet; longer messages are cut.")
-    flit_bytes: int = setting(16, "size", "The unit of counters, a flit; a power of two.")
+    flit_bytes: int = setting(
+        16,
+        "size",
+        "A flit: the unit of counters, and of routers that handle flits; a power of two.",
+    )
     terminal_buffer: int = setting(
         16384, "size", "Buffer of each virtual channel at the end of a node's link."
     )
@@ -89,8 +94,8 @@ class Configuration:
         0, "time", "How long a credit takes beside the latency of its link."
     )
     allocation_ps: int = setting(
-        0, "time", "How long after a packet has crossed the next of its queue, and the next to its "
-        "channel, can cross.",
+        0, "time", "The time in which a router assigns an output channel to a packet, before that "
+        "competes for the crossbar; 0: packets need no assignment.",
     )  # fmt: skip
     sight: str = setting(
         "far", "word", "Which buffer `adaptive` looks at: at the far end of the link, or the "
@@ -105,7 +110,7 @@ class Configuration:
         none="unlimited",
     )  # fmt: skip
     ejection_buffer: int = setting(
-        16384, "size", "A node's ejection buffer, where there is a rate.", section="nic"
+        EJECTION_BUFFER, "size", "A node's ejection buffer, where there is a rate.", section="nic"
     )
     injection_channels: int = setting(
         1, "whole", "Virtual channels of a node's link that its packets choose from.",
@@ -218,6 +223,17 @@ class Configuration:
         unless, packet = found.unless, self.packet_bytes
         unless(self.crossbar is None or 0 < self.crossbar <= 1e3, f"crossbar = {self.crossbar}",
                "above 0, at most 1,000, or ideal", "crossbar")  # fmt: skip
+        slowest = (self.crossbar or 1) * self.machine.local.bandwidth
+        unless(slowest >= SLOWEST, f"crossbar = {self.crossbar}", "of a local link's bandwidth, "
+               f"this is {slowest:g} B/s; from 1 MB/s on", "crossbar")  # fmt: skip
+        if self.crossbar is None:
+            for name, usual in (("arbiter", "round-robin"), ("allocation_ps", 0)):
+                value = getattr(self, name)
+                unless(value == usual, f"{name} = {value}", "needs routers with a crossbar", name,
+                       "crossbar")  # fmt: skip
+        unless(self.ejection is not None or self.ejection_buffer == EJECTION_BUFFER,
+               f"ejection_buffer = {self.ejection_buffer} B", "needs nodes with a rate of ejection",
+               "ejection_buffer", "ejection")  # fmt: skip
         for name, words in (("arbiter", ARBITERS), ("credits", CREDITS), ("sight", SIGHTS),
                             ("duplex", DUPLEXES)):  # fmt: skip
             value = getattr(self, name)
@@ -237,8 +253,8 @@ class Configuration:
         unless(self.sight == "far" or self.buffered, f"sight = {self.sight}",
                "needs routers with a crossbar and output buffers", "sight", "crossbar",
                "output_buffer")  # fmt: skip
-        unless(self.ejection is None or 1 <= self.ejection <= 1e15,
-               f"ejection = {self.ejection} B/s", "1 B/s .. 1 PB/s, or unlimited",
+        unless(self.ejection is None or SLOWEST <= self.ejection <= 1e15,
+               f"ejection = {self.ejection} B/s", "1 MB/s .. 1 PB/s, or unlimited",
                "ejection")  # fmt: skip
         lanes, most = self.injection_channels, 1
         if ROUTINGS.known(self.routing) or self.routing in ROUTINGS:

@@ -108,21 +108,25 @@ IN_UNTIL, OUT_UNTIL, OUT_LAST = range(3)
 as an output; and from which queue (port << VC_BITS | VC) the last one did, or -1."""
 CROSSING_WORDS = 3
 
-(Q_HEAD, Q_LAST, Q_WANTS, Q_SIZE, Q_RANK, Q_SINCE, Q_LACKS, Q_SERVED, Q_NEXT_AT,
- Q_WAITED, Q_ROOM, Q_EJECT, Q_LONGEST, Q_BYTES, Q_HOLDS, Q_CHANNEL) = range(16)  # fmt: skip
-"""Words of an input queue, by port and VC: its first packet that has not begun to cross, or -1, and
-its last. Then, if that packet is first in the queue: which output channel it wants (port << VC_BITS
-| VC), else -1; its bytes; its rank with the arbiter; since when it has been first; and since when
-there has been no room for it, or -1. When a packet last began to cross from here, or -1, and from
-when on the next can be first. Counters in picoseconds: what first packets have waited; of this,
-without room towards a router and towards a node; the longest wait. The bytes in the queue. Whether
-the first packet has been assigned its output channel, and which of that VC's it is: 0, or 1 for
-packets to a node from another group."""
+(Q_WANTS, Q_LACKS, Q_NEXT_AT, Q_HOLDS, Q_CHANNEL, Q_SIZE, Q_RANK, Q_HEAD,
+ Q_LAST, Q_SINCE, Q_SERVED, Q_WAITED, Q_ROOM, Q_EJECT, Q_LONGEST, Q_BYTES) = range(16)  # fmt: skip
+"""Words of an input queue, by port and VC; the first eight, a cache line, are what an arbiter looks
+at. Which output channel the queue's first packet wants (port << VC_BITS | VC), or -1 if there is
+none that is first; since when there has been no room for it, or -1; from when on the next packet
+can be first; whether the first has been assigned its output channel, and which of that VC's it is:
+0, or 1 for packets to a node from another group; its bytes; its rank with the arbiter; the first
+packet that has not begun to cross, or -1. Then the last packet; since when the first has been
+first; when a packet last began to cross from here, or -1. Counters in picoseconds: what first
+packets have waited; of this, without room towards a router and towards a node; the longest that one
+waited while there was room. And the bytes in the queue."""
+Q_LACKED = 20
+"""A word in the same row: for how long there was no room for the first packet, until it last got
+room."""
 C_FREE_AT, C_LAST = 16, 18
 """Words in the same row, of the output channels 0 and 1 of the same port and VC: from when on each
 can be assigned, FOREVER while a packet that has not begun to cross has it; and the queue to which
 each was assigned last, or -1."""
-QUEUE_WORDS = 20
+QUEUE_WORDS = 24
 
 R_WAKE, R_COUNT = range(2)
 """Words of a router in `State.routers`: when its next SWITCH happens (others are stale), or

@@ -37,6 +37,7 @@ from odonata.agents.layout import (
     PACKETS,
     PADDING,
     Q_EJECT,
+    Q_LACKED,
     Q_LACKS,
     Q_LONGEST,
     Q_ROOM,
@@ -134,7 +135,7 @@ def counted_inputs(state: Any, time: int) -> Any:
     to_node = queues[:, :, Q_WANTS] >> VC_BITS < state.shape[NODES]
     room += np.where(to_node, 0, lacked)
     eject += np.where(to_node, lacked, 0)
-    longest = np.maximum(longest, so_far)
+    longest = np.maximum(longest, so_far - lacked - np.where(so_far > 0, queues[:, :, Q_LACKED], 0))
     return np.stack((waited + so_far - room - eject, room, eject, longest), axis=-1)
 
 
@@ -257,7 +258,8 @@ def tables(network: Configuration, interval: int) -> Mapping[str, Table]:
                      "f8", level=True)] * (network.power is not None)  # fmt: skip
     waits = [*series("inputs", ("router", "port"), _INPUTS, narrow),
              Series("inputs/longest_ps", ("router", "port"), "ps",
-                    "the longest wait of any packet so far", level=True)]  # fmt: skip
+                    "the longest that any packet has waited for the crossbar while it had room",
+                    level=True)]  # fmt: skip
     switches = {"inputs": Table((*waits,), inputs)} if network.switched else {}
     return jobs | switches | {
         "ports": Table((*series("ports", ("router", "port"), _ABOUT, narrow),), ports),

@@ -94,7 +94,7 @@ def crossbars(network: Configuration, g0: int, g1: int, ports: int) -> dict[str,
     """Returns the arrays of `State` that are about crossbars and ejection."""
     m, vcs = network.machine, network.channels
     rows, routers = (ports, (g1 - g0) * m.routers) if network.switched else (0, 0)
-    queues = np.zeros((rows, vcs, QUEUE_WORDS), np.int64)
+    queues = aligned((rows, vcs, QUEUE_WORDS))
     queues[:, :, [Q_HEAD, Q_WANTS, Q_LACKS, Q_SERVED]] = -1
     queues[:, :, C_LAST:] = -1
     crossing = np.zeros((rows, CROSSING_WORDS), np.int64)

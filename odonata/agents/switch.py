@@ -38,6 +38,7 @@ from odonata.agents.layout import (
     Q_EJECT,
     Q_HEAD,
     Q_HOLDS,
+    Q_LACKED,
     Q_LACKS,
     Q_LAST,
     Q_LONGEST,
@@ -114,10 +115,12 @@ def arbitrate_at(sim: Sim, state: Any, router: int, agent: int, time: int) -> No
 @kernel
 def relieve(state: Any, queue: Any, time: int) -> None:
     """Note that from `time` on there is room for the first packet of a queue."""
+    lacked = time - queue[Q_LACKS]
     if (queue[Q_WANTS] >> VC_BITS) < state.shape[NODES]:
-        queue[Q_EJECT] += time - queue[Q_LACKS]
+        queue[Q_EJECT] += lacked
     else:
-        queue[Q_ROOM] += time - queue[Q_LACKS]
+        queue[Q_ROOM] += lacked
+    queue[Q_LACKED] += lacked
     queue[Q_LACKS] = -1
 
 
@@ -169,7 +172,7 @@ def request(sim: Sim, state: Any, router: int, base: int, which: int, now: int) 
     row, vc = base + (wants >> VC_BITS), wants & VC_MASK
     room = state.rooms[row, vc, CREDIT] if BUFFERED else state.ports[row, 1 + vc, CREDIT]
     queue[Q_WANTS], queue[Q_SIZE], queue[Q_SINCE] = wants, packet[SIZE], now
-    queue[Q_LACKS] = now if room < packet[SIZE] else -1
+    queue[Q_LACKS], queue[Q_LACKED] = now if room < packet[SIZE] else -1, 0
     queue[Q_HOLDS], queue[Q_CHANNEL] = state.delay[1] == 0, 0
     if (wants >> VC_BITS) < state.shape[NODES]:
         ends = packet[ENDS]
@@ -216,7 +219,7 @@ def cross(sim: Sim, state: Any, router: int, base: int, k: int, now: int, agent:
     crossed = max(now + serialisation(state.rates[CROSSBAR], size), crossed)
     waited = now - queue[Q_SINCE]
     queue[Q_WAITED] += waited
-    queue[Q_LONGEST] = max(queue[Q_LONGEST], waited)
+    queue[Q_LONGEST] = max(queue[Q_LONGEST], waited - queue[Q_LACKED])
     queue[Q_HEAD], queue[Q_WANTS], queue[Q_SERVED] = packet[NEXT], -1, now
     queue[Q_NEXT_AT] = crossed + state.delay[1]
     queue[Q_BYTES] -= size
@@ -295,15 +298,14 @@ def switch(sim: Sim, state: Any, time: int, key: int) -> None:
     if time != state.routers[router, R_WAKE]:
         return
     state.routers[router, R_WAKE] = FOREVER
+    crossings, assigning, again = 0, state.delay[1] > 0, True
     for k in range(state.routers[router, R_COUNT]):
         which = state.requests[router, k]
         queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
         if queue[Q_WANTS] < 0 and queue[Q_NEXT_AT] <= time:
             request(sim, state, router, base, which, time)
-    crossings = 0
-    assigning = state.delay[1] > 0
-    while crossings < CROSSINGS:
-        chosen, best, rank = -1, 0, 0
+    while again:
+        able, chosen, best, rank = 0, -1, 0, 0
         for k in range(state.routers[router, R_COUNT]):
             which = state.requests[router, k]
             queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
@@ -311,21 +313,21 @@ def switch(sim: Sim, state: Any, time: int, key: int) -> None:
                 replenish(sim, state, router, base, queue[Q_WANTS], time)
             if (assigning and queue[Q_HOLDS] != 0) or next_at(state, base, which) > time:
                 continue
+            able += 1
             ours = rank_of(state, base, which, assigning)
             if chosen < 0 or ours < rank or (ours == rank and which < best):
                 chosen, best, rank = k, which, ours
+        again = able > 1
         if chosen >= 0 and assigning:
             assign(state, base, best)
         elif chosen >= 0:
             cross(sim, state, router, base, chosen, time, agent)
             crossings += 1
-        elif assigning:
-            assigning = False
-        else:
-            break
-    else:
-        arbitrate_at(sim, state, router, agent, time)
-        return
+            if again and crossings == CROSSINGS:
+                arbitrate_at(sim, state, router, agent, time)
+                return
+        if assigning and not again:
+            assigning, again = False, True
     later = FOREVER
     for k in range(state.routers[router, R_COUNT]):
         later = min(later, next_at(state, base, state.requests[router, k]))

@@ -133,23 +133,26 @@ def waits_in_crossbars(
     """Returns the channels, and as negative names the output buffers, that packets of input queues
     lack room in, each with the size of that buffer and of the packet; then who waits for whom, with
     the bytes: the channel that feeds a queue and what the queue's first packet lacks, and an output
-    buffer and the channel behind it; and the bytes in all queues."""
+    buffer and the channel behind it; and the bytes in all queues. A packet waits for room also
+    while another has been assigned its channel and lacks it."""
     row, vc, out, out_vc = _wanted(network, state)
     queues, vcs = state.queues, state.queues.shape[1]
-    lacks = queues[row, vc, Q_LACKS] >= 0
-    row, vc, out, out_vc = (each[lacks] for each in (row, vc, out, out_vc))
+    first = queues[row, vc]
+    holds, channel = first[:, Q_HOLDS] != 0, (out * vcs + out_vc) * 2 + first[:, Q_CHANNEL]
+    lacks = holds & (first[:, Q_LACKS] >= 0)
+    waits = lacks | (~holds & np.isin(channel, channel[lacks]))
     wants = names[out * vcs + out_vc]
     if network.buffered:
         wants, sizes = -1 - wants, np.full(len(wants), network.output_buffer)
     else:
         sizes = state.ports[out, 0, CAPACITY]
-    blocked = np.column_stack((wants, sizes, queues[row, vc, Q_SIZE]))
-    edges = np.column_stack((feeders_of(state, row, vc), wants, queues[row, vc, Q_BYTES]))
+    blocked = np.column_stack((wants, sizes, first[:, Q_SIZE]))[lacks]
+    edges = np.column_stack((feeders_of(state, row, vc), wants, first[:, Q_BYTES]))[waits]
     if network.buffered:
         rows = _rows(network, state).reshape(-1)
-        channel = (rows[:, None] * vcs + np.arange(vcs)).reshape(-1)
-        held = state.slow[:, :, WAITING].reshape(-1)[channel]
-        channel, held = channel[held > 0], held[held > 0]
-        behind = np.column_stack((-1 - names[channel], names[channel], held))
+        every = (rows[:, None] * vcs + np.arange(vcs)).reshape(-1)
+        held = state.slow[:, :, WAITING].reshape(-1)[every]
+        every, held = every[held > 0], held[held > 0]
+        behind = np.column_stack((-1 - names[every], names[every], held))
         edges = np.concatenate((edges, behind))
     return blocked, edges, queues[:, :, Q_BYTES].sum()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from odonata.agents.routers import ROUTERS
 from odonata.experiment.experiment import BY_PATH, KEYS, REPEATED, SECTIONS, of
 from odonata.experiment.keys import Key
 from odonata.experiment.values import (
@@ -207,6 +208,9 @@ class Given:
             return f"{key.write(key.of(PRESETS[preset].machine))} (as in {preset})"
         if key.path == "run.duration":
             return "done (by default, with jobs)" if self.sections["jobs"] else "100 us"
+        router = self.get("network.router")
+        if key.section in ("network", "nic") and key.field in ROUTERS.get(router, ()):
+            return f"{key.write(ROUTERS[router][key.field])} (as in router {router})"
         return key.how.otherwise if key.default is None else f"{show(key.default)} (by default)"
 
     # -- values

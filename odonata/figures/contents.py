@@ -248,17 +248,17 @@ def _of_group_stalls(run: Run) -> str:
 
 def _of_causes(run: Run) -> str:
     found = input_waits(run.network, input_counters(run), span_ps(run))
-    return ("The part of the time in which the first packet of an input queue waited, mean over "
+    return ("How many packets waited as the first of their input queues, mean over time and over "
             "the inputs of a class: for the crossbar (its input or output was busy), or because "
             "there was no room for it ahead, towards a router or in a node's ejection buffer. The "
-            f"longest wait was {show_time(found.longest_ps)}, at input port {found.port} of router "
-            f"{found.router}.")  # fmt: skip
+            f"longest wait for the crossbar was {show_time(found.longest_ps)}, at input port "
+            f"{found.port} of router {found.router}.")  # fmt: skip
 
 
 def _of_longest(run: Run) -> str:
-    return ("The longest time that any packet was first in its queue, by input port. Ports that "
-            "stand out were starved: the arbiter is "
-            f"{run.network.arbiter}.")  # fmt: skip
+    return ("The longest time that any packet was first in its queue and had room ahead, but did "
+            "not get the crossbar, by input port. A port that stands out among those of its kind "
+            f"is served less than they are; the arbiter is {run.network.arbiter}.")  # fmt: skip
 
 
 JOBS, TIME, LATENCY, GROUPS, LINKS = "Jobs", "Over time", "Latency", "Between groups", "Links"

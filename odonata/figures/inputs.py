@@ -29,14 +29,14 @@ def causes(run: Run, axes: Axes) -> None:
     axes.set_yticks(range(len(found)), [*found])
     axes.invert_yaxis()
     axes.set_xlim(0, max(0.01, 1.05 * float(left.max())))
-    axes.set_xlabel("waited (part of the time, summed over VCs)")
+    axes.set_xlabel("first packets that wait, mean per input")
     axes.set_ylabel("input port")
     dress(axes)
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, borderaxespad=0.2)
 
 
 def longest(run: Run, axes: Axes) -> None:
-    """Draw the longest wait of a packet by input port: over all routers, and the median router."""
+    """Draw the longest wait for the crossbar by input port: over all routers, and the median."""
     waits: Any = input_counters(run)[:, :, -1] / 1e6
     port = np.arange(waits.shape[1])
     axes.bar(port, waits.max(axis=0), width=0.8, color=BLUE, label="worst router")
@@ -45,7 +45,11 @@ def longest(run: Run, axes: Axes) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(-0.6, len(port) - 0.4)
     axes.set_ylim(0, max(1e-6, 1.05 * float(waits.max())))
-    axes.set_xlabel("input port of a router (to nodes, local, global)")
-    axes.set_ylabel("longest wait (us)")
+    m = run.network.machine
+    nodes, local = m.nodes, m.nodes + m.routers - 1
+    axes.set_xlabel(
+        f"input port (0 .. {nodes - 1}: from nodes, then local, from {local} on: global)"
+    )
+    axes.set_ylabel("longest wait for the crossbar (us)")
     dress(axes)
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.2)

@@ -15,9 +15,10 @@ CAUSES = {"switch_ps": "crossbar", "room_ps": "no room", "eject_ps": "ejection"}
 
 
 class Waits(NamedTuple):
-    """Fractions of the time in which a queue's first packet waited, summed over virtual channels,
-    mean over the input ports of a class (`by_class`: cause, fraction); and the longest wait of a
-    packet in ps, with the router and the input port where that was."""
+    """How many packets waited as the first of their queues, mean over time and over the input ports
+    of a class (`by_class`: cause, packets; an input has a queue for each virtual channel); and the
+    longest that a packet waited for the crossbar in ps, with the router and the input port where
+    that was."""
 
     by_class: dict[str, dict[str, float]]
     longest_ps: int

@@ -25,7 +25,7 @@ from pdes.errors import Refused
 from pdes.join import JOINED, Joined, is_joined, join, ranks_of, status_of
 from pdes.stream import FORMAT
 
-STATES = ("running", "stopped", "complete", "failed", "died")
+STATES = ("running", "stopped", "complete", "failed", "died", "deadlocked")
 """The names of states, by the numbers of `pdes.stream`."""
 INCOMPLETE = {
     "running": "it was still running",
@@ -33,6 +33,7 @@ INCOMPLETE = {
     "complete": "it has been completed since",
     "failed": "it ended in an error",
     "died": "it died",
+    "deadlocked": "it was deadlocked: packets waited for each other for ever",
 }
 """What is printed about a run that is not complete."""
 

@@ -162,14 +162,17 @@ def _links(figures: Performance) -> list[Row]:
 
 
 def _inputs(figures: Performance) -> list[Row]:
-    """Returns a row for each class of input ports of routers with a crossbar: how much of the time
-    first packets waited, and what for; and where the longest wait was."""
+    """Returns a row for each class of input ports of routers with a crossbar: how many first
+    packets wait, and what for; and where the longest wait for the crossbar was."""
     if not figures.inputs:
         return []
     found = [
-        (f"{kind} queues", f"{sum(causes.values()):.1%}",
-         "waiting; " + ", ".join(f"{cause} {part:.1%}" for cause, part in causes.items()))
+        (f"{kind} queues", f"{sum(causes.values()):.3g}",
+         "first packets wait per input; "
+         + ", ".join(f"{cause} {part:.3g}" for cause, part in causes.items()))
         for kind, causes in figures.inputs["by_class"].items()
     ]  # fmt: skip
-    where = f"at router {figures.inputs['router']}, input port {figures.inputs['port']}"
-    return [*found, ("longest wait", show_time(figures.inputs["longest_ps"]), where)]
+    where = (
+        f"the longest, at router {figures.inputs['router']}, input port {figures.inputs['port']}"
+    )
+    return [*found, ("crossbar wait", show_time(figures.inputs["longest_ps"]), where)]

@@ -12,7 +12,15 @@ from machines import PARALLEL, ROUTINGS, SMALL, US, alone, network
 
 from odonata.agents.audit import conclude
 from odonata.agents.network import Network
-from odonata.agents.packet import LEG, LOCALS, MID_SHIFT, NON_MINIMAL, TO_INTERMEDIATE, address
+from odonata.agents.packet import (
+    LEG,
+    LOCALS,
+    MID_SHIFT,
+    MINIMAL,
+    NON_MINIMAL,
+    TO_INTERMEDIATE,
+    address,
+)
 from odonata.agents.router import step
 from odonata.results.performance import performance
 from pdes.errors import Fault
@@ -57,7 +65,8 @@ if hasattr(address, "py_func"):
 
 class Routes:
     """Every route of a network: from any router to any other, minimal or through any intermediate,
-    diverted at any router of the first group if the routing may."""
+    diverted at any router of the first group if the routing may; with detours, also through any
+    third router of a group."""
 
     def __init__(self, model: Network) -> None:
         self.model, self.m = model, model.machine
@@ -89,21 +98,17 @@ class Routes:
         """Channels as (group, router, port, VC); the path is diverted at the `turn`-th router."""
         at, path, channels, visited = start, 0, [], 0
         while True:
-            if mid and visited == turn and at[0] != goal[0]:
-                path = (
-                    path & ~(LEG | LOCALS)
-                    | NON_MINIMAL
-                    | TO_INTERMEDIATE
-                    | where(*mid) << MID_SHIFT
-                )
-            visited += 1
-            target = where(*goal)
             if path & TO_INTERMEDIATE:
                 assert mid
                 if at[0] == mid[0] and (self.model.via == "group" or at == mid):
                     path &= (1 << MID_SHIFT) - 1 - TO_INTERMEDIATE
-                else:
-                    target = where(*mid)
+                    if path & LEG == MINIMAL:
+                        path = path & ~(LEG | LOCALS) | NON_MINIMAL
+            elif mid and visited == turn and (at[0] != goal[0] or mid[0] == at[0]):
+                leg = NON_MINIMAL if at[0] != goal[0] else MINIMAL
+                path = path & ~(LEG | LOCALS) | leg | TO_INTERMEDIATE | where(*mid) << MID_SHIFT
+            visited += 1
+            target = where(*(mid if mid and path & TO_INTERMEDIATE else goal))
             if at == goal and not path & TO_INTERMEDIATE:
                 return channels
             port, vc, path = self.hop(*at, target, path, copy)
@@ -118,6 +123,10 @@ class Routes:
         for start, goal in itertools.product(routers, routers):
             for copy in range(m.copies):
                 yield self.walk(start, goal, None, 0, copy)
+                within = start[0] == goal[0] and start != goal
+                if self.model.detours and within and not self.how.always_minimal:
+                    for third in {*range(m.routers)} - {start[1], goal[1]}:
+                        yield self.walk(start, goal, (start[0], third), 0, copy)
                 if self.how.always_minimal or start[0] == goal[0]:
                     continue
                 near = (start[0],) if self.model.via == "anywhere" else (start[0], goal[0])
@@ -131,9 +140,18 @@ class Routes:
 
 
 def dependencies(model: Network) -> nx.DiGraph:
-    graph = nx.DiGraph()
-    for route in Routes(model).all():
-        graph.add_edges_from(itertools.pairwise(route))
+    """Returns which buffer is emptied only if another has room: input queues, each named by the
+    channel that feeds it, output buffers, the queues of nodes' links, and ejection buffers. A
+    half-duplex node empties its ejection buffer only when it could send."""
+    graph, routes, m = nx.DiGraph(), Routes(model), model.machine
+    for route in filter(None, routes.all()):
+        stops: list[Any] = [("inject", route[0][:2])]
+        for channel in route:
+            stops += [("output", *channel)] * model.buffered + [channel]
+        graph.add_edges_from(itertools.pairwise([*stops, ("eject", routes.over(*route[-1][:3]))]))
+    if model.duplex == "half":
+        for router in itertools.product(range(m.groups), range(m.routers)):
+            graph.add_edge(("eject", router), ("inject", router))
     return graph
 
 
@@ -147,6 +165,28 @@ def test_no_channel_waits_for_itself(machine: Dragonfly, how: str, via: str) -> 
     graph = dependencies(network(machine, routing=how, via=via))
     assert graph.number_of_edges() > 10
     assert nx.is_directed_acyclic_graph(graph)
+
+
+BUFFERS: dict[str, Any] = {"crossbar": 1.0, "output_buffer": 4096, "detours": True, "ejection": 1e9}
+WIDE = Dragonfly(1, 4, 1, 5)
+
+
+@pytest.mark.parametrize("inside", [{"detours": True}, BUFFERS], ids=["ideal", "buffered"])
+@pytest.mark.parametrize("via", ["group", "router"])
+@pytest.mark.parametrize("how", ROUTINGS)
+def test_no_queue_output_or_ejection_buffer_waits_for_itself(
+    how: str, via: str, inside: dict[str, Any]
+) -> None:
+    model = network(WIDE, routing=how, via=via, **inside)
+    graph = dependencies(model)
+    assert nx.is_directed_acyclic_graph(graph)
+    kinds = {each[0] for each in graph if isinstance(each[0], str)}
+    assert kinds == {"inject", "eject", *["output"] * model.buffered}
+
+
+def test_half_duplex_nodes_close_cycles() -> None:
+    graph = dependencies(network(WIDE, routing="adaptive", **BUFFERS, duplex="half"))
+    assert not nx.is_directed_acyclic_graph(graph)
 
 
 @pytest.mark.parametrize("how", ["valiant", "par"])

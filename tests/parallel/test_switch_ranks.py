@@ -6,25 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from machines import US, alone, network
+from machines import DIRECT, EVERYTHING, US, alone, network
 
 from odonata.results.performance import performance
 from pdes.driver import run
 from pdes.transport import world
 
 pytestmark = pytest.mark.mpi(min_size=2)
-
-EVERYTHING: dict[str, Any] = {
-    "crossbar": 1.2, "routing": "adaptive", "sight": "output", "credits": "flit", "detours": True,
-    "arbiter": "age", "output_buffer": 1024, "allocation_ps": 3_000, "credit_delay_ps": 5_000,
-    "ejection": 6e9, "ejection_buffer": 1024, "injection_channels": 2,
-}  # fmt: skip
-DIRECT: dict[str, Any] = EVERYTHING | {
-    "routing": "par", "sight": "far", "credits": "head", "output_buffer": None,
-    "arbiter": "round-robin", "duplex": "half", "ejection": 40e9, "injection_channels": 1,
-    "load": 0.15, "ejection_buffer": 8192, "local_buffer": 8192, "global_buffer": 8192,
-}  # fmt: skip
-"""At a higher load its half-duplex nodes would deadlock."""
 
 
 @pytest.mark.parametrize("protocol", ["window", "null"])
