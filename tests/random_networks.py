@@ -174,7 +174,7 @@ def random_network(seed: int, what: str = "any", inside: bool = True, **given: A
     router = random_router(rng, packet, coarse) if rng.random() < 0.8 else {}
     router = router if inside else {}
     network = nearer(Network(machine, **{**fields, **router, **given}), 150)
-    if not router or network.duplex == "half" or rng.random() < 0.6:
+    if not router or network.duplex == "half" or rng.random() < 0.3:
         return network
     return dataclasses.replace(network, injection_channels=rng.randint(1, network.channels))
 
