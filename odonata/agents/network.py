@@ -217,7 +217,8 @@ class Network(Configuration, Model):
         m, last = self.machine, int(partition.unit_starts[1]) - 1 - self.offset
         packet = Lookahead(
             m.global_.latency_ps + min(self.delay_ps, self.shortest_ps + self.credit_delay_ps),
-            f"a packet over the global cable from group {max(0, last)} to group {max(0, last) + 1}",
+            f"a packet, or a credit, over the global cable from group {max(0, last)} to group "
+            f"{max(0, last) + 1}",
         )
         if self.workload is None:
             return packet

@@ -124,19 +124,38 @@ def relieve(state: Any, queue: Any, time: int) -> None:
     queue[Q_LACKS] = -1
 
 
-def replenish(sim: Sim, state: Any, router: int, base: int, wants: int, now: int) -> None:
+def replenish(
+    sim: Sim, state: Any, router: int, base: int, wants: int, now: int, needed: bool
+) -> None:
     """Add the room that is free by `now` to a channel's, and note from when on there was room for
-    the packets that lacked it. `base` is the row of the router's port 0."""
+    the packets that lacked it. If none did, room that is not `needed` is left for later. `base` is
+    the row of the router's port 0."""
     row, vc = base + (wants >> VC_BITS), wants & VC_MASK
     line = state.rooms[row, vc] if BUFFERED else state.ports[row, 1 + vc]
+    if line[SOONEST] > now:
+        return
+    lacking = False
+    for k in range(state.routers[router, R_COUNT]):
+        which = state.requests[router, k]
+        queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
+        lacking = lacking or (queue[Q_WANTS] == wants and queue[Q_LACKS] >= 0)
+    if not lacking:
+        if needed:
+            collect_line(sim, line, now)
+        return
     while line[SOONEST] <= now:
-        date = line[SOONEST]
+        date = line[SOONEST] if lacking else now
         collect_line(sim, line, date)
+        lacking = False
         for k in range(state.routers[router, R_COUNT]):
             which = state.requests[router, k]
             queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
-            if queue[Q_WANTS] == wants and queue[Q_LACKS] >= 0 and line[CREDIT] >= queue[Q_SIZE]:
+            if queue[Q_WANTS] != wants or queue[Q_LACKS] < 0:
+                continue
+            if line[CREDIT] >= queue[Q_SIZE]:
                 relieve(state, queue, date)
+            else:
+                lacking = True
 
 
 @kernel
@@ -168,9 +187,11 @@ def request(sim: Sim, state: Any, router: int, base: int, which: int, now: int) 
     queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
     packet = sim.pool.rows[queue[Q_HEAD]]
     wants = ((packet[CAME] >> OUT_SHIFT) << VC_BITS) | vc_of(packet[PATH])
-    replenish(sim, state, router, base, wants, now)
     row, vc = base + (wants >> VC_BITS), wants & VC_MASK
-    room = state.rooms[row, vc, CREDIT] if BUFFERED else state.ports[row, 1 + vc, CREDIT]
+    line = state.rooms[row, vc] if BUFFERED else state.ports[row, 1 + vc]
+    if line[CREDIT] < packet[SIZE]:
+        replenish(sim, state, router, base, wants, now, True)
+    room = line[CREDIT]
     queue[Q_WANTS], queue[Q_SIZE], queue[Q_SINCE] = wants, packet[SIZE], now
     queue[Q_LACKS], queue[Q_LACKED] = now if room < packet[SIZE] else -1, 0
     queue[Q_HOLDS], queue[Q_CHANNEL] = state.delay[1] == 0, 0
@@ -212,7 +233,7 @@ def cross(sim: Sim, state: Any, router: int, base: int, k: int, now: int, agent:
     number = queue[Q_HEAD]
     packet, wants, size = rows[number], queue[Q_WANTS], queue[Q_SIZE]
     out, vc = wants >> VC_BITS, wants & VC_MASK
-    replenish(sim, state, router, base, wants, now)
+    replenish(sim, state, router, base, wants, now, False)
     crossed, whole = packet[TAIL], min(size, state.whole[0])
     if whole > 0:
         crossed += serialisation(state.rates[CROSSBAR], whole)
@@ -246,6 +267,8 @@ def cross(sim: Sim, state: Any, router: int, base: int, k: int, now: int, agent:
         other = state.queues[base + (other_which >> VC_BITS), other_which & VC_MASK]
         if other[Q_WANTS] != wants:
             continue
+        if other[Q_LACKS] < 0 and line[CREDIT] < other[Q_SIZE]:
+            replenish(sim, state, router, base, wants, now, True)
         if other[Q_LACKS] < 0 and line[CREDIT] < other[Q_SIZE]:
             other[Q_LACKS] = now
             arbitrate_at(sim, state, router, agent, line[SOONEST])
@@ -310,7 +333,7 @@ def switch(sim: Sim, state: Any, time: int, key: int) -> None:
             which = state.requests[router, k]
             queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
             if queue[Q_LACKS] >= 0:
-                replenish(sim, state, router, base, queue[Q_WANTS], time)
+                replenish(sim, state, router, base, queue[Q_WANTS], time, True)
             if (assigning and queue[Q_HOLDS] != 0) or next_at(state, base, which) > time:
                 continue
             able += 1
@@ -393,7 +416,7 @@ def collect(sim: Sim, state: Any, row: int, vc: int, now: int) -> None:
         collect_line(sim, state.ports[row, 1 + vc], now)
     else:
         wants = ((row - base) << VC_BITS) | vc
-        replenish_credit(sim, state, router, base, wants, now)
+        replenish_credit(sim, state, router, base, wants, now, True)
 
 
 replenish_credit = kernel(rebound(replenish, "replenish_credit", BUFFERED=False))
@@ -404,7 +427,7 @@ replenish_room = kernel(rebound(replenish, "replenish_room", BUFFERED=True))
 def free_part(sim: Sim, state: Any, row: int, vc: int, now: int) -> float:
     """Returns which part of a channel's output buffer is free."""
     router, base, _ = router_at_row(state.shape, row)
-    replenish_room(sim, state, router, base, ((row - base) << VC_BITS) | vc, now)
+    replenish_room(sim, state, router, base, ((row - base) << VC_BITS) | vc, now, True)
     return state.rooms[row, vc, CREDIT] / state.shape[OUT_CAPACITY]  # type: ignore[no-any-return]
 
 

@@ -162,7 +162,10 @@ class Opened:
 
     def _table(self, name: str, coordinates: dict[str, Any]) -> xr.Dataset:
         if name not in self.file:
-            raise Refused(f"{self.path}: {name} were not recorded (metrics.{name} = false)")
+            why = f"metrics.{name} = false"
+            if name == "inputs":
+                why = "routers without a crossbar have no input queues"
+            raise Refused(f"{self.path}: {name} were not recorded ({why})")
         variables = {}
         for key, dataset in self.file[name].items():
             dims = [label.label for label in dataset.dims]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odonata.experiment.units import show_bandwidth, show_energy, show_time
+from odonata.experiment.units import show_bandwidth, show_energy, show_size, show_time
 from odonata.results.job_table import makespan_ps, mean, microseconds, powered, tally
 
 if TYPE_CHECKING:
@@ -108,21 +108,40 @@ def _sent(network: Network) -> list[Row]:
             f"{show_time(ps)} to {what}"
             for ps, what in ((w.send_ps, "send"), (w.match_ps, "match"), (w.host_ps, "hand over"))
         )
+        host = [
+            (w.send_setup_ps, w.send_copy, "before"),
+            (w.receive_setup_ps, w.receive_copy, "after"),
+        ]
+        for setup, copy, when in host:
+            if setup or copy is not None:
+                rate = "" if copy is None else f" and a copy at {show_bandwidth(copy)}"
+                nic += f"; {show_time(setup)}{rate} {when}"
         rows = [
             ("links", local, f"local; to nodes {terminal}, global {far}"),
             ("tasks", f"{w.tasks_per_node} per node", nic),
             ("jobs", f"{len(w.jobs):,}", f"{w.allocation}, {w.order}, {network.routing} routing"),
         ]
     name = "background" if rows else "load"
-    return rows + [
+    rows += [
         (name, f"{t.load:g}", f"{t.pattern} traffic, {network.routing} routing")
         for t in network.traffic
     ]
+    if network.crossbar is not None:
+        room = "no output buffers"
+        if network.output_buffer is not None:
+            room = f"output buffers of {show_size(network.output_buffer)}"
+        rows.append(("crossbars", f"{network.crossbar:g}", f"of a local link's bandwidth; "
+                     f"{network.arbiter} arbiter, {room}"))  # fmt: skip
+    if network.ejection is not None:
+        buffer = show_size(network.ejection_buffer)
+        about = f"drained by a node; buffers of {buffer}, {network.duplex} duplex"
+        rows.append(("ejection", show_bandwidth(network.ejection), about))
+    return rows
 
 
 def of_network(figures: Performance) -> list[Row]:
     state = (
-        "saturated: source queues grow"
+        f"of {figures.offered:.3f} offered, saturated: source queues grow"
         if figures.saturated
         else f"of {figures.offered:.3f} offered"
     )

@@ -205,6 +205,22 @@ def test_a_named_router_sets_what_it_stands_for_and_a_file_may_say_otherwise(nam
     assert parse(other, "x.toml").model() == replace(model, **changes)
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("router = 'merlin'\ncrossbar = 'ideal'", "sight = \"output\" (as in router merlin)"),
+        ("router = 'merlin'\npacket = '15 KiB'",
+         "output_buffer = \"14000 B\" (as in router merlin): must hold a packet of 15360 B"),
+        ("router = 'booksim'\nvcs = 'one'", "injection_channels = 2 (as in router booksim): 1 .. "),
+    ],
+)  # fmt: skip
+def test_what_is_refused_of_a_named_router_is_shown_as_that_router_has_it(
+    given: str, said: str
+) -> None:
+    problems = refusal(f"[machine]\npreset = 'kim-72'\n[network]\n{given}")
+    assert any(said in problem for problem in problems), problems
+
+
 @pytest.mark.parametrize("router", ["ideal", "merlin", "booksim"])
 @pytest.mark.parametrize("routing", ["minimal", "ugal-l"])
 @pytest.mark.parametrize("preset", ["kim-72", "kim-1056", "theta"])

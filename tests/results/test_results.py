@@ -11,14 +11,20 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from machines import US, network
+from machines import DIRECT, EVERYTHING, US, network
 
 import odonata
 from odonata.agents.metrics import COUNTERS
 from odonata.agents.network import Network
 from odonata.commands.watch import frame, sparkline
 from odonata.experiment.experiment import Experiment
-from odonata.experiment.sections import Metrics, NetworkSettings, RunSettings
+from odonata.experiment.sections import (
+    OF_NODES,
+    Metrics,
+    NetworkSettings,
+    NicSettings,
+    RunSettings,
+)
 from odonata.results.derived import stall_to_flit, summary, system
 from odonata.results.diff import compare, words_for
 from odonata.results.execution import recording
@@ -38,9 +44,11 @@ DOC = Path(__file__).parents[2] / "docs" / "results.md"
 def experiment(model: Network, end: int = END, channels: bool = True, **given: Any) -> Experiment:
     metrics = Metrics(given.pop("interval", INTERVAL), True, channels)
     routers = {field.name: getattr(model, field.name) for field in fields(NetworkSettings)}
+    nodes = {name: getattr(model, name) for name in OF_NODES}
     traffic = model.traffic if isinstance(model.traffic, tuple) else (model.traffic,)
     return Experiment("small", "", model.machine, NetworkSettings(**routers), traffic,
-                      run=RunSettings(end, seed=model.seed), metrics=metrics)  # fmt: skip
+                      nic=NicSettings(**nodes), run=RunSettings(end, seed=model.seed),
+                      metrics=metrics)  # fmt: skip
 
 
 def recorded(made: Experiment, out: Path, **how: Any) -> Result:
@@ -407,24 +415,59 @@ def test_a_single_changed_value_is_found_and_shown(tmp_path: Path, model: Networ
     assert found.first == f"sample 3 (4 us), router 5, port 2: {before} and {before + 7}"
 
 
-def test_the_documented_schema_is_what_is_written(done: tuple[Run, Result]) -> None:
-    opened, _ = done
+def documented(*without: str) -> dict[str, tuple[str, str, str]]:
     rows = re.findall(r"^\| `([\w/]+)` \| ([\w, ]+) \| (\w+) \| (\w*) ?\|", DOC.read_text(), re.M)
-    documented = {name: (dims, unit, kind) for name, dims, unit, kind in rows
-                  if not name.startswith(("jobs/", "starts/", "ends/"))}  # fmt: skip
-    written = {}
+    return {name: (dims, unit, kind) for name, dims, unit, kind in rows
+            if not name.startswith(("jobs/", "starts/", "ends/", *without))}  # fmt: skip
+
+
+def written(opened: Run) -> dict[str, tuple[str, str, str]]:
+    found = {}
 
     def note(name: str, thing: Any) -> None:
         if isinstance(thing, h5py.Dataset):
             dims = ", ".join(dim.label for dim in thing.dims)
             kind = str(thing.attrs.get("kind", "")).split(" ")[0]
-            written[name] = (dims, thing.attrs["unit"], kind)
+            found[name] = (dims, thing.attrs["unit"], kind)
             assert thing.attrs["about"]
 
     opened.file.visititems(note)
-    assert documented == written
+    return found
+
+
+def test_the_documented_schema_is_what_is_written(done: tuple[Run, Result]) -> None:
+    opened, _ = done
+    assert documented("inputs/") == written(opened)
     attributes = DOC.read_text().split("Root attributes")[1].split("##")[0]
     assert set(re.findall(r"`(\w+)`", attributes)) == set(opened.file.attrs)
+
+
+def test_so_is_that_of_routers_with_crossbars_and_their_table_is_the_outcome(
+    tmp_path: Path,
+) -> None:
+    model = network(**EVERYTHING)
+    result = recorded(experiment(model), tmp_path)
+    with open_run(tmp_path) as opened:
+        assert documented() == written(opened)
+        times = opened.inputs[["switch_ps", "room_ps", "eject_ps"]].sum("time").to_array().data
+        outcome = result.outcome["inputs"].sum(axis=2).reshape(*times.shape[1:], 4)
+        assert (np.moveaxis(times, 0, -1) == outcome[..., :3]).all()
+
+
+def test_a_deadlocked_run_is_not_complete_and_has_come_as_far_as_it_has(tmp_path: Path) -> None:
+    tight = {"load": 0.6, "message_bytes": 2048, "ejection": 25e9, "ejection_buffer": 512,
+             "terminal_buffer": 512, "local_buffer": 512, "global_buffer": 512}  # fmt: skip
+    result = recorded(experiment(network(**DIRECT | tight), 200 * US), tmp_path)
+    assert not result.completed
+    with open_run(tmp_path) as opened:
+        assert opened.state == "deadlocked"
+        assert not opened.complete
+        assert opened.reached_ps == result.time_ps == 10 * US
+
+
+def test_a_run_of_ideal_routers_says_that_it_has_no_input_queues(done: tuple[Run, Result]) -> None:
+    with pytest.raises(Refused, match="routers without a crossbar have no input queues"):
+        _ = done[0].inputs
 
 
 def test_sparklines_go_from_nothing_to_the_most() -> None:

@@ -58,7 +58,7 @@ def _environment() -> Environment:
 
 FOOTER = (
     "Loads are parts of what the nodes' links carry. Latencies are from the generation of a message"
-    "\nto the arrival of a packet's last byte."
+    "\nto the arrival of a packet's last byte, or until its node has drained it if that takes time."
 )
 
 
