@@ -188,12 +188,6 @@ class Configuration:
             )
             unless(size < 2**40, f"{name} = {size} B", "below 2**40 bytes", name)
         unless(0 <= self.delay_ps <= 10**12, f"delay = {self.delay_ps} ps", "0 .. 1 s", "delay_ps")
-        unless(
-            self.forwarding in FORWARDINGS,
-            f"forwarding = {self.forwarding}",
-            "cut-through, flit or store",
-            "forwarding",
-        )
         unless(self.vcs in VCS, f"vcs = {self.vcs}", " or ".join(VCS), "vcs")
         self._check_routers(found)
         unless(0 <= self.seed < 2**63, f"seed = {self.seed}", "0 .. 2**63 - 1", "seed")
@@ -234,8 +228,13 @@ class Configuration:
         unless(self.ejection is not None or self.ejection_buffer == EJECTION_BUFFER,
                f"ejection_buffer = {self.ejection_buffer} B", "needs nodes with a rate of ejection",
                "ejection_buffer", "ejection")  # fmt: skip
-        for name, words in (("arbiter", ARBITERS), ("credits", CREDITS), ("sight", SIGHTS),
-                            ("duplex", DUPLEXES)):  # fmt: skip
+        for name, words in (
+            ("forwarding", FORWARDINGS),
+            ("arbiter", ARBITERS),
+            ("credits", CREDITS),
+            ("sight", SIGHTS),
+            ("duplex", DUPLEXES),
+        ):
             value = getattr(self, name)
             unless(value in words, f"{name} = {value}", f"one of {', '.join(words)}", name)
         sizes = [("ejection_buffer", self.ejection_buffer)] * (self.ejection is not None)

@@ -422,7 +422,7 @@ def test_bernoulli_arrivals_come_in_slots() -> None:
         ({"pattern": "random"}, "traffic = random: one of uniform"),
         ({"pattern": "adversarial", "stride": 9}, "stride = 9: adversarial traffic goes to anoth"),
         ({"arrivals": "weekly"}, "arrivals = weekly: one of poisson, bernoulli"),
-        ({"forwarding": "wormhole"}, "forwarding = wormhole: cut-through, flit or store"),
+        ({"forwarding": "wormhole"}, "forwarding = wormhole: one of cut-through, flit, store"),
         ({"seed": -1}, "seed = -1"),
         ({"messages": 10**23}, "messages = 100000000000000000000000: 0 .. 2**62"),
         ({"load": 1e-20, "arrivals": "bernoulli"}, "load = 1e-20: a message every"),
