@@ -34,7 +34,11 @@ setup(
             p for name in ("pdes", "topology", "policies", "odonata") for p in (name, f"{name}.*")
         ]
     ),
-    package_data={"": ["py.typed"], "odonata.figures.report": ["*.html", "*.css"]},
+    package_data={
+        "": ["py.typed"],
+        "odonata": ["profiles/*.toml"],
+        "odonata.figures.report": ["*.html", "*.css"],
+    },
     python_requires=">=3.11",
     install_requires=[
         "click>=8",

@@ -21,7 +21,7 @@ import numpy as np
 from pdes.errors import Refused
 from pdes.hdf5 import SEAL, Source, check, is_written_to, open_file, read, reading, repack, seal
 from pdes.log import is_log, merge
-from pdes.stream import COMPLETE, DIED, FAILED, NAME, RUNNING, times_of
+from pdes.stream import COMPLETE, DIED, FAILED, NAME, RUNNING, TOTAL, times_of
 
 JOINED = "run.h5"
 LOCK = ".lock"
@@ -138,6 +138,11 @@ def join(directory: Path, target: Path, attributes: Mapping[str, Any] | None = N
                 for name, one in described[0].items():
                     if name == name_of_time:
                         made = joined.create_dataset(name, data=times)
+                    elif one.attributes.get("kind") == TOTAL:
+                        total = np.sum([file.read(name) for file in files], axis=0)
+                        made = joined.create_dataset(
+                            name, data=total.astype(one.dtype), compression="gzip", shuffle=True
+                        )
                     elif len(one.shape) == 1:
                         column = np.concatenate([file.read(name) for file in files])
                         made = joined.create_dataset(name, data=column, dtype=one.dtype)

@@ -69,7 +69,7 @@ class Metrics:
         disk."""
         if self.recorder:
             state = COMPLETE if completed else STUCK if stuck else STOPPED
-            self.recorder.finish(state, self._engine.reached)
+            self.recorder.finish(state, self._engine.reached, self._engine.state)
             self._engine.lap("metrics")
 
     def __enter__(self) -> None:

@@ -65,6 +65,8 @@ STUCK = 5
 """The value of `status` of a run that ended because its model had come to a standstill."""
 STATUS = "0: runs, or died; 1: stopped at a checkpoint; 2: complete; 3: failed; 5: deadlocked"
 NAME = "rank-{:04d}.h5"
+TOTAL = "total, once the run is over"
+"""The attribute `kind` of what is written when a run ends."""
 
 Array = npt.NDArray[Any]
 
@@ -93,6 +95,17 @@ class Column(NamedTuple):
     of: Callable[[Any], Array]
 
 
+class Total(NamedTuple):
+    """What is known when a run ends, or is stopped: written once, then. `of(state)` gives this
+    rank's part, of the same shape on every rank; the parts of all ranks add up."""
+
+    name: str
+    dims: tuple[str, ...]
+    unit: str
+    about: str
+    of: Callable[[Any], Array]
+
+
 class Table(NamedTuple):
     """Series that are sampled together: `sample(state, time)` gives as many arrays, counted from
     the beginning of the run; it may give the same ones every time. On a rank that has none of what
@@ -101,6 +114,7 @@ class Table(NamedTuple):
     series: tuple[Series, ...]
     sample: Callable[[Any, int], Sequence[Array]]
     columns: tuple[Column, ...] = ()
+    totals: tuple[Total, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -175,6 +189,7 @@ class Recorder:
         self._before: list[Array] = []
         self._buffers: list[Array] = []
         self._sets: list[Kept] = []
+        self._totals: list[tuple[Total, Any]] = []
 
     # -- beginnings
 
@@ -254,10 +269,22 @@ class Recorder:
         for column, values in columns:
             made = file.create_dataset(column.name, data=values)
             describe(made, (column.dim,), column.unit, column.about)
+        self._totals = [(it, self._create_total(it, state))
+                        for table in self._tables for it in table.totals]  # fmt: skip
         self.book.create(file)
         seal(file)
         file.swmr_mode = True
         self._fd = os.open(path, os.O_RDWR)
+
+    def _create_total(self, total: Total, state: Any) -> Any:
+        zeros = np.asarray(total.of(state))
+        made = self._file.create_dataset(
+            total.name, zeros.shape, zeros.dtype, maxshape=(None,) * zeros.ndim,
+            chunks=tuple(max(1, n) for n in zeros.shape), fillvalue=0, compression="gzip", compression_opts=1, shuffle=True,
+        )  # fmt: skip
+        describe(made, total.dims, total.unit, total.about)
+        made.attrs["kind"] = TOTAL  # and it may grow, as far as its seal knows
+        return made
 
     def _create_set(self, series: Series, sample: Array) -> Kept:
         shape = list(sample.shape)
@@ -345,13 +372,19 @@ class Recorder:
 
     # -- ends
 
-    def finish(self, status: int, now: int = 0) -> None:
+    def finish(self, status: int, now: int = 0, state: Any = None) -> None:
         """End a run, or a part of it, at a cut. Where samples came slowly, so that most were
         flushed before their chunk was full, chunks were written several times, and HDF5 does not
         reuse such room while a file may be followed: then the file is packed, if there is room for
         both."""
         self.book.final = max(self.book.final, now)
         self.flush()
+        found = [(made, np.asarray(total.of(state))) for total, made in self._totals]
+        disk.reserve(self._fd, sum(values.nbytes for _, values in found) + SLACK, self.path)
+        with disk.writing(self.path):
+            for made, values in found:
+                if values.any():
+                    made[...] = values
         self.close(status)
         if self._replaced > WASTE * self._written:
             room = self._written - self._replaced + 4 * SLACK

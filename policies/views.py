@@ -41,6 +41,9 @@ class Request(NamedTuple):
     alike: int = 0
     """Numbers the sets of jobs that are alike, of one project, user and application (or, where no
     application is known, of one size): to index memory by."""
+    on: tuple[int, ...] = ()
+    """The labels of the nodes on which it has to run, where its user named them; no allocation
+    policy is then asked."""
 
 
 class Running(NamedTuple):

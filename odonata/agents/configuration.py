@@ -298,7 +298,8 @@ class Configuration:
     @property
     def ends(self) -> bool:
         """Tells whether everything that is asked for ends by itself."""
-        return all(traffic.ends for traffic in self.traffic)
+        endless = any(job.background for job in self.jobs)
+        return all(traffic.ends for traffic in self.traffic) and not endless
 
     # -- where: agents
 

@@ -10,6 +10,12 @@ from odonata.agents import switch as switching
 from odonata.agents.ejection import drain
 from odonata.agents.layout import (
     ARRIVE,
+    BY_BYTES,
+    BY_HOPS,
+    BY_LATENCY,
+    BY_NON_MINIMAL,
+    BY_NON_MINIMAL_HOPS,
+    BY_PACKETS,
     CAP,
     COMPUTED,
     CREDIT_DUE,
@@ -17,6 +23,7 @@ from odonata.agents.layout import (
     ENDED,
     GENERATE,
     INJECTED,
+    JOB,
     METER,
     PACKETWISE,
     PAUSED,
@@ -41,7 +48,18 @@ from odonata.agents.layout import (
 )
 from odonata.agents.link import Links, pump, repay, wake
 from odonata.agents.node import deliver
-from odonata.agents.packet import RANDOM, SIZE, VC_MASK
+from odonata.agents.packet import (
+    AVOIDS,
+    BORN,
+    PATH,
+    RANDOM,
+    SIZE,
+    SLOT_MASK,
+    TO_SHIFT,
+    VC_MASK,
+    VISIT_MASK,
+    VISIT_SHIFT,
+)
 from odonata.agents.power import cap, computed, note_report, read_meter
 from odonata.agents.router import Way
 from odonata.agents.task import hear, learn, match
@@ -106,9 +124,24 @@ def drop(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
 def hand_over(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
     """Count a packet, unless it never left its node, and give it to the task that it is for, if it
     is for one."""
+    packet = sim.pool.rows[number]
     if port_of(key) < WITHIN:
-        deliver(sim, state, time, key, number)
-    if sim.pool.rows[number, RANDOM] < 0:
+        which = deliver(sim, state, time, key, number)
+        if packet[RANDOM] >= 0:
+            _, _, row = node_at_key(state.shape, key)
+            job = state.slots[row, (packet[RANDOM] >> TO_SHIFT) & SLOT_MASK, JOB]
+            tally, path = state.by_job[job], packet[PATH]
+            visited = (path >> VISIT_SHIFT) & VISIT_MASK
+            tally[BY_PACKETS] += 1
+            tally[BY_BYTES] += packet[SIZE]
+            tally[BY_LATENCY] += time - packet[BORN]
+            tally[BY_HOPS] += visited
+            if path & AVOIDS:
+                tally[BY_NON_MINIMAL] += 1
+                tally[BY_NON_MINIMAL_HOPS] += visited
+            if which >= 0 and state.job_latencies.shape[0] > 0:
+                state.job_latencies[job, which] += 1
+    if packet[RANDOM] < 0:
         drop_parcel(sim, number)
     else:
         match(sim, state, time, key, number)

@@ -1,5 +1,8 @@
 """Nodes that push back: a finite ejection buffer, drained at a rate, in the order of arrival.
 
+A packet of a request that the NIC answers (`odonata.agents.task`) is drained no faster than its part
+of the reply takes on the node's link: a node accepts requests only as fast as it can answer them.
+
 A node that drains whenever it can needs no event of its own: packets arrive at it by one link, so
 when a packet will have been drained is known when it is granted that link. A half-duplex node
 drains only while it has nothing to send; there a packet **reaches** the node, waits its turn, and
@@ -22,11 +25,23 @@ from odonata.agents.layout import (
     FAR,
     FAR_KEY,
     HEAD,
+    JOB,
+    MESSAGE,
+    REPLY,
     nic_row,
     node_at_key,
 )
 from odonata.agents.link import Links, channel_key, given_back, repay, serialisation, wake
-from odonata.agents.packet import SIZE
+from odonata.agents.packet import (
+    LABEL_MASK,
+    LABEL_SHIFT,
+    RANDOM,
+    REQUEST,
+    SIZE,
+    SLOT_MASK,
+    TO_SHIFT,
+)
+from odonata.agents.patterns import stage_at
 from pdes.events import agent_of, key_of
 from pdes.jit import kernel, rebound
 from pdes.loop import Sim, schedule
@@ -37,12 +52,27 @@ ALWAYS, FULL, HALF = range(3)
 only while there is nothing to send."""
 
 
-def eject(sim: Sim, state: Any, row: int, size: int, there: int, now: int) -> int:
+@kernel
+def draining(sim: Sim, state: Any, number: int, key: int) -> int:
+    """Returns how long it takes to drain a packet, in ps. `key` is that of an event of its node."""
+    packet = sim.pool.rows[number]
+    took = serialisation(state.rates[EJECTION], packet[SIZE])
+    word = packet[RANDOM]
+    if word < 0 or word & REQUEST == 0:
+        return took  # type: ignore[no-any-return]
+    _, _, row = node_at_key(state.shape, key)
+    slot, phase = (word >> TO_SHIFT) & SLOT_MASK, (word >> LABEL_SHIFT) & LABEL_MASK
+    stage = state.stages[stage_at(state, state.slots[row, slot, JOB], phase)]
+    answer = stage[REPLY] * packet[SIZE] // stage[MESSAGE]
+    return max(took, serialisation(state.rates[0], answer))  # type: ignore[no-any-return]
+
+
+def eject(sim: Sim, state: Any, row: int, number: int, there: int, now: int) -> int:
     """Returns when a packet whose last byte is at its node at `there` will have been drained, in
     ps, and returns credit for it to the port of the router."""
-    port = state.ports[row, 0]
+    port, size = state.ports[row, 0], sim.pool.rows[number, SIZE]
     start = max(there, port[DRAINED])
-    drained = start + serialisation(state.rates[EJECTION], size)
+    drained = start + draining(sim, state, number, port[FAR_KEY])
     port[DRAINED] = drained
     due = given_back(state, start, drained, size, state.rates[0]) + state.latencies[0]
     repay(sim, state, row, 0, due, size, now)
@@ -60,7 +90,7 @@ def drain(sim: Sim, state: Any, time: int, key: int) -> None:
     size = sim.pool.rows[number, SIZE]
     ejection[E_HEAD] = sim.pool.rows[number, NEXT]
     ejection[E_BYTES] -= size
-    drained = time + serialisation(state.rates[EJECTION], size)
+    drained = time + draining(sim, state, number, key)
     ejection[E_BUSY] = drained
     schedule(sim, drained, key_of(DELIVER, agent_of(key), 0), number, 0)
     port = state.ports[nic, 0, FAR]

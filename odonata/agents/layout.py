@@ -162,18 +162,23 @@ BINS = 40 * OCTAVE
 BIN_BITS = 46
 BIN_ONE = 1023 << 6
 
-# -- a task: State.nic, State.slots, State.places, State.jobs, State.friends
+# -- a task: State.nic, State.slots, State.places, State.jobs, State.stages, State.friends,
+# State.spent, State.by_job
 
 MATCH, HOST, LAUNCH, STREAM = range(4)
 """Words of `State.nic`: three times (`odonata.agents.workload.Workload`), and which stream of
 random numbers tasks draw from."""
 
-JOB, TASK, PHASE, SENT_COUNT, DUE, READY, EARLY, LATEST_EARLY, PARTS = range(9)
+(JOB, TASK, PHASE, SENT_COUNT, DUE, READY, EARLY, LATEST_EARLY, PARTS, STAGE, TURN, SENDING,
+ APART, APART_READY) = range(14)  # fmt: skip
 """Words of a slot: its task's job, or -1; the task's number there; the phase it is in; how many
 messages of that phase were handed to the NIC, or AWAITING; the bytes that are still to come in it;
 when what has come will have been handed over; what came before its phase, as a chain, and the last
-of that chain, if there is any; and messages of which some packets have arrived, as a chain."""
-SLOT_WORDS = 9
+of that chain, if there is any; messages of which some packets have arrived, as a chain; the row of
+its stage; since when it has done what it does, and whether that is sending or waiting (it then has
+computed); and the bytes that have come of messages that no phase waits for, and when these will
+have been handed over."""
+SLOT_WORDS = 14
 AWAITING = -1
 
 PLACE_BITS = 7
@@ -181,19 +186,44 @@ PLACE_BITS = 7
 PLACES = PARCEL - 1
 """How many of these an event of kind PLACE brings."""
 
-(PATTERN, PAIRWISE, TASKS, MESSAGE, COMPUTE, PHASES, LAST, NX, NY, NZ, FOLD, BASE,
- JOB_SEED, NUMBER, EXPECTED, PREPARE, HAND) = range(17)  # fmt: skip
-"""Words of a row of `State.jobs`: which pattern, and is its exchange pairwise; tasks; bytes of a
-message; picoseconds that a task computes before each iteration; phases of an iteration, and of the
-whole job; its grid; the largest power of two in TASKS; where its tasks begin in `State.places` and
-`State.friends`; the seed of the run; the job's own number; for a pattern of a plug-in, where its
-numbers of incoming messages begin in `State.expected`; and the picoseconds that host and NIC need
-to prepare a message, and those that the host of the receiver needs for it."""
-JOB_WORDS = 17
+FIRST_STAGE, STAGES, ITERATION, LAST, ENDS_APART, BASE = range(6)
+"""Words of a row of `State.jobs`: its first row of `State.stages`, and how many it has; phases of
+an iteration, and of the whole job; whether the last of these is one in which it waits for the
+messages that no phase waited for; and where its tasks begin in `State.places`."""
+JOB_WORDS = 6
+
+(PATTERN, PAIRWISE, TASKS, MESSAGE, COMPUTE, PHASES, NX, NY, NZ, NW, FOLD, JOB_SEED, NUMBER,
+ EXPECTED, PREPARE, HAND, FIRST, FRIENDS, WAITS, REPLY, POLLING, PASSES,
+ ITERATION_PHASES, IMBALANCE) = range(24)  # fmt: skip
+"""Words of a row of `State.stages`: which pattern, and is its exchange pairwise; tasks; bytes of a
+message; picoseconds that a task computes before each pass; phases of a pass; its grid; the
+largest power of two in TASKS; the seed of the run; the job's own number; for a pattern of a
+plug-in, where its numbers of incoming messages begin in `State.expected`; the picoseconds that host
+and NIC need to prepare a message, and those that the host of the receiver needs for it; its first
+phase in an iteration; where its tasks begin in `State.friends`; what a task waits for, of WAITS;
+the bytes of a reply; the picoseconds of COMPUTE that count as communication, since the task polls;
+how many passes all iterations have; the phases of an iteration of the job; and by how many
+picoseconds the slowest task may compute longer than the fastest."""
+STAGE_WORDS = 24
+FOR_MESSAGES, FOR_DEPARTURES, FOR_REPLIES, FOR_NOTHING = range(4)
+"""What a task waits for in a phase: the messages that others send to it; that its own have left
+the node; the replies to its own; or nothing, not even that the NIC has sent the one before."""
+
+COMPUTED_PS, POLLED_PS, SENT_PS, WAITED_PS = range(4)
+"""Words of a row of `State.spent`: how long the tasks of a stage have computed, have polled, have
+sent, and have waited, in ps, summed over the tasks of this rank. What waits for messages that no
+phase waited for counts in the last stage."""
+SPENT_WORDS = 4
+
+(BY_PACKETS, BY_BYTES, BY_LATENCY, BY_HOPS, BY_NON_MINIMAL, BY_NON_MINIMAL_HOPS) = range(6)
+"""Words of a row of `State.by_job`: packets of a job that were delivered on this rank, their bytes,
+latencies in ps, routers visited; and packets on non-minimal paths, with the routers that these
+visited."""
+BY_JOB_WORDS = 6
 
 AFTER, BEFORE = 0, 1
 """Words of a row of `State.friends`: who is next in the ring, and who comes before. (AFTER, of a
-task of a uniform job: how many messages come to it in total.)"""
+task of a uniform stage: how many messages come to it in total.)"""
 
 # -- power, empty where none is simulated: State.draws, State.metering, State.meters,
 # State.holding, State.efforts, State.work; the scheduler's are in odonata.jobs.board
@@ -249,7 +279,8 @@ class State(NamedTuple):
     partners: Words  # [traffic, node] the destination, where it is fixed
     nic: Words  # [4] MATCH, HOST, LAUNCH, STREAM
     jobs: Words  # [job, JOB_WORDS]
-    friends: Words  # [task of any job, 2]
+    stages: Words  # [stage of any job, STAGE_WORDS]
+    friends: Words  # [task of any stage, 2]
     expected: Words  # by phase and task of jobs with a plug-in's pattern: messages that come
     draws: Numbers  # [5] IDLE_W, ACTIVE_W, LEAST_W, COMMUNICATING_W, SLOWDOWN
     # what changes
@@ -269,6 +300,9 @@ class State(NamedTuple):
     places: Words  # [task of any job] where it is: PLACE_BITS
     slots: Words  # [node, slot, SLOT_WORDS]
     matching: Words  # [node] until when its NIC is busy matching
+    spent: Words  # [stage of any job, SPENT_WORDS]
+    by_job: Words  # [job, BY_JOB_WORDS]
+    job_latencies: npt.NDArray[np.int32]  # [job, BINS] latencies; no rows where not counted
     metering: Words  # [2] INTERVAL, RESTING
     meters: Numbers  # [node, METER_WORDS]
     holding: Words  # [node, HOLDING_WORDS]

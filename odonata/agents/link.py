@@ -34,7 +34,6 @@ from odonata.agents.layout import (
     FAR_KEY,
     FLITWISE,
     HEAD,
-    JOB,
     LANE_COUNT,
     LAST_BLOCKED,
     LATENCY,
@@ -48,6 +47,7 @@ from odonata.agents.layout import (
     SENT,
     SINCE,
     SOONEST,
+    STAGE,
     STALL,
     STARTED,
     STEP,
@@ -226,7 +226,7 @@ def leave(
 
 
 @kernel
-def eject(sim: Sim, state: Any, row: int, size: int, there: int, now: int) -> int:
+def eject(sim: Sim, state: Any, row: int, number: int, there: int, now: int) -> int:
     """Returns when a packet whose last byte is at its node at `there` is delivered, in ps."""
     return there
 
@@ -262,7 +262,7 @@ def launch(
     key = port[FAR_KEY]
     there = head + port[LATENCY] + state.delay[0]
     if kind_of(key) != ARRIVE:
-        there = eject(sim, state, row, size, left + port[LATENCY], now)
+        there = eject(sim, state, row, number, left + port[LATENCY], now)
     schedule(sim, there, key, number, brief(packet[ENDS], path))
     return start  # type: ignore[no-any-return]
 
@@ -323,7 +323,7 @@ def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
         if last and came <= POSTED:
             _, _, node = node_at_key(state.shape, key)
             slot, more = (POSTED - came) >> 1, (POSTED - came) & 1
-            pause = state.jobs[state.slots[node, slot, JOB], PREPARE] * more
+            pause = state.stages[state.slots[node, slot, STAGE], PREPARE] * more
             schedule(sim, start + pause, key_of(STEP, agent_of(key), slot), SENT, 0)
         slow[SINCE], slow[MARK] = now, used_by(port, now)
     if channel[HEAD] >= 0:

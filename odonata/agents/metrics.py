@@ -7,7 +7,7 @@ is added, and the part of a wait that lies ahead is subtracted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,14 @@ from odonata.agents.configuration import Configuration
 from odonata.agents.layout import (
     ACCEPTED,
     BINS,
+    BY_BYTES,
+    BY_HOPS,
+    BY_LATENCY,
+    BY_NON_MINIMAL,
+    BY_NON_MINIMAL_HOPS,
+    BY_PACKETS,
     BYTES,
+    COMPUTED_PS,
     DELIVERED,
     DELIVERED_BYTES,
     GENERATED,
@@ -36,6 +43,7 @@ from odonata.agents.layout import (
     OFFERED,
     PACKETS,
     PADDING,
+    POLLED_PS,
     Q_EJECT,
     Q_LACKED,
     Q_LACKS,
@@ -44,17 +52,19 @@ from odonata.agents.layout import (
     Q_SINCE,
     Q_WAITED,
     Q_WANTS,
+    SENT_PS,
     SINCE,
     STALL,
     STARTED,
     VC_BITS,
     WAIT,
+    WAITED_PS,
 )
 from odonata.agents.link import used_by
 from odonata.agents.power import energy_at
 from pdes.jit import entry
 from pdes.log import Field, Log
-from pdes.stream import Column, Series, Table
+from pdes.stream import Column, Series, Table, Total
 
 COUNTERS = ("packets", "flits", "bytes", "stall_ps", "wait_ps")
 SHORT = 10**8
@@ -180,12 +190,20 @@ def of_jobs(network: Configuration) -> Table:
 
         return Column(f"jobs/{name}", "job", unit, about, of)
 
+    def of_stages(name: str, about: str, values: Sequence[Any]) -> Column:
+        def of(state: Any) -> Any:
+            return np.array(values)[: len(values) if len(state.board) else 0]
+
+        return Column(f"stages/{name}", "stage", "1", about, of)
+
+    stages = [(n, stage) for n, job in enumerate(jobs) for stage in job.parts]
     names = [(job.name or f"job {n}").encode() for n, job in enumerate(jobs)]
     return Table(
         (),
         lambda state, time: [],
         (column("name", "1", "what it is called, in UTF-8", names),
-         column("pattern", "1", "communication pattern", [job.pattern.encode() for job in jobs]),
+         column("pattern", "1", "communication pattern, or application profile",
+                [job.does.encode() for job in jobs]),
          column("nodes", "1", "nodes that it asked for", [job.nodes for job in jobs]),
          column("arrival_ps", "ps", "when it joined the queue", [job.arrival_ps for job in jobs]),
          column("requested_ps", "ps", "run time that its user asked for; -1: unknown",
@@ -194,8 +212,47 @@ def of_jobs(network: Configuration) -> Table:
          column("project", "1", "on whose account it ran, in UTF-8",
                 [job.project.encode() for job in jobs]),
          column("application", "1", "the program that it ran, in UTF-8",
-                [job.application.encode() for job in jobs])),
+                [job.application.encode() for job in jobs]),
+         of_stages("job", "the job that the stage is of", [n for n, _ in stages]),
+         of_stages("pattern", "its communication pattern",
+                   [stage.pattern.encode() for _, stage in stages]),
+         of_stages("name", "what it is called, in UTF-8",
+                   [(stage.name or stage.pattern).encode() for _, stage in stages])),
+        (*_by_job(), *_spent()),
     )  # fmt: skip
+
+
+def _by_job() -> Iterator[Total]:
+    """Returns what is counted of each job's packets."""
+    about = {
+        "packets": (BY_PACKETS, "1", "packets that were delivered to it through the network"),
+        "bytes": (BY_BYTES, "B", "their bytes"),
+        "latency_ps": (BY_LATENCY, "ps", "sum of their latencies"),
+        "hops": (BY_HOPS, "1", "sum of the routers that they visited"),
+        "non_minimal_packets": (BY_NON_MINIMAL, "1", "those of them on non-minimal paths"),
+        "non_minimal_hops": (BY_NON_MINIMAL_HOPS, "1", "sum of the routers that those visited"),
+    }
+    for name, (word, unit, words) in about.items():
+        yield Total(f"jobs/{name}", ("job",), unit, words, _word("by_job", word))
+    yield Total("jobs/latencies", ("job", "bin"), "1",
+                "measured packets by latency, as in groups/latencies",
+                lambda state: state.job_latencies)  # fmt: skip
+
+
+def _spent() -> Iterator[Total]:
+    """Returns what the tasks of each stage did with their time."""
+    about = {
+        "computed_ps": (COMPUTED_PS, "how long its tasks computed; summed over tasks"),
+        "polled_ps": (POLLED_PS, "how long they polled"),
+        "sent_ps": (SENT_PS, "how long they were sending"),
+        "waited_ps": (WAITED_PS, "how long they waited"),
+    }
+    for name, (word, words) in about.items():
+        yield Total(f"stages/{name}", ("stage",), "ps", words, _word("spent", word))
+
+
+def _word(array: str, word: int) -> Callable[[Any], Any]:
+    return lambda state: getattr(state, array)[:, word]
 
 
 def tables(network: Configuration, interval: int) -> Mapping[str, Table]:

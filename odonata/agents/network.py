@@ -455,6 +455,15 @@ class Network(Configuration, Model):
             "board": state.board,
             "labels": state.labels,
             "pending": np.array([len(pending)]),
+            **(
+                {
+                    "by_job": state.by_job[None],
+                    "spent": state.spent[None],
+                    "job_latencies": state.job_latencies[None],
+                }
+                if self.workload
+                else {}
+            ),
             **(power_outcome(state) if self.power else {}),
             **findings(self, state, pending, parcels),
         }
@@ -486,7 +495,10 @@ class Network(Configuration, Model):
     def _unfinished(self, state: State) -> int:
         """Returns the jobs that are not done, where the scheduler is, each as more than any number
         of bytes."""
-        return int((state.board[:, STATUS] != DONE).sum()) << 40
+        waited = state.board[:, STATUS] != DONE
+        if len(waited) and self.workload:
+            waited &= ~np.array([job.background for job in self.workload.jobs])
+        return int(waited.sum()) << 40
 
     watches = True
 

@@ -168,8 +168,9 @@ def _own_target(how: int, node: int, nodes: int, group_nodes: int, word: Any) ->
 
 
 @kernel
-def deliver(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
-    """Count a packet whose tail has arrived at its node."""
+def deliver(sim: Sim, state: Any, time: int, key: int, number: int) -> int:
+    """Count a packet whose tail has arrived at its node. Returns the bin of its latency, or -1 if
+    it is not measured."""
     shape = state.shape
     group, _, row = node_at_key(shape, key)
     tally, packet = state.nodes[row], sim.pool.rows[number]
@@ -190,8 +191,10 @@ def deliver(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
         tally[MEASURED] += 1
         tally[MEASURED_LATENCY] += latency
         tally[LONGEST] = max(tally[LONGEST], latency)
-        which = (np.float64(latency).view(np.int64) >> BIN_BITS) - BIN_ONE
-        state.histogram[group - shape[FIRST_GROUP], max(0, min(which, BINS - 1))] += 1
+        which = max(0, min((np.float64(latency).view(np.int64) >> BIN_BITS) - BIN_ONE, BINS - 1))
+        state.histogram[group - shape[FIRST_GROUP], which] += 1
+        return which  # type: ignore[no-any-return]
+    return -1
 
 
 @entry

@@ -39,21 +39,23 @@ MINIMAL, NON_MINIMAL, INTERMEDIATE, FINAL = range(4)
 path; in the intermediate group; in the destination's group, after a global hop."""
 
 # The path, from the lowest bit: leg 2 | local hops taken on it 2 | heading for an intermediate 1 |
-# VC it arrives on 4 | routers visited 4 | unused 3 | intermediate router's address 32 | and, of a
-# job's message, the slot of the task that sent it 7.
+# VC it arrives on 4 | routers visited 4 | it is non-minimal 1 | unused 2 | intermediate router's
+# address 32 | and, of a job's message, the slot of the task that sent it 7.
 LEG, LOCALS, TO_INTERMEDIATE = 3, 3 << 2, 1 << 4
 LOCAL, LOCAL_SHIFT = 1 << 2, 2
 VC_SHIFT, VISIT, VISIT_SHIFT, MID_SHIFT = 5, 1 << 9, 9, 16
 VC_MASK = VISIT_MASK = 15
+AVOIDS = 1 << 13
 SENDER_SHIFT = MID_SHIFT + 32
 SENDER = -1 << SENDER_SHIFT
 
 # The word RANDOM, from the lowest bit: random 32 | and, for a job's message: the phase in which the
-# receiver waits for it 23 | the slot of the receiving task 7 | unused 1 | it is of open-loop
-# traffic, and for no task 1.
+# receiver waits for it 23 | the slot of the receiving task 7 | it wants a reply 1 | it is of
+# open-loop traffic, and for no task 1.
 RANDOM_MASK = (1 << 32) - 1
 LABEL_SHIFT, LABEL_MASK = 32, (1 << 23) - 1
 TO_SHIFT, SLOT_MASK = 55, (1 << 7) - 1
+REQUEST = 1 << 62
 OPEN_LOOP = -(1 << 63)
 
 POSTED = -2

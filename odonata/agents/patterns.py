@@ -14,6 +14,7 @@ fft3d              tasks as rows of a grid: all-to-all in each row, then in each
 halo2d             to the up to 4 nearest in a grid, which has edges
 halo3d             to the up to 6 nearest in a grid of three dimensions
 halo3d26           and to those at its edges and corners, up to 26
+halo4d             to the up to 8 nearest in a grid of four dimensions
 allreduce          recursive doubling; tasks beyond a power of two are folded in before, and receive
                    the result afterwards
 random-ring        to both neighbours in a ring in random order
@@ -42,19 +43,32 @@ import numpy as np
 
 from odonata.agents.layout import (
     AFTER,
-    BASE,
     BEFORE,
     EXPECTED,
+    FIRST,
+    FIRST_STAGE,
     FOLD,
+    FOR_MESSAGES,
+    FOR_REPLIES,
+    FRIENDS,
+    IMBALANCE,
+    ITERATION,
+    ITERATION_PHASES,
     JOB_SEED,
-    LAST,
+    MESSAGE,
+    NUMBER,
+    NW,
     NX,
     NY,
     NZ,
     PAIRWISE,
+    PASSES,
     PATTERN,
     PHASES,
+    REPLY,
+    STAGES,
     TASKS,
+    WAITS,
 )
 from pdes.errors import Refused
 from pdes.events import Rows
@@ -77,10 +91,11 @@ BUILT_IN = {
     "incast": "every other task to task 0",
     "uniform": "each to a random other, anew each time",
     "permutation": "each to the next of a ring in random order",
+    "halo4d": "to the up to 8 nearest in a grid of four dimensions",
 }
 PATTERNS = tuple(BUILT_IN)
 (ALL_TO_ALL, BROADCAST, TREE, FFT3D, HALO2D, HALO3D, HALO3D26, ALLREDUCE, RING, INCAST, UNIFORM,
- PERMUTATION) = range(12)  # fmt: skip
+ PERMUTATION, HALO4D) = range(13)  # fmt: skip
 OWN = len(PATTERNS)
 """Patterns of plug-ins are numbered from here on."""
 
@@ -124,12 +139,12 @@ def pattern(
     return decorate
 
 
-PAIRED = ("all-to-all", "fft3d", "halo2d", "halo3d", "halo3d26")
+PAIRED = ("all-to-all", "fft3d", "halo2d", "halo3d", "halo3d26", "halo4d")
 """The patterns for which `exchange` makes a difference."""
-DIMENSIONS = {"fft3d": 2, "halo2d": 2, "halo3d": 3, "halo3d26": 3}
+DIMENSIONS = {"fft3d": 2, "halo2d": 2, "halo3d": 3, "halo3d26": 3, "halo4d": 4}
 """The number of sides of the grid that a pattern is on."""
 
-AXES = {"halo2d": 2, "halo3d": 3, "halo3d26": 13}
+AXES = {"halo2d": 2, "halo3d": 3, "halo3d26": 13, "halo4d": 4}
 """Lines on which a task has two neighbours."""
 
 NOBODY, NO_MORE = contract.NOBODY, contract.NO_MORE
@@ -164,7 +179,7 @@ def _boxes(tasks: int, dimensions: int) -> Iterator[tuple[int, ...]]:
         if dimensions == 2:
             yield least, max(least, -(-tasks // least))
         else:
-            for rest in _boxes(-(-tasks // least), 2):
+            for rest in _boxes(-(-tasks // least), dimensions - 1):
                 if rest[0] >= least:
                     yield least, *rest
         least += 1
@@ -175,14 +190,14 @@ def _surface(box: tuple[int, ...]) -> int:
     return sum(math.prod(box) // side for side in box)
 
 
-def phases(pattern: str, pairwise: bool, tasks: int, sides: tuple[int, int, int]) -> int:
-    """Returns the phases of one iteration."""
+def phases(pattern: str, pairwise: bool, tasks: int, sides: tuple[int, ...]) -> int:
+    """Returns the phases of one pass through a pattern."""
     if pattern not in PATTERNS:
         return _own_phases(REGISTER.named(pattern), tasks)
     if pattern == "allreduce":
         return tasks.bit_length() + 1
     if pairwise and pattern in PAIRED:
-        nx, ny, _ = sides
+        nx, ny = sides[:2]
         row_by_row = {"all-to-all": tasks - 1, "fft3d": nx - 1 + ny - 1}
         return max(1, row_by_row.get(pattern, 2 * AXES.get(pattern, 0)))
     return 2 if pattern in ("fft3d", "tree-broadcast") else 1
@@ -202,19 +217,27 @@ def ring(seed: int, job: int, tasks: int) -> Rows:
 
 
 @kernel
-def stranger(seed: int, number: int, task: int, tasks: int, iteration: int) -> int:
-    """Returns the task that a task of a uniform job sends to."""
-    word, _, _, _ = draw(seed, STREAM + (number << 32) + task, iteration)
+def stranger(seed: int, number: int, task: int, tasks: int, phase: int) -> int:
+    """Returns the task that a task sends to in a phase of a uniform stage."""
+    word, _, _, _ = draw(seed, STREAM + (number << 32) + task, phase)
     other = below(word, tasks - 1)
     return other + (1 if other >= task else 0)
 
 
+@kernel
+def longer(stage: Any, task: int, phase: int) -> int:
+    """Returns by how many picoseconds a task computes longer than the fastest would, in a phase."""
+    _, word, _, _ = draw(stage[JOB_SEED], STREAM + (stage[NUMBER] << 32) + task, phase)
+    return int(stage[IMBALANCE] * (np.int64(word) * 2.0**-32))
+
+
 @entry
-def count_strangers(seed: int, number: int, iterations: int, counts: Any) -> None:
-    """Count the messages that come to each task of a uniform job, in total, into `counts`."""
+def count_strangers(seed: int, number: int, phases: Any, counts: Any) -> None:
+    """Count the messages that come to each task of a uniform stage, in all of its `phases`, into
+    `counts`."""
     for task in range(counts.shape[0]):
-        for iteration in range(iterations):
-            counts[stranger(seed, number, task, counts.shape[0], iteration)] += 1
+        for i in range(phases.shape[0]):
+            counts[stranger(seed, number, task, counts.shape[0], phases[i])] += 1
 
 
 def _own_phases(written: Pattern, tasks: int) -> int:
@@ -282,43 +305,65 @@ def _count(tasks: int, phases: int, counts: Any, wrong: Any) -> None:
 
 
 @kernel
-def beside(job: Any, task: int, dx: int, dy: int, dz: int) -> int:
+def beside(stage: Any, task: int, dx: int, dy: int, dz: int, dw: int) -> int:
     """Returns the task at this distance from another in the grid, or NOBODY."""
-    nx, ny, nz = job[NX], job[NY], job[NZ]
-    x, y, z = task % nx + dx, task // nx % ny + dy, task // (nx * ny) + dz
-    if not (0 <= x < nx and 0 <= y < ny and 0 <= z < nz):
+    nx, ny, nz, nw = stage[NX], stage[NY], stage[NZ], stage[NW]
+    x, y, z = task % nx + dx, task // nx % ny + dy, task // (nx * ny) % nz + dz
+    w = task // (nx * ny * nz) + dw
+    if not (0 <= x < nx and 0 <= y < ny and 0 <= z < nz and 0 <= w < nw):
         return NOBODY
-    other = x + nx * (y + ny * z)
-    return other if other < job[TASKS] else NOBODY  # type: ignore[no-any-return]
+    other = x + nx * (y + ny * (z + nz * w))
+    return other if other < stage[TASKS] else NOBODY  # type: ignore[no-any-return]
 
 
 @kernel
-def neighbours(job: Any) -> int:
-    return 26 if job[PATTERN] == HALO3D26 else 6 if job[PATTERN] == HALO3D else 4
+def neighbours(stage: Any) -> int:
+    if stage[PATTERN] == HALO4D:
+        return 8
+    return 26 if stage[PATTERN] == HALO3D26 else 6 if stage[PATTERN] == HALO3D else 4
 
 
 @kernel
-def neighbour(job: Any, task: int, i: int) -> int:
-    """Returns the i-th of the neighbours of a task, two on each line: first the three axes, or, in
+def neighbour(stage: Any, task: int, i: int) -> int:
+    """Returns the i-th of the neighbours of a task, two on each line: the axes in order, or, in
     all of 3 × 3 × 3, the 13 lines through its middle. In a pairwise exchange the task's own
     position decides which of the two on a line comes first, so that partners find each other."""
     axis, way = i // 2, 1 if i % 2 == 0 else -1
     dx, dy, dz = 1 if axis == 0 else 0, 1 if axis == 1 else 0, 1 if axis == 2 else 0
-    if job[PATTERN] == HALO3D26:
+    dw = 1 if axis == 3 else 0
+    if stage[PATTERN] == HALO3D26:
         dx, dy, dz = (14 + axis) % 3 - 1, (14 + axis) // 3 % 3 - 1, (14 + axis) // 9 - 1
-    if job[PAIRWISE]:
-        nx, ny = job[NX], job[NY]
-        x, y, z = task % nx, task // nx % ny, task // (nx * ny)
-        along = x if dx != 0 else y if dy != 0 else z
+        dw = 0
+    if stage[PAIRWISE]:
+        nx, ny, nz = stage[NX], stage[NY], stage[NZ]
+        x, y, z, w = task % nx, task // nx % ny, task // (nx * ny) % nz, task // (nx * ny * nz)
+        along = x if dx != 0 else y if dy != 0 else z if dz != 0 else w
         way = way if along % 2 == 0 else -way
-    return beside(job, task, way * dx, way * dy, way * dz)
+    return beside(stage, task, way * dx, way * dy, way * dz, way * dw)
 
 
 @kernel
-def lane(job: Any, task: int, phase: int) -> Any:
+def step_of(stage: Any, phase: int) -> int:
+    """Returns which phase of its pattern a phase of a job is, given its stage."""
+    return (phase % stage[ITERATION_PHASES] - stage[FIRST]) % stage[PHASES]  # type: ignore[no-any-return]
+
+
+@kernel
+def stage_at(state: Any, number: int, phase: int) -> int:
+    """Returns the row of the stage that a phase of a job is in."""
+    job = state.jobs[number]
+    row, last = job[FIRST_STAGE], job[FIRST_STAGE] + job[STAGES] - 1
+    step = phase % job[ITERATION]
+    while row < last and state.stages[row + 1, FIRST] <= step:
+        row += 1
+    return row  # type: ignore[no-any-return]
+
+
+@kernel
+def lane(stage: Any, task: int, phase: int) -> Any:
     """Returns, for a task in its row (even phases) or column: how many tasks are in it, the task's
     position, the first task, and the distance from one to the next."""
-    nx, n = job[NX], job[TASKS]
+    nx, n = stage[NX], stage[TASKS]
     x, y = task % nx, task // nx
     if phase % 2 == 0:
         return min(nx, n - y * nx), x, y * nx, 1
@@ -326,31 +371,31 @@ def lane(job: Any, task: int, phase: int) -> Any:
 
 
 @kernel
-def opposite(job: Any, task: int, phase: int) -> Any:
+def opposite(stage: Any, task: int, step: int) -> Any:
     """Returns whom a task sends to and whom it receives from in a phase of a pairwise exchange;
     NOBODY where there is none."""
-    step, n = phase % job[PHASES], job[TASKS]
-    if job[PATTERN] == ALL_TO_ALL:
+    n = stage[TASKS]
+    if stage[PATTERN] == ALL_TO_ALL:
         return (task + 1 + step) % n, (task - 1 - step) % n
-    if job[PATTERN] == FFT3D:
-        across = 1 if step >= job[NX] - 1 else 0
-        step -= across * (job[NX] - 1)
-        length, at, first, stride = lane(job, task, across)
+    if stage[PATTERN] == FFT3D:
+        across = 1 if step >= stage[NX] - 1 else 0
+        step -= across * (stage[NX] - 1)
+        length, at, first, stride = lane(stage, task, across)
         if step >= length - 1:
             return NOBODY, NOBODY
         to, fro = (at + 1 + step) % length, (at - 1 - step) % length
         return first + to * stride, first + fro * stride
-    other = neighbour(job, task, step)
+    other = neighbour(stage, task, step)
     return other, other
 
 
 @kernel
-def partner(job: Any, task: int, phase: int) -> int:
+def partner(stage: Any, task: int, phase: int) -> int:
     """Returns whom a task exchanges with in a phase of an allreduce, or NOBODY. The first 2·rest
     tasks are pairs, of which the odd one is folded into the even one."""
-    fold = job[FOLD]
-    rest = job[TASKS] - fold
-    if phase == 0 or phase == job[PHASES] - 1:
+    fold = stage[FOLD]
+    rest = stage[TASKS] - fold
+    if phase == 0 or phase == stage[PHASES] - 1:
         if task >= 2 * rest:
             return NOBODY
         sends = task % 2 == (1 if phase == 0 else 0)
@@ -364,38 +409,40 @@ def partner(job: Any, task: int, phase: int) -> int:
     return 2 * other if other < rest else other + rest
 
 
-def peer(state: Any, number: int, task: int, phase: int, i: int) -> int:
-    """Returns the task that message i of a task in a phase goes to; NOBODY; or NO_MORE."""
-    job = state.jobs[number]
-    pattern, n = job[PATTERN], job[TASKS]
+def peer(state: Any, row: int, task: int, phase: int, i: int) -> int:
+    """Returns the task that message i of a task in a phase of a stage goes to; NOBODY; or NO_MORE.
+    `row` is that of the stage, or -1 after the last one."""
+    if row < 0:
+        return NO_MORE
+    stage = state.stages[row]
+    pattern, n = stage[PATTERN], stage[TASKS]
+    step = step_of(stage, phase)
     if pattern >= OWN:
-        return own_peer(pattern, task, n, phase % job[PHASES], i)
-    if job[PAIRWISE]:
-        to, _ = opposite(job, task, phase)
+        return own_peer(pattern, task, n, step, i)
+    if stage[PAIRWISE]:
+        to, _ = opposite(stage, task, step)
         return to if i == 0 else NO_MORE  # type: ignore[no-any-return]
     if pattern == ALL_TO_ALL:
         return (task + 1 + i) % n if i < n - 1 else NO_MORE
-    if pattern in (HALO2D, HALO3D, HALO3D26):
-        return neighbour(job, task, i) if i < neighbours(job) else NO_MORE
+    if pattern in (HALO2D, HALO3D, HALO3D26, HALO4D):
+        return neighbour(stage, task, i) if i < neighbours(stage) else NO_MORE
     if pattern == FFT3D:
-        length, at, first, stride = lane(job, task, phase)
+        length, at, first, stride = lane(stage, task, step)
         return first + (at + 1 + i) % length * stride if i < length - 1 else NO_MORE
     if pattern == BROADCAST:
         return i + 1 if task == 0 and i < n - 1 else NO_MORE
     if pattern == TREE:
         child = 2 * task + 1 + i
-        return child if phase % 2 == 1 and i < 2 and child < n else NO_MORE
+        return child if step == 1 and i < 2 and child < n else NO_MORE
     if i > 0 and pattern != RING:
         return NO_MORE
     if pattern == INCAST:
         return 0 if task > 0 else NO_MORE
     if pattern == ALLREDUCE:
-        return partner(job, task, phase % job[PHASES])
+        return partner(stage, task, step)
     if pattern == UNIFORM:
-        if phase == job[LAST] - 1:
-            return NO_MORE
-        return stranger(job[JOB_SEED], number, task, n, phase)
-    return state.friends[job[BASE] + task, i] if i < 2 else NO_MORE  # type: ignore[no-any-return]
+        return stranger(stage[JOB_SEED], stage[NUMBER], task, n, phase)
+    return state.friends[stage[FRIENDS] + task, i] if i < 2 else NO_MORE  # type: ignore[no-any-return]
 
 
 @kernel
@@ -417,10 +464,12 @@ def _own_peer(pattern: int, task: int, tasks: int, phase: int, i: int) -> int:
 
 
 class Kernels(NamedTuple):
-    """The kernels of one set of patterns: whom a task sends to, and how much comes to it."""
+    """The kernels of one set of patterns: whom a task sends to, how much it waits for in a phase,
+    and how much comes to it that no phase waits for."""
 
     peer: Any
-    incoming: Any
+    awaited: Any
+    apart: Any
 
 
 @lru_cache
@@ -431,49 +480,82 @@ def kernels(own: tuple[Any, ...]) -> Kernels:
     for number, written in enumerate(own, OWN):
         names = {"MINE": number, "mine": written, "others": chain}
         chain = kernel(rebound(_own_peer, "own_peer", **names))
-    return Kernels(kernel(rebound(peer, "peer", own_peer=chain)), kernel(incoming))
+    names: dict[str, Any] = {"peer": kernel(rebound(peer, "peer", own_peer=chain)),
+                             "incoming": kernel(incoming)}  # fmt: skip
+    both = (kernel(rebound(each, each.__name__, **names)) for each in (awaited, apart))
+    return Kernels(names["peer"], *both)
 
 
 @kernel
-def label(job: Any, phase: int) -> int:
-    """Returns the phase in which the receiver waits for a message that is sent in a phase."""
-    if job[PATTERN] == UNIFORM:
-        return job[LAST] - 1  # type: ignore[no-any-return]
-    return phase - 1 if job[PATTERN] == TREE else phase
+def label(stage: Any, phase: int) -> int:
+    """Returns the phase in which the receiver waits for a message that is sent in a phase. Where it
+    waits for none, the label still names the stage."""
+    return phase - 1 if stage[PATTERN] == TREE else phase
 
 
-def incoming(state: Any, number: int, task: int, phase: int) -> int:
-    """Returns how many messages a task waits for in a phase."""
-    job = state.jobs[number]
-    pattern, n = job[PATTERN], job[TASKS]
+def incoming(state: Any, row: int, task: int, phase: int) -> int:
+    """Returns how many messages others send to a task in a phase of a stage; in all phases of a
+    job, if the stage is uniform."""
+    stage = state.stages[row]
+    pattern, n = stage[PATTERN], stage[TASKS]
+    step = step_of(stage, phase)
     if pattern >= OWN:
-        return state.expected[job[EXPECTED] + phase % job[PHASES] * n + task]  # type: ignore[no-any-return]
-    if job[PAIRWISE]:
-        _, fro = opposite(job, task, phase)
+        return state.expected[stage[EXPECTED] + step * n + task]  # type: ignore[no-any-return]
+    if stage[PAIRWISE]:
+        _, fro = opposite(stage, task, step)
         return 1 if fro != NOBODY else 0
     if pattern == ALL_TO_ALL:
         return n - 1  # type: ignore[no-any-return]
-    if pattern in (HALO2D, HALO3D, HALO3D26):
+    if pattern in (HALO2D, HALO3D, HALO3D26, HALO4D):
         count = 0
-        for i in range(neighbours(job)):
-            count += 1 if neighbour(job, task, i) != NOBODY else 0
+        for i in range(neighbours(stage)):
+            count += 1 if neighbour(stage, task, i) != NOBODY else 0
         return count
     if pattern == FFT3D:
-        length, _, _, _ = lane(job, task, phase)
+        length, _, _, _ = lane(stage, task, step)
         return length - 1  # type: ignore[no-any-return]
     if pattern == BROADCAST:
         return 1 if task > 0 else 0
     if pattern == TREE:
-        return 1 if task > 0 and phase % 2 == 0 else 0
+        return 1 if task > 0 and step == 0 else 0
     if pattern == INCAST:
         return n - 1 if task == 0 else 0  # type: ignore[no-any-return]
     if pattern == UNIFORM:
-        return state.friends[job[BASE] + task, AFTER] if phase == job[LAST] - 1 else 0  # type: ignore[no-any-return]
+        return state.friends[stage[FRIENDS] + task, AFTER]  # type: ignore[no-any-return]
     if pattern == ALLREDUCE:
-        step = phase % job[PHASES]
-        rest = n - job[FOLD]
-        if step == 0 or step == job[PHASES] - 1:
+        rest = n - stage[FOLD]
+        if step == 0 or step == stage[PHASES] - 1:
             waits = task % 2 == (0 if step == 0 else 1)
             return 1 if task < 2 * rest and waits else 0
-        return 1 if partner(job, task, step) != NOBODY else 0
+        return 1 if partner(stage, task, step) != NOBODY else 0
     return 2 if pattern == RING else 1
+
+
+def awaited(state: Any, row: int, task: int, phase: int) -> int:
+    """Returns the bytes that a task waits for in a phase of a stage."""
+    stage = state.stages[row]
+    if stage[WAITS] == FOR_MESSAGES:
+        return incoming(state, row, task, phase) * stage[MESSAGE]  # type: ignore[no-any-return]
+    count, i = 0, 0
+    while stage[WAITS] == FOR_REPLIES:
+        to = peer(state, row, task, phase, i)
+        if to == NO_MORE:
+            break
+        count += 1 if to != NOBODY else 0
+        i += 1
+    return count * stage[REPLY]  # type: ignore[no-any-return]
+
+
+def apart(state: Any, number: int, task: int) -> int:
+    """Returns the bytes that come to a task in the whole of its job in messages that no phase waits
+    for."""
+    job, total = state.jobs[number], 0
+    for row in range(job[FIRST_STAGE], job[FIRST_STAGE] + job[STAGES]):
+        stage = state.stages[row]
+        if stage[WAITS] == FOR_MESSAGES:
+            continue
+        passes = stage[PASSES] if stage[PATTERN] != UNIFORM else 1
+        for step in range(stage[PHASES]):
+            count = incoming(state, row, task, stage[FIRST] + step)
+            total += count * stage[MESSAGE] * passes
+    return total

@@ -27,6 +27,7 @@ from odonata.agents.layout import (
 )
 from odonata.agents.link import FEEDER_BITS, Links, another, free, queued, send
 from odonata.agents.packet import (
+    AVOIDS,
     CAME,
     FINAL,
     INTERMEDIATE,
@@ -176,7 +177,7 @@ def choose(sim: Sim, state: Any, group: int, router: int, packet: Any, path: int
     if mid < 0:
         return path
     leg = MINIMAL if within else NON_MINIMAL
-    diverted = (path & ~(LEG | LOCALS)) | leg | TO_INTERMEDIATE | (mid << MID_SHIFT)
+    diverted = (path & ~(LEG | LOCALS)) | leg | TO_INTERMEDIATE | AVOIDS | (mid << MID_SHIFT)
     if SEES == 0:
         minimal = valiant = Outlook(0, 0.0, 0)
     else:

@@ -2,8 +2,11 @@
 
 It **starts** when the scheduler's command arrives. In each phase it is **pausing** (it computes, or
 its first message is being prepared by the NIC), **sending** (one message after the other: the next
-goes to the NIC when the last packet of the one before has left), then **awaiting** the messages of
-that phase; after the last phase it has **ended**, and a notice of that goes to the scheduler.
+goes to the NIC when the last packet of the one before has left, or, where the task waits for
+nothing, when it has been prepared), then **awaiting** what its stage waits for: the messages of
+that phase, or the replies to its own, which the NICs of other nodes give; after the last phase it
+has **ended**, and a notice of that goes to the scheduler. If there are messages that no phase waits
+for, it waits for those in a last phase of its own.
 
 A message is matched when it is complete, by the phase it is for; its packets may arrive in any
 order. For messages that arrive before their task is in that phase, only the number of bytes per
@@ -17,20 +20,30 @@ from typing import Any, NamedTuple
 
 from odonata.agents import patterns
 from odonata.agents.layout import (
+    APART,
+    APART_READY,
     AWAITING,
     BASE,
     COMPUTE,
+    COMPUTED_PS,
+    CREDIT_DUE,
     DECIDE,
     DELIVER,
     DUE,
     EARLY,
     ENDED,
+    ENDS_APART,
+    FIRST_STAGE,
+    FOR_MESSAGES,
+    FOR_NOTHING,
+    FOR_REPLIES,
     GENERATED,
     GENERATED_BYTES,
     GROUP_NODES,
     HAND,
     HEAD,
     HOST,
+    IMBALANCE,
     JOB,
     LAST,
     LATEST_EARLY,
@@ -41,29 +54,39 @@ from odonata.agents.layout import (
     NODES,
     OFFERED,
     PARTS,
-    PATTERN,
     PAUSED,
     PHASE,
     PHASES,
     PLACE_BITS,
     PLACES,
+    POLLED_PS,
+    POLLING,
     PREPARE,
     READY,
+    REPLY,
     SCHEDULER,
     SEED,
+    SENDING,
     SENT,
     SENT_COUNT,
+    SENT_PS,
+    STAGE,
+    STAGES,
     STEP,
     STREAM,
     STREAM_BITS,
     TASK,
+    TURN,
+    WAITED_PS,
+    WAITS,
     WITHIN,
     next_draw,
     nic_row,
     node_at_key,
 )
-from odonata.agents.link import block
+from odonata.agents.link import block, wake
 from odonata.agents.packet import (
+    ADDRESS,
     BORN,
     CAME,
     ENDS,
@@ -72,6 +95,7 @@ from odonata.agents.packet import (
     PATH,
     POSTED,
     RANDOM,
+    REQUEST,
     SENDER_SHIFT,
     SIZE,
     SLOT_MASK,
@@ -79,7 +103,17 @@ from odonata.agents.packet import (
     TO_SHIFT,
     address,
 )
-from odonata.agents.patterns import NO_MORE, NOBODY, UNIFORM, incoming, label, peer
+from odonata.agents.patterns import (
+    NO_MORE,
+    NOBODY,
+    apart,
+    awaited,
+    label,
+    longer,
+    peer,
+    stage_at,
+    step_of,
+)
 from odonata.jobs.board import DONE, LEFT, OVER, STATUS
 from pdes.events import Rows, agent_of, key_of, port_of
 from pdes.jit import kernel, rebound
@@ -89,6 +123,36 @@ from pdes.random import draw
 
 MOST_TASKS = SLOT_MASK + 1
 """The largest number of tasks that a node can run."""
+REPLIES = WITHIN + MOST_TASKS
+"""A node's deliveries at ports from here on are replies to a task of the same node."""
+
+
+@kernel
+def inject(sim: Sim, state: Any, time: int, key: int, number: int) -> bool:
+    """Count a message and chain it to the queue of its node's NIC. Returns whether it is the first
+    there and may leave at once."""
+    group, index, row = node_at_key(state.shape, key)
+    tally, size = state.nodes[row], sim.pool.rows[number, SIZE]
+    tally[GENERATED] += 1
+    tally[GENERATED_BYTES] += size
+    if state.measured[0] <= time < state.measured[1]:
+        tally[OFFERED] += size
+        tally[MEASURED_GENERATED] += (size + state.largest[0] - 1) // state.largest[0]
+    nic = nic_row(state.shape, group, index)
+    block(sim, state, nic, 0, number, time)
+    return state.ports[nic, 1, HEAD] == number  # type: ignore[no-any-return]
+
+
+@kernel
+def word_for(state: Any, key: int) -> int:
+    """Returns the random word of the next message of a node's tasks, 32 bits."""
+    traffic = state.traffic[0]
+    group, index, row = node_at_key(state.shape, key)
+    stream = state.nic[STREAM]
+    count = next_draw(state, stream, row)
+    node = group * traffic[GROUP_NODES] + index
+    _, _, _, word = draw(traffic[SEED], (stream << STREAM_BITS) + node, count)
+    return int(word)
 
 
 @kernel
@@ -96,15 +160,12 @@ def post(sim: Sim, state: Any, time: int, key: int, to: int, more: int) -> bool:
     """Give a message to the NIC; `more`: there are others to send in this phase. Returns whether it
     is the first in the queue and may leave at once. A message to another task of this node does not
     pass through the network and is not counted there."""
-    shape, traffic, agent, slot = state.shape, state.traffic[0], agent_of(key), port_of(key)
+    shape, agent, slot = state.shape, agent_of(key), port_of(key)
     group, index, row = node_at_key(shape, key)
-    me, tally = state.slots[row, slot], state.nodes[row]
-    job = state.jobs[me[JOB]]
-    node = group * traffic[GROUP_NODES] + index
-    stream = state.nic[STREAM]
-    count = next_draw(state, stream, row)
-    _, _, _, word = draw(traffic[SEED], (stream << STREAM_BITS) + node, count)
-    size, place = job[MESSAGE], state.places[job[BASE] + to]
+    me = state.slots[row, slot]
+    stage = state.stages[me[STAGE]]
+    word = word_for(state, key)
+    size, place = stage[MESSAGE], state.places[state.jobs[me[JOB], BASE] + to]
     number = new_parcel(sim)
     message = sim.pool.rows[number]
     here = address(group, index // shape[NODES], index % shape[NODES])
@@ -112,29 +173,27 @@ def post(sim: Sim, state: Any, time: int, key: int, to: int, more: int) -> bool:
     message[PATH], message[TAIL] = slot << SENDER_SHIFT, 0
     message[CAME] = POSTED - (2 * slot + more)
     message[RANDOM] = (
-        int(word) | (label(job, me[PHASE]) << LABEL_SHIFT) | ((place & SLOT_MASK) << TO_SHIFT)
+        word | (label(stage, me[PHASE]) << LABEL_SHIFT) | ((place & SLOT_MASK) << TO_SHIFT)
     )
-    if here == place >> PLACE_BITS:
+    if stage[WAITS] == FOR_REPLIES:
+        message[RANDOM] |= REQUEST
+    inside = here == place >> PLACE_BITS
+    if inside or stage[WAITS] == FOR_NOTHING:
+        message[CAME] = -1
+        schedule(sim, time + stage[PREPARE] * more, key_of(STEP, agent, slot), SENT, 0)
+    if inside:
         schedule(sim, time, key_of(DELIVER, agent, WITHIN + slot), number, 0)
-        schedule(sim, time + job[PREPARE] * more, key_of(STEP, agent, slot), SENT, 0)
         return False
-    tally[GENERATED] += 1
-    tally[GENERATED_BYTES] += size
-    if state.measured[0] <= time < state.measured[1]:
-        tally[OFFERED] += size
-        tally[MEASURED_GENERATED] += (size + state.largest[0] - 1) // state.largest[0]
-    nic = nic_row(shape, group, index)
-    block(sim, state, nic, 0, number, time)
-    return state.ports[nic, 1, HEAD] == number  # type: ignore[no-any-return]
+    return inject(sim, state, time, key, number)
 
 
 def following(state: Any, me: Any) -> int:
     """Returns the task that the next message of this one goes to, or NO_MORE."""
-    to = peer(state, me[JOB], me[TASK], me[PHASE], me[SENT_COUNT])
-    while to == NOBODY:
+    while True:
+        to = peer(state, me[STAGE], me[TASK], me[PHASE], me[SENT_COUNT])
+        if to != NOBODY:
+            return to
         me[SENT_COUNT] += 1
-        to = peer(state, me[JOB], me[TASK], me[PHASE], me[SENT_COUNT])
-    return to
 
 
 @kernel
@@ -163,18 +222,54 @@ def leaving(sim: Sim, state: Any, time: int, key: int) -> None:
 def enter(sim: Sim, state: Any, time: int, key: int, me: Any) -> int:
     """Begin a phase: compute the bytes that are to come in it, less those that have arrived.
     Returns for how long the task pauses, as `pausing` does."""
-    job, phase, rows = state.jobs[me[JOB]], me[PHASE], sim.pool.rows
-    me[DUE] = incoming(state, me[JOB], me[TASK], phase) * job[MESSAGE]
-    me[SENT_COUNT], me[READY] = 0, 0
-    first = me[EARLY]
+    number, phase, rows = me[JOB], me[PHASE], sim.pool.rows
+    me[SENT_COUNT], me[TURN], me[SENDING] = 0, time, 0
+    if state.jobs[number, ENDS_APART] and phase == state.jobs[number, LAST] - 1:
+        me[STAGE] = -1
+        me[DUE] = apart(state, number, me[TASK]) - me[APART]
+        me[READY] = me[APART_READY]
+        return 0
+    me[STAGE], me[READY] = stage_at(state, number, phase), 0
+    me[DUE] = awaited(state, me[STAGE], me[TASK], phase)
+    stage, first = state.stages[me[STAGE]], me[EARLY]
     if first >= 0 and label_of(rows[first]) == phase:
         me[DUE] -= rows[first, SIZE]
         me[READY] = rows[first, TAIL]
         me[EARLY] = rows[first, NEXT]
         drop_parcel(sim, first)
-    pause = job[PREPARE] if following(state, me) != NO_MORE else 0
-    works = phase % job[PHASES] == 0 and not (job[PATTERN] == UNIFORM and phase == job[LAST] - 1)
-    return pausing(sim, state, time, key, pause, job[COMPUTE] if works else 0)
+    pause = stage[PREPARE] if following(state, me) != NO_MORE else 0
+    work = 0
+    if step_of(stage, phase) == 0:
+        work = stage[COMPUTE]
+        if stage[IMBALANCE] > 0:
+            work += longer(stage, me[TASK], phase)
+    return pausing(sim, state, time, key, pause, work)
+
+
+@kernel
+def spend(state: Any, me: Any, time: int, pause: int) -> None:
+    """Count how long a task has computed and polled; since then its first message took `pause` to
+    be prepared."""
+    stage, spent = state.stages[me[STAGE]], state.spent[me[STAGE]]
+    took = time - me[TURN] - pause
+    polled = 0
+    if stage[POLLING] > 0:
+        polled = stage[POLLING]
+        if took != stage[COMPUTE]:
+            polled = int(took * (stage[POLLING] / stage[COMPUTE]))
+    spent[COMPUTED_PS] += took - polled
+    spent[POLLED_PS] += polled
+    me[TURN] = time - pause
+
+
+@kernel
+def turn(state: Any, me: Any, time: int, what: int) -> None:
+    """Count how long a task has sent, or waited."""
+    row = me[STAGE]
+    if row < 0:
+        row = state.jobs[me[JOB], FIRST_STAGE] + state.jobs[me[JOB], STAGES] - 1
+    state.spent[row, what] += time - me[TURN]
+    me[TURN] = time
 
 
 def proceed(sim: Sim, state: Any, time: int, key: int) -> bool:
@@ -184,16 +279,22 @@ def proceed(sim: Sim, state: Any, time: int, key: int) -> bool:
     while True:
         if me[SENT_COUNT] != AWAITING:
             to = following(state, me)
+            if me[SENDING] == 0:
+                me[SENDING] = 1
+                if me[STAGE] >= 0:
+                    spend(state, me, time, state.stages[me[STAGE], PREPARE] if to != NO_MORE else 0)
             if to != NO_MORE:
                 me[SENT_COUNT] += 1
                 more = 1 if following(state, me) != NO_MORE else 0
                 return post(sim, state, time, key, to, more)
             me[SENT_COUNT] = AWAITING
+            turn(state, me, time, SENT_PS)
         if me[DUE] > 0:
             return False
         if me[READY] > time:
             schedule(sim, me[READY], key_of(STEP, agent_of(key), port_of(key)), PAUSED, 0)
             return False
+        turn(state, me, time, WAITED_PS)
         me[PHASE] += 1
         if me[PHASE] == state.jobs[me[JOB], LAST]:
             heard = time + state.nic[LAUNCH]
@@ -265,25 +366,64 @@ def keep(sim: Sim, me: Any, number: int, there: int, hand: int) -> None:
 
 
 @kernel
+def drop(
+    sim: Sim, state: Any, time: int, key: int, number: int, slot: int, asks: bool, reply: int
+) -> None:
+    """Have done with a message that has come for the task in a slot; but if it asks for a reply,
+    the NIC turns it into one of so many bytes, without the task."""
+    if not asks:
+        drop_parcel(sim, number)
+        return
+    message = sim.pool.rows[number]
+    asker = (message[PATH] >> SENDER_SHIFT) & SLOT_MASK
+    there, here = (message[ENDS] >> 32) & ADDRESS, message[ENDS] & ADDRESS
+    message[ENDS], message[BORN], message[SIZE] = (here << 32) | there, time, reply
+    message[RANDOM] = (
+        word_for(state, key) | (label_of(message) << LABEL_SHIFT) | (asker << TO_SHIFT)
+    )
+    message[PATH], message[TAIL], message[CAME] = slot << SENDER_SHIFT, 0, -1
+    if here == there:
+        schedule(sim, time, key_of(DELIVER, agent_of(key), REPLIES + asker), number, 0)
+    elif inject(sim, state, time, key, number):
+        group, index, _ = node_at_key(state.shape, key)
+        nic = nic_row(state.shape, group, index)
+        wake(sim, state, nic, 0, time, key_of(CREDIT_DUE, agent_of(key), 0))
+
+
+@kernel
 def match(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
     """Match the message of a packet that has arrived, if it is complete. If its task was waiting
     for it, the task goes on."""
     _, _, row = node_at_key(state.shape, key)
-    slot = (sim.pool.rows[number, RANDOM] >> TO_SHIFT) & SLOT_MASK
+    word = sim.pool.rows[number, RANDOM]
+    slot, asks = (word >> TO_SHIFT) & SLOT_MASK, word & REQUEST != 0
     me = state.slots[row, slot]
-    job = state.jobs[me[JOB]]
-    number = complete(sim, me, number, job[MESSAGE])
+    stage = state.stages[stage_at(state, me[JOB], label_of(sim.pool.rows[number]))]
+    replies = stage[WAITS] == FOR_REPLIES
+    number = complete(sim, me, number, stage[REPLY] if replies and not asks else stage[MESSAGE])
     if number < 0:
         return
-    matched = max(time, state.matching[row]) + state.nic[MATCH]
-    state.matching[row] = matched
-    there, message = matched + state.nic[HOST], sim.pool.rows[number]
-    if label_of(message) != me[PHASE]:
-        keep(sim, me, number, there, job[HAND])
+    if replies:
+        there, hand = time + state.nic[HOST], 0
+    else:
+        matched = max(time, state.matching[row]) + state.nic[MATCH]
+        state.matching[row] = matched
+        there, hand = matched + state.nic[HOST], stage[HAND]
+    message = sim.pool.rows[number]
+    if asks or (not replies and stage[WAITS] != FOR_MESSAGES):
+        me[APART] += message[SIZE]
+        me[APART_READY] = max(me[APART_READY], there) + hand
+        if me[STAGE] >= 0:
+            drop(sim, state, time, key, number, slot, asks, stage[REPLY])
+            return
+        me[READY] = me[APART_READY]
+    elif label_of(message) != me[PHASE]:
+        keep(sim, me, number, there, hand)
         return
+    else:
+        me[READY] = max(me[READY], there) + hand
     me[DUE] -= message[SIZE]
-    me[READY] = max(me[READY], there) + job[HAND]
-    drop_parcel(sim, number)
+    drop(sim, state, time, key, number, slot, asks, stage[REPLY])
     if me[DUE] == 0 and me[SENT_COUNT] == AWAITING:
         schedule(sim, me[READY], key_of(STEP, agent_of(key), slot), PAUSED, 0)
 
@@ -293,6 +433,7 @@ def command(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> None:
     _, _, row = node_at_key(state.shape, key)
     me = state.slots[row, port_of(key)]
     me[JOB], me[TASK], me[PHASE], me[EARLY], me[PARTS] = a, b, 0, -1, -1
+    me[APART], me[APART_READY] = 0, 0
     coming(sim, state, time, key, a)
     pause = enter(sim, state, time, key, me)
     if pause >= 0:
@@ -341,7 +482,7 @@ class Hooks(NamedTuple):
 def kernels(own: tuple[Any, ...], hooks: Hooks | None = None) -> Kernels:
     """Returns the kernels of tasks; `own` are the patterns of plug-ins (`patterns.kernels`)."""
     pair = patterns.kernels(own)
-    names: dict[str, Any] = {"peer": pair.peer, "incoming": pair.incoming}
+    names: dict[str, Any] = pair._asdict()
     names |= hooks._asdict() if hooks else {}
     names["following"] = kernel(rebound(following, "following", **names))
     names["enter"] = kernel(rebound(enter, "enter", **names))

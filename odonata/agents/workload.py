@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from odonata.agents.layout import AFTER, EARLY, JOB, JOB_WORDS, PARTS, SLOT_WORDS
+from odonata.agents.layout import (
+    AFTER,
+    BINS,
+    BY_JOB_WORDS,
+    EARLY,
+    JOB,
+    JOB_WORDS,
+    PARTS,
+    SLOT_WORDS,
+    SPENT_WORDS,
+    STAGE_WORDS,
+)
 from odonata.agents.packet import LABEL_MASK
 from odonata.agents.patterns import (
     DIMENSIONS,
@@ -27,7 +38,15 @@ from odonata.agents.patterns import (
 from odonata.agents.task import MOST_TASKS
 from odonata.jobs.board import Board
 from odonata.jobs.powering import Powering
-from odonata.jobs.request import EXCHANGES, MAPPINGS, MOST_NODES, Job
+from odonata.jobs.request import (
+    EXCHANGES,
+    MAPPINGS,
+    MOST_NODES,
+    UNIFORM,
+    WAITS,
+    Job,
+    Stage,
+)
 from odonata.jobs.scheduler import Scheduler
 from pdes.clock import LATEST
 from pdes.errors import Findings, Refused
@@ -38,26 +57,66 @@ from policies.views import Request
 from topology.dragonfly import Dragonfly
 from topology.settings import setting
 
+MOST_APART = 4096
+"""The most jobs of which each has a histogram of latencies, of 10 KiB on every rank."""
 MOST_PHASES = LABEL_MASK
 """The largest number of phases of a job, so that each has a label of its own."""
 
 
-def sides_of(job: Job, tasks: int) -> tuple[int, int, int]:
-    """Returns the sides of a job's grid; 1 where it has none."""
-    if job.pattern not in DIMENSIONS:
-        return 1, 1, 1
-    sides = job.grid or near_cubic(tasks, DIMENSIONS[job.pattern])
-    return (*sides, 1, 1)[:3]  # type: ignore[return-value]
+def sides_of(stage: Stage, tasks: int) -> tuple[int, int, int, int]:
+    """Returns the sides of a stage's grid; 1 where it has none."""
+    if stage.pattern not in DIMENSIONS:
+        return 1, 1, 1, 1
+    sides = stage.grid or near_cubic(tasks, DIMENSIONS[stage.pattern])
+    return (*sides, 1, 1, 1)[:4]  # type: ignore[return-value]
 
 
-def is_pairwise(job: Job) -> bool:
-    """Tells whether a job's tasks exchange with one partner after the other."""
-    return job.exchange == "pairwise" and job.pattern in PAIRED
+def is_pairwise(stage: Stage) -> bool:
+    """Tells whether tasks exchange with one partner after the other."""
+    return stage.exchange == "pairwise" and stage.pattern in PAIRED
 
 
-def phases_of(job: Job, tasks: int) -> int:
-    """Returns the phases of one iteration of a job."""
-    return phases(job.pattern, is_pairwise(job), tasks, sides_of(job, tasks))
+def phases_of(stage: Stage, tasks: int) -> int:
+    """Returns the phases of one pass through a stage's pattern."""
+    return phases(stage.pattern, is_pairwise(stage), tasks, sides_of(stage, tasks))
+
+
+def check_stage(stage: Stage, about: Callable[[str], str], tasks: int, found: Findings) -> None:
+    """Find what is wrong with a stage; `about` names its fields."""
+    unless = found.unless
+    unless(REGISTER.known(stage.pattern) or stage.pattern in REGISTER, f"pattern = {stage.pattern}",
+           f"one of {', '.join(REGISTER)}{nearest(stage.pattern, [*REGISTER])}",
+           about("pattern"))  # fmt: skip
+    unless(1 <= stage.message_bytes < 2**40, f"message = {stage.message_bytes} B",
+           "1 .. 2**40 bytes", about("message_bytes"))  # fmt: skip
+    unless(stage.exchange in EXCHANGES, f"exchange = {stage.exchange}",
+           f"{' or '.join(EXCHANGES)}{nearest(stage.exchange, EXCHANGES)}",
+           about("exchange"))  # fmt: skip
+    unless(0 <= stage.compute_ps <= LATEST // 2**10, f"compute = {stage.compute_ps} ps",
+           "0 .. an hour", about("compute_ps"))  # fmt: skip
+    unless(stage.wait in WAITS, f"wait = {stage.wait}",
+           f"one of {', '.join(WAITS)}{nearest(stage.wait, WAITS)}", about("wait"))  # fmt: skip
+    unless(1 <= stage.reply_bytes < 2**40, f"reply = {stage.reply_bytes} B",
+           "1 .. 2**40 bytes", about("reply_bytes"))  # fmt: skip
+    unless(0 <= stage.polling_ps <= LATEST // 2**10, f"polling = {stage.polling_ps} ps",
+           "0 .. an hour", about("polling_ps"))  # fmt: skip
+    unless(0 <= stage.imbalance <= 100, f"imbalance = {stage.imbalance}", "0 .. 100",
+           about("imbalance"))  # fmt: skip
+    unless(1 <= stage.repeat <= 2**20, f"repeat = {stage.repeat}", "1 .. 2**20", about("repeat"))
+    if stage.grid is not None:
+        dims = DIMENSIONS.get(stage.pattern, 0)
+        sides = " × ".join(map(str, stage.grid))
+        unless(dims > 0, f"grid = {sides}", f"{stage.pattern} is on no grid; "
+               f"{', '.join(DIMENSIONS)} are", about("grid"), about("pattern"))  # fmt: skip
+        unless(dims in (0, len(stage.grid)), f"grid = {sides}",
+               f"{stage.pattern} needs {dims} sides",
+               about("grid"), about("pattern"))  # fmt: skip
+        unless(all(side >= 1 for side in stage.grid), f"grid = {sides}", "sides of at least 1",
+               about("grid"))  # fmt: skip
+        places = math.prod(stage.grid)
+        unless(places == tasks, f"grid = {sides}",
+               f"it has {places} places for the job's {tasks} tasks",
+               about("grid"), about("nodes"), "tasks_per_node")  # fmt: skip
 
 
 def check(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
@@ -69,45 +128,26 @@ def check(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
 
     unless(1 <= job.nodes <= MOST_NODES, f"nodes = {job.nodes}", f"1 .. {MOST_NODES}",
            about("nodes"))  # fmt: skip
-    unless(REGISTER.known(job.pattern) or job.pattern in REGISTER, f"pattern = {job.pattern}",
-           f"one of {', '.join(REGISTER)}{nearest(job.pattern, [*REGISTER])}",
-           about("pattern"))  # fmt: skip
-    unless(1 <= job.message_bytes < 2**40, f"message = {job.message_bytes} B",
-           "1 .. 2**40 bytes", about("message_bytes"))  # fmt: skip
     unless(job.iterations >= 1, f"iterations = {job.iterations}", "at least 1",
            about("iterations"))  # fmt: skip
-    unless(job.exchange in EXCHANGES, f"exchange = {job.exchange}",
-           f"{' or '.join(EXCHANGES)}{nearest(job.exchange, EXCHANGES)}",
-           about("exchange"))  # fmt: skip
+    for stage in job.parts:
+        check_stage(stage, lambda field: about("profile" if job.stages else field), tasks, found)
     most = MOST_PHASES
-    if REGISTER.known(job.pattern) and not found.problems:
-        most = (MOST_PHASES - 1) // phases_of(job, max(1, tasks))
+    if all(REGISTER.known(it.pattern) for it in job.parts) and not found.problems:
+        passes = sum(phases_of(it, max(1, tasks)) * it.repeat for it in job.parts)
+        most = (MOST_PHASES - 1) // passes
     unless(job.iterations <= most, f"iterations = {job.iterations}",
            f"at most {most} of this pattern, on so many tasks",
            about("iterations"), about("pattern"), about("nodes"))  # fmt: skip
-    unless(0 <= job.compute_ps <= LATEST // 2**10, f"compute = {job.compute_ps} ps",
-           "0 .. an hour", about("compute_ps"))  # fmt: skip
     unless(0 <= job.arrival_ps <= LATEST // 2, f"arrival = {job.arrival_ps} ps",
            f"0 .. {LATEST // 2} ps, 26 days", about("arrival_ps"))  # fmt: skip
     unless(tasks >= 2, f"nodes = {job.nodes}",
-           f"{job.pattern} needs two tasks that communicate, and "
+           f"{job.does} needs two tasks that communicate, and "
            f"{tasks_per_node} per node make {tasks}",
            about("nodes"), about("pattern"), "tasks_per_node")  # fmt: skip
-    if job.grid is not None:
-        dims = DIMENSIONS.get(job.pattern, 0)
-        sides = " × ".join(map(str, job.grid))
-        unless(dims > 0, f"grid = {sides}", f"{job.pattern} is on no grid; "
-               f"{', '.join(DIMENSIONS)} are", about("grid"), about("pattern"))  # fmt: skip
-        unless(dims in (0, len(job.grid)), f"grid = {sides}",
-               f"{job.pattern} needs {dims} sides",
-               about("grid"), about("pattern"))  # fmt: skip
-        unless(all(side >= 1 for side in job.grid), f"grid = {sides}", "sides of at least 1",
-               about("grid"))  # fmt: skip
-        places = math.prod(job.grid)
-        unless(places == tasks, f"grid = {sides}",
-               f"it has {places} places for the job's {tasks} tasks "
-               f"({job.nodes} nodes, {tasks_per_node} tasks each)",
-               about("grid"), about("nodes"), "tasks_per_node")  # fmt: skip
+    unless(len(job.on) in (0, job.nodes), f"on = {len(job.on)} nodes",
+           f"as many labels as it has nodes, {job.nodes}", about("on"), about("nodes"))  # fmt: skip
+    unless(len(set(job.on)) == len(job.on), "on = a label twice", "each label once", about("on"))
     if isinstance(job.mapping, str):
         unless(job.mapping in MAPPINGS, f"mapping = {job.mapping}",
                f"{', '.join(MAPPINGS)} or a list", about("mapping"))  # fmt: skip
@@ -188,6 +228,9 @@ class Workload:
         found = Findings()
         unless = found.unless
         unless(len(self.jobs) > 0, "jobs = none", "at least one", "jobs")
+        unless(not self.jobs or any(not job.background for job in self.jobs),
+               "background = true", "at least one job is not in the background, so that the run "
+               "ends", "jobs.0.background")  # fmt: skip
         unless(1 <= self.tasks_per_node <= MOST_TASKS, f"tasks_per_node = {self.tasks_per_node}",
                f"1 .. {MOST_TASKS}", "tasks_per_node")  # fmt: skip
         for register, name in ((ALLOCATIONS, self.allocation), (DISCIPLINES, self.order)):
@@ -235,6 +278,15 @@ class Workload:
                 "machine.routers",
                 "machine.groups",
             )
+            found.unless(
+                all(0 <= label < machine.n_nodes for label in job.on),
+                f"on = {min(job.on, default=0)} .. {max(job.on, default=0)}",
+                f"labels of nodes of the machine, 0 .. {machine.n_nodes - 1}",
+                f"workload.jobs.{number}.on",
+                "machine.nodes",
+                "machine.routers",
+                "machine.groups",
+            )
 
     # -- numbers
 
@@ -249,14 +301,23 @@ class Workload:
     def least_packet(self, packet_bytes: int) -> int:
         """Returns the size of the smallest packet of any message, in bytes."""
         return min(
-            min(job.message_bytes % packet_bytes or packet_bytes, job.message_bytes)
+            min(size % packet_bytes or packet_bytes, size)
             for job in self.jobs
+            for stage in job.parts
+            for size in (stage.message_bytes, stage.reply_bytes)[: 1 + (stage.wait == "replies")]
         )
+
+    @property
+    def distributes(self) -> bool:
+        """Tells whether the latencies of every job are counted by themselves: of up to MOST_APART
+        jobs."""
+        return len(self.jobs) <= MOST_APART
 
     @cached_property
     def own(self) -> tuple[str, ...]:
         """Returns the patterns that plug-ins bring, in the order in which they are numbered."""
-        return tuple(dict.fromkeys(j.pattern for j in self.jobs if j.pattern not in PATTERNS))
+        names = dict.fromkeys(stage.pattern for job in self.jobs for stage in job.parts)
+        return tuple(name for name in names if name not in PATTERNS)
 
     def scheduler(self, machine: Dragonfly, seed: int, power: Powering | None = None) -> Scheduler:
         """Returns the scheduler of these jobs."""
@@ -268,7 +329,7 @@ class Workload:
         )  # fmt: skip
         requests = tuple(
             Request(n, job.nodes, job.arrival_ps, job.requested_ps, job.user, job.project,
-                    job.application, job.name, users[n], projects[n], alike[n])
+                    job.application, job.name, users[n], projects[n], alike[n], job.on)
             for n, job in enumerate(self.jobs)
         )  # fmt: skip
         return Scheduler(
@@ -296,41 +357,71 @@ class Workload:
         where it is given, with the scheduler. Tasks draw random numbers from this `stream`."""
         tasks = int(self.bases[-1])
         table = np.zeros((len(self.jobs), JOB_WORDS), np.int64)
-        friends = np.full((tasks, 2), -1, np.int64)
+        stages: list[tuple[int, ...]] = []
+        friends = [np.zeros((0, 2), np.int64)]
+        expected, expects, befriended = [np.zeros(0, np.int64)], 0, 0
         numbers = {name: n for n, name in enumerate((*PATTERNS, *self.own))}
-        expected, expects = [np.zeros(0, np.int64)], 0
         for number, job in enumerate(self.jobs):
             base, end = self.bases[number : number + 2].tolist()
-            count = end - base
-            rounds = phases_of(job, count)
-            waits = job.pattern == "uniform"
-            table[number] = (
-                numbers[job.pattern], is_pairwise(job), count, job.message_bytes,
-                job.compute_ps, rounds, rounds * job.iterations + waits, *sides_of(job, count),
-                1 << (count.bit_length() - 1), base, seed, number, expects,
-                self.preparing_ps(job.message_bytes), self.handing_ps(job.message_bytes),
-            )  # fmt: skip
-            if job.pattern in self.own:
-                expected.append(expect(REGISTER.named(job.pattern), count, rounds))
-                expects += len(expected[-1])
-            if waits:
-                counts = np.zeros(count, np.int64)
-                count_strangers(seed, number, job.iterations, counts)
-                friends[base:end, AFTER] = counts
-            elif job.pattern in ("random-ring", "permutation"):
-                friends[base:end] = ring(seed, number, count)
+            count, first = end - base, len(stages)
+            rounds = [phases_of(stage, count) for stage in job.parts]
+            passes = [
+                phases * stage.repeat for phases, stage in zip(rounds, job.parts, strict=True)
+            ]
+            iteration, at = sum(passes), 0
+            apart = any(stage.waits != "messages" for stage in job.parts)
+            last = iteration * job.iterations + apart
+            table[number] = first, len(job.parts), iteration, last, apart, base
+            for stage, phases, steps in zip(job.parts, rounds, passes, strict=True):
+                stages.append((
+                    numbers[stage.pattern], is_pairwise(stage), count, stage.message_bytes,
+                    stage.compute_ps + stage.polling_ps, phases, *sides_of(stage, count),
+                    1 << (count.bit_length() - 1), seed, number, expects,
+                    self.preparing_ps(stage.message_bytes), self.handing_ps(stage.message_bytes),
+                    at, befriended, WAITS.index(stage.waits), stage.reply_bytes, stage.polling_ps,
+                    stage.repeat * job.iterations, iteration,
+                    math.floor(stage.imbalance * stage.compute_ps),
+                ))  # fmt: skip
+                if stage.pattern in self.own:
+                    expected.append(expect(REGISTER.named(stage.pattern), count, phases))
+                    expects += len(expected[-1])
+                friends.append(_friends(stage, seed, number, count,
+                                        iteration * np.arange(job.iterations), at, steps))  # fmt: skip
+                befriended += len(friends[-1])
+                at += steps
         slots = np.zeros((nodes, self.tasks_per_node, SLOT_WORDS), np.int64)
         slots[:, :, [JOB, EARLY, PARTS]] = -1
         return {
             "nic": np.array([self.match_ps, self.host_ps, self.launch_ps, stream]),
             "jobs": table,
-            "friends": friends,
+            "stages": np.array(stages, np.int64),
+            "friends": np.concatenate(friends),
             "expected": np.concatenate(expected),
             "places": np.full(tasks, -1, np.int64),
             "slots": slots,
             "matching": np.zeros(nodes, np.int64),
+            "spent": np.zeros((len(stages), SPENT_WORDS), np.int64),
+            "by_job": np.zeros((len(self.jobs), BY_JOB_WORDS), np.int64),
+            "job_latencies": np.zeros((len(self.jobs) * self.distributes, BINS), np.int32),
             **(scheduler.fresh_board() if scheduler else Board.nowhere()).arrays(),
         }
+
+
+def _friends(
+    stage: Stage, seed: int, number: int, tasks: int, iterations: Rows, first: int, steps: int
+) -> Rows:
+    """Returns what `State.friends` has of a stage of a job, which begins `first` phases after the
+    beginning of each of these iterations and has so many phases."""
+    if stage.pattern == UNIFORM:
+        friends = np.zeros((tasks, 2), np.int64)
+        counts = np.zeros(tasks, np.int64)
+        phases = (iterations[:, None] + first + np.arange(steps)).reshape(-1)
+        count_strangers(seed, number, phases, counts)
+        friends[:, AFTER] = counts
+        return friends
+    if stage.pattern in ("random-ring", "permutation"):
+        return ring(seed, number, tasks)
+    return np.zeros((0, 2), np.int64)
 
 
 def _copying_ps(size: int, bandwidth: float | None) -> int:
@@ -348,10 +439,14 @@ def no_jobs() -> dict[str, Any]:
     return {
         "nic": np.full(4, -1),
         "jobs": np.zeros((0, JOB_WORDS), np.int64),
+        "stages": np.zeros((0, STAGE_WORDS), np.int64),
         "friends": np.zeros((0, 2), np.int64),
         "expected": np.zeros(0, np.int64),
         "places": np.zeros(0, np.int64),
         "slots": np.zeros((0, 1, SLOT_WORDS), np.int64),
         "matching": np.zeros(0, np.int64),
+        "spent": np.zeros((0, SPENT_WORDS), np.int64),
+        "by_job": np.zeros((0, BY_JOB_WORDS), np.int64),
+        "job_latencies": np.zeros((0, BINS), np.int32),
         **Board.nowhere().arrays(),
     }

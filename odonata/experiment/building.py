@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from odonata.agents.layout import BINS, CROSSING_WORDS, LINE, NODE_WORDS, PADDING, QUEUE_WORDS
+from odonata.agents.profile import Profile
 from odonata.agents.routers import ROUTERS
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
@@ -30,6 +31,7 @@ from odonata.experiment.experiment import (
 )
 from odonata.experiment.keys import SERIES, Key
 from odonata.experiment.policies import Policies
+from odonata.experiment.profiles import HOME, path_of, profile
 from odonata.experiment.sections import (
     DURATION,
     INTERVAL,
@@ -42,6 +44,7 @@ from odonata.experiment.sections import (
     SchedulerSettings,
 )
 from odonata.experiment.units import show_count, show_time
+from odonata.experiment.values import read
 from odonata.jobs.power import FILE, Power
 from odonata.jobs.request import Job
 from odonata.jobs.series_text import FILES, read_steps
@@ -65,6 +68,8 @@ HOMES = {"machine": ("machine",), "network": ("network", "run", "nic"),
 
 ONLY_PACKETS = ("network", "traffic", "jobs", "nic")
 """Sections that mean nothing where only jobs are simulated."""
+OF_A_PATTERN = ("pattern", "message", "exchange", "compute", "grid")
+"""Keys of a job that its profile takes the place of."""
 CALLED = ("user", "project", "application")
 """Keys of a job that are names, as its own name is."""
 
@@ -78,6 +83,8 @@ class Building(Policies):
         super().__init__(where, plugins, stand_in)
         self.owners: list[int] = []
         """The number of the [[jobs]] that each job is from."""
+        self.profiles: dict[str, Profile] = {}
+        """The application profiles of [[jobs]], by section."""
 
     def experiment(self) -> Experiment | JobExperiment:
         """Returns the experiment. Refused with all that is wrong."""
@@ -365,12 +372,41 @@ class Building(Policies):
                 called = self.get(text.path)
                 if called and not (called.isprintable() and len(called) <= NAME_LENGTH):
                     self.complain(f"at most {NAME_LENGTH} characters that can be printed", text)
+            self._profile(section)
             if self.get(count.path) < 1:
                 self.complain("at least 1", count)
             total += self.get(count.path)
             if total > MOST_JOBS:
                 self.complain(f"{total:,} jobs in all; at most {MOST_JOBS:,}", count)
                 total -= self.values.get(count.path, 1)
+
+    def _profile(self, section: str) -> None:
+        """Read the profile of a job, if it has one; then it has no pattern of its own."""
+        key = self.keys[f"{section}.profile"]
+        name = self.get(key.path)
+        if not name or key.path in self.bad:
+            return
+        try:
+            path = path_of(name, Path(self.where).parent)
+            self.profiles[section] = profile(str(path)) if path.parent != HOME else profile(name)
+        except Refused as refusal:
+            if self.stand_in:
+                self.missing.append(f"profile {name!r}")
+                return
+            self.bad.add(key.path)
+            self.complain(str(refusal), key)
+            return
+        if path.parent != HOME:
+            self.values[key.path] = str(path)
+        for other in (self.keys[f"{section}.{it}"] for it in OF_A_PATTERN):
+            if other.path in self.given and self.get(other.path) != self._usual(other):
+                self.complain(f"the stages of profile {self.profiles[section].name} say that",
+                              other, key)  # fmt: skip
+                self.bad.add(other.path)
+
+    def _usual(self, key: Key) -> Any:
+        """Returns the default of a key, as its field has it."""
+        return None if key.default is None else read(key, key.default)
 
     def _jobs(self, without: set[str]) -> tuple[Job, ...]:
         """Returns what was given and is valid."""
@@ -381,6 +417,11 @@ class Building(Policies):
                       if self._in(section, field).path not in without}  # fmt: skip
             count, name = self.get(f"{section}.{COUNT.name}"), fields.pop("name", "")
             job = Job(**({"nodes": 2} | fields))
+            if (found := self.profiles.get(section)) and job.profile:
+                tasks = max(1, self.get("scheduler.tasks_per_node"))
+                job = replace(job, stages=found.stages_for(tasks))
+                if f"{section}.iterations" not in self.given:
+                    job = replace(job, iterations=found.iterations)
             made += [replace(job, name=numbered(name, k + 1) if count > 1 else name)
                      for k in range(count)]  # fmt: skip
             self.owners += [number] * count

@@ -33,6 +33,8 @@ class Asked(NamedTuple):
     ) -> Labels:
         """Returns the nodes that the allocation chooses for a job; `held` is what policies
         remember. A job's random numbers are its own."""
+        if job.on:
+            return np.array(job.on, np.int64)
         assert self.allocation is not None
         sight = Sight(machine, idle, memory=memory_of(self.layouts[1], held))
         return allocate(self.allocation, sight, job, rng_for(seed, job.number))

@@ -67,7 +67,7 @@ def records(
             energy_j, received = float(taken[number, 0]), int(taken[number, 1])
         found.append(
             JobRecord(
-                number, job.name or f"job {number}", job.nodes, job.pattern, job.arrival_ps,
+                number, job.name or f"job {number}", job.nodes, job.does, job.arrival_ps,
                 row[BEGAN] if began else None, row[OVER] if done else None,
                 tuple(labels[first : first + job.nodes].tolist()) if began else (),
                 job.requested_ps, job.user, job.project, job.application, energy_j, received,

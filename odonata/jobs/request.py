@@ -7,16 +7,71 @@ from dataclasses import dataclass, field
 from topology.settings import required, setting
 
 EXCHANGES, MAPPINGS = ("posted", "pairwise"), ("random", "linear")
+WAITS = ("messages", "departures", "replies", "nothing")
+"""What a task waits for in a phase: the messages that others send to it in that phase; only that
+its own have left the node; the replies to its own; or nothing."""
+UNIFORM = "uniform"
+"""The pattern in which no task knows when messages will come to it."""
 MOST_NODES = 1 << 22
 """The most nodes of a job: more than any machine here has."""
 
 
 @dataclass(frozen=True)
+class Stage:
+    """A stage of an application: `repeat` passes through a pattern, and what a task does before and
+    after. A message that is not waited for (`wait` is departures, replies or nothing) is counted by
+    the receiver, which waits at the end of the job for all that were sent to it."""
+
+    pattern: str = setting(
+        "all-to-all", "word", "Which of its tasks communicate with which.", register="pattern"
+    )
+    message_bytes: int = setting(1024, "size", "Size of each message.")
+    exchange: str = setting(
+        "posted", "word", "Whether all messages of a phase are sent at once, or to one partner "
+        "after the other.", words=EXCHANGES,
+    )  # fmt: skip
+    wait: str = setting(
+        "messages", "word", "What a task waits for: the messages that come to it, the departures "
+        "of its own from the node, the replies to its own from the NICs of the receivers, or "
+        "nothing.", words=WAITS,
+    )  # fmt: skip
+    reply_bytes: int = setting(
+        64, "size", "Size of a reply, where replies are waited for.",
+    )  # fmt: skip
+    compute_ps: int = setting(0, "time", "How long a task computes before each pass.")
+    imbalance: float = setting(
+        0.0, "number", "Each task computes anew, before each pass, for between once and (1 + "
+        "imbalance) times as long, at random.", least=0, most=100,
+    )  # fmt: skip
+    polling_ps: int = setting(
+        0, "time", "How long it then polls for messages that nothing depends on (MPI_Test): this "
+        "takes time like computing and counts as communication.",
+    )  # fmt: skip
+    repeat: int = setting(
+        1, "whole", "Passes through the pattern in one iteration.", least=1, most=2**20
+    )
+    grid: tuple[int, ...] | None = setting(
+        None, "wholes", "The sides of the grid of a pattern that has one; auto: near-cubic.",
+        none="auto",
+    )  # fmt: skip
+    name: str = setting("", "text", "What it is called in results, such as the MPI operation.")
+
+    @property
+    def waits(self) -> str:
+        """Returns what a task waits for: never for the messages of a uniform pattern."""
+        if self.pattern == UNIFORM and self.wait == "messages":
+            return "departures"
+        return self.wait
+
+
+@dataclass(frozen=True)
 class Job:
     """A job: `nodes` nodes whose tasks go through a pattern (`odonata.agents.patterns`)
-    `iterations` times and compute before each. `mapping` assigns tasks to places, which are the
-    slots of the job's nodes, node by node: in order (linear), at random, or by a tuple with the
-    place of each task."""
+    `iterations` times and compute before each; or through the `stages` of an application profile,
+    one after the other, `iterations` times. `mapping` assigns tasks to places, which are the slots
+    of the job's nodes, node by node: in order (linear), at random, or by a tuple with the place of
+    each task. A job that names its nodes (`on`) runs there and nowhere else, whatever the
+    allocation policy would choose."""
 
     nodes: int = field(metadata=required("whole", "Nodes that it needs.", least=1, most=MOST_NODES))
     pattern: str = setting(
@@ -48,3 +103,31 @@ class Job:
     user: str = setting("", "text", "Who submits it.")
     project: str = setting("", "text", "On whose account it runs.")
     application: str = setting("", "text", "The program that it runs.")
+    profile: str = setting(
+        "", "text", "An application profile instead of a pattern: one of `odonata applications`, "
+        "or a TOML file with stages.",
+    )  # fmt: skip
+    on: tuple[int, ...] = setting(
+        (), "wholes", "The labels of the nodes on which it runs, and nowhere else; none: where the "
+        "allocation policy chooses.",
+    )  # fmt: skip
+    background: bool = setting(
+        False, "flag", "Whether the run ends without it: when all other jobs are done."
+    )
+    stages: tuple[Stage, ...] = ()
+    """The stages of its profile; none: it has one, of the pattern above."""
+
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        """Returns its stages, at least one."""
+        return self.stages or (
+            Stage(self.pattern, self.message_bytes, self.exchange, compute_ps=self.compute_ps,
+                  grid=self.grid),
+        )  # fmt: skip
+
+    @property
+    def does(self) -> str:
+        """Returns the name of its pattern, or of its profile."""
+        if self.profile:
+            return self.profile.rpartition("/")[2].removesuffix(".toml")
+        return " + ".join(dict.fromkeys(it.pattern for it in self.stages)) or self.pattern

@@ -239,7 +239,13 @@ class Scheduler:
             if asking is not None:
                 numbers = asking.configure([self.requests[number] for number in numbers])
         return [self._start(board, self.requests[number], time + self.launch)
-                for number in numbers]  # fmt: skip
+                for number in numbers if self._may(board, number)]  # fmt: skip
+
+    def _may(self, board: Board, number: int) -> bool:
+        """Tells whether a job may start where its user wants it: a job that named its nodes goes on
+        waiting while one of them is busy."""
+        on = self.requests[number].on
+        return not on or bool((board.owner[list(on)] < 0).all())
 
     def _view(self, board: Board, time: int, queue: list[Request], **changed: Any) -> View:
         sight = Sight(self.machine, board.owner < 0)

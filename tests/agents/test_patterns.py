@@ -13,7 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odonata.agents.layout import LAST, PHASES
+from odonata.agents.layout import (
+    ENDS_APART,
+    FIRST_STAGE,
+    FOR_MESSAGES,
+    ITERATION,
+    LAST,
+    MESSAGE,
+    WAITS,
+)
 from odonata.agents.patterns import (
     DIMENSIONS,
     NO_MORE,
@@ -23,6 +31,7 @@ from odonata.agents.patterns import (
     kernels,
     label,
     near_cubic,
+    stage_at,
 )
 from odonata.agents.workload import Workload
 from odonata.jobs.request import EXCHANGES, Job
@@ -37,13 +46,14 @@ ITERATIONS = 3
 
 Pairs = Counter[tuple[int, int]]
 
-peer, incoming = kernels(())
+peer, due, apart = kernels(())
 
 
 class Tables(NamedTuple):
     """What the kernels read of a state."""
 
     jobs: Any
+    stages: Any
     friends: Any
     expected: Any
 
@@ -55,18 +65,27 @@ def spell_out(state: Any, number: int, tasks: int, sent: Any, awaited: Any) -> i
     messages there are, also where there is no room for all."""
     job, n = state.jobs[number], 0
     for phase in range(job[LAST]):
+        ends = job[ENDS_APART] != 0 and phase == job[LAST] - 1
+        row = -1 if ends else stage_at(state, number, phase)
+        size = state.stages[job[FIRST_STAGE], MESSAGE]
         for task in range(tasks):
-            awaited[phase, task] = incoming(state, number, task, phase)
+            if ends:
+                awaited[phase, task] = apart(state, number, task) // size
+            else:
+                awaited[phase, task] = due(state, row, task, phase) // size
             i = 0
-            to = peer(state, number, task, phase, i)
+            to = peer(state, row, task, phase, i)
             while to != NO_MORE:
                 if to != NOBODY:
                     if n < sent.shape[0]:
                         sent[n, 0], sent[n, 1], sent[n, 2] = phase, task, to
-                        sent[n, 3] = label(job, phase)
+                        stage = state.stages[row]
+                        sent[n, 3] = label(stage, phase)
+                        if stage[WAITS] != FOR_MESSAGES:
+                            sent[n, 3] = job[LAST] - 1
                     n += 1
                 i += 1
-                to = peer(state, number, task, phase, i)
+                to = peer(state, row, task, phase, i)
     return n
 
 
@@ -85,8 +104,8 @@ def said(tasks: int, pattern: str, iterations: int = 1, seed: int = 1, **more: A
     """By the second of two jobs, so that its tasks are not the first of all."""
     jobs = (Job(3, "random-ring"), Job(tasks, pattern, iterations=iterations, **more))
     arrays = Workload(jobs, tasks_per_node=1).arrays(seed, 0)
-    state = Tables(arrays["jobs"], arrays["friends"], arrays["expected"])
-    phases, last = state.jobs[1, [PHASES, LAST]].tolist()
+    state = Tables(*(arrays[name] for name in Tables._fields))
+    phases, last = state.jobs[1, [ITERATION, LAST]].tolist()
     sent, awaited = np.zeros((1 << 12, 4), np.int64), np.zeros((last, tasks), np.int64)
     n = spell_out(state, 1, tasks, sent, awaited)
     if n > len(sent):
@@ -329,12 +348,13 @@ def test_on_its_own_grid_neighbours_talk_though_the_last_layer_be_incomplete(pat
 
 def test_inside_a_grid_there_are_4_6_and_26_neighbours() -> None:
     for pattern, sides, most in (
-        ("halo2d", (3, 3), 4), ("halo3d", (3, 3, 3), 6), ("halo3d26", (3, 3, 3), 26)
+        ("halo2d", (3, 3), 4), ("halo3d", (3, 3, 3), 6), ("halo3d26", (3, 3, 3), 26),
+        ("halo4d", (3, 3, 3, 3), 8),
     ):  # fmt: skip
         pairs = said(math.prod(sides), pattern, grid=sides).pairs()
         middle = math.prod(sides) // 2
         assert sum(source == middle for source, _ in pairs) == most
-        corner = {"halo2d": 2, "halo3d": 3, "halo3d26": 7}[pattern]
+        corner = {"halo2d": 2, "halo3d": 3, "halo3d26": 7, "halo4d": 4}[pattern]
         assert sum(source == 0 for source, _ in pairs) == corner
 
 

@@ -1,0 +1,162 @@
+"""Reads application profiles: those that come with this package by name, and a user's from TOML.
+
+A profile file has `about`, `source`, `iterations`, `tasks_per_node`, `nodes`, `sensitive`, a table
+`[measured]` of what was measured of the application itself, and one or more `[[stages]]`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from odonata.agents.profile import Measured, Profile
+from odonata.experiment.keys import Key, keys_of
+from odonata.experiment.values import nearest, plain, read, show, syntax
+from odonata.jobs.request import Stage
+from pdes.errors import Refused
+from topology.settings import setting
+
+HOME = Path(__file__).resolve().parent.parent / "profiles"
+"""The directory of the profiles that come with this package."""
+SUFFIX = ".toml"
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The keys of a profile file that stand above its tables."""
+
+    about: str = setting("", "text", "What the application is, in a line.")
+    source: str = setting("", "text", "Where its numbers come from.")
+    iterations: int = setting(
+        1, "whole", "Iterations of a job that asks for no number.", least=1, most=2**23 - 1
+    )
+    tasks_per_node: int = setting(
+        2, "whole", "Tasks per node for which messages are as large as given; with others, a node "
+        "sends as many bytes.", least=1, most=128,
+    )  # fmt: skip
+    nodes: int | None = setting(
+        None, "whole", "Nodes for which its compute times were calibrated.", none="unknown"
+    )
+    sensitive: bool = setting(False, "flag", "Whether it suffers from network congestion.")
+
+
+HEAD = {key.name: key for key in keys_of("", "", _Head)}
+STAGE = {key.name: key for key in keys_of("stages", "", Stage)}
+"""The keys of a profile file by name: above its tables, and of a stage."""
+MEASURED = ("run_time_s", "communication", "rank_bytes_per_s", "sends_per_s", "allreduces_per_s",
+            "ranks_per_node", "operations")  # fmt: skip
+
+
+def built_in() -> tuple[str, ...]:
+    """Returns the names of the profiles that come with this package."""
+    return tuple(sorted(path.stem for path in HOME.glob(f"*{SUFFIX}")))
+
+
+def profile(name: str, home: Path | None = None) -> Profile:
+    """Returns a profile: one of `built_in`, or that of a file whose name ends in .toml, relative to
+    `home`. Refused with everything that is wrong with it."""
+    return _read(path_of(name, home))
+
+
+def path_of(name: str, home: Path | None = None) -> Path:
+    """Returns the file of a profile. Refused where there is none."""
+    if name in built_in():
+        return HOME / f"{name}{SUFFIX}"
+    path = ((home or Path()) / name).absolute()
+    if name.endswith(SUFFIX) and path.is_file():
+        return path
+    if name.endswith(SUFFIX):
+        raise Refused(f"profile {plain(name)}: there is no such file")
+    near = nearest(name, built_in())
+    meant = f"; did you mean {near}?" if near else ""
+    raise Refused(f"profile {plain(name)}: one of {', '.join(built_in())}, or a file that ends in "
+                  f"{SUFFIX}{meant}")  # fmt: skip
+
+
+def _read(path: Path) -> Profile:
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"{path}: cannot be read: {error}") from error
+    return parsed(text, path.stem, str(path))
+
+
+@lru_cache(maxsize=256)
+def parsed(text: str, name: str, where: str) -> Profile:
+    """Returns the profile that a text of TOML describes."""
+    try:
+        tree = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"{where}: {syntax(str(error), text)}") from error
+    problems: list[str] = []
+    stages = tree.pop("stages", [])
+    measured = tree.pop("measured", None)
+    head = _fields(HEAD, tree, where, "", problems)
+    found = []
+    if not isinstance(stages, list) or not stages:
+        problems.append(f"{where}: needs at least one [[stages]]")
+        stages = []
+    for number, stage in enumerate(stages):
+        if not isinstance(stage, dict):
+            problems.append(f"{where}: stages = {show(stage)}: tables, as [[stages]]")
+            continue
+        given = _fields(STAGE, stage, where, f"stages[{number}].", problems)
+        found.append(Stage(**{STAGE[key].field: value for key, value in given.items()}))
+    facts = _measured(measured, where, problems)
+    if problems:
+        raise Refused("\n".join(problems))
+    return Profile(name, tuple(found), measured=facts, **head)
+
+
+def _fields(
+    keys: Mapping[str, Key], given: Mapping[str, Any], where: str, prefix: str, problems: list[str]
+) -> dict[str, Any]:
+    """Returns the values of a table by key, without those that are wrong, which are noted."""
+    found = {}
+    for name, value in given.items():
+        if name not in keys:
+            near = nearest(name.replace("-", "_"), keys)
+            meant = f"did you mean {near}?" if near else f"one of {', '.join(keys)}"
+            problems.append(f"{where}: {plain(prefix + name)}: unknown; {meant}")
+            continue
+        key = keys[name]
+        try:
+            found[name] = read(key, value)
+            _within(key, found[name])
+        except ValueError as error:
+            found.pop(name, None)
+            problems.append(f"{where}: {prefix}{name} = {show(value)}: {error}")
+    return found
+
+
+def _within(key: Key, value: Any) -> None:
+    least, most = key.how.least, key.how.most
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if least is not None and value < least:
+            raise ValueError(f"at least {least:g}")
+        if most is not None and value > most:
+            raise ValueError(f"at most {most:g}")
+
+
+def _measured(given: Any, where: str, problems: list[str]) -> Measured | None:
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        problems.append(f"{where}: measured = {show(given)}: a table")
+        return None
+    for name in given.keys() - {*MEASURED}:
+        problems.append(f"{where}: measured.{plain(name)}: unknown; one of {', '.join(MEASURED)}")
+    shares = given.get("operations", {})
+    numbers = {name: given.get(name) for name in MEASURED if name != "operations"}
+    numbers["ranks_per_node"] = given.get("ranks_per_node", 1)
+    for name, value in [*numbers.items(), *(shares.items() if isinstance(shares, dict) else ())]:
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            problems.append(f"{where}: measured.{plain(name)} = {show(value)}: a number, at least "
+                            "0")  # fmt: skip
+    if problems:
+        return None
+    return Measured(**numbers, operations=tuple(shares.items()))  # type: ignore[arg-type]

@@ -1,0 +1,130 @@
+"""Calibrate the application profiles in setting I of Zhang's thesis (section 3.6): the application
+alone, on the first 64 nodes.
+
+A profile says what its tasks do: the patterns, how many sends there are for each allreduce, what is
+waited for. Table 3.4 and 3.5 give the part of the run time that the application spent in MPI and
+the bytes that it transferred per second. Two numbers of the profile follow from these two: how long
+its messages are, and how long it computes. An iteration is far shorter than that of the real
+application, so that it can be simulated; bytes per second are kept. The shorter the messages, the
+more of their time is latency; there is one length at which communication takes its part of the time.
+Where tasks compute for different times (`imbalance`), which they wait for, the length of an
+iteration is given and the imbalance is found instead.
+
+Nothing of settings II to IV is looked at. Prints what each profile should have; `--write` changes
+the files.
+
+    python scripts/calibrate_profiles.py [--write] [NAME ...]
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+
+from odonata.agents.profile import Measured, Profile
+from odonata.experiment.profiles import HOME, built_in, profile
+from odonata.jobs.request import Stage
+from odonata.studies.congestion.simulation import Alone, alone
+
+ROUNDS = 12
+CLOSE = 0.004, 0.02
+"""How close to the table is close enough: the part of time, and bytes per second as a part."""
+SMALL = 8
+"""Messages of so many bytes are what they are, and are not scaled."""
+
+
+def with_numbers(
+    found: Profile, length: float, compute: float, imbalance: float | None = None
+) -> Profile:
+    """Returns the profile with messages `length` times as long and computing `compute` times."""
+
+    def changed(stage: Stage) -> Stage:
+        size = stage.message_bytes
+        mine = imbalance if stage.imbalance > 0 and imbalance is not None else stage.imbalance
+        return replace(
+            stage, imbalance=mine,
+            message_bytes=size if size <= SMALL else max(SMALL + 1, round(size * length)),
+            compute_ps=round(stage.compute_ps * compute / 1e3) * 1000,
+            polling_ps=round(stage.polling_ps * compute / 1e3) * 1000,
+        )  # fmt: skip
+
+    return replace(found, stages=tuple(map(changed, found.stages)))
+
+
+def calibrated(found: Profile) -> tuple[Profile, Alone]:
+    """Returns the profile that has the table's numbers in setting I, and what it then has."""
+    target = found.measured
+    assert target is not None
+    before: tuple[float, float] | None = None
+    for _ in range(ROUNDS):
+        seen = alone(found)
+        share = seen.communication - target.communication
+        rate = seen.node_bytes_per_s / target.node_bytes_per_s - 1
+        print(f"  {found.name}: communication {seen.communication:.3f}, "
+              f"{seen.node_bytes_per_s / 1e6:,.1f} MB/s per node, {seen.iteration_s * 1e6:,.1f} us "
+              "per iteration", flush=True)  # fmt: skip
+        if abs(share) < CLOSE[0] and abs(rate) < CLOSE[1]:
+            return found, seen
+        if any(stage.imbalance for stage in found.stages):
+            found = _balanced(found, seen, target)
+            continue
+        mean = seen.iteration_s * seen.node_bytes_per_s  # bytes per iteration
+        spent = seen.communication * seen.iteration_s
+        slope = 0.04e-9
+        if before and abs(before[0] / mean - 1) > 0.02:
+            slope = (spent - before[1]) / (mean - before[0])
+        needed = target.communication / target.node_bytes_per_s  # seconds per byte
+        slope = min(max(slope, 0.0), 0.9 * needed)
+        wanted = max(spent - slope * mean, 0.1 * spent) / (needed - slope)
+        before = (mean, spent)
+        length = min(max(wanted / mean, 0.25), 4.0)
+        whole = length * mean / target.node_bytes_per_s
+        computed = (1 - seen.communication) * seen.iteration_s
+        found = with_numbers(found, length, (1 - target.communication) * whole / computed)
+    raise SystemExit(f"{found.name}: not calibrated in {ROUNDS} rounds")
+
+
+def _balanced(found: Profile, seen: Alone, target: Measured) -> Profile:
+    """Returns a profile whose imbalance makes up for the rest of its time in MPI; an iteration has
+    its length, and polling its part of that."""
+    given = next(stage for stage in found.stages if stage.imbalance)
+    missing = (target.communication - seen.communication) * seen.iteration_s
+    computed = (1 - seen.communication) * seen.iteration_s
+    imbalance = max(0.001, given.imbalance + 2 * missing / computed)
+    length = target.node_bytes_per_s / seen.node_bytes_per_s
+    return with_numbers(found, length, 1.0, round(imbalance, 4))
+
+
+def rewritten(text: str, found: Profile) -> str:
+    """Returns a profile file with the numbers of its stages."""
+    head, *stages = text.split("[[stages]]")
+    for number, stage in enumerate(found.stages):
+        for key, value in (("message", f'"{stage.message_bytes} B"'),
+                           ("compute", f'"{stage.compute_ps / 1e6:g} us"'),
+                           ("polling", f'"{stage.polling_ps / 1e6:g} us"'),
+                           ("imbalance", f"{stage.imbalance:g}")):  # fmt: skip
+            stages[number] = re.sub(
+                rf"(?m)^{key} = [^#\n]*?(\s*#.*)?$", rf"{key} = {value}\1", stages[number]
+            )
+    return "[[stages]]".join([head, *stages])
+
+
+def main() -> None:
+    names = [name for name in sys.argv[1:] if not name.startswith("-")]
+    for name in names or built_in():
+        found = profile(name)
+        if found.measured is None:
+            continue
+        found, seen = calibrated(found)
+        for stage in found.stages:
+            print(f"{name}: {stage.pattern} {stage.message_bytes} B, compute "
+                  f"{stage.compute_ps / 1e6:g} us, polling {stage.polling_ps / 1e6:g} us, "
+                  f"imbalance {stage.imbalance:g}")  # fmt: skip
+        if "--write" in sys.argv:
+            path = HOME / f"{name}.toml"
+            path.write_text(rewritten(path.read_text(), found))
+
+
+if __name__ == "__main__":
+    main()
