@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from odonata.results.operator_counters import Counters
     from odonata.results.run import Run
 
-CLASSES = ("local", "global")
-
 
 def read_threshold(text: str) -> str | float | dict[str, float]:
     """Returns the threshold that is asked for: median, a number, or one for each class."""
+    from odonata.results.derived import CLASSES
+
     if text == "median":
         return text
     try:
@@ -81,7 +81,7 @@ def show(
 def _routers(
     run: Run, seen: Counters, out: Path | None, threshold: Any, kind: str, as_json: bool
 ) -> None:
-    from odonata.results.operator_table import router_facts, router_table, write_routers
+    from odonata.results.operator_table import MOST_SHOWN, router_facts, router_table, write_routers
 
     if out is not None:
         with _written(out) as file:
@@ -93,7 +93,7 @@ def _routers(
     if as_json:
         print_json({**_about(run, seen, threshold, kind), "routers": facts})
     else:
-        some = "the most congested of " if len(facts) > 10 else ""
+        some = "the most congested of " if len(facts) > MOST_SHOWN else ""
         print_table(f"{_title(run)}: {some}{len(facts):,} routers", router_table(facts, kind),
                     _thresholds(seen, threshold, kind), least=80, highlight=False)  # fmt: skip
 
