@@ -34,6 +34,8 @@ WIDTH = 12.0
 """The width of the figure, in inches."""
 STRIP = 0.24
 """The part of a cell that has the marks of its nodes."""
+MOST_MARKED = 10_000
+"""The largest number of nodes that are marked: each is a shape on the page, in either panel."""
 KEYS_PER_LINE = 7
 
 
@@ -114,7 +116,7 @@ def _heat(machine: Dragonfly, axes: Axes, values: Floats, title: str) -> None:
 
 def marked(run: Run) -> bool:
     """Tells whether nodes are marked: there were jobs, and there are no more nodes than can be."""
-    few = run.machine.n_nodes <= MOST_SQUARES
+    few = run.machine.n_nodes <= MOST_MARKED
     return few and bool(run.network.workload) and bool(fullest(run)[1])
 
 
