@@ -14,11 +14,11 @@ def test_the_public_face_is_exactly_this() -> None:
         "Refused", "Request", "Result", "Routing", "Run", "Running", "Schedule", "ScheduleRun",
         "SchedulingPolicy", "Sight", "Sizes", "Source", "Trace", "Traffic", "View", "Workload",
         "__version__", "allocation", "aries", "backfilling", "busiest", "cable_matrix", "carried",
-        "check_policy", "discipline", "draw_schedules", "fitting", "job_records",
-        "latency_percentiles", "links", "load", "load_plugin", "measures", "network_energy", "open",
-        "parameter", "pattern", "performance", "place", "power", "power_measures", "read_trace",
-        "routing", "run", "scheduling", "simulate", "stall_to_flit", "summary", "system",
-        "traffic_matrix", "traffic_pattern", "utilisation",
+        "check_policy", "counters_of", "discipline", "draw_schedules", "fitting", "job_counters",
+        "job_records", "latency_percentiles", "links", "load", "load_plugin", "measures",
+        "network_energy", "open", "parameter", "pattern", "performance", "place", "power",
+        "power_measures", "read_trace", "routing", "run", "scheduling", "simulate", "stall_to_flit",
+        "summary", "system", "traffic_matrix", "traffic_pattern", "utilisation",
     ]  # fmt: skip
     modules = {module.name for module in pkgutil.iter_modules(odonata.__path__)}
     assert not modules & {*dir(odonata)}, "a module would hide what has its name"

@@ -28,6 +28,7 @@ cli = LazyGroup(
         "report": "Make a page, or figures, of the run in DIR; finished or not.",
         "compare": "Compare runs: what was asked for, and what came of it.",
         "diff": "Compare the metrics of two runs bit for bit.",
+        "counters": "Show the counters of a run as an operator of a Cray reads them.",
         "mend": "Close the files that a run which died left open.",
         "latency": "Measure latency over load, and find where the network is saturated.",
         "study": "Simulate all that a paper's question takes, and draw its figures.",

@@ -21,6 +21,7 @@ from odonata.figures import inputs
 from odonata.figures import jobs as job_figures
 from odonata.figures import network as figures
 from odonata.figures import placement as placements
+from odonata.figures.congestion import congestion_map, map_size, marked
 from odonata.figures.network import in_short, shares, span_ps
 from odonata.jobs.placement import Placement
 from odonata.results.derived import CLASSES, input_counters, recorded
@@ -246,6 +247,21 @@ def _of_group_stalls(run: Run) -> str:
             "routers to routers. White: no stall.")  # fmt: skip
 
 
+def _of_congestion(run: Run) -> str:
+    every = ("time that the first packet of a tile's input queue waited, for whatever reason"
+             if run.network.switched else
+             "time that packets waited to enter a tile, for credit or for its link")  # fmt: skip
+    jobs = ""
+    if marked(run):
+        time, _ = job_figures.fullest(run)
+        jobs = (f" The strip at the right of a cell has a mark for each node, in the colour of the "
+                f"job that had it at {microseconds(time)}, when the most jobs ran.")  # fmt: skip
+    return (f"A column is a group, a cell a router: the mean over its tiles, and over the run, of "
+            f"stalls per incoming flit as an operator of an Aries machine reads them. A stall is "
+            f"{every}. Tiles with fewer stalls a second than the median of their class do not "
+            f"count. Grey: no such tile. Each map has its own scale.{jobs}")  # fmt: skip
+
+
 def _of_causes(run: Run) -> str:
     found = input_waits(run.network, input_counters(run), span_ps(run))
     return ("How many packets waited as the first of their input queues, mean over time and over "
@@ -289,6 +305,8 @@ FIGURES: Sequence[Picture] = (
             _of_router_stalls, _no_tiles),
     Picture("group-stalls", LINKS, "Stalls of groups over time", figures.group_stalls,
             _of_group_stalls, _no_links),
+    Picture("congestion-map", LINKS, "Congestion map", congestion_map, _of_congestion, _no_tiles,
+            map_size, wide=True),
 )  # fmt: skip
 
 

@@ -124,7 +124,7 @@ def panels(placed: Placement, names: Sequence[str], axes: Axes) -> None:
 
 
 def _all_colours(placed: Placement) -> Floats:
-    return np.array([to_rgb(IDLE), to_rgb(BUSY), *_colours(len(placed.jobs))])
+    return np.array([to_rgb(IDLE), to_rgb(BUSY), *job_colours(len(placed.jobs))])
 
 
 def _fill(axes: Any, placed: Placement, page: _Page, colours: Floats) -> None:
@@ -148,7 +148,7 @@ def _holders(placed: Placement) -> npt.NDArray[np.int64]:
     return holder
 
 
-def _colours(jobs: int) -> list[Any]:
+def job_colours(jobs: int) -> list[Any]:
     """Returns a colour per job such that neighbours differ: where the named colours run out, steps
     of the golden angle around the colour wheel, alternately darker and lighter."""
     if jobs <= len(FEW):

@@ -77,7 +77,7 @@ def stall_to_flit(
             ours = of_class == kind
             plugged = (tile >= 0).data & ours
             samples = per_second.data[:, plugged]
-            thresholds[kind] = _threshold(threshold, kind, samples)
+            thresholds[kind] = threshold_of(threshold, kind, samples)
             least[:, ours] = thresholds[kind]
         counts = counts & (per_second >= least)
     ratio = (stalls / incoming.flits.where(incoming.flits > 0)).where(counts)
@@ -88,7 +88,9 @@ def stall_to_flit(
     return by_router.rename("stall_to_flit").assign_attrs(unit="1", **attrs)
 
 
-def _threshold(threshold: str | float | Mapping[str, float], kind: str, samples: Any) -> float:
+def threshold_of(threshold: str | float | Mapping[str, float], kind: str, samples: Any) -> float:
+    """Returns the threshold of a class of tiles, in stalls per second: the median of these samples,
+    a number, or that of the class."""
     if isinstance(threshold, Mapping):
         if kind not in threshold:
             raise ValueError(f"threshold = {threshold}: for each of {', '.join(CLASSES)}")

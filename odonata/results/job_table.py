@@ -207,16 +207,16 @@ def to_csv(records: Sequence[JobRecord], workload: str, time_ps: int) -> str:
         stretch = f"{turnaround / execution:.6f}" if turnaround and execution else ""
         labels = ranges(np.array(it.labels, np.int64), len(it.labels)) if it.labels else ""
         writer.writerow([
-            it.number, workload, it.pattern, _seconds(it.arrival_ps), it.nodes,
-            -1 if it.requested_ps is None else _seconds(it.requested_ps), int(done),
-            STATES[state(it, time_ps)], _seconds(it.start_ps), _seconds(execution),
-            _seconds(it.end_ps), _seconds(it.waiting_ps), _seconds(turnaround), stretch,
+            it.number, workload, it.pattern, seconds(it.arrival_ps), it.nodes,
+            -1 if it.requested_ps is None else seconds(it.requested_ps), int(done),
+            STATES[state(it, time_ps)], seconds(it.start_ps), seconds(execution),
+            seconds(it.end_ps), seconds(it.waiting_ps), seconds(turnaround), stretch,
             labels.replace(",", "").replace("–", "-"), it.name,
             it.user, it.project, it.application, *([it.energy_j, it.received_bytes] * energy),
         ])  # fmt: skip
     return text.getvalue()
 
 
-def _seconds(ps: int | None) -> str:
+def seconds(ps: int | None) -> str:
     """Returns a time in seconds as text, to the picosecond."""
     return "" if ps is None else f"{ps // 10**12}.{ps % 10**12:012d}"

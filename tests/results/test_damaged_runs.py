@@ -63,6 +63,7 @@ COMMANDS: dict[str, Callable[[Path, Path], str]] = {
     "watch": lambda run, whole: said("watch", run, "--once"),
     "diff": lambda run, whole: said("diff", run, whole),
     "compare": lambda run, whole: said("compare", run, whole, "--json"),
+    "counters": lambda run, whole: said("counters", run),
     "mend": lambda run, whole: said("mend", run),
     "resume": lambda run, whole: said("run", "--resume", "-o", run),
 }

@@ -230,14 +230,14 @@ def test_a_run_that_died_is_told_as_incomplete(
     reached = f"{samples} us" if samples else "0 ps"
     assert f"INCOMPLETE: {reached} of 10 us; it died" in seen.words
     assert 'role="alert"' in text
-    assert seen.tags.count("svg") == {0: 0, 1: 9, 4: 1}[samples]
+    assert seen.tags.count("svg") == {0: 0, 1: 10, 4: 1}[samples]
     assert ("all of it warm-up, 2 us" in seen.words) == (samples == 1)
     assert ("no sample has been written yet" in seen.words) == (samples == 0)
 
 
 def test_a_run_without_ports_says_so_in_place_of_figures(make: Make, only: Any) -> None:
     ports = ("utilisation-time", "stalled-time", "cables", "links", "link-stalls", "router-stalls",
-             "group-stalls")  # fmt: skip
+             "group-stalls", "congestion-map")  # fmt: skip
     only("load", *ports)
     _, seen = shown(make("no-ports", "metrics.ports=false"))
     assert seen.words.count("Ports were not recorded (metrics.ports = false).") == len(ports)
@@ -254,11 +254,12 @@ def test_a_run_that_measured_no_packet_claims_no_latency(make: Make, only: Any) 
 
 
 def test_a_machine_of_one_group_has_a_page(make: Make, only: Any) -> None:
-    only("stalled-time", "traffic", "cables", "links", "router-stalls", "group-stalls")
+    only("stalled-time", "traffic", "cables", "links", "router-stalls", "group-stalls",
+         "congestion-map")  # fmt: skip
     alone = make("alone", "machine.groups=1", "traffic.pattern=uniform")
     _, seen = shown(alone)
     assert seen.words.count("One group: there is no other.") == 2
-    assert seen.tags.count("svg") == 4
+    assert seen.tags.count("svg") == 5
 
 
 # -- figures

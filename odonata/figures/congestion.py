@@ -1,0 +1,164 @@
+"""Congestion as a map of the machine: the stall-to-flit ratio of every router, group by group.
+
+A column is a group, a cell in it a router; electrical and optical tiles have a map each. Where jobs
+ran, a strip at the right of a cell has a mark for each node, in the colour of its job.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter
+
+from odonata.figures.jobs import fullest
+from odonata.figures.network import FAINT, GROUP_TICKS, NO_CABLE, Floats, once, thousands
+from odonata.figures.placement import FEW, IDLE, MOST_SQUARES, job_colours
+from odonata.results.derived import CLASSES
+from odonata.results.operator_counters import MATERIALS, counters_of
+
+if TYPE_CHECKING:
+    from odonata.results.run import Run
+    from topology import Dragonfly
+
+HEAT = LinearSegmentedColormap.from_list(
+    "congestion", ["#fdf3df", "#f9d48a", "#f09a45", "#d6522b", "#98211f", "#4a0d16"], N=48
+)
+"""From none to the most of a panel. Colour bars of 50 steps and more would be images, and those of
+two panels one and the same, with one name twice on a page."""
+WIDTH = 12.0
+"""The width of the figure, in inches."""
+STRIP = 0.24
+"""The part of a cell that has the marks of its nodes."""
+MOST_MARKED = 10_000
+"""The largest number of nodes that are marked: each is a shape on the page, in either panel."""
+KEYS_PER_LINE = 7
+
+
+@once
+def ratios(run: Run) -> dict[str, Floats]:
+    """Returns the mean stall-to-flit ratio over the run by class and router, NaN for a router that
+    has no tile of the class; without classes of which there are no tiles."""
+    seen = counters_of(run)
+    found = {}
+    for name in CLASSES:
+        there = seen.of_class(name).any(axis=1)
+        if there.any():
+            by_router = seen.over_time(seen.stall_to_flit(classes=[name]))
+            found[name] = np.where(there, by_router, np.nan)
+    return found
+
+
+def map_size(run: Run) -> tuple[float, float]:
+    """Returns the size of the figure in inches: groups of many routers need height."""
+    lines = -(-len(_keys(run)) // KEYS_PER_LINE)
+    return WIDTH, _high(run.machine) + 0.9 + 0.26 * lines
+
+
+def _high(machine: Dragonfly) -> float:
+    """Returns the height of a panel, in inches."""
+    return float(np.clip(0.075 * machine.routers, 2.4, 7.0))
+
+
+def congestion_map(run: Run, axes: Axes) -> None:
+    """Draw a map for each class of network tiles, in the place of these axes."""
+    figure, place = axes.get_figure(), axes.get_subplotspec()
+    assert figure is not None
+    assert place is not None
+    axes.set_axis_off()
+    values = ratios(run)
+    panels = place.subgridspec(1, max(1, len(values)))
+    marks = _marks(run) if marked(run) else None
+    for column, (name, of_routers) in enumerate(values.items()):
+        panel = figure.add_subplot(panels[0, column])
+        _heat(run.machine, panel, of_routers, f"{MATERIALS[name]} tiles ({name} links)")
+        if marks is not None:
+            _strips(run.machine, panel, marks, WIDTH * 0.82 / len(values) / run.machine.groups)
+    keys = _keys(run)
+    if keys:
+        figure.legend(handles=keys, loc="outside lower center", ncols=KEYS_PER_LINE,
+                      handlelength=1.1, handleheight=1.1, columnspacing=1.8)  # fmt: skip
+
+
+def _heat(machine: Dragonfly, axes: Axes, values: Floats, title: str) -> None:
+    a, g = machine.routers, machine.groups
+    cells = np.ma.masked_invalid(values.reshape(g, a).T)
+    most = float(cells.max()) if cells.count() else 0.0
+    picture = axes.pcolormesh(np.arange(g + 1) - 0.5, np.arange(a + 1) - 0.5, cells, vmin=0,
+                              vmax=most or 1.0, cmap=HEAT.with_extremes(bad=NO_CABLE),
+                              rasterized=g * a > MOST_SQUARES)  # fmt: skip
+    axes.set_ylim(a - 0.5, -0.5)
+    axes.set_xlabel("group")
+    axes.set_ylabel("router of the group")
+    axes.xaxis.set_major_locator(GROUP_TICKS())
+    axes.yaxis.set_major_locator(GROUP_TICKS())
+    axes.tick_params(length=2.5)
+    axes.set_title(title if most else f"{title}: no stall counts")
+    for edge in np.arange(0.5, g - 1) if g <= 100 else ():
+        axes.axvline(edge, color="white", lw=1.2 if g <= 40 else 0.5)
+    for edge in np.arange(0.5, a - 1) if a <= 40 else ():
+        axes.axhline(edge, color="white", lw=0.6)
+    for spine in axes.spines.values():
+        spine.set_color(FAINT)
+    figure = axes.get_figure()
+    assert figure is not None
+    bar = figure.colorbar(picture, ax=axes, aspect=28, pad=0.02)
+    bar.set_label("stalls per flit, mean over the run")
+    bar.outline.set_visible(False)
+    if bar.solids is not None:  # or thin lines would show between its steps
+        bar.solids.set_edgecolor("face")
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(thousands))
+
+
+def marked(run: Run) -> bool:
+    """Tells whether nodes are marked: there were jobs, and there are no more nodes than can be."""
+    few = run.machine.n_nodes <= MOST_MARKED
+    return few and bool(run.network.workload) and bool(fullest(run)[1])
+
+
+def _marks(run: Run) -> Floats:
+    """Returns a colour for each node, when the most jobs ran."""
+    _, jobs = fullest(run)
+    colours = np.tile(to_rgb(IDLE), (run.machine.n_nodes, 1))
+    for it, colour in zip(jobs, job_colours(len(jobs)), strict=True):
+        colours[list(it.labels)] = colour
+    return colours
+
+
+def _strips(machine: Dragonfly, axes: Axes, colours: Any, wide: float) -> None:
+    """Mark nodes at the right of the cell of their router: one above the other or, where cells are
+    wider than high, side by side. `wide` is the width of a cell in inches."""
+    p, a, g = machine.nodes, machine.routers, machine.groups
+    stacked = wide < _high(machine) / a
+    rows, columns = (p, 1) if stacked else (1, p)
+    node = np.arange(p)
+    x = 0.5 - STRIP + (node // rows) * STRIP / columns
+    y = -0.5 + (node % rows) / rows
+    size = np.array([STRIP / columns, 1 / rows])
+    group, router = np.divmod(np.arange(g * a), a)
+    corners = np.stack([group[:, None] + x, router[:, None] + y], axis=2).reshape(-1, 1, 2)
+    shape = np.array([(0, 0), (1, 0), (1, 1), (0, 1)]) * size
+    axes.add_collection(PolyCollection(list(corners + shape), facecolors=colours, lw=0.3,
+                                       edgecolors="white" if a * p <= 200 else "none"))  # fmt: skip
+
+
+def _keys(run: Run) -> list[Patch]:
+    """Returns the legend: the jobs that are marked, as far as colours can be told apart."""
+    if not marked(run):
+        return []
+    _, jobs = fullest(run)
+    some = jobs if len(jobs) <= len(FEW) else jobs[: len(FEW) - 1]
+    keys = [Patch(color=colour, label=_label(it.name))
+            for it, colour in zip(some, job_colours(len(jobs)), strict=False)]  # fmt: skip
+    if len(some) < len(jobs):
+        keys.append(Patch(fill=False, lw=0, label=f"and {len(jobs) - len(some):,} more jobs"))
+    return [*keys, Patch(color=IDLE, label="idle node")]
+
+
+def _label(name: str) -> str:
+    brief = name if len(name) <= 18 else f"{name[:17]}…"
+    return f" {brief}" if brief.startswith("_") else brief  # or it is left out

@@ -1,0 +1,135 @@
+"""The map of congestion in a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PolyCollection, QuadMesh
+from matplotlib.figure import Figure
+
+from odonata.figures import congestion
+from odonata.figures import contents as pictures
+from odonata.figures import network as figures
+from odonata.figures.jobs import fullest
+from odonata.figures.placement import FEW, IDLE
+from odonata.results.execution import Request, execute
+from odonata.results.opening import open as open_run
+from odonata.results.operator_counters import counters_of
+from odonata.results.run import Run
+
+FILE = """
+name = "map"
+[machine]
+preset = "kim-72"
+[network]
+routing = "adaptive"
+[[jobs]]
+name = "_hidden"
+nodes = 20
+pattern = "fft3d"
+[[jobs]]
+nodes = 10
+pattern = "incast"
+[scheduler]
+allocation = "rdn"
+[metrics]
+interval = "1 us"
+"""
+TRAFFIC = """
+name = "traffic"
+[machine]
+preset = "kim-72"
+[network]
+routing = "minimal"
+[traffic]
+load = 0.4
+[run]
+duration = "3 us"
+[metrics]
+interval = "1 us"
+"""
+
+
+def made(home: Path, text: str, *changes: str) -> Run:
+    (home / "file.toml").write_text(text)
+    execute(Request(home / "file.toml", home / "out", changes, progress=False))
+    run = open_run(home / "out")
+    assert isinstance(run, Run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return made(tmp_path_factory.mktemp("jobs"), FILE)
+
+
+def drawn(run: Run) -> Figure:
+    with figures.style():
+        figure = Figure(figsize=congestion.map_size(run), layout="constrained")
+        FigureCanvasAgg(figure)
+        congestion.congestion_map(run, figure.subplots())
+        figure.canvas.draw()  # what cannot be laid out warns
+    return figure
+
+
+def maps(figure: Figure) -> list[Any]:
+    return [axes for axes in figure.axes if axes.get_xlabel() == "group"]
+
+
+def test_cells_have_the_ratio_of_their_routers(jobs: Run) -> None:
+    seen, panels = counters_of(jobs), maps(drawn(jobs))
+    assert [axes.get_title() for axes in panels] == ["electrical tiles (local links)",
+                                                     "optical tiles (global links)"]  # fmt: skip
+    for axes, name in zip(panels, ("local", "global"), strict=True):
+        mesh = next(it for it in axes.collections if isinstance(it, QuadMesh))
+        shown = np.ma.getdata(mesh.get_array()).reshape(jobs.machine.routers, jobs.machine.groups)
+        expected = seen.over_time(seen.stall_to_flit(classes=[name])).reshape(shown.T.shape)
+        np.testing.assert_allclose(shown.T, expected)
+        assert shown.any()
+
+
+def test_nodes_have_the_colours_of_their_jobs(jobs: Run) -> None:
+    _, placed = fullest(jobs)
+    owner = {label: n for n, it in enumerate(placed) for label in it.labels}
+    assert len(owner) == 30
+    figure = drawn(jobs)
+    for axes in maps(figure):
+        marks = next(it for it in axes.collections if type(it) is PolyCollection)
+        assert len(marks.get_paths()) == jobs.machine.n_nodes
+        for label, path in enumerate(marks.get_paths()):
+            colour = FEW[owner[label]] if label in owner else IDLE
+            assert figures.mpl.colors.to_hex(marks.get_facecolor()[label]) == colour
+            group, router = label // 8, label // 2 % 4
+            x, y = path.vertices[:-1].mean(axis=0)
+            assert group + 0.5 - congestion.STRIP < x < group + 0.5
+            assert router - 0.5 < y < router + 0.5
+    words = [text.get_text().strip() for text in figure.legends[0].get_texts()]
+    assert words == ["_hidden", "job 1", "idle node"]
+
+
+def test_a_run_without_jobs_has_no_marks(tmp_path: Path) -> None:
+    run = made(tmp_path, TRAFFIC)
+    figure = drawn(run)
+    assert not figure.legends
+    assert all(type(it) is not PolyCollection for axes in maps(figure) for it in axes.collections)
+
+
+def test_of_one_group_there_are_electrical_tiles_only(tmp_path: Path) -> None:
+    run = made(tmp_path, TRAFFIC, "machine.groups=1")
+    assert len(maps(drawn(run))) == 1
+
+
+def test_a_run_without_stalls_says_so(tmp_path: Path) -> None:
+    run = made(tmp_path, TRAFFIC, "traffic.messages=0")
+    assert [axes.get_title().partition(": ")[2] for axes in maps(drawn(run))] \
+        == ["no stall counts"] * 2  # fmt: skip
+
+
+def test_the_report_says_how_to_read_it(jobs: Run) -> None:
+    picture = next(it for it in pictures.of(jobs) if it.name == "congestion-map")
+    assert not picture.missing(jobs)
+    assert "the job that had it at" in picture.caption(jobs)
