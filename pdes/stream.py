@@ -280,7 +280,8 @@ class Recorder:
         zeros = np.asarray(total.of(state))
         made = self._file.create_dataset(
             total.name, zeros.shape, zeros.dtype, maxshape=(None,) * zeros.ndim,
-            chunks=tuple(max(1, n) for n in zeros.shape), fillvalue=0, compression="gzip", compression_opts=1, shuffle=True,
+            chunks=tuple(max(1, n) for n in zeros.shape), fillvalue=0,
+            compression="gzip", compression_opts=1, shuffle=True,
         )  # fmt: skip
         describe(made, total.dims, total.unit, total.about)
         made.attrs["kind"] = TOTAL  # and it may grow, as far as its seal knows

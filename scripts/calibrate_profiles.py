@@ -6,7 +6,7 @@ waited for. Table 3.4 and 3.5 give the part of the run time that the application
 the bytes that it transferred per second. Two numbers of the profile follow from these two: how long
 its messages are, and how long it computes. An iteration is far shorter than that of the real
 application, so that it can be simulated; bytes per second are kept. The shorter the messages, the
-more of their time is latency; there is one length at which communication takes its part of the time.
+more of their time is latency; there is one length at which communication takes its part of it.
 Where tasks compute for different times (`imbalance`), which they wait for, the length of an
 iteration is given and the imbalance is found instead.
 
@@ -22,10 +22,10 @@ import re
 import sys
 from dataclasses import replace
 
-from odonata.agents.profile import Measured, Profile
+from odonata.agents.profile import Profile
 from odonata.experiment.profiles import HOME, built_in, profile
 from odonata.jobs.request import Stage
-from odonata.studies.congestion.simulation import Alone, alone
+from odonata.studies.congestion.simulation import alone
 
 ROUNDS = 12
 CLOSE = 0.004, 0.02
@@ -46,14 +46,14 @@ def with_numbers(
             stage, imbalance=mine,
             message_bytes=size if size <= SMALL else max(SMALL + 1, round(size * length)),
             compute_ps=round(stage.compute_ps * compute / 1e3) * 1000,
-            polling_ps=round(stage.polling_ps * compute / 1e3) * 1000,
+            overhead_ps=round(stage.overhead_ps * compute / 1e3) * 1000,
         )  # fmt: skip
 
     return replace(found, stages=tuple(map(changed, found.stages)))
 
 
-def calibrated(found: Profile) -> tuple[Profile, Alone]:
-    """Returns the profile that has the table's numbers in setting I, and what it then has."""
+def calibrated(found: Profile) -> Profile:
+    """Returns the profile that has the table's numbers in setting I."""
     target = found.measured
     assert target is not None
     before: tuple[float, float] | None = None
@@ -65,9 +65,15 @@ def calibrated(found: Profile) -> tuple[Profile, Alone]:
               f"{seen.node_bytes_per_s / 1e6:,.1f} MB/s per node, {seen.iteration_s * 1e6:,.1f} us "
               "per iteration", flush=True)  # fmt: skip
         if abs(share) < CLOSE[0] and abs(rate) < CLOSE[1]:
-            return found, seen
-        if any(stage.imbalance for stage in found.stages):
-            found = _balanced(found, seen, target)
+            return found
+        if imbalance := next((it.imbalance for it in found.stages if it.imbalance), 0.0):
+            slope = seen.communication / imbalance  # at first; the secant, then
+            if before and before[0] != imbalance:
+                slope = (seen.communication - before[1]) / (imbalance - before[0])
+            before = (imbalance, seen.communication)
+            wanted = imbalance - share / max(slope, 1e-3)
+            length = target.node_bytes_per_s / seen.node_bytes_per_s
+            found = with_numbers(found, length, 1.0, round(max(0.001, wanted), 4))
             continue
         mean = seen.iteration_s * seen.node_bytes_per_s  # bytes per iteration
         spent = seen.communication * seen.iteration_s
@@ -85,24 +91,13 @@ def calibrated(found: Profile) -> tuple[Profile, Alone]:
     raise SystemExit(f"{found.name}: not calibrated in {ROUNDS} rounds")
 
 
-def _balanced(found: Profile, seen: Alone, target: Measured) -> Profile:
-    """Returns a profile whose imbalance makes up for the rest of its time in MPI; an iteration has
-    its length, and polling its part of that."""
-    given = next(stage for stage in found.stages if stage.imbalance)
-    missing = (target.communication - seen.communication) * seen.iteration_s
-    computed = (1 - seen.communication) * seen.iteration_s
-    imbalance = max(0.001, given.imbalance + 2 * missing / computed)
-    length = target.node_bytes_per_s / seen.node_bytes_per_s
-    return with_numbers(found, length, 1.0, round(imbalance, 4))
-
-
 def rewritten(text: str, found: Profile) -> str:
     """Returns a profile file with the numbers of its stages."""
     head, *stages = text.split("[[stages]]")
     for number, stage in enumerate(found.stages):
         for key, value in (("message", f'"{stage.message_bytes} B"'),
                            ("compute", f'"{stage.compute_ps / 1e6:g} us"'),
-                           ("polling", f'"{stage.polling_ps / 1e6:g} us"'),
+                           ("overhead", f'"{stage.overhead_ps / 1e6:g} us"'),
                            ("imbalance", f"{stage.imbalance:g}")):  # fmt: skip
             stages[number] = re.sub(
                 rf"(?m)^{key} = [^#\n]*?(\s*#.*)?$", rf"{key} = {value}\1", stages[number]
@@ -116,10 +111,10 @@ def main() -> None:
         found = profile(name)
         if found.measured is None:
             continue
-        found, seen = calibrated(found)
+        found = calibrated(found)
         for stage in found.stages:
             print(f"{name}: {stage.pattern} {stage.message_bytes} B, compute "
-                  f"{stage.compute_ps / 1e6:g} us, polling {stage.polling_ps / 1e6:g} us, "
+                  f"{stage.compute_ps / 1e6:g} us, overhead {stage.overhead_ps / 1e6:g} us, "
                   f"imbalance {stage.imbalance:g}")  # fmt: skip
         if "--write" in sys.argv:
             path = HOME / f"{name}.toml"

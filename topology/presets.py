@@ -95,6 +95,23 @@ PRESETS: dict[str, Preset] = {
         "Network, WP-Aries01-1112: 96 routers a group, 10 optical ports, 5.25, 4.7 and 16 GB/s",
         ARIES,
     ),
+    "aries-group": _unmeasured(
+        Dragonfly(
+            4,
+            16,
+            15,
+            6,
+            links_per_pair=48,
+            terminal=LinkClass(16e9, 100 * NS),
+            local=LinkClass(5.25e9, 100 * NS),
+            global_=LinkClass(5.25e9, 100 * NS),
+        ),
+        "one electrical group of a Cray XC40, as Cori is made of: 6 chassis of 16 routers, all-to-"
+        "all within a chassis (our local links), 48 links between any two (our global links); "
+        "100 ns are ours",
+        "B. Alverson et al.: Cray XC Series Network, WP-Aries01-1112: 96 routers a group, 15 links "
+        "within the chassis, 3 to each of the 5 others, 5.25 GB/s, 16 GB/s to nodes",
+    ),
     "frontier": Preset(
         Dragonfly(16, 32, 16, 74, links_per_pair=4),
         "the compute groups of Frontier, HPE Slingshot, 16 endpoints a switch, four of them a "

@@ -1,7 +1,7 @@
 """Nodes that push back: a finite ejection buffer, drained at a rate, in the order of arrival.
 
-A packet of a request that the NIC answers (`odonata.agents.task`) is drained no faster than its part
-of the reply takes on the node's link: a node accepts requests only as fast as it can answer them.
+A packet of a request that the NIC answers (`odonata.agents.task`) is drained no faster than its
+part of the reply takes on the node's link: a node accepts requests only as fast as it can answer.
 
 A node that drains whenever it can needs no event of its own: packets arrive at it by one link, so
 when a packet will have been drained is known when it is granted that link. A half-duplex node

@@ -193,7 +193,7 @@ messages that no phase waited for; and where its tasks begin in `State.places`."
 JOB_WORDS = 6
 
 (PATTERN, PAIRWISE, TASKS, MESSAGE, COMPUTE, PHASES, NX, NY, NZ, NW, FOLD, JOB_SEED, NUMBER,
- EXPECTED, PREPARE, HAND, FIRST, FRIENDS, WAITS, REPLY, POLLING, PASSES,
+ EXPECTED, PREPARE, HAND, FIRST, FRIENDS, WAITS, REPLY, OVERHEAD, PASSES,
  ITERATION_PHASES, IMBALANCE) = range(24)  # fmt: skip
 """Words of a row of `State.stages`: which pattern, and is its exchange pairwise; tasks; bytes of a
 message; picoseconds that a task computes before each pass; phases of a pass; its grid; the
@@ -201,7 +201,7 @@ largest power of two in TASKS; the seed of the run; the job's own number; for a 
 plug-in, where its numbers of incoming messages begin in `State.expected`; the picoseconds that host
 and NIC need to prepare a message, and those that the host of the receiver needs for it; its first
 phase in an iteration; where its tasks begin in `State.friends`; what a task waits for, of WAITS;
-the bytes of a reply; the picoseconds of COMPUTE that count as communication, since the task polls;
+the bytes of a reply; the picoseconds of COMPUTE that count as communication;
 how many passes all iterations have; the phases of an iteration of the job; and by how many
 picoseconds the slowest task may compute longer than the fastest."""
 STAGE_WORDS = 24
@@ -209,9 +209,9 @@ FOR_MESSAGES, FOR_DEPARTURES, FOR_REPLIES, FOR_NOTHING = range(4)
 """What a task waits for in a phase: the messages that others send to it; that its own have left
 the node; the replies to its own; or nothing, not even that the NIC has sent the one before."""
 
-COMPUTED_PS, POLLED_PS, SENT_PS, WAITED_PS = range(4)
-"""Words of a row of `State.spent`: how long the tasks of a stage have computed, have polled, have
-sent, and have waited, in ps, summed over the tasks of this rank. What waits for messages that no
+COMPUTED_PS, OVERHEAD_PS, SENT_PS, WAITED_PS = range(4)
+"""Words of a row of `State.spent`: how long the tasks of a stage have computed, were in MPI
+without waiting for the network, have sent, and have waited, in ps, summed over the tasks of this rank. What waits for messages that no
 phase waited for counts in the last stage."""
 SPENT_WORDS = 4
 

@@ -43,7 +43,7 @@ from odonata.agents.layout import (
     OFFERED,
     PACKETS,
     PADDING,
-    POLLED_PS,
+    OVERHEAD_PS,
     Q_EJECT,
     Q_LACKED,
     Q_LACKS,
@@ -243,7 +243,7 @@ def _spent() -> Iterator[Total]:
     """Returns what the tasks of each stage did with their time."""
     about = {
         "computed_ps": (COMPUTED_PS, "how long its tasks computed; summed over tasks"),
-        "polled_ps": (POLLED_PS, "how long they polled"),
+        "overhead_ps": (OVERHEAD_PS, "how long they were in MPI without waiting for the network"),
         "sent_ps": (SENT_PS, "how long they were sending"),
         "waited_ps": (WAITED_PS, "how long they waited"),
     }

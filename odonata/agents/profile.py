@@ -1,9 +1,9 @@
 """An application profile: what the tasks of an application do, stage by stage, and how that was
 measured.
 
-A profile is written for so many tasks per node. With another number of them, messages are scaled so
-that a node sends as many bytes as before: the profile of an application that had 32 tasks per node
-describes what the node did, not what one task did.
+A profile may be written for so many tasks per node. With another number of them, messages are then
+scaled so that a node sends as many bytes as before: the profile of an application that had 32 tasks
+per node describes what the node did, not what one task did.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ class Profile:
     source: str = ""
     iterations: int = 1
     """How many iterations a job has that asks for no number."""
-    tasks_per_node: int = 2
-    """The number of tasks per node for which the messages of the stages are as large as given."""
+    tasks_per_node: int | None = None
+    """The number of tasks per node for which the messages of the stages are as large as given; with
+    another number they are scaled. None: they are as given with any number."""
     nodes: int | None = None
     """The number of nodes for which its compute times were calibrated; None: they were not."""
     sensitive: bool | None = None
@@ -60,17 +61,14 @@ class Profile:
     def stages_for(self, tasks_per_node: int) -> tuple[Stage, ...]:
         """Returns its stages where nodes run so many tasks. A message has at least one byte.
 
-        >>> Profile("p", (Stage(message_bytes=4096),)).stages_for(4)[0].message_bytes
-        2048
+        >>> Profile("p", (Stage(message_bytes=4096),), tasks_per_node=2).stages_for(4)
+        (Stage(pattern='all-to-all', message_bytes=2048, ...
         """
-        if tasks_per_node == self.tasks_per_node:
+        if self.tasks_per_node in (None, tasks_per_node):
             return self.stages
+        factor = self.tasks_per_node / tasks_per_node
         return tuple(
-            replace(stage, message_bytes=_scaled(stage.message_bytes, self, tasks_per_node),
-                    reply_bytes=_scaled(stage.reply_bytes, self, tasks_per_node))
+            replace(stage, message_bytes=max(1, round(stage.message_bytes * factor)),
+                    reply_bytes=max(1, round(stage.reply_bytes * factor)))
             for stage in self.stages
         )  # fmt: skip
-
-
-def _scaled(size: int, profile: Profile, tasks_per_node: int) -> int:
-    return max(1, round(size * profile.tasks_per_node / tasks_per_node))

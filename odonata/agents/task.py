@@ -56,11 +56,10 @@ from odonata.agents.layout import (
     PARTS,
     PAUSED,
     PHASE,
-    PHASES,
     PLACE_BITS,
     PLACES,
-    POLLED_PS,
-    POLLING,
+    OVERHEAD_PS,
+    OVERHEAD,
     PREPARE,
     READY,
     REPLY,
@@ -248,17 +247,17 @@ def enter(sim: Sim, state: Any, time: int, key: int, me: Any) -> int:
 
 @kernel
 def spend(state: Any, me: Any, time: int, pause: int) -> None:
-    """Count how long a task has computed and polled; since then its first message took `pause` to
+    """Count how long a task has computed, and its overhead; since then its first message took `pause` to
     be prepared."""
     stage, spent = state.stages[me[STAGE]], state.spent[me[STAGE]]
     took = time - me[TURN] - pause
-    polled = 0
-    if stage[POLLING] > 0:
-        polled = stage[POLLING]
+    overhead = 0
+    if stage[OVERHEAD] > 0:
+        overhead = stage[OVERHEAD]
         if took != stage[COMPUTE]:
-            polled = int(took * (stage[POLLING] / stage[COMPUTE]))
-    spent[COMPUTED_PS] += took - polled
-    spent[POLLED_PS] += polled
+            overhead = int(took * (stage[OVERHEAD] / stage[COMPUTE]))
+    spent[COMPUTED_PS] += took - overhead
+    spent[OVERHEAD_PS] += overhead
     me[TURN] = time - pause
 
 

@@ -98,8 +98,8 @@ def check_stage(stage: Stage, about: Callable[[str], str], tasks: int, found: Fi
            f"one of {', '.join(WAITS)}{nearest(stage.wait, WAITS)}", about("wait"))  # fmt: skip
     unless(1 <= stage.reply_bytes < 2**40, f"reply = {stage.reply_bytes} B",
            "1 .. 2**40 bytes", about("reply_bytes"))  # fmt: skip
-    unless(0 <= stage.polling_ps <= LATEST // 2**10, f"polling = {stage.polling_ps} ps",
-           "0 .. an hour", about("polling_ps"))  # fmt: skip
+    unless(0 <= stage.overhead_ps <= LATEST // 2**10, f"overhead = {stage.overhead_ps} ps",
+           "0 .. an hour", about("overhead_ps"))  # fmt: skip
     unless(0 <= stage.imbalance <= 100, f"imbalance = {stage.imbalance}", "0 .. 100",
            about("imbalance"))  # fmt: skip
     unless(1 <= stage.repeat <= 2**20, f"repeat = {stage.repeat}", "1 .. 2**20", about("repeat"))
@@ -372,21 +372,21 @@ class Workload:
             apart = any(stage.waits != "messages" for stage in job.parts)
             last = iteration * job.iterations + apart
             table[number] = first, len(job.parts), iteration, last, apart, base
-            for stage, phases, steps in zip(job.parts, rounds, passes, strict=True):
+            for stage, each, steps in zip(job.parts, rounds, passes, strict=True):
                 stages.append((
                     numbers[stage.pattern], is_pairwise(stage), count, stage.message_bytes,
-                    stage.compute_ps + stage.polling_ps, phases, *sides_of(stage, count),
+                    stage.compute_ps + stage.overhead_ps, each, *sides_of(stage, count),
                     1 << (count.bit_length() - 1), seed, number, expects,
                     self.preparing_ps(stage.message_bytes), self.handing_ps(stage.message_bytes),
-                    at, befriended, WAITS.index(stage.waits), stage.reply_bytes, stage.polling_ps,
+                    at, befriended, WAITS.index(stage.waits), stage.reply_bytes, stage.overhead_ps,
                     stage.repeat * job.iterations, iteration,
                     math.floor(stage.imbalance * stage.compute_ps),
                 ))  # fmt: skip
                 if stage.pattern in self.own:
-                    expected.append(expect(REGISTER.named(stage.pattern), count, phases))
+                    expected.append(expect(REGISTER.named(stage.pattern), count, each))
                     expects += len(expected[-1])
-                friends.append(_friends(stage, seed, number, count,
-                                        iteration * np.arange(job.iterations), at, steps))  # fmt: skip
+                begins = at + iteration * np.arange(job.iterations)
+                friends.append(_friends(stage, seed, number, count, begins, steps))
                 befriended += len(friends[-1])
                 at += steps
         slots = np.zeros((nodes, self.tasks_per_node, SLOT_WORDS), np.int64)
@@ -407,16 +407,13 @@ class Workload:
         }
 
 
-def _friends(
-    stage: Stage, seed: int, number: int, tasks: int, iterations: Rows, first: int, steps: int
-) -> Rows:
-    """Returns what `State.friends` has of a stage of a job, which begins `first` phases after the
-    beginning of each of these iterations and has so many phases."""
+def _friends(stage: Stage, seed: int, number: int, tasks: int, begins: Rows, steps: int) -> Rows:
+    """Returns what `State.friends` has of a stage of a job, which begins at these phases of it and
+    each time has so many phases."""
     if stage.pattern == UNIFORM:
         friends = np.zeros((tasks, 2), np.int64)
         counts = np.zeros(tasks, np.int64)
-        phases = (iterations[:, None] + first + np.arange(steps)).reshape(-1)
-        count_strangers(seed, number, phases, counts)
+        count_strangers(seed, number, (begins[:, None] + np.arange(steps)).reshape(-1), counts)
         friends[:, AFTER] = counts
         return friends
     if stage.pattern in ("random-ring", "permutation"):

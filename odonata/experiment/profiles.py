@@ -34,9 +34,9 @@ class _Head:
     iterations: int = setting(
         1, "whole", "Iterations of a job that asks for no number.", least=1, most=2**23 - 1
     )
-    tasks_per_node: int = setting(
-        2, "whole", "Tasks per node for which messages are as large as given; with others, a node "
-        "sends as many bytes.", least=1, most=128,
+    tasks_per_node: int | None = setting(
+        None, "whole", "Tasks per node for which messages are as large as given; with others, a "
+        "node sends as many bytes.", least=1, most=128, none="any",
     )  # fmt: skip
     nodes: int | None = setting(
         None, "whole", "Nodes for which its compute times were calibrated.", none="unknown"

@@ -43,9 +43,10 @@ class Stage:
         0.0, "number", "Each task computes anew, before each pass, for between once and (1 + "
         "imbalance) times as long, at random.", least=0, most=100,
     )  # fmt: skip
-    polling_ps: int = setting(
-        0, "time", "How long it then polls for messages that nothing depends on (MPI_Test): this "
-        "takes time like computing and counts as communication.",
+    overhead_ps: int = setting(
+        0, "time", "How long its host then is in MPI without waiting for the network, in MPI_Test "
+        "or MPI_Isend, before each pass: this takes time like computing and counts as "
+        "communication.",
     )  # fmt: skip
     repeat: int = setting(
         1, "whole", "Passes through the pattern in one iteration.", least=1, most=2**20

@@ -18,6 +18,7 @@ STUDIES = {
     "wallace": "odonata.studies.wallace:Wallace",
     "rumyantsev": "odonata.studies.rumyantsev:Rumyantsev",
     "rmap": "odonata.studies.rmap:Rmap",
+    "congestion": "odonata.studies.congestion:Congestion",
 }
 """The modules of the studies; importing one is cheap, and heavy imports come when it simulates."""
 

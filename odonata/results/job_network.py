@@ -1,0 +1,135 @@
+"""What the network did for each job, and what its tasks did with their time.
+
+The counters of a job's packets are known when a run is over, or was stopped; the machine's p99 may
+belong to another job, and a job's own is here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from odonata.agents.layout import (
+    BY_BYTES,
+    BY_HOPS,
+    BY_LATENCY,
+    BY_NON_MINIMAL,
+    BY_NON_MINIMAL_HOPS,
+    BY_PACKETS,
+    COMPUTED_PS,
+    OVERHEAD_PS,
+    SENT_PS,
+    WAITED_PS,
+)
+from odonata.agents.network import Network
+from odonata.jobs.board import BEGAN, DONE, OVER, STATUS
+from odonata.results.performance import quantile
+
+if TYPE_CHECKING:
+    from odonata.results.run import Run
+
+COUNTED = {
+    "packets": BY_PACKETS, "bytes": BY_BYTES, "latency_ps": BY_LATENCY, "hops": BY_HOPS,
+    "non_minimal_packets": BY_NON_MINIMAL, "non_minimal_hops": BY_NON_MINIMAL_HOPS,
+}  # fmt: skip
+SPENT = {"computed_ps": COMPUTED_PS, "overhead_ps": OVERHEAD_PS, "sent_ps": SENT_PS,
+         "waited_ps": WAITED_PS}  # fmt: skip
+"""The datasets of `/jobs` and of `/stages`, each with the word of the state that it is."""
+
+
+@dataclass(frozen=True, eq=False)
+class JobNetwork:
+    """A job's packets and the time of its tasks. Packets are those that were delivered to it
+    through the network; `spent` has a row for each of its stages, with the columns of SPENT, summed
+    over tasks; the histogram is empty where there are too many jobs for that."""
+
+    number: int
+    nodes: int
+    run_time_ps: int | None
+    """From its start to the end of its last task; None: it has not ended."""
+    packets: int
+    bytes: int
+    latency_ps: int
+    hops: int
+    non_minimal_packets: int
+    hops_non_minimal: int
+    latencies: Any
+    spent: Any
+    stages: tuple[str, ...]
+
+    @cached_property
+    def mean_latency_ps(self) -> float:
+        """Returns NaN where no packet was delivered."""
+        return self.latency_ps / self.packets if self.packets else math.nan
+
+    def percentile_ps(self, percent: float) -> float:
+        """Returns a percentile of the latencies of its measured packets, NaN where there are none.
+        Bins are 1.6 % wide at the most."""
+        if not len(self.latencies) or not self.latencies.any():
+            return math.nan
+        return float(quantile(self.latencies, percent / 100))
+
+    @property
+    def non_minimal_hops(self) -> float:
+        """Returns the part of its hops that are on non-minimal paths, NaN without packets."""
+        return self.hops_non_minimal / self.hops if self.hops else math.nan
+
+    @property
+    def communication(self) -> float:
+        """Returns the part of its tasks' time in which they did not compute: they were in
+        MPI; NaN before any time has passed."""
+        total = int(self.spent.sum())
+        return 1 - int(self.spent[:, 0].sum()) / total if total else math.nan
+
+    @property
+    def operations(self) -> dict[str, float]:
+        """Returns the part of its tasks' time that each of its stages took without computing, by
+        the name of the stage; stages of one name are added up."""
+        total, found = max(1, int(self.spent.sum())), dict.fromkeys(self.stages, 0.0)
+        for name, row in zip(self.stages, self.spent.tolist(), strict=True):
+            found[name] += sum(row[1:]) / total
+        return found
+
+    @classmethod
+    def of(cls, network: Network, outcome: Mapping[str, Any]) -> list[JobNetwork]:
+        """Returns what the outcome of a run has, job by job."""
+        by_job, spent, latencies = (outcome[name].sum(axis=0)
+                                    for name in ("by_job", "spent", "job_latencies"))  # fmt: skip
+        board = outcome["board"]
+        times = [int(row[OVER] - row[BEGAN]) if row[STATUS] == DONE else None for row in board]
+        return _made(network, times, by_job, spent, latencies)
+
+
+def _made(
+    network: Network, times: Sequence[int | None], by_job: Any, spent: Any, latencies: Any
+) -> list[JobNetwork]:
+    found, first = [], 0
+    for number, (job, time) in enumerate(zip(network.jobs, times, strict=True)):
+        stages = tuple(stage.name or stage.pattern for stage in job.parts)
+        last = first + len(stages)
+        row = by_job[number].tolist()
+        found.append(JobNetwork(
+            number, job.nodes, time, *row, latencies[number] if len(latencies) else np.zeros(0),
+            spent[first:last], stages,
+        ))  # fmt: skip
+        first = last
+    return found
+
+
+def job_network(run: Run) -> list[JobNetwork]:
+    """Returns what the network did for each job of a run that is over or was stopped. Empty where
+    that is not known: while it goes on, and in files of earlier versions."""
+    if "jobs/packets" not in run.file or run.state in ("running", "died", "failed"):
+        return []
+    by_job = np.stack([run.read(f"jobs/{name}") for name in COUNTED], axis=-1)
+    spent = np.stack([run.read(f"stages/{name}") for name in SPENT], axis=-1)
+    latencies = run.read("jobs/latencies")
+    times = [record.communication_ps for record in run.job_records]
+    if run.missing and len(spent) != sum(len(job.parts) for job in run.network.jobs):
+        return []
+    return _made(run.network, times, by_job, spent, latencies)

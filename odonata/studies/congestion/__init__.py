@@ -1,0 +1,62 @@
+"""Zhang (2021), sections 3.5 and 3.6: which applications suffer from network congestion, and which
+counters show it.
+
+Reading order: `gpcnet`, `simulation`, `cases`, `claims`, `figures`. What is heavy is imported when
+it is needed, so that the study can be listed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from odonata.study.contract import Option, Packaged
+
+if TYPE_CHECKING:
+    from odonata.studies.congestion.cases import Asked
+    from odonata.studies.congestion.simulation import Outcome, Point
+
+PARTS = ("applications", "gpcnet")
+APPLICATIONS = ("graph500", "hacc", "hpcg", "lammps", "milc", "miniamr", "minimd", "qmcpack")
+CONGESTORS = ("rma-broadcast", "rma-incast", "p2p-incast", "all-to-all")
+MACHINE = "aries-group"
+
+
+class Congestion(Packaged["Asked", "Point", "Outcome"]):
+    name = "congestion"
+    about = "Which applications does network congestion slow down, and what shows it? (Zhang, 2021)"
+    options = (
+        Option("part", "Eight applications in four settings (figures 3.17 to 3.19), or GPCNeT alone "
+               "(figure 3.20).", "all", choices=("all", *PARTS)),
+        Option("application", "An application profile; all eight unless some are named.", (),
+               several=True, metavar="NAME"),
+        Option("repetitions", "How often each setting is repeated, each time shifted.", 10, int),
+        Option("congestor", "The congestor of GPCNeT.", CONGESTORS[0], choices=CONGESTORS),
+        Option("tasks", "Tasks per node, of applications and of GPCNeT.", 2, int),
+        Option("machine", "The preset of the machine.", MACHINE),
+        Option("router", "ideal: routers without a crossbar, and nodes that accept everything, so "
+               "that nothing waits behind packets of others.", "aries",
+               choices=("aries", "ideal")),
+    )  # fmt: skip
+    notes = (
+        "I: the application on 64 consecutive nodes. II: on every other node of 128. III: as I, "
+        "and GPCNeT on 64 nodes beside it. IV: as II, and GPCNeT on the nodes between. Times are "
+        "medians over the repetitions; r is Pearson's correlation over all runs of an application. "
+        "Impact: how many times as long GPCNeT's canary takes with the congestor as without."
+    )
+
+    def ask(
+        self, part: str = "all", application: Sequence[str] = (), repetitions: int = 10,
+        congestor: str = CONGESTORS[0], tasks: int = 2, machine: str = MACHINE,
+        router: str = "aries",
+    ) -> Asked:  # fmt: skip
+        from odonata.studies.congestion.cases import Asked
+
+        parts = PARTS if part == "all" else (part,)
+        return Asked(parts, tuple(application) or APPLICATIONS, repetitions, congestor, tasks,
+                     machine, router)  # fmt: skip
+
+    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> Sequence[Point]:
+        from odonata.studies.congestion.cases import cases
+
+        return cases(asked)

@@ -1,0 +1,92 @@
+"""The runs of the study: applications in four settings, shifted, and GPCNeT alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from odonata.experiment.profiles import built_in
+from odonata.studies import congestion
+from odonata.studies.congestion.gpcnet import CANARIES
+from odonata.studies.congestion.simulation import (
+    ALONE_ON,
+    LIST,
+    NONE,
+    SETTINGS,
+    Point,
+    simulate,
+)
+from odonata.study.contract import digest
+from pdes.errors import require
+from topology.presets import PRESETS
+
+MOST_TASKS = 16
+GPCNET_SHIFTS = 5
+"""The most repetitions of GPCNeT alone: five shifts have as little in common as ten."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for."""
+
+    parts: tuple[str, ...] = congestion.PARTS
+    applications: tuple[str, ...] = congestion.APPLICATIONS
+    repetitions: int = 10
+    congestor: str = congestion.CONGESTORS[0]
+    tasks: int = 2
+    machine: str = congestion.MACHINE
+    router: str = "aries"
+
+    def __post_init__(self) -> None:
+        known = built_in()
+        for name in self.applications:
+            require(name in known, f"application {name}: one of {', '.join(known)}")
+        require(1 <= self.repetitions <= 10, f"repetitions = {self.repetitions}: 1 .. 10, since "
+                "each shifts all nodes by a tenth")  # fmt: skip
+        require(1 <= self.tasks <= MOST_TASKS, f"tasks = {self.tasks}: 1 .. {MOST_TASKS}")
+        require(self.machine in PRESETS, f"machine {self.machine}: one of {', '.join(PRESETS)}")
+        nodes = PRESETS[self.machine].machine.n_nodes
+        require(nodes >= LIST, f"machine {self.machine}: it has {nodes} nodes, and {LIST} are "
+                "needed")  # fmt: skip
+
+    def at(self, application: str, setting: str, shift: int) -> Point:
+        """Returns the run of an application."""
+        theirs = self.congestor if setting in ("III", "IV") else NONE
+        return Point(application, setting, shift, theirs, tasks=self.tasks, machine=self.machine,
+                     router=self.router)  # fmt: skip
+
+    def alone(self, canary: str, nodes: int, shift: int, congested: bool) -> Point:
+        """Returns a run of GPCNeT alone."""
+        theirs = self.congestor if congested else NONE
+        return Point("", NONE, shift, theirs, canary, nodes, self.tasks, self.machine, self.router)
+
+    @property
+    def gpcnet_shifts(self) -> range:
+        """Returns the shifts of GPCNeT alone."""
+        return range(min(self.repetitions, GPCNET_SHIFTS))
+
+
+def cases(asked: Asked) -> list[Point]:
+    """Returns each case once: a repetition of everything after the other."""
+    return [case for part in asked.parts for case in _of(asked, part)]
+
+
+def _of(asked: Asked, part: str) -> Iterator[Point]:
+    if part == "applications":
+        for shift in range(asked.repetitions):
+            for application in asked.applications:
+                for setting in SETTINGS:
+                    yield asked.at(application, setting, shift)
+        return
+    for shift in asked.gpcnet_shifts:
+        for nodes in ALONE_ON:
+            for canary in CANARIES:
+                for congested in (False, True):
+                    yield asked.alone(canary, nodes, shift, congested)
+
+
+def mark() -> str:
+    """Returns a digest of this simulator, of a profile and of GPCNeT."""
+    asked = Asked()
+    found = [simulate(asked.at("lammps", "IV", 0)), simulate(asked.alone("latency", 16, 0, True))]
+    return digest(outcome.digest for outcome in found)

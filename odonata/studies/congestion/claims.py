@@ -1,0 +1,149 @@
+"""What the thesis says, and what came out here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from odonata.experiment.profiles import profile
+from odonata.studies.congestion.cases import Asked
+from odonata.studies.congestion.gpcnet import CANARIES
+from odonata.studies.congestion.simulation import ALONE_ON, SETTINGS, Outcome
+from odonata.study.contract import Claim
+
+Outcomes = Mapping[str, Outcome]
+Floats = npt.NDArray[np.float64]
+
+CLOSE, WITHIN = 0.02, 0.10
+"""How far the part of time in communication and the bytes per second may be from the table's."""
+SLOWED = {"hacc": (1.4, np.inf), "lammps": (1.4, np.inf), "milc": (1.4, np.inf),
+          "miniamr": (1.4, np.inf), "minimd": (1.4, np.inf), "qmcpack": (1.03, 1.4),
+          "hpcg": (0.0, 1.1), "graph500": (0.0, 1.1)}  # fmt: skip
+"""The slowdown in setting IV against II that the thesis describes: at least, and at most."""
+PRINTED = {"hacc": "+40 % to +700 %", "lammps": "more than 7 times", "milc": "+40 % to +700 %",
+           "miniamr": "+40 % to +700 %", "minimd": "+40 % to +700 %", "qmcpack": "+11 %",
+           "hpcg": "below 10 %", "graph500": "below 10 %"}  # fmt: skip
+
+
+def of_setting(asked: Asked, outcomes: Outcomes, name: str, setting: str) -> list[Outcome]:
+    """Returns the outcomes of all repetitions that there are."""
+    found = (outcomes.get(asked.at(name, setting, shift).key)
+             for shift in range(asked.repetitions))  # fmt: skip
+    return [outcome for outcome in found if outcome is not None]
+
+
+def times(asked: Asked, outcomes: Outcomes, name: str, setting: str) -> Floats:
+    """Returns run times in seconds."""
+    return np.array([it.run_time_s for it in of_setting(asked, outcomes, name, setting)])
+
+
+def ratio(asked: Asked, outcomes: Outcomes, name: str, upper: str, lower: str) -> float:
+    """Returns the ratio of median run times, NaN where there are none."""
+    above, below = (times(asked, outcomes, name, setting) for setting in (upper, lower))
+    return float(np.median(above) / np.median(below)) if len(above) and len(below) else np.nan
+
+
+def of_application(asked: Asked, outcomes: Outcomes, name: str) -> list[Outcome]:
+    """Returns the outcomes of all settings."""
+    return [it for setting in SETTINGS for it in of_setting(asked, outcomes, name, setting)]
+
+
+def correlation(runs: Sequence[Outcome], of: Callable[[Outcome], float]) -> float:
+    """Returns Pearson's correlation of a figure with run time, NaN where one of them is constant.
+
+    >>> r = [Outcome(t, 0, 0, 0, 0, 0, s, 0, 0, 0) for t, s in ((1, 2), (2, 4), (3, 6))]
+    >>> round(correlation(r, lambda it: it.stall_to_flit), 3)
+    1.0
+    """
+    x, y = np.array([it.run_time_s for it in runs]), np.array([of(it) for it in runs])
+    if len(x) < 3 or x.std() == 0 or y.std() == 0:
+        return float("nan")
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def impacts(asked: Asked, outcomes: Outcomes, canary: str) -> list[tuple[int, float, float]]:
+    """Returns for each pair of runs of GPCNeT alone: the nodes, the impact on a canary, and the
+    stall-to-flit ratio with congestors."""
+    found = []
+    for nodes in ALONE_ON:
+        for shift in asked.gpcnet_shifts:
+            quiet, loud = (outcomes.get(asked.alone(canary, nodes, shift, congested).key)
+                           for congested in (False, True))  # fmt: skip
+            if quiet and loud:
+                found.append((nodes, loud.run_time_s / quiet.run_time_s, loud.stall_to_flit))
+    return found
+
+
+def claims(asked: Asked, outcomes: Outcomes) -> list[Claim]:
+    """Returns the claims that there are outcomes for."""
+    names = [name for name in asked.applications if of_setting(asked, outcomes, name, "I")]
+    return [
+        *(claim for name in names for claim in _calibration(asked, outcomes, name)),
+        *(claim for name in names for claim in _slowdown(asked, outcomes, name)),
+        *(claim for name in names for claim in _counters(asked, outcomes, name)),
+        *_gpcnet(asked, outcomes),
+    ]
+
+
+def _calibration(asked: Asked, outcomes: Outcomes, name: str) -> Iterator[Claim]:
+    table, runs = profile(name).measured, of_setting(asked, outcomes, name, "I")
+    if table is None:
+        return
+    share = float(np.median([it.communication for it in runs]))
+    rate = float(np.median([it.node_bytes_per_s for it in runs]))
+    yield Claim(
+        f"{name}, setting I: time in communication", f"{table.communication:.1%}", f"{share:.1%}",
+        abs(share - table.communication) <= CLOSE, len(runs), {"communication": share},
+    )  # fmt: skip
+    yield Claim(
+        f"{name}, setting I: bytes per second and node", f"{table.node_bytes_per_s / 1e6:,.0f} MB",
+        f"{rate / 1e6:,.0f} MB", abs(rate / table.node_bytes_per_s - 1) <= WITHIN, len(runs),
+        {"node_bytes_per_s": rate},
+    )  # fmt: skip
+
+
+def _slowdown(asked: Asked, outcomes: Outcomes, name: str) -> Iterator[Claim]:
+    near, far = (ratio(asked, outcomes, name, *pair) for pair in (("IV", "II"), ("III", "I")))
+    if np.isnan(near) or np.isnan(far):
+        return
+    of = len(times(asked, outcomes, name, "IV"))
+    least, most = SLOWED.get(name, (0.0, np.inf))
+    yield Claim(f"{name}: IV against II, routers shared with GPCNeT", PRINTED.get(name, ""),
+                f"{near:.2f} times", least <= near <= most if name in SLOWED else None, of,
+                {"near": near})  # fmt: skip
+    sensitive = profile(name).sensitive
+    yield Claim(f"{name}: III against I, routers not shared", "less than with shared routers",
+                f"{far:.2f} times", near > far if sensitive else None, of, {"far": far})  # fmt: skip
+
+
+def _counters(asked: Asked, outcomes: Outcomes, name: str) -> Iterator[Claim]:
+    runs = of_application(asked, outcomes, name)
+    sensitive = bool(profile(name).sensitive)
+    network = correlation(runs, lambda it: it.stall_to_flit)
+    if np.isnan(network):
+        return
+    yield Claim(f"{name}: run time with network-tile stall-to-flit", "positive", f"r = {network:.2f}",
+                network > 0 if sensitive else None, len(runs), {"r": network})  # fmt: skip
+    stalls = correlation(runs, lambda it: it.ptile_stalls_per_s)
+    flits = correlation(runs, lambda it: it.ptile_flits_per_s)
+    yield Claim(f"{name}: run time with processor-tile stalls, and flits, per second",
+                "negative, since fewer flits come", f"r = {stalls:.2f}, {flits:.2f}",
+                None, len(runs), {"stalls": stalls, "flits": flits})  # fmt: skip
+
+
+def _gpcnet(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+    for canary in CANARIES:
+        found = impacts(asked, outcomes, canary)
+        if len(found) < 3:
+            continue
+        _, impact, ratio_ = (np.array(column) for column in zip(*found, strict=True))
+        r = float(np.corrcoef(impact, ratio_)[0, 1]) if impact.std() and ratio_.std() else np.nan
+        by_size = {nodes: float(np.median([i for n, i, _ in found if n == nodes]))
+                   for nodes in ALONE_ON}  # fmt: skip
+        yield Claim(
+            f"GPCNeT: impact on {canary} with stall-to-flit", "rises" * (canary == "bandwidth"),
+            f"r = {r:.2f}; {', '.join(f'{i:.2f}' for i in by_size.values())} times on "
+            f"{', '.join(map(str, by_size))} nodes", r > 0, len(found), {"r": r},
+        )  # fmt: skip

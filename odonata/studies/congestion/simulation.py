@@ -1,0 +1,245 @@
+"""One run of the study: an application in one of four settings, or GPCNeT alone.
+
+There is a list of 192 node labels. An application has 64 of them: the first (settings I and III) or
+every other one (II and IV); GPCNeT, in III and IV, has the 64 that the application leaves at every
+other place. Each repetition shifts all places along the list by a tenth of it.
+
+Routers have input queues, by virtual channel, and a crossbar as wide as a node's link, so that a
+packet may wait behind one that goes elsewhere; a node drains what it receives at the rate of its
+link, and a request for data no faster than it can be answered. Routing is adaptive, also within a
+chassis.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from odonata.agents.network import Network
+from odonata.agents.profile import Profile
+from odonata.experiment.experiment import Experiment
+from odonata.experiment.profiles import profile
+from odonata.experiment.sections import (
+    Metrics,
+    NetworkSettings,
+    NicSettings,
+    RunSettings,
+    SchedulerSettings,
+)
+from odonata.jobs.request import Job
+from odonata.results.execution import recording
+from odonata.results.job_network import JobNetwork, job_network
+from odonata.results.operator_counters import job_counters
+from odonata.results.run import Run
+from odonata.studies.congestion import MACHINE
+from odonata.studies.congestion.gpcnet import canary, congestors, split
+from odonata.study.contract import Case
+from pdes.driver import run
+from pdes.transport import Serial
+from topology.presets import PRESETS
+
+SETTINGS = ("I", "II", "III", "IV")
+NODES = 64
+LIST = 3 * NODES
+SHIFTS = 10
+ALONE_ON = (16, 32, 64, 86, 106, 128)
+"""Nodes on which GPCNeT runs alone, in figure 3.20."""
+NONE = "none"
+"""What stands for no congestor, and for no canary."""
+INTERVAL_PS = 10**7
+"""Simulated time between two readings of the counters."""
+LAUNCH_PS = 10**7
+
+
+@dataclass(frozen=True)
+class Point(Case):
+    """One run. `application`: a profile, or empty where GPCNeT is alone, on `nodes` nodes; then
+    `canary` is one of its three tests."""
+
+    application: str
+    setting: str
+    shift: int
+    congestor: str
+    canary: str = NONE
+    nodes: int = NODES
+    tasks: int = 2
+    machine: str = MACHINE
+    router: str = "aries"
+
+    def __str__(self) -> str:
+        where = f"shift {self.shift}"
+        if self.application:
+            return f"{self.application} in setting {self.setting}, {where}"
+        return f"GPCNeT's {self.canary} on {self.nodes} nodes with {self.congestor}, {where}"
+
+    @property
+    def weight(self) -> float:
+        heavy = {"graph500": 6.0, "minimd": 2.0, "milc": 2.0}.get(self.application, 1.0)
+        return heavy * (2.0 if self.congestor != NONE else 1.0)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a run; of the application, or of the canary where there is none."""
+
+    run_time_s: float
+    communication: float
+    """The part of its tasks' time that was not computing."""
+    node_bytes_per_s: float
+    mean_latency_s: float
+    p99_latency_s: float
+    non_minimal_hops: float
+    """The part of its hops that are on non-minimal paths."""
+    stall_to_flit: float
+    ntile_stalls_per_s: float
+    ptile_stalls_per_s: float
+    ptile_flits_per_s: float
+    operations: dict[str, float] = field(default_factory=dict)
+    """The part of its tasks' time that was spent in each stage, without computing."""
+    events: int = 0
+    digest: str = ""
+
+
+def places(setting: str, shift: int) -> tuple[list[int], list[int]]:
+    """Returns the nodes of the application and those of GPCNeT.
+
+    >>> places("IV", 1)[0][:3], places("IV", 1)[1][:3]
+    ([19, 21, 23], [20, 22, 24])
+    """
+    spaced = setting in ("II", "IV")
+    application = range(0, 2 * NODES, 2) if spaced else range(NODES)
+    others: Sequence[int] = ()
+    if setting == "III":
+        others = range(NODES, 3 * NODES, 2)
+    elif setting == "IV":
+        others = range(1, 2 * NODES, 2)
+    along = shift * LIST // SHIFTS
+    return ([(place + along) % LIST for place in application],
+            [(place + along) % LIST for place in others])  # fmt: skip
+
+
+def jobs_of(point: Point) -> list[Job]:
+    """Returns the jobs of a run: first the one that is measured."""
+    if point.application:
+        mine, theirs = places(point.setting, point.shift)
+        jobs = [application_on(profile(point.application), mine, point.tasks)]
+        if theirs:
+            busy, rest = split(theirs, seed=point.shift)
+            ring = canary("latency", rest, point.tasks)
+            ring = replace(ring, iterations=100_000, background=True)
+            jobs += [*congestors([point.congestor], busy, point.tasks), ring]
+        return jobs
+    along = point.shift * LIST // SHIFTS
+    nodes = [(place + along) % LIST for place in range(point.nodes)]
+    busy, rest = split(nodes, seed=point.shift)
+    jobs = [canary(point.canary, rest, point.tasks)]
+    if point.congestor != NONE:
+        jobs += congestors(point.congestor.split("+"), busy, point.tasks)
+    return jobs
+
+
+def application_on(found: Profile, nodes: Sequence[int], tasks: int) -> Job:
+    """Returns a job of a profile on these nodes. Its tasks are in order, so that neighbours in its
+    grid are near each other, as an MPI library would have them."""
+    return Job(
+        len(nodes), name=found.name, profile=found.name, stages=found.stages_for(tasks),
+        iterations=found.iterations, on=tuple(nodes), mapping="linear",
+    )  # fmt: skip
+
+
+def experiment_of(
+    jobs: Sequence[Job], tasks: int = 2, machine: str = MACHINE, router: str = "aries",
+    seed: int = 1,
+) -> Experiment:  # fmt: skip
+    """Returns the experiment of some jobs."""
+    preset = PRESETS[machine].machine
+    inside: dict[str, Any] = {}
+    nic: dict[str, Any] = {}
+    if router == "aries":
+        wide = preset.terminal.bandwidth / preset.local.bandwidth
+        inside = {"crossbar": float(np.ceil(wide)), "detours": True}
+        nic = {"ejection": preset.terminal.bandwidth}
+    return Experiment(
+        "congestion",
+        machine=preset,
+        network=NetworkSettings(routing="adaptive", packet_bytes=512, **inside),
+        jobs=tuple(jobs),
+        scheduler=SchedulerSettings(tasks_per_node=tasks, launch_ps=LAUNCH_PS),
+        nic=NicSettings(**nic),
+        run=RunSettings(end=None, seed=seed),
+        metrics=Metrics(interval_ps=INTERVAL_PS),
+    )
+
+
+@contextmanager
+def ran(experiment: Experiment) -> Iterator[tuple[Run, Any]]:
+    """Runs an experiment on this core; gives it opened, and its result. Its files are gone
+    afterwards."""
+    with tempfile.TemporaryDirectory(prefix="odonata-study-") as scratch:
+        out = Path(scratch)
+        result = run(experiment.model(), None, record=recording(experiment, out),
+                     transport=Serial(), show_compiling=False)  # fmt: skip
+        with Run(out) as opened:
+            yield opened, result
+
+
+def simulate(point: Point) -> Outcome:
+    """Simulate a run on this core, whatever ranks there are."""
+    jobs = jobs_of(point)
+    with ran(experiment_of(jobs, point.tasks, point.machine, point.router)) as (opened, result):
+        first = job_network(opened)[0]
+        counters = job_counters(opened, jobs=[0])[0]
+        return _outcome(first, counters, result)
+
+
+def _outcome(job: JobNetwork, counters: Any, result: Any) -> Outcome:
+    assert job.run_time_ps is not None
+    seconds = job.run_time_ps * 1e-12
+    return Outcome(
+        run_time_s=seconds,
+        communication=job.communication,
+        node_bytes_per_s=job.bytes / job.nodes / seconds,
+        mean_latency_s=job.mean_latency_ps * 1e-12,
+        p99_latency_s=job.percentile_ps(99) * 1e-12,
+        non_minimal_hops=job.non_minimal_hops,
+        stall_to_flit=counters.stall_to_flit,
+        ntile_stalls_per_s=counters.ntile_stalls_per_s,
+        ptile_stalls_per_s=counters.ptile_stalls_per_s,
+        ptile_flits_per_s=counters.ptile_flits_per_s,
+        operations=job.operations,
+        events=result.events,
+        digest=result.digest,
+    )
+
+
+def revive(fields: dict[str, Any]) -> Outcome:
+    """Returns an outcome from what JSON has of it."""
+    return Outcome(**fields)
+
+
+@dataclass(frozen=True)
+class Alone:
+    """What an application has in setting I."""
+
+    communication: float
+    node_bytes_per_s: float
+    iteration_s: float
+
+
+def alone(found: Profile) -> Alone:
+    """Returns what a profile has in setting I, which need not be one of a file."""
+    mine, _ = places("I", 0)
+    tasks = found.tasks_per_node or 2
+    job = replace(application_on(found, mine, tasks), profile="")
+    network: Network = experiment_of([job], tasks).model()
+    result = run(network, None, transport=Serial(), show_compiling=False)
+    seen = JobNetwork.of(network, result.outcome)[0]
+    assert seen.run_time_ps is not None
+    seconds = seen.run_time_ps * 1e-12
+    return Alone(seen.communication, seen.bytes / seen.nodes / seconds, seconds / job.iterations)
