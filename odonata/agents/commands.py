@@ -70,7 +70,7 @@ def places_of(workload: Workload, seed: int, job: int) -> Rows:
     if mapping == "linear":
         return np.arange(tasks)
     if mapping == "random":
-        return generator_of(seed, MAPPING, job).permutation(tasks)
+        return generator_of(seed, MAPPING, workload.number_of(job)).permutation(tasks)
     return np.array(mapping, np.int64)
 
 

@@ -211,8 +211,8 @@ the node; the replies to its own; or nothing, not even that the NIC has sent the
 
 COMPUTED_PS, OVERHEAD_PS, SENT_PS, WAITED_PS = range(4)
 """Words of a row of `State.spent`: how long the tasks of a stage have computed, were in MPI
-without waiting for the network, have sent, and have waited, in ps, summed over the tasks of this rank. What waits for messages that no
-phase waited for counts in the last stage."""
+without waiting for the network, have sent, and have waited, in ps, summed over the tasks of this
+rank. Waiting for messages that no phase waited for counts in the last stage."""
 SPENT_WORDS = 4
 
 (BY_PACKETS, BY_BYTES, BY_LATENCY, BY_HOPS, BY_NON_MINIMAL, BY_NON_MINIMAL_HOPS) = range(6)

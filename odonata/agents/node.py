@@ -193,7 +193,7 @@ def deliver(sim: Sim, state: Any, time: int, key: int, number: int) -> int:
         tally[LONGEST] = max(tally[LONGEST], latency)
         which = max(0, min((np.float64(latency).view(np.int64) >> BIN_BITS) - BIN_ONE, BINS - 1))
         state.histogram[group - shape[FIRST_GROUP], which] += 1
-        return which  # type: ignore[no-any-return]
+        return which  # type: ignore[return-value]
     return -1
 
 

@@ -480,10 +480,9 @@ def kernels(own: tuple[Any, ...]) -> Kernels:
     for number, written in enumerate(own, OWN):
         names = {"MINE": number, "mine": written, "others": chain}
         chain = kernel(rebound(_own_peer, "own_peer", **names))
-    names: dict[str, Any] = {"peer": kernel(rebound(peer, "peer", own_peer=chain)),
-                             "incoming": kernel(incoming)}  # fmt: skip
-    both = (kernel(rebound(each, each.__name__, **names)) for each in (awaited, apart))
-    return Kernels(names["peer"], *both)
+    pair = {"peer": kernel(rebound(peer, "peer", own_peer=chain)), "incoming": kernel(incoming)}
+    both = (kernel(rebound(each, each.__name__, **pair)) for each in (awaited, apart))
+    return Kernels(pair["peer"], *both)
 
 
 @kernel

@@ -53,13 +53,13 @@ from odonata.agents.layout import (
     MESSAGE,
     NODES,
     OFFERED,
+    OVERHEAD,
+    OVERHEAD_PS,
     PARTS,
     PAUSED,
     PHASE,
     PLACE_BITS,
     PLACES,
-    OVERHEAD_PS,
-    OVERHEAD,
     PREPARE,
     READY,
     REPLY,
@@ -247,8 +247,8 @@ def enter(sim: Sim, state: Any, time: int, key: int, me: Any) -> int:
 
 @kernel
 def spend(state: Any, me: Any, time: int, pause: int) -> None:
-    """Count how long a task has computed, and its overhead; since then its first message took `pause` to
-    be prepared."""
+    """Count how long a task has computed, and its overhead; since then its first message took
+    `pause` to be prepared."""
     stage, spent = state.stages[me[STAGE]], state.spent[me[STAGE]]
     took = time - me[TURN] - pause
     overhead = 0

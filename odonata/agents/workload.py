@@ -180,6 +180,9 @@ class Workload:
     """
 
     jobs: tuple[Job, ...]
+    numbers: tuple[int, ...] = ()
+    """The number of each job that its random numbers depend on, where that is not its place: of a
+    job that is simulated by itself, the one that it had among others."""
     allocation: str = setting(
         "level-spread", "word", "Allocation policy, which chooses the nodes of a job; `odonata "
         "policies` explains them.", register="allocation",
@@ -307,6 +310,10 @@ class Workload:
             for size in (stage.message_bytes, stage.reply_bytes)[: 1 + (stage.wait == "replies")]
         )
 
+    def number_of(self, job: int) -> int:
+        """Returns the number of a job that its random numbers depend on."""
+        return self.numbers[job] if self.numbers else job
+
     @property
     def distributes(self) -> bool:
         """Tells whether the latencies of every job are counted by themselves: of up to MOST_APART
@@ -376,7 +383,7 @@ class Workload:
                 stages.append((
                     numbers[stage.pattern], is_pairwise(stage), count, stage.message_bytes,
                     stage.compute_ps + stage.overhead_ps, each, *sides_of(stage, count),
-                    1 << (count.bit_length() - 1), seed, number, expects,
+                    1 << (count.bit_length() - 1), seed, self.number_of(number), expects,
                     self.preparing_ps(stage.message_bytes), self.handing_ps(stage.message_bytes),
                     at, befriended, WAITS.index(stage.waits), stage.reply_bytes, stage.overhead_ps,
                     stage.repeat * job.iterations, iteration,
@@ -386,7 +393,8 @@ class Workload:
                     expected.append(expect(REGISTER.named(stage.pattern), count, each))
                     expects += len(expected[-1])
                 begins = at + iteration * np.arange(job.iterations)
-                friends.append(_friends(stage, seed, number, count, begins, steps))
+                own = self.number_of(number)
+                friends.append(_friends(stage, seed, own, count, begins, steps))
                 befriended += len(friends[-1])
                 at += steps
         slots = np.zeros((nodes, self.tasks_per_node, SLOT_WORDS), np.int64)

@@ -7,7 +7,7 @@ by +25 %.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +20,9 @@ from odonata.commands.options import json_option
 from odonata.commands.output import print_json, say_missing
 from odonata.experiment.units import show_time
 from odonata.jobs.record import JobRecord
+from odonata.results.alone import slowdowns
 from odonata.results.derived import simulated, summary
+from odonata.results.job_network import JobNetwork
 from odonata.results.job_table import by_pattern, makespan_ps, mean
 from odonata.results.opened import INCOMPLETE, Opened
 from odonata.results.opening import open as open_run
@@ -110,6 +112,49 @@ OF_JOBS = (
 )  # fmt: skip
 
 
+class PacketFigure(NamedTuple):
+    """A figure read from the packets of the jobs of a run, and from their slowdowns."""
+
+    path: str
+    name: str
+    form: str
+    of: Callable[[Run], float | None]
+
+
+def _mean_slowdown(run: Run) -> float | None:
+    known = [it for it in slowdowns(run.job_records, run.alone_ps) if it is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+OF_PACKETS = (
+    PacketFigure("jobs.slowdown", "slowdown against alone, mean", "{:.2f}", _mean_slowdown),
+)
+FEW = 6
+"""The most jobs of which each has rows of its own."""
+
+
+def _of_job(name: str) -> Iterator[PacketFigure]:
+    """Returns the figures of one job by name; of several of that name, the first."""
+
+    def reading(read: Callable[[JobNetwork], float]) -> Callable[[Run], float | None]:
+        def of(run: Run) -> float | None:
+            for record, job in zip(run.job_records, run.job_network, strict=False):
+                if record.name == name:
+                    value = read(job)
+                    return None if math.isnan(value) else value
+            return None
+
+        return of
+
+    figures: tuple[tuple[str, str, str, Callable[[JobNetwork], float]], ...] = (
+        ("p99_latency_ns", "latency, 99 % (ns)", "{:,.0f}", lambda it: it.percentile_ps(99) / 1e3),
+        ("communication", "time in MPI", "{:.1%}", lambda it: it.communication),
+        ("non_minimal_hops", "non-minimal hops", "{:.1%}", lambda it: it.non_minimal_hops),
+    )  # fmt: skip
+    for path, words, form, read in figures:
+        yield PacketFigure(f"jobs.{name}.{path}", f"  {name}: {words}", form, reading(read))
+
+
 OF_POWER = (
     JobFigure("jobs.energy_j", "energy of jobs (J)", "{:,.4g}",
               lambda jobs: _sum(jobs, "energy_j")),
@@ -139,7 +184,7 @@ def _of_pattern(pattern: str) -> JobFigure:
                      lambda jobs: _us(by_pattern(jobs).get(pattern)))  # fmt: skip
 
 
-def figures_of(runs: Sequence[Compared]) -> list[Figure | JobFigure]:
+def figures_of(runs: Sequence[Compared]) -> list[Figure | JobFigure | PacketFigure]:
     """Returns the figures that apply: with jobs their communication time, over all and by pattern,
     in place of loads."""
     with_jobs = [one for one in runs if one.run.experiment.jobs]
@@ -148,7 +193,9 @@ def figures_of(runs: Sequence[Compared]) -> list[Figure | JobFigure]:
     patterns = dict.fromkeys(job.pattern for one in with_jobs for job in one.jobs)
     rest = [it for it in FIGURES if it.path not in LOADS or len(with_jobs) < len(runs)]
     watts = OF_POWER if any(one.run.experiment.power for one in with_jobs) else ()
-    return [*OF_JOBS, *map(_of_pattern, patterns), *watts, *rest]
+    names = dict.fromkeys(job.name for one in with_jobs for job in one.jobs)
+    own = [figure for name in names for figure in _of_job(name)] if len(names) <= FEW else []
+    return [*OF_JOBS, *map(_of_pattern, patterns), *OF_PACKETS, *own, *watts, *rest]
 
 
 class Compared(NamedTuple):
@@ -170,13 +217,15 @@ class Compared(NamedTuple):
         send."""
         return self.measured.saturated if self.begun and not self.run.experiment.jobs else None
 
-    def figure(self, figure: Figure | JobFigure) -> float | None:
+    def figure(self, figure: Figure | JobFigure | PacketFigure) -> float | None:
         """Returns the value of a figure; None before the first sample, and for loads before the
         warm-up is over."""
         if not len(self.run.time):
             return None
         if isinstance(figure, JobFigure):
             return figure.of(self.jobs) if self.jobs else None
+        if isinstance(figure, PacketFigure):
+            return figure.of(self.run) if self.jobs else None
         if figure.path in LOADS and (not self.begun or self.jobs):
             return None
         return figure.of(self.measured)

@@ -80,6 +80,8 @@ def forget_report(out: Path) -> None:
 def run_facts(finished: Finished) -> dict[str, Any]:
     """Returns the results of a run, for programs."""
     from odonata.experiment.experiment import JobExperiment
+    from odonata.results.job_network import JobNetwork
+    from odonata.results.job_network import facts as network_facts
     from odonata.results.job_table import job_facts
     from odonata.results.performance import performance
 
@@ -96,7 +98,9 @@ def run_facts(finished: Finished) -> dict[str, Any]:
            if not (made.jobs and k in OF_TRAFFIC)},
     }  # fmt: skip
     if made.jobs:
-        facts["jobs"] = job_facts(made.machine, finished.jobs)
+        found = JobNetwork.of(made.model(), finished.result.outcome)
+        facts["jobs"] = [{**job, "network": network_facts(of)} for job, of in zip(
+            job_facts(made.machine, finished.jobs), found, strict=True)]  # fmt: skip
     if made.power is not None and has_metrics(finished):
         from odonata.results.run import Run
 
@@ -159,7 +163,8 @@ def schedule_table(finished: Finished, made: JobExperiment) -> list[Any]:
 def show(finished: Finished | None, request: Request, as_json: bool) -> None:
     """Print the results of a run, on one rank."""
     from odonata.experiment.experiment import JobExperiment
-    from odonata.results.job_table import job_table
+    from odonata.results.job_network import JobNetwork, network_table
+    from odonata.results.job_table import MOST_SHOWN, job_table
     from pdes.transport import world
 
     if world().rank > 0:
@@ -175,6 +180,9 @@ def show(finished: Finished | None, request: Request, as_json: bool) -> None:
         print_table(*schedule_table(finished, finished.experiment), markup=False, highlight=False)
     else:
         jobs = [job_table(finished.experiment.machine, finished.jobs)] if finished.jobs else []
+        if 0 < len(finished.jobs) <= MOST_SHOWN:
+            made = JobNetwork.of(finished.experiment.model(), finished.result.outcome)
+            jobs.append(network_table(made, [job.name for job in finished.jobs]))
         print_table(run_table(finished, finished.experiment), *jobs, markup=False)
     if not finished.result.completed:
         ranks = world().size

@@ -112,10 +112,10 @@ def _made(
     for number, (job, time) in enumerate(zip(network.jobs, times, strict=True)):
         stages = tuple(stage.name or stage.pattern for stage in job.parts)
         last = first + len(stages)
-        row = by_job[number].tolist()
+        packets, size, latency, hops, avoiding, hops_avoiding = by_job[number].tolist()
         found.append(JobNetwork(
-            number, job.nodes, time, *row, latencies[number] if len(latencies) else np.zeros(0),
-            spent[first:last], stages,
+            number, job.nodes, time, packets, size, latency, hops, avoiding, hops_avoiding,
+            latencies[number] if len(latencies) else np.zeros(0), spent[first:last], stages,
         ))  # fmt: skip
         first = last
     return found
@@ -133,3 +133,59 @@ def job_network(run: Run) -> list[JobNetwork]:
     if run.missing and len(spent) != sum(len(job.parts) for job in run.network.jobs):
         return []
     return _made(run.network, times, by_job, spent, latencies)
+
+
+# -- for people and for programs
+
+FIGURES = ("packets", "bytes", "mean_latency_ps", "median_latency_ps", "p99_latency_ps",
+           "non_minimal_packets", "non_minimal_hops", "communication")  # fmt: skip
+"""The figures of a job that `odonata.open(out).jobs` has."""
+HEADS = ("job", "MB", "mean (ns)", "median", "99 %", "non-min.", "in MPI", "slowdown")
+CAPTION = (
+    "Packets that were delivered to a job: their bytes, latencies (mean, median and 99th "
+    "percentile), and the part of its hops that were on non-minimal paths; in MPI: the part of its "
+    "tasks' time in which they did not compute; slowdown: its run time against the same job on the "
+    "same nodes alone, where `odonata slowdown` has measured that."
+)
+
+
+def cells(job: JobNetwork, name: str, slowdown: float | None = None) -> tuple[str, ...]:
+    """Returns a row of the table, under HEADS; "-" for what is not known."""
+    times = (job.mean_latency_ps, job.percentile_ps(50), job.percentile_ps(99))
+    return (
+        name, f"{job.bytes / 1e6:,.2f}", *(_text(ps / 1e3, ",.0f") for ps in times),
+        _text(job.non_minimal_hops, ".1%"), _text(job.communication, ".1%"),
+        _text(slowdown, ".2f"),
+    )  # fmt: skip
+
+
+def _text(value: float | None, form: str) -> str:
+    return "-" if value is None or math.isnan(value) else format(value, form)
+
+
+def facts(job: JobNetwork, slowdown: float | None = None) -> dict[str, Any]:
+    """Returns the same for JSON; null for what is not known."""
+    found = {
+        "packets": job.packets, "bytes": job.bytes, "mean_latency_ps": job.mean_latency_ps,
+        "median_latency_ps": job.percentile_ps(50), "p99_latency_ps": job.percentile_ps(99),
+        "non_minimal_packets": job.non_minimal_packets, "non_minimal_hops": job.non_minimal_hops,
+        "communication": job.communication, "slowdown": slowdown,
+    }  # fmt: skip
+    known = {name: None if value is None or math.isnan(value) else value
+             for name, value in found.items()}  # fmt: skip
+    return {**known, "operations": job.operations}
+
+
+def network_table(jobs: Sequence[JobNetwork], names: Sequence[str]) -> Any:
+    """Returns the table for a terminal."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for head in HEADS[:-1]:
+        shown.add_column(head, justify="left" if head == "job" else "right", no_wrap=True,
+                         max_width=28)  # fmt: skip
+    for job, name in zip(jobs, names, strict=True):
+        shown.add_row(*map(Text, cells(job, name)[:-1]))
+    return shown

@@ -15,6 +15,8 @@ from odonata.experiment.experiment import Experiment
 from odonata.jobs.board import BEGAN, BOARD_WORDS, DONE, OVER, QUEUED, RUNNING, STATUS, Words
 from odonata.jobs.metering import PowerRecord
 from odonata.jobs.record import JobRecord, records
+from odonata.results.alone import measured, slowdowns
+from odonata.results.job_network import FIGURES, JobNetwork, facts, job_network
 from odonata.results.opened import Opened
 from odonata.results.power_measures import PowerMeasures, power_measures
 from pdes.errors import Refused
@@ -97,11 +99,37 @@ class Run(Opened):
             energy_j, received = self._taken.T
             per_byte = energy_j / np.where(received > 0, received, np.nan)
             columns |= {"energy_j": energy_j, "received_bytes": received, "j_per_byte": per_byte}
+        columns |= self._network_columns()
         units = dict.fromkeys((name for name in columns if name.endswith("_ps")), "ps")
-        units |= {"energy_j": "J", "received_bytes": "B", "j_per_byte": "J/B"}
+        units |= {"energy_j": "J", "received_bytes": "B", "j_per_byte": "J/B", "bytes": "B"}
         found = {name: ("job", values, {"unit": units[name]} if name in units else {})
                  for name, values in columns.items()}  # fmt: skip
         return xr.Dataset(found, {"job": np.arange(len(start))})
+
+    def _network_columns(self) -> dict[str, Any]:
+        """Returns what is known of the packets of jobs, and of their slowdowns."""
+        found = {
+            "alone_ps": np.array(self.alone_ps or [-1] * len(self.network.jobs), np.int64),
+            "slowdown": np.array(slowdowns(self.job_records, self.alone_ps), float),
+        }
+        if jobs := self.job_network:
+            figures = [facts(job) for job in jobs]
+            for name in FIGURES:
+                counts = name in ("packets", "bytes", "non_minimal_packets")
+                kind = np.int64 if counts else np.float64
+                found[name] = np.array([it[name] for it in figures], kind)
+        return found
+
+    @cached_property
+    def job_network(self) -> list[JobNetwork]:
+        """Returns what the network did for each job; empty while that is not known."""
+        return job_network(self)
+
+    @cached_property
+    def alone_ps(self) -> list[int] | None:
+        """Returns how long each job takes alone, in ps, -1 where that was not measured; None where
+        nothing was (`odonata slowdown`)."""
+        return measured(self.path, self.attributes["id"], len(self.network.jobs))
 
     @cached_property
     def job_records(self) -> list[JobRecord]:

@@ -21,7 +21,9 @@ from matplotlib.figure import Figure
 from odonata.experiment.units import show_time
 from odonata.figures import contents as pictures
 from odonata.figures import network as figures
+from odonata.results import job_network as network
 from odonata.results import job_table as accounts
+from odonata.results.alone import slowdowns
 from odonata.results.derived import busiest, recorded, simulated, summary
 from odonata.results.network_power import watts_rows
 from odonata.results.opened import INCOMPLETE, Opened
@@ -131,6 +133,8 @@ def _sections(run: Run) -> dict[str, list[Shown]]:
             sections.setdefault(picture.section, []).append(_drawn(run, picture))
     if run.network.workload and len(run.time):
         sections[pictures.JOBS].append(_jobs(run))
+        if run.job_network:
+            sections[pictures.JOBS].append(_network(run))
     if recorded(run, "ports") and len(run.time):
         sections.setdefault(pictures.LINKS, []).extend(_worst(run, *which) for which in WORST)
     return sections
@@ -158,6 +162,15 @@ def _jobs(run: Run) -> Shown:
         "to these." * energy + (f" {more:,} more are in jobs.csv." if more else "")
     )  # fmt: skip
     return Shown("One by one", caption, "jobs", wide=True, heads=heads, rows=rows)
+
+
+def _network(run: Run) -> Shown:
+    """Returns the table of what the network did for each job."""
+    factors = slowdowns(run.job_records, run.alone_ps)
+    jobs = zip(run.job_network, run.job_records, factors, strict=True)
+    rows = [network.cells(job, record.name, factor) for job, record, factor in jobs]
+    return Shown("Their packets", network.CAPTION, "job-packets", wide=True, heads=network.HEADS,
+                 rows=rows[:MOST_JOBS])  # fmt: skip
 
 
 WORST = (

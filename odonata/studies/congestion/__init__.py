@@ -26,8 +26,8 @@ class Congestion(Packaged["Asked", "Point", "Outcome"]):
     name = "congestion"
     about = "Which applications does network congestion slow down, and what shows it? (Zhang, 2021)"
     options = (
-        Option("part", "Eight applications in four settings (figures 3.17 to 3.19), or GPCNeT alone "
-               "(figure 3.20).", "all", choices=("all", *PARTS)),
+        Option("part", "Eight applications in four settings (figures 3.17 to 3.19), or GPCNeT "
+               "alone (figure 3.20).", "all", choices=("all", *PARTS)),
         Option("application", "An application profile; all eight unless some are named.", (),
                several=True, metavar="NAME"),
         Option("repetitions", "How often each setting is repeated, each time shifted.", 10, int),

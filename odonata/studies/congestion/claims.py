@@ -114,8 +114,10 @@ def _slowdown(asked: Asked, outcomes: Outcomes, name: str) -> Iterator[Claim]:
                 f"{near:.2f} times", least <= near <= most if name in SLOWED else None, of,
                 {"near": near})  # fmt: skip
     sensitive = profile(name).sensitive
-    yield Claim(f"{name}: III against I, routers not shared", "less than with shared routers",
-                f"{far:.2f} times", near > far if sensitive else None, of, {"far": far})  # fmt: skip
+    yield Claim(
+        f"{name}: III against I, routers not shared", "less than with shared routers",
+        f"{far:.2f} times", near > far if sensitive else None, of, {"far": far},
+    )  # fmt: skip
 
 
 def _counters(asked: Asked, outcomes: Outcomes, name: str) -> Iterator[Claim]:
@@ -124,8 +126,10 @@ def _counters(asked: Asked, outcomes: Outcomes, name: str) -> Iterator[Claim]:
     network = correlation(runs, lambda it: it.stall_to_flit)
     if np.isnan(network):
         return
-    yield Claim(f"{name}: run time with network-tile stall-to-flit", "positive", f"r = {network:.2f}",
-                network > 0 if sensitive else None, len(runs), {"r": network})  # fmt: skip
+    yield Claim(
+        f"{name}: run time with network-tile stall-to-flit", "positive", f"r = {network:.2f}",
+        network > 0 if sensitive else None, len(runs), {"r": network},
+    )  # fmt: skip
     stalls = correlation(runs, lambda it: it.ptile_stalls_per_s)
     flits = correlation(runs, lambda it: it.ptile_flits_per_s)
     yield Claim(f"{name}: run time with processor-tile stalls, and flits, per second",

@@ -71,6 +71,8 @@ class Point(Case):
     tasks: int = 2
     machine: str = MACHINE
     router: str = "aries"
+    seed: int = 0
+    """Which nodes run the congestors, beside the shift."""
 
     def __str__(self) -> str:
         where = f"shift {self.shift}"
@@ -130,14 +132,14 @@ def jobs_of(point: Point) -> list[Job]:
         mine, theirs = places(point.setting, point.shift)
         jobs = [application_on(profile(point.application), mine, point.tasks)]
         if theirs:
-            busy, rest = split(theirs, seed=point.shift)
+            busy, rest = split(theirs, seed=SHIFTS * point.seed + point.shift)
             ring = canary("latency", rest, point.tasks)
             ring = replace(ring, iterations=100_000, background=True)
             jobs += [*congestors([point.congestor], busy, point.tasks), ring]
         return jobs
-    along = point.shift * LIST // SHIFTS
-    nodes = [(place + along) % LIST for place in range(point.nodes)]
-    busy, rest = split(nodes, seed=point.shift)
+    along, room = point.shift * LIST // SHIFTS, max(LIST, point.nodes)
+    nodes = [(place + along) % room for place in range(point.nodes)]
+    busy, rest = split(nodes, seed=SHIFTS * point.seed + point.shift)
     jobs = [canary(point.canary, rest, point.tasks)]
     if point.congestor != NONE:
         jobs += congestors(point.congestor.split("+"), busy, point.tasks)
