@@ -55,7 +55,7 @@ SETTING_LOOKS = {
 """In words, with colour and mark. I and III, which may lie on one another, differ in their mark."""
 SIZE_LOOKS = {
     nodes: (LIGHT_TO_DARK(shade), mark)
-    for nodes, shade, mark in zip(ALONE_ON, np.linspace(0.25, 1, len(ALONE_ON)), "osD^vP",
+    for nodes, shade, mark in zip(ALONE_ON, np.linspace(0.2, 1, len(ALONE_ON)), "osD^vP",
                                   strict=True)
 }  # fmt: skip
 PER_SECOND: dict[str, Measure] = {
@@ -231,14 +231,14 @@ def figure_3_20(asked: Asked, outcomes: Outcomes) -> Figure | None:
         for nodes, (colour, mark) in SIZE_LOOKS.items():
             some = [(ratio, impact) for size, impact, ratio in pairs if size == nodes]
             if some:
-                axes.plot(*np.array(some).T, mark, color=colour, ms=5.5, mec="white", mew=0.5)
+                axes.plot(*np.array(some).T, mark, color=colour, ms=6.5, mec="white", mew=0.5)
         dress_small(axes)
         _times_axis(axes, [impact for _, impact, _ in pairs])
         axes.set_title(f"{canary} canary", loc="left", fontweight="bold")
         axes.set_xlabel(RATIO)
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=STEPS))
     panels[0, 0].set_ylabel("impact (times as long with congestors)")
-    keys = [Line2D([], [], color=colour, marker=mark, ls="", ms=5.5, label=f"{nodes} nodes")
+    keys = [Line2D([], [], color=colour, marker=mark, ls="", ms=6.5, label=f"{nodes} nodes")
             for nodes, (colour, mark) in SIZE_LOOKS.items()]  # fmt: skip
     _legend(figure, keys, 3)
     return figure
