@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from odonata.experiment.profiles import profile
+from odonata.figures.network import style
 from odonata.studies import named
 from odonata.studies.congestion import (
     APPLICATIONS,
@@ -293,6 +295,21 @@ def test_what_there_is_nothing_for_is_not_drawn(some: Asked, tmp_path: Path) -> 
     assert drawn(some, only, tmp_path) == ["3.17.png", "3.18.png", "3.19.png"]
     later = some.at("hacc", "IV", 0)
     assert drawn(some, {later.key: ordinary(later)}, tmp_path) == [], "there is no unit of time"
+
+
+@pytest.mark.parametrize("make", figures.FIGURES.values(), ids=list(figures.FIGURES))
+def test_the_legend_fits_also_where_there_is_one_application(
+    make: Callable[[Asked, dict[str, Outcome]], Figure | None],
+) -> None:
+    asked = Asked(applications=("hacc",), repetitions=1)
+    with style():
+        figure = make(asked, invented(asked))
+        assert figure is not None
+        figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+    titles = [axes.title.get_window_extent().y1 for axes in figure.axes]
+    assert box.y0 >= max(titles), "below it"
 
 
 def test_applications_that_reach_far_have_a_panel_of_their_own(some: Asked) -> None:

@@ -254,7 +254,7 @@ def _canvas(
     """Returns a figure and its panels, each of this width and height, in inches, with gaps between
     them and room for a legend above; wider where the legend needs it."""
     left, right, above = 0.62, 0.12, 0.72
-    wide = max(7.2, left + right + columns * panel[0] + (columns - 1) * gap[0])
+    wide = max(8.4, left + right + columns * panel[0] + (columns - 1) * gap[0])
     high = above + below + rows * panel[1] + (rows - 1) * gap[1]
     inside = (wide - left - right - (columns - 1) * gap[0]) / columns
     return panels_of(
