@@ -65,7 +65,7 @@ STUCK = 5
 """The value of `status` of a run that ended because its model had come to a standstill."""
 STATUS = "0: runs, or died; 1: stopped at a checkpoint; 2: complete; 3: failed; 5: deadlocked"
 NAME = "rank-{:04d}.h5"
-TOTAL = "total, once the run is over"
+TOTAL = "total"
 """The attribute `kind` of what is written when a run ends."""
 
 Array = npt.NDArray[Any]

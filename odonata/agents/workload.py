@@ -81,9 +81,11 @@ def phases_of(stage: Stage, tasks: int) -> int:
     return phases(stage.pattern, is_pairwise(stage), tasks, sides_of(stage, tasks))
 
 
-def check_stage(stage: Stage, about: Callable[[str], str], tasks: int, found: Findings) -> None:
+def check_stage(
+    stage: Stage, about: Callable[[str], str], nodes: int, tasks_per_node: int, found: Findings
+) -> None:
     """Find what is wrong with a stage; `about` names its fields."""
-    unless = found.unless
+    unless, tasks = found.unless, nodes * tasks_per_node
     unless(REGISTER.known(stage.pattern) or stage.pattern in REGISTER, f"pattern = {stage.pattern}",
            f"one of {', '.join(REGISTER)}{nearest(stage.pattern, [*REGISTER])}",
            about("pattern"))  # fmt: skip
@@ -115,7 +117,8 @@ def check_stage(stage: Stage, about: Callable[[str], str], tasks: int, found: Fi
                about("grid"))  # fmt: skip
         places = math.prod(stage.grid)
         unless(places == tasks, f"grid = {sides}",
-               f"it has {places} places for the job's {tasks} tasks",
+               f"it has {places} places for the job's {tasks} tasks "
+               f"({nodes} nodes, {tasks_per_node} tasks each)",
                about("grid"), about("nodes"), "tasks_per_node")  # fmt: skip
 
 
@@ -131,7 +134,8 @@ def check(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
     unless(job.iterations >= 1, f"iterations = {job.iterations}", "at least 1",
            about("iterations"))  # fmt: skip
     for stage in job.parts:
-        check_stage(stage, lambda field: about("profile" if job.stages else field), tasks, found)
+        check_stage(stage, lambda field: about("profile" if job.stages else field), job.nodes,
+                    tasks_per_node, found)  # fmt: skip
     most = MOST_PHASES
     if all(REGISTER.known(it.pattern) for it in job.parts) and not found.problems:
         passes = sum(phases_of(it, max(1, tasks)) * it.repeat for it in job.parts)
@@ -180,9 +184,6 @@ class Workload:
     """
 
     jobs: tuple[Job, ...]
-    numbers: tuple[int, ...] = ()
-    """The number of each job that its random numbers depend on, where that is not its place: of a
-    job that is simulated by itself, the one that it had among others."""
     allocation: str = setting(
         "level-spread", "word", "Allocation policy, which chooses the nodes of a job; `odonata "
         "policies` explains them.", register="allocation",
@@ -226,6 +227,10 @@ class Workload:
         None, "bandwidth", "How fast the host copies a message that it receives.", section="nic",
         none="unlimited",
     )  # fmt: skip
+
+    numbers: tuple[int, ...] = ()
+    """The number of each job that its random numbers depend on, where that is not its place: of a
+    job that is simulated by itself, the one that it had among others."""
 
     def __post_init__(self) -> None:
         found = Findings()

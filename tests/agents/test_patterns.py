@@ -302,7 +302,8 @@ def grids() -> Iterator[tuple[str, tuple[int, ...]]]:
     for pattern, dimensions in DIMENSIONS.items():
         two = [(1, 7), (7, 1), (2, 2), (3, 5), (5, 3), (8, 8), (2, 19)]
         three = [(1, 1, 2), (2, 2, 2), (3, 3, 3), (4, 3, 2), (2, 3, 4), (5, 1, 4), (3, 4, 5)]
-        for sides in two if dimensions == 2 else three:
+        four = [(1, 1, 1, 3), (2, 2, 2, 2), (3, 1, 2, 4), (2, 3, 3, 2), (4, 1, 1, 2)]
+        for sides in {2: two, 3: three, 4: four}[dimensions]:
             yield pattern, sides
 
 

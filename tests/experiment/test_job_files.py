@@ -92,15 +92,15 @@ def test_changes_name_a_job_by_its_place_in_the_file() -> None:
     [
         ("pattern = 'fft3'", 'jobs[0].pattern = "fft3": one of all-to-all, broadcast, '
          "tree-broadcast, fft3d, halo2d, halo3d, halo3d26, allreduce, random-ring, incast, "
-         f"uniform, permutation; did you mean fft3d?{OF_YOUR_OWN}"),
+         f"uniform, permutation, halo4d; did you mean fft3d?{OF_YOUR_OWN}"),
         ("patern = 'fft3d'", "jobs[0].patern: unknown; did you mean jobs[0].pattern?"),
         ("colour = 3", "jobs[0].colour: unknown; one of name, nodes, count, pattern, message, "
          "iterations, exchange, compute, arrival, grid, mapping, requested, user, "
-         "project, application"),
+         "project, application, profile, on, background"),
         ("grid = [3, 3]\npattern = 'halo2d'",
          "jobs[0].grid = [3, 3]: it has 9 places for the job's 8 tasks (4 nodes, 2 tasks each)"),
         ("grid = [8]", "jobs[0].grid = [8]: all-to-all is on no grid; fft3d, halo2d, halo3d, "
-                       "halo3d26 are"),
+                       "halo3d26, halo4d are"),
         ("grid = 3", "jobs[0].grid = 3: auto or a list of whole numbers, as [4, 4]"),
         ("mapping = 'liner'", 'jobs[0].mapping = "liner": random, linear or a list of whole '
                               "numbers, as [4, 4]; did you mean linear?"),

@@ -58,7 +58,7 @@ def outcome(seconds: float, ratio: float, name: str = "") -> Outcome:
     table = profile(name).measured if name else None
     share, rate = (table.communication, table.node_bytes_per_s) if table else (0.5, 1e9)
     return Outcome(seconds, share, rate, 2e-6, 9e-6, 0.25, ratio, 1e8 * ratio, 3e7 / seconds,
-                   1e8 / seconds, {"allreduce": 0.25}, 7, "d")  # fmt: skip
+                   1e8 / seconds, 2e6 / seconds, {"allreduce": 0.25}, 7, "d")  # fmt: skip
 
 
 def ordinary(point: Point) -> Outcome:

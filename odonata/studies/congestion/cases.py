@@ -39,6 +39,7 @@ class Asked:
 
     def __post_init__(self) -> None:
         known = built_in()
+        object.__setattr__(self, "applications", tuple(dict.fromkeys(self.applications)))
         for name in self.applications:
             require(name in known, f"application {name}: one of {', '.join(known)}")
         require(1 <= self.repetitions <= 10, f"repetitions = {self.repetitions}: 1 .. 10, since "

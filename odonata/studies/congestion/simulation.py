@@ -102,6 +102,8 @@ class Outcome:
     ntile_stalls_per_s: float
     ptile_stalls_per_s: float
     ptile_flits_per_s: float
+    own_ptile_stalls_per_s: float
+    """Those of the processor tiles of its own nodes; above, of all nodes of its routers."""
     operations: dict[str, float] = field(default_factory=dict)
     """The part of its tasks' time that was spent in each stage, without computing."""
     events: int = 0
@@ -197,10 +199,26 @@ def simulate(point: Point) -> Outcome:
     with ran(experiment_of(jobs, point.tasks, point.machine, point.router)) as (opened, result):
         first = job_network(opened)[0]
         counters = job_counters(opened, jobs=[0])[0]
-        return _outcome(first, counters, result)
+        return _outcome(first, counters, own_stalls(opened), result)
 
 
-def _outcome(job: JobNetwork, counters: Any, result: Any) -> Outcome:
+def own_stalls(opened: Run) -> float:
+    """Returns the stalls per second of the processor tile of each node of the first job, in flits
+    of its link, mean over its nodes and its run."""
+    record, m = opened.job_records[0], opened.machine
+    assert record.start_ps is not None
+    assert record.end_ps is not None
+    until = opened.time.data
+    since = until - opened.interval.data
+    inside = np.minimum(until, record.end_ps) - np.maximum(since, record.start_ps)
+    part = np.clip(inside, 0, None) / opened.interval.data
+    router, tile = np.divmod(np.array(record.labels), m.nodes)
+    stalled = opened.ports.stall_ps.data[:, router, tile].mean(axis=1) @ part
+    flit_ps = opened.network.flit_bytes * 1e12 / m.terminal.bandwidth
+    return float(stalled / flit_ps / ((record.end_ps - record.start_ps) * 1e-12))
+
+
+def _outcome(job: JobNetwork, counters: Any, own: float, result: Any) -> Outcome:
     assert job.run_time_ps is not None
     seconds = job.run_time_ps * 1e-12
     return Outcome(
@@ -214,6 +232,7 @@ def _outcome(job: JobNetwork, counters: Any, result: Any) -> Outcome:
         ntile_stalls_per_s=counters.ntile_stalls_per_s,
         ptile_stalls_per_s=counters.ptile_stalls_per_s,
         ptile_flits_per_s=counters.ptile_flits_per_s,
+        own_ptile_stalls_per_s=own,
         operations=job.operations,
         events=result.events,
         digest=result.digest,
@@ -235,13 +254,16 @@ class Alone:
 
 
 def alone(found: Profile) -> Alone:
-    """Returns what a profile has in setting I, which need not be one of a file."""
-    mine, _ = places("I", 0)
-    tasks = found.tasks_per_node or 2
-    job = replace(application_on(found, mine, tasks), profile="")
-    network: Network = experiment_of([job], tasks).model()
-    result = run(network, None, transport=Serial(), show_compiling=False)
-    seen = JobNetwork.of(network, result.outcome)[0]
-    assert seen.run_time_ps is not None
-    seconds = seen.run_time_ps * 1e-12
-    return Alone(seen.communication, seen.bytes / seen.nodes / seconds, seconds / job.iterations)
+    """Returns what a profile, which need not be one of a file, has in setting I: medians over all
+    shifts."""
+    seen, tasks = [], found.tasks_per_node or 2
+    for shift in range(SHIFTS):
+        mine, _ = places("I", shift)
+        job = replace(application_on(found, mine, tasks), profile="")
+        network: Network = experiment_of([job], tasks).model()
+        result = run(network, None, transport=Serial(), show_compiling=False)
+        it = JobNetwork.of(network, result.outcome)[0]
+        assert it.run_time_ps is not None
+        seconds = it.run_time_ps * 1e-12
+        seen.append((it.communication, it.bytes / it.nodes / seconds, seconds / job.iterations))
+    return Alone(*np.median(seen, axis=0).tolist())
