@@ -38,12 +38,14 @@ def draw_all(
 
 def panels_of(
     wide: float, high: float, rows: int = 1, columns: int = 1,
-    height_ratios: tuple[float, ...] | None = None, **margins: float,
+    height_ratios: tuple[float, ...] | None = None,
+    width_ratios: tuple[float, ...] | None = None, **margins: float,
 ) -> tuple[Figure, Any]:  # fmt: skip
     """Returns a figure of this size in inches, and its panels as an array of rows and columns."""
     figure = Figure(figsize=(wide, high), facecolor="white")
     FigureCanvasAgg(figure)
-    panels = figure.subplots(rows, columns, squeeze=False, height_ratios=height_ratios)
+    panels = figure.subplots(rows, columns, squeeze=False, height_ratios=height_ratios,
+                             width_ratios=width_ratios)  # fmt: skip
     figure.subplots_adjust(**margins)
     return figure, panels
 

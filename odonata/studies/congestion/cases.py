@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from odonata.experiment.profiles import built_in
+from odonata.experiment.profiles import built_in, profile
 from odonata.studies import congestion
 from odonata.studies.congestion.gpcnet import CANARIES
 from odonata.studies.congestion.simulation import (
@@ -86,7 +86,7 @@ def _of(asked: Asked, part: str) -> Iterator[Point]:
 
 
 def mark() -> str:
-    """Returns a digest of this simulator, of a profile and of GPCNeT."""
+    """Returns a digest of this simulator, of an application and of GPCNeT, and of all profiles."""
     asked = Asked()
     found = [simulate(asked.at("lammps", "IV", 0)), simulate(asked.alone("latency", 16, 0, True))]
-    return digest(outcome.digest for outcome in found)
+    return digest([*(outcome.digest for outcome in found), *map(profile, built_in())])

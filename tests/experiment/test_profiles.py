@@ -1,0 +1,131 @@
+"""Application profiles: those that come with the package, and a user's in TOML."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import odonata
+from odonata.experiment.profiles import built_in, parsed, profile
+from odonata.experiment.reading import load, parse
+from odonata.results.execution import Request, execute
+from pdes.errors import Refused
+
+DOCS = Path(__file__).parents[2] / "docs" / "applications.md"
+JOB = """
+machine.preset = "kim-72"
+[[jobs]]
+nodes = 8
+profile = "mine.toml"
+"""
+APPLICATIONS = ("graph500", "hacc", "hpcg", "lammps", "milc", "miniamr", "minimd", "qmcpack")
+
+
+def refusal(text: str) -> list[str]:
+    with pytest.raises(Refused) as refused:
+        parsed(text, "mine", "mine.toml")
+    return str(refused.value).split("\n")
+
+
+def blocks() -> list[str]:
+    return re.findall(r"```toml\n(.*?)```", DOCS.read_text(), re.DOTALL)
+
+
+def test_the_example_of_the_docs_is_short_and_runs(tmp_path: Path) -> None:
+    """Under 30 lines, as it stands; the experiment beside it refers to it."""
+    (example,) = (block for block in blocks() if block.startswith("# stencil.toml"))
+    (job,) = (block for block in blocks() if "stencil.toml" in block and "[[jobs]]" in block)
+    assert len(example.splitlines()) < 30
+    (tmp_path / "stencil.toml").write_text(example)
+    (tmp_path / "mine.toml").write_text('machine.preset = "kim-72"\n' + job)
+    finished = execute(Request(tmp_path / "mine.toml", out=tmp_path / "out"))
+    assert finished is not None
+    with odonata.open(tmp_path / "out") as run:
+        assert run.jobs.pattern.item() == "stencil"
+        assert run.jobs.communication.item() > 0
+        found = run.job_network[0]
+        assert found.stages == ("exchange", "look up", "norm")
+        assert found.packets == run.nodes.received_packets.sum().item()
+        assert (run.read("jobs/latencies").sum(axis=0)
+                == run.groups.latencies.sum(("time", "group")).data).all()  # fmt: skip
+    (tmp_path / "stencil.toml").unlink()  # a run opens without its profile
+    with odonata.open(tmp_path / "out") as run:
+        assert "stencil.toml" in run.missing
+        assert run.jobs.end_ps.item() > 0
+        assert run.job_network == []
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_every_profile_says_where_it_comes_from(name: str) -> None:
+    found = profile(name)
+    assert found.about
+    assert found.source
+    if name in APPLICATIONS:
+        assert found.measured is not None
+        assert found.sensitive is (name not in ("graph500", "hpcg"))
+        assert found.measured.communication == pytest.approx(
+            sum(part for _, part in found.measured.operations), abs=0.012
+        )
+
+
+def test_a_job_with_a_profile_is_written_and_read_again(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("[[stages]]\nmessage = '1 KiB'\n")
+    path = tmp_path / "experiment.toml"
+    path.write_text(JOB)
+    made = load(path)
+    assert made.jobs[0].profile == str(tmp_path / "mine.toml")
+    assert parse(made.to_toml(), "elsewhere/experiment.toml") == made
+
+
+def test_the_sizes_of_a_profile_follow_the_tasks_of_a_node() -> None:
+    text = "[[jobs]]\nnodes = 8\nprofile = 'milc'\n[scheduler]\ntasks_per_node = {}"
+    two, four = (parse(text.format(tasks), "demo.toml").jobs[0].stages[0] for tasks in (2, 4))
+    assert two.message_bytes == 2 * four.message_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("", ["mine.toml: needs at least one [[stages]]"]),
+        ("stages = 3", ["mine.toml: needs at least one [[stages]]"]),
+        ("[[stages]]\npatern = 'halo3d'", ["mine.toml: stages[0].patern: unknown; did you mean "
+                                           "pattern?"]),
+        ("[[stages]]\nmessage = 8", ['mine.toml: stages[0].message = 8: a bare number; a size with '
+                                     'its unit, as "4 KiB"']),
+        ("[[stages]]\n[[stages]]\nwait = 'forever'",
+         ['mine.toml: stages[1].wait = "forever": one of messages, departures, replies, nothing']),
+        ("[[stages]]\nrepeat = 0", ["mine.toml: stages[0].repeat = 0: at least 1"]),
+        ("iterations = 0\n[[stages]]", ["mine.toml: iterations = 0: at least 1"]),
+        ("[[stages]]\nimbalance = -1", ["mine.toml: stages[0].imbalance = -1: at least 0"]),
+        ("measured = 3\n[[stages]]", ["mine.toml: measured = 3: a table"]),
+        ("[[stages]", ["mine.toml: line 1, column 9: Expected ']]' at the end of an array "
+                       "declaration"]),
+        ("nodes = 'few'\nspeed = 3\n[[stages]]\ncompute = 'long'",
+         ['mine.toml: nodes = "few": a whole number, or unknown',
+          "mine.toml: speed: unknown; one of about, source, iterations, tasks_per_node, nodes, "
+          "sensitive",
+          'mine.toml: stages[0].compute = "long": not a time: a number and one of ps, ns, us, ms, '
+          "s, min, h, d"]),
+    ],
+)  # fmt: skip
+def test_wrong_stages_are_refused_by_name(text: str, lines: list[str]) -> None:
+    assert refusal(text) == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("profile = 'milk'", "did you mean milc?"),
+        ("profile = 'gone.toml'", "there is no such file"),
+        ("profile = 'milc'\npattern = 'halo3d'", "the stages of profile milc say that"),
+        ("profile = 'milc'\nmessage = '1 KiB'\ncompute = '1 us'", "the stages of profile milc"),
+        ("on = [1, 2]", "as many labels as it has nodes"),
+    ],
+)
+def test_a_job_with_a_wrong_profile_is_refused(text: str, words: str) -> None:
+    if "message" in text:
+        text = text.replace("'1 KiB'", "'2 KiB'")
+    with pytest.raises(Refused, match=re.escape(words)):
+        parse(f"[[jobs]]\nnodes = 4\n{text}", "demo.toml")
