@@ -11,12 +11,16 @@ from odonata.agents.layout import ARBITERS
 from odonata.agents.network import Network
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
-from odonata.jobs.request import Job
+from odonata.jobs.request import WAITS, Job, Stage
 from topology import Dragonfly, LinkClass
 
 ROUTINGS = ("minimal", "valiant", "ugal-l", "ugal-g", "par", "adaptive")
 BANDWIDTHS = (1e9, 2.5e9, 4e9, 8e9, 12.5e9, 25e9, 3.3e9)
 LATENCIES = (0, 1, 700, 7_000, 20_000, 50_000, 120_000)
+PATTERNS = (
+    "all-to-all", "broadcast", "halo2d", "halo3d", "fft3d", "incast", "tree-broadcast", "allreduce",
+    "random-ring", "permutation", "uniform", "halo3d26", "all-to-all", "halo2d",
+)  # fmt: skip
 ROUND_BANDWIDTHS, ROUND_LATENCIES = (1e9, 1e9, 2e9, 0.5e9), (0, 8_000, 16_000, 48_000)
 """With these, in a `coarse` network, much happens at the same picosecond."""
 
@@ -79,9 +83,7 @@ def random_workload(rng: random.Random, machine: Dragonfly, packet: int, coarse:
 
     for _ in range(rng.randint(1, 3)):
         nodes = rng.randint(min(machine.n_nodes, 2), max(2, min(machine.n_nodes, 12 // each)))
-        pattern = rng.choice(("all-to-all", "broadcast", "halo2d", "halo3d", "fft3d", "incast",
-                              "tree-broadcast", "allreduce", "random-ring", "permutation",
-                              "uniform", "halo3d26", "all-to-all", "halo2d"))  # fmt: skip
+        pattern = rng.choice(PATTERNS)
         jobs.append(
             Job(
                 min(nodes, machine.n_nodes),
@@ -104,8 +106,51 @@ def random_workload(rng: random.Random, machine: Dragonfly, packet: int, coarse:
             "receive_setup_ps": time(100_000), "receive_copy": rng.choice(copy)}  # fmt: skip
     if rng.random() < 0.5:
         host = {}
-    return Workload(tuple(jobs), rng.choice(("simple", "rdn")), tasks_per_node=each,
+    return Workload(tuple(jobs), allocation=rng.choice(("simple", "rdn")), tasks_per_node=each,
                     launch_ps=rng.choice((0, 96_000, 480_000)), **times, **host)  # fmt: skip
+
+
+def in_stages(
+    rng: random.Random, workload: Workload, machine: Dragonfly, packet: int, coarse: bool
+) -> Workload:
+    """Returns the workload with jobs of several stages, on nodes that they may have named."""
+    each, step, jobs = workload.tasks_per_node, 8_000 if coarse else 1, []
+
+    def time(most: int) -> int:
+        return rng.choice((0, 0, rng.randint(0, most // step) * step))
+
+    def size() -> int:
+        if coarse:
+            return packet * rng.randint(1, 3)
+        return rng.choice((1, packet, rng.randint(1, 2 * packet), rng.randint(1, 5 * packet)))
+
+    for job in workload.jobs:
+        stages = [
+            Stage(
+                rng.choice((*PATTERNS, "halo4d", "uniform")),
+                size(),
+                rng.choice(("posted", "pairwise")),
+                rng.choice((*WAITS, "replies")),
+                size(),
+                time(300_000),
+                rng.choice((0, 0.1, 1, 2.5)),
+                time(100_000),
+                rng.choice((1, 1, 2, 3)),
+            )
+            for _ in range(rng.randint(1, 4))
+        ]
+        changes: dict[str, Any] = {"stages": tuple(stages)}
+        if rng.random() < 0.2:
+            changes = {}
+        nodes = rng.choice((job.nodes, job.nodes, 1 + (each == 1)))
+        if rng.random() < 0.3:
+            changes["on"] = tuple(rng.sample(range(machine.n_nodes), nodes))
+        if rng.random() < 0.2:
+            changes["mapping"] = tuple(rng.sample(range(nodes * each), nodes * each))
+        changes["background"] = bool(jobs) and rng.random() < 0.2
+        jobs.append(dataclasses.replace(job, nodes=nodes, **changes))
+    numbers = tuple(rng.sample(range(1000), len(jobs))) if rng.random() < 0.2 else ()
+    return dataclasses.replace(workload, jobs=tuple(jobs), numbers=numbers)
 
 
 def random_router(rng: random.Random, packet: int, coarse: bool) -> dict[str, Any]:
@@ -139,9 +184,12 @@ def random_router(rng: random.Random, packet: int, coarse: bool) -> dict[str, An
     return found
 
 
-def random_network(seed: int, what: str = "any", inside: bool = True, **given: Any) -> Network:
+def random_network(
+    seed: int, what: str = "any", inside: bool = True, stages: bool | None = None, **given: Any
+) -> Network:
     """Draw a network with `what`: "traffic", "jobs", "both", or any of these. Not `inside`: routers
-    and nodes are ideal. `given` are fields that are not drawn."""
+    and nodes are ideal. `stages`: whether jobs have several; None: in a third of the networks.
+    `given` are fields that are not drawn."""
     rng = random.Random(seed)
     coarse = rng.random() < 0.35
     machine = random_machine(rng, coarse)
@@ -154,6 +202,9 @@ def random_network(seed: int, what: str = "any", inside: bool = True, **given: A
     what = drawn if what == "any" else what
     traffic = random_traffic(rng, machine, packet, coarse)
     workload = random_workload(rng, machine, packet, coarse)
+    other = random.Random(f"stages {seed}")
+    if other.random() < (1 / 3 if stages is None else stages):
+        workload = in_stages(other, workload, machine, packet, coarse)
     fields: dict[str, Any] = {
         "traffic": () if what == "jobs" else traffic,
         "workload": None if what == "traffic" else workload,

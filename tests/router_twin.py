@@ -365,33 +365,53 @@ class Twin:
         to, came = packet.message.to, packet.came
         assert self.drain is not None
         assert came is not None
-        drained = start + self.drain.time(packet.size)
+        drained = start + self.draining(packet)
         self.nodes[to].drained = drained
         self.give_credit(came, start, drained, packet.size)
         self.at(drained, DELIVER, self.agent_of(to), (0,), self.deliver, packet)
+
+    def draining(self, packet: Packet) -> int:
+        """Returns how long a packet takes to drain: one of a request, as its part of the reply on
+        the node's link at least."""
+        message = packet.message
+        assert self.drain is not None
+        own = self.drain.time(packet.size)
+        if message.reply == 0:
+            return own
+        link = self.ports[self.agent_of(message.to), 0].rate
+        return max(own, link.time(message.reply * packet.size // message.size))
 
     def tail(self, now: int, packet: Packet) -> None:
         self.nodes[packet.message.to].arrived.append(packet)
         self.drain_next(now, packet.message.to)
 
     def drain_next(self, now: int, number: int) -> None:
-        """Begin to drain a packet, if a half-duplex node has one and may."""
+        """Begin to drain a packet, if a half-duplex node has one and may: from the instant on at
+        which the one before has been drained, if it arrives just then even before that one is
+        delivered (and perhaps answered)."""
         node, source = self.nodes[number], self.ports[self.agent_of(number), 0].channels[0]
-        if node.arrived and not node.draining and not source.blocked:
-            node.draining = True
+        if node.arrived and node.drained <= now and not source.blocked:
             self.begin_draining(now, node.arrived.popleft())
 
     def deliver(self, now: int, packet: Packet) -> None:
         message = packet.message
         self.deliveries[message.to].append(
-            Delivery(now, message.source, message.to, message.born, packet.size, packet.visited)
+            Delivery(
+                now,
+                message.source,
+                message.to,
+                message.born,
+                packet.size,
+                packet.visited,
+                message.job,
+                packet.through is not None,
+            )
         )
         message.missing -= packet.size
-        if message.missing == 0 and message.task is not None:
+        if message.missing == 0 and message.job is not None:
             assert self.jobs is not None
             self.jobs.complete(now, message)
         if self.half:
-            self.nodes[message.to].draining = False
             self.drain_next(now, message.to)
 
     # -- counters

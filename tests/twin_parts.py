@@ -20,7 +20,8 @@ NEVER = 1 << 62
 
 class Delivery(NamedTuple):
     """A packet that was delivered: when, from where to where, when its message was generated, its
-    bytes, and the routers that it visited."""
+    bytes, the routers that it visited, the job that it is of, and whether its path was non-minimal.
+    """
 
     time: int
     source: int
@@ -28,6 +29,8 @@ class Delivery(NamedTuple):
     born: int
     size: int
     routers: int
+    job: int | None
+    non_minimal: bool
 
 
 class Rate:
@@ -178,7 +181,6 @@ class Node:
     def __init__(self) -> None:
         self.arrived: deque[Packet] = deque()
         self.drained = 0
-        self.draining = False
 
 
 # -- intervals

@@ -1,5 +1,5 @@
 """The random numbers of the twin (`router_twin`), as `pdes.random` describes them; and the patterns
-of its jobs: for each phase of an iteration and each task, to whom it sends."""
+of its jobs: for each phase of a pass and each task, to whom it sends."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ def draw(seed: int, agent: int, count: int) -> tuple[int, int, int, int]:
         c0, c1, c2, c3 = (p1 >> 32) ^ c1 ^ k0, p1 & WORD, (p0 >> 32) ^ c3 ^ k1, p0 & WORD
         k0, k1 = (k0 + 0x9E3779B9) & WORD, (k1 + 0xBB67AE85) & WORD
     return c0, c1, c2, c3
+
+
+def task_draw(seed: int, job: int, task: int, phase: int) -> tuple[int, int, int, int]:
+    """Returns what a task draws in a phase of its job: whom it sends to, and how much longer than
+    others it computes."""
+    return draw(seed, TASKS_DRAW + (job << 32) + task, phase)
 
 
 def mix(word: int, salt: int) -> int:
@@ -61,28 +67,34 @@ Sends = list[list[list[int]]]
 
 
 def beside(task: int, tasks: int, sides: Sequence[int], way: Sequence[int]) -> int | None:
-    nx, ny, nz = sides
-    x, y, z = task % nx + way[0], task // nx % ny + way[1], task // (nx * ny) + way[2]
-    other = x + nx * (y + ny * z)
-    inside = 0 <= x < nx and 0 <= y < ny and 0 <= z < nz and other < tasks
-    return other if inside else None
+    """Returns the task so many places further on in each dimension of a grid, the first of which
+    is that of tasks with consecutive numbers."""
+    other, volume = 0, 1
+    for side, step in zip(sides, way, strict=True):
+        place = task // volume % side + step
+        if not 0 <= place < side:
+            return None
+        other += place * volume
+        volume *= side
+    return other if other < tasks else None
 
 
-def lines_of(pattern: str) -> list[tuple[int, int, int]]:
+def lines_of(pattern: str) -> list[tuple[int, ...]]:
     """Returns the directions of the lines on which a task of a halo has two neighbours."""
     if pattern == "halo3d26":
         return [(i % 3 - 1, i // 3 % 3 - 1, i // 9 - 1) for i in range(14, 27)]
-    return [(1, 0, 0), (0, 1, 0), (0, 0, 1)][: 2 if pattern == "halo2d" else 3]
+    dimensions = int(pattern[4])
+    return [tuple(int(i == d) for i in range(dimensions)) for d in range(dimensions)]
 
 
 def halo(pattern: str, tasks: int, sides: Sequence[int], pairwise: bool) -> Sends:
     phases: Sends = []
     for line in lines_of(pattern):
+        first = next(d for d, step in enumerate(line) if step)
         for sign in (1, -1):
             step: list[list[int]] = []
             for task in range(tasks):
-                x, y, z = task % sides[0], task // sides[0] % sides[1], task // sides[0] // sides[1]
-                along = x if line[0] else y if line[1] else z
+                along = task // math.prod(sides[:first]) % sides[first]
                 way = -sign if pairwise and along % 2 else sign
                 other = beside(task, tasks, sides, [way * each for each in line])
                 step.append([] if other is None else [other])
@@ -133,40 +145,38 @@ def allreduce(tasks: int) -> Sends:
     return [*phases, last]
 
 
-def sends_of(job: Any, tasks: int, seed: int, number: int) -> Sends:
-    """Returns to whom each task sends in each phase of an iteration (uniform: of the job)."""
-    pairwise, everyone = job.exchange == "pairwise", range(tasks)
-    if job.pattern == "all-to-all":
+def sends_of(stage: Any, tasks: int, seed: int, number: int, first: int) -> Sends:
+    """Returns to whom each task sends in each phase of a pass, the first of which has this number
+    in the whole stage."""
+    pairwise, everyone = stage.exchange == "pairwise", range(tasks)
+    if stage.pattern == "all-to-all":
         phases = in_lanes(tasks, [[*everyone]], tasks - 1)
         return phases if pairwise else [together(phases)]
-    if job.pattern == "fft3d":
-        nx, ny = job.grid or near_cubic(tasks, 2)
+    if stage.pattern == "fft3d":
+        nx, ny = stage.grid or near_cubic(tasks, 2)
         rows = in_lanes(tasks, lanes(tasks, nx, False), nx - 1)
         columns = in_lanes(tasks, lanes(tasks, nx, True), ny - 1)
         nothing: list[list[int]] = [[] for _ in everyone]
         if pairwise:
             return rows + columns or [nothing]
         return [together(rows) if rows else nothing, together(columns) if columns else nothing]
-    if job.pattern.startswith("halo"):
-        sides = job.grid or near_cubic(tasks, 2 if job.pattern == "halo2d" else 3)
-        return halo(job.pattern, tasks, (*sides, 1)[:3], pairwise)
-    if job.pattern == "broadcast":
+    if stage.pattern.startswith("halo"):
+        sides = stage.grid or near_cubic(tasks, int(stage.pattern[4]))
+        return halo(stage.pattern, tasks, sides, pairwise)
+    if stage.pattern == "broadcast":
         return [[[*range(1, tasks)] if task == 0 else [] for task in everyone]]
-    if job.pattern == "tree-broadcast":
+    if stage.pattern == "tree-broadcast":
         children = [[c for c in (2 * t + 1, 2 * t + 2) if c < tasks] for t in everyone]
         return [[[] for _ in everyone], children]
-    if job.pattern == "allreduce":
+    if stage.pattern == "allreduce":
         return allreduce(tasks)
-    if job.pattern == "incast":
+    if stage.pattern == "incast":
         return [[[0] if task else [] for task in everyone]]
-    if job.pattern == "uniform":
-        phases = []
-        for iteration in range(job.iterations):
-            phase = []
-            for t in everyone:
-                other = below(draw(seed, TASKS_DRAW + (number << 32) + t, iteration)[0], tasks - 1)
-                phase.append([other + (other >= t)])
-            phases.append(phase)
-        return [*phases, [[] for _ in everyone]]
+    if stage.pattern == "uniform":
+        phase = []
+        for task in everyone:
+            other = below(task_draw(seed, number, task, first)[0], tasks - 1)
+            phase.append([other + (other >= task)])
+        return [phase]
     friends = ring(seed, number, tasks).tolist()
-    return [[friend if job.pattern == "random-ring" else friend[:1] for friend in friends]]
+    return [[friend if stage.pattern == "random-ring" else friend[:1] for friend in friends]]

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import numpy as np
 import pytest
-from random_networks import ROUTINGS, duration, random_network
+from random_networks import PATTERNS, ROUTINGS, duration, random_network
 from router_twin import Twin
 
 from odonata.agents.layout import (
@@ -36,9 +36,12 @@ from odonata.agents.layout import (
 from odonata.agents.metrics import COUNTERS
 from odonata.agents.network import Network
 from odonata.agents.packet import GROUP_SHIFT, ROUTER_SHIFT
+from odonata.agents.workload import Workload
 from odonata.jobs.board import BEGAN, OVER
+from odonata.jobs.request import WAITS, Job, Stage
 from pdes.driver import run
 from pdes.transport import Serial
+from topology import Dragonfly, LinkClass
 from topology.dragonfly import CABLINGS
 
 QUEUE_TIMES = ("switch_ps", "room_ps", "eject_ps", "longest_ps")
@@ -94,6 +97,8 @@ def difference(network: Network, until: int, twin: Twin) -> str | None:
             ours = twin.jobs.board.jobs[job, [BEGAN, OVER]].tolist()
             if ours != row:
                 return _named(f"job {job}", ("start", "end"), row, ours)
+        if found := by_job(real, twin) or by_stage(real, twin):
+            return found
     for place in np.argwhere((real["counters"] != twin.counters).any(axis=3))[:1].tolist():
         where = "group {}, port {}, VC {}".format(*place)
         return _named(where, COUNTERS, real["counters"][*place], twin.counters[*place])
@@ -105,6 +110,32 @@ def difference(network: Network, until: int, twin: Twin) -> str | None:
     for place in np.argwhere((real["inputs"] != twin.queues).any(axis=3))[:1].tolist():
         where = "input of group {}, port {}, VC {}".format(*place)
         return _named(where, QUEUE_TIMES, real["inputs"][*place], twin.queues[*place])
+    return None
+
+
+def by_job(real: Any, twin: Twin) -> str | None:
+    """Returns what differs in what was delivered to jobs."""
+    packets = [packet for node in twin.deliveries for packet in node]
+    for job, row in enumerate(real["by_job"].sum(0).tolist()):
+        mine = [packet for packet in packets if packet.job == job]
+        others = [packet for packet in mine if packet.non_minimal]
+        ours = (
+            len(mine), sum(p.size for p in mine), sum(p.time - p.born for p in mine),
+            sum(p.routers for p in mine), len(others), sum(p.routers for p in others),
+        )  # fmt: skip
+        if ours != tuple(row):
+            names = ("packets", "bytes", "latency", "routers", "non-minimal", "their routers")
+            return _named(f"job {job}", names, row, ours)
+    return None
+
+
+def by_stage(real: Any, twin: Twin) -> str | None:
+    """Returns what differs in what tasks did with their time."""
+    assert twin.jobs is not None
+    for row, theirs in enumerate(real["spent"].sum(0).tolist()):
+        if theirs != twin.jobs.spent[row]:
+            names = ("computed", "overhead", "sent", "waited")
+            return _named(f"stage {row} of all jobs", names, theirs, twin.jobs.spent[row])
     return None
 
 
@@ -192,6 +223,17 @@ def test_the_suite_has_every_feature() -> None:
         assert {getattr(network, name) is None for network in networks} == {False, True}
     for name in ("allocation_ps", "credit_delay_ps"):
         assert {getattr(network, name) == 0 for network in networks} == {False, True}
+    loads = [network.workload for network in networks if network.workload]
+    stages = [stage for load in loads for job in load.jobs for stage in job.stages]
+    assert {stage.wait for stage in stages} == {*WAITS}
+    assert {stage.pattern for stage in stages} == {*PATTERNS, "halo4d"}
+    asking = [network for network in networks if network.workload
+              and any(it.wait == "replies" for job in network.workload.jobs for it in job.stages)
+             ]  # fmt: skip
+    assert {(network.ejection is None, network.duplex) for network in asking} == {
+        (True, "full"), (False, "full"), (False, "half")
+    }  # fmt: skip
+    assert {bool(job.on) for load in loads for job in load.jobs} == {False, True}
     assert {network.injection_channels for network in networks} == {1, 2, 3, 4, 5}
     assert {network.machine.cabling for network in networks} == {*CABLINGS}
     assert {network.machine.copies > 1 for network in networks} == {False, True}
@@ -203,8 +245,9 @@ def test_the_suite_has_every_feature() -> None:
         ("order", "return (Twin.order(self, *what)[0], -what[1][0], what[1][1])"),
         ("given_back", "return what[1]"),
         ("begin_draining", "Twin.begin_draining(self, what[0] + 1, what[1])"),
+        ("draining", "return self.drain.time(what[0].size)"),
     ],
-    ids=["arbiter", "credits", "ejection"],
+    ids=["arbiter", "credits", "ejection", "requests"],
 )
 def test_a_twin_that_does_otherwise_is_found_out(
     python: Callable[..., str], name: str, body: str
@@ -215,6 +258,40 @@ def test_a_twin_that_does_otherwise_is_found_out(
     )
     said = python(APART + code, str(HERE), str(HERE.parent)).splitlines()[-1]
     assert json.loads(said)["differ"] > 0
+
+
+IN_STAGES = {
+    "who asks down a tree has its replies": (Stage("tree-broadcast", 64, wait="replies"),),
+    "overhead does not grow with imbalance": (
+        Stage("permutation", 64, compute_ps=100_000, imbalance=1, overhead_ps=50_000),
+    ),
+    "the host has no part in a request": (Stage("incast", 64, wait="replies"),),
+    "two messages at once to one task": (Stage("random-ring", 150, wait="nothing"),),
+    "two phases at once": (Stage("permutation", 150, wait="nothing", repeat=2),),
+    "two stages at once": (
+        Stage("permutation", 150, wait="nothing"), Stage("permutation", 350, wait="nothing"),
+    ),
+}  # fmt: skip
+"""Jobs of two tasks on two routers; packets overtake each other on the way."""
+
+
+def in_stages(name: str) -> list[str]:
+    """Returns what differs where a job has these stages."""
+    local, found = LinkClass(1e9, 1000), []
+    machine = Dragonfly(1, 4, 0, 1, "absolute", None, LinkClass(25e9, 1000), local, local)
+    jobs = (Job(2, stages=IN_STAGES[name], mapping="linear", on=(0, 3)),)
+    load = Workload(jobs, tasks_per_node=1, launch_ps=0, send_ps=0)
+    for seed in range(8):
+        network = Network(machine, workload=load, packet_bytes=100, routing="valiant",
+                          detours=True, seed=seed)  # fmt: skip
+        found.append(difference(network, 10_000_000, Twin(network).run(10_000_000)))
+    return [each for each in found if each]
+
+
+def test_small_jobs_in_stages_agree(python: Callable[..., str]) -> None:
+    code = "print(json.dumps({name: in_stages(name) for name in IN_STAGES}))"
+    found = json.loads(python(APART + code, str(HERE), str(HERE.parent)).splitlines()[-1])
+    assert found == {name: [] for name in IN_STAGES}
 
 
 def test_compiled_kernels_and_twin_agree_too() -> None:
