@@ -40,7 +40,8 @@ path; in the intermediate group; in the destination's group, after a global hop.
 
 # The path, from the lowest bit: leg 2 | local hops taken on it 2 | heading for an intermediate 1 |
 # VC it arrives on 4 | routers visited 4 | it is non-minimal 1 | unused 2 | intermediate router's
-# address 32 | and, of a job's message, the slot of the task that sent it 7.
+# address 32 | and, of a job's message, the slot of the task that sent it 7 | the lowest bits of the
+# number of the message among those of its node 8.
 LEG, LOCALS, TO_INTERMEDIATE = 3, 3 << 2, 1 << 4
 LOCAL, LOCAL_SHIFT = 1 << 2, 2
 VC_SHIFT, VISIT, VISIT_SHIFT, MID_SHIFT = 5, 1 << 9, 9, 16
@@ -48,6 +49,7 @@ VC_MASK = VISIT_MASK = 15
 AVOIDS = 1 << 13
 SENDER_SHIFT = MID_SHIFT + 32
 SENDER = -1 << SENDER_SHIFT
+SERIAL_SHIFT, SERIAL_MASK = SENDER_SHIFT + 7, (1 << 8) - 1
 
 # The word RANDOM, from the lowest bit: random 32 | and, for a job's message: the phase in which the
 # receiver waits for it 23 | the slot of the receiving task 7 | it wants a reply 1 | it is of

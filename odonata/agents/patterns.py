@@ -489,7 +489,8 @@ def kernels(own: tuple[Any, ...]) -> Kernels:
 def label(stage: Any, phase: int) -> int:
     """Returns the phase in which the receiver waits for a message that is sent in a phase. Where it
     waits for none, the label still names the stage."""
-    return phase - 1 if stage[PATTERN] == TREE else phase
+    waited = stage[PATTERN] == TREE and stage[WAITS] == FOR_MESSAGES
+    return phase - 1 if waited else phase
 
 
 def incoming(state: Any, row: int, task: int, phase: int) -> int:

@@ -96,6 +96,8 @@ from odonata.agents.packet import (
     RANDOM,
     REQUEST,
     SENDER_SHIFT,
+    SERIAL_MASK,
+    SERIAL_SHIFT,
     SIZE,
     SLOT_MASK,
     TAIL,
@@ -143,15 +145,16 @@ def inject(sim: Sim, state: Any, time: int, key: int, number: int) -> bool:
 
 
 @kernel
-def word_for(state: Any, key: int) -> int:
-    """Returns the random word of the next message of a node's tasks, 32 bits."""
+def word_for(state: Any, key: int) -> Any:
+    """Returns the random word of the next message of a node's tasks, 32 bits, and its number among
+    those of the node, as `complete` needs it."""
     traffic = state.traffic[0]
     group, index, row = node_at_key(state.shape, key)
     stream = state.nic[STREAM]
     count = next_draw(state, stream, row)
     node = group * traffic[GROUP_NODES] + index
     _, _, _, word = draw(traffic[SEED], (stream << STREAM_BITS) + node, count)
-    return int(word)
+    return int(word), (count & SERIAL_MASK) << SERIAL_SHIFT
 
 
 @kernel
@@ -163,13 +166,13 @@ def post(sim: Sim, state: Any, time: int, key: int, to: int, more: int) -> bool:
     group, index, row = node_at_key(shape, key)
     me = state.slots[row, slot]
     stage = state.stages[me[STAGE]]
-    word = word_for(state, key)
+    word, serial = word_for(state, key)
     size, place = stage[MESSAGE], state.places[state.jobs[me[JOB], BASE] + to]
     number = new_parcel(sim)
     message = sim.pool.rows[number]
     here = address(group, index // shape[NODES], index % shape[NODES])
     message[ENDS], message[BORN], message[SIZE] = (here << 32) | (place >> PLACE_BITS), time, size
-    message[PATH], message[TAIL] = slot << SENDER_SHIFT, 0
+    message[PATH], message[TAIL] = (slot << SENDER_SHIFT) | serial, 0
     message[CAME] = POSTED - (2 * slot + more)
     message[RANDOM] = (
         word | (label(stage, me[PHASE]) << LABEL_SHIFT) | ((place & SLOT_MASK) << TO_SHIFT)
@@ -253,9 +256,15 @@ def spend(state: Any, me: Any, time: int, pause: int) -> None:
     took = time - me[TURN] - pause
     overhead = 0
     if stage[OVERHEAD] > 0:
-        overhead = stage[OVERHEAD]
-        if took != stage[COMPUTE]:
-            overhead = int(took * (stage[OVERHEAD] / stage[COMPUTE]))
+        work = 0
+        if step_of(stage, me[PHASE]) == 0:
+            work = stage[COMPUTE]
+            if stage[IMBALANCE] > 0:
+                work += longer(stage, me[TASK], me[PHASE])
+        if work > 0:
+            overhead = stage[OVERHEAD]
+            if took != work:
+                overhead = int(took * (stage[OVERHEAD] / work))
     spent[COMPUTED_PS] += took - overhead
     spent[OVERHEAD_PS] += overhead
     me[TURN] = time - pause
@@ -322,6 +331,7 @@ def complete(sim: Sim, me: Any, number: int, whole: int) -> int:
         rows[at, BORN] == packet[BORN]
         and rows[at, ENDS] == packet[ENDS]
         and rows[at, PATH] >> SENDER_SHIFT == packet[PATH] >> SENDER_SHIFT
+        and rows[at, RANDOM] >> LABEL_SHIFT == packet[RANDOM] >> LABEL_SHIFT
     ):
         before, at = at, rows[at, NEXT]
     if at < 0:
@@ -377,10 +387,9 @@ def drop(
     asker = (message[PATH] >> SENDER_SHIFT) & SLOT_MASK
     there, here = (message[ENDS] >> 32) & ADDRESS, message[ENDS] & ADDRESS
     message[ENDS], message[BORN], message[SIZE] = (here << 32) | there, time, reply
-    message[RANDOM] = (
-        word_for(state, key) | (label_of(message) << LABEL_SHIFT) | (asker << TO_SHIFT)
-    )
-    message[PATH], message[TAIL], message[CAME] = slot << SENDER_SHIFT, 0, -1
+    word, serial = word_for(state, key)
+    message[RANDOM] = word | (label_of(message) << LABEL_SHIFT) | (asker << TO_SHIFT)
+    message[PATH], message[TAIL], message[CAME] = (slot << SENDER_SHIFT) | serial, 0, -1
     if here == there:
         schedule(sim, time, key_of(DELIVER, agent_of(key), REPLIES + asker), number, 0)
     elif inject(sim, state, time, key, number):
@@ -403,7 +412,7 @@ def match(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
     if number < 0:
         return
     if replies:
-        there, hand = time + state.nic[HOST], 0
+        there, hand = time + (0 if asks else state.nic[HOST]), 0
     else:
         matched = max(time, state.matching[row]) + state.nic[MATCH]
         state.matching[row] = matched
