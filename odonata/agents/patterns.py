@@ -345,6 +345,8 @@ def neighbour(stage: Any, task: int, i: int) -> int:
 @kernel
 def step_of(stage: Any, phase: int) -> int:
     """Returns which phase of its pattern a phase of a job is, given its stage."""
+    if stage[PHASES] == 1:
+        return 0
     return (phase % stage[ITERATION_PHASES] - stage[FIRST]) % stage[PHASES]  # type: ignore[no-any-return]
 
 
@@ -353,6 +355,8 @@ def stage_at(state: Any, number: int, phase: int) -> int:
     """Returns the row of the stage that a phase of a job is in."""
     job = state.jobs[number]
     row, last = job[FIRST_STAGE], job[FIRST_STAGE] + job[STAGES] - 1
+    if row == last:
+        return row  # type: ignore[no-any-return]
     step = phase % job[ITERATION]
     while row < last and state.stages[row + 1, FIRST] <= step:
         row += 1
