@@ -393,8 +393,8 @@ class Building(Policies):
             if self.stand_in:
                 self.missing.append(f"profile {name!r}")
                 return
-            self.bad.add(key.path)
             self.complain(str(refusal), key)
+            self.bad.add(key.path)
             return
         if path.parent != HOME:
             self.values[key.path] = str(path)

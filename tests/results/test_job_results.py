@@ -240,13 +240,13 @@ def test_a_table_for_people_and_json_have_the_jobs(queue: Finished) -> None:
 
 def test_the_documented_jobs_are_what_is_written(opened: Run) -> None:
     rows = re.findall(
-        r"^\| `((?:jobs|starts|ends)/\w+)` \| ([\w, ]+) \| (\w+) \| (\w*) ?\|",
+        r"^\| `((?:jobs|stages|starts|ends)/\w+)` \| ([\w, ]+) \| (\w+) \| (\w*) ?\|",
         DOC.read_text(),
         re.M,
     )
     documented = {name: (dims, unit, kind) for name, dims, unit, kind in rows}
     written = {}
-    for group in ("jobs", "starts", "ends"):
+    for group in ("jobs", "stages", "starts", "ends"):
         for name, dataset in opened.file[group].items():
             dims = ", ".join(dim.label for dim in dataset.dims)
             kind = str(dataset.attrs.get("kind", "")).split(" ")[0]

@@ -49,6 +49,7 @@ def test_presets_have_the_sizes_they_are_named_for() -> None:
         "codes-c": 1056,
         "codes-d": 1056,
         "theta": 4608,
+        "aries-group": 384,
         "frontier": 37_888,
         "large-262k": 262_656,
     }
