@@ -76,7 +76,7 @@ class Counters:
     flit_ps: Floats
     """By tile: the length of a cycle, the same for all of a class."""
     node_flit_ps: float
-    """The same of a processor tile."""
+    """The length of a cycle of a processor tile: the time of a flit on a link to a node."""
     n_flit: Ints
     all_stall_ps: Ints
     credit_stall_ps: Ints
@@ -217,11 +217,12 @@ class JobCounters(NamedTuple):
     """What an operator reads about a job: means over its run, NaN where no sample has any of it."""
 
     stall_to_flit: float
-    """Mean over the routers that have nodes of the job."""
+    """The stall-to-flit ratio of a router: mean over the routers that have nodes of the job."""
     ntile_stalls_per_s: float
-    """The same for the stalls of all network tiles of a router."""
+    """The stalls per second of all network tiles of a router: mean over the same routers."""
     ptile_stalls_per_s: float
-    """The same for the stalls of all processor tiles of a router, whoever has these nodes."""
+    """The stalls per second of all processor tiles of a router, also of those whose nodes have
+    other jobs: mean over the same routers."""
     ptile_flits_per_s: float
     """The flits that a node of the job was sent: mean over its nodes."""
 

@@ -140,7 +140,8 @@ def test_the_file_has_what_a_monitor_reads_at_every_sample(traffic: Path, tmp_pa
 
 
 def test_an_operator_finds_the_same_ratios_in_the_file(make: Make, tmp_path: Path) -> None:
-    """Of a machine whose routers have one network tile of a class, by differences of counters."""
+    """A machine whose routers have one network tile of a class shows it: there the differences of
+    the file's counters are the ratio."""
     pair = make("pair", TRAFFIC, "machine.groups=1", "machine.routers=2", "machine.global_links=0",
                 "traffic.pattern=uniform", "traffic.load=0.9")  # fmt: skip
     said(pair, "-o", tmp_path / "x.csv", "--threshold", "0")

@@ -44,7 +44,7 @@ WIDE_SPAN = 8.0
 """An axis is logarithmic where the largest value is more than so many times the smallest."""
 MOST_COLUMNS = 4
 STEPS = (1, 2, 5, 10)
-"""Of ticks."""
+"""The distance between two ticks of an axis is one of these numbers times a power of ten."""
 DOT = 5.0
 SETTING_LOOKS = {
     "I": (f"I: on {NODES} nodes in a row, alone", BLUE, "x"),

@@ -103,7 +103,8 @@ class Outcome:
     ptile_stalls_per_s: float
     ptile_flits_per_s: float
     own_ptile_stalls_per_s: float
-    """Those of the processor tiles of its own nodes; above, of all nodes of its routers."""
+    """The stalls of the processor tiles of its own nodes; `ptile_stalls_per_s` counts those of all
+    nodes of its routers."""
     operations: dict[str, float] = field(default_factory=dict)
     """The part of its tasks' time that was spent in each stage, without computing."""
     events: int = 0
