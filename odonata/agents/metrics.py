@@ -218,36 +218,36 @@ def of_jobs(network: Configuration) -> Table:
                    [stage.pattern.encode() for _, stage in stages]),
          of_stages("name", "what it is called, in UTF-8",
                    [(stage.name or stage.pattern).encode() for _, stage in stages])),
-        (*_by_job(), *_spent()),
+        (*_totals(),),
     )  # fmt: skip
 
 
-def _by_job() -> Iterator[Total]:
-    """Returns what is counted of each job's packets."""
-    about = {
-        "packets": (BY_PACKETS, "1", "packets that were delivered to it through the network"),
-        "bytes": (BY_BYTES, "B", "their bytes"),
-        "latency_ps": (BY_LATENCY, "ps", "sum of their latencies"),
-        "hops": (BY_HOPS, "1", "sum of the routers that they visited"),
-        "non_minimal_packets": (BY_NON_MINIMAL, "1", "those of them on non-minimal paths"),
-        "non_minimal_hops": (BY_NON_MINIMAL_HOPS, "1", "sum of the routers that those visited"),
-    }
-    for name, (word, unit, words) in about.items():
+BY_JOB = {
+    "packets": (BY_PACKETS, "1", "packets that were delivered to it through the network"),
+    "bytes": (BY_BYTES, "B", "their bytes"),
+    "latency_ps": (BY_LATENCY, "ps", "sum of their latencies"),
+    "hops": (BY_HOPS, "1", "sum of the routers that they visited"),
+    "non_minimal_packets": (BY_NON_MINIMAL, "1", "those of them on non-minimal paths"),
+    "non_minimal_hops": (BY_NON_MINIMAL_HOPS, "1", "sum of the routers that those visited"),
+}
+"""What is counted of each job's packets: the word of `State.by_job`, the unit, and what it is."""
+SPENT = {
+    "computed_ps": (COMPUTED_PS, "how long its tasks computed; summed over tasks"),
+    "overhead_ps": (OVERHEAD_PS, "how long they were in MPI without waiting for the network"),
+    "sent_ps": (SENT_PS, "how long they were sending"),
+    "waited_ps": (WAITED_PS, "how long they waited"),
+}
+"""What the tasks of each stage did with their time: the word of `State.spent`, and what it is."""
+
+
+def _totals() -> Iterator[Total]:
+    """Returns what is known of jobs and stages when a run is over."""
+    for name, (word, unit, words) in BY_JOB.items():
         yield Total(f"jobs/{name}", ("job",), unit, words, _word("by_job", word))
     yield Total("jobs/latencies", ("job", "bin"), "1",
                 "measured packets by latency, as in groups/latencies",
                 lambda state: state.job_latencies)  # fmt: skip
-
-
-def _spent() -> Iterator[Total]:
-    """Returns what the tasks of each stage did with their time."""
-    about = {
-        "computed_ps": (COMPUTED_PS, "how long its tasks computed; summed over tasks"),
-        "overhead_ps": (OVERHEAD_PS, "how long they were in MPI without waiting for the network"),
-        "sent_ps": (SENT_PS, "how long they were sending"),
-        "waited_ps": (WAITED_PS, "how long they waited"),
-    }
-    for name, (word, words) in about.items():
+    for name, (word, words) in SPENT.items():
         yield Total(f"stages/{name}", ("stage",), "ps", words, _word("spent", word))
 
 

@@ -495,10 +495,10 @@ class Network(Configuration, Model):
     def _unfinished(self, state: State) -> int:
         """Returns the jobs that are not done, where the scheduler is, each as more than any number
         of bytes."""
-        waited = state.board[:, STATUS] != DONE
-        if len(waited) and self.workload:
-            waited &= ~np.array([job.background for job in self.workload.jobs])
-        return int(waited.sum()) << 40
+        left = state.board[:, STATUS] != DONE
+        if len(left) and self.workload:
+            left &= self.workload.waited_for
+        return int(left.sum()) << 40
 
     watches = True
 

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from odonata.agents.layout import (
     AFTER,
@@ -314,6 +315,11 @@ class Workload:
             for stage in job.parts
             for size in (stage.message_bytes, stage.reply_bytes)[: 1 + (stage.wait == "replies")]
         )
+
+    @cached_property
+    def waited_for(self) -> npt.NDArray[np.bool_]:
+        """Tells of each job whether the run waits for it."""
+        return np.array([not job.background for job in self.jobs])
 
     def number_of(self, job: int) -> int:
         """Returns the number of a job that its random numbers depend on."""

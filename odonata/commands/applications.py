@@ -53,12 +53,10 @@ def sentences(found: Profile) -> Iterator[str]:
     """Yields what is known of a profile, line by line."""
     yield f"{found.name}: {found.about}"
     yield f"  source      {found.source or 'not given'}"
-    tasks = "any number" if found.tasks_per_node is None else f"{found.tasks_per_node}"
-    yield (
-        f"  sizes       for {tasks} of tasks per node"
-        if tasks == "any number"
-        else (f"  sizes       for {tasks} tasks per node; with others, a node sends as many bytes")
-    )
+    sizes = "as given, with any number of tasks per node"
+    if found.tasks_per_node is not None:
+        sizes = f"for {found.tasks_per_node} tasks per node; with others a node sends as many bytes"
+    yield f"  sizes       {sizes}"
     if found.nodes is not None:
         yield f"  calibrated  for {found.nodes} nodes, alone on consecutive ones"
     if found.sensitive is not None:

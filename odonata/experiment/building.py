@@ -31,7 +31,7 @@ from odonata.experiment.experiment import (
 )
 from odonata.experiment.keys import SERIES, Key
 from odonata.experiment.policies import Policies
-from odonata.experiment.profiles import HOME, path_of, profile
+from odonata.experiment.profiles import built_in, path_of, profile_in
 from odonata.experiment.sections import (
     DURATION,
     INTERVAL,
@@ -388,7 +388,7 @@ class Building(Policies):
             return
         try:
             path = path_of(name, Path(self.where).parent)
-            self.profiles[section] = profile(str(path)) if path.parent != HOME else profile(name)
+            self.profiles[section] = profile_in(path)
         except Refused as refusal:
             if self.stand_in:
                 self.missing.append(f"profile {name!r}")
@@ -396,7 +396,7 @@ class Building(Policies):
             self.complain(str(refusal), key)
             self.bad.add(key.path)
             return
-        if path.parent != HOME:
+        if name not in built_in():
             self.values[key.path] = str(path)
         for other in (self.keys[f"{section}.{it}"] for it in OF_A_PATTERN):
             if other.path in self.given and self.get(other.path) != self._usual(other):

@@ -59,7 +59,7 @@ def built_in() -> tuple[str, ...]:
 def profile(name: str, home: Path | None = None) -> Profile:
     """Returns a profile: one of `built_in`, or that of a file whose name ends in .toml, relative to
     `home`. Refused with everything that is wrong with it."""
-    return _read(path_of(name, home))
+    return profile_in(path_of(name, home))
 
 
 def path_of(name: str, home: Path | None = None) -> Path:
@@ -77,7 +77,8 @@ def path_of(name: str, home: Path | None = None) -> Path:
                   f"{SUFFIX}{meant}")  # fmt: skip
 
 
-def _read(path: Path) -> Profile:
+def profile_in(path: Path) -> Profile:
+    """Returns the profile of a file. Refused with everything that is wrong with it."""
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

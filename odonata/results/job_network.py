@@ -14,32 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odonata.agents.layout import (
-    BY_BYTES,
-    BY_HOPS,
-    BY_LATENCY,
-    BY_NON_MINIMAL,
-    BY_NON_MINIMAL_HOPS,
-    BY_PACKETS,
-    COMPUTED_PS,
-    OVERHEAD_PS,
-    SENT_PS,
-    WAITED_PS,
-)
+from odonata.agents.layout import COMPUTED_PS
+from odonata.agents.metrics import BY_JOB, SPENT
 from odonata.agents.network import Network
 from odonata.jobs.board import BEGAN, DONE, OVER, STATUS
 from odonata.results.performance import quantile
 
 if TYPE_CHECKING:
     from odonata.results.run import Run
-
-COUNTED = {
-    "packets": BY_PACKETS, "bytes": BY_BYTES, "latency_ps": BY_LATENCY, "hops": BY_HOPS,
-    "non_minimal_packets": BY_NON_MINIMAL, "non_minimal_hops": BY_NON_MINIMAL_HOPS,
-}  # fmt: skip
-SPENT = {"computed_ps": COMPUTED_PS, "overhead_ps": OVERHEAD_PS, "sent_ps": SENT_PS,
-         "waited_ps": WAITED_PS}  # fmt: skip
-"""The datasets of `/jobs` and of `/stages`, each with the word of the state that it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +66,7 @@ class JobNetwork:
         """Returns the part of its tasks' time in which they did not compute: they were in
         MPI; NaN before any time has passed."""
         total = int(self.spent.sum())
-        return 1 - int(self.spent[:, 0].sum()) / total if total else math.nan
+        return 1 - int(self.spent[:, COMPUTED_PS].sum()) / total if total else math.nan
 
     @property
     def operations(self) -> dict[str, float]:
@@ -126,7 +108,7 @@ def job_network(run: Run) -> list[JobNetwork]:
     that is not known: while it goes on, and in files of earlier versions."""
     if "jobs/packets" not in run.file or run.state in ("running", "died", "failed"):
         return []
-    by_job = np.stack([run.read(f"jobs/{name}") for name in COUNTED], axis=-1)
+    by_job = np.stack([run.read(f"jobs/{name}") for name in BY_JOB], axis=-1)
     spent = np.stack([run.read(f"stages/{name}") for name in SPENT], axis=-1)
     latencies = run.read("jobs/latencies")
     times = [record.communication_ps for record in run.job_records]

@@ -246,7 +246,7 @@ def job_counters(
         routers = np.unique(labels // run.machine.nodes)
         taken = seen.per_second(seen.p_flit[:, labels])
         found.append(JobCounters(*(
-            _mean(seen, record, values)
+            mean_over_run(seen, record, values)
             for values in (ratio[:, routers], stalls[:, routers], refused[:, routers], taken)
         )))  # fmt: skip
     return found
@@ -275,8 +275,9 @@ def job_ptile_flits_per_s(run: Run, job: int, counters: Counters | None = None) 
     return job_counters(run, [job], 0.0, "all", counters)[0].ptile_flits_per_s
 
 
-def _mean(seen: Counters, record: JobRecord, values: Any) -> float:
-    """Returns the mean over the columns, and over the intervals by how much of each the job ran."""
+def mean_over_run(seen: Counters, record: JobRecord, values: Any) -> float:
+    """Returns the mean over the columns, and over the intervals by how much of each the job ran;
+    NaN where it ran in none."""
     if record.start_ps is None or not values.size:
         return math.nan
     end = seen.time_ps if record.end_ps is None else np.minimum(seen.time_ps, record.end_ps)

@@ -35,7 +35,12 @@ from odonata.experiment.sections import (
 from odonata.jobs.request import Job
 from odonata.results.execution import recording
 from odonata.results.job_network import JobNetwork, job_network
-from odonata.results.operator_counters import job_counters
+from odonata.results.operator_counters import (
+    Counters,
+    counters_of,
+    job_counters,
+    mean_over_run,
+)
 from odonata.results.run import Run
 from odonata.studies.congestion import MACHINE
 from odonata.studies.congestion.gpcnet import canary, congestors, split
@@ -199,24 +204,18 @@ def simulate(point: Point) -> Outcome:
     jobs = jobs_of(point)
     with ran(experiment_of(jobs, point.tasks, point.machine, point.router)) as (opened, result):
         first = job_network(opened)[0]
-        counters = job_counters(opened, jobs=[0])[0]
-        return _outcome(first, counters, own_stalls(opened), result)
+        seen = counters_of(opened)
+        counters = job_counters(opened, jobs=[0], counters=seen)[0]
+        return _outcome(first, counters, own_stalls(opened, seen), result)
 
 
-def own_stalls(opened: Run) -> float:
+def own_stalls(opened: Run, seen: Counters) -> float:
     """Returns the stalls per second of the processor tile of each node of the first job, in flits
     of its link, mean over its nodes and its run."""
-    record, m = opened.job_records[0], opened.machine
-    assert record.start_ps is not None
-    assert record.end_ps is not None
-    until = opened.time.data
-    since = until - opened.interval.data
-    inside = np.minimum(until, record.end_ps) - np.maximum(since, record.start_ps)
-    part = np.clip(inside, 0, None) / opened.interval.data
-    router, tile = np.divmod(np.array(record.labels), m.nodes)
-    stalled = opened.ports.stall_ps.data[:, router, tile].mean(axis=1) @ part
-    flit_ps = opened.network.flit_bytes * 1e12 / m.terminal.bandwidth
-    return float(stalled / flit_ps / ((record.end_ps - record.start_ps) * 1e-12))
+    record = opened.job_records[0]
+    router, tile = np.divmod(np.array(record.labels), opened.machine.nodes)
+    stalls = opened.ports.stall_ps.data[:, router, tile] / seen.node_flit_ps
+    return mean_over_run(seen, record, seen.per_second(stalls))
 
 
 def _outcome(job: JobNetwork, counters: Any, own: float, result: Any) -> Outcome:
