@@ -42,7 +42,7 @@ they are drawn as pixels."""
 
 def pattern_colours(run: Run) -> dict[str, str]:
     """Returns the colours of patterns, in the order in which these appear in the workload."""
-    names = dict.fromkeys(job.pattern for job in run.network.jobs)
+    names = dict.fromkeys(job.does for job in run.network.jobs)
     return dict(zip(names, FEW_PATTERNS * 2, strict=False))
 
 

@@ -10,6 +10,7 @@ import pytest
 import odonata
 from odonata.experiment.profiles import built_in, parsed, profile
 from odonata.experiment.reading import load, parse
+from odonata.figures.report import page
 from odonata.results.execution import Request, execute
 from pdes.errors import Refused
 
@@ -50,6 +51,7 @@ def test_the_example_of_the_docs_is_short_and_runs(tmp_path: Path) -> None:
         assert found.packets == run.nodes.received_packets.sum().item()
         assert (run.read("jobs/latencies").sum(axis=0)
                 == run.groups.latencies.sum(("time", "group")).data).all()  # fmt: skip
+        assert "stencil" in page(run)
     (tmp_path / "stencil.toml").unlink()  # a run opens without its profile
     with odonata.open(tmp_path / "out") as run:
         assert "stencil.toml" in run.missing
