@@ -25,7 +25,7 @@ from odonata.experiment.values import bracketed, words_of
 from pdes import launcher
 
 NUMBER = r"\s*\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
-NAMES = {"wholes": "whole numbers", "texts": "list of texts"}
+NAMES = {"wholes": "whole numbers", "labels": "whole numbers or ranges", "texts": "list of texts"}
 UNITS = {
     "time": (*PICOSECONDS, "μs"),
     "size": tuple(BYTES),
@@ -171,6 +171,10 @@ def _accepted(key: Key) -> dict[str, Any]:
     if key.kind == "wholes":
         numbers = {"type": "array", "items": {"type": "integer"}}
         return {"anyOf": [numbers, {"enum": list(how.words)}]} if how.words else numbers
+    if key.kind == "labels":
+        one_range = r"\s*\d+(\s*-\s*\d+(\s*:\s*[1-9]\d*)?)?\s*"
+        ranges = {"type": "string", "pattern": f"^{one_range}(,{one_range})*$"}
+        return {"anyOf": [{"type": "array", "items": {"type": "integer"}}, ranges]}
     if key.kind in SERIES:
         cell = {"anyOf": [{"type": "string"}, {"type": "number"}]}
         pair = {"type": "array", "items": cell, "minItems": 2, "maxItems": 2}

@@ -39,6 +39,7 @@ KINDS = {
     "signed size": 'a size with its unit, as "4 KiB" or "-4 KiB"',
     "bandwidth": 'a bandwidth with its unit, as "25 GB/s"',
     "wholes": "a list of whole numbers, as [4, 4]",
+    "labels": 'a list of whole numbers, as [4, 5], or ranges of them, as "0-30:2, 40"',
     "power": 'a power with its unit, as "90 W"',
     "energy": 'an energy with its unit, as "30 kJ"',
     "steps": 'a power with its unit, as "3000 kW", pairs of a time and a power, or a CSV file',

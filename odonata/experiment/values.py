@@ -36,7 +36,9 @@ def read(key: Key, value: Any, long: bool = False) -> Any:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if key.kind == "word":
         return _word(key, value)
-    if key.kind in ("wholes", "texts"):
+    if key.kind == "labels" and isinstance(value, str):
+        return _ranges(value, accepted)
+    if key.kind in ("wholes", "labels", "texts"):
         return _list(key, value)
     if key.kind in SERIES:
         return _series(key, value, accepted)
@@ -78,7 +80,8 @@ def _list(key: Key, value: Any) -> tuple[Any, ...] | str:
     words = [*key.how.words, key.none] if key.none else [*key.how.words]
     if isinstance(value, str) and value in key.how.words:
         return value
-    one = replace(COUNT, how=replace(COUNT.how, kind=key.kind.removesuffix("s")))
+    each = "text" if key.kind == "texts" else "whole"
+    one = replace(COUNT, how=replace(COUNT.how, kind=each))
     if isinstance(value, list | tuple):
         try:
             return tuple(read(one, item) for item in value)
@@ -87,6 +90,29 @@ def _list(key: Key, value: Any) -> tuple[Any, ...] | str:
     near = nearest(value, words) if isinstance(value, str) else None
     accepted = f"{', '.join(words)} or {KINDS[key.kind]}" if words else KINDS[key.kind]
     raise ValueError(accepted + (f"; did you mean {near}?" if near else ""))
+
+
+MOST_LABELS = 10**7
+RANGE = re.compile(r"\s*(\d{1,18})(?:\s*-\s*(\d{1,18})(?:\s*:\s*(\d{1,18}))?)?\s*", re.ASCII)
+"""A number; or the first and the last, which is included; and the distance from one to the next."""
+
+
+def _ranges(text: str, accepted: str) -> tuple[int, ...]:
+    """Returns the numbers of a text such as "0-30:2, 40"."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        found = RANGE.fullmatch(part)
+        if not found:
+            raise ValueError(accepted)
+        first, last, step = (None if word is None else int(word) for word in found.groups())
+        assert first is not None
+        last, step = first if last is None else last, 1 if step is None else step
+        if last < first or step == 0:
+            raise ValueError(f"{accepted}; {part.strip()} has no numbers")
+        if len(numbers) + (last - first) // step >= MOST_LABELS:
+            raise ValueError(f"{accepted}, at most {MOST_LABELS:,}")
+        numbers += range(first, last + 1, step)
+    return tuple(numbers)
 
 
 def _quantity(key: Key, text: str, long: bool = False) -> float:

@@ -109,7 +109,7 @@ class Job:
         "or a TOML file with stages.",
     )  # fmt: skip
     on: tuple[int, ...] = setting(
-        (), "wholes", "The labels of the nodes on which it runs, and nowhere else; none: where the "
+        (), "labels", "The labels of the nodes on which it runs, and nowhere else; none: where the "
         "allocation policy chooses.",
     )  # fmt: skip
     background: bool = setting(

@@ -124,6 +124,9 @@ def test_wrong_stages_are_refused_by_name(text: str, lines: list[str]) -> None:
         ("profile = 'milc'\npattern = 'halo3d'", "the stages of profile milc say that"),
         ("profile = 'milc'\nmessage = '1 KiB'\ncompute = '1 us'", "the stages of profile milc"),
         ("on = [1, 2]", "as many labels as it has nodes"),
+        ("on = '0-6'", "as many labels as it has nodes"),
+        ("on = '3-1'", "3-1 has no numbers"),
+        ("on = '0-3, 99-999999999999'", "at most 10,000,000"),
     ],
 )
 def test_a_job_with_a_wrong_profile_is_refused(text: str, words: str) -> None:
@@ -131,3 +134,12 @@ def test_a_job_with_a_wrong_profile_is_refused(text: str, words: str) -> None:
         text = text.replace("'1 KiB'", "'2 KiB'")
     with pytest.raises(Refused, match=re.escape(words)):
         parse(f"[[jobs]]\nnodes = 4\n{text}", "demo.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [("0-3", (0, 1, 2, 3)), ("0-7:2", (0, 2, 4, 6)), (" 9, 3 - 5", (9, 3, 4, 5))],
+)
+def test_ranges_name_nodes(text: str, labels: tuple[int, ...]) -> None:
+    experiment = parse(f"[[jobs]]\nnodes = 4\non = '{text}'", "demo.toml")
+    assert experiment.jobs[0].on == labels
