@@ -1,7 +1,9 @@
-"""Congestion as a map of the machine: the stall-to-flit ratio of every router, group by group.
+"""Congestion as an operator sees it: the stall-to-flit ratios of routers (those of
+`odonata.results.operator_counters`), as a distribution and as a map of the machine.
 
-A column is a group, a cell in it a router; electrical and optical tiles have a map each. Where jobs
-ran, a strip at the right of a cell has a mark for each node, in the colour of its job.
+In the map, a column is a group, a cell in it a router; electrical and optical tiles have a map
+each. Where jobs ran, a strip at the right of a cell has a mark for each node, in the colour of its
+job.
 """
 
 from __future__ import annotations
@@ -13,10 +15,23 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from odonata.figures.jobs import fullest
-from odonata.figures.network import FAINT, GROUP_TICKS, NO_CABLE, Floats, once, thousands
+from odonata.figures.network import (
+    BLUE,
+    DOT,
+    FAINT,
+    GREY,
+    GROUP_TICKS,
+    NO_CABLE,
+    Floats,
+    cumulated,
+    dress,
+    once,
+    say,
+    thousands,
+)
 from odonata.figures.placement import FEW, IDLE, MOST_SQUARES, job_colours
 from odonata.results.derived import CLASSES
 from odonata.results.operator_counters import MATERIALS, counters_of
@@ -39,11 +54,40 @@ MOST_MARKED = 10_000
 KEYS_PER_LINE = 7
 
 
+counters = once(counters_of)
+
+
+def router_stalls(run: Run, axes: Axes) -> None:
+    """Draw how the stall-to-flit ratios of routers in intervals are distributed."""
+    counted = counters(run).stall_to_flit().reshape(-1)
+    most = float(counted.max()) if len(counted) else 0.0
+    if most <= 0:
+        say(axes, "no stall in any sample")
+        most = 1.0
+    x, y = cumulated(counted) if len(counted) else (np.zeros(1), np.zeros(1))
+    axes.step(x, y, where="post", lw=1.5, color=BLUE)
+    axes.fill_between(x, y, step="post", color=BLUE, alpha=0.08, lw=0)
+    axes.set_xlim(0, most * 1.2)
+    axes.set_ylim(0, 1.015)
+    for part, name in ((0.5, "median"), (0.99, "99 %")):
+        if len(counted) and counted.max() > 0:
+            value = float(np.quantile(counted, part, method="inverted_cdf"))
+            axes.plot([value], [part], "o", ms=4.5, **DOT)
+            axes.annotate(f"{name}: {value:.3g}", (value, part), (7, -10), fontsize=8,
+                          textcoords="offset points")  # fmt: skip
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.set_ylabel("samples at or below")
+    axes.set_xlabel("stall-to-flit ratio of a router (stalls a flit)")
+    axes.set_title(f"{np.count_nonzero(counted):,} of {len(counted):,} samples have a stall",
+                   loc="right", fontsize=8.5, color=GREY)  # fmt: skip
+    dress(axes)
+
+
 @once
 def ratios(run: Run) -> dict[str, Floats]:
     """Returns the mean stall-to-flit ratio over the run by class and router, NaN for a router that
     has no tile of the class; without classes of which there are no tiles."""
-    seen = counters_of(run)
+    seen = counters(run)
     found = {}
     for name in CLASSES:
         there = seen.of_class(name).any(axis=1)

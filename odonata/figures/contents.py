@@ -21,10 +21,10 @@ from odonata.figures import inputs
 from odonata.figures import jobs as job_figures
 from odonata.figures import network as figures
 from odonata.figures import placement as placements
-from odonata.figures.congestion import congestion_map, map_size, marked
+from odonata.figures.congestion import congestion_map, counters, map_size, marked, router_stalls
 from odonata.figures.network import in_short, shares, span_ps
 from odonata.jobs.placement import Placement
-from odonata.results.derived import CLASSES, input_counters, recorded
+from odonata.results.derived import input_counters, recorded
 from odonata.results.input_waits import input_waits
 from odonata.results.job_table import microseconds
 from policies.allocation import ALLOCATIONS
@@ -85,7 +85,7 @@ def _no_tiles(run: Run) -> str:
     m = run.machine
     many = len(run.time) * m.n_routers * (m.routers - 1 + m.global_links) > LARGEST_RATIOS
     return _no_links(run) or (
-        "Too many samples for this figure; odonata.stall_to_flit works them out where "
+        "Too many samples for this figure; odonata.counters_of works them out where "
         "there is memory for it." if many else "")  # fmt: skip
 
 
@@ -229,14 +229,20 @@ def _of_link_stalls(run: Run) -> str:
 
 
 def _of_router_stalls(run: Run) -> str:
-    return ("A sample is a router in an interval: the mean over its network tiles of stalls per "
-            "incoming flit, in flit times (Zhang 2021, section 3.5.2). Tiles with fewer stalls a "
-            f"second than the median of all samples of their class do not count: here "
-            f"{_thresholds(run)}.")  # fmt: skip
+    return (f"A sample is a router in an interval: the mean over its network tiles of stalls per "
+            f"incoming flit, in flit times (Zhang 2021, section 3.5.2). A stall is "
+            f"{_a_stall(run)}. Tiles with fewer stalls a second than the median of all samples of "
+            f"their class do not count: here {_thresholds(run)}.")  # fmt: skip
+
+
+def _a_stall(run: Run) -> str:
+    if run.network.switched:
+        return "time that the first packet of a tile's input queue waited, for whatever reason"
+    return "time that packets waited to enter a tile, for credit or for its link"
 
 
 def _thresholds(run: Run) -> str:
-    found = {kind: figures.ratios_of(run).attrs[f"{kind}_threshold"] for kind in CLASSES}
+    found = counters(run).thresholds()
     listed = ", ".join(f"{kind} {value:.3g}" for kind, value in found.items())
     return listed if any(found.values()) else f"{listed}, so that all do"
 
@@ -248,9 +254,6 @@ def _of_group_stalls(run: Run) -> str:
 
 
 def _of_congestion(run: Run) -> str:
-    every = ("time that the first packet of a tile's input queue waited, for whatever reason"
-             if run.network.switched else
-             "time that packets waited to enter a tile, for credit or for its link")  # fmt: skip
     jobs = ""
     if marked(run):
         time, _ = job_figures.fullest(run)
@@ -258,8 +261,8 @@ def _of_congestion(run: Run) -> str:
                 f"job that had it at {microseconds(time)}, when the most jobs ran.")  # fmt: skip
     return (f"A column is a group, a cell a router: the mean over its tiles, and over the run, of "
             f"stalls per incoming flit as an operator of an Aries machine reads them. A stall is "
-            f"{every}. Tiles with fewer stalls a second than the median of their class do not "
-            f"count. Grey: no such tile. Each map has its own scale.{jobs}")  # fmt: skip
+            f"{_a_stall(run)}. Tiles with fewer stalls a second than the median of their class do "
+            f"not count. Grey: no such tile. Each map has its own scale.{jobs}")  # fmt: skip
 
 
 def _of_causes(run: Run) -> str:
@@ -301,7 +304,7 @@ FIGURES: Sequence[Picture] = (
             _of_link_load, _no_ports),
     Picture("link-stalls", LINKS, "Stalls of every link", figures.link_stalls,
             _of_link_stalls, _no_ports),
-    Picture("router-stalls", LINKS, "Stall-to-flit ratio of routers", figures.router_stalls,
+    Picture("router-stalls", LINKS, "Stall-to-flit ratio of routers", router_stalls,
             _of_router_stalls, _no_tiles),
     Picture("group-stalls", LINKS, "Stalls of groups over time", figures.group_stalls,
             _of_group_stalls, _no_links),

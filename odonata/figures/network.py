@@ -28,7 +28,6 @@ from odonata.results.derived import (
     last_in_ps,
     percentiles_ns,
     pieces,
-    stall_to_flit,
     summary,
     system,
     total_over_time,
@@ -414,7 +413,7 @@ def link_stalls(run: Run, axes: Axes) -> None:
     axes.set_xlim(0, top(*values.values(), least=0.01))
     axes.set_xlabel("stalled over the run (part of the time, summed over VCs)")
     if not any(some.any() for some in values.values()):
-        _say(axes, "no stall on any link")
+        say(axes, "no stall on any link")
 
 
 def _distributions(axes: Axes, values: dict[str, Floats]) -> None:
@@ -438,35 +437,6 @@ def cumulated(values: Floats) -> tuple[Floats, Floats]:
     return np.concatenate((x[:1], x[kept])), np.concatenate(([0.0], (kept + 1) / n))
 
 
-ratios_of = once(stall_to_flit)
-
-
-def router_stalls(run: Run, axes: Axes) -> None:
-    ratios = ratios_of(run).data
-    counted = ratios[~np.isnan(ratios)]
-    most = float(counted.max()) if len(counted) else 0.0
-    if most <= 0:
-        _say(axes, "no stall in any sample")
-        most = 1.0
-    x, y = cumulated(counted) if len(counted) else (np.zeros(1), np.zeros(1))
-    axes.step(x, y, where="post", lw=1.5, color=BLUE)
-    axes.fill_between(x, y, step="post", color=BLUE, alpha=0.08, lw=0)
-    axes.set_xlim(0, most * 1.2)
-    axes.set_ylim(0, 1.015)
-    for part, name in ((0.5, "median"), (0.99, "99 %")):
-        if len(counted) and counted.max() > 0:
-            value = float(np.quantile(counted, part, method="inverted_cdf"))
-            axes.plot([value], [part], "o", ms=4.5, **DOT)
-            axes.annotate(f"{name}: {value:.3g}", (value, part), (7, -10), fontsize=8,
-                          textcoords="offset points")  # fmt: skip
-    axes.yaxis.set_major_formatter(PercentFormatter(1))
-    axes.set_ylabel("samples at or below")
-    axes.set_xlabel("stall-to-flit ratio of a router (stalls a flit)")
-    axes.set_title(f"{len(counted):,} of {ratios.size:,} samples have a tile that counts",
-                   loc="right", fontsize=8.5, color=GREY)  # fmt: skip
-    dress(axes)
-
-
 def group_stalls(run: Run, axes: Axes) -> None:
     """Returns the mean over the links on which a group's routers send to routers."""
     m, edges = run.machine, edges_us(run)
@@ -486,7 +456,7 @@ def group_stalls(run: Run, axes: Axes) -> None:
     axes.yaxis.set_major_locator(GROUP_TICKS())
     _scale(axes, picture, "stalled (part of the time)")
     if not part.any():
-        _say(axes, "no stall in any group")
+        say(axes, "no stall in any group")
 
 
 # -- several runs
@@ -531,13 +501,13 @@ def finish_overlay(runs: Sequence[Run], panels: Sequence[Axes]) -> None:
     panels[1].yaxis.set_major_formatter(FuncFormatter(thousands))
     for axes in panels:
         if not axes.has_data():
-            _say(axes, "nothing was measured")
+            say(axes, "nothing was measured")
 
 
 # -- how they look
 
 
-def _say(axes: Axes, words: str) -> None:
+def say(axes: Axes, words: str) -> None:
     """Write a text in place of a curve that would lie on an axis."""
     axes.text(0.5, 0.5, words, ha="center", va="center", transform=axes.transAxes, color=GREY)
 

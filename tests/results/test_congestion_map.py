@@ -92,6 +92,15 @@ def test_cells_have_the_ratio_of_their_routers(jobs: Run) -> None:
         assert shown.any()
 
 
+def test_the_distribution_is_that_of_the_same_ratios(jobs: Run) -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    congestion.router_stalls(jobs, axes)
+    expected, x = counters_of(jobs).stall_to_flit(), axes.lines[0].get_xdata()
+    assert np.max(x) == expected.max() > 0
+    assert axes.get_title(loc="right").startswith(f"{np.count_nonzero(expected):,} of ")
+
+
 def test_nodes_have_the_colours_of_their_jobs(jobs: Run) -> None:
     _, placed = fullest(jobs)
     owner = {label: n for n, it in enumerate(placed) for label in it.labels}

@@ -182,7 +182,10 @@ WORST = (
 
 def _worst(run: Run, title: str, counter: str, caption: str) -> Shown:
     """Returns a table of the links that stand out."""
-    return Shown(title, f"{caption} Routers by number.", rows=list(_worst_rows(run, counter)))
+    rows = list(_worst_rows(run, counter))
+    return Shown(
+        title, f"{caption} " + ("Routers by number." if rows else "No link did."), rows=rows
+    )
 
 
 def _worst_rows(run: Run, counter: str) -> Iterator[Row]:
@@ -192,6 +195,8 @@ def _worst_rows(run: Run, counter: str) -> Iterator[Row]:
         if link.kind == "global":
             groups += f" to {link.to_router // per_group}"
         part = link.utilisation if counter == "busy_ps" else link.stall_ps / span
+        if part == 0:
+            return
         words = f"{link.kind}, {groups}, port {link.port}"
         yield f"{link.router} → {link.to_router}", f"{part:.1%}", words
 
