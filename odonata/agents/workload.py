@@ -62,6 +62,9 @@ MOST_APART = 4096
 """The most jobs of which each has a histogram of latencies, of 10 KiB on every rank."""
 MOST_PHASES = LABEL_MASK
 """The largest number of phases of a job, so that each has a label of its own."""
+MOST_DRAWN = 10**9
+"""The largest number of messages of a job whose receivers are drawn before it begins; a second per
+hundred million."""
 
 
 def sides_of(stage: Stage, tasks: int) -> tuple[int, int, int, int]:
@@ -123,6 +126,15 @@ def check_stage(
                about("grid"), about("nodes"), "tasks_per_node")  # fmt: skip
 
 
+def most_iterations(stages: Sequence[Stage], tasks: int) -> int:
+    """Returns how many iterations of these stages a job may have: its phases are numbered, and the
+    receivers of uniform messages are drawn before it begins, so that tasks know how many come."""
+    passes = sum(phases_of(it, max(1, tasks)) * it.repeat for it in stages)
+    drawn = sum(max(1, tasks) * it.repeat for it in stages if it.pattern == UNIFORM)
+    most = (MOST_PHASES - 1) // passes
+    return min(most, MOST_DRAWN // drawn) if drawn else most
+
+
 def check(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
     """Find what is wrong with a job; `where` names it."""
     unless, tasks = found.unless, job.nodes * tasks_per_node
@@ -135,14 +147,11 @@ def check(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
     unless(job.iterations >= 1, f"iterations = {job.iterations}", "at least 1",
            about("iterations"))  # fmt: skip
     for stage in job.parts:
-        check_stage(stage, lambda field: about("profile" if job.stages else field), job.nodes,
+        check_stage(stage, lambda field: about("stages" if job.stages else field), job.nodes,
                     tasks_per_node, found)  # fmt: skip
-    most = MOST_PHASES
-    if all(REGISTER.known(it.pattern) for it in job.parts) and not found.problems:
-        passes = sum(phases_of(it, max(1, tasks)) * it.repeat for it in job.parts)
-        most = (MOST_PHASES - 1) // passes
+    most = MOST_PHASES if found.problems else most_iterations(job.parts, tasks)
     unless(job.iterations <= most, f"iterations = {job.iterations}",
-           f"at most {most} of this pattern, on so many tasks",
+           f"at most {most} of {job.does}, on so many tasks",
            about("iterations"), about("pattern"), about("nodes"))  # fmt: skip
     unless(0 <= job.arrival_ps <= LATEST // 2, f"arrival = {job.arrival_ps} ps",
            f"0 .. {LATEST // 2} ps, 26 days", about("arrival_ps"))  # fmt: skip
@@ -265,7 +274,20 @@ class Workload:
                    "1 B/s .. 1 PB/s, or unlimited", name)  # fmt: skip
         for number, job in enumerate(self.jobs):
             check(job, f"jobs.{number}", self.tasks_per_node, found)
+        self._check_apart(found)
         found.refuse()
+
+    def _check_apart(self, found: Findings) -> None:
+        """Find jobs that name nodes of a job in the background: one of the two would never run
+        while the other does."""
+        taken = {label: job for job in self.jobs if job.background for label in job.on}
+        for number, job in enumerate(self.jobs):
+            both = [label for label in job.on if label in taken and not job.background]
+            name = taken[both[0]].name or taken[both[0]].does if both else ""
+            found.unless(not both, f"on = {len(job.on)} nodes",
+                         f"node {min(both, default=0)} is also one of {name}, which is in the "
+                         "background: the two would never run at once",
+                         f"jobs.{number}.on")  # fmt: skip
 
     def _preempts(self) -> bool:
         """Tells whether its discipline takes nodes from running jobs; one whose parameters are

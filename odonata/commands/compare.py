@@ -22,7 +22,6 @@ from odonata.experiment.units import show_time
 from odonata.jobs.record import JobRecord
 from odonata.results.alone import slowdowns
 from odonata.results.derived import simulated, summary
-from odonata.results.job_network import JobNetwork
 from odonata.results.job_table import by_pattern, makespan_ps, mean
 from odonata.results.opened import INCOMPLETE, Opened
 from odonata.results.opening import open as open_run
@@ -95,7 +94,7 @@ FIGURES = (
     *(Figure(f"{kind}.{field}", f"{kind} links, {name}", form, _link(kind, field))
       for field, name, form in (("utilisation", "utilisation", "{:.1%}"),
                                 ("max_utilisation", "busiest", "{:.1%}"),
-                                ("stall_to_flit", "stalls per flit", "{:.3f}"))
+                                ("stall_to_flit", "credit stalls per flit", "{:.3f}"))
       for kind in ("global", "local", "eject", "inject")),
 )  # fmt: skip
 
@@ -136,23 +135,28 @@ FEW = 6
 def _of_job(name: str) -> Iterator[PacketFigure]:
     """Returns the figures of one job by name; of several of that name, the first."""
 
-    def reading(read: Callable[[JobNetwork], float]) -> Callable[[Run], float | None]:
+    def reading(column: str, scale: float) -> Callable[[Run], float | None]:
         def of(run: Run) -> float | None:
-            for record, job in zip(run.job_records, run.job_network, strict=False):
-                if record.name == name:
-                    value = read(job)
-                    return None if math.isnan(value) else value
-            return None
+            names = [record.name for record in run.job_records]
+            if name not in names or column not in run.jobs:
+                return None
+            value = float(run.jobs[column][names.index(name)]) * scale
+            return None if math.isnan(value) else value
 
         return of
 
-    figures: tuple[tuple[str, str, str, Callable[[JobNetwork], float]], ...] = (
-        ("p99_latency_ns", "latency, 99 % (ns)", "{:,.0f}", lambda it: it.percentile_ps(99) / 1e3),
-        ("communication", "time in MPI", "{:.1%}", lambda it: it.communication),
-        ("non_minimal_hops", "non-minimal hops", "{:.1%}", lambda it: it.non_minimal_hops),
-    )  # fmt: skip
-    for path, words, form, read in figures:
-        yield PacketFigure(f"jobs.{name}.{path}", f"  {name}: {words}", form, reading(read))
+    figures = (
+        ("bytes", "MB received", "{:,.2f}", "bytes", 1e-6),
+        ("mean_latency_ns", "latency, mean (ns)", "{:,.0f}", "mean_latency_ps", 1e-3),
+        ("p99_latency_ns", "latency, 99 % (ns)", "{:,.0f}", "p99_latency_ps", 1e-3),
+        ("communication", "time in MPI", "{:.1%}", "communication", 1),
+        ("non_minimal_hops", "non-minimal hops", "{:.1%}", "non_minimal_hops", 1),
+        ("stall_to_flit", "stalls per flit", "{:.3f}", "stall_to_flit", 1),
+        ("slowdown", "slowdown", "{:.2f}", "slowdown", 1),
+    )
+    for path, words, form, column, scale in figures:
+        yield PacketFigure(f"jobs.{name}.{path}", f"  {name}: {words}", form,
+                           reading(column, scale))  # fmt: skip
 
 
 OF_POWER = (

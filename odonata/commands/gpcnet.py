@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 import click
@@ -25,53 +26,76 @@ ALL = "all"
               type=click.Choice((*CONGESTORS, ALL)),
               help="What congests the network; all: each on a part of the nodes.")  # fmt: skip
 @click.option("--tasks", default=2, show_default=True, help="Tasks per node.")
-@click.option("--seed", default=0, show_default=True, help="Which nodes run the congestors.")
+@click.option("--seed", default=0, show_default=True, help="Which nodes run the "
+              "congestors: a random choice.")  # fmt: skip
+@click.option("--repeat", default=5, show_default=True, help="How many such choices, "
+              "of this seed and those after it.")  # fmt: skip
 @json_option
-def command(nodes: int, preset: str, congestor: str, tasks: int, seed: int, as_json: bool) -> None:
+def command(
+    nodes: int, preset: str, congestor: str, tasks: int, seed: int, repeat: int, as_json: bool
+) -> None:
     """Run GPCNeT: congestors on four fifths of some nodes, and on the rest, one after the other,
     three canaries, each also without the congestors. Impact: how many times as long it takes."""
     if launcher.rank() == 0:
-        show(nodes, preset, congestor, tasks, seed, as_json)
+        show(nodes, preset, congestor, tasks, range(seed, seed + repeat), as_json)
 
 
-def show(nodes: int, preset: str, congestor: str, tasks: int, seed: int, as_json: bool) -> None:
+def show(nodes: int, preset: str, congestor: str, tasks: int, seeds: range, as_json: bool) -> None:
     """Measure the impact factors, and print them."""
     from odonata.studies.congestion.gpcnet import CANARIES, LEAST_NODES
     from odonata.studies.congestion.simulation import NONE, Point, simulate
 
     require(preset in PRESETS, f"preset {preset}: one of {', '.join(PRESETS)}")
     most = PRESETS[preset].machine.n_nodes
-    require(LEAST_NODES <= nodes <= most, f"nodes = {nodes}: {LEAST_NODES} .. {most}")
-    require(1 <= tasks <= 128, f"tasks = {tasks}: 1 .. 128")
-    require(seed >= 0, f"seed = {seed}: at least 0")
+    require(LEAST_NODES <= nodes <= most,
+            f"nodes = {nodes}: from {LEAST_NODES} to the {most} of {preset}")  # fmt: skip
+    require(1 <= tasks <= 128, f"tasks = {tasks}: from 1 to 128")
+    require(seeds.start >= 0, f"seed = {seeds.start}: at least 0")
+    require(len(seeds) >= 1, "repeat: at least 1")
     kinds = "+".join(CONGESTORS) if congestor == ALL else congestor
-    found = {}
+    found: dict[str, dict[str, list[float]]] = {}
     for canary in CANARIES:
-        quiet, loud = (simulate(Point("", NONE, 0, kind, canary, nodes, tasks, preset, seed=seed))
-                       for kind in (NONE, kinds))  # fmt: skip
-        found[canary] = {
-            "impact": loud.run_time_s / quiet.run_time_s,
-            "alone_us": quiet.run_time_s * 1e6,
-            "congested_us": loud.run_time_s * 1e6,
-            "stall_to_flit": loud.stall_to_flit,
-        }
+        each: dict[str, list[float]] = {}
+        for seed in seeds:
+            quiet, loud = (
+                simulate(Point("", NONE, 0, kind, canary, nodes, tasks, preset, seed=seed))
+                for kind in (NONE, kinds)
+            )
+            one = {
+                "impact": loud.run_time_s / quiet.run_time_s,
+                "alone_us": quiet.run_time_s * 1e6,
+                "congested_us": loud.run_time_s * 1e6,
+                "stall_to_flit": loud.stall_to_flit,
+            }
+            for name, value in one.items():
+                each.setdefault(name, []).append(value)
+        found[canary] = each
     if as_json:
         print_json({"nodes": nodes, "preset": preset, "congestor": congestor, "tasks": tasks,
-                    "seed": seed, "canaries": found})  # fmt: skip
+                    "seeds": [*seeds], "canaries": found})  # fmt: skip
         return
-    print_table(f"GPCNeT on {nodes} nodes of {preset}, congestor {congestor}", _table(found),
-                highlight=False)  # fmt: skip
+    title = f"GPCNeT on {nodes} nodes of {preset}, congestor {congestor}"
+    print_table(title, _table(found), highlight=False)
+    click.echo(
+        f"Medians over {len(seeds)} random choices of the nodes that congest. Times are those of a "
+        "whole\ncanary. Impact: how many times as long it takes with the congestor. Stalls per "
+        "flit: the\nmean over the network tiles of the canary's routers, with the congestor."
+    )
 
 
-def _table(found: dict[str, dict[str, float]]) -> Any:
+def _table(found: dict[str, dict[str, list[float]]]) -> Any:
     from rich import box
     from rich.table import Table
 
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for head in ("canary", "alone (us)", "congested (us)", "impact", "ratio", "stalls per flit"):
+    heads = ("canary", "alone (us)", "congested (us)", "impact", "least", "most", "stalls per flit")
+    for head in heads:
         shown.add_column(head, justify="left" if head == "canary" else "right")
     for name, it in found.items():
-        shown.add_row(name, f"{it['alone_us']:,.1f}", f"{it['congested_us']:,.1f}",
-                      f"{it['impact']:.2f}", f"{1 / it['impact']:.2f}",
-                      f"{it['stall_to_flit']:.3f}")  # fmt: skip
+        alone, congested, impact, stalls = (
+            median(it[each]) for each in ("alone_us", "congested_us", "impact", "stall_to_flit")
+        )
+        shown.add_row(name, f"{alone:,.1f}", f"{congested:,.1f}", f"{impact:.2f}",
+                      f"{min(it['impact']):.2f}", f"{max(it['impact']):.2f}",
+                      f"{stalls:.3f}")  # fmt: skip
     return shown

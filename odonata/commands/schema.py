@@ -18,14 +18,15 @@ from odonata.experiment.experiment import (
     of,
 )
 from odonata.experiment.given import PARAMETRISED
-from odonata.experiment.keys import SERIES, Key, quoted
+from odonata.experiment.keys import SERIES, STAGE, Key, quoted
 from odonata.experiment.reading import parse
 from odonata.experiment.units import BANDWIDTHS, BYTES, JOULES, PICOSECONDS, WATTS
 from odonata.experiment.values import bracketed, words_of
 from pdes import launcher
 
 NUMBER = r"\s*\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
-NAMES = {"wholes": "whole numbers", "labels": "whole numbers or ranges", "texts": "list of texts"}
+NAMES = {"wholes": "whole numbers", "labels": "whole numbers or ranges", "texts": "list of texts",
+         "stages": "tables"}  # fmt: skip
 UNITS = {
     "time": (*PICOSECONDS, "μs"),
     "size": tuple(BYTES),
@@ -122,7 +123,7 @@ def template() -> str:
             path = f"jobs[0].{key.name}" if section == "jobs" else key.path
             known = {"trace": traced, "power": powered}.get(section, examples)
             ours = known if of_jobs or section == "trace" or needs_jobs(key) else defaults
-            value = ours[path] if key is not ROUTER_KEY else quoted(ROUTER_KEY.default)
+            value = ours.get(path, "[]") if key is not ROUTER_KEY else quoted(ROUTER_KEY.default)
             out = out_of_it or ("#" if needs_jobs(key) else "# " if key.how.otherwise else "")
             lines += [*_wrapped(about), f"{out}{key.name} = {value}"]
     return "\n".join(lines) + "\n"
@@ -175,6 +176,10 @@ def _accepted(key: Key) -> dict[str, Any]:
         one_range = r"\s*\d+(\s*-\s*\d+(\s*:\s*[1-9]\d*)?)?\s*"
         ranges = {"type": "string", "pattern": f"^{one_range}(,{one_range})*$"}
         return {"anyOf": [{"type": "array", "items": {"type": "integer"}}, ranges]}
+    if key.kind == "stages":
+        stage = {"type": "object", "additionalProperties": False,
+                 "properties": {each.name: _property(each) for each in STAGE.values()}}  # fmt: skip
+        return {"type": "array", "items": stage}
     if key.kind in SERIES:
         cell = {"anyOf": [{"type": "string"}, {"type": "number"}]}
         pair = {"type": "array", "items": cell, "minItems": 2, "maxItems": 2}

@@ -14,13 +14,14 @@ from odonata.agents.layout import BINS, CROSSING_WORDS, LINE, NODE_WORDS, PADDIN
 from odonata.agents.profile import Profile
 from odonata.agents.routers import ROUTERS
 from odonata.agents.traffic import Traffic
-from odonata.agents.workload import Workload
+from odonata.agents.workload import Workload, most_iterations
 from odonata.experiment.experiment import (
     BY_PATH,
     COUNT,
     KEYS,
     MOST_JOBS,
     NAME_LENGTH,
+    OF_A_PATTERN,
     OF_JOB_RUNS,
     ROUTER_KEY,
     Experiment,
@@ -31,7 +32,7 @@ from odonata.experiment.experiment import (
 )
 from odonata.experiment.keys import SERIES, Key
 from odonata.experiment.policies import Policies
-from odonata.experiment.profiles import built_in, path_of, profile_in
+from odonata.experiment.profiles import built_in, path_of, profile_in, stages_of, unfit
 from odonata.experiment.sections import (
     DURATION,
     INTERVAL,
@@ -46,7 +47,7 @@ from odonata.experiment.sections import (
 from odonata.experiment.units import show_count, show_time
 from odonata.experiment.values import read
 from odonata.jobs.power import FILE, Power
-from odonata.jobs.request import Job
+from odonata.jobs.request import Job, Stage
 from odonata.jobs.series_text import FILES, read_steps
 from odonata.traces.source import Source
 from pdes import launcher
@@ -68,8 +69,6 @@ HOMES = {"machine": ("machine",), "network": ("network", "run", "nic"),
 
 ONLY_PACKETS = ("network", "traffic", "jobs", "nic")
 """Sections that mean nothing where only jobs are simulated."""
-OF_A_PATTERN = ("pattern", "message", "exchange", "compute", "grid")
-"""Keys of a job that its profile takes the place of."""
 CALLED = ("user", "project", "application")
 """Keys of a job that are names, as its own name is."""
 
@@ -372,7 +371,7 @@ class Building(Policies):
                 called = self.get(text.path)
                 if called and not (called.isprintable() and len(called) <= NAME_LENGTH):
                     self.complain(f"at most {NAME_LENGTH} characters that can be printed", text)
-            self._profile(section)
+            self._stages(section)
             if self.get(count.path) < 1:
                 self.complain("at least 1", count)
             total += self.get(count.path)
@@ -380,15 +379,57 @@ class Building(Policies):
                 self.complain(f"{total:,} jobs in all; at most {MOST_JOBS:,}", count)
                 total -= self.values.get(count.path, 1)
 
+    def _stages(self, section: str) -> None:
+        """Read the stages of a job, or else its profile, if it has any; then it has no pattern of
+        its own."""
+        key, profile = self.keys[f"{section}.stages"], self.keys[f"{section}.profile"]
+        tables = self.get(key.path)
+        if key.path in self.bad or profile.path in self.bad:
+            return
+        if tables and self._changed(profile) and not self._changed(key):
+            tables = self.values[key.path] = ()
+        if not tables:
+            self._profile(section)
+            return
+        problems: list[str] = []
+        made = stages_of(tables, self.where, key.path, problems)
+        problems = problems or self._unfit(section, made, self.where, key.path)
+        self.values[key.path] = () if problems else made
+        for line in problems:
+            self.note(line, self.place(key))
+            self.bad.add(key.path)
+        self._no_pattern(section, key, "its stages")
+
+    def _unfit(self, section: str, stages: tuple[Stage, ...], where: str, path: str) -> list[str]:
+        """Returns what is wrong with the stages of a job."""
+        if f"{section}.nodes" in self.bad:
+            return []
+        nodes, tasks = self.get(f"{section}.nodes"), self.get("scheduler.tasks_per_node")
+        return [*unfit(stages, max(1, nodes), max(1, tasks), where, path)]
+
+    def _changed(self, key: Key) -> bool:
+        """Tells whether a key was set on the command line."""
+        return key.path in self.given and bool(self.given[key.path].change)
+
     def _profile(self, section: str) -> None:
-        """Read the profile of a job, if it has one; then it has no pattern of its own."""
         key = self.keys[f"{section}.profile"]
         name = self.get(key.path)
-        if not name or key.path in self.bad:
+        if not name:
             return
         try:
             path = path_of(name, Path(self.where).parent)
-            self.profiles[section] = profile_in(path)
+            found = profile_in(path)
+            problems = self._unfit(section, found.stages, str(path), "stages")
+            counted = f"{section}.iterations" in self.given or f"{section}.nodes" in self.bad
+            if not problems and not counted:
+                tasks = self.get(f"{section}.nodes") * self.get("scheduler.tasks_per_node")
+                most = most_iterations(found.stages, tasks)
+                if found.iterations > most:
+                    problems = [f"{path}: iterations = {found.iterations}: at most {most}, on so "
+                                "many tasks"]  # fmt: skip
+            if problems:
+                raise Refused("\n".join(problems))
+            self.profiles[section] = found
         except Refused as refusal:
             if self.stand_in:
                 self.missing.append(f"profile {name!r}")
@@ -398,10 +439,13 @@ class Building(Policies):
             return
         if name not in built_in():
             self.values[key.path] = str(path)
+        self._no_pattern(section, key, f"the stages of profile {self.profiles[section].name}")
+
+    def _no_pattern(self, section: str, key: Key, instead: str) -> None:
+        """Refuse the pattern of a job that has stages."""
         for other in (self.keys[f"{section}.{it}"] for it in OF_A_PATTERN):
             if other.path in self.given and self.get(other.path) != self._usual(other):
-                self.complain(f"the stages of profile {self.profiles[section].name} say that",
-                              other, key)  # fmt: skip
+                self.complain(f"{instead} say that", other, key)
                 self.bad.add(other.path)
 
     def _usual(self, key: Key) -> Any:

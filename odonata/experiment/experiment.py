@@ -71,7 +71,7 @@ class Described(ABC):
         for section in SECTIONS:
             for here, part, count in self._parts(section):
                 for key in of(section):
-                    if not self.has(key):
+                    if not self.has(key) or (section == "jobs" and not _says(part, key)):
                         continue
                     if key is COUNT:
                         yield key.within(here), str(count)
@@ -243,6 +243,15 @@ OF_JOB_RUNS = {
     "metrics": ("interval", "flush"),
 }
 """The keys of shared sections that apply to the job fidelity."""
+
+
+OF_A_PATTERN = ("pattern", "message", "exchange", "compute", "grid")
+"""Keys of a job that its stages take the place of."""
+
+
+def _says(job: Job, key: Key) -> bool:
+    """Tells whether a key applies to a job: it has either stages or a pattern."""
+    return not job.stages if key.name in OF_A_PATTERN else key.name != "stages" or bool(job.stages)
 
 
 def is_preset(machine: Dragonfly) -> bool:

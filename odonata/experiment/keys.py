@@ -21,6 +21,7 @@ from odonata.experiment.units import (
     size_bytes,
     time_ps,
 )
+from odonata.jobs.request import Stage
 from policies.parameters import Parameter
 from policies.register import REGISTERS
 from topology.dragonfly import Dragonfly
@@ -40,6 +41,7 @@ KINDS = {
     "bandwidth": 'a bandwidth with its unit, as "25 GB/s"',
     "wholes": "a list of whole numbers, as [4, 4]",
     "labels": 'a list of whole numbers, as [4, 5], or ranges of them, as "0-30:2, 40"',
+    "stages": "tables, as [[jobs.stages]]",
     "power": 'a power with its unit, as "90 W"',
     "energy": 'an energy with its unit, as "30 kJ"',
     "steps": 'a power with its unit, as "3000 kW", pairs of a time and a power, or a CSV file',
@@ -128,6 +130,10 @@ class Key:
             return quoted(WRITERS[self.kind](value))
         if isinstance(value, str):
             return quoted(value)
+        if self.kind == "labels":
+            return _labels(value)
+        if self.kind == "stages":
+            return f"[{', '.join(_stage(stage) for stage in value)}]"
         if isinstance(value, tuple):
             return _list(value)
         return repr(value).lower()
@@ -143,6 +149,34 @@ class Key:
     def within(self, section: str) -> Key:
         """Returns the same key in one of several sections of its kind."""
         return replace(self, section=section)
+
+
+def _labels(values: tuple[int, ...]) -> str:
+    """Returns whole numbers as TOML: where three or more are at one distance, as ranges.
+
+    >>> print(_labels((9, 0, 2, 4, 6)), _labels((3, 1, 7)))
+    "9, 0-6:2" [3, 1, 7]
+    """
+    parts, at = [], 0
+    while at < len(values):
+        first, last = values[at], at
+        step = values[at + 1] - first if at + 1 < len(values) else 0
+        while step > 0 and last + 1 < len(values) and values[last + 1] - values[last] == step:
+            last += 1
+        if last < at + 2:
+            last = at
+        distance = f":{step}" if step != 1 else ""
+        parts.append(f"{first}-{values[last]}{distance}" if last > at else str(first))
+        at = last + 1
+    return quoted(", ".join(parts)) if len(parts) < len(values) else _list(values)
+
+
+def _stage(stage: Stage) -> str:
+    """Returns a stage as a table of TOML, without what is as usual."""
+    given = [(key, key.of(stage)) for key in STAGE.values()]
+    inner = (f"{key.name} = {key.write(value)}" for key, value in given
+             if key.name == "pattern" or value != getattr(Stage, key.field))  # fmt: skip
+    return f"{{ {', '.join(inner)} }}"
 
 
 def _list(values: tuple[Any, ...]) -> str:
@@ -210,3 +244,7 @@ MACHINE_KEYS = (
     *keys_of("machine", "machine", Dragonfly, otherwise="the preset's"),
 )  # fmt: skip
 """Returns the keys of [machine]; the first sets no field: it is where the others start from."""
+
+
+STAGE = {key.name: key for key in keys_of("stages", "", Stage)}
+"""The keys of a stage, by name."""

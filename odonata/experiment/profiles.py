@@ -6,18 +6,20 @@ A profile file has `about`, `source`, `iterations`, `tasks_per_node`, `nodes`, `
 
 from __future__ import annotations
 
+import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from odonata.agents.profile import Measured, Profile
-from odonata.experiment.keys import Key, keys_of
+from odonata.agents.workload import check_stage
+from odonata.experiment.keys import STAGE, Key, keys_of
 from odonata.experiment.values import nearest, plain, read, show, syntax
 from odonata.jobs.request import Stage
-from pdes.errors import Refused
+from pdes.errors import Findings, Refused
 from topology.settings import setting
 
 HOME = Path(__file__).resolve().parent.parent / "profiles"
@@ -39,14 +41,13 @@ class _Head:
         "node sends as many bytes.", least=1, most=128, none="any",
     )  # fmt: skip
     nodes: int | None = setting(
-        None, "whole", "Nodes for which its compute times were calibrated.", none="unknown"
+        None, "whole", "Nodes for which its compute times were calibrated.", least=1, none="unknown"
     )
     sensitive: bool = setting(False, "flag", "Whether it suffers from network congestion.")
 
 
 HEAD = {key.name: key for key in keys_of("", "", _Head)}
-STAGE = {key.name: key for key in keys_of("stages", "", Stage)}
-"""The keys of a profile file by name: above its tables, and of a stage."""
+"""The keys of a profile file that stand above its tables, by name."""
 MEASURED = ("run_time_s", "communication", "rank_bytes_per_s", "sends_per_s", "allreduces_per_s",
             "ranks_per_node", "operations")  # fmt: skip
 
@@ -97,20 +98,38 @@ def parsed(text: str, name: str, where: str) -> Profile:
     stages = tree.pop("stages", [])
     measured = tree.pop("measured", None)
     head = _fields(HEAD, tree, where, "", problems)
-    found = []
     if not isinstance(stages, list) or not stages:
         problems.append(f"{where}: needs at least one [[stages]]")
         stages = []
-    for number, stage in enumerate(stages):
-        if not isinstance(stage, dict):
-            problems.append(f"{where}: stages = {show(stage)}: tables, as [[stages]]")
-            continue
-        given = _fields(STAGE, stage, where, f"stages[{number}].", problems)
-        found.append(Stage(**{STAGE[key].field: value for key, value in given.items()}))
+    found = stages_of(stages, where, "stages", problems)
     facts = _measured(measured, where, problems)
     if problems:
         raise Refused("\n".join(problems))
-    return Profile(name, tuple(found), measured=facts, **head)
+    return Profile(name, found, measured=facts, **head)
+
+
+def stages_of(
+    tables: Iterable[Any], where: str, path: str, problems: list[str]
+) -> tuple[Stage, ...]:
+    """Returns the stages that tables of TOML describe, without what is wrong, which is noted."""
+    found = []
+    for number, table in enumerate(tables):
+        if not isinstance(table, dict):
+            problems.append(f"{where}: {path} = {show(table)}: tables, as [[{path}]]")
+            continue
+        given = _fields(STAGE, table, where, f"{path}[{number}].", problems)
+        found.append(Stage(**{STAGE[key].field: value for key, value in given.items()}))
+    return tuple(found)
+
+
+def unfit(
+    stages: Sequence[Stage], nodes: int, tasks_per_node: int, where: str, path: str
+) -> Iterator[str]:
+    """Returns what is wrong with these stages on so many nodes, line by line."""
+    for number, stage in enumerate(stages):
+        found = Findings()
+        check_stage(stage, str, nodes, tasks_per_node, found)
+        yield from (f"{where}: {path}[{number}].{problem}" for problem in found.problems)
 
 
 def _fields(
@@ -152,12 +171,18 @@ def _measured(given: Any, where: str, problems: list[str]) -> Measured | None:
     for name in given.keys() - {*MEASURED}:
         problems.append(f"{where}: measured.{plain(name)}: unknown; one of {', '.join(MEASURED)}")
     shares = given.get("operations", {})
+    if not isinstance(shares, dict):
+        problems.append(f"{where}: measured.operations = {show(shares)}: a table")
+        shares = {}
     numbers = {name: given.get(name) for name in MEASURED if name != "operations"}
     numbers["ranks_per_node"] = given.get("ranks_per_node", 1)
-    for name, value in [*numbers.items(), *(shares.items() if isinstance(shares, dict) else ())]:
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            problems.append(f"{where}: measured.{plain(name)} = {show(value)}: a number, at least "
-                            "0")  # fmt: skip
+    parts = {f"operations.{name}": value for name, value in shares.items()}
+    for name, value in (numbers | parts).items():
+        most = 1 if name in ("communication", *parts) else math.inf
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not 0 <= float(value or 0) <= most or math.isinf(value or 0):
+            rule = "a number, 0 .. 1" if most == 1 else "a number, at least 0"
+            problems.append(f"{where}: measured.{plain(name)} = {show(value)}: {rule}")
     if problems:
         return None
     return Measured(**numbers, operations=tuple(shares.items()))  # type: ignore[arg-type]

@@ -40,6 +40,10 @@ def read(key: Key, value: Any, long: bool = False) -> Any:
         return _ranges(value, accepted)
     if key.kind in ("wholes", "labels", "texts"):
         return _list(key, value)
+    if key.kind == "stages":
+        if isinstance(value, list | tuple) and all(isinstance(table, dict) for table in value):
+            return tuple(value)
+        raise ValueError(accepted)
     if key.kind in SERIES:
         return _series(key, value, accepted)
     if key.kind == "flag" and isinstance(value, bool):

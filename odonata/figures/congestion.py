@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.colors import LinearSegmentedColormap, ListedColormap, LogNorm, to_rgb
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, PercentFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 
 from odonata.figures.jobs import fullest
 from odonata.figures.network import (
@@ -25,6 +25,7 @@ from odonata.figures.network import (
     GREY,
     GROUP_TICKS,
     NO_CABLE,
+    NOTHING,
     Floats,
     cumulated,
     dress,
@@ -41,10 +42,12 @@ if TYPE_CHECKING:
     from topology import Dragonfly
 
 HEAT = LinearSegmentedColormap.from_list(
-    "congestion", ["#fdf3df", "#f9d48a", "#f09a45", "#d6522b", "#98211f", "#4a0d16"], N=48
+    "congestion", ["#fbe6b4", "#f6c46c", "#ee9440", "#d6522b", "#98211f", "#4a0d16"], N=48
 )
-"""From none to the most of a panel. Colour bars of 50 steps and more would be images, and those of
-two panels one and the same, with one name twice on a page."""
+"""From the least to the most of a panel; none at all is NOTHING. Colour bars of 50 steps and more
+would be images, and those of two panels one and the same, with one name twice on a page."""
+SPAN = 1000
+"""How many times the least of a scale its most is, at most. What is less looks like the least."""
 WIDTH = 12.0
 """The width of the figure, in inches."""
 STRIP = 0.24
@@ -131,31 +134,62 @@ def congestion_map(run: Run, axes: Axes) -> None:
 def _heat(machine: Dragonfly, axes: Axes, values: Floats, title: str) -> None:
     a, g = machine.routers, machine.groups
     cells = np.ma.masked_invalid(values.reshape(g, a).T)
-    most = float(cells.max()) if cells.count() else 0.0
-    picture = axes.pcolormesh(np.arange(g + 1) - 0.5, np.arange(a + 1) - 0.5, cells, vmin=0,
-                              vmax=most or 1.0, cmap=HEAT.with_extremes(bad=NO_CABLE),
-                              rasterized=g * a > MOST_SQUARES)  # fmt: skip
+    some = cells.compressed()
+    low, most = scale(some)
+    edges, fine = (np.arange(g + 1) - 0.5, np.arange(a + 1) - 0.5), g * a > MOST_SQUARES
+    picture = axes.pcolormesh(*edges, cells, norm=LogNorm(low, most),  # it takes 0 for bad
+                              cmap=HEAT.with_extremes(bad=NOTHING), rasterized=fine)  # fmt: skip
+    absent = np.ma.getmaskarray(cells)
+    if absent.any():
+        axes.pcolormesh(*edges, np.ma.masked_equal(absent, 0), cmap=ListedColormap([NO_CABLE]),
+                        rasterized=fine)  # fmt: skip
     axes.set_ylim(a - 0.5, -0.5)
     axes.set_xlabel("group")
     axes.set_ylabel("router of the group")
     axes.xaxis.set_major_locator(GROUP_TICKS())
     axes.yaxis.set_major_locator(GROUP_TICKS())
     axes.tick_params(length=2.5)
-    axes.set_title(title if most else f"{title}: no stall counts")
+    axes.set_title(title if some.any() else f"{title}: no stall counts")
     for edge in np.arange(0.5, g - 1) if g <= 100 else ():
         axes.axvline(edge, color="white", lw=1.2 if g <= 40 else 0.5)
     for edge in np.arange(0.5, a - 1) if a <= 40 else ():
         axes.axhline(edge, color="white", lw=0.6)
     for spine in axes.spines.values():
         spine.set_color(FAINT)
+    if not some.any():
+        return
     figure = axes.get_figure()
     assert figure is not None
-    bar = figure.colorbar(picture, ax=axes, aspect=28, pad=0.02)
+    below = ((some > 0) & (some < low)).any()
+    bar = figure.colorbar(picture, ax=axes, aspect=28, pad=0.02,
+                          extend="min" if below else "neither")  # fmt: skip
     bar.set_label("stalls per flit, mean over the run")
     bar.outline.set_visible(False)
     if bar.solids is not None:  # or thin lines would show between its steps
         bar.solids.set_edgecolor("face")
+    bar.ax.yaxis.set_major_locator(FixedLocator(scale_ticks(low, most)))
+    bar.ax.yaxis.set_minor_locator(NullLocator())
     bar.ax.yaxis.set_major_formatter(FuncFormatter(thousands))
+
+
+def scale(values: Floats) -> tuple[float, float]:
+    """Returns the ends of the logarithmic scale of these ratios: the least that is not 0 and the
+    most, but no more than SPAN between them, and no less than 2, or routers that are much the same
+    would look as if they were not."""
+    some = values[values > 0]
+    if not len(some):
+        return 1 / SPAN, 1.0
+    most = float(some.max())
+    return min(max(float(some.min()), most / SPAN), most / 2), most
+
+
+def scale_ticks(low: float, high: float) -> list[float]:
+    """Returns round numbers, two to ten or so, for a scale of `scale`."""
+    narrow = high < 10 * low
+    steps = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if narrow else (1, 2, 5)
+    decades = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+    each = (10.0 ** decades[:, None] * steps).reshape(-1)
+    return [float(it) for it in each if low / (1 + 1e-9) <= it <= high * (1 + 1e-9)]
 
 
 def marked(run: Run) -> bool:

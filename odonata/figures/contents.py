@@ -24,7 +24,8 @@ from odonata.figures import placement as placements
 from odonata.figures.congestion import congestion_map, counters, map_size, marked, router_stalls
 from odonata.figures.network import in_short, shares, span_ps
 from odonata.jobs.placement import Placement
-from odonata.results.derived import input_counters, recorded
+from odonata.results import derived
+from odonata.results.derived import input_counters, recorded, tile_samples
 from odonata.results.input_waits import input_waits
 from odonata.results.job_table import microseconds
 from policies.allocation import ALLOCATIONS
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
 
 SIZE, SQUARE = (5.8, 3.3), (5.8, 4.7)
 """The size in inches: a column and a half of a paper, half of a page of the report."""
-LARGEST_RATIOS = 5 * 10**7
-"""The largest number of tile samples for which stall-to-flit ratios are computed; this needs ten
-arrays of that size."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +80,7 @@ def _no_links(run: Run) -> str:
 
 
 def _no_tiles(run: Run) -> str:
-    m = run.machine
-    many = len(run.time) * m.n_routers * (m.routers - 1 + m.global_links) > LARGEST_RATIOS
+    many = tile_samples(run) > derived.MOST_TILE_SAMPLES
     return _no_links(run) or (
         "Too many samples for this figure; odonata.counters_of works them out where "
         "there is memory for it." if many else "")  # fmt: skip
@@ -262,7 +259,9 @@ def _of_congestion(run: Run) -> str:
     return (f"A column is a group, a cell a router: the mean over its tiles, and over the run, of "
             f"stalls per incoming flit as an operator of an Aries machine reads them. A stall is "
             f"{_a_stall(run)}. Tiles with fewer stalls a second than the median of their class do "
-            f"not count. Grey: no such tile. Each map has its own scale.{jobs}")  # fmt: skip
+            "not count. Each map has its own scale, a logarithmic one; ratios of less than a "
+            "thousandth of the largest have its lightest colour. White: no stall counted in the "
+            f"whole run. Grey: no such tile.{jobs}")  # fmt: skip
 
 
 def _of_causes(run: Run) -> str:
@@ -287,7 +286,7 @@ OF_JOBS: Sequence[Picture] = (
             job_figures.timeline_size, wide=True),
     Picture("seats", JOBS, "Placement", _placed, _of_placement, _no_jobs, _placement_size,
             wide=True),
-    Picture("talk", JOBS, "Communication time", job_figures.talk, _of_talk, _none_done),
+    Picture("talk", JOBS, "Run time", job_figures.talk, _of_talk, _none_done),
     Picture("held", JOBS, "Nodes in use", job_figures.held, _of_held, _no_samples),
 )  # fmt: skip
 """Returns the pictures of a run that has jobs."""

@@ -119,7 +119,7 @@ def talk(run: Run, axes: Axes) -> None:
     axes.tick_params("y", length=0)
     axes.set_ylim(len(named) - 0.4, -0.6)
     axes.set_xlim(0, top(*times.values()))
-    axes.set_xlabel("communication time of a job (µs)")
+    axes.set_xlabel("run time of a job (µs)")
     dress(axes)
     axes.grid(visible=False, axis="y")
 

@@ -115,8 +115,10 @@ class Job:
     background: bool = setting(
         False, "flag", "Whether the run ends without it: when all other jobs are done."
     )
-    stages: tuple[Stage, ...] = ()
-    """The stages of its profile; none: it has one, of the pattern above."""
+    stages: tuple[Stage, ...] = setting(
+        (), "stages", "What each task does in an iteration, one after the other, in place of a "
+        "pattern; beside a profile, in place of its stages, with sizes as given.",
+    )  # fmt: skip
 
     @property
     def parts(self) -> tuple[Stage, ...]:

@@ -238,12 +238,17 @@ class Scheduler:
             numbers = [*select(self.discipline, self._view(board, time, queue))]
             if asking is not None:
                 numbers = asking.configure([self.requests[number] for number in numbers])
-        return [self._start(board, self.requests[number], time + self.launch)
-                for number in numbers if self._may(board, number)]  # fmt: skip
+        begun = []
+        for number in numbers:
+            if not self._may(board, number):
+                break
+            begun.append(self._start(board, self.requests[number], time + self.launch))
+        return begun
 
     def _may(self, board: Board, number: int) -> bool:
         """Tells whether a job may start where its user wants it: a job that named its nodes goes on
-        waiting while one of them is busy."""
+        waiting while one of them is busy, and so do those that the discipline has behind it, which
+        might take the others."""
         on = self.requests[number].on
         return not on or bool((board.owner[list(on)] < 0).all())
 

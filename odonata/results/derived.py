@@ -36,6 +36,9 @@ LINKS_OF_A_CLASS = {
 }  # fmt: skip
 """Unit and description of each series of `system`."""
 PERCENTILES = (50, 90, 99, 99.9)
+MOST_TILE_SAMPLES = 5 * 10**7
+"""The largest number of samples of network tiles of which stall-to-flit ratios are worked out
+unasked; this needs ten arrays of that size."""
 PIECE_BYTES = 1 << 26
 """The largest number of values of a series that are read at once."""
 
@@ -249,6 +252,12 @@ def total_over_time(series: xr.DataArray, *dims: str) -> Any:
     for _, some in pieces(series):
         total += some.sum(("time", *dims)).data
     return total
+
+
+def tile_samples(run: Run) -> int:
+    """Returns how many samples of network tiles a run has."""
+    m = run.machine
+    return len(run.time) * m.n_routers * (m.routers - 1 + m.global_links)
 
 
 def recorded(run: Run, table: str) -> bool:

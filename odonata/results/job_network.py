@@ -122,22 +122,28 @@ def job_network(run: Run) -> list[JobNetwork]:
 FIGURES = ("packets", "bytes", "mean_latency_ps", "median_latency_ps", "p99_latency_ps",
            "non_minimal_packets", "non_minimal_hops", "communication")  # fmt: skip
 """The figures of a job that `odonata.open(out).jobs` has."""
-HEADS = ("job", "MB", "mean (ns)", "median", "99 %", "non-min.", "in MPI", "slowdown")
+HEADS = ("job", "MB", "mean (ns)", "median (ns)", "99 % (ns)", "non-min.", "in MPI", "stalls/flit",
+         "slowdown")  # fmt: skip
+KNOWN_AT_ONCE = 7
+"""How many of them are known when a run ends, before its files are opened."""
 CAPTION = (
     "Packets that were delivered to a job: their bytes, latencies (mean, median and 99th "
     "percentile), and the part of its hops that were on non-minimal paths; in MPI: the part of its "
-    "tasks' time in which they did not compute; slowdown: its run time against the same job on the "
-    "same nodes alone, where `odonata slowdown` has measured that."
+    "tasks' time in which they did not compute; stalls per flit: the mean over the network tiles "
+    "of its routers, as in the congestion map, while it ran; slowdown: its run time against the "
+    "same job on the same nodes alone, where `odonata slowdown` has measured that."
 )
 
 
-def cells(job: JobNetwork, name: str, slowdown: float | None = None) -> tuple[str, ...]:
+def cells(
+    job: JobNetwork, name: str, slowdown: float | None = None, stalls: float | None = None
+) -> tuple[str, ...]:
     """Returns a row of the table, under HEADS; "-" for what is not known."""
     times = (job.mean_latency_ps, job.percentile_ps(50), job.percentile_ps(99))
     return (
         name, f"{job.bytes / 1e6:,.2f}", *(_text(ps / 1e3, ",.0f") for ps in times),
         _text(job.non_minimal_hops, ".1%"), _text(job.communication, ".1%"),
-        _text(slowdown, ".2f"),
+        _text(stalls, ".3f"), _text(slowdown, ".2f"),
     )  # fmt: skip
 
 
@@ -165,9 +171,9 @@ def network_table(jobs: Sequence[JobNetwork], names: Sequence[str]) -> Any:
     from rich.text import Text
 
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for head in HEADS[:-1]:
+    for head in HEADS[:KNOWN_AT_ONCE]:
         shown.add_column(head, justify="left" if head == "job" else "right", no_wrap=True,
                          max_width=28)  # fmt: skip
     for job, name in zip(jobs, names, strict=True):
-        shown.add_row(*map(Text, cells(job, name)[:-1]))
+        shown.add_row(*map(Text, cells(job, name)[:KNOWN_AT_ONCE]))
     return shown

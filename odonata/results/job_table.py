@@ -107,7 +107,7 @@ def microseconds(ps: float | None) -> str:
 # -- for people
 
 
-HEADS = ("job", "nodes", "pattern", "groups", "routers", "waited (us)", "comm. (us)")
+HEADS = ("job", "nodes", "pattern", "groups", "routers", "waited (us)", "ran (us)")
 ENERGY_HEADS = ("J", "nJ/B")
 """More of them, where power was simulated: its energy, also per byte that it received."""
 

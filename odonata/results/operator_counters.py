@@ -218,6 +218,13 @@ class JobCounters(NamedTuple):
 
     stall_to_flit: float
     """The stall-to-flit ratio of a router: mean over the routers that have nodes of the job."""
+    stall_to_flit_median: float
+    """The median over the same routers, each with its mean over the job's run. Where it is far
+    below the mean, few routers make up the mean."""
+    stall_to_flit_largest: float
+    """The largest of the same."""
+    largest_router: int | None
+    """The router that has the largest, the first of several; None where the ratio is NaN."""
     ntile_stalls_per_s: float
     """The stalls per second of all network tiles of a router: mean over the same routers."""
     ptile_stalls_per_s: float
@@ -245,11 +252,25 @@ def job_counters(
         labels = np.array(record.labels, np.int64)
         routers = np.unique(labels // run.machine.nodes)
         taken = seen.per_second(seen.p_flit[:, labels])
-        found.append(JobCounters(*(
+        mean, *rates = (
             mean_over_run(seen, record, values)
             for values in (ratio[:, routers], stalls[:, routers], refused[:, routers], taken)
-        )))  # fmt: skip
+        )
+        found.append(JobCounters(mean, *_spread(seen, record, ratio, routers), *rates))
     return found
+
+
+def _spread(
+    seen: Counters, record: JobRecord, ratio: Floats, routers: Ints
+) -> tuple[float, float, int | None]:
+    """Returns the median and the largest of the ratios that these routers have over the job's run,
+    and the router of the largest."""
+    weights = _ran_ps(seen, record)
+    if not len(routers) or not weights.any():
+        return math.nan, math.nan, None
+    each = np.average(ratio[:, routers], axis=0, weights=weights)
+    first = int(np.argmax(each))
+    return float(np.median(each)), float(each[first]), int(routers[first])
 
 
 def job_stall_to_flit(
@@ -278,9 +299,16 @@ def job_ptile_flits_per_s(run: Run, job: int, counters: Counters | None = None) 
 def mean_over_run(seen: Counters, record: JobRecord, values: Any) -> float:
     """Returns the mean over the columns, and over the intervals by how much of each the job ran;
     NaN where it ran in none."""
-    if record.start_ps is None or not values.size:
+    weights = _ran_ps(seen, record)
+    if not values.size or not weights.any():
         return math.nan
+    return float(np.average(values.mean(axis=1), weights=weights))
+
+
+def _ran_ps(seen: Counters, record: JobRecord) -> Ints:
+    """Returns for how much of each interval the job ran."""
+    if record.start_ps is None:
+        return np.zeros(len(seen.time_ps), np.int64)
     end = seen.time_ps if record.end_ps is None else np.minimum(seen.time_ps, record.end_ps)
     begin = np.maximum(seen.time_ps - seen.interval_ps, record.start_ps)
-    overlap = np.maximum(0, end - begin)
-    return float(np.average(values.mean(axis=1), weights=overlap)) if overlap.any() else math.nan
+    return np.asarray(np.maximum(0, end - begin))

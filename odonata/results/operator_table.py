@@ -106,7 +106,8 @@ def job_rows(
     for record, counters in zip(records, found, strict=True):
         routers = len({label // machine.nodes for label in record.labels})
         yield (record.number, record.name, record.nodes, routers,
-               *(None if math.isnan(value) else value for value in counters))  # fmt: skip
+               *(None if value is None or math.isnan(value) else value
+                 for value in counters))  # fmt: skip
 
 
 def write_jobs(file: TextIO, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -116,15 +117,23 @@ def write_jobs(file: TextIO, rows: Iterable[tuple[Any, ...]]) -> None:
 
 
 def job_table(rows: Iterable[tuple[Any, ...]]) -> Table:
-    """Returns a row per job, for a terminal of 80 letters."""
+    """Returns a row per job, for a terminal of 80 letters: names are cut off, numbers are not. The
+    largest ratio of a router stands beside the number of that router."""
     from rich.text import Text
 
-    table = _table("job", "nodes", "routers", "stalls\nper flit", "ntile\nstalls/s",
-                   "ptile\nstalls/s", "flits/s\na node")  # fmt: skip
-    for _, name, nodes, routers, ratio, *rates in rows:
-        shown = "-" if ratio is None else f"{ratio:.3f}"
-        table.add_row(Text(name), f"{nodes:,}", f"{routers:,}" if routers else "-", shown,
-                      *("-" if rate is None else show_count(rate) for rate in rates))  # fmt: skip
+    table = _table("\n\njob", "\n\nnodes", "\nrout-\ners", "stalls\na flit\n(mean)",
+                   "\n\nmedian", "\nlar-\ngest", "\nof\nrouter", "ntile\nstalls\na sec.",
+                   "ptile\nstalls\na sec.", "flits\na node\na sec.")  # fmt: skip
+    table.padding = 0
+    for column in table.columns[1:]:
+        column.no_wrap = True  # so that rich narrows that of names
+    for _, name, nodes, routers, *ratios, router, ntile, ptile, flits in rows:
+        table.add_row(Text(name, no_wrap=True, overflow="ellipsis"), f"{nodes:,}",
+                      f"{routers:,}" if routers else "-",
+                      *("-" if ratio is None else f"{ratio:.3f}" for ratio in ratios),
+                      "-" if router is None else f"{router:,}",
+                      *("-" if rate is None else show_count(rate)
+                        for rate in (ntile, ptile, flits)))  # fmt: skip
     return table
 
 
@@ -134,6 +143,6 @@ def _table(*heads: str) -> Table:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for head in heads:
-        left = head == "job"
-        table.add_column(head, justify="left" if left else "right", no_wrap=left, max_width=28)
+        left = head.strip() == "job"
+        table.add_column(head, justify="left" if left else "right", max_width=28)
     return table

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from odonata.agents.layout import BIN_BITS, BIN_ONE, BINS
+from odonata.agents.metrics import SPENT
 from odonata.agents.network import Network
 from odonata.experiment.experiment import Experiment
 from odonata.jobs.board import BEGAN, BOARD_WORDS, DONE, OVER, QUEUED, RUNNING, STATUS, Words
@@ -106,6 +107,19 @@ class Run(Opened):
                  for name, values in columns.items()}  # fmt: skip
         return xr.Dataset(found, {"job": np.arange(len(start))})
 
+    @cached_property
+    def stages(self) -> xr.Dataset:
+        """Returns every stage of every job, and what its tasks did with their time, summed over
+        tasks; without the times while they are not known."""
+        columns: dict[str, Any] = {"job": self.read("stages/job")}
+        for name in ("name", "pattern"):
+            columns[name] = np.char.decode(self.read(f"stages/{name}").astype("S"), "utf-8")
+        known = bool(self.job_network)
+        columns |= {name: self.read(f"stages/{name}") for name in SPENT if known}
+        units = {name: {"unit": "ps", "about": words} for name, (_, words) in SPENT.items()}
+        return xr.Dataset({name: ("stage", values, units.get(name, {}))
+                           for name, values in columns.items()})  # fmt: skip
+
     def _network_columns(self) -> dict[str, Any]:
         """Returns what is known of the packets of jobs, and of their slowdowns."""
         found = {
@@ -118,7 +132,20 @@ class Run(Opened):
                 counts = name in ("packets", "bytes", "non_minimal_packets")
                 kind = np.int64 if counts else np.float64
                 found[name] = np.array([it[name] for it in figures], kind)
+            found["stall_to_flit"] = np.array(self.job_stalls, float)
         return found
+
+    @cached_property
+    def job_stalls(self) -> list[float]:
+        """Returns the stall-to-flit ratio of each job's routers while it ran, as `job_counters`
+        has it; NaN where ports were not recorded, where the job has not run for an interval, and
+        where there are too many samples to be read at once."""
+        from odonata.results.derived import MOST_TILE_SAMPLES, recorded, tile_samples
+        from odonata.results.operator_counters import job_counters
+
+        if not recorded(self, "ports") or not 0 < tile_samples(self) <= MOST_TILE_SAMPLES:
+            return [math.nan] * len(self.network.jobs)
+        return [it.stall_to_flit for it in job_counters(self)]
 
     @cached_property
     def job_network(self) -> list[JobNetwork]:

@@ -83,7 +83,7 @@ def of_jobs(jobs: Sequence[JobRecord], reached_ps: int) -> list[Row]:
     rows = [("done", f"{counts.done:,} of {len(jobs):,}", note)]
     for name, times, about in (
         ("waited", [job.waiting_ps for job in jobs], "mean, to a job's start"),
-        ("communication", [job.communication_ps for job in jobs], "mean, to its end"),
+        ("run time", [job.communication_ps for job in jobs], "mean, to its end"),
     ):
         known = [time for time in times if time is not None]
         words = f"{about}; most {microseconds(max(known))}" if known else "nothing yet"
@@ -175,7 +175,8 @@ def _packets(figures: Performance) -> list[Row]:
 def _links(figures: Performance) -> list[Row]:
     return [
         (f"{kind} links", f"{link['utilisation']:.1%}",
-         f"busiest {link['max_utilisation']:.1%}; {link['stall_to_flit']:.3f} stalls per flit")
+         f"busiest {link['max_utilisation']:.1%}; "
+         f"{link['stall_to_flit']:.3f} credit stalls per flit")
         for kind, link in figures.links.items()
     ] + _inputs(figures)  # fmt: skip
 

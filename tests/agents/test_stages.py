@@ -217,7 +217,16 @@ def test_a_job_runs_on_the_nodes_that_it_names_when_they_are_idle() -> None:
     assert ran.jobs[0].labels == (7, 3, 9, 20)
     assert ran.jobs[1].labels == (9, 11)
     assert ran.jobs[1].start_ps == ran.jobs[0].end_ps + 2 * LAUNCH  # type: ignore[operator]
-    assert ran.jobs[2].labels == (0, 1, 2)
+    assert ran.jobs[2].start_ps == ran.jobs[1].start_ps  # first come, first served: it waits too
+
+
+def test_no_job_takes_the_nodes_of_one_that_waits_for_them() -> None:
+    jobs = (Job(4, "halo2d", 500, on=(0, 1, 2, 3)), Job(8, "halo2d", 500, on=tuple(range(8))),
+            Job(8, "halo2d", 500, 100))  # fmt: skip
+    ran = go(network(*jobs))
+    assert ran.jobs[1].start_ps == ran.jobs[0].end_ps + 2 * LAUNCH  # type: ignore[operator]
+    assert ran.jobs[2].start_ps == ran.jobs[1].start_ps
+    assert not set(ran.jobs[2].labels) & set(range(8))
 
 
 def test_a_run_does_not_wait_for_a_job_in_the_background() -> None:

@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Callable
 from decimal import Decimal
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,18 @@ import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from odonata.commands.cli import cli
+from odonata.jobs.record import JobRecord
 from odonata.results.execution import Request, execute
 from odonata.results.opening import open as open_run
-from odonata.results.operator_counters import counters_of, cumulative, job_counters
-from odonata.results.operator_table import COLUMNS, JOB_COLUMNS, MOST_SHOWN
+from odonata.results.operator_counters import JobCounters, counters_of, cumulative, job_counters
+from odonata.results.operator_table import COLUMNS, JOB_COLUMNS, MOST_SHOWN, job_rows, job_table
 from odonata.results.run import Run
 from pdes.errors import Refused
 from pdes.stream import RUNNING
+from topology import Dragonfly
 
 TRAFFIC = """
 name = "load [red]"
@@ -195,7 +199,10 @@ def test_jobs_have_a_row_each(jobs: Path, tmp_path: Path) -> None:
     assert "jobs, " in text
     for name, it in zip(("one, two", "later"), found, strict=True):
         row = next(line for line in text.splitlines() if line.strip().startswith(name))
-        assert f" {it.stall_to_flit:.3f} " in row
+        assert row.removeprefix(f" {name}").split()[2:6] == [
+            f"{it.stall_to_flit:.3f}", f"{it.stall_to_flit_median:.3f}",
+            f"{it.stall_to_flit_largest:.3f}", str(it.largest_router),
+        ]  # fmt: skip
     said(jobs, "--jobs", "-o", tmp_path / "jobs.csv")
     rows = list(csv.DictReader((tmp_path / "jobs.csv").read_text().splitlines()))
     assert tuple(rows[0]) == JOB_COLUMNS
@@ -203,8 +210,27 @@ def test_jobs_have_a_row_each(jobs: Path, tmp_path: Path) -> None:
     facts = json.loads(said(jobs, "--jobs", "--json"))["jobs"]
     for row, fact, it in zip(rows, facts, found, strict=True):
         assert float(row["stall_to_flit"]) == fact["stall_to_flit"] == it.stall_to_flit
+        assert float(row["stall_to_flit_median"]) == fact["stall_to_flit_median"]
+        assert fact["stall_to_flit_median"] == it.stall_to_flit_median
+        assert float(row["stall_to_flit_largest"]) == fact["stall_to_flit_largest"]
+        assert fact["stall_to_flit_largest"] == it.stall_to_flit_largest
+        assert int(row["largest_router"]) == fact["largest_router"] == it.largest_router
         assert float(row["ptile_flits_per_s"]) == it.ptile_flits_per_s > 0
     assert rows[1]["routers"] == "36"
+
+
+def test_a_table_of_jobs_fits_80_letters_and_cuts_names_not_numbers() -> None:
+    counters = JobCounters(123.4567, 123.4567, 1234.567, 98_765, 1.23e9, 1.23e9, 1.23e9)
+    record = JobRecord(0, "a long name of many words [red]", 98_765, "", 0, 0, None, (0,))
+    page = StringIO()
+    console = Console(width=80, file=page)
+    console.print(job_table(job_rows(Dragonfly(1, 1, 0, 1), [record], [counters])))
+    lines = page.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    row = next(line for line in lines if "a long" in line)
+    assert "…" in row
+    assert row.partition("…")[2].split() == ["98,765", "1", "123.457", "123.457", "1234.567",
+        "98,765", "1.23", "G", "1.23", "G", "1.23", "G"]  # fmt: skip
 
 
 def cut(directory: Path, target: Path, samples: int) -> Path:
@@ -225,6 +251,7 @@ def test_a_run_that_is_not_over_shows_what_there_is(
     died = cut(jobs, tmp_path / "early", 1)
     facts = json.loads(said(died, "--jobs", "--json"))["jobs"]
     assert facts[1]["stall_to_flit"] is None, "it waits"
+    assert facts[1]["stall_to_flit_largest"] is facts[1]["largest_router"] is None
     assert " - " in said(died, "--jobs")
     with pytest.raises(Refused, match="no sample has been written yet"):
         said(cut(traffic, tmp_path / "none", 0))

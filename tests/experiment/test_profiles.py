@@ -24,6 +24,10 @@ profile = "mine.toml"
 APPLICATIONS = ("graph500", "hacc", "hpcg", "lammps", "milc", "miniamr", "minimd", "qmcpack")
 
 
+GOOD = ("run_time_s = 1\ncommunication = 0.5\nrank_bytes_per_s = 2\nsends_per_s = 1\n"
+        "allreduces_per_s = 1\n")  # fmt: skip
+
+
 def refusal(text: str) -> list[str]:
     with pytest.raises(Refused) as refused:
         parsed(text, "mine", "mine.toml")
@@ -54,9 +58,9 @@ def test_the_example_of_the_docs_is_short_and_runs(tmp_path: Path) -> None:
         assert "stencil" in page(run)
     (tmp_path / "stencil.toml").unlink()  # a run opens without its profile
     with odonata.open(tmp_path / "out") as run:
-        assert "stencil.toml" in run.missing
-        assert run.jobs.end_ps.item() > 0
-        assert run.job_network == []
+        assert not run.missing
+        assert run.jobs.communication.item() > 0
+        assert run.job_network[0].stages == ("exchange", "look up", "norm")
 
 
 @pytest.mark.parametrize("name", built_in())
@@ -102,6 +106,14 @@ def test_the_sizes_of_a_profile_follow_the_tasks_of_a_node() -> None:
         ("iterations = 0\n[[stages]]", ["mine.toml: iterations = 0: at least 1"]),
         ("[[stages]]\nimbalance = -1", ["mine.toml: stages[0].imbalance = -1: at least 0"]),
         ("measured = 3\n[[stages]]", ["mine.toml: measured = 3: a table"]),
+        ("nodes = -3\n[[stages]]", ["mine.toml: nodes = -3: at least 1"]),
+        (f"[[stages]]\n[measured]\n{GOOD}operations = 3",
+         ["mine.toml: measured.operations = 3: a table"]),
+        (f"[[stages]]\n[measured]\n{GOOD}operations = {{ wait = 2 }}",
+         ["mine.toml: measured.operations.wait = 2: a number, 0 .. 1"]),
+        (f"[[stages]]\n[measured]\n{GOOD.replace('0.5', '5')}".replace("= 2", "= nan"),
+         ["mine.toml: measured.communication = 5: a number, 0 .. 1",
+          "mine.toml: measured.rank_bytes_per_s = nan: a number, at least 0"]),
         ("[[stages]", ["mine.toml: line 1, column 9: Expected ']]' at the end of an array "
                        "declaration"]),
         ("nodes = 'few'\nspeed = 3\n[[stages]]\ncompute = 'long'",
@@ -125,6 +137,11 @@ def test_wrong_stages_are_refused_by_name(text: str, lines: list[str]) -> None:
         ("profile = 'milc'\nmessage = '1 KiB'\ncompute = '1 us'", "the stages of profile milc"),
         ("on = [1, 2]", "as many labels as it has nodes"),
         ("on = '0-6'", "as many labels as it has nodes"),
+        (
+            "nodes = 4\non = '0-3'\n[[jobs]]\nnodes = 4\nname = 'load'\nbackground = true\n"
+            "on = '3-6'",
+            "node 3 is also one of load, which is in the background",
+        ),
         ("on = '3-1'", "3-1 has no numbers"),
         ("on = '0-3, 99-999999999999'", "at most 10,000,000"),
     ],
@@ -133,7 +150,7 @@ def test_a_job_with_a_wrong_profile_is_refused(text: str, words: str) -> None:
     if "message" in text:
         text = text.replace("'1 KiB'", "'2 KiB'")
     with pytest.raises(Refused, match=re.escape(words)):
-        parse(f"[[jobs]]\nnodes = 4\n{text}", "demo.toml")
+        parse(f"[[jobs]]\n{'' if text.startswith('nodes') else 'nodes = 4'}\n{text}", "demo.toml")
 
 
 @pytest.mark.parametrize(
@@ -143,3 +160,61 @@ def test_a_job_with_a_wrong_profile_is_refused(text: str, words: str) -> None:
 def test_ranges_name_nodes(text: str, labels: tuple[int, ...]) -> None:
     experiment = parse(f"[[jobs]]\nnodes = 4\non = '{text}'", "demo.toml")
     assert experiment.jobs[0].on == labels
+
+
+def test_a_run_keeps_the_stages_of_its_profile(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('[[stages]]\npattern = "halo3d"\nmessage = "20 KiB"\n'
+                    'name = "ghost \\"cells\\""\n'
+                    '[[stages]]\npattern = "allreduce"\ncompute = "30 us"\nimbalance = 0.1\n'
+                    'wait = "replies"\nreply = "8 B"\ngrid = "auto"\nrepeat = 3\n')  # fmt: skip
+    text = "[[jobs]]\nnodes = 4\nprofile = 'mine.toml'\non = '0-6:2'"
+    made = parse(text, str(tmp_path / "demo.toml"))
+    kept = made.to_toml()
+    assert 'on = "0-6:2"' in kept
+    assert 'pattern = "all-to-all"\n' not in kept
+    file.unlink()
+    again = parse(kept, "elsewhere.toml")
+    assert again == made
+    assert again.to_toml() == kept
+    assert not again.missing
+    other = parse(kept, "elsewhere.toml", ["jobs[0].profile=milc"])
+    assert other.jobs[0].stages == profile("milc").stages
+
+
+def test_stages_may_stand_in_the_experiment() -> None:
+    inside = ("[[jobs]]\nnodes = 4\n[[jobs.stages]]\npattern = 'halo2d'\nmessage = '2 KiB'\n"
+              "[[jobs.stages]]\npattern = 'allreduce'")  # fmt: skip
+    job = parse(inside, "demo.toml").jobs[0]
+    assert [(stage.pattern, stage.message_bytes) for stage in job.stages] == [
+        ("halo2d", 2048), ("allreduce", 1024)]  # fmt: skip
+    assert job.does == "halo2d + allreduce"
+    wrong = inside.replace("halo2d", "halo9d") + "\nrepeat = 0"
+    with pytest.raises(Refused) as refused:
+        parse(wrong, "demo.toml")
+    lines = str(refused.value).splitlines()
+    assert lines[0].startswith('demo.toml: jobs[0].stages[0].pattern = "halo9d": one of all-to-all')
+    assert lines[1] == "demo.toml: jobs[0].stages[1].repeat = 0: at least 1"
+    with pytest.raises(Refused, match="its stages say that"):
+        parse(inside.replace("nodes = 4", "nodes = 4\npattern = 'incast'"), "demo.toml")
+
+
+def test_stages_that_do_not_fit_a_job_are_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        "[[stages]]\npattern = 'uniform'\ngrid = [2, 4]\n"
+        "[[stages]]\npattern = 'halo2d'\ngrid = [3, 3]\nmessage = '0 B'\n"
+        "[[stages]]\ncompute = '2 h'\nwait = 'replies'\nreply = '0 B'\n"
+    )
+    file = str(tmp_path / "demo.toml")
+    with pytest.raises(Refused) as refused:
+        parse("[[jobs]]\nnodes = 4\nprofile = 'mine.toml'", file)
+    words = str(refused.value)
+    for name in ("stages[0].grid = 2 × 4: uniform is on no grid", "stages[1].message = 0 B",
+                 "stages[1].grid = 3 × 3: it has 9 places for the job's 8 tasks",
+                 "stages[2].compute", "stages[2].reply = 0 B"):  # fmt: skip
+        assert f"{tmp_path / 'mine.toml'}: {name}" in words
+    (tmp_path / "mine.toml").write_text("iterations = 9000\n[[stages]]\nrepeat = 1000")
+    with pytest.raises(Refused, match=r"mine.toml: iterations = 9000: at most 8388, on so many"):
+        parse("[[jobs]]\nnodes = 4\nprofile = 'mine.toml'", file)
+    with pytest.raises(Refused, match=r"jobs\[0\].iterations = 3000000: at most"):
+        parse("[[jobs]]\nnodes = 400\npattern = 'uniform'\niterations = 3_000_000", file)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection, QuadMesh
 from matplotlib.figure import Figure
@@ -20,6 +22,7 @@ from odonata.results.execution import Request, execute
 from odonata.results.opening import open as open_run
 from odonata.results.operator_counters import counters_of
 from odonata.results.run import Run
+from topology import Dragonfly
 
 FILE = """
 name = "map"
@@ -92,6 +95,70 @@ def test_cells_have_the_ratio_of_their_routers(jobs: Run) -> None:
         assert shown.any()
 
 
+def painted(values: list[float], routers: int = 2) -> tuple[Figure, list[str]]:
+    """Returns a map of groups of so many routers with these ratios, and the colour seen in each
+    cell."""
+    with figures.style():
+        figure = Figure(layout="constrained")
+        FigureCanvasAgg(figure)
+        machine = Dragonfly(1, routers, 2, len(values) // routers, links_per_pair=1)
+        congestion._heat(machine, figure.subplots(), np.array(values), "x")
+        figure.canvas.draw()
+    seen = np.full((len(values), 4), np.nan)
+    for mesh in figure.axes[0].collections:
+        assert isinstance(mesh, QuadMesh)
+        colours = mesh.get_facecolor().reshape(routers, -1, 4).transpose(1, 0, 2).reshape(-1, 4)
+        seen[colours[:, 3] > 0] = colours[colours[:, 3] > 0]
+    return figure, [figures.mpl.colors.to_hex(it) for it in seen]
+
+
+def hexes(*steps: int) -> list[str]:
+    return [figures.mpl.colors.to_hex(congestion.HEAT(step)) for step in steps]
+
+
+def test_one_very_congested_router_leaves_the_others_their_colours() -> None:
+    figure, colours = painted([25, 0.5, 0.1, 0.025, 0.02, 0.0, float("nan"), 1.0])
+    assert len(set(colours)) == 7
+    assert [colours[0], *colours[3:5]] == hexes(47, 0, 0), "less than a thousandth is the lightest"
+    assert colours[5:7] == [figures.NOTHING, figures.NO_CABLE]
+    assert figures.NOTHING not in hexes(*range(48))
+    bar = figure.axes[1]
+    assert [it.get_text() for it in bar.get_yticklabels()] \
+        == ["0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20"]  # fmt: skip
+    assert not any(it.get_rasterized() for it in bar.collections), "the bar is no image"
+
+
+def test_the_colours_are_logarithmic() -> None:
+    _, colours = painted([1, 10, 100, 1000])
+    assert colours == hexes(0, 16, 32, 47)
+
+
+@pytest.mark.parametrize("value", [1e-9, 0.02, 0.7, 25, 1e6])
+def test_a_single_router_with_stalls_is_the_darkest(value: float) -> None:
+    figure, colours = painted([0, value, float("nan"), 0])
+    assert colours == [figures.NOTHING, *hexes(47), figures.NO_CABLE, figures.NOTHING]
+    assert sum(bool(it.get_text()) for it in figure.axes[1].get_yticklabels()) >= 2
+
+
+def test_without_any_stall_all_is_white_and_there_is_no_scale() -> None:
+    figure, colours = painted([0, 0, 0, float("nan")])
+    assert colours == [*[figures.NOTHING] * 3, figures.NO_CABLE]
+    assert len(figure.axes) == 1
+
+
+@given(st.lists(st.just(0.0) | st.floats(1e-12, 1e9), min_size=1))
+def test_a_scale_has_its_ends_and_some_ticks(values: list[float]) -> None:
+    low, most = congestion.scale(np.array(values))
+    some = [value for value in values if value > 0]
+    assert 2 * (1 - 1e-9) <= most / low <= congestion.SPAN * (1 + 1e-9)
+    if some:
+        assert most == max(some)
+        assert low in (min(some), most / congestion.SPAN, most / 2)
+    ticks = congestion.scale_ticks(low, most)
+    assert 2 <= len(ticks) <= 11
+    assert ticks == sorted(ticks)
+
+
 def test_the_distribution_is_that_of_the_same_ratios(jobs: Run) -> None:
     figure = Figure()
     axes = figure.subplots()
@@ -142,3 +209,5 @@ def test_the_report_says_how_to_read_it(jobs: Run) -> None:
     picture = next(it for it in pictures.of(jobs) if it.name == "congestion-map")
     assert not picture.missing(jobs)
     assert "the job that had it at" in picture.caption(jobs)
+    assert "a logarithmic one" in picture.caption(jobs)
+    assert "White: no stall" in picture.caption(jobs)

@@ -230,7 +230,7 @@ def test_a_table_for_people_and_json_have_the_jobs(queue: Finished) -> None:
         run_table(queue, queue.experiment), accounts.job_table(queue.experiment.machine, queue.jobs)
     )
     said = console.file.getvalue()  # type: ignore[attr-defined]
-    for words in ("4 of 4", "communication", "halo3d26", "late <i>"):
+    for words in ("4 of 4", "run time", "halo3d26", "late <i>"):
         assert words in said
     assert "throughput" not in said
     many = [queue.jobs[0]] * 30

@@ -31,6 +31,7 @@ from odonata.results.opening import open as open_run
 from odonata.results.operator_counters import (
     KINDS,
     Counters,
+    JobCounters,
     counters_of,
     cumulative,
     job_counters,
@@ -152,7 +153,9 @@ def test_a_job_has_the_means_over_its_routers_and_over_the_intervals_of_its_run(
     ratio = [[8 / 3, 0], [2 / 3, 2]]
     stalls = [[510, 0], [230, 20]]
     refused, taken = [[5, 0], [0, 3]], [[7, 0], [4, 1]]
-    for value, table in zip(found, (ratio, stalls, refused, taken), strict=True):
+    means = (found.stall_to_flit, found.ntile_stalls_per_s, found.ptile_stalls_per_s,
+             found.ptile_flits_per_s)  # fmt: skip
+    for value, table in zip(means, (ratio, stalls, refused, taken), strict=True):
         by_interval = [sum(row[label] for label in labels) / len(labels) for row in table]
         expected = sum(w * it for w, it in zip(weights, by_interval, strict=True)) / sum(weights)
         assert value == pytest.approx(expected, rel=1e-12)
@@ -163,7 +166,25 @@ def test_of_a_job_that_no_sample_has_seen_nothing_is_known(
     labels: tuple[int, ...], start: int | None
 ) -> None:
     found = job_counters(Fake(labels, start, None), None, 0, counters=small())  # type: ignore[arg-type]
-    assert all(math.isnan(value) for value in found[0])
+    assert found[0].largest_router is None
+    assert all(math.isnan(value) for value in found[0] if value is not None)
+
+
+@pytest.mark.parametrize(("labels", "end", "median", "largest", "router"), [
+    ((0, 1), None, (4 / 3 + 4 / 3) / 2, 4 / 3, 0),
+    ((0, 1), S, 4 / 3, 8 / 3, 0),
+    ((0, 1), 2 * S, 4 / 3, 5 / 3, 0),
+    ((1,), 2 * S, 1, 1, 1),
+])  # fmt: skip
+def test_of_the_routers_of_a_job_the_median_and_the_largest_are_known(
+    labels: tuple[int, ...], end: int | None, median: float, largest: float, router: int
+) -> None:
+    """Router 0 has 8/3 in the first second and 2/3 in the two after it, router 1 has 0 and 2."""
+    fake = Fake(labels, 0, end)
+    found = job_counters(fake, None, 0, counters=small())[0]  # type: ignore[arg-type]
+    assert found.stall_to_flit_median == pytest.approx(median, rel=1e-12)
+    assert found.stall_to_flit_largest == pytest.approx(largest, rel=1e-12)
+    assert found.largest_router == router
 
 
 # -- real runs
@@ -364,11 +385,28 @@ def test_jobs_of_a_run_have_the_counters_of_their_routers(tmp_path: Path) -> Non
                 total += part * sum(ratio[t, router] for router in routers) / len(routers)
             assert weight == record.communication_ps
             assert found[job].stall_to_flit == pytest.approx(total / weight, rel=1e-9)
-            assert found[job] == (
-                job_stall_to_flit(opened, job), job_ntile_stalls_per_s(opened, job),
-                job_ptile_stalls_per_s(opened, job), job_ptile_flits_per_s(opened, job, seen),
-            )  # fmt: skip
+            assert found[job] == found[job]._replace(
+                stall_to_flit=job_stall_to_flit(opened, job),
+                ntile_stalls_per_s=job_ntile_stalls_per_s(opened, job),
+                ptile_stalls_per_s=job_ptile_stalls_per_s(opened, job),
+                ptile_flits_per_s=job_ptile_flits_per_s(opened, job, seen),
+            )
             assert found[job].ptile_flits_per_s > 0
+            check_spread(opened, ratio, record, found[job])
+
+
+def check_spread(opened: Run, ratio: Any, record: JobRecord, found: JobCounters) -> None:
+    """Compare with a matrix product over all routers, of which those of the job are then taken."""
+    ends = np.clip(opened.time.data, record.start_ps, record.end_ps)
+    begins = np.clip(opened.time.data - opened.interval.data, record.start_ps, record.end_ps)
+    each = (ends - begins) @ ratio / (ends - begins).sum()
+    own = {label // opened.machine.nodes: each[label // opened.machine.nodes]
+           for label in record.labels}  # fmt: skip
+    assert found.stall_to_flit == pytest.approx(np.mean([*own.values()]), rel=1e-9)
+    assert found.stall_to_flit_median == pytest.approx(np.median([*own.values()]), rel=1e-9)
+    assert found.stall_to_flit_largest == pytest.approx(max(own.values()), rel=1e-9)
+    assert found.largest_router == max(own, key=lambda router: own[router])
+    assert found.stall_to_flit_median < found.stall_to_flit_largest
 
 
 # -- whatever the counters

@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from matplotlib.figure import Figure
 
+from odonata.commands.cli import cli
 from odonata.experiment.profiles import profile
 from odonata.figures.network import style
 from odonata.studies import named
@@ -250,7 +252,7 @@ def test_of_a_part_only_its_claims_are_made(some: Asked) -> None:
     alone = replace(some, parts=("gpcnet",))
     assert len(claims(some, invented(alone))) == len(CANARIES)
     first = {some.at("hacc", "I", 0).key: ordinary(some.at("hacc", "I", 0))}
-    assert len(claims(some, first)) == 2, "what was measured of it alone"
+    assert len(claims(some, first)) == 3, "what was measured of it alone"
     assert np.isnan(ratio(some, first, "hacc", "IV", "II"))
 
 
@@ -386,3 +388,18 @@ def test_a_canary_beside_congestors_is_timed_and_its_counters_are_read() -> None
     assert found.ptile_flits_per_s > 0
     assert found.stall_to_flit > 0
     assert from_line(to_line(Answer(case, found)), STUDY) == (case.key, found)
+
+
+def test_the_command_prints_medians_over_several_choices_of_nodes() -> None:
+    words = ["gpcnet", "--nodes", "10", "--repeat", "2", "--seed", "4", "--json"]
+    done = CliRunner().invoke(cli, words, catch_exceptions=False)
+    found = json.loads(done.output)
+    assert found["seeds"] == [4, 5]
+    assert {*found["canaries"]} == {*CANARIES}
+    for canary in found["canaries"].values():
+        for alone, congested, impact in zip(
+            canary["alone_us"], canary["congested_us"], canary["impact"], strict=True
+        ):
+            assert impact == pytest.approx(congested / alone)
+    few = CliRunner().invoke(cli, ["gpcnet", "--nodes", "3"])
+    assert "nodes = 3: from 10 to the 384 of aries-group" in str(few.exception)

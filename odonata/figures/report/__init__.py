@@ -167,8 +167,8 @@ def _jobs(run: Run) -> Shown:
 def _network(run: Run) -> Shown:
     """Returns the table of what the network did for each job."""
     factors = slowdowns(run.job_records, run.alone_ps)
-    jobs = zip(run.job_network, run.job_records, factors, strict=True)
-    rows = [network.cells(job, record.name, factor) for job, record, factor in jobs]
+    jobs = zip(run.job_network, run.job_records, factors, run.job_stalls, strict=True)
+    rows = [network.cells(job, record.name, factor, stalls) for job, record, factor, stalls in jobs]
     return Shown("Their packets", network.CAPTION, "job-packets", wide=True, heads=network.HEADS,
                  rows=rows[:MOST_JOBS])  # fmt: skip
 

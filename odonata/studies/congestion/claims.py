@@ -115,6 +115,21 @@ def _calibration(asked: Asked, outcomes: Outcomes, name: str) -> Iterator[Claim]
         f"{rate / 1e6:,.0f} MB", abs(rate / table.node_bytes_per_s - 1) <= WITHIN, len(runs),
         {"node_bytes_per_s": rate},
     )  # fmt: skip
+    together = float(np.median([collectives(it.operations) for it in runs]))
+    yield Claim(
+        f"{name}, setting I: time in allreduces and barriers",
+        f"{collectives(dict(table.operations)):.1%}", f"{together:.1%}", None, len(runs),
+        {"collectives": together},
+    )  # fmt: skip
+
+
+def collectives(operations: Mapping[str, float]) -> float:
+    """Returns the part of the time in collective operations.
+
+    >>> round(collectives({"allreduce": 0.2, "barrier": 0.1, "wait": 0.5}), 3)
+    0.3
+    """
+    return sum(operations.get(name, 0.0) for name in ("allreduce", "barrier"))
 
 
 def _slowdown(asked: Asked, outcomes: Outcomes, name: str) -> Iterator[Claim]:
