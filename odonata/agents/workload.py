@@ -147,8 +147,10 @@ def check(job: Job, where: str, tasks_per_node: int, found: Findings) -> None:
     unless(job.iterations >= 1, f"iterations = {job.iterations}", "at least 1",
            about("iterations"))  # fmt: skip
     for stage in job.parts:
-        check_stage(stage, lambda field: about("stages" if job.stages else field), job.nodes,
-                    tasks_per_node, found)  # fmt: skip
+        check_stage(
+            stage, lambda field: about("stages" if job.stages and field != "nodes" else field),
+            job.nodes, tasks_per_node, found,
+        )  # fmt: skip
     most = MOST_PHASES if found.problems else most_iterations(job.parts, tasks)
     unless(job.iterations <= most, f"iterations = {job.iterations}",
            f"at most {most} of {job.does}, on so many tasks",

@@ -461,7 +461,8 @@ class Building(Policies):
                       if self._in(section, field).path not in without}  # fmt: skip
             count, name = self.get(f"{section}.{COUNT.name}"), fields.pop("name", "")
             job = Job(**({"nodes": 2} | fields))
-            if (found := self.profiles.get(section)) and job.profile:
+            found = None if f"{section}.stages" in without else self.profiles.get(section)
+            if found and job.profile:
                 tasks = max(1, self.get("scheduler.tasks_per_node"))
                 job = replace(job, stages=found.stages_for(tasks))
                 if f"{section}.iterations" not in self.given:
