@@ -389,7 +389,7 @@ def test_interrupted_it_ends_quietly_and_leaves_nobody_behind() -> None:
                                )  # fmt: skip  # where tests run in the background, it is ignored
     time.sleep(2.5)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert out == ""
     assert "Traceback" not in err
