@@ -285,11 +285,11 @@ class Workload:
         taken = {label: job for job in self.jobs if job.background for label in job.on}
         for number, job in enumerate(self.jobs):
             both = [label for label in job.on if label in taken and not job.background]
-            name = taken[both[0]].name or taken[both[0]].does if both else ""
-            found.unless(not both, f"on = {len(job.on)} nodes",
-                         f"node {min(both, default=0)} is also one of {name}, which is in the "
-                         "background: the two would never run at once",
-                         f"jobs.{number}.on")  # fmt: skip
+            if both:
+                name = taken[both[0]].name or taken[both[0]].does
+                found.unless(False, f"on = {len(job.on)} nodes",
+                             f"node {both[0]} is also one of {name}, which is in the background: "
+                             "the two would never run at once", f"jobs.{number}.on")  # fmt: skip
 
     def _preempts(self) -> bool:
         """Tells whether its discipline takes nodes from running jobs; one whose parameters are

@@ -35,7 +35,7 @@ from odonata.figures.network import (
 )
 from odonata.figures.placement import FEW, IDLE, MOST_SQUARES, job_colours
 from odonata.results.derived import CLASSES
-from odonata.results.operator_counters import MATERIALS, counters_of
+from odonata.results.operator_counters import MATERIALS
 
 if TYPE_CHECKING:
     from odonata.results.run import Run
@@ -57,12 +57,9 @@ MOST_MARKED = 10_000
 KEYS_PER_LINE = 7
 
 
-counters = once(counters_of)
-
-
 def router_stalls(run: Run, axes: Axes) -> None:
     """Draw how the stall-to-flit ratios of routers in intervals are distributed."""
-    counted = counters(run).stall_to_flit().reshape(-1)
+    counted = run.counters.stall_to_flit().reshape(-1)
     most = float(counted.max()) if len(counted) else 0.0
     if most <= 0:
         say(axes, "no stall in any sample")
@@ -90,7 +87,7 @@ def router_stalls(run: Run, axes: Axes) -> None:
 def ratios(run: Run) -> dict[str, Floats]:
     """Returns the mean stall-to-flit ratio over the run by class and router, NaN for a router that
     has no tile of the class; without classes of which there are no tiles."""
-    seen = counters(run)
+    seen = run.counters
     found = {}
     for name in CLASSES:
         there = seen.of_class(name).any(axis=1)

@@ -21,7 +21,7 @@ from odonata.figures import inputs
 from odonata.figures import jobs as job_figures
 from odonata.figures import network as figures
 from odonata.figures import placement as placements
-from odonata.figures.congestion import congestion_map, counters, map_size, marked, router_stalls
+from odonata.figures.congestion import congestion_map, map_size, marked, router_stalls
 from odonata.figures.network import in_short, shares, span_ps
 from odonata.jobs.placement import Placement
 from odonata.results import derived
@@ -239,7 +239,7 @@ def _a_stall(run: Run) -> str:
 
 
 def _thresholds(run: Run) -> str:
-    found = counters(run).thresholds()
+    found = run.counters.thresholds()
     listed = ", ".join(f"{kind} {value:.3g}" for kind, value in found.items())
     return listed if any(found.values()) else f"{listed}, so that all do"
 

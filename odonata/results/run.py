@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
@@ -22,6 +22,9 @@ from odonata.results.opened import Opened
 from odonata.results.power_measures import PowerMeasures, power_measures
 from pdes.errors import Refused
 from topology import Dragonfly
+
+if TYPE_CHECKING:
+    from odonata.results.operator_counters import Counters
 
 
 class Run(Opened):
@@ -145,7 +148,14 @@ class Run(Opened):
 
         if not recorded(self, "ports") or not 0 < tile_samples(self) <= MOST_TILE_SAMPLES:
             return [math.nan] * len(self.network.jobs)
-        return [it.stall_to_flit for it in job_counters(self)]
+        return [it.stall_to_flit for it in job_counters(self, counters=self.counters)]
+
+    @cached_property
+    def counters(self) -> Counters:
+        """Returns its counters as an operator reads them (`counters_of`), read once."""
+        from odonata.results.operator_counters import counters_of
+
+        return counters_of(self)
 
     @cached_property
     def job_network(self) -> list[JobNetwork]:

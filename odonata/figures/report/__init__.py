@@ -157,7 +157,7 @@ def _jobs(run: Run) -> Shown:
     more = len(records) - len(rows)
     caption = (
         "Groups and routers over which a job's nodes are spread; waited: from its "
-        "arrival to its start; communication: from its start to its last task's end."
+        "arrival to its start; ran: from its start to its last task's end."
         + " Energy: of its nodes while they have tasks of it, also per byte that other nodes sent "
         "to these." * energy + (f" {more:,} more are in jobs.csv." if more else "")
     )  # fmt: skip
