@@ -20,7 +20,8 @@ from pdes import launcher
 settings.register_profile("odonata", deadline=None, max_examples=150)
 settings.load_profile("odonata")
 
-PATIENCE = 120
+PATIENCE = 300
+"""For how many seconds a test waits for what must come, on the busiest machine."""
 NEEDED = "the tests need mpiexec: pip install 'odonata[test]'"
 
 

@@ -172,10 +172,15 @@ class Worker:
             self._process.join()
 
 
+FOR_THE_PARENT = {*STOPPING, signal.SIGINT}
+"""Signals that a terminal (Ctrl-C) or Slurm sends to all processes alike: the parent heeds them and
+ends the others."""
+
+
 def _work(work: Work, pipe: Connection) -> None:
-    for number in STOPPING:  # which Slurm sends to all alike, and the parent heeds
+    for number in FOR_THE_PARENT:
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FOR_THE_PARENT)
     while True:
         try:
             pipe.send(attempt(work, pipe.recv()))
@@ -185,19 +190,16 @@ def _work(work: Work, pipe: Connection) -> None:
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """Start processes in this context so that they ignore Ctrl-C, which a terminal sends to all
-    alike: the parent receives it and ends the others. The signals to stop are blocked until they
-    ignore these too, and the parent receives them afterwards."""
+    """Start processes in this context: until they ignore what is for their parent, it is blocked,
+    and the parent receives it afterwards. (Were it ignored meanwhile, it would be lost.)"""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_THE_PARENT)
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGINT, before)
 
 
 # -- on ranks

@@ -76,9 +76,9 @@ def test_a_placement_on_ten_thousand_nodes_takes_less_than_a_millisecond(name: s
     for number in range(60):
         idle = rng.random(machine.n_nodes) < 0.5
         job = Request(number, int(rng.integers(1, 1000)), 0)
-        began = time.perf_counter()
+        began = time.process_time()
         allocate(policy, Sight(machine, idle), job, rng_for(1, number))
-        times.append(time.perf_counter() - began)
+        times.append(time.process_time() - began)
     assert np.median(times) < 1e-3
 
 
@@ -90,7 +90,7 @@ def test_the_cost_of_a_run_grows_with_its_jobs_and_not_with_their_square() -> No
         trace = poisson(jobs, 10_000, load=0.9, sizes=powers_of_two(512))
         model = Cluster(trace, 10_000, "easy")
         simulate(model)
-        began = time.perf_counter()
+        began = time.process_time()
         simulate(model)
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.process_time() - began)
     assert seconds[1] < 8 * seconds[0]

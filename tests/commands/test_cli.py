@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import clean_environment, pids, start
+from conftest import PATIENCE, clean_environment, pids, start
 
 from odonata.commands.cli import cli
 
@@ -176,9 +176,9 @@ def test_a_killed_rank_ends_all_with_one_reason(tmp_path: Path, victim: int, pro
     assert len(ranks) == 2
     os.kill(ranks[victim], signal.SIGKILL)
     began = time.perf_counter()
-    _, stderr = process.communicate(timeout=10)
+    _, stderr = process.communicate(timeout=PATIENCE)
     while pids(token):
-        assert time.perf_counter() - began < 10
+        assert time.perf_counter() - began < PATIENCE
         time.sleep(0.05)
     assert process.returncode != 0
     reasons = [line for line in stderr.splitlines() if line.startswith("odonata:")]
@@ -206,7 +206,7 @@ def test_a_stopped_run_resumes_to_the_same_end(
     )
     running(process)
     process.send_signal(number)
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, stderr
     stopped = json.loads(stdout)
     assert not stopped["completed"]
@@ -224,7 +224,7 @@ def test_a_signal_to_one_rank_stops_all(phold: Phold, tmp_path: Path) -> None:
         process = start(*words, "--protocol", protocol, ranks=3, cwd=tmp_path)
         running(process)
         os.kill(pids(token)[2], signal.SIGUSR1)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, stderr
         assert json.loads(stdout)["completed"] is False
 

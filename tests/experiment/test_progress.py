@@ -10,7 +10,7 @@ import sys
 import time
 
 import pytest
-from conftest import clean_environment, command
+from conftest import PATIENCE, clean_environment, command
 
 from odonata.experiment.progress import Bar, ProgressLine, show_seconds, time_left, wanted
 from pdes import launcher
@@ -141,7 +141,7 @@ def test_a_run_shows_a_bar_on_a_terminal_and_nothing_in_a_pipe(ranks: int) -> No
         if not piece:
             break
         shown += piece
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=PATIENCE)
     os.close(ours)
     assert process.returncode == 0
     assert out.startswith(b"{")

@@ -89,9 +89,9 @@ def test_a_year_of_samples_against_hourly_prices_costs_milliseconds() -> None:
     assert price.times[0] == 0  # the arrays are made once
     took_s = []
     for _ in range(5):
-        begun = time.perf_counter()
+        begun = time.process_time()
         found = price.integral_with(sampled, power_w, 0, end)
-        took_s.append(time.perf_counter() - begun)
+        took_s.append(time.process_time() - begun)
     hourly_w = power_w.reshape(-1, 15).mean(1)
     assert found / HOUR / 1000 == pytest.approx(float(hourly_w @ price.values) / 1000, rel=1e-12)
     assert min(took_s) < 0.05

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from conftest import PATIENCE
 
 from pdes.interrupt import interruptible
 
@@ -49,7 +50,7 @@ def test_what_the_compiler_calls_comes_to_its_end_first() -> None:
 
     def work() -> None:
         done.extend(call_back("llvmlite.binding.executionengine"))
-        until = time.monotonic() + 10
+        until = time.monotonic() + PATIENCE
         while time.monotonic() < until:
             time.sleep(0.01)
 

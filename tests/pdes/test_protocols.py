@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from conftest import PATIENCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import Net
@@ -24,8 +25,6 @@ from pdes.model import Model
 from pdes.phold import Phold
 from pdes.protocol import Channels
 from pdes.transport import Serial, Unreachable
-
-PATIENCE = 30.0
 
 
 class Wire:

@@ -14,7 +14,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from conftest import clean_environment
+from conftest import PATIENCE, clean_environment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -463,7 +463,7 @@ def test_a_write_that_fails_is_told_in_a_line_and_what_was_written_stays(tmp_pat
     """As HDF5 meets it, with no room reserved: here by a limit on the size of files."""
     done = subprocess.run(
         ["sh", "-c", f"ulimit -f 500; exec {sys.executable} -c '{FILL}' {tmp_path}"],
-        capture_output=True, text=True, env=clean_environment(), timeout=120, check=False,
+        capture_output=True, text=True, env=clean_environment(), timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("OSError: [Errno 27] File too large: ")
@@ -491,7 +491,7 @@ def test_a_full_disk_ends_the_run_with_that_reason_and_what_was_written_stays(
 ) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FILL, str(small_disk)],
-        capture_output=True, text=True, env=clean_environment(), timeout=120, check=False,
+        capture_output=True, text=True, env=clean_environment(), timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert f"No space left on device: '{small_disk / 'rank-0000.h5'}'" in done.stderr

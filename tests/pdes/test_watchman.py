@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import code_on_ranks
+from conftest import PATIENCE, code_on_ranks
 
 from pdes import launcher, watch
 
@@ -153,7 +153,7 @@ def test_what_killed_ranks_had_in_shared_memory_is_removed(tmp_path: Path) -> No
         names = (tmp_path / "names").read_text().split()
         assert done.returncode == 9
         assert names
-        until = time.monotonic() + 10  # the watchman outlives mpiexec by a moment
+        until = time.monotonic() + PATIENCE  # the watchman outlives mpiexec by a moment
         while any(Path(name).exists() for name in names):
             assert time.monotonic() < until, names
             time.sleep(0.05)
@@ -185,7 +185,7 @@ def test_a_process_that_has_begun_to_end_is_known_before_its_handle_says_so() ->
         rank = watch.Rank(1, process.pid)
         assert process.stdout
         process.stdout.readline()
-        until = time.monotonic() + 10
+        until = time.monotonic() + PATIENCE
         while not rank.is_dying() and time.monotonic() < until:
             time.sleep(0.01)
         assert rank.is_dying()

@@ -18,6 +18,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from conftest import PATIENCE
 
 import odonata.results.opening
 from odonata.commands.cli import cli
@@ -416,7 +417,7 @@ def opened_by(chrome: str, page: Path, *more: str) -> tuple[str, set[str]]:
              "--host-resolver-rules=MAP * ~NOTFOUND", "--hide-scrollbars", "--no-first-run",
              "--disable-background-networking", "--disable-component-update",
              f"--user-data-dir={page.with_suffix('.profile')}", f"--log-net-log={log}"]  # fmt: skip
-    said = subprocess.run([*words, *more, page.as_uri()], check=True, timeout=60, text=True,
+    said = subprocess.run([*words, *more, page.as_uri()], check=True, timeout=PATIENCE, text=True,
                           capture_output=True).stdout  # fmt: skip
     requests = re.findall(r'"initiator":"([^"]*)".*?"url":"(https?:[^"]*)', log.read_text())
     return said, {url for origin, url in requests if origin != "not an origin"}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import clean_environment, command
+from conftest import PATIENCE, clean_environment, command
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -471,11 +471,11 @@ def test_stopped_by_a_signal_it_keeps_what_it_has_and_says_so(tmp_path: Path) ->
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env=clean_environment(), cwd=tmp_path)  # fmt: skip
     kept = tmp_path / "study" / "results.jsonl"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not (kept.exists() and kept.read_text().count("\n") > 3) and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert "the same command goes on from there" in err
     found = json.loads(out)

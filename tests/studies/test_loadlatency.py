@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import clean_environment, command
+from conftest import PATIENCE, clean_environment, command
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -380,6 +380,12 @@ def test_the_death_of_a_worker_is_told() -> None:
     assert failure.startswith("minimal at load 0.1: its process died (exit status -9)")
 
 
+def test_an_interruption_while_processes_start_is_not_lost() -> None:
+    with pytest.raises(KeyboardInterrupt), pool._deaf():  # noqa: PT012
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)  # it is held back
+
+
 def test_interrupted_it_ends_quietly_and_leaves_nobody_behind() -> None:
     """Whoever was left would keep stderr open, and this waiting."""
     words = command("latency", *WORDS, "--loads", "0.1:0.4:0.1", "--measure", "1s", "--jobs", "2")
@@ -389,7 +395,7 @@ def test_interrupted_it_ends_quietly_and_leaves_nobody_behind() -> None:
                                )  # fmt: skip  # where tests run in the background, it is ignored
     time.sleep(2.5)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert out == ""
     assert "Traceback" not in err

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NEEDED, clean_environment
+from conftest import NEEDED, PATIENCE, clean_environment
 from dice import LOADED, Asked, Dice, Roll, Shown, UntilSix
 
 from odonata.commands.doctor import find_mpiexec
@@ -175,16 +175,16 @@ def test_killed_it_resumes_to_the_same_outcomes(
     how: dict[str, Any] = {"cwd": tmp_path, "env": clean_environment(), "text": True,
                            "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}  # fmt: skip
     process = subprocess.Popen(words, start_new_session=True, **how)
-    kept, deadline = tmp_path / "study" / "results.jsonl", time.monotonic() + 60
+    kept, deadline = tmp_path / "study" / "results.jsonl", time.monotonic() + PATIENCE
     while not (kept.exists() and kept.read_text().count("\n") > 4):
         assert time.monotonic() < deadline
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     before = kept.read_text().count("\n") - 1
     assert 3 < before < 40
-    again = subprocess.run(words, timeout=60, check=False, **how)
+    again = subprocess.run(words, timeout=PATIENCE, check=False, **how)
     assert again.returncode == 0, again.stderr
     assert int(again.stdout) == 40 - before
     assert values(tmp_path / "study") == whole
