@@ -381,9 +381,13 @@ def test_the_death_of_a_worker_is_told() -> None:
 
 
 def test_an_interruption_while_processes_start_is_not_lost() -> None:
-    with pytest.raises(KeyboardInterrupt), pool._deaf():  # noqa: PT012
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.1)  # it is held back
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    try:
+        with pytest.raises(KeyboardInterrupt), pool._deaf():  # noqa: PT012
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)  # it is held back
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_interrupted_it_ends_quietly_and_leaves_nobody_behind() -> None:
