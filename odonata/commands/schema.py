@@ -21,7 +21,7 @@ from odonata.experiment.given import PARAMETRISED
 from odonata.experiment.keys import SERIES, STAGE, Key, quoted
 from odonata.experiment.reading import parse
 from odonata.experiment.units import BANDWIDTHS, BYTES, JOULES, PICOSECONDS, WATTS
-from odonata.experiment.values import bracketed, words_of
+from odonata.experiment.values import RANGE, bracketed, words_of
 from pdes import launcher
 
 NUMBER = r"\s*\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
@@ -173,8 +173,7 @@ def _accepted(key: Key) -> dict[str, Any]:
         numbers = {"type": "array", "items": {"type": "integer"}}
         return {"anyOf": [numbers, {"enum": list(how.words)}]} if how.words else numbers
     if key.kind == "labels":
-        one_range = r"\s*\d+(\s*-\s*\d+(\s*:\s*[1-9]\d*)?)?\s*"
-        ranges = {"type": "string", "pattern": f"^{one_range}(,{one_range})*$"}
+        ranges = {"type": "string", "pattern": f"^{RANGE.pattern}(,{RANGE.pattern})*$"}
         return {"anyOf": [{"type": "array", "items": {"type": "integer"}}, ranges]}
     if key.kind == "stages":
         stage = {"type": "object", "additionalProperties": False,

@@ -180,7 +180,7 @@ def _measured(given: Any, where: str, problems: list[str]) -> Measured | None:
     for name, value in (numbers | parts).items():
         most = 1 if name in ("communication", *parts) else math.inf
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not 0 <= float(value or 0) <= most or math.isinf(value or 0):
+        if value is None or not number or not 0 <= value <= most or value == math.inf:
             rule = "a number, 0 .. 1" if most == 1 else "a number, at least 0"
             problems.append(f"{where}: measured.{plain(name)} = {show(value)}: {rule}")
     if problems:

@@ -97,7 +97,7 @@ def _list(key: Key, value: Any) -> tuple[Any, ...] | str:
 
 
 MOST_LABELS = 10**7
-RANGE = re.compile(r"\s*(\d{1,18})(?:\s*-\s*(\d{1,18})(?:\s*:\s*(\d{1,18}))?)?\s*", re.ASCII)
+RANGE = re.compile(r"\s*(\d{1,18})(?:\s*-\s*(\d{1,18})(?:\s*:\s*([1-9]\d{0,17}))?)?\s*", re.ASCII)
 """A number; or the first and the last, which is included; and the distance from one to the next."""
 
 
@@ -111,7 +111,7 @@ def _ranges(text: str, accepted: str) -> tuple[int, ...]:
         first, last, step = (None if word is None else int(word) for word in found.groups())
         assert first is not None
         last, step = first if last is None else last, 1 if step is None else step
-        if last < first or step == 0:
+        if last < first:
             raise ValueError(f"{accepted}; {part.strip()} has no numbers")
         if len(numbers) + (last - first) // step >= MOST_LABELS:
             raise ValueError(f"{accepted}, at most {MOST_LABELS:,}")
