@@ -13,7 +13,17 @@ import numpy as np
 from pdes import checkpoint, jit, stream
 from pdes.decisions import Answer, Decider
 from pdes.errors import Fault, Refused
-from pdes.events import AGENT_MASK, FOREVER, KEY, PORT_BITS, TIME, WORDS, Rows, no_rows
+from pdes.events import (
+    AGENT_MASK,
+    FOREVER,
+    KEY,
+    KIND_SHIFT,
+    PORT_BITS,
+    TIME,
+    WORDS,
+    Rows,
+    no_rows,
+)
 from pdes.log import Appended
 from pdes.loop import (
     AGENTS,
@@ -274,11 +284,18 @@ class Engine:
         return self.model.stuck(self.transport.everyone(mine))
 
     def _any(self, mine: int) -> bool:
-        """Tells whether this is anything, summed over ranks. If no rank has any event, nothing will
-        happen, whatever the model says."""
-        ranks = self.transport.everyone((mine, self.next_time()))
+        """Tells whether this is anything, summed over ranks. If no rank has any event but those
+        that always come again, nothing will happen, whatever the model says."""
+        ranks = self.transport.everyone((mine, self._moves()))
         self.lap("waiting")
-        return sum(left for left, _ in ranks) != 0 and any(time < FOREVER for _, time in ranks)
+        return sum(left for left, _ in ranks) != 0 and any(moves for _, moves in ranks)
+
+    def _moves(self) -> bool:
+        """Tells whether this rank has an event that is not of a perpetual kind."""
+        if self.next_time() >= FOREVER or not self.model.perpetual:
+            return self.next_time() < FOREVER
+        coming = np.concatenate([self.queue.content(), *(r[:, :WORDS] for r in self._incoming)])
+        return not np.isin(coming[:, KEY] >> KIND_SHIFT, self.model.perpetual).all()
 
     def compile(self, show: bool, recorder: Recorder | None = None) -> None:
         """Prepare every kernel, compiled by one rank per host and loaded by the others: try each on

@@ -99,6 +99,10 @@ class Model(ABC):
     """The kinds, below 63, of a decision's events of which every rank gets one, at its first agent:
     what all have to know, and what changes no agent's state in the eyes of `fingerprint`."""
 
+    perpetual: tuple[int, ...] = ()
+    """The kinds of events that come again and again whatever happens, and cause none but these:
+    where no other is left, a run without an end is over."""
+
     def decide(self, state: Any, time: int, key: int, a: int, b: int) -> Made | Decision:
         """Returns the events of a decision: any number of events, of no kind that is received. One
         that bears no parcel may be a tuple (time, key, a, b), which is quickest, and several a list

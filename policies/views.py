@@ -19,6 +19,8 @@ from topology import Dragonfly
 
 Labels = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int32]
+Words = npt.NDArray[np.int64]
+Rates = npt.NDArray[np.float64]
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 
 
@@ -44,6 +46,8 @@ class Request(NamedTuple):
     on: tuple[int, ...] = ()
     """The labels of the nodes on which it has to run, where its user named them; no allocation
     policy is then asked."""
+    sensitive: bool | None = None
+    """Whether congestion in the network slows it down; None where nobody knows."""
 
 
 class Running(NamedTuple):
@@ -75,15 +79,51 @@ class Ended(NamedTuple):
         return self.start - self.request.submit
 
 
-class Counters(NamedTuple):
-    """What the network reported last."""
+@dataclass(frozen=True, eq=False)
+class Counters:
+    """What the network reported of the last intervals, newest last: differences of counters that
+    are read at the end of each. Nothing fresher is known."""
 
     age: int
-    """Tells how long ago the interval ended that the reports are about."""
-    stall_by_router: npt.NDArray[np.int64]
-    """[g·a]: the time for which packets waited without credit during that interval."""
-    traffic_by_node: npt.NDArray[np.int64]
-    """[nodes]: the bytes that each node sent during that interval."""
+    """Tells how long ago the newest of these intervals ended."""
+    interval_s: float
+    """How long each lasted, in seconds."""
+    sent: Words
+    """[interval, node]: the bytes that each node sent."""
+    received: Words
+    """[interval, node]: the bytes that were delivered to each node."""
+    stall: Words
+    """[interval, router]: the time for which packets waited in it, without credit while the link
+    was free, in ps, summed over its ports."""
+    wait: Words
+    """[interval, router]: the time for which packets waited in it while the link was busy, in
+    ps."""
+
+    def traffic_by_node(self, count: str = "both", intervals: int = 1) -> Rates:
+        """Returns the bytes per second that each node sent (`count` = "sent"), that it received
+        ("received"), or their sum ("both"), averaged over so many of the last intervals."""
+        _one_of("count", count, TRAFFIC)
+        parts = {"sent": (self.sent,), "received": (self.received,),
+                 "both": (self.sent, self.received)}[count]  # fmt: skip
+        mean: Rates = sum(part[-intervals:].mean(0) for part in parts) / self.interval_s
+        return mean
+
+    def stalls_by_router(self, count: str = "credit", intervals: int = 1) -> Rates:
+        """Returns for how long packets waited in each router, in ps per interval: without credit
+        ("credit"), or also while the link was busy ("any"), averaged likewise."""
+        _one_of("count", count, STALLS)
+        mean: Rates = self.stall[-intervals:].mean(0)
+        return mean if count == "credit" else mean + self.wait[-intervals:].mean(0)
+
+
+TRAFFIC = ("both", "sent", "received")
+STALLS = ("credit", "any")
+"""What may be counted as the traffic of a node, and as the stalls of a router."""
+
+
+def _one_of(name: str, word: str, words: tuple[str, ...]) -> None:
+    if word not in words:
+        raise ValueError(f"{name} = {word!r}: one of {', '.join(words)}")
 
 
 class Budget(NamedTuple):

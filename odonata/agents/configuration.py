@@ -9,6 +9,7 @@ from odonata.agents.layout import ARBITERS, CREDITS, GATE_BITS, VIAS
 from odonata.agents.link import RATE_BITS
 from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS
 from odonata.agents.power import check as check_power
+from odonata.agents.reports import Telemetry
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
 from odonata.jobs.power import Power
@@ -294,6 +295,11 @@ class Configuration:
     @property
     def jobs(self) -> tuple[Job, ...]:
         return self.workload.jobs if self.workload else ()
+
+    @property
+    def telemetry(self) -> Telemetry | None:
+        """Returns how the scheduler hears of the network; None where it does not."""
+        return self.workload.telemetry if self.workload else None
 
     @property
     def ends(self) -> bool:

@@ -34,9 +34,11 @@ from odonata.agents.layout import (
     REST,
     RESTING,
     ROUTERS,
+    SAMPLE,
     START,
     STEP,
     SWITCH,
+    TELL,
     VC_BITS,
     WAKE,
     WITHIN,
@@ -61,6 +63,7 @@ from odonata.agents.packet import (
     VISIT_SHIFT,
 )
 from odonata.agents.power import cap, computed, note_report, read_meter
+from odonata.agents.reports import note_reading, sample
 from odonata.agents.router import Way
 from odonata.agents.task import hear, learn, match
 from pdes.events import FOREVER, agent_of, key_of, kind_of, port_of
@@ -176,7 +179,7 @@ def work(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> bool:
 
 
 ordinary = nothing
-"""Stands for `work`, in `work_under_caps`."""
+"""Stands for `work`, in `work_under_caps` and `work_with_telemetry`."""
 
 
 def work_under_caps(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> bool:
@@ -197,6 +200,18 @@ def work_under_caps(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -
                 schedule(sim, time + pause, key, PAUSED, 0)
             if pause != 0:
                 return False
+        return ordinary(sim, state, time, key, a, b)
+    return False
+
+
+def work_with_telemetry(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> bool:
+    """Do what `ordinary` does where counters are reported to the scheduler."""
+    kind = kind_of(key)
+    if kind == SAMPLE:
+        sample(sim, state, time, key)
+    elif kind == TELL:
+        note_reading(state, time, a, b)
+    else:
         return ordinary(sim, state, time, key, a, b)
     return False
 
@@ -274,9 +289,11 @@ def handler(
     patterns: tuple[Any, ...] | None,
     powered: bool = False,
     inside: Routers = Routers(),  # noqa: B008
+    reported: bool = False,
 ) -> Any:
     """Returns `handle` for a routing, for traffic (None: there is none; else the patterns that
-    plug-ins bring, as kernels) and for jobs (likewise), whose nodes draw power or not."""
+    plug-ins bring, as kernels) and for jobs (likewise), whose nodes draw power or not; and whose
+    scheduler has reports of the network or not."""
     links = link_kernels(inside)
     switches = switching.kernels(links, inside.buffered) if inside.crossbar else None
     names: dict[str, Any] = {
@@ -298,5 +315,8 @@ def handler(
         names["accept"] = hand_over_and_count if powered else hand_over
         if powered:
             both = rebound(work_under_caps, "work_under_caps", ordinary=names["work"])
+            names["work"] = kernel(both)
+        if reported:
+            both = rebound(work_with_telemetry, "work_with_telemetry", ordinary=names["work"])
             names["work"] = kernel(both)
     return kernel(rebound(handle, "handle", **names))

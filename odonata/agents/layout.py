@@ -19,17 +19,18 @@ from pdes.jit import kernel
 
 # -- events
 
-(CREDIT_DUE, SWITCH, ARRIVE, REACH, DELIVER, PLACE, START, GENERATE, STEP, REST, CAP, METER, ENDED,
- REPORT, DECIDE) = range(15)  # fmt: skip
+(CREDIT_DUE, SWITCH, ARRIVE, REACH, DELIVER, PLACE, START, GENERATE, STEP, REST, CAP, METER, SAMPLE,
+ ENDED, REPORT, TELL, DECIDE) = range(17)  # fmt: skip
 """Kinds of events, in the order in which they are handled at one instant: credit returns to a
 channel; the crossbar of a router arbitrates; a packet arrives at a router; a packet reaches a node
 that is half duplex; a packet is delivered to a node; every rank learns where some tasks of a job
 are; a task starts; a node generates its next message of open-loop traffic (the port
 is the number of the traffic); a task takes its next step; every rank learns that power is no longer
-measured; a node is given a cap; a node reads its meter; the scheduler hears that a task has ended,
-and what a node has drawn; the scheduler decides."""
+measured; a node is given a cap; a node reads its meter; a router reads its counters and those of
+its nodes; the scheduler hears that a task has ended, what a node has drawn, and what a router has
+read; the scheduler decides."""
 KINDS = ("credit", "switch", "arrive", "reach", "deliver", "place", "start", "generate", "step",
-         "rest", "cap", "meter", "ended", "report", "decide")  # fmt: skip
+         "rest", "cap", "meter", "sample", "ended", "report", "tell", "decide")  # fmt: skip
 PAUSED, SENT, COMPUTED = 0, 1, 2
 """Values of the first word of a STEP. PAUSED: the task's pause is over, or what it waited for has
 arrived. SENT: the last packet of its message has left the node. COMPUTED: its work is done, if this
@@ -255,6 +256,12 @@ left (`State.work`, in picoseconds without a cap) is counted, or -1 where the ta
 when it will be done; and for how long the NIC prepares a message then."""
 EFFORT_WORDS = 4
 
+# -- telemetry, empty where nothing is reported: State.telemetry, State.heard
+
+REPORT_INTERVAL, REPORT_DELAY = range(2)
+"""Words of `State.telemetry`: the picoseconds between two readings of counters, and those until the
+scheduler hears of one (`odonata.agents.reports`)."""
+
 Words = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 
@@ -283,6 +290,7 @@ class State(NamedTuple):
     friends: Words  # [task of any stage, 2]
     expected: Words  # by phase and task of jobs with a plug-in's pattern: messages that come
     draws: Numbers  # [5] IDLE_W, ACTIVE_W, LEAST_W, COMMUNICATING_W, SLOWDOWN
+    telemetry: Words  # [2] REPORT_INTERVAL, REPORT_DELAY
     # what changes
     ports: Words  # [port, 1 + VCs, LINE]: the port's line, then those of its channels
     slow: Words  # [port, VC, words]: what is seldom touched of a channel
@@ -317,6 +325,7 @@ class State(NamedTuple):
     accounts: Numbers  # [job, ACCOUNT_WORDS]
     readings: Numbers  # [node of the machine, READING_WORDS]
     measured_w: Numbers  # [MEASURED_WORDS]
+    heard: Words  # [reading, word] what was reported last (`odonata.agents.reports`)
 
 
 @kernel

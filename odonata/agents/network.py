@@ -47,10 +47,12 @@ from odonata.agents.layout import (
     Q_WAITED,
     REACH,
     REST,
+    SAMPLE,
     SCHEDULER,
     STALL,
     STARTED,
     STOP,
+    TELL,
     TRAFFIC_WORDS,
     USED,
     VIAS,
@@ -74,6 +76,7 @@ from odonata.agents.ports import crossbars, port_lines
 from odonata.agents.power import arrays as power_arrays
 from odonata.agents.power import no_power, powering
 from odonata.agents.power import outcome as power_outcome
+from odonata.agents.reports import no_telemetry, reports_of_an_event
 from odonata.agents.router import Way
 from odonata.agents.switch import CROSSINGS
 from odonata.agents.task import MOST_TASKS
@@ -107,6 +110,7 @@ class Network(Configuration, Model):
     name = "dragonfly"
     parcel, bearers, receipts = PARCEL, (ARRIVE, REACH, DELIVER, PLACE), (CREDIT_DUE,)
     decisions, notices = (DECIDE,), (PLACE, REST)
+    perpetual = (SAMPLE, TELL)
     kinds = KINDS
 
     @property
@@ -138,7 +142,8 @@ class Network(Configuration, Model):
         """Returns enough for what one event grants and, where nodes have caps, for the ends of all
         tasks of a node to be predicted anew."""
         grants = 2 * GRANTS if self.inside.plain else 5 * max(GRANTS, CROSSINGS)
-        return grants + 2 + (MOST_TASKS if self.power else 0)
+        reports = reports_of_an_event(self.machine) if self.telemetry else 0
+        return max(grants + 2 + (MOST_TASKS if self.power else 0), reports)
 
     def parameters(self) -> dict[str, Any]:
         found = asdict(self)
@@ -182,6 +187,7 @@ class Network(Configuration, Model):
             tuple(PATTERNS.named(name).peer for name in jobs.own) if jobs else None,
             self.power is not None,
             self.inside,
+            self.telemetry is not None,
         )
 
     @property
@@ -196,6 +202,7 @@ class Network(Configuration, Model):
         parts = ["traffic"] * bool(self.traffic) + ["jobs"] * (self.workload is not None)
         how = " with power" * (self.power is not None) + " through crossbars" * self.switched
         how += " to nodes that push back" * (self.ejection is not None)
+        how += " with telemetry" * (self.telemetry is not None)
         return f"{self.routing} routing of {' and '.join(parts)}{how}"
 
     @property
@@ -213,7 +220,8 @@ class Network(Configuration, Model):
     def lookahead(self, partition: Partition) -> Lookahead:
         """Returns the least time in ps between cause and effect on two ranks. A packet takes the
         link's latency and the far router's pipeline; a credit the latency, after what passes
-        until room is given back; a command of the scheduler its launch latency."""
+        until room is given back; a command of the scheduler its launch latency, and a report to it
+        its delay."""
         m, last = self.machine, int(partition.unit_starts[1]) - 1 - self.offset
         packet = Lookahead(
             m.global_.latency_ps + min(self.delay_ps, self.shortest_ps + self.credit_delay_ps),
@@ -223,6 +231,9 @@ class Network(Configuration, Model):
         if self.workload is None:
             return packet
         command = Lookahead(self.workload.launch_ps, "a command of the scheduler's (launch)")
+        if self.telemetry:
+            delay = self.telemetry.delay_ps
+            command = min(command, Lookahead(delay, "a report to the scheduler (telemetry_delay)"))
         return command if self.alone and partition.ranks == 2 else min(packet, command)
 
     def state(self, first: int, last: int) -> State:
@@ -236,11 +247,13 @@ class Network(Configuration, Model):
         bias = how.bias * self.packet_bytes if self.bias is None else self.bias
         gates = m.gates()[g0:g1]
         until = FOREVER if self.measure_ps is None else self.warmup_ps + self.measure_ps
-        jobs = no_jobs() | no_power()
+        jobs = no_jobs() | no_power() | no_telemetry()
         if self.workload:
             scheduler = self.scheduler if self.has_scheduler(first) else None
             jobs = self.workload.arrays(self.seed, n, len(self.traffic), scheduler)
             jobs |= self._power_arrays(g0, g1, scheduler)
+            jobs |= (self.telemetry.arrays(m, scheduler is not None) if self.telemetry
+                     else no_telemetry())  # fmt: skip
         return State(
             shape=np.array(
                 [m.nodes, m.routers, m.groups, m.radix, self.agent_bits, g0,
@@ -306,7 +319,9 @@ class Network(Configuration, Model):
         rows = [self._arrivals()] if self.has_scheduler(first) else [no_rows()]
         g0, g1 = self.groups_of(first, last)
         if self.power:
-            rows.append(self._meters(int(state.metering[INTERVAL]), g0, g1))
+            rows.append(_first(METER, int(state.metering[INTERVAL]), self._node_agents(g0, g1)))
+        if self.telemetry:
+            rows.append(_first(SAMPLE, self.telemetry.interval_ps, self._router_agents(g0, g1)))
         return np.concatenate(rows + [self._messages(state, s, g0, g1)
                                       for s in range(len(self.traffic))])  # fmt: skip
 
@@ -316,12 +331,10 @@ class Network(Configuration, Model):
         groups = (np.arange(g0, g1) + self.offset)[:, None] << self.agent_bits
         return (groups + m.routers + np.arange(m.routers * m.nodes)).reshape(-1)
 
-    def _meters(self, interval: int, g0: int, g1: int) -> Rows:
-        """Returns the events at which nodes read their meters for the first time."""
-        keys = pack(METER, self._node_agents(g0, g1), 0)
-        rows = np.zeros((len(keys), WORDS), np.int64)
-        rows[:, TIME], rows[:, KEY] = interval, keys
-        return rows
+    def _router_agents(self, g0: int, g1: int) -> Rows:
+        """Returns the agents of all routers of these groups."""
+        groups = (np.arange(g0, g1) + self.offset)[:, None] << self.agent_bits
+        return (groups + np.arange(self.machine.routers)).reshape(-1)
 
     def _arrivals(self) -> Rows:
         """Returns the events at which jobs arrive, or the cap of the machine changes."""
@@ -355,12 +368,14 @@ class Network(Configuration, Model):
         return self.workload.scheduler(self.machine, self.seed, power)
 
     def decide(self, state: State, time: int, key: int, a: int, b: int) -> Decision:
-        board = Board.of(state)
+        board, counters = Board.of(state), None
+        if self.telemetry:
+            counters = self.telemetry.seen(state.heard, self.machine, time)
         if self.power is None:
-            starts, ended = self.scheduler.decide(board, time)
+            starts, ended = self.scheduler.decide(board, time, counters)
             return Decision(events_of(self, state, starts), self._rows(state, starts, ended))
         wish = b if a == AGAIN else 0
-        decided = self.scheduler.decide_on_power(board, Ledger.of(state), time, wish)
+        decided = self.scheduler.decide_on_power(board, Ledger.of(state), time, wish, counters)
         events = [events_of(self, state, decided.starts), power_events(self, state, time, decided)]
         rows = self._rows(state, decided.starts, decided.ended)
         return Decision(np.concatenate(events), [*rows, *decided.log])
@@ -420,7 +435,8 @@ class Network(Configuration, Model):
         seen = np.zeros((max(groups, len(state.board[:1])), 1), np.uint64)
         if len(state.board):
             content = (state.board, state.owner, state.labels, state.memory,
-                       *(Ledger.of(state) if self.power else ()))  # fmt: skip
+                       *(Ledger.of(state) if self.power else ()),
+                       *((state.heard,) if self.telemetry else ()))  # fmt: skip
             seen[0] = zlib.crc32(b"".join(array.tobytes() for array in content))
         if groups == 0 and len(seen):
             flat = [np.zeros((1, part.shape[1]), np.uint64) for part in flat]
@@ -454,7 +470,7 @@ class Network(Configuration, Model):
             "histogram": state.histogram,
             "board": state.board,
             "labels": state.labels,
-            "pending": np.array([len(pending)]),
+            "pending": np.array([(~np.isin(pending[:, KEY] >> KIND_SHIFT, self.perpetual)).sum()]),
             **(
                 {
                     "by_job": state.by_job[None],
@@ -528,6 +544,13 @@ class Network(Configuration, Model):
         from odonata.agents.audit import check
 
         check(self, state, pending, parcels)
+
+
+def _first(kind: int, time: int, agents: Rows) -> Rows:
+    """Returns the events at which these agents do something for the first time."""
+    rows = np.zeros((len(agents), WORDS), np.int64)
+    rows[:, TIME], rows[:, KEY] = time, pack(kind, agents, 0)
+    return rows
 
 
 def _by_group(part: npt.NDArray[Any], groups: int, rows: int) -> npt.NDArray[Any]:

@@ -36,6 +36,11 @@ from odonata.agents.patterns import (
     phases,
     ring,
 )
+from odonata.agents.reports import (
+    USUAL_DELAY_PS,
+    USUAL_INTERVAL_PS,
+    Telemetry,
+)
 from odonata.agents.task import MOST_TASKS
 from odonata.jobs.board import Board
 from odonata.jobs.powering import Powering
@@ -211,6 +216,14 @@ class Workload:
         10_000_000, "time", "How long a command takes from the scheduler to a node, and a task's "
         "end to become known to the scheduler.",
     )  # fmt: skip
+    telemetry_ps: int | None = setting(
+        None, "time", "Time between two readings of the counters of routers and nodes, which are "
+        "reported to the scheduler; auto: 20 us where the allocation policy reads them, and else "
+        "none are.", none="auto",
+    )  # fmt: skip
+    telemetry_delay_ps: int = setting(
+        USUAL_DELAY_PS, "time", "How long a report takes from a router to the scheduler."
+    )
     send_ps: int = setting(
         50_000, "time", "How long a message takes through the NIC before it wants the link.",
         section="nic",
@@ -265,11 +278,22 @@ class Workload:
         unless(not self._preempts(), f"order = {self.order}",
                'it preempts running jobs, which only a run with fidelity = "job" can do',
                "order")  # fmt: skip
-        times = ("launch_ps", "send_ps", "match_ps", "host_ps", "send_setup_ps", "receive_setup_ps")
+        times = (
+            "launch_ps",
+            "telemetry_delay_ps",
+            "send_ps",
+            "match_ps",
+            "host_ps",
+            "send_setup_ps",
+            "receive_setup_ps",
+        )
         for name in times:
             value = getattr(self, name)
             unless(0 <= value <= 10**15, f"{name.removesuffix('_ps')} = {value} ps",
                    "0 .. 1,000 s", name)  # fmt: skip
+        unless(self.telemetry_ps is None or 1000 <= self.telemetry_ps <= 10**15,
+               f"telemetry = {self.telemetry_ps} ps", "1 ns .. 1,000 s, or auto",
+               "telemetry_ps")  # fmt: skip
         for name in ("send_copy", "receive_copy"):
             value = getattr(self, name)
             unless(value is None or 1 <= value <= 1e15, f"{name} = {value} B/s",
@@ -371,7 +395,8 @@ class Workload:
         )  # fmt: skip
         requests = tuple(
             Request(n, job.nodes, job.arrival_ps, job.requested_ps, job.user, job.project,
-                    job.application, job.name, users[n], projects[n], alike[n], job.on)
+                    job.application, job.name, users[n], projects[n], alike[n], job.on,
+                    job.sensitive)
             for n, job in enumerate(self.jobs)
         )  # fmt: skip
         return Scheduler(
@@ -384,6 +409,15 @@ class Workload:
             tasks_per_node=self.tasks_per_node,
             power=power,
         )
+
+    @cached_property
+    def telemetry(self) -> Telemetry | None:
+        """Returns how the scheduler hears of the network; None where it does not."""
+        reads = ALLOCATIONS.make(self.allocation, self.allocation_parameters).reads
+        if self.telemetry_ps is None and not reads:
+            return None
+        interval = USUAL_INTERVAL_PS if self.telemetry_ps is None else self.telemetry_ps
+        return Telemetry(interval, self.telemetry_delay_ps, max(1, reads))
 
     @cached_property
     def bases(self) -> Rows:

@@ -14,7 +14,7 @@ from policies.memory import Buffer, Layout, memory_of
 from policies.policy import learn
 from policies.power import PowerPolicy
 from policies.scheduling import SchedulingPolicy
-from policies.views import Ended, Labels, Request, Sight
+from policies.views import Counters, Ended, Labels, Request, Sight
 from topology import Dragonfly
 
 
@@ -29,14 +29,20 @@ class Asked(NamedTuple):
     power: PowerPolicy | None = None
 
     def place(
-        self, machine: Dragonfly, idle: npt.NDArray[np.bool_], job: Request, seed: int, held: Buffer
+        self,
+        machine: Dragonfly,
+        idle: npt.NDArray[np.bool_],
+        job: Request,
+        seed: int,
+        held: Buffer,
+        counters: Counters | None = None,
     ) -> Labels:
         """Returns the nodes that the allocation chooses for a job; `held` is what policies
-        remember. A job's random numbers are its own."""
+        remember, `counters` what the network reported. A job's random numbers are its own."""
         if job.on:
             return np.array(job.on, np.int64)
         assert self.allocation is not None
-        sight = Sight(machine, idle, memory=memory_of(self.layouts[1], held))
+        sight = Sight(machine, idle, counters, memory_of(self.layouts[1], held))
         return allocate(self.allocation, sight, job, rng_for(seed, job.number))
 
     def teach(self, ended: Ended, held: Buffer) -> None:

@@ -112,6 +112,11 @@ class Job:
         (), "labels", "The labels of the nodes on which it runs, and nowhere else; none: where the "
         "allocation policy chooses.",
     )  # fmt: skip
+    sensitive: bool | None = setting(
+        None, "flag", "Whether congestion in the network slows it down, which allocation policies "
+        "may go by; `odonata profile` finds it out.", none="unknown",
+        otherwise="as its profile or scheduler.sensitivity says, and else unknown",
+    )  # fmt: skip
     background: bool = setting(
         False, "flag", "Whether the run ends without it: when all other jobs are done."
     )

@@ -40,7 +40,7 @@ from odonata.jobs.powering import Asking, Logged, Powering
 from policies.allocation import AllocationPolicy
 from policies.memory import Buffer, Layout, Sizes, memory_of, remembered
 from policies.scheduling import SchedulingPolicy, select
-from policies.views import Ended, Request, Running, Sight, View
+from policies.views import Counters, Ended, Request, Running, Sight, View
 from topology.dragonfly import Dragonfly
 
 
@@ -146,14 +146,19 @@ class Scheduler:
         ledger.measured_w[MACHINE_CAP_W] = self.power.cap_at(0)
         return ledger
 
-    def decide(self, board: Board, time: int) -> Decided:
-        """Free the nodes of jobs that are done, and start the jobs that can start. Asked again at
-        the same time, it starts no more."""
+    def decide(self, board: Board, time: int, counters: Counters | None = None) -> Decided:
+        """Free the nodes of jobs that are done, and start the jobs that can start, given what the
+        network has reported. Asked again at the same time, it starts no more."""
         ended = self._freed(board)
-        return Decided(self._starts(board, time, None), ended)
+        return Decided(self._starts(board, time, None, counters), ended)
 
     def decide_on_power(
-        self, board: Board, ledger: Ledger, time: int, wish: int = 0
+        self,
+        board: Board,
+        ledger: Ledger,
+        time: int,
+        wish: int = 0,
+        counters: Counters | None = None,
     ) -> DecidedOnPower:
         """Do the same where a power policy has its say, and tell it of a measurement. `wish` is the
         number of the policy's wish that this comes from, if it does: a later one takes its place.
@@ -179,7 +184,7 @@ class Scheduler:
             log += rows + asking.observe(readings)
         if power.by_interval and not read and not wish:
             return DecidedOnPower([], ended, log)
-        starts = self._starts(board, time, asking)
+        starts = self._starts(board, time, asking, counters)
         for start in starts:
             power.open(ledger, start.job, start.labels)
         caps, again = asking.caps([start.job for start in starts])
@@ -225,7 +230,9 @@ class Scheduler:
         waiting = arrived[board.jobs[arrived, STATUS] == QUEUED].tolist()
         return [self.requests[number] for number in waiting]
 
-    def _starts(self, board: Board, time: int, asking: Asking | None) -> list[Start]:
+    def _starts(
+        self, board: Board, time: int, asking: Asking | None, counters: Counters | None
+    ) -> list[Start]:
         """Start the jobs that can start."""
         queue, full = self._waiting(board, time), (board.owner >= 0).all()
         nobody = not queue or full
@@ -235,14 +242,15 @@ class Scheduler:
             in_order = partial(self._in_order, board, time, queue)
             numbers = [] if nobody else asking.select(in_order)
         else:
-            numbers = [*select(self.discipline, self._view(board, time, queue))]
+            numbers = [*select(self.discipline, self._view(board, time, queue, counters))]
             if asking is not None:
                 numbers = asking.configure([self.requests[number] for number in numbers])
         begun = []
         for number in numbers:
             if not self._may(board, number):
                 break
-            begun.append(self._start(board, self.requests[number], time + self.launch))
+            request = self.requests[number]
+            begun.append(self._start(board, request, time + self.launch, counters))
         return begun
 
     def _may(self, board: Board, number: int) -> bool:
@@ -252,8 +260,15 @@ class Scheduler:
         on = self.requests[number].on
         return not on or bool((board.owner[list(on)] < 0).all())
 
-    def _view(self, board: Board, time: int, queue: list[Request], **changed: Any) -> View:
-        sight = Sight(self.machine, board.owner < 0)
+    def _view(
+        self,
+        board: Board,
+        time: int,
+        queue: list[Request],
+        counters: Counters | None = None,
+        **changed: Any,
+    ) -> View:
+        sight = Sight(self.machine, board.owner < 0, counters)
         mine = memory_of(self._memory[1][1], board.memory)
         running = Holders(lambda: self.holders(board))
         return View(time, queue, running, sight.free, sight, memory=mine)._replace(**changed)
@@ -266,9 +281,9 @@ class Scheduler:
         view = self._view(board, time, queue, free=room, sight=None, memory=copy)
         return [self.requests[number] for number in select(self.discipline, view)]
 
-    def _start(self, board: Board, request: Request, time: int) -> Start:
-        number = request.number
-        labels = self._asked.place(self.machine, board.owner < 0, request, self.seed, board.memory)
+    def _start(self, board: Board, request: Request, time: int, counters: Counters | None) -> Start:
+        number, idle = request.number, board.owner < 0
+        labels = self._asked.place(self.machine, idle, request, self.seed, board.memory, counters)
         board.owner[labels] = number
         board.labels[self._places(number)] = labels
         board.jobs[number, [STATUS, LEFT, BEGAN]] = (

@@ -12,7 +12,8 @@ the job's tasks will be mapped to them. To write one, write that function and re
         order = np.argsort(-sight.by_group, kind="stable")
         return np.concatenate([sight.of_group(group) for group in order])[: job.nodes]
 
-Read `base` (the contract), then `spread`, `compact` and `chance`; docs/policies.md has the rest.
+Read `base` (the contract), then `spread`, `compact`, `chance` and `network_data`; docs/policies.md
+has the rest.
 """
 
 from __future__ import annotations
@@ -25,6 +26,6 @@ from policies.allocation.base import (
     rng_for,
 )
 
-from policies.allocation import spread, compact, chance  # noqa: F401  isort: skip
+from policies.allocation import spread, compact, chance, network_data  # noqa: F401  isort: skip
 
 __all__ = ["ALLOCATIONS", "AllocationPolicy", "allocate", "allocation", "rng_for"]

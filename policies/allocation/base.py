@@ -37,6 +37,13 @@ class AllocationPolicy(Policy):
     three to group 2, and a job of six gets the first six idle nodes, five of them in group 0.
     """
 
+    @property
+    def reads(self) -> int:
+        """Returns of how many past intervals it reads the counters of the network, which are
+        `sight.counters`; 0: of none. Where an allocation reads them, telemetry is sent to the
+        scheduler."""
+        return 0
+
     @abstractmethod
     def choose(self, sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
         """Returns `job.nodes` different idle nodes, in the order in which tasks will be mapped to

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from policies.allocation.base import allocation, heap_by_heap
-from policies.allocation.sources import JAIN
+from policies.allocation.sources import JAIN, RIVALS
 from policies.views import Counts, Labels, Request, Sight
 
 
+@allocation("random", about="random nodes: another name of rdn", source=RIVALS)
 @allocation("rdn", about="random nodes", source=JAIN)
 def random_nodes(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
     return sight.labels[rng.choice(sight.free, job.nodes, replace=False)]

@@ -25,6 +25,35 @@ def level_spread(sight: Sight, job: Request, rng: np.random.Generator) -> Labels
     return round_robin_nodes(sight, job, rng)
 
 
+@allocation(
+    "level-spread-random",
+    about="level-spread, with a random choice among equal nodes, routers and groups",
+    source=f"ours; {ZHANG}",
+)
+def level_spread_random(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
+    """Level-Spread takes the first of what is equal, so that jobs gather where labels are low; this
+    one draws."""
+    m, by_router, by_group = sight.machine, sight.by_router, sight.by_group
+    if by_router.max() >= job.nodes:
+        router = rng.choice(np.flatnonzero(by_router == by_router.max()))
+        return rng.permutation(sight.of_router(router))[: job.nodes]
+    if by_group.max() >= job.nodes:
+        group = rng.choice(np.flatnonzero(by_group == by_group.max()))
+        return _shuffled_turns(sight.of_group(group), m.nodes, job.nodes, rng)
+    return _shuffled_turns(sight.labels, m.routers * m.nodes, job.nodes, rng)
+
+
+def _shuffled_turns(labels: Labels, heap: int, wanted: int, rng: np.random.Generator) -> Labels:
+    """Returns a node of each heap of labels in turn, where heaps and the nodes in them are in
+    random order."""
+    shuffled = rng.permutation(labels)
+    heaps, whose, counts = np.unique(shuffled // heap, return_inverse=True, return_counts=True)
+    place = rng.permutation(len(heaps))
+    sizes = np.empty(len(heaps), np.int32)
+    sizes[place] = counts
+    return shuffled[np.argsort(place[whose], kind="stable")][in_turn(sizes, wanted)]
+
+
 @allocation("rrn", about="round robin: a node of each group in turn, from group 0", source=JAIN)
 def round_robin_nodes(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
     return sight.labels[in_turn(sight.by_group, job.nodes)]

@@ -1,0 +1,90 @@
+"""What the scheduler hears of the network, and decides by it, is the same on any ranks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from machines import SMALL, US
+
+from odonata.agents.network import Network
+from odonata.agents.workload import Workload
+from odonata.jobs.request import Job
+from odonata.results.performance import job_records
+from pdes.driver import Result, run
+from pdes.errors import Refused
+from pdes.partition import deal
+from pdes.transport import Serial, world
+
+pytestmark = pytest.mark.mpi(min_size=2)
+
+EVERY, LATE = 4 * US, 3 * US
+JOBS = (
+    Job(20, "all-to-all", 3000, iterations=20, name="hog", on=tuple(range(0, 40, 2))),
+    Job(9, "halo2d", 500, iterations=4, arrival_ps=11 * US, sensitive=True),
+    Job(9, "allreduce", 500, iterations=4, arrival_ps=11 * US, sensitive=False),
+    Job(16, "uniform", 600, iterations=10, arrival_ps=14 * US),
+    Job(12, "fft3d", 300, iterations=2, arrival_ps=22 * US, sensitive=False),
+    Job(30, "permutation", 900, arrival_ps=23 * US, sensitive=True),
+)
+
+
+def model(allocation: str = "nedd", **given: Any) -> Network:
+    how = {"allocation": allocation, "launch_ps": 900_000, "telemetry_ps": EVERY,
+           "telemetry_delay_ps": LATE} | given  # fmt: skip
+    return Network(SMALL, workload=Workload(JOBS, **how), routing="adaptive")
+
+
+def alone(network: Network) -> Result:
+    return run(network, None, transport=Serial(), show_compiling=False)
+
+
+def same(network: Network, together: Result) -> None:
+    here = alone(network)
+    assert job_records(network, together) == job_records(network, here)
+    assert together.digest == here.digest
+
+
+@pytest.mark.parametrize("protocol", ["window", "null"])
+@pytest.mark.parametrize("name", ["nedd", "nedd-level", "low-stall-router"])
+def test_decisions_are_those_of_one_rank(name: str, protocol: str) -> None:
+    network = model(name)
+    same(network, run(network, None, protocol=protocol, show_compiling=False))
+
+
+def test_decisions_go_by_the_counters_of_all_ranks() -> None:
+    """The sensitive job is kept away from every router of the hog, whichever ranks have them; the
+    other one gets the rest of these routers."""
+    network = model()
+    records = job_records(network, run(network, None, show_compiling=False))
+    busy = {label // SMALL.nodes for label in records[0].labels}
+    sensitive, insensitive = (
+        {label // SMALL.nodes for label in job.labels} for job in records[1:3]
+    )
+    assert not sensitive & busy
+    assert insensitive < busy
+    assert insensitive & sensitive == set()
+
+
+@pytest.mark.parametrize("protocol", ["window", "null"])
+@pytest.mark.parametrize("stop", [8 * US + 1, 11 * US - 1, 11 * US])
+def test_a_restart_between_report_and_decision_changes_nothing(
+    tmp_path: Path, protocol: str, stop: int
+) -> None:
+    """Readings of 8 us are on their way until 11 us, when jobs arrive."""
+    place = Path(world().everyone(str(tmp_path))[0])
+    network = model()
+    run(network, stop + 1, protocol=protocol, checkpoint_dir=place, checkpoint_every=stop,
+        show_compiling=False)  # fmt: skip
+    resumed = run(network, None, protocol=protocol, resume=place, show_compiling=False)
+    assert resumed.resumed_ps == stop
+    same(network, resumed)
+
+
+def test_a_delay_bounds_the_lookahead_and_none_is_refused() -> None:
+    quick = model(telemetry_delay_ps=5_000)
+    found = quick.lookahead(deal(quick.units(), quick.weights(), 2))
+    assert found.time == 5_000
+    with pytest.raises(Refused, match=r"a report to the scheduler \(telemetry_delay\)"):
+        run(model(telemetry_delay_ps=0), None, show_compiling=False)
