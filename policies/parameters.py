@@ -99,6 +99,12 @@ def parameter(
     return dataclasses.field(default=default, metadata=said)
 
 
+def check_word(name: str, word: str, words: Iterable[str]) -> None:
+    """Raises ValueError where a parameter that is one of some words is none of them."""
+    if word not in words:
+        raise ValueError(f"{name} = {word!r}: one of {', '.join(words)}")
+
+
 def parameters_of(written: Callable[..., Any]) -> tuple[Parameter, ...]:
     """Lists what a class of policies has as dataclass fields, or a function as keyword-only
     arguments. Raises ValueError where one has no default, or one of another type."""

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policies.memory import Memory
+from policies.parameters import check_word
 from topology import Dragonfly
 
 Labels = npt.NDArray[np.int64]
@@ -79,10 +80,25 @@ class Ended(NamedTuple):
         return self.start - self.request.submit
 
 
+TRAFFIC = ("both", "sent", "received")
+STALLS = ("credit", "any")
+"""What may be counted as the traffic of a node, and as the stalls of a router."""
+
+
 @dataclass(frozen=True, eq=False)
 class Counters:
     """What the network reported of the last intervals, newest last: differences of counters that
-    are read at the end of each. Nothing fresher is known."""
+    are read at the end of each. Nothing fresher is known. All arrays are read-only.
+
+    Where fewer intervals were reported than a policy asks for, it gets those there are.
+
+    >>> machine = Dragonfly(nodes=2, routers=2, global_links=0, groups=1)
+    >>> last = Counters.of_interval(machine, sent=[6, 0, 1, 1], received=[2, 0, 0, 4], seconds=2)
+    >>> last.traffic_by_node(), last.traffic_by_node("sent", intervals=5)
+    (array([4. , 0. , 0.5, 2.5]), array([3. , 0. , 0.5, 0.5]))
+    >>> last.bytes_by_router()
+    array([8, 6])
+    """
 
     age: int
     """Tells how long ago the newest of these intervals ended."""
@@ -99,31 +115,65 @@ class Counters:
     """[interval, router]: the time for which packets waited in it while the link was busy, in
     ps."""
 
+    def __post_init__(self) -> None:
+        for name in ("sent", "received", "stall", "wait"):
+            shown = np.asarray(getattr(self, name)).view()
+            object.__setattr__(self, name, _frozen(shown))
+        if self.sent.shape != self.received.shape or self.stall.shape != self.wait.shape:
+            raise ValueError("counters of nodes, or of routers, that are not of the same shape")
+
+    @classmethod
+    def of_interval(
+        cls,
+        machine: Dragonfly,
+        *,
+        sent: npt.ArrayLike = 0,
+        received: npt.ArrayLike = 0,
+        stall: npt.ArrayLike = 0,
+        wait: npt.ArrayLike = 0,
+        seconds: float = 1.0,
+        age: int = 0,
+    ) -> Counters:
+        """Returns what one interval reported, for a test or an example; a single number holds for
+        all nodes, or routers."""
+        nodes, routers = machine.n_nodes, machine.n_routers
+        parts = [np.broadcast_to(np.asarray(given, np.int64), (1, count))
+                 for given, count in ((sent, nodes), (received, nodes), (stall, routers),
+                                      (wait, routers))]  # fmt: skip
+        return cls(age, seconds, *parts)
+
+    def seconds(self, intervals: int = 1) -> float:
+        """Returns how long so many of the last intervals lasted, or as many as there are."""
+        return min(intervals, len(self.sent)) * self.interval_s
+
+    def bytes_by_node(self, count: str = "both", intervals: int = 1) -> Words:
+        """Returns the bytes that each node sent (`count` = "sent"), that it received ("received"),
+        or their sum ("both"), in so many of the last intervals together."""
+        check_word("count", count, TRAFFIC)
+        found = np.zeros(self.sent.shape[1], np.int64)
+        for name in ("sent", "received"):
+            if count in (name, "both"):
+                found += getattr(self, name)[-intervals:].sum(0)
+        return found
+
+    def bytes_by_router(self, count: str = "both", intervals: int = 1) -> Words:
+        """Returns the same summed over all nodes of each router, idle or busy. These are whole
+        numbers: routers with equal traffic are exactly equal, however it is shared among nodes."""
+        by_node = self.bytes_by_node(count, intervals)
+        found: Words = by_node.reshape(self.stall.shape[1], -1).sum(1)
+        return found
+
     def traffic_by_node(self, count: str = "both", intervals: int = 1) -> Rates:
-        """Returns the bytes per second that each node sent (`count` = "sent"), that it received
-        ("received"), or their sum ("both"), averaged over so many of the last intervals."""
-        _one_of("count", count, TRAFFIC)
-        parts = {"sent": (self.sent,), "received": (self.received,),
-                 "both": (self.sent, self.received)}[count]  # fmt: skip
-        mean: Rates = sum(part[-intervals:].mean(0) for part in parts) / self.interval_s
-        return mean
+        """Returns the bytes per second of each node, averaged over so many of the last
+        intervals."""
+        return self.bytes_by_node(count, intervals) / self.seconds(intervals)
 
-    def stalls_by_router(self, count: str = "credit", intervals: int = 1) -> Rates:
-        """Returns for how long packets waited in each router, in ps per interval: without credit
-        ("credit"), or also while the link was busy ("any"), averaged likewise."""
-        _one_of("count", count, STALLS)
-        mean: Rates = self.stall[-intervals:].mean(0)
-        return mean if count == "credit" else mean + self.wait[-intervals:].mean(0)
-
-
-TRAFFIC = ("both", "sent", "received")
-STALLS = ("credit", "any")
-"""What may be counted as the traffic of a node, and as the stalls of a router."""
-
-
-def _one_of(name: str, word: str, words: tuple[str, ...]) -> None:
-    if word not in words:
-        raise ValueError(f"{name} = {word!r}: one of {', '.join(words)}")
+    def stalls_by_router(self, count: str = "credit", intervals: int = 1) -> Words:
+        """Returns for how long packets waited in each router in so many of the last intervals
+        together, in ps: without credit ("credit"), or also while the link was busy ("any")."""
+        check_word("count", count, STALLS)
+        found: Words = self.stall[-intervals:].sum(0)
+        return found if count == "credit" else found + self.wait[-intervals:].sum(0)
 
 
 class Budget(NamedTuple):
@@ -157,6 +207,14 @@ class Sight:
                 f"{self.machine.n_nodes}"
             )
         object.__setattr__(self, "idle", _frozen(idle))
+        told = self.counters
+        if told is not None and (told.sent.shape[1], told.stall.shape[1]) != (
+            self.machine.n_nodes, self.machine.n_routers
+        ):  # fmt: skip
+            raise ValueError(
+                f"counters of {told.sent.shape[1]} nodes and {told.stall.shape[1]} routers: the "
+                f"machine has {self.machine.n_nodes} and {self.machine.n_routers}"
+            )
 
     @cached_property
     def free(self) -> int:

@@ -61,6 +61,8 @@ ALLOCATIONS: Register[Entry] = REGISTERS["allocation"]
 class FunctionAllocation(FunctionPolicy, AllocationPolicy):
     """An allocation that was written as a function."""
 
+    reads: int = 0
+
     def choose(self, sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
         chosen: Labels = self.function(sight, job, rng, **self.values)
         return chosen
@@ -73,14 +75,17 @@ def allocation(
     source: str,
     memory: Remembers | None = None,
     learn: Learn | None = None,
+    reads: int | None = None,
 ) -> Callable[[Written], Written]:
     """Register what it stands above, a function `choose(sight, job, rng)` or a subclass of
     `AllocationPolicy`; which stays what it is. `memory` and `learn` are a function's `remembers`
-    and `learn` (`policies.policy`)."""
+    and `learn` (`policies.policy`); `reads` is as in `AllocationPolicy`."""
 
     def decorate(written: Written) -> Written:
         words = {"name": name, "about": about, "source": source}
-        enter("allocation", AllocationPolicy, written, FunctionAllocation, words, memory, learn)
+        settings = {} if reads is None else {"reads": reads}
+        enter("allocation", AllocationPolicy, written, FunctionAllocation, words, memory, learn,
+              **settings)  # fmt: skip
         return written
 
     return decorate

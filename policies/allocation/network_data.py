@@ -2,27 +2,82 @@
 
 All of them sort the routers that have idle nodes, and give the job the idle nodes of one router
 after another until it has enough; of equal routers, that with the lowest label comes first. Where
-nothing was reported yet, all routers are equal.
+nothing was reported yet, all routers are equal. They sort by whole numbers (bytes, picoseconds), so
+that no rounding decides between equals.
+
+An example: two groups of three routers with two nodes each, of which seven are idle.
+
+======  =======  ==========  ===========  =======  ==========
+router  nodes    idle        bytes        traffic  stall (ps)
+======  =======  ==========  ===========  =======  ==========
+0       0, 1     1           5, 3         8        0
+1       2, 3     2, 3        0, 2         2        5
+2       4, 5     5           2, 0         2        1
+3       6, 7     6, 7        5, 1         6        3
+4       8, 9     9           9, 0         9        1
+5       10, 11   none        0, 0         0        0
+======  =======  ==========  ===========  =======  ==========
+
+>>> from policies.allocation import ALLOCATIONS, allocate, rng_for
+>>> from policies.views import Counters
+>>> from topology import Dragonfly
+>>> machine = Dragonfly(nodes=2, routers=3, global_links=1, groups=2, links_per_pair=1)
+>>> counters = Counters.of_interval(
+...     machine, sent=[5, 3, 0, 2, 2, 0, 5, 1, 9, 0, 0, 0], stall=[0, 5, 1, 3, 1, 0])
+>>> idle = np.isin(np.arange(12), [1, 2, 3, 5, 6, 7, 9])
+>>> def nodes_of(name, nodes, sensitive=None, **parameters):
+...     job, sight = Request(0, nodes, 0, sensitive=sensitive), Sight(machine, idle, counters)
+...     return allocate(ALLOCATIONS.make(name, parameters), sight, job, rng_for(1, 0)).tolist()
+
+A job of three nodes. The routers with least traffic are 1 and 2, which are equal (router 5 has no
+idle node); those with most are 4, 0 and 3. All the traffic of router 4 is that of node 8,
+which is busy; node 9, which is idle, has none.
+
+>>> nodes_of("low-traffic-router", 3), nodes_of("high-traffic-router", 3)
+([2, 3, 5], [9, 1, 6])
+>>> nodes_of("nedd", 3, sensitive=True), nodes_of("nedd", 3, sensitive=False)
+([2, 3, 5], [9, 1, 6])
+>>> nodes_of("nedd", 3), nodes_of("nedd", 3, unknown="insensitive")
+([2, 3, 5], [9, 1, 6])
+
+With a threshold of 8 bytes per second all routers but 4 count as being without traffic.
+
+>>> nodes_of("nedd", 3, sensitive=True, threshold=8.0), nodes_of("nedd", 3, False, threshold=8.0)
+([1, 2, 3], [9, 1, 2])
+
+By stalls, router 0 comes first, then 2 and 4, which are equal; by idle nodes, 1 and 3.
+
+>>> nodes_of("low-stall-router", 3), nodes_of("fewer-router", 3)
+([1, 5, 9], [2, 3, 6])
+
+Routers 1 and 3 hold a job of two nodes. Both groups hold a job of three: a sensitive one would have
+routers with traffic 2, 2 and 2 in group 0, and with 6, 6 and 9 in group 1; an insensitive one with
+8, 2 and 2, and with 9, 6 and 6. No group holds a job of five, which is placed as by nedd.
+
+>>> nodes_of("nedd-level", 2, sensitive=True), nodes_of("nedd-level", 2, sensitive=False)
+([2, 3], [6, 7])
+>>> nodes_of("nedd-level", 3, sensitive=True), nodes_of("nedd-level", 3, sensitive=False)
+([2, 3, 5], [9, 6, 7])
+>>> nodes_of("nedd-level", 5, sensitive=True), nodes_of("nedd", 5, sensitive=True)
+([2, 3, 5, 6, 7], [2, 3, 5, 6, 7])
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from policies.allocation.base import AllocationPolicy, allocation, heap_by_heap
 from policies.allocation.sources import NEDD, RIVALS
-from policies.parameters import parameter
-from policies.views import STALLS, TRAFFIC, Counts, Labels, Rates, Request, Sight
+from policies.parameters import check_word, parameter
+from policies.views import STALLS, TRAFFIC, Counts, Labels, Request, Sight, Words
 
 UNKNOWN = ("sensitive", "insensitive")
 """What a job may be taken for of which nobody knows whether congestion slows it down."""
 
 
-def routers_by(key: npt.NDArray[Any], sight: Sight, nodes: int) -> Labels:
+def routers_by(key: Words | Counts, sight: Sight, nodes: int) -> Labels:
     """Returns the idle nodes of one router after another, by ascending key."""
     counts = sight.by_router.ravel()
     some = np.flatnonzero(counts)
@@ -44,20 +99,20 @@ class ByTraffic(AllocationPolicy):
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        _check(self, "count", TRAFFIC)
+        check_word("count", self.count, TRAFFIC)
 
     @property
     def reads(self) -> int:
         return self.intervals
 
-    def traffic(self, sight: Sight) -> Rates:
-        """Returns the traffic of each router, in bytes per second."""
-        m = sight.machine
-        if sight.counters is None:
-            return np.zeros(m.n_routers)
-        by_node = sight.counters.traffic_by_node(self.count, self.intervals)
-        found: Rates = by_node.reshape(m.n_routers, m.nodes).sum(1)
-        found[found <= self.threshold] = 0
+    def traffic(self, sight: Sight) -> Words:
+        """Returns the traffic of each router, in bytes in the intervals that it reads; 0 where it
+        is not above the threshold, and everywhere while nothing was reported."""
+        told = sight.counters
+        if told is None:
+            return np.zeros(sight.machine.n_routers, np.int64)
+        found = told.bytes_by_router(self.count, self.intervals)
+        found[found / told.seconds(self.intervals) <= self.threshold] = 0
         return found
 
 
@@ -79,7 +134,8 @@ class HighTrafficRouter(ByTraffic):
 
 @dataclass(frozen=True)
 class ByClass(ByTraffic):
-    """Does one thing with jobs that congestion slows down, and the opposite with all others."""
+    """Prefers routers with little traffic for jobs that congestion slows down, and those with much
+    for the others."""
 
     unknown: str = parameter(
         "sensitive", about=f"what a job of unknown sensitivity is taken for: {', '.join(UNKNOWN)}"
@@ -87,10 +143,10 @@ class ByClass(ByTraffic):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check(self, "unknown", UNKNOWN)
+        check_word("unknown", self.unknown, UNKNOWN)
 
-    def key(self, sight: Sight, job: Request) -> Rates:
-        """Returns the traffic of each router; of an insensitive job, with the sign changed."""
+    def key(self, sight: Sight, job: Request) -> Words:
+        """Returns the traffic of each router; for an insensitive job, with the sign changed."""
         sensitive = self.unknown == "sensitive" if job.sensitive is None else job.sensitive
         traffic = self.traffic(sight)
         return traffic if sensitive else -traffic
@@ -134,7 +190,7 @@ class NeddLevel(ByClass):
         return sight.labels[heap_by_heap(sight.router_starts, counts, first + order, nodes)]
 
 
-def _best_group(key: Rates, idle: Counts, groups: Labels, nodes: int) -> tuple[int, Labels]:
+def _best_group(key: Words, idle: Counts, groups: Labels, nodes: int) -> tuple[int, Labels]:
     """Returns the one of these groups in which so many nodes have the least mean key of their
     routers, if routers are taken by ascending key; and its routers in that order."""
     order = np.argsort(key[groups], axis=1, kind="stable")
@@ -160,14 +216,14 @@ class LowStallRouter(AllocationPolicy):
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        _check(self, "count", STALLS)
+        check_word("count", self.count, STALLS)
 
     @property
     def reads(self) -> int:
         return self.intervals
 
     def choose(self, sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
-        stalls = np.zeros(sight.machine.n_routers)
+        stalls = np.zeros(sight.machine.n_routers, np.int64)
         if sight.counters is not None:
             stalls = sight.counters.stalls_by_router(self.count, self.intervals)
         return routers_by(stalls, sight, job.nodes)
@@ -176,8 +232,3 @@ class LowStallRouter(AllocationPolicy):
 @allocation("fewer-router", about="the routers with most idle nodes, one by one", source=RIVALS)
 def fewer_router(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
     return routers_by(-sight.by_router.ravel(), sight, job.nodes)
-
-
-def _check(policy: Any, name: str, words: tuple[str, ...]) -> None:
-    if getattr(policy, name) not in words:
-        raise ValueError(f"{name} = {getattr(policy, name)!r}: one of {', '.join(words)}")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from policies.parameters import parameter
+from policies.parameters import check_word, parameter
 from policies.scheduling.base import scheduling
 from policies.scheduling.compiled import Compiled, Remembering
 
@@ -67,7 +66,7 @@ class Wfp(Compiled):
     backfill: str = parameter("easy", about=f"who may pass: {', '.join(BACKFILL)}")
 
     def __post_init__(self) -> None:
-        _check(self)
+        check_word("backfill", self.backfill, BACKFILL)
 
     def order_and_rule(self) -> tuple[str, str]:
         return "wfp", _rule(self.backfill)
@@ -84,7 +83,7 @@ class FairShare(Remembering):
     backfill: str = parameter("easy", about=f"who may pass: {', '.join(BACKFILL)}")
 
     def __post_init__(self) -> None:
-        _check(self)
+        check_word("backfill", self.backfill, BACKFILL)
 
     def order_and_rule(self) -> tuple[str, str]:
         return "usage", _rule(self.backfill)
@@ -128,8 +127,3 @@ class Lpf(_ByWork):
 
 def _rule(backfill: str) -> str:
     return "strict" if backfill == "none" else backfill
-
-
-def _check(policy: Any) -> None:
-    if policy.backfill not in BACKFILL:
-        raise ValueError(f"backfill = {policy.backfill!r}: one of {', '.join(BACKFILL)}")
