@@ -6,7 +6,7 @@ import numpy as np
 
 from policies.allocation.base import allocation, heap_by_heap, in_turn
 from policies.allocation.sources import JAIN, ZHANG
-from policies.views import Labels, Request, Sight
+from policies.views import Labels, Request, Sight, row_sums
 
 
 @allocation(
@@ -37,21 +37,19 @@ def level_spread_random(sight: Sight, job: Request, rng: np.random.Generator) ->
     if by_router.max() >= job.nodes:
         router = rng.choice(np.flatnonzero(by_router == by_router.max()))
         return rng.permutation(sight.of_router(router))[: job.nodes]
+    labels = np.arange(m.n_nodes).reshape(m.groups, m.routers, m.nodes)
     if by_group.max() >= job.nodes:
         group = rng.choice(np.flatnonzero(by_group == by_group.max()))
-        return _shuffled_turns(sight.of_group(group), m.nodes, job.nodes, rng)
-    return _shuffled_turns(sight.labels, m.routers * m.nodes, job.nodes, rng)
+        return _shuffled_turns(labels[group], sight, job.nodes, rng)
+    return _shuffled_turns(labels.reshape(m.groups, -1), sight, job.nodes, rng)
 
 
-def _shuffled_turns(labels: Labels, heap: int, wanted: int, rng: np.random.Generator) -> Labels:
-    """Returns a node of each heap of labels in turn, where heaps and the nodes in them are in
-    random order."""
-    shuffled = rng.permutation(labels)
-    heaps, whose, counts = np.unique(shuffled // heap, return_inverse=True, return_counts=True)
-    place = rng.permutation(len(heaps))
-    sizes = np.empty(len(heaps), np.int32)
-    sizes[place] = counts
-    return shuffled[np.argsort(place[whose], kind="stable")][in_turn(sizes, wanted)]
+def _shuffled_turns(rows: Labels, sight: Sight, wanted: int, rng: np.random.Generator) -> Labels:
+    """Returns an idle node of each row of labels in turn, where the rows, and the nodes in each,
+    are in random order."""
+    rows = rng.permuted(rng.permutation(rows), axis=1)
+    idle = sight.idle[rows]
+    return rows[idle][in_turn(row_sums(idle), wanted)]
 
 
 @allocation("rrn", about="round robin: a node of each group in turn, from group 0", source=JAIN)

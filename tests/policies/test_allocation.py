@@ -28,7 +28,7 @@ from topology import Dragonfly
 
 FIGURE = Dragonfly(4, 4, 2, 9)
 """The machine of the paper's figure 3.3."""
-RANDOM = ("rdn", "rdr", "rdg")
+RANDOM = ("rdn", "random", "rdr", "rdg", "level-spread-random")
 ALL = tuple(ALLOCATIONS)
 
 
@@ -309,6 +309,60 @@ def test_chance_favours_nobody(name: str, size: int) -> None:
     chi2 = sum((count - expected) ** 2 / expected for count in counts.values())
     free = len(heaps) - 1
     assert chi2 < free + 4 * (2 * free) ** 0.5
+
+
+@pytest.mark.parametrize("nodes", [1, 5, 17])
+def test_level_spread_random_favours_none_of_the_equal_nodes(nodes: int) -> None:
+    """Whether a router, a group or only the machine holds the job; groups 0, 1 and 2 have fewer
+    idle nodes than the others, so no small job goes there."""
+    idle = np.ones(144, bool)
+    if nodes < 17:
+        idle[[0, 4, 8, 12, 17, 21, 25, 29, 34, 38, 42, 46]] = False
+    sight = Sight(FIGURE, idle)
+    equal = range(144) if nodes == 17 else range(48, 144)
+    first, last = np.zeros(144), np.zeros(144)
+    rng, policy, draws = np.random.default_rng(5), ALLOCATIONS.make("level-spread-random"), 3000
+    for _ in range(draws):
+        chosen = allocate(policy, sight, job_of(nodes), rng)
+        first[chosen[0]] += 1
+        last[chosen[-1]] += 1
+    free, expected = len(equal) - 1, draws / len(equal)
+    for counts in (first, last):
+        assert counts[equal].sum() == draws
+        chi2 = float(((counts[equal] - expected) ** 2 / expected).sum())
+        assert chi2 < free + 4 * (2 * free) ** 0.5
+
+
+@given(sights(), st.integers(0, 10**6))
+@settings(max_examples=120)
+def test_level_spread_random_keeps_to_the_levels_of_level_spread(
+    asked: tuple[Sight, int], seed: int
+) -> None:
+    sight, nodes = asked
+    m, hall = sight.machine, Hall(sight)
+    chosen = ask("level-spread-random", sight, nodes, seed)
+    groups = [label // (m.nodes * m.routers) for label in chosen]
+    if nodes <= sight.by_router.max():
+        (router,) = {label // m.nodes for label in chosen}
+        assert sight.by_router.flat[router] == sight.by_router.max()
+        return
+    if nodes <= sight.by_group.max():
+        (group,) = set(groups)
+        assert sight.by_group[group] == sight.by_group.max()
+        among, heaps = [label // m.nodes for label in chosen], [*hall.routers(group)]
+        idle = {r: len(hall.router(r)) for r in heaps}
+    else:
+        among, heaps = groups, [g for g in range(hall.g) if hall.group(g)]
+        idle = {g: len(hall.group(g)) for g in heaps}
+    rounds: list[list[int]] = [[]]
+    for heap in among:
+        if heap in rounds[-1]:
+            rounds.append([])
+        rounds[-1].append(heap)
+    for turn, went in enumerate(rounds):
+        there = {heap for heap in heaps if idle[heap] > turn}
+        assert set(went) <= there
+        assert len(went) == len(there) or went is rounds[-1]
 
 
 # -- what they are made of
