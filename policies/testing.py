@@ -2,9 +2,10 @@
 
 A run is repeated exactly, on any number of ranks and after any restart, if the answer of a policy
 depends on nothing but what it is shown, its memory and `rng`. So the tool goes through the life of
-a random queue, in which jobs come, wait, run and end. At each step it tells the policy of a job
-that has ended, if one has, and puts a question to it; and it puts each question again: at once, to
-a new instance of the policy, out of order, and in a new process. From the same memory each must
+a random queue, in which jobs come, wait, run and end, and the network reports random counters. At
+each step it tells the policy of a job that has ended, if one has, and puts a question to it; and it
+puts each question again: at once, to a new instance of the policy, out of order, and in a new
+process. From the same memory each must
 give the same answer and leave the same memory behind.
 """
 
@@ -31,7 +32,7 @@ from policies.memory import Buffer, Layout, Sizes, memory_of, remembered
 from policies.policy import Policy, learn
 from policies.register import BUILT_IN, MISSING, PLUGINS, REGISTERS, Entry, Values, load_plugin
 from policies.scheduling import select
-from policies.views import Ended, Labels, Request, Running, Sight, View
+from policies.views import Counters, Ended, Labels, Request, Running, Sight, View, Words
 from topology import Dragonfly
 
 MACHINE = Dragonfly(2, 4, 2, 9)
@@ -40,6 +41,7 @@ LONGEST = 8
 USERS = ("ada", "grace", "edsger", "barbara")
 CHECKED = ("traffic", "pattern", "routing", "allocation", "scheduling")
 OUTSIDE = "it remembers outside its memory, or goes by something else that it was not shown"
+UNREAD = "it goes by sight.counters, which are reported only to an allocation that says reads=..."
 
 
 class Checked(NamedTuple):
@@ -65,6 +67,8 @@ class Step(NamedTuple):
     queue: tuple[Request, ...]
     running: tuple[Placed, ...]
     ended: tuple[Request, int, int, tuple[int, ...]] | None
+    counters: Counters | None
+    """What the network reported; sometimes it has not yet."""
 
     @property
     def job(self) -> Request:
@@ -118,6 +122,7 @@ def steps(questions: int, seed: int) -> Iterator[Step]:
     """Yields what is seen of a machine and its queue, step by step. Which of the jobs are started
     is left to chance, and not to the policy; one at least always fits."""
     dice, idle = random.Random(seed), np.ones(MACHINE.n_nodes, bool)
+    luck = np.random.default_rng(seed)
     waiting: list[Request] = []
     running: list[Placed] = []
     now = jobs = 0
@@ -132,10 +137,11 @@ def steps(questions: int, seed: int) -> Iterator[Step]:
         if min([*sizes, *(job.nodes for job in waiting)], default=free + 1) > free:
             sizes.append(dice.randint(1, free))
         for nodes in sizes:
-            waiting.append(_request(dice, jobs, nodes, now))
+            sensitive = (True, False, None)[luck.integers(3)]
+            waiting.append(_request(dice, jobs, nodes, now)._replace(sensitive=sensitive))
             jobs += 1
         running.sort(key=lambda placed: placed[0].number)
-        yield Step(number, now, idle.copy(), (*waiting,), (*running,), ended)
+        yield Step(number, now, idle.copy(), (*waiting,), (*running,), ended, _counters(luck))
         for job in [*waiting]:
             spare = np.flatnonzero(idle).tolist()
             if dice.random() < 0.4 and job.nodes < len(spare):  # one node at least stays idle
@@ -149,6 +155,15 @@ def _request(dice: random.Random, number: int, nodes: int, now: int) -> Request:
     user, requested = dice.randrange(len(USERS)), dice.randint(1, 5000)
     project, application = f"project {user % 2}", dice.choice(("cfd", "md"))
     return Request(number, nodes, now, requested, USERS[user], project, application, "", user)
+
+
+def _counters(luck: np.random.Generator) -> Counters | None:
+    """Returns what one to four intervals reported, with many equal numbers, or nothing."""
+    intervals, age, most = int(luck.integers(5)), int(luck.integers(400)), 10 ** luck.integers(1, 9)
+    if intervals == 0:
+        return None
+    sizes = (MACHINE.n_nodes, MACHINE.n_nodes, MACHINE.n_routers, MACHINE.n_routers)
+    return Counters(age, 2e-5, *(luck.integers(0, most, (intervals, size)) for size in sizes))
 
 
 @dataclasses.dataclass
@@ -180,6 +195,8 @@ class Trial:
             self.answers.append(self.answer(policy, step, buffer, layout))
             self.again(policy, step.number, "asked again,")
             self.again(self.entry.make(self.values), step.number, "in a new instance,")
+            if getattr(policy, "reads", 1) == 0:
+                self.without_counters(policy, step)
         for number in reversed(range(self.questions)):
             self.again(policy, number, "asked out of order,")
         self.again(copy.deepcopy(policy), self.questions - 1, "in a copy,")
@@ -200,23 +217,30 @@ class Trial:
         """Put a question again, from the memory there was."""
         self.compare({number: self.from_memory(policy, number, self.before[number])}, how)
 
+    def without_counters(self, policy: Policy, step: Step) -> None:
+        """Put a question again as a run does to an allocation that reads no counters."""
+        buffer = np.frombuffer(self.before[step.number], np.uint8).copy()
+        unread = step._replace(counters=None)
+        answer = self.answer(policy, unread, buffer, self.memory(policy)[1])
+        self.compare({step.number: answer}, "without counters,", UNREAD)
+
     def from_memory(self, policy: Policy, number: int, memory: bytes) -> Answer:
         buffer = np.frombuffer(memory, np.uint8).copy()
         return self.answer(policy, self.steps[number], buffer, self.memory(policy)[1])
 
-    def compare(self, answers: dict[int, Answer], how: str) -> None:
+    def compare(self, answers: dict[int, Answer], how: str, why: str = OUTSIDE) -> None:
         """Hold answers against those of the first time."""
         for number, got in answers.items():
             first = self.answers[number]
             if got.chosen != first.chosen:
                 raise AssertionError(
                     f"{self.question(self.steps[number])}: {how} it chooses {_short(got.chosen)}, "
-                    f"and chose {_short(first.chosen)}: {OUTSIDE}"
+                    f"and chose {_short(first.chosen)}: {why}"
                 )
             if got.memory != first.memory:
                 raise AssertionError(
                     f"{self.question(self.steps[number])}: {how} it chooses the same and leaves "
-                    f"another memory behind: {OUTSIDE}"
+                    f"another memory behind: {why}"
                 )
 
     def answer(self, policy: Policy, step: Step, buffer: Buffer, layout: Layout | None) -> Answer:
@@ -224,7 +248,8 @@ class Trial:
         luck = _luck()
         memory = memory_of(layout, buffer)
         ended = step.ended
-        sight = Sight(MACHINE, step.idle, memory=memory)
+        told = _copied(step.counters)
+        sight = Sight(MACHINE, step.idle, told, memory)
         try:
             if ended is not None:
                 learn(self.entry.kind, policy, Ended(*ended[:3], _labels(ended[3])), memory)
@@ -240,10 +265,22 @@ class Trial:
             raise AssertionError(f"{self.question(step)}: {fault}") from fault
         if not np.array_equal(sight.idle, step.idle):
             raise AssertionError(f"{self.question(step)}: it writes to sight.idle")
+        if not all(map(np.array_equal, _parts(told), _parts(step.counters))):
+            raise AssertionError(f"{self.question(step)}: it writes to sight.counters")
         if luck != _luck():
             raise AssertionError(f"{self.question(step)}: it draws from Python's or numpy's global "
                                  "generator; draw from rng")  # fmt: skip
         return Answer(tuple(chosen), buffer.tobytes())
+
+
+def _parts(told: Counters | None) -> tuple[Words, ...]:
+    return () if told is None else (told.sent, told.received, told.stall, told.wait)
+
+
+def _copied(told: Counters | None) -> Counters | None:
+    if told is None:
+        return None
+    return Counters(told.age, told.interval_s, *(part.copy() for part in _parts(told)))
 
 
 def _luck() -> bytes:

@@ -17,7 +17,7 @@ from policies.allocation import ALLOCATIONS, AllocationPolicy, allocation
 from policies.register import REGISTERS
 from policies.routing import ROUTINGS, routing
 from policies.scheduling import DISCIPLINES, SchedulingPolicy, fitting, scheduling
-from policies.testing import check_policy
+from policies.testing import check_policy, steps
 from policies.views import Sight
 
 WORDS = {"about": "a test's", "source": "nobody's"}
@@ -252,6 +252,46 @@ def test_one_that_writes_to_what_it_sees_is_found() -> None:
     refused(vandal, "allocation vandal, question 0", "read-only")
     refused(burglar, "allocation burglar, question 0", "is busy")
     refused(thief, "scheduling thief, question 0", "AttributeError")
+
+
+def test_one_that_writes_to_counters_is_found() -> None:
+    @allocation("scribe", **WORDS, reads=1)
+    def scribe(sight: Sight, job: Any, rng: Any) -> Any:
+        if sight.counters is not None:
+            sight.counters.sent[0, 0] = 1
+        return sight.labels[: job.nodes]
+
+    @allocation("forger", **WORDS, reads=1)
+    def forger(sight: Sight, job: Any, rng: Any) -> Any:
+        if sight.counters is not None:
+            sight.counters.stall.flags.writeable = True
+            sight.counters.stall[-1] += 1
+        return sight.labels[: job.nodes]
+
+    refused(scribe, "allocation scribe, question", "read-only")
+    refused(forger, "allocation forger, question", "it writes to sight.counters")
+
+
+def test_one_that_goes_by_counters_says_how_many_intervals_it_reads() -> None:
+    def quietest(sight: Sight, job: Any, rng: Any) -> Any:
+        if sight.counters is None:
+            return sight.labels[: job.nodes]
+        traffic = sight.counters.traffic_by_node("sent", 2)[sight.labels]
+        return sight.labels[np.argsort(traffic, kind="stable")][: job.nodes]
+
+    allocation("aloud", **WORDS, reads=2)(quietest)
+    check_policy("aloud", new_process=False)
+    allocation("silent", **WORDS)(quietest)
+    refused("silent", "allocation silent, question", "without counters, it chooses",
+            "only to an allocation that says reads=...")  # fmt: skip
+
+
+def test_questions_are_of_sensitive_jobs_and_others_with_counters_and_without() -> None:
+    seen = [*steps(60, 1)]
+    assert {job.sensitive for step in seen for job in step.queue} == {True, False, None}
+    told = [step.counters for step in seen if step.counters is not None]
+    assert 30 < len(told) < 60
+    assert {len(counters.sent) for counters in told} == {1, 2, 3, 4}
 
 
 def test_a_wrong_answer_is_found_with_its_question() -> None:
