@@ -10,8 +10,9 @@ To write one, write that function and register it::
     def last_come(queue):
         return list(reversed(range(len(queue))))
 
-Read `base` (the contract), `disciplines` (those there are), then `desk`, `rules`, `conservative`
-and `usage` (how they are computed); docs/policies.md has the rest.
+Read `base` (the contract), `sensitive` (one of them, in Python), `disciplines` (the others), then
+`desk`, `rules`, `conservative` and `usage` (how those are computed); docs/policies.md has the
+rest.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from policies.scheduling.base import (
     select,
 )
 
-from policies.scheduling import disciplines  # noqa: F401  isort: skip
+from policies.scheduling import disciplines, sensitive  # noqa: F401  isort: skip
 
 __all__ = [
     "DISCIPLINES",

@@ -41,6 +41,7 @@ STARTS = {
     "conservative": [0, 100, 20, 150, 170, 50], "wfp": [0, 110, 20, 190, 40, 80],
     "fair-share": [0, 110, 20, 190, 40, 80], "spf": [0, 120, 150, 100, 170, 120],
     "lpf": [0, 160, 100, 250, 100, 210], "lcfs-pr": [0, 10, 20, 30, 40, 50],
+    "sensitive-first": [0, 100, 20, 190, 40, 150],
 }  # fmt: skip
 """When each of the six starts, by hand: the table of docs/disciplines.md."""
 

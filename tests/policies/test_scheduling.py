@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,8 +21,9 @@ from policies.scheduling import (
     fitting,
     scheduling,
     select,
+    sensitive,
 )
-from policies.views import Request, Sight, View
+from policies.views import Request, Running, Sight, View
 from topology import Dragonfly
 
 QUEUE = [Request(7, 8, 0), Request(8, 2, 5), Request(9, 4, 5), Request(10, 2, 9)]
@@ -62,6 +64,93 @@ def test_everybody_is_tried_once(name: str, sizes: list[int]) -> None:
     policy = DISCIPLINES.make(name)
     asked = view(queue, memory=fresh_memory(policy, len(sizes)))
     assert sorted(select(policy, asked)) == list(range(len(sizes)))
+
+
+# -- sensitive jobs first
+
+
+def naive_sensitive_first(view: View, age_limit: int) -> list[Request]:
+    """Pick again and again: the first that is old, else the first that is sensitive, else the first
+    of which nobody knows, else the first."""
+    left, picked = [*view.queue], []
+    while left:
+        old = [job for job in left if age_limit and view.time - job.submit >= age_limit]
+        minds = [job for job in left if job.sensitive]
+        nobody_knows = [job for job in left if job.sensitive is None]
+        picked.append((old or minds or nobody_knows or left)[0])
+        left.remove(picked[-1])
+    return picked
+
+
+@st.composite
+def sensitive_queues(draw: st.DrawFn) -> View:
+    sizes = draw(st.lists(st.integers(1, 30), max_size=10))
+    gaps = draw(st.lists(st.integers(0, 3), min_size=len(sizes), max_size=len(sizes)))
+    queue, submit = [], 0
+    for number, (nodes, gap) in enumerate(zip(sizes, gaps, strict=True)):
+        submit += gap
+        sensitive = draw(st.sampled_from((True, False, None)))
+        requested = draw(st.one_of(st.none(), st.integers(1, 20)))
+        queue.append(Request(number, nodes, submit, requested, sensitive=sensitive))
+    free = draw(st.integers(0, 60))
+    running = () if free == 60 else (Running(Request(99, 60 - free, 0, 25), 0, np.arange(0)),)
+    return view(queue, free)._replace(time=submit + draw(st.integers(0, 5)), running=running)
+
+
+@given(sensitive_queues(), st.integers(0, 20), st.sampled_from(("none", "first-fit", "easy")))
+def test_sensitive_first_chooses_as_its_naive_twin(asked: View, limit: int, backfill: str) -> None:
+    policy = DISCIPLINES.make("sensitive-first", {"age_limit": limit * 1e-12, "backfill": backfill})
+    order = naive_sensitive_first(asked, limit)
+    same_by_arrival = [job._replace(submit=at, sensitive=None) for at, job in enumerate(order)]
+    by_arrival = {"none": "fcfs", "first-fit": "first-fit", "easy": "easy"}[backfill]
+    in_turn = asked._replace(queue=same_by_arrival)
+    assert select(policy, asked) == select(DISCIPLINES.make(by_arrival), in_turn)
+
+
+def test_an_age_limit_ends_the_wait_of_an_insensitive_job() -> None:
+    """A sensitive job of the whole machine comes at every tick, and one starts at every tick."""
+
+    def started(**parameters: Any) -> int | None:
+        policy = DISCIPLINES.make("sensitive-first", parameters)
+        for now in range(50):
+            queue = [
+                Request(0, 144, 0, 1, sensitive=False),
+                Request(1, 144, now, 1, sensitive=True),
+            ]
+            (chosen,) = select(policy, view(queue)._replace(time=now))
+            if chosen == 0:
+                return now
+        return None
+
+    assert started() is None
+    assert started(age_limit=20e-12) == 20
+
+
+def test_an_age_limit_is_in_seconds_whatever_the_tick() -> None:
+    queue = [Request(0, 1, 0, sensitive=False), Request(1, 1, 9, sensitive=True)]
+    policy = DISCIPLINES.make("sensitive-first", {"age_limit": 3.0})
+    for tick, second in (("us", 10**6), ("ps", 10**12)):
+        for time, order in ((3 * second - 1, [1, 0]), (3 * second, [0, 1])):
+            assert select(policy, view(queue)._replace(time=time, tick=tick)) == order
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [({"backfill": "easy-strict"}, "backfill = 'easy-strict': one of none, first-fit, easy"),
+     ({"age_limit": -1.0}, "age_limit = -1.0: a number of seconds, 0 .. 1e+09")],
+)  # fmt: skip
+def test_sensitive_first_refuses_what_it_does_not_know(given: Any, message: str) -> None:
+    with pytest.raises(Refused) as refusal:
+        DISCIPLINES.make("sensitive-first", given)
+    assert str(refusal.value) == f"scheduling sensitive-first: {message}"
+
+
+def test_the_example_of_sensitive_first_is_so() -> None:
+    failed, tried = doctest.testmod(sensitive)
+    assert (failed, tried > 0) == (0, True)
+
+
+# -- what holds for all
 
 
 def test_one_that_remembers_is_not_asked_without_its_memory() -> None:
