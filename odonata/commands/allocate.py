@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import dataclasses
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +23,17 @@ from odonata.commands.output import print_json, print_table
 from odonata.jobs.placement import Placement, place, ranges
 from pdes import launcher
 from pdes.errors import Refused
+from policies.allocation import ALLOCATIONS, AllocationPolicy
+from policies.memory import Sizes
+from policies.policy import Arrays
 from policies.register import load_plugin
+from policies.views import Counters, Labels, Request, Sight
 from topology import Dragonfly
+
+COLUMNS = {"node": ("sent", "received"), "router": ("stall", "wait")}
+"""What a file of counters may tell of each node, or of each router."""
+MOST = 10**15
+"""The largest number in such a file: so large that sums cannot overflow."""
 
 # -- what a user writes
 
@@ -66,6 +78,12 @@ def _whole(word: str, example: str) -> int:
               help="In which the jobs are placed: fcfs, small-first or large-first.")  # fmt: skip
 @click.option("--busy", type=Quantity("LABELS", parse_labels), default="",
               help="Nodes that are busy from the start: 0-15,40.")  # fmt: skip
+@click.option("--counters", "told", multiple=True, metavar="FILE",
+              type=click.Path(path_type=Path, dir_okay=False),
+              help="What the network reported of the last second, as CSV with the columns "
+              "node,sent,received (bytes) or router,stall,wait (ps); repeatable.")  # fmt: skip
+@click.option("--sensitive/--insensitive", default=None,
+              help="Whether congestion slows the jobs down; unknown if not given.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
               help="Of what is random.")  # fmt: skip
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False),
@@ -88,6 +106,8 @@ def report(
     order: str,
     seed: int,
     busy: Sequence[tuple[int, int]],
+    told: Sequence[Path],
+    sensitive: bool | None,
     plot: Path | None,
     as_json: bool,
 ) -> None:
@@ -95,7 +115,9 @@ def report(
     if plot is not None:
         check_name(plot)
     given = _read(policy, parameters) if parameters else {}
-    placed = place(machine, jobs, policy, order=order, seed=seed, busy=busy, parameters=given)
+    counters = read_counters(told, machine) if told else None
+    with telling(policy, counters, sensitive):
+        placed = place(machine, jobs, policy, order=order, seed=seed, busy=busy, parameters=given)
     if plot is not None:
         from odonata.figures.placement import draw
 
@@ -110,6 +132,80 @@ def _read(policy: str, parameters: Sequence[str]) -> dict[str, Any]:
     from odonata.experiment.policies import shell_parameters
 
     return shell_parameters("allocation", policy, parameters)
+
+
+@dataclasses.dataclass(frozen=True)
+class Told(AllocationPolicy):
+    """An allocation policy that is shown what a user tells of the network and of the jobs."""
+
+    policy: AllocationPolicy
+    counters: Counters | None
+    sensitive: bool | None
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.policy.name
+
+    def remembers(self, sizes: Sizes) -> Arrays:
+        return self.policy.remembers(sizes)
+
+    def choose(self, sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
+        sight = dataclasses.replace(sight, counters=self.counters)
+        return self.policy.choose(sight, job._replace(sensitive=self.sensitive), rng)
+
+
+@contextmanager
+def telling(policy: str, counters: Counters | None, sensitive: bool | None) -> Iterator[None]:
+    """Have the allocation of that name be shown these while the block is executed."""
+    entry = ALLOCATIONS.named(policy)
+
+    def build(**values: Any) -> Told:
+        return Told(entry.make(values), counters, sensitive)
+
+    ALLOCATIONS[policy] = dataclasses.replace(entry, build=build)
+    try:
+        yield
+    finally:
+        ALLOCATIONS[policy] = entry
+
+
+def read_counters(files: Sequence[Path], machine: Dragonfly) -> Counters:
+    """Read what the network reported of a second. Nodes and routers that are not named have 0."""
+    found: dict[str, Any] = {}
+    for path in files:
+        for name, values in _read_file(path, machine).items():
+            if name in found:
+                raise Refused(f"--counters {path}: {name} is in another file as well")
+            found[name] = values
+    return Counters.of_interval(machine, **found)
+
+
+def _read_file(path: Path, machine: Dragonfly) -> dict[str, Labels]:
+    try:
+        rows = [row for row in csv.reader(path.read_text("utf-8-sig").splitlines()) if row]
+    except (OSError, UnicodeError, csv.Error) as error:
+        raise Refused(f"--counters {path}: {getattr(error, 'strerror', None) or error}") from error
+    first, *names = [word.strip() for word in rows[0]] if rows else [""]
+    known = COLUMNS.get(first, ())
+    if not names or len({*names}) < len(names) or not {*names} <= {*known}:
+        expected = " or ".join(",".join((whose, *of)) for whose, of in COLUMNS.items())
+        raise Refused(f"--counters {path}: its first line is {expected}, or a part of it")
+    count = machine.n_nodes if first == "node" else machine.n_routers
+    found, seen = np.zeros((len(names), count), np.int64), set()
+    for number, row in enumerate(rows[1:], 2):
+        where = f"--counters {path}, row {number}"
+        if len(row) != 1 + len(names) or not all(word.strip().isdecimal() for word in row):
+            raise Refused(f"{where}: {','.join(row)}: {1 + len(names)} whole numbers, at least 0")
+        label, *values = map(int, row)
+        if label >= count:
+            raise Refused(f"{where}: {first} {label}: the machine has 0 … {count - 1}")
+        if label in seen:
+            raise Refused(f"{where}: {first} {label} was there before")
+        if max(values) > MOST:
+            raise Refused(f"{where}: {max(values)}: at most {MOST}")
+        seen.add(label)
+        found[:, label] = values
+    return dict(zip(names, found, strict=True))
 
 
 def check_name(path: Path) -> None:

@@ -181,6 +181,81 @@ def test_parameters_of_a_policy_are_given_by_name(tmp_path: Path) -> None:
         os.environ.pop(ENVIRONMENT, None)
 
 
+# -- counters of a file
+
+
+SMALL = ("--nodes", "2", "--routers", "3", "--groups", "2", "--busy", "0,4,8,10-11")
+"""The machine of the example in policies/allocation/network_data.py."""
+BY_NODE = "node,sent\n0,5\n1,3\n3,2\n4,2\n6,5\n7,1\n8,9\n"
+BY_ROUTER = "router,wait,stall\n 1,0,5\n2,9,1\n3,0,3\n4,0,1\n\n"
+
+
+def written(path: Path, text: str) -> tuple[str, str]:
+    path.write_text(text)
+    return "--counters", str(path)
+
+
+def test_a_policy_is_shown_the_counters_of_files_and_whether_jobs_are_sensitive(
+    tmp_path: Path,
+) -> None:
+    told = (*written(tmp_path / "nodes.csv", BY_NODE), *written(tmp_path / "r.csv", BY_ROUTER))
+    words = (*SMALL, *told, "--jobs", "3", "--policy")
+    assert ask(*words, "nedd") == ask(*words, "nedd", "--sensitive") == [[2, 3, 5]]
+    assert ask(*words, "nedd", "--insensitive") == [[9, 1, 6]]
+    assert ask(*words, "nedd", "--parameter", "threshold=8", "--sensitive") == [[1, 2, 3]]
+    assert ask(*words, "low-stall-router") == [[1, 5, 9]]
+    assert ask(*words, "low-stall-router", "--parameter", "count=any") == [[1, 9, 6]]
+    assert ask(*SMALL, "--policy", "nedd", "--jobs", "3") == [[1, 2, 3]]
+    assert "nedd: sensitive jobs to the routers with least" in run(*words, "nedd")
+    assert ALLOCATIONS.make("nedd").reads == 1
+
+
+def test_the_columns_of_counters_may_be_in_several_files(tmp_path: Path) -> None:
+    sent = written(tmp_path / "sent.csv", "node,sent\n2,7\n")
+    received = written(tmp_path / "received.csv", "\ufeffnode,received\r\n1,8\r\n")
+    words = (*SMALL, *sent, *received, "--policy", "high-traffic-router", "--jobs", "3")
+    assert ask(*words) == [[1, 2, 3]]
+    assert ask(*words, "--parameter", "count=sent") == [[2, 3, 1]]
+    with pytest.raises(Refused, match=r"sent\.csv: sent is in another file as well"):
+        ask(*words, *sent)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "its first line is node,sent,received or router,stall,wait, or a part of it"),
+        ("node\n1\n", "its first line is"),
+        ("node,stall\n1,2\n", "its first line is"),
+        ("node,sent,sent\n1,2,2\n", "its first line is"),
+        ("0,5\n1,3\n", "its first line is"),
+        ("node,sent\n1\n", "row 2: 1: 2 whole numbers, at least 0"),
+        ("node,sent\n1,2\n2,x\n", "row 3: 2,x: 2 whole numbers, at least 0"),
+        ("node,sent\n1,-2\n", "row 2: 1,-2: 2 whole numbers"),
+        ("node,sent\n1,2.5\n", "row 2: 1,2.5: 2 whole numbers"),
+        ("node,sent\n12,5\n", "row 2: node 12: the machine has 0 … 11"),
+        ("router,wait\n6,5\n", "row 2: router 6: the machine has 0 … 5"),
+        ("node,sent\n1,5\n1,6\n", "row 3: node 1 was there before"),
+        (f"node,sent\n1,{10**20}\n", f"row 2: {10**20}: at most {10**15}"),
+        (None, "No such file or directory"),
+    ],
+)
+def test_wrong_counters_are_refused(text: str | None, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "counters.csv"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(Refused) as refusal:
+        ask(*SMALL, "--counters", str(path), "--jobs", "3", "--policy", "nedd")
+    assert str(refusal.value).startswith(f"--counters {path}")
+    assert message in str(refusal.value)
+
+
+def test_counters_that_are_not_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "counters.csv"
+    path.write_bytes(b"\xff\xfe\x00\x80")
+    with pytest.raises(Refused, match=r"counters\.csv: 'utf-8' codec can't decode"):
+        ask(*SMALL, "--counters", str(path), "--jobs", "3")
+
+
 def test_labels_are_shown_as_ranges() -> None:
     assert ranges(np.array([3, 1, 2, 9, 11, 12])) == "1–3, 9, 11–12"
     assert ranges(np.arange(0, 40, 2), most=3) == "0, 2, 4, … 17 more"
