@@ -156,6 +156,9 @@ class Network(Configuration, Model):
         for part, fields in parts.items():
             found |= {f"{part}.{name}": value for name, value in fields.items()}
         if self.workload:
+            for job in found["workload.jobs"]:
+                if job["sensitive"] is None:  # as in checkpoints from before there was this field
+                    del job["sensitive"]
             found["workload.jobs"] = json.dumps(found["workload.jobs"])
         if plugins := self.plugins():
             found["plugins"] = json.dumps(plugins)

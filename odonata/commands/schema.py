@@ -14,6 +14,7 @@ from odonata.experiment.experiment import (
     REPEATED,
     ROUTER_KEY,
     SECTIONS,
+    SENSITIVITY_KEY,
     needs_jobs,
     of,
 )
@@ -123,7 +124,9 @@ def template() -> str:
             path = f"jobs[0].{key.name}" if section == "jobs" else key.path
             known = {"trace": traced, "power": powered}.get(section, examples)
             ours = known if of_jobs or section == "trace" or needs_jobs(key) else defaults
-            value = ours.get(path, "[]") if key is not ROUTER_KEY else quoted(ROUTER_KEY.default)
+            value = ours.get(path, "[]")
+            if key in (ROUTER_KEY, SENSITIVITY_KEY):
+                value = quoted(key.default)
             out = out_of_it or ("#" if needs_jobs(key) else "# " if key.how.otherwise else "")
             lines += [*_wrapped(about), f"{out}{key.name} = {value}"]
     return "\n".join(lines) + "\n"

@@ -24,6 +24,7 @@ from odonata.experiment.experiment import (
     OF_A_PATTERN,
     OF_JOB_RUNS,
     ROUTER_KEY,
+    SENSITIVITY_KEY,
     Experiment,
     JobExperiment,
     needs_jobs,
@@ -44,6 +45,7 @@ from odonata.experiment.sections import (
     RunSettings,
     SchedulerSettings,
 )
+from odonata.experiment.sensitivity import Table, read_table
 from odonata.experiment.units import show_count, show_time
 from odonata.experiment.values import read
 from odonata.jobs.power import FILE, Power
@@ -84,6 +86,8 @@ class Building(Policies):
         """The number of the [[jobs]] that each job is from."""
         self.profiles: dict[str, Profile] = {}
         """The application profiles of [[jobs]], by section."""
+        self.known: Table = {}
+        """Which applications congestion slows down, as the file of `scheduler.sensitivity` says."""
 
     def experiment(self) -> Experiment | JobExperiment:
         """Returns the experiment. Refused with all that is wrong."""
@@ -335,6 +339,7 @@ class Building(Policies):
         if not self.sections["jobs"]:
             return (), {}
         self._check_jobs(machine)
+        self._read_sensitivity()
         without: set[str] = set()
         while True:
             jobs = self._jobs(without)
@@ -441,6 +446,28 @@ class Building(Policies):
             self.values[key.path] = str(path)
         self._no_pattern(section, key, f"the stages of profile {self.profiles[section].name}")
 
+    def _read_sensitivity(self) -> None:
+        """Read what is known of applications, if a file is named."""
+        name = self.get(SENSITIVITY_KEY.path)
+        if name:
+            try:
+                self.known = read_table((Path(self.where).parent / name).absolute())
+            except Refused as refusal:
+                self.complain(str(refusal), SENSITIVITY_KEY)
+
+    def _sensitive(self, section: str, job: Job) -> bool | None:
+        """Returns whether congestion slows a job down: as it says itself, or the file of
+        `scheduler.sensitivity`, or its profile. With another profile than that of the file, what
+        the file says of the job was about the first."""
+        own, profile = self.keys[f"{section}.sensitive"], self.keys[f"{section}.profile"]
+        if own.path in self.given and (self._changed(own) or not self._changed(profile)):
+            return job.sensitive
+        names = [job.application, job.does if job.profile else ""]
+        for name in names:
+            if name in self.known:
+                return self.known[name].sensitive
+        return self.profiles[section].sensitive if section in self.profiles else None
+
     def _no_pattern(self, section: str, key: Key, instead: str) -> None:
         """Refuse the pattern of a job that has stages."""
         for other in (self.keys[f"{section}.{it}"] for it in OF_A_PATTERN):
@@ -467,6 +494,7 @@ class Building(Policies):
                 job = replace(job, stages=found.stages_for(tasks))
                 if f"{section}.iterations" not in self.given:
                     job = replace(job, iterations=found.iterations)
+            job = replace(job, sensitive=self._sensitive(section, job))
             made += [replace(job, name=numbered(name, k + 1) if count > 1 else name)
                      for k in range(count)]  # fmt: skip
             self.owners += [number] * count

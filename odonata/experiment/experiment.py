@@ -75,8 +75,8 @@ class Described(ABC):
                         continue
                     if key is COUNT:
                         yield key.within(here), str(count)
-                    elif key is ROUTER_KEY:
-                        continue
+                    elif key in (ROUTER_KEY, SENSITIVITY_KEY):
+                        continue  # it has what came of them
                     elif key is not PRESET_KEY:
                         yield key.within(here), written(key, part)
                     elif is_preset(part):
@@ -333,7 +333,10 @@ ROUTER_KEY = Key("network", "router", Setting(
     "credits and what routings see.", words=(*ROUTERS,)), "ideal")  # fmt: skip
 COUNT = Key("jobs", "count", Setting("whole", "How many jobs there are like this one.", least=1,
                                      most=MOST_JOBS), 1)  # fmt: skip
-"""The keys that set no field: two are where others start from, one says how often."""
+SENSITIVITY_KEY = Key("scheduler", "sensitivity", Setting(
+    "text", "A TOML file, relative to this one, that says of applications whether congestion slows "
+    "them down, for jobs that do not say it; `odonata profile` writes it."), "")  # fmt: skip
+"""The keys that set no field: three are where others start from, one says how often."""
 
 
 def _job_keys() -> Iterator[Key]:
@@ -353,6 +356,7 @@ KEYS: tuple[Key, ...] = (
     *keys_of("trace", "trace", Source),
     *_job_keys(),
     *keys_of("scheduler", "workload", SchedulerSettings),
+    SENSITIVITY_KEY,
     *keys_of("nic", "workload", NicSettings),
     *keys_of("power", "power", Power),
     *keys_of("run", "network", RunSettings),

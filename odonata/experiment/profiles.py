@@ -97,7 +97,7 @@ def parsed(text: str, name: str, where: str) -> Profile:
     problems: list[str] = []
     stages = tree.pop("stages", [])
     measured = tree.pop("measured", None)
-    head = _fields(HEAD, tree, where, "", problems)
+    head = fields_of(HEAD, tree, where, "", problems)
     if not isinstance(stages, list) or not stages:
         problems.append(f"{where}: needs at least one [[stages]]")
         stages = []
@@ -117,7 +117,7 @@ def stages_of(
         if not isinstance(table, dict):
             problems.append(f"{where}: {path} = {show(table)}: tables, as [[{path}]]")
             continue
-        given = _fields(STAGE, table, where, f"{path}[{number}].", problems)
+        given = fields_of(STAGE, table, where, f"{path}[{number}].", problems)
         found.append(Stage(**{STAGE[key].field: value for key, value in given.items()}))
     return tuple(found)
 
@@ -132,7 +132,7 @@ def unfit(
         yield from (f"{where}: {path}[{number}].{problem}" for problem in found.problems)
 
 
-def _fields(
+def fields_of(
     keys: Mapping[str, Key], given: Mapping[str, Any], where: str, prefix: str, problems: list[str]
 ) -> dict[str, Any]:
     """Returns the values of a table by key, without those that are wrong, which are noted."""
@@ -170,19 +170,32 @@ def _measured(given: Any, where: str, problems: list[str]) -> Measured | None:
         return None
     for name in given.keys() - {*MEASURED}:
         problems.append(f"{where}: measured.{plain(name)}: unknown; one of {', '.join(MEASURED)}")
-    shares = given.get("operations", {})
-    if not isinstance(shares, dict):
-        problems.append(f"{where}: measured.operations = {show(shares)}: a table")
-        shares = {}
     numbers = {name: given.get(name) for name in MEASURED if name != "operations"}
     numbers["ranks_per_node"] = given.get("ranks_per_node", 1)
-    parts = {f"operations.{name}": value for name, value in shares.items()}
-    for name, value in (numbers | parts).items():
-        most = 1 if name in ("communication", *parts) else math.inf
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is None or not number or not 0 <= value <= most or value == math.inf:
-            rule = "a number, 0 .. 1" if most == 1 else "a number, at least 0"
-            problems.append(f"{where}: measured.{plain(name)} = {show(value)}: {rule}")
+    for name, value in numbers.items():
+        _check_number(value, 1 if name == "communication" else math.inf, where, f"measured.{name}",
+                      problems)  # fmt: skip
+    shares = shares_of(given.get("operations", {}), where, "measured.operations", problems)
     if problems:
         return None
-    return Measured(**numbers, operations=tuple(shares.items()))  # type: ignore[arg-type]
+    return Measured(**numbers, operations=shares)  # type: ignore[arg-type]
+
+
+def shares_of(
+    given: Any, where: str, path: str, problems: list[str]
+) -> tuple[tuple[str, float], ...]:
+    """Returns the parts of a time that a table of TOML has, by name; what is wrong is noted."""
+    if not isinstance(given, dict):
+        problems.append(f"{where}: {path} = {show(given)}: a table")
+        return ()
+    for name, value in given.items():
+        _check_number(value, 1, where, f"{path}.{plain(name)}", problems)
+    return tuple(given.items())
+
+
+def _check_number(value: Any, most: float, where: str, path: str, problems: list[str]) -> None:
+    """Note what is no number from 0 to `most`."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value <= most or value == math.inf:
+        rule = "a number, 0 .. 1" if most == 1 else "a number, at least 0"
+        problems.append(f"{where}: {path} = {show(value)}: {rule}")

@@ -22,6 +22,7 @@ from odonata.experiment.experiment import (
     PRESET_KEY,
     ROUTER_KEY,
     SECTIONS,
+    SENSITIVITY_KEY,
     Experiment,
     needs_jobs,
     of,
@@ -52,9 +53,10 @@ def test_every_field_of_a_part_can_be_set_and_has_one_key(owner: Any) -> None:
     assert {f.name for f in fields(owner) if not f.name.endswith("_parameters")} <= declared
 
 
-def test_a_path_names_one_key_and_every_key_but_three_sets_a_field() -> None:
+def test_a_path_names_one_key_and_every_key_but_four_sets_a_field() -> None:
     assert len({key.path for key in KEYS}) == len(KEYS)
-    assert [key for key in KEYS if not key.field] == [PRESET_KEY, ROUTER_KEY, COUNT]
+    assert [key for key in KEYS if not key.field] == [
+        PRESET_KEY, ROUTER_KEY, COUNT, SENSITIVITY_KEY]  # fmt: skip
     assert {key.section for key in KEYS} == {"", *SECTIONS}
 
 
