@@ -41,6 +41,7 @@ cli = LazyGroup(
         "topology": "Describe, draw or export a machine: a preset NAME, or one of your own.",
         "policies": "List the policies there are, and explain them.",
         "applications": "List the application profiles there are, and explain them.",
+        "profile": "Find out whether network congestion slows an application down.",
         "gpcnet": "Measure the impact of congestion, as the benchmark GPCNeT does.",
         "schema": "Show what an experiment file may hold.",
         "bench": "Run a known workload and measure how fast it is simulated.",

@@ -1,12 +1,11 @@
-"""Which applications network congestion slows down: a rule that tells it from what they do with
-their time, and a table that keeps what is known.
+"""Which applications network congestion slows down: a rule, and a table of what is known.
 
 The table is a TOML file with a table for each application, under the name of its profile:
 
     [milc]
     sensitive = true
     how = "rule"
-    why = "p2p and wait 43.2 %, more than 10 %"
+    why = "allreduce + bcast 19.1% > 5%; p2p + wait 43.2% > 10%"
     operations = { allreduce = 0.191, wait = 0.432 }
 
 Only `sensitive` is needed. `odonata profile` writes such a file, and `scheduler.sensitivity` names
@@ -85,18 +84,18 @@ def reasons(operations: Mapping[str, float], limits: Limits = USUAL) -> tuple[st
     ...     why = reasons(dict(profile(name).measured.operations))
     ...     print(f"{name:8}", bool(why) == profile(name).sensitive, *why)
     graph500 True
-    hacc     True p2p and wait 66.4 %, more than 10 %
+    hacc     True p2p + wait 66.4% > 10%
     hpcg     True
-    lammps   True allreduce and bcast 25.4 %, more than 5 % p2p and wait 20.8 %, more than 10 %
-    milc     True p2p and wait 59.1 %, more than 10 %
-    miniamr  True allreduce and bcast 9.2 %, more than 5 % p2p and wait 14.7 %, more than 10 %
-    minimd   True p2p and wait 82.5 %, more than 10 %
-    qmcpack  True allreduce and bcast 5.4 %, more than 5 %
+    lammps   True allreduce + bcast 25.4% > 5% p2p + wait 20.8% > 10%
+    milc     True p2p + wait 59.1% > 10%
+    miniamr  True allreduce + bcast 9.2% > 5% p2p + wait 14.7% > 10%
+    minimd   True p2p + wait 82.5% > 10%
+    qmcpack  True allreduce + bcast 5.4% > 5%
     """
     parts = ((COLLECTIVES, limits.collectives), (BLOCKING, limits.blocking))
     sums = [(kinds, sum(operations.get(kind, 0.0) for kind in kinds), most)
             for kinds, most in parts]  # fmt: skip
-    return tuple(f"{' and '.join(kinds)} {100 * part:.1f} %, more than {100 * most:g} %"
+    return tuple(f"{' + '.join(kinds)} {part:.1%} > {100 * most:g}%"
                  for kinds, part, most in sums if part > most)  # fmt: skip
 
 

@@ -7,7 +7,7 @@ belong to another job, and a job's own is here.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -72,10 +72,13 @@ class JobNetwork:
     def operations(self) -> dict[str, float]:
         """Returns the part of its tasks' time that each of its stages took without computing, by
         the name of the stage; stages of one name are added up."""
-        total, found = max(1, int(self.spent.sum())), dict.fromkeys(self.stages, 0.0)
-        for name, row in zip(self.stages, self.spent.tolist(), strict=True):
-            found[name] += sum(row[1:]) / total
-        return found
+        return added_up(self.stages, self.in_stages)
+
+    @property
+    def in_stages(self) -> list[float]:
+        """Returns the part of its tasks' time that each of its stages took without computing."""
+        total = max(1, int(self.spent.sum()))
+        return [sum(row[1:]) / total for row in self.spent.tolist()]
 
     @classmethod
     def of(cls, network: Network, outcome: Mapping[str, Any]) -> list[JobNetwork]:
@@ -85,6 +88,18 @@ class JobNetwork:
         board = outcome["board"]
         times = [int(row[OVER] - row[BEGAN]) if row[STATUS] == DONE else None for row in board]
         return _made(network, times, by_job, spent, latencies)
+
+
+def added_up(names: Iterable[str], parts: Iterable[float]) -> dict[str, float]:
+    """Returns the sum of the parts of each name.
+
+    >>> added_up(("wait", "barrier", "wait"), (0.25, 0.1, 0.5))
+    {'wait': 0.75, 'barrier': 0.1}
+    """
+    found: dict[str, float] = {}
+    for name, part in zip(names, parts, strict=True):
+        found[name] = found.get(name, 0.0) + part
+    return found
 
 
 def _made(

@@ -1,8 +1,8 @@
 """Zhang (2021), sections 3.5 and 3.6: which applications suffer from network congestion, and which
 counters show it.
 
-Reading order: `gpcnet`, `simulation`, `cases`, `claims`, `figures`. What is heavy is imported when
-it is needed, so that the study can be listed at once.
+Reading order: `gpcnet`, `simulation`, `cases`, `claims`, `figures`; and `sensitivity`, of one
+application. What is heavy is imported when it is needed, so that the study can be listed at once.
 """
 
 from __future__ import annotations

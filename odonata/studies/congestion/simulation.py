@@ -32,9 +32,10 @@ from odonata.experiment.sections import (
     RunSettings,
     SchedulerSettings,
 )
+from odonata.experiment.sensitivity import operation_of
 from odonata.jobs.request import Job
 from odonata.results.execution import recording
-from odonata.results.job_network import JobNetwork, job_network
+from odonata.results.job_network import JobNetwork, added_up, job_network
 from odonata.results.operator_counters import (
     Counters,
     counters_of,
@@ -64,8 +65,8 @@ LAUNCH_PS = 10**7
 
 @dataclass(frozen=True)
 class Point(Case):
-    """One run. `application`: a profile, or empty where GPCNeT is alone, on `nodes` nodes; then
-    `canary` is one of its three tests."""
+    """One run, of an application on `nodes` nodes. `application`: a profile, or empty where GPCNeT
+    is alone on these nodes; then `canary` is one of its three tests."""
 
     application: str
     setting: str
@@ -116,28 +117,30 @@ class Outcome:
     digest: str = ""
 
 
-def places(setting: str, shift: int) -> tuple[list[int], list[int]]:
-    """Returns the nodes of the application and those of GPCNeT.
+def places(setting: str, shift: int, nodes: int = NODES) -> tuple[list[int], list[int]]:
+    """Returns the nodes of the application, of which there are `nodes`, and those of GPCNeT. The
+    list has three times as many.
 
     >>> places("IV", 1)[0][:3], places("IV", 1)[1][:3]
     ([19, 21, 23], [20, 22, 24])
     """
     spaced = setting in ("II", "IV")
-    application = range(0, 2 * NODES, 2) if spaced else range(NODES)
+    application = range(0, 2 * nodes, 2) if spaced else range(nodes)
     others: Sequence[int] = ()
     if setting == "III":
-        others = range(NODES, 3 * NODES, 2)
+        others = range(nodes, 3 * nodes, 2)
     elif setting == "IV":
-        others = range(1, 2 * NODES, 2)
-    along = shift * LIST // SHIFTS
-    return ([(place + along) % LIST for place in application],
-            [(place + along) % LIST for place in others])  # fmt: skip
+        others = range(1, 2 * nodes, 2)
+    length = 3 * nodes
+    along = shift * length // SHIFTS
+    return ([(place + along) % length for place in application],
+            [(place + along) % length for place in others])  # fmt: skip
 
 
 def jobs_of(point: Point) -> list[Job]:
     """Returns the jobs of a run: first the one that is measured."""
     if point.application:
-        mine, theirs = places(point.setting, point.shift)
+        mine, theirs = places(point.setting, point.shift, point.nodes)
         jobs = [application_on(profile(point.application), mine, point.tasks)]
         if theirs:
             busy, rest = split(theirs, seed=SHIFTS * point.seed + point.shift)
@@ -251,19 +254,27 @@ class Alone:
     communication: float
     node_bytes_per_s: float
     iteration_s: float
+    operations: dict[str, float]
+    """The part of its tasks' time in each kind of MPI operation (`operation_of`)."""
 
 
-def alone(found: Profile) -> Alone:
-    """Returns what a profile, which need not be one of a file, has in setting I: medians over all
-    shifts."""
-    seen, tasks = [], found.tasks_per_node or 2
-    for shift in range(SHIFTS):
-        mine, _ = places("I", shift)
+def alone(
+    found: Profile, nodes: int = NODES, machine: str = MACHINE, shifts: int = SHIFTS
+) -> Alone:
+    """Returns what a profile, which need not be one of a file, has in setting I: medians over so
+    many shifts."""
+    totals, parts, tasks = [], [], found.tasks_per_node or 2
+    kinds = [operation_of(stage) for stage in found.stages]
+    for shift in range(shifts):
+        mine, _ = places("I", shift, nodes)
         job = replace(application_on(found, mine, tasks), profile="")
-        network: Network = experiment_of([job], tasks).model()
+        network: Network = experiment_of([job], tasks, machine).model()
         result = run(network, None, transport=Serial(), show_compiling=False)
         it = JobNetwork.of(network, result.outcome)[0]
         assert it.run_time_ps is not None
         seconds = it.run_time_ps * 1e-12
-        seen.append((it.communication, it.bytes / it.nodes / seconds, seconds / job.iterations))
-    return Alone(*np.median(seen, axis=0).tolist())
+        totals.append((it.communication, it.bytes / it.nodes / seconds, seconds / job.iterations))
+        parts.append([*added_up(kinds, it.in_stages).values()])
+    communication, rate, iteration_s = np.median(totals, axis=0).tolist()
+    operations = zip(dict.fromkeys(kinds), np.median(parts, axis=0).tolist(), strict=True)
+    return Alone(communication, rate, iteration_s, dict(operations))

@@ -1,0 +1,146 @@
+"""`odonata profile`: whether network congestion slows an application down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odonata.commands.group import SETTINGS
+from odonata.commands.options import Quantity, json_option
+from odonata.commands.output import print_json, print_table
+from odonata.studies.congestion import CONGESTORS, MACHINE
+from pdes import launcher
+from pdes.errors import require
+
+if TYPE_CHECKING:
+    from odonata.agents.profile import Profile
+    from odonata.experiment.sensitivity import Known
+    from odonata.studies.congestion.sensitivity import Asked
+
+    Found = list[tuple[Profile, Known]]
+
+
+def part(text: str) -> float:
+    """Returns a part of the whole.
+
+    >>> part("5%"), part("12.5 %"), part("0.05")
+    (0.05, 0.125, 0.05)
+    """
+    number = text.strip().removesuffix("%")
+    try:
+        value = float(number) / (100 if number != text.strip() else 1)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a part of the time, as 5% or 0.05") from None
+    if not 0 <= value <= 1:
+        raise ValueError(f"{text!r} is not from 0% to 100%")
+    return value
+
+
+PART = Quantity("PART", part)
+
+
+@click.command("profile", context_settings=SETTINGS)
+@click.argument("applications", nargs=-1, required=True, metavar="APP...")
+@click.option("--slowdown", is_flag=True, help="Measure how many times as long it takes with "
+              "GPCNeT on the nodes between its own.")  # fmt: skip
+@click.option("--nodes", type=click.IntRange(min=1), help="Nodes that it runs on.  [default: those "
+              "that its profile was calibrated for, or 64]")  # fmt: skip
+@click.option("--machine", default=MACHINE, show_default=True, metavar="NAME",
+              help="The preset of the machine.")  # fmt: skip
+@click.option("--repetitions", default=3, show_default=True, help="How often, each time on other "
+              "nodes; what counts is the median.")  # fmt: skip
+@click.option("--congestor", default=CONGESTORS[0], show_default=True,
+              type=click.Choice(CONGESTORS), help="The congestor of GPCNeT.")  # fmt: skip
+@click.option("--collectives", type=PART, default="5%", show_default=True,
+              help="Sensitive above so much time in allreduces and broadcasts.")  # fmt: skip
+@click.option("--blocking", type=PART, default="10%", show_default=True,
+              help="Sensitive above so much time in exchanges that it waits for.")  # fmt: skip
+@click.option("--slower", default=1.1, show_default=True,
+              help="Sensitive if GPCNeT makes it so many times as long.")  # fmt: skip
+@click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Keep it in a table, as scheduler.sensitivity reads it; what the file has of "
+              "other applications stays.")  # fmt: skip
+@json_option
+def command(
+    applications: tuple[str, ...], out: Path | None, as_json: bool, collectives: float,
+    blocking: float, slower: float, **how: Any,
+) -> None:  # fmt: skip
+    """Simulate each APP alone, a profile of `odonata applications` or a TOML file, and tell whether
+    network congestion slows it down: if it spends more than 5 % of its time in allreduces and
+    broadcasts, or more than 10 % in exchanges that it waits for. Time in MPI_Test and in barriers
+    does not count."""
+    if launcher.rank() > 0:
+        return
+    from odonata.experiment.sensitivity import Limits
+    from odonata.studies.congestion.sensitivity import Asked
+
+    asked = Asked(limits=Limits(collectives, blocking, slower), **how)
+    show(applications, asked, out, as_json)
+
+
+def show(applications: Sequence[str], asked: Asked, out: Path | None, as_json: bool) -> None:
+    """Measure applications, keep what was found, and print it."""
+    from odonata.experiment.sensitivity import read_table, write_table
+    from odonata.studies.congestion.sensitivity import find, fitting
+
+    profiles = [fitting(each, asked) for each in applications]
+    names = [it.name for it in profiles]
+    for name in names:
+        require(names.count(name) == 1, f"{name}: named twice")
+    kept = {}
+    if out is not None:
+        require(out.absolute().parent.is_dir(), f"{out}: there is no such directory")
+        kept = read_table(out) if out.exists() else {}
+    found = [*zip(profiles, (find(each, asked) for each in applications), strict=True)]
+    if out is not None:
+        write_table(out, kept | {it.name: known for it, known in found})
+    if as_json:
+        print_json([_facts(*each) for each in found])
+        return
+    print_table(_table(found), highlight=False, least=100)
+    print_table(_notes(asked), highlight=False)
+
+
+def _facts(found: Profile, known: Known) -> dict[str, Any]:
+    return {"application": found.name, "sensitive": known.sensitive, "how": known.how,
+            "why": known.why, "slowdown": known.slowdown, "operations": dict(known.operations),
+            "profile_says": found.sensitive}  # fmt: skip
+
+
+def _notes(asked: Asked) -> str:
+    where = f"medians of {asked.repetitions} runs on {asked.machine}"
+    says = "Profile: what the file of the profile says."
+    if asked.slowdown:
+        return (f"Times as long with GPCNeT's {asked.congestor} on the nodes between as without, "
+                f"{where}. Sensitive: more than {asked.limits.slower:g}. {says}")  # fmt: skip
+    return f"Parts of the time of its tasks, alone, {where}. {says}"
+
+
+def _table(found: Found) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    from odonata.experiment.sensitivity import OPERATIONS
+
+    there = {kind for _, known in found for kind, _ in known.operations}
+    kinds = [kind for kind in OPERATIONS if kind in there]
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    shown.add_column("application", no_wrap=True)
+    for head in kinds or ["times as long"]:
+        shown.add_column(head, justify="right", no_wrap=True)
+    for head in ("sensitive", "profile", "because"):
+        shown.add_column(head)
+    for it, known in found:
+        parts = dict(known.operations)
+        cells = [f"{parts[kind]:.1%}" if kind in parts else "-" for kind in kinds]
+        if known.slowdown is not None:
+            cells = [f"{known.slowdown:.2f}"]
+        shown.add_row(it.name, *cells, _word(known.sensitive), _word(it.sensitive), known.why)
+    return shown
+
+
+def _word(sensitive: bool | None) -> str:
+    return "unknown" if sensitive is None else "yes" if sensitive else "no"

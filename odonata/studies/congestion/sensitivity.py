@@ -1,0 +1,96 @@
+"""Whether congestion slows an application down: by a rule, or measured.
+
+The rule goes by what the application does with its time alone (setting I). Measured are its run
+times on every other node with GPCNeT on the nodes between, and without it (settings IV and II).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+
+from odonata.agents.profile import Profile
+from odonata.experiment.profiles import path_of, profile, unfit
+from odonata.experiment.sensitivity import OPERATIONS, USUAL, Known, Limits, reasons
+from odonata.studies.congestion import CONGESTORS, MACHINE
+from odonata.studies.congestion.gpcnet import LEAST_NODES
+from odonata.studies.congestion.simulation import NODES, NONE, SHIFTS, Point, alone, simulate
+from pdes.errors import Refused, require
+from topology.presets import PRESETS
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How applications are measured. Refused where that cannot be."""
+
+    nodes: int | None = None
+    """None: as many as the profile was calibrated for, or else 64."""
+    machine: str = MACHINE
+    repetitions: int = 3
+    """How often, each time on other nodes; what counts is the median."""
+    congestor: str = CONGESTORS[0]
+    slowdown: bool = False
+    """Whether the slowdown is measured, in place of the rule."""
+    limits: Limits = USUAL
+
+    def __post_init__(self) -> None:
+        require(self.machine in PRESETS, f"machine {self.machine}: one of {', '.join(PRESETS)}")
+        require(1 <= self.repetitions <= SHIFTS, f"repetitions = {self.repetitions}: 1 .. "
+                f"{SHIFTS}, since each shifts all nodes by a tenth")  # fmt: skip
+        for name in ("collectives", "blocking"):
+            part = getattr(self.limits, name)
+            require(0 <= part <= 1, f"{name} = {part:g}: a part of the time, 0 .. 1")
+        require(self.limits.slower > 0, f"slower = {self.limits.slower:g}: above 0")
+
+    def nodes_of(self, found: Profile) -> int:
+        """Returns on how many nodes an application runs. A third of the machine is its own, so that
+        there is room for GPCNeT, and for shifts."""
+        nodes = self.nodes or found.nodes or NODES
+        least = LEAST_NODES if self.slowdown else 1
+        most = PRESETS[self.machine].machine.n_nodes // 3
+        require(least <= nodes <= most, f"{found.name} on {nodes} nodes: {least} .. {most}, at "
+                f"most a third of {self.machine}")  # fmt: skip
+        return nodes
+
+
+def fitting(application: str, asked: Asked) -> Profile:
+    """Returns an application, a profile by its name or its file. Refused where it does not fit."""
+    found = profile(application)
+    nodes, tasks = asked.nodes_of(found), found.tasks_per_node or 2
+    if problems := [*unfit(found.stages, nodes, tasks, str(path_of(application)), "stages")]:
+        raise Refused("\n".join(problems))
+    return found
+
+
+def find(application: str, asked: Asked) -> Known:
+    """Simulate an application. Returns what was found."""
+    found = fitting(application, asked)
+    if asked.slowdown:
+        return by_slowdown(application, found, asked)
+    return by_rule(found, asked)
+
+
+def by_rule(found: Profile, asked: Asked) -> Known:
+    """Returns what the rule says of an application."""
+    seen = alone(found, asked.nodes_of(found), asked.machine, asked.repetitions).operations
+    parts = {kind: round(seen[kind], 4) for kind in OPERATIONS if kind in seen}
+    why = reasons(parts, asked.limits)
+    return Known(bool(why), "rule", "; ".join(why), None, tuple(parts.items()))
+
+
+def by_slowdown(application: str, found: Profile, asked: Asked) -> Known:
+    """Returns whether GPCNeT beside it slows an application down."""
+    quiet, loud = (_time(application, found, asked, *how)
+                   for how in (("II", NONE), ("IV", asked.congestor)))  # fmt: skip
+    factor = round(loud / quiet, 3)
+    limit = asked.limits.slower
+    why = f"{factor:.2f} times as long beside {asked.congestor} > {limit:g}"
+    return Known(factor > limit, "slowdown", why if factor > limit else "", factor)
+
+
+def _time(application: str, found: Profile, asked: Asked, setting: str, congestor: str) -> float:
+    """Returns the median run time of an application in a setting, in seconds."""
+    nodes, tasks = asked.nodes_of(found), found.tasks_per_node or 2
+    points = (Point(application, setting, shift, congestor, nodes=nodes, tasks=tasks,
+                    machine=asked.machine) for shift in range(asked.repetitions))  # fmt: skip
+    return median(simulate(point).run_time_s for point in points)
