@@ -19,6 +19,7 @@ STUDIES = {
     "rumyantsev": "odonata.studies.rumyantsev:Rumyantsev",
     "rmap": "odonata.studies.rmap:Rmap",
     "congestion": "odonata.studies.congestion:Congestion",
+    "nedd": "odonata.studies.nedd:NeDD",
 }
 """The modules of the studies; importing one is cheap, and heavy imports come when it simulates."""
 

@@ -1,0 +1,57 @@
+"""Zhang (2021), sections 3.7 and 3.8: an allocation that reads the network's counters, and its
+rivals; and beyond the thesis, a mixed queue, and counters that are old.
+
+Reading order: `floor`, `simulation`, `cases`, `claims`, `figures`. What is heavy is imported when
+it is needed, so that the study can be listed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from odonata.study.contract import Option, Packaged
+
+if TYPE_CHECKING:
+    from odonata.studies.nedd.cases import Asked
+    from odonata.studies.nedd.simulation import Outcome, Point
+
+PARTS = ("application", "sets", "queue", "age")
+APPLICATIONS = ("minimd", "lammps", "milc", "miniamr", "qmcpack", "hpcg")
+"""Those of figure 3.24."""
+
+
+class NeDD(Packaged["Asked", "Point", "Outcome"]):
+    name = "nedd"
+    about = "Does a scheduler that reads the network place jobs better? (Zhang, 2021)"
+    options = (
+        Option("part", "application: one beside GPCNeT under each allocation (figure 3.24); sets: "
+               "the same with idle nodes in fewer or more pieces; queue: sensitive and insensitive "
+               "jobs among congestors; age: the same with old counters.", "all",
+               choices=("all", *PARTS)),
+        Option("application", "An application profile of the first part; all six unless some are "
+               "named.", (), several=True, metavar="NAME"),
+        Option("repetitions", "Runs of each case, with other nodes and other jobs.", 10, int),
+        Option("sets", "Contiguous sets that the 200 idle nodes are in.", 50, int),
+    )  # fmt: skip
+    notes = (
+        "Run times are means over the repetitions, of which each has its own idle nodes, other "
+        "users' jobs and congestor nodes, the same for every allocation. No congestor: by "
+        "fewer-router, while GPCNeT does not run. After ± is half of a confidence interval of 95 % "
+        "over repetitions, of differences between two runs that have all but the allocation in "
+        "common."
+    )
+
+    def ask(
+        self, part: str = "all", application: Sequence[str] = (), repetitions: int = 10,
+        sets: int = 50,
+    ) -> Asked:  # fmt: skip
+        from odonata.studies.nedd.cases import Asked
+
+        parts = PARTS if part == "all" else (part,)
+        return Asked(parts, tuple(application) or APPLICATIONS, repetitions, sets)
+
+    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> Sequence[Point]:
+        from odonata.studies.nedd.cases import cases
+
+        return cases(asked)

@@ -1,0 +1,233 @@
+"""One run of the study: an application beside a congestor, or a queue of jobs among congestors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from odonata.agents.network import Network
+from odonata.experiment.experiment import Experiment
+from odonata.experiment.profiles import profile
+from odonata.experiment.sections import Metrics
+from odonata.jobs.request import Job, Stage
+from odonata.results.performance import job_records
+from odonata.studies.congestion import MACHINE
+from odonata.studies.congestion.simulation import LAUNCH_PS, application_on, experiment_of
+from odonata.studies.nedd.floor import (
+    CONGESTED,
+    FOREVER,
+    IDLE,
+    WANTED,
+    chance,
+    gpcnet_on,
+    in_sets,
+    others_on,
+    silent_on,
+)
+from odonata.study.contract import Case
+from pdes.driver import run
+from pdes.transport import Serial
+from topology.presets import PRESETS
+
+NO_CONGESTOR = "no-congestor"
+"""Stands among allocations for fewer-router while GPCNeT does not run."""
+TASKS = 2
+US = 10**6
+INTERVAL_US = 500
+"""Simulated time between two readings of counters. On the machine of the thesis it was a second, in
+which its applications go through many iterations; so they do here."""
+DELAY_US = 10
+ARRIVAL_US = 1050
+"""When the application arrives, and the first job of a queue: two intervals are known."""
+SENSITIVE = ("hacc", "lammps", "milc", "miniamr", "minimd", "qmcpack")
+INSENSITIVE = ("hpcg", "graph500")
+CONGESTORS, CONGESTOR_NODES = 4, 36
+"""How many congestors there are beside a queue, and the nodes of each."""
+JOBS = 24
+"""Jobs of a queue, half of them sensitive."""
+SIZES = (8, 16, 24)
+SPACING_US = 60
+"""Simulated time between two arrivals in a queue."""
+GET_US = 18
+"""How long all 36 nodes of a congestor take to get 4 KiB once, from its first node, measured."""
+TURNS = 8
+"""How often a congestor that does not stay is active and silent before it does all that again."""
+
+
+@dataclass(frozen=True)
+class Alone(Case):
+    """An application on 32 of 136 idle nodes, beside GPCNeT on 64."""
+
+    application: str
+    allocation: str
+    run: int
+    sets: int = 50
+    congestor: str = "rma-broadcast"
+
+    def __str__(self) -> str:
+        return f"{self.application} by {self.allocation}, run {self.run}, {self.sets} sets"
+
+
+@dataclass(frozen=True)
+class Queue(Case):
+    """Sensitive and insensitive jobs in a queue, among congestors that are active for `stay_us` and
+    then silent for as long, on average (0: that are always active). Counters are read every
+    `interval_us`, and reports come after `delay_us`."""
+
+    allocation: str
+    run: int
+    order: str = "fcfs"
+    stay_us: int = 0
+    interval_us: int = INTERVAL_US
+    delay_us: int = DELAY_US
+    arrival_us: int = ARRIVAL_US
+    congestor: str = "rma-broadcast"
+
+    def __str__(self) -> str:
+        return (f"queue by {self.allocation} in order {self.order}, run {self.run}, counters "
+                f"{self.delay_us} us late")  # fmt: skip
+
+    @property
+    def weight(self) -> float:
+        return 4.0
+
+
+Point = Alone | Queue
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a run: of each job that is waited for, in the order of submission."""
+
+    applications: list[str]
+    sensitive: list[bool | None]
+    submit_s: list[float]
+    start_s: list[float]
+    end_s: list[float]
+    shared: list[float]
+    """The part of its nodes whose routers have a congestor's node."""
+    events: int = 0
+    digest: str = ""
+
+
+def simulate(point: Point) -> Outcome:
+    """Simulate a run on this core, whatever ranks there are."""
+    experiment = experiment_beside(point) if isinstance(point, Alone) else experiment_among(point)
+    network: Network = experiment.model()
+    result = run(network, None, transport=Serial(), show_compiling=False)
+    records = job_records(network, result)
+    per_router = network.machine.nodes
+    hot = {label // per_router for record in records if record.name.startswith("gpcnet")
+           for label in record.labels}  # fmt: skip
+    mine = [record for record, job in zip(records, experiment.jobs, strict=True)
+            if not job.background]  # fmt: skip
+    wanted = [job for job in experiment.jobs if not job.background]
+    return Outcome(
+        applications=[record.name for record in mine],
+        sensitive=[job.sensitive for job in wanted],
+        submit_s=[job.arrival_ps * 1e-12 for job in wanted],
+        start_s=[_seconds(record.start_ps) for record in mine],
+        end_s=[_seconds(record.end_ps) for record in mine],
+        shared=[float(np.mean([label // per_router in hot for label in record.labels]))
+                for record in mine],
+        events=result.events,
+        digest=result.digest,
+    )  # fmt: skip
+
+
+def _seconds(ps: int | None) -> float:
+    assert ps is not None
+    return ps * 1e-12
+
+
+def revive(fields: dict[str, Any]) -> Outcome:
+    """Returns an outcome from what JSON has of it."""
+    return Outcome(**fields)
+
+
+def waiting(name: str, nodes: int, arrival_us: int) -> Job:
+    """Returns a job of a profile that an allocation is to place."""
+    found = profile(name)
+    job = application_on(found, range(nodes), TASKS)
+    return replace(job, on=(), arrival_ps=arrival_us * US, sensitive=found.sensitive)
+
+
+# -- an application beside a congestor
+
+
+def experiment_beside(point: Alone) -> Experiment:
+    """Returns the experiment of section 3.8."""
+    total = PRESETS[MACHINE].machine.n_nodes
+    rng = chance(1, point.run, point.sets)
+    idle = in_sets(IDLE, total, point.sets, rng)
+    congested = sorted(rng.choice(idle, CONGESTED, replace=False).tolist())
+    held = sorted({*range(total)} - {*idle})
+    jobs = [waiting(point.application, WANTED, ARRIVAL_US), *others_on(held, TASKS, rng)]
+    allocation = point.allocation
+    if allocation == NO_CONGESTOR:
+        jobs.append(silent_on(congested))
+        allocation = "fewer-router"
+    else:
+        jobs += gpcnet_on(congested, point.congestor, TASKS, point.run)
+    return _experiment(jobs, allocation, "fcfs", INTERVAL_US, DELAY_US)
+
+
+# -- a queue among congestors
+
+
+def experiment_among(point: Queue) -> Experiment:
+    """Returns the experiment of a mixed queue."""
+    total = PRESETS[MACHINE].machine.n_nodes
+    rng = chance(2, point.run)
+    nodes = rng.permutation(total)[: CONGESTORS * CONGESTOR_NODES].reshape(CONGESTORS, -1)
+    jobs = [congestor_on(sorted(some), point.congestor, point.stay_us, rng)
+            for some in nodes.tolist()]  # fmt: skip
+    names = [*_some(SENSITIVE, JOBS // 2, rng), *_some(INSENSITIVE, JOBS // 2, rng)]
+    for number, place in enumerate(rng.permutation(JOBS).tolist()):
+        size = int(rng.choice(SIZES))
+        jobs.append(waiting(names[place], size, point.arrival_us + number * SPACING_US))
+    return _experiment(jobs, point.allocation, point.order, point.interval_us, point.delay_us)
+
+
+def _some(names: Sequence[str], count: int, rng: np.random.Generator) -> list[str]:
+    """Returns so many of these names, each as often as any other but for one, at random."""
+    often = -(-count // len(names))
+    return rng.permutation(np.tile(np.array(names), often)[:count]).tolist()  # type: ignore[no-any-return]
+
+
+def congestor_on(
+    nodes: Sequence[int], kind: str, stay_us: int, rng: np.random.Generator
+) -> Job:  # fmt: skip
+    """Returns a congestor in the background. If it does not stay for ever, it is active and silent
+    in turn, each time for between half and one and a half of `stay_us`; it may be silent at
+    first."""
+    found = profile(f"gpcnet-{kind}")
+    stages = found.stages_for(TASKS)
+    if stay_us:
+        lengths = rng.uniform(0.5, 1.5, (TURNS, 2)) * stay_us
+        silent_first = rng.random() < 0.5
+        stages = tuple(stage for turn in lengths.tolist()
+                       for stage in _turn(stages, *turn, silent_first))  # fmt: skip
+    return Job(len(nodes), name=found.name, stages=stages, iterations=FOREVER, on=tuple(nodes),
+               background=True, mapping="linear")  # fmt: skip
+
+
+def _turn(
+    stages: Sequence[Stage], active_us: float, silent_us: float, silent_first: bool
+) -> tuple[Stage, ...]:
+    """Returns the stages of a congestor for a time, and a pause."""
+    gets = tuple(replace(stage, repeat=max(1, round(active_us / GET_US))) for stage in stages)
+    pause = Stage("permutation", 1, compute_ps=round(silent_us * US), name="pause")
+    return (pause, *gets) if silent_first else (*gets, pause)
+
+
+def _experiment(
+    jobs: Sequence[Job], allocation: str, order: str, interval_us: int, delay_us: int
+) -> Experiment:  # fmt: skip
+    made = experiment_of(jobs, TASKS)
+    how = replace(made.scheduler, allocation=allocation, order=order, launch_ps=LAUNCH_PS,
+                  telemetry_ps=interval_us * US, telemetry_delay_ps=delay_us * US)  # fmt: skip
+    return replace(made, name="nedd", scheduler=how, metrics=Metrics())
