@@ -78,6 +78,8 @@ from odonata.agents.power import no_power, powering
 from odonata.agents.power import outcome as power_outcome
 from odonata.agents.reports import no_telemetry, reports_of_an_event
 from odonata.agents.router import Way
+from odonata.agents.seen import SEEN
+from odonata.agents.seen import rows_of as seen_rows
 from odonata.agents.switch import CROSSINGS
 from odonata.agents.task import MOST_TASKS
 from odonata.agents.traffic import REGISTER as TRAFFIC_PATTERNS
@@ -94,12 +96,13 @@ from odonata.jobs.board import (
 from odonata.jobs.metering import CAPS, POWER, learned
 from odonata.jobs.scheduler import Scheduler, Start
 from pdes.events import FOREVER, KEY, KIND_SHIFT, TIME, WORDS, Rows, no_rows, pack
-from pdes.log import Log
+from pdes.log import Appended, Log
 from pdes.model import Decision, Lookahead, Model
 from pdes.partition import Partition
 from pdes.stream import Table
 from policies.register import PLUGINS, REGISTERS
 from policies.routing import ROUTINGS
+from policies.views import Counters
 from topology.dragonfly import Dragonfly
 
 
@@ -371,17 +374,28 @@ class Network(Configuration, Model):
         return self.workload.scheduler(self.machine, self.seed, power)
 
     def decide(self, state: State, time: int, key: int, a: int, b: int) -> Decision:
-        board, counters = Board.of(state), None
-        if self.telemetry:
-            counters = self.telemetry.seen(state.heard, self.machine, time)
+        board, counters = Board.of(state), self._reported(state, time)
         if self.power is None:
             starts, ended = self.scheduler.decide(board, time, counters)
-            return Decision(events_of(self, state, starts), self._rows(state, starts, ended))
+            rows = self._rows(state, starts, ended)
+            return Decision(events_of(self, state, starts),
+                            [*rows, *self._seen(counters, time, starts)])  # fmt: skip
         wish = b if a == AGAIN else 0
         decided = self.scheduler.decide_on_power(board, Ledger.of(state), time, wish, counters)
         events = [events_of(self, state, decided.starts), power_events(self, state, time, decided)]
         rows = self._rows(state, decided.starts, decided.ended)
-        return Decision(np.concatenate(events), [*rows, *decided.log])
+        seen = self._seen(counters, time, decided.starts)
+        return Decision(np.concatenate(events), [*rows, *seen, *decided.log])
+
+    def _reported(self, state: State, time: int) -> Counters | None:
+        """Returns what the network has reported to the scheduler."""
+        if self.telemetry is None:
+            return None
+        return self.telemetry.seen(state.heard, self.machine, time)
+
+    def _seen(self, counters: Counters | None, time: int, starts: Sequence[Start]) -> Appended:
+        """Returns the rows of logs about what the scheduler saw when it started these jobs."""
+        return seen_rows(self.telemetry, counters, time, starts) if self.telemetry else ()
 
     def _rows(
         self, state: State, starts: Sequence[Start], ended: Sequence[int]
@@ -401,12 +415,15 @@ class Network(Configuration, Model):
         return float(account[JOB_ENERGY_J]), int(account[JOB_BYTES])
 
     def logs(self) -> Mapping[str, Log]:
+        if self.workload is None:
+            return {}
+        kept = LOGS | (SEEN if self.telemetry else {})
         if self.power is None:
-            return LOGS if self.workload else {}
+            return kept
         assert self.scheduler.power is not None
         figures = self.scheduler.power.policy.figures
         more = {"learned": learned(figures)} if figures else {}
-        return LOGS | {"ends": POWERED_ENDS, "power": POWER, "caps": CAPS} | more
+        return kept | {"ends": POWERED_ENDS, "power": POWER, "caps": CAPS} | more
 
     def fingerprint(self, state: State) -> Any:
         """Returns a row per group: the counters of every port, and those of its nodes. The

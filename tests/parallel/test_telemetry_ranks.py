@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import h5py
 import pytest
 from machines import SMALL, US
 
@@ -14,8 +15,10 @@ from odonata.jobs.request import Job
 from odonata.results.performance import job_records
 from pdes.driver import Result, run
 from pdes.errors import Refused
+from pdes.join import join
 from pdes.partition import deal
-from pdes.transport import Serial, world
+from pdes.stream import Recording
+from pdes.transport import Serial, Transport, world
 
 pytestmark = pytest.mark.mpi(min_size=2)
 
@@ -80,6 +83,39 @@ def test_a_restart_between_report_and_decision_changes_nothing(
     resumed = run(network, None, protocol=protocol, resume=place, show_compiling=False)
     assert resumed.resumed_ps == stop
     same(network, resumed)
+
+
+LOGS = ("starts", "seen", "seen_routers")
+
+
+def recorded(place: Path, transport: Transport, end: int | None, **how: Any) -> Result:
+    record = Recording(place, 5 * US, ("jobs",), logs=LOGS)
+    return run(model(), end, record=record, transport=transport, show_compiling=False, **how)
+
+
+def merged(place: Path) -> dict[str, bytes]:
+    join(place, place / "run.h5")
+    with h5py.File(place / "run.h5") as file:
+        return {f"{log}/{name}": column[:].tobytes()
+                for log in LOGS for name, column in file[log].items()}  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", ["window", "null"])
+def test_the_logs_of_what_was_seen_are_those_of_one_rank_also_after_a_restart(
+    tmp_path: Path, protocol: str
+) -> None:
+    place, ranks, cut = Path(world().everyone(str(tmp_path))[0]), world(), 13 * US
+    recorded(place / "whole", ranks, None, protocol=protocol)
+    recorded(place / "parts", ranks, cut + 1, protocol=protocol, checkpoint_dir=place / "saved",
+             checkpoint_every=cut)  # fmt: skip
+    rest = recorded(place / "parts", ranks, None, protocol=protocol, resume=place / "saved")
+    assert rest.resumed_ps == cut
+    if ranks.rank == 0:
+        recorded(place / "one", Serial(), None)
+        alone = merged(place / "one")
+        assert merged(place / "whole") == merged(place / "parts") == alone
+        assert len(alone["seen/job"]) == 8 * len(JOBS)
+        assert len(alone["seen_routers/job"]) > 8 * 5 * len(JOBS)
 
 
 def test_a_delay_bounds_the_lookahead_and_none_is_refused() -> None:
