@@ -66,11 +66,11 @@ def forget_report(out: Path) -> None:
     (out / "report.html").unlink(missing_ok=True)
     drawn = out / "figures"
     if drawn.is_dir():
-        from odonata.figures.contents import FIGURES, OF_JOBS
+        from odonata.figures.contents import FIGURES, OF_JOBS, OF_TELEMETRY
         from odonata.figures.power import PICTURES as OF_POWER
         from odonata.figures.schedule import PICTURES
 
-        names = [picture.name for picture in (*FIGURES, *OF_JOBS)]
+        names = [picture.name for picture in (*FIGURES, *OF_JOBS, *OF_TELEMETRY)]
         names += [picture.name for picture in PICTURES] + [picture.name for picture in OF_POWER]
         for name in names:
             for kind in ("png", "svg", "pdf"):
@@ -183,6 +183,7 @@ def show(finished: Finished | None, request: Request, as_json: bool) -> None:
         if 0 < len(finished.jobs) <= MOST_SHOWN:
             made = JobNetwork.of(finished.experiment.model(), finished.result.outcome)
             jobs.append(network_table(made, [job.name for job in finished.jobs]))
+            jobs += _seen(finished, finished.experiment)
         print_table(run_table(finished, finished.experiment), *jobs, markup=False)
     if not finished.result.completed:
         ranks = world().size
@@ -254,6 +255,17 @@ def _watts(finished: Finished) -> list[tuple[str, str, str]]:
 
     with Run(finished.out) as run:
         return watts_rows(run)
+
+
+def _seen(finished: Finished, made: Experiment) -> list[Table]:
+    """Returns the table of what the scheduler saw of the network, where that was kept."""
+    if made.model().telemetry is None or not has_metrics(finished):
+        return []
+    from odonata.results.run import Run
+    from odonata.results.seen import placed, seen_table
+
+    with Run(finished.out) as run:
+        return [seen_table(some)] if (some := placed(run)) else []
 
 
 def _add_engine(shown: Table, finished: Finished, speed: str) -> None:

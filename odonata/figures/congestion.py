@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import PolyCollection, QuadMesh
 from matplotlib.colors import LinearSegmentedColormap, ListedColormap, LogNorm, to_rgb
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
@@ -100,10 +100,10 @@ def ratios(run: Run) -> dict[str, Floats]:
 def map_size(run: Run) -> tuple[float, float]:
     """Returns the size of the figure in inches: groups of many routers need height."""
     lines = -(-len(_keys(run)) // KEYS_PER_LINE)
-    return WIDTH, _high(run.machine) + 0.9 + 0.26 * lines
+    return WIDTH, panel_height(run.machine) + 0.9 + 0.26 * lines
 
 
-def _high(machine: Dragonfly) -> float:
+def panel_height(machine: Dragonfly) -> float:
     """Returns the height of a panel, in inches."""
     return float(np.clip(0.075 * machine.routers, 2.4, 7.0))
 
@@ -121,7 +121,7 @@ def congestion_map(run: Run, axes: Axes) -> None:
         panel = figure.add_subplot(panels[0, column])
         _heat(run.machine, panel, of_routers, f"{MATERIALS[name]} tiles ({name} links)")
         if marks is not None:
-            _strips(run.machine, panel, marks, WIDTH * 0.82 / len(values) / run.machine.groups)
+            strips(run.machine, panel, marks, WIDTH * 0.82 / len(values) / run.machine.groups)
     keys = _keys(run)
     if keys:
         figure.legend(handles=keys, loc="outside lower center", ncols=KEYS_PER_LINE,
@@ -129,12 +129,24 @@ def congestion_map(run: Run, axes: Axes) -> None:
 
 
 def _heat(machine: Dragonfly, axes: Axes, values: Floats, title: str) -> None:
+    some = values[~np.isnan(values)]
+    low, most = scale(some)
+    picture = router_cells(machine, axes, values, (low, most))
+    axes.set_title(title if some.any() else f"{title}: no stall counts")
+    if some.any():
+        below = bool(((some > 0) & (some < low)).any())
+        colour_bar(picture, [axes], (low, most), below, "stalls per flit, mean over the run")
+
+
+def router_cells(
+    machine: Dragonfly, axes: Axes, values: Floats, ends: tuple[float, float]
+) -> QuadMesh:
+    """Draw a value for each router, NaN where there is none, on a logarithmic scale with these
+    ends: a column is a group, a cell in it a router. 0 is NOTHING."""
     a, g = machine.routers, machine.groups
     cells = np.ma.masked_invalid(values.reshape(g, a).T)
-    some = cells.compressed()
-    low, most = scale(some)
     edges, fine = (np.arange(g + 1) - 0.5, np.arange(a + 1) - 0.5), g * a > MOST_SQUARES
-    picture = axes.pcolormesh(*edges, cells, norm=LogNorm(low, most),  # it takes 0 for bad
+    picture = axes.pcolormesh(*edges, cells, norm=LogNorm(*ends),  # it takes 0 for bad
                               cmap=HEAT.with_extremes(bad=NOTHING), rasterized=fine)  # fmt: skip
     absent = np.ma.getmaskarray(cells)
     if absent.any():
@@ -146,25 +158,29 @@ def _heat(machine: Dragonfly, axes: Axes, values: Floats, title: str) -> None:
     axes.xaxis.set_major_locator(GROUP_TICKS())
     axes.yaxis.set_major_locator(GROUP_TICKS())
     axes.tick_params(length=2.5)
-    axes.set_title(title if some.any() else f"{title}: no stall counts")
     for edge in np.arange(0.5, g - 1) if g <= 100 else ():
         axes.axvline(edge, color="white", lw=1.2 if g <= 40 else 0.5)
     for edge in np.arange(0.5, a - 1) if a <= 40 else ():
         axes.axhline(edge, color="white", lw=0.6)
     for spine in axes.spines.values():
         spine.set_color(FAINT)
-    if not some.any():
-        return
-    figure = axes.get_figure()
+    return picture
+
+
+def colour_bar(
+    picture: QuadMesh, panels: list[Axes], ends: tuple[float, float], below: bool, label: str
+) -> None:
+    """Draw the scale of `router_cells`, beside the panels that have it; `below` tells whether there
+    is less than its lower end."""
+    figure = panels[0].get_figure()
     assert figure is not None
-    below = ((some > 0) & (some < low)).any()
-    bar = figure.colorbar(picture, ax=axes, aspect=28, pad=0.02,
+    bar = figure.colorbar(picture, ax=panels, aspect=28, pad=0.02,
                           extend="min" if below else "neither")  # fmt: skip
-    bar.set_label("stalls per flit, mean over the run")
+    bar.set_label(label)
     bar.outline.set_visible(False)
     if bar.solids is not None:  # or thin lines would show between its steps
         bar.solids.set_edgecolor("face")
-    bar.ax.yaxis.set_major_locator(FixedLocator(scale_ticks(low, most)))
+    bar.ax.yaxis.set_major_locator(FixedLocator(scale_ticks(*ends)))
     bar.ax.yaxis.set_minor_locator(NullLocator())
     bar.ax.yaxis.set_major_formatter(FuncFormatter(thousands))
 
@@ -204,16 +220,16 @@ def _marks(run: Run) -> Floats:
     return colours
 
 
-def _strips(machine: Dragonfly, axes: Axes, colours: Any, wide: float) -> None:
-    """Mark nodes at the right of the cell of their router: one above the other or, where cells are
-    wider than high, side by side. `wide` is the width of a cell in inches."""
+def strips(machine: Dragonfly, axes: Axes, colours: Any, wide: float, strip: float = STRIP) -> None:
+    """Mark nodes at the right of the cell of their router, in a part of it: one above the other or,
+    where cells are wider than high, side by side. `wide` is the width of a cell in inches."""
     p, a, g = machine.nodes, machine.routers, machine.groups
-    stacked = wide < _high(machine) / a
+    stacked = wide < panel_height(machine) / a
     rows, columns = (p, 1) if stacked else (1, p)
     node = np.arange(p)
-    x = 0.5 - STRIP + (node // rows) * STRIP / columns
+    x = 0.5 - strip + (node // rows) * strip / columns
     y = -0.5 + (node % rows) / rows
-    size = np.array([STRIP / columns, 1 / rows])
+    size = np.array([strip / columns, 1 / rows])
     group, router = np.divmod(np.arange(g * a), a)
     corners = np.stack([group[:, None] + x, router[:, None] + y], axis=2).reshape(-1, 1, 2)
     shape = np.array([(0, 0), (1, 0), (1, 1), (0, 1)]) * size

@@ -21,6 +21,7 @@ from odonata.figures import inputs
 from odonata.figures import jobs as job_figures
 from odonata.figures import network as figures
 from odonata.figures import placement as placements
+from odonata.figures import seen as sights
 from odonata.figures.congestion import congestion_map, map_size, marked, router_stalls
 from odonata.figures.network import in_short, shares, span_ps
 from odonata.jobs.placement import Placement
@@ -321,13 +322,21 @@ OF_CROSSBARS: Sequence[Picture] = (
 """The pictures of a run whose routers have crossbars."""
 
 
+OF_TELEMETRY: Sequence[Picture] = (
+    Picture("seen", JOBS, "What the scheduler saw", sights.seen_maps, sights.caption,
+            sights.missing, sights.size, wide=True),
+)  # fmt: skip
+"""The pictures of a run whose scheduler reads the network."""
+
+
 def of(run: Run) -> Sequence[Picture]:
     """Returns the pictures of a run, in reading order."""
     found = [*FIGURES, *(OF_CROSSBARS if run.network.switched else ())]
     if not run.network.workload:
         return found
     sent = "What nodes sent and took in"
-    return [*OF_JOBS, *(replace(it, title=sent) if it.name == "load" else it for it in found)]
+    of_jobs = [*OF_JOBS, *(OF_TELEMETRY if run.seen else ())]
+    return [*of_jobs, *(replace(it, title=sent) if it.name == "load" else it for it in found)]
 
 
 def drawn(run: Run, picture: Picture) -> Figure:

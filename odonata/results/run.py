@@ -25,6 +25,7 @@ from topology import Dragonfly
 
 if TYPE_CHECKING:
     from odonata.results.operator_counters import Counters
+    from odonata.results.seen import Seen
 
 
 class Run(Opened):
@@ -172,6 +173,17 @@ class Run(Opened):
     def job_records(self) -> list[JobRecord]:
         """Returns a record per job, with the labels of its nodes."""
         return records(self.network.jobs, *self._board, self._taken)
+
+    @cached_property
+    def seen(self) -> list[Seen | None]:
+        """Returns by job what the scheduler saw of the network when it started it; None where
+        nothing had been reported, or the job has not been started. Empty where the scheduler is
+        told nothing of the network."""
+        from odonata.results.seen import LOGS, seen_by_job
+
+        if "seen" not in self.file:
+            return []
+        return seen_by_job(self, {name: self._log(name) for name in LOGS})
 
     @cached_property
     def power(self) -> PowerRecord | None:

@@ -23,6 +23,7 @@ from odonata.figures import contents as pictures
 from odonata.figures import network as figures
 from odonata.results import job_network as network
 from odonata.results import job_table as accounts
+from odonata.results import seen as sights
 from odonata.results.alone import slowdowns
 from odonata.results.derived import busiest, recorded, simulated, summary
 from odonata.results.network_power import watts_rows
@@ -135,6 +136,11 @@ def _sections(run: Run) -> dict[str, list[Shown]]:
         sections[pictures.JOBS].append(_jobs(run))
         if run.job_network:
             sections[pictures.JOBS].append(_network(run))
+        if placed := sights.placed(run):
+            rows = [sights.cells(job) for job in placed[:MOST_JOBS]]
+            sections[pictures.JOBS].append(
+                Shown("Traffic where they were placed", sights.CAPTION, "job-traffic", wide=True,
+                      heads=sights.HEADS, rows=rows))  # fmt: skip
     if recorded(run, "ports") and len(run.time):
         sections.setdefault(pictures.LINKS, []).extend(_worst(run, *which) for which in WORST)
     return sections

@@ -1,0 +1,192 @@
+"""What the scheduler saw of the network when it started each job (`odonata.open(out).seen`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from odonata.experiment.units import show_bandwidth
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from odonata.jobs.record import JobRecord
+    from odonata.results.run import Run
+
+Words = npt.NDArray[np.int64]
+Rates = npt.NDArray[np.float64]
+SECOND_PS = 1e12
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """The reports that the scheduler had when it started a job. Bytes and times are sums over the
+    last intervals that had been reported, as many as the allocation policy reads."""
+
+    record: JobRecord
+    sensitive: bool | None
+    """Whether congestion slows the job down, as the policy was told; None: nobody knew."""
+    named: bool
+    """Whether its user named its nodes: then no allocation policy was asked."""
+    time_ps: int
+    """When the scheduler decided."""
+    age_ps: int
+    """How long before that the newest reading was taken."""
+    seconds: float
+    """How long the intervals lasted together."""
+    nodes_per_router: int
+    idle: npt.NDArray[np.bool_]
+    """[node]: whether it was idle before the job had its nodes. Where several decisions were taken
+    in one instant, jobs that ended then count as ended before all of them."""
+    sent_bytes: Words
+    """[router]: what its nodes sent."""
+    received_bytes: Words
+    """[router]: what was delivered to its nodes."""
+    stall_ps: Words
+    """[router]: packets waited in it without credit while the link was free, over its ports."""
+    wait_ps: Words
+    """[router]: packets waited in it while the link was busy."""
+
+    @cached_property
+    def traffic(self) -> Rates:
+        """Returns the bytes per second that each router's nodes sent and received."""
+        return (self.sent_bytes + self.received_bytes) / self.seconds
+
+    @cached_property
+    def routers(self) -> Words:
+        """Returns the routers that have nodes of the job, ascending."""
+        return np.unique(np.array(self.record.labels, np.int64) // self.nodes_per_router)
+
+    @cached_property
+    def open_routers(self) -> Words:
+        """Returns the routers that had an idle node: those that the policy chose among."""
+        return np.flatnonzero(self.idle.reshape(-1, self.nodes_per_router).any(axis=1))
+
+    @property
+    def traffic_of_job(self) -> float:
+        """Returns the mean traffic of the routers that have nodes of the job."""
+        return float(self.traffic[self.routers].mean())
+
+    @property
+    def traffic_of_all(self) -> float:
+        """Returns the mean traffic of all routers that had an idle node."""
+        return float(self.traffic[self.open_routers].mean())
+
+
+LOGS = ("starts", "ends", "seen", "seen_routers")
+"""The logs of a run that tell of it."""
+Columns = dict[str, Any]
+
+
+def seen_by_job(run: Run, logs: dict[str, Columns]) -> list[Seen | None]:
+    """Returns by job what the scheduler saw when it started it, from LOGS; None where the job has
+    not been started, and where nothing had been reported."""
+    jobs = run.network.jobs
+    made: list[Seen | None] = [None] * len(jobs)
+    rows, counters = logs["seen"], _by_job(logs["seen_routers"])
+    idle = dict(_idle_before(run, logs["starts"], logs["ends"]))
+    for row, number in enumerate(rows["job"].tolist()):
+        age, intervals = int(rows["age_ps"][row]), int(rows["intervals"][row])
+        if age < 0:
+            continue
+        seconds = intervals * int(rows["interval_ps"][row]) / SECOND_PS
+        made[number] = Seen(
+            run.job_records[number], jobs[number].sensitive, bool(jobs[number].on),
+            int(rows["time_ps"][row]), age, seconds, run.machine.nodes, idle[number],
+            *_dense(counters.get(number), run.machine.n_routers),
+        )  # fmt: skip
+    return made
+
+
+COUNTERS = ("sent_bytes", "received_bytes", "stall_ps", "wait_ps")
+
+
+def _by_job(columns: Columns) -> dict[int, Columns]:
+    """Returns the rows about routers by job; those of one job follow each other."""
+    found = np.unique(columns["job"], return_index=True, return_counts=True)
+    return {
+        number: {name: values[first : first + count] for name, values in columns.items()}
+        for number, first, count in zip(*(each.tolist() for each in found), strict=True)
+    }
+
+
+def _dense(rows: Columns | None, routers: int) -> list[Words]:
+    """Returns the counters of all routers; those without a row are 0."""
+    made = [np.zeros(routers, np.int64) for _ in COUNTERS]
+    if rows is not None:
+        for values, name in zip(made, COUNTERS, strict=True):
+            values[rows["router"]] = rows[name]
+    return made
+
+
+def _idle_before(
+    run: Run, starts: Columns, ends: Columns
+) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
+    """Yields every job that was started, with the nodes that were idle just before."""
+    events = [
+        (time, starting, place, job)
+        for starting, log in enumerate((ends, starts))
+        for place, (time, job) in enumerate(
+            zip(log["time_ps"].tolist(), log["job"].tolist(), strict=True)
+        )
+    ]
+    idle = np.ones(run.machine.n_nodes, bool)
+    for _, starting, _, job in sorted(events):
+        if starting:
+            yield job, idle.copy()
+        idle[list(run.job_records[job].labels)] = not starting
+
+
+# -- for people
+
+HEADS = ("job", "congestion", "age (us)", "its routers", "all routers")
+CAPTION = (
+    "The counters that the scheduler had when it placed a job. Congestion: whether it slows the "
+    "job down, as far as is known. Age: of the newest reading. Then the bytes per second that the "
+    "nodes of a router sent and received: the mean of the routers that the job was given, and of "
+    "all routers that had an idle node."
+)
+
+
+def placed(run: Run) -> list[Seen]:
+    """Returns what was seen of the jobs that an allocation policy placed: the sensitive ones first,
+    each in order of their starts. Empty where nothing is known of any."""
+    some = [it for it in run.seen if it is not None and not it.named]
+    return sorted(some, key=lambda it: (not it.sensitive, it.time_ps, it.record.number))
+
+
+def kind(seen: Seen) -> str:
+    """Returns in a word whether congestion slows a job down."""
+    return {True: "sensitive", False: "insensitive", None: "unknown"}[seen.sensitive]
+
+
+def cells(seen: Seen) -> tuple[str, ...]:
+    """Returns a row of the table, under HEADS."""
+    return (seen.record.name, kind(seen), f"{seen.age_ps / 1e6:,.1f}",
+            rate(seen.traffic_of_job), rate(seen.traffic_of_all))  # fmt: skip
+
+
+def rate(bytes_per_second: float) -> str:
+    """Returns a traffic as '1.23 GB/s'; '0' where there is none."""
+    return show_bandwidth(float(f"{bytes_per_second:.3g}")) if bytes_per_second else "0"
+
+
+def seen_table(jobs: Sequence[Seen]) -> Table:
+    """Returns the table for a terminal."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0),
+                  title="traffic that the scheduler saw", title_justify="left")  # fmt: skip
+    for head in HEADS:
+        left = head in HEADS[:2]
+        shown.add_column(head, justify="left" if left else "right", no_wrap=True, max_width=28)
+    for job in jobs:
+        shown.add_row(*map(Text, cells(job)))
+    return shown
