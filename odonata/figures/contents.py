@@ -335,7 +335,7 @@ def of(run: Run) -> Sequence[Picture]:
     if not run.network.workload:
         return found
     sent = "What nodes sent and took in"
-    of_jobs = [*OF_JOBS, *(OF_TELEMETRY if run.seen else ())]
+    of_jobs = [*OF_JOBS[:2], *(OF_TELEMETRY if run.seen else ()), *OF_JOBS[2:]]
     return [*of_jobs, *(replace(it, title=sent) if it.name == "load" else it for it in found)]
 
 

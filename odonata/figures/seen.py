@@ -26,7 +26,7 @@ from odonata.figures.congestion import (
     strips,
 )
 from odonata.figures.network import BLUE, FAINT, NOTHING, Floats
-from odonata.results.seen import Seen, kind, placed, rate
+from odonata.results.seen import Seen, Words, kind, placed, rate
 from policies.allocation import ALLOCATIONS
 
 if TYPE_CHECKING:
@@ -37,13 +37,15 @@ MOST = 6
 """The largest number of jobs that have a map."""
 STRIP = 0.42
 """The part of a cell that has the marks of its nodes."""
+HEIGHT = 1.4
+"""How many times as high as a congestion map a map is: marks of nodes need room."""
 BUSY, FREE = "#5c6770", "#e9edf1"
 
 
 def size(run: Run) -> tuple[float, float]:
     """Returns the size of the figure in inches."""
     rows, _ = _grid(run)
-    return WIDTH, rows * (panel_height(run.machine) + 1.25) + 0.4
+    return WIDTH, rows * (HEIGHT * panel_height(run.machine) + 1.1) + 0.4
 
 
 def _grid(run: Run) -> tuple[int, int]:
@@ -82,21 +84,27 @@ def _name(panel: Axes, job: Seen) -> None:
     brief = name if len(name) <= 24 else f"{name[:23]}…"
     panel.set_title(f"{brief}: {kind(job)}", fontweight="bold")
     panel.set_xlabel(
-        f"group\n\ncounters {show_time(job.age_ps)} old; mean traffic of a router:\n"
+        f"group\ncounters {show_time(job.age_ps)} old; mean traffic of a router:\n"
         f"{rate(job.traffic_of_job)} where the job is, {rate(job.traffic_of_all)} where nodes were "
         "idle", fontsize=8.5,
     )  # fmt: skip
 
 
 def _mark(machine: Dragonfly, panel: Axes, job: Seen, wide: float, panels: int) -> None:
-    """Outline the routers of a job and, where there are not too many nodes, mark these."""
+    """Outline the routers of a job and, where there are not too many nodes, mark these, and outline
+    the white cells of routers without traffic."""
     if machine.n_nodes * panels <= MOST_MARKED:
         strips(machine, panel, _colours(job), wide, STRIP)
-    group, router = np.divmod(job.routers, machine.routers)
+        _outline(machine, panel, np.flatnonzero(job.traffic == 0), FAINT, 0.5)
+    _outline(machine, panel, job.routers, BLUE, 1.4)
+
+
+def _outline(machine: Dragonfly, panel: Axes, routers: Words, colour: str, lw: float) -> None:
+    group, router = np.divmod(routers, machine.routers)
     corners = np.stack([group, router], axis=1)[:, None]
     cell = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
-    panel.add_collection(PolyCollection(list(corners + cell), facecolors="none", edgecolors=BLUE,
-                                        lw=1.4, zorder=4))  # fmt: skip
+    panel.add_collection(PolyCollection(list(corners + cell), facecolors="none", edgecolors=colour,
+                                        lw=lw, zorder=4))  # fmt: skip
 
 
 def _colours(job: Seen) -> Floats:
@@ -129,7 +137,9 @@ def caption(run: Run) -> str:
         f"each router, the bytes per second that its nodes had sent and received in the last "
         f"{show_time(reading)} that were reported. A column is a group, a cell a router; the "
         f"strip at its right has a mark for each node. All maps have one scale, a logarithmic one. "
-        f"The allocation policy {name}{rule} chose among the routers that had idle nodes."
+        f"Jobs that congestion slows down come first, each in order of their starts; a job whose "
+        f"user named its nodes has no map. The allocation policy {name}{rule} chose among the "
+        f"routers that had idle nodes."
         + (f" {more:,} more jobs are in the table." if more > 0 else "")
     )  # fmt: skip
 

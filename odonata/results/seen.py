@@ -144,7 +144,7 @@ def _idle_before(
 
 # -- for people
 
-HEADS = ("job", "congestion", "age (us)", "its routers", "all routers")
+HEADS = ("job", "congestion", "age (us)", "its routers", "all with idle nodes")
 CAPTION = (
     "The counters that the scheduler had when it placed a job. Congestion: whether it slows the "
     "job down, as far as is known. Age: of the newest reading. Then the bytes per second that the "
@@ -172,8 +172,8 @@ def cells(seen: Seen) -> tuple[str, ...]:
 
 
 def rate(bytes_per_second: float) -> str:
-    """Returns a traffic as '1.23 GB/s'; '0' where there is none."""
-    return show_bandwidth(float(f"{bytes_per_second:.3g}")) if bytes_per_second else "0"
+    """Returns a traffic as '1.23 GB/s': three figures."""
+    return show_bandwidth(float(f"{bytes_per_second:.3g}"))
 
 
 def seen_table(jobs: Sequence[Seen]) -> Table:

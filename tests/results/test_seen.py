@@ -157,7 +157,7 @@ def test_a_job_is_compared_with_the_routers_that_had_idle_nodes(run: Run) -> Non
     assert insensitive.traffic_of_job > insensitive.traffic_of_all
     by_hand = [sensitive.traffic[it] for it in {n // 2 for n in sensitive.record.labels}]
     assert sensitive.traffic_of_job == pytest.approx(np.mean(by_hand))
-    assert rate(0.0) == "0"
+    assert rate(0.0) == "0 B/s"
     assert rate(1.23456e9) == "1.23 GB/s"
 
 
@@ -208,8 +208,11 @@ def test_a_map_has_the_traffic_of_every_router_and_outlines_those_of_the_job(run
         colours = mesh.get_facecolor().reshape(m.routers, m.groups, 4).transpose(1, 0, 2)
         none = [to_hex(it) == figures.NOTHING for it in colours.reshape(-1, 4)]
         assert none == (job.traffic == 0).tolist()
-        marks, outlines = (it for it in axes.collections if isinstance(it, PolyCollection))
-        assert len(outlines.get_paths()) == len(job.routers)
+        marks, quiet, own_routers = (
+            it for it in axes.collections if isinstance(it, PolyCollection)
+        )
+        assert len(quiet.get_paths()) == sum(none) > 0
+        assert len(own_routers.get_paths()) == len(job.routers)
         own = [to_hex(it) == figures.BLUE for it in marks.get_facecolor()]
         assert np.flatnonzero(own).tolist() == sorted(job.record.labels)
 
