@@ -68,6 +68,10 @@ def _no_samples(run: Run) -> str:
     return "" if len(run.time) else "No sample has been written yet."
 
 
+def _nothing_seen(run: Run) -> str:
+    return _no_samples(run) or sights.missing(run)
+
+
 def _no_ports(run: Run) -> str:
     if not recorded(run, "ports"):
         return "Ports were not recorded (metrics.ports = false)."
@@ -324,7 +328,7 @@ OF_CROSSBARS: Sequence[Picture] = (
 
 OF_TELEMETRY: Sequence[Picture] = (
     Picture("seen", JOBS, "What the scheduler saw", sights.seen_maps, sights.caption,
-            sights.missing, sights.size, wide=True),
+            _nothing_seen, sights.size, wide=True),
 )  # fmt: skip
 """The pictures of a run whose scheduler reads the network."""
 

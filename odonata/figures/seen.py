@@ -84,9 +84,9 @@ def _name(panel: Axes, job: Seen) -> None:
     brief = name if len(name) <= 24 else f"{name[:23]}…"
     panel.set_title(f"{brief}: {kind(job)}", fontweight="bold")
     panel.set_xlabel(
-        f"group\ncounters {show_time(job.age_ps)} old; mean traffic of a router:\n"
+        f"group\ncounters {job.age_ps / 1e6:,.1f} us old; mean traffic of a router:\n"
         f"{rate(job.traffic_of_job)} where the job is, {rate(job.traffic_of_all)} where nodes were "
-        "idle", fontsize=8.5,
+        "idle", fontsize=7.8,
     )  # fmt: skip
 
 
@@ -130,16 +130,17 @@ def caption(run: Run) -> str:
     assert run.network.workload is not None
     name = run.network.workload.allocation
     rule = f" ({ALLOCATIONS.named(name).about})" if name in ALLOCATIONS else ""
-    reading = round(found[0].seconds * 1e12)
+    longest = round(max(job.seconds for job in found[:MOST]) * 1e12)
+    blind = name in ALLOCATIONS and not run.network.scheduler.allocation.reads
     more = len(found) - MOST
     return (
         f"Where jobs were placed, and what the scheduler knew of the network at that moment: for "
         f"each router, the bytes per second that its nodes had sent and received in the last "
-        f"{show_time(reading)} that were reported. A column is a group, a cell a router; the "
+        f"{show_time(longest)} that were reported. A column is a group, a cell a router; the "
         f"strip at its right has a mark for each node. All maps have one scale, a logarithmic one. "
         f"Jobs that congestion slows down come first, each in order of their starts; a job whose "
         f"user named its nodes has no map. The allocation policy {name}{rule} chose among the "
-        f"routers that had idle nodes."
+        f"routers that had idle nodes{', without a look at the counters' * blind}."
         + (f" {more:,} more jobs are in the table." if more > 0 else "")
     )  # fmt: skip
 
