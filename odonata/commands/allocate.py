@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +21,8 @@ from odonata.commands.output import print_json, print_table
 from odonata.jobs.placement import Placement, place, ranges
 from pdes import launcher
 from pdes.errors import Refused
-from policies.allocation import ALLOCATIONS, AllocationPolicy
-from policies.memory import Sizes
-from policies.policy import Arrays
 from policies.register import load_plugin
-from policies.views import Counters, Labels, Request, Sight
+from policies.views import Counters, Labels
 from topology import Dragonfly
 
 COLUMNS = {"node": ("sent", "received"), "router": ("stall", "wait")}
@@ -116,8 +111,8 @@ def report(
         check_name(plot)
     given = _read(policy, parameters) if parameters else {}
     counters = read_counters(told, machine) if told else None
-    with telling(policy, counters, sensitive):
-        placed = place(machine, jobs, policy, order=order, seed=seed, busy=busy, parameters=given)
+    placed = place(machine, jobs, policy, order=order, seed=seed, busy=busy, parameters=given,
+                   counters=counters, sensitive=sensitive)  # fmt: skip
     if plot is not None:
         from odonata.figures.placement import draw
 
@@ -132,41 +127,6 @@ def _read(policy: str, parameters: Sequence[str]) -> dict[str, Any]:
     from odonata.experiment.policies import shell_parameters
 
     return shell_parameters("allocation", policy, parameters)
-
-
-@dataclasses.dataclass(frozen=True)
-class Told(AllocationPolicy):
-    """An allocation policy that is shown what a user tells of the network and of the jobs."""
-
-    policy: AllocationPolicy
-    counters: Counters | None
-    sensitive: bool | None
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return self.policy.name
-
-    def remembers(self, sizes: Sizes) -> Arrays:
-        return self.policy.remembers(sizes)
-
-    def choose(self, sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
-        sight = dataclasses.replace(sight, counters=self.counters)
-        return self.policy.choose(sight, job._replace(sensitive=self.sensitive), rng)
-
-
-@contextmanager
-def telling(policy: str, counters: Counters | None, sensitive: bool | None) -> Iterator[None]:
-    """Have the allocation of that name be shown these while the block is executed."""
-    entry = ALLOCATIONS.named(policy)
-
-    def build(**values: Any) -> Told:
-        return Told(entry.make(values), counters, sensitive)
-
-    ALLOCATIONS[policy] = dataclasses.replace(entry, build=build)
-    try:
-        yield
-    finally:
-        ALLOCATIONS[policy] = entry
 
 
 def read_counters(files: Sequence[Path], machine: Dragonfly) -> Counters:

@@ -13,7 +13,7 @@ from policies.allocation import ALLOCATIONS, allocate, rng_for
 from policies.memory import Sizes, memory_of, remembered
 from policies.register import Entry, Values
 from policies.scheduling import DISCIPLINES, select
-from policies.views import Labels, Request, Sight, View
+from policies.views import Counters, Labels, Request, Sight, View
 from topology import Dragonfly
 
 MOST_RANGES = 8
@@ -48,10 +48,13 @@ def place(
     seed: int = 1,
     busy: Sequence[tuple[int, int]] = (),
     parameters: Values = (),
+    counters: Counters | None = None,
+    sensitive: bool | None = None,
 ) -> Placement:
     """Place jobs of these sizes, which arrived together, one after another; all of them, or the
     request is refused. `busy`: first and last label of ranges of nodes that no job gets;
-    `parameters`: those of the policy.
+    `parameters`: those of the policy; `counters`: what the network reported before; `sensitive`:
+    whether congestion slows the jobs down.
 
     A job's random numbers are its own, so another job's size does not change them.
     """
@@ -66,9 +69,10 @@ def place(
     jobs: list[Labels] = [np.empty(0, np.int64)] * len(sizes)
     there = Sizes(len(sizes), machine.n_nodes, machine.groups, machine.n_routers, 1)
     buffer, (of_order, of_choice) = remembered((scheduling, chooser), there)
-    queue = [Request(number, nodes, 0) for number, nodes in enumerate(sizes)]
+    requests = [Request(n, nodes, 0, sensitive=sensitive) for n, nodes in enumerate(sizes)]
+    queue = requests
     while queue:
-        sight = Sight(machine, idle)
+        sight = Sight(machine, idle, counters)
         view = View(0, queue, (), sight.free, sight, memory=memory_of(of_order, buffer))
         chosen = select(scheduling, view)
         if not chosen:
@@ -76,9 +80,8 @@ def place(
             raise Refused(f"job {job.number + 1} of {job.nodes} nodes: only {sight.free} of "
                           f"{machine.n_nodes} are idle")  # fmt: skip
         for number in chosen:
-            sight = Sight(machine, idle, memory=memory_of(of_choice, buffer))
-            labels = allocate(chooser, sight, Request(number, sizes[number], 0),
-                              rng_for(seed, number))  # fmt: skip
+            sight = Sight(machine, idle, counters, memory_of(of_choice, buffer))
+            labels = allocate(chooser, sight, requests[number], rng_for(seed, number))
             jobs[number] = labels
             idle[labels] = False
         queue = [job for job in queue if not len(jobs[job.number])]

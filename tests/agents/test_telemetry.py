@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
-from machines import EVERYTHING, US
+from machines import EVERYTHING, SMALL, US
 from workloads import go, network
 
 from odonata.agents.layout import DELIVERED_BYTES
@@ -158,3 +158,17 @@ def test_a_run_ends_though_counters_are_read_for_ever() -> None:
 def test_nonsense_is_refused(given: dict[str, int], said: str) -> None:
     with pytest.raises(Refused, match=said):
         network(HOG, **given)
+
+
+def test_its_events_grow_with_routers_and_not_with_packets() -> None:
+    """A reading of a router is an event, and each of its words is one more when it is heard of."""
+    words = 2 * SMALL.nodes + 2
+    end = 10 * EVERY + LATE + 1
+    for iterations in (1, 40):
+        hog = replace(HOG, iterations=iterations)
+        told, untold = (
+            run(network(hog, telemetry_ps=every, telemetry_delay_ps=LATE), end,
+                transport=Serial(), show_compiling=False).events
+            for every in (EVERY, None)
+        )  # fmt: skip
+        assert told - untold == SMALL.n_routers * (10 + 10 * words)

@@ -209,8 +209,8 @@ def congestor_on(
     if stay_us:
         lengths = rng.uniform(0.5, 1.5, (TURNS, 2)) * stay_us
         silent_first = rng.random() < 0.5
-        stages = tuple(stage for turn in lengths.tolist()
-                       for stage in _turn(stages, *turn, silent_first))  # fmt: skip
+        stages = tuple(stage for active, silent in lengths.tolist()
+                       for stage in _turn(stages, active, silent, silent_first))  # fmt: skip
     return Job(len(nodes), name=found.name, stages=stages, iterations=FOREVER, on=tuple(nodes),
                background=True, mapping="linear")  # fmt: skip
 
