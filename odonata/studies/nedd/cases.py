@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from odonata.experiment.profiles import built_in, profile
 from odonata.studies import nedd
 from odonata.studies.nedd.floor import IDLE
-from odonata.studies.nedd.simulation import NO_CONGESTOR, Alone, Point, Queue, simulate
+from odonata.studies.nedd.simulation import NO_CONGESTOR, Alone, Moving, Point, Queue, simulate
 from odonata.study.contract import digest
 from pdes.errors import require
 
@@ -22,12 +22,14 @@ QUEUED = ("nedd", "nedd-level", "low-traffic-router", "high-traffic-router", "lo
           "fewer-router", "level-spread", "level-spread-random", "random")  # fmt: skip
 """The allocations of a queue."""
 FCFS, FIRST = "fcfs", "sensitive-first"
-STAY_US, AGE_INTERVAL_US, AGE_ARRIVAL_US = 1000, 100, 4400
-"""With old counters: how long a congestor stays active, how often counters are read, and when the
-first job arrives, so that the oldest have come."""
+STAY_US, OFTEN_US, LATE_US = 1000, 100, 4400
+"""Where congestors do not stay: for how long one is active, how often counters are read, and when
+the first job arrives, so that the oldest counters have come."""
 DELAYS_US = (10, 250, 500, 1000, 2000, 4000)
 BLIND = ("fewer-router", "level-spread", "random")
 """The allocations that read no counters and are compared with nedd as counters grow old."""
+AGED = ("minimd", "lammps", "milc")
+"""The applications for which they do: those that congestion slows down most."""
 
 
 @dataclass(frozen=True)
@@ -68,19 +70,25 @@ def _of(asked: Asked, part: str, run: int) -> Iterator[Point]:
         for allocation in QUEUED:
             yield Queue(allocation, run)
         yield Queue("nedd", run, FIRST)
-    else:
-        for delay in DELAYS_US:
-            yield aged("nedd", run, delay)
+        for delay in (DELAYS_US[0], DELAYS_US[-1]):
+            yield restless("nedd", run, delay)
         for allocation in BLIND:
-            yield aged(allocation, run)
+            yield restless(allocation, run)
+    else:
+        for application in AGED:
+            for delay in DELAYS_US:
+                yield Moving(application, "nedd", run, delay)
+            for allocation in (*BLIND, NO_CONGESTOR):
+                yield Moving(application, allocation, run)
 
 
-def aged(allocation: str, run: int, delay_us: int = DELAYS_US[0]) -> Queue:
-    """Returns a run in which congestors do not stay, and counters are late."""
-    return Queue(allocation, run, FCFS, STAY_US, AGE_INTERVAL_US, delay_us, AGE_ARRIVAL_US)
+def restless(allocation: str, run: int, delay_us: int = DELAYS_US[0]) -> Queue:
+    """Returns a queue among congestors that do not stay."""
+    return Queue(allocation, run, FCFS, STAY_US, OFTEN_US, delay_us, LATE_US)
 
 
 def mark() -> str:
-    """Returns a digest of this simulator, of a run of either kind, and of all profiles."""
-    found = simulate(Alone("lammps", "low-traffic-router", 0))
-    return digest([found.digest, *map(profile, built_in())])
+    """Returns a digest of this simulator, of an application beside a congestor and among several,
+    and of all profiles."""
+    few: list[Point] = [Alone("lammps", "low-traffic-router", 0), Moving("lammps", "nedd", 0)]
+    return digest([*(simulate(case).digest for case in few), *map(profile, built_in())])

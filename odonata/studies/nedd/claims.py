@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from odonata.studies.nedd.cases import (
+    AGED,
     BLIND,
     DELAYS_US,
     FCFS,
@@ -18,9 +19,9 @@ from odonata.studies.nedd.cases import (
     SETS_OF,
     STAY_US,
     Asked,
-    aged,
+    restless,
 )
-from odonata.studies.nedd.simulation import NO_CONGESTOR, Alone, Outcome, Point, Queue
+from odonata.studies.nedd.simulation import NO_CONGESTOR, Alone, Moving, Outcome, Point, Queue
 from odonata.study.contract import Claim
 
 Outcomes = Mapping[str, Outcome]
@@ -82,17 +83,28 @@ def change(of: Mapping[int, float], against: Mapping[int, float]) -> tuple[float
     >>> change({0: 2.0, 1: 3.0, 2: 4.0}, {0: 1.0, 1: 2.0, 2: 3.0})
     (0.5, 0.0)
     """
-    from scipy.special import stdtrit  # type: ignore[import-untyped]
-
     both = sorted({*of} & {*against})
     if not both:
         return np.nan, np.nan
     mine, theirs = (np.array([some[run] for run in both]) for some in (of, against))
     unit, apart = theirs.mean(), mine - theirs
-    if len(both) < 2:
-        return float(apart.mean() / unit), np.nan
-    half = stdtrit(len(both) - 1, 0.975) * apart.std(ddof=1) / np.sqrt(len(both))
-    return float(apart.mean() / unit), float(half / unit)
+    middle, half = mean_of(dict(enumerate(apart.tolist())))
+    return float(middle / unit), float(half / unit)
+
+
+def mean_of(some: Mapping[int, float]) -> tuple[float, float]:
+    """Returns a mean, and half of its confidence interval of 95 %, NaN of a single value.
+
+    >>> [round(word, 3) for word in mean_of({0: 1.0, 1: 3.0})]
+    [2.0, 12.706]
+    """
+    from scipy.special import stdtrit  # type: ignore[import-untyped]
+
+    found = np.array([*some.values()])
+    if len(found) < 2:
+        return float(found.mean()), np.nan
+    half = stdtrit(len(found) - 1, 0.975) * found.std(ddof=1) / np.sqrt(len(found))
+    return float(found.mean()), float(half)
 
 
 def alone(asked: Asked, outcomes: Outcomes, name: str, by: str, sets: int = 0) -> dict[int, float]:
@@ -107,11 +119,17 @@ def queued(
     return values(asked, outcomes, lambda run: Queue(by, run, order), of)
 
 
-def late(
-    asked: Asked, outcomes: Outcomes, by: str, delay_us: int, of: Measure
-) -> dict[int, float]:  # fmt: skip
-    """Returns a measure of the queues among congestors that do not stay."""
-    return values(asked, outcomes, lambda run: aged(by, run, delay_us), of)
+def slowdowns(asked: Asked, outcomes: Outcomes, by: str, delay_us: int) -> dict[int, float]:
+    """Returns how many times as long as without congestors applications take among those that take
+    turns, mean over applications, by run."""
+    found: dict[int, list[float]] = {}
+    for run in range(asked.repetitions):
+        for name in AGED:
+            mine, quiet = (outcomes.get(case.key) for case in (
+                Moving(name, by, run, delay_us), Moving(name, NO_CONGESTOR, run)))  # fmt: skip
+            if mine and quiet:
+                found.setdefault(run, []).append(run_time_s(mine) / run_time_s(quiet))
+    return {run: float(np.mean(some)) for run, some in found.items() if len(some) == len(AGED)}
 
 
 def mean(some: Mapping[int, float]) -> float:
@@ -125,7 +143,8 @@ def mean(some: Mapping[int, float]) -> float:
 def claims(asked: Asked, outcomes: Outcomes) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
     found = [claim for name in asked.applications for claim in _application(asked, outcomes, name)]
-    return [*found, *_sets(asked, outcomes), *_queue(asked, outcomes), *_age(asked, outcomes)]
+    parts = (_sets, _queue, _restless, _age)
+    return [*found, *(claim for part in parts for claim in part(asked, outcomes))]
 
 
 def _application(asked: Asked, outcomes: Outcomes, name: str) -> Iterator[Claim]:
@@ -208,20 +227,34 @@ def _queue(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
                     None, asked.repetitions, {"sooner": -first, "half": half})  # fmt: skip
 
 
+def _restless(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+    def ends(by: str, delay_us: int) -> dict[int, float]:
+        return values(asked, outcomes, lambda run: restless(by, run, delay_us), response_s(True))
+
+    for delay in (DELAYS_US[0], DELAYS_US[-1]):
+        for other in BLIND:
+            part, half = change(ends("nedd", delay), ends(other, DELAYS_US[0]))
+            if not np.isnan(part):
+                yield Claim(
+                    f"queue among congestors that do not stay, nedd by counters {delay:,} us late "
+                    f"against {other}: sensitive jobs end", "",
+                    f"{_shorter(part, 'sooner', 'later')}{_within(half)}", None,
+                    asked.repetitions, {"sooner": -part, "half": half},
+                )  # fmt: skip
+
+
 def _age(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
-    for other in BLIND:
-        against = late(asked, outcomes, other, DELAYS_US[0], response_s(True))
-        gains = [(delay, *change(late(asked, outcomes, "nedd", delay, response_s(True)), against))
-                 for delay in DELAYS_US]  # fmt: skip
-        known = [gain for gain in gains if not np.isnan(gain[1])]
-        if known:
-            words = "; ".join(f"{_shorter(part, 'sooner', 'later')}{_within(half)} at "
-                              f"{delay / STAY_US:g}" for delay, part, half in known)  # fmt: skip
-            yield Claim(
-                f"age, nedd against {other}: sensitive jobs end, by the age of counters in stays "
-                "of a congestor", "", words, None, len(against),
-                {f"sooner at {delay} us": -part for delay, part, _ in known},
-            )  # fmt: skip
+    slow = {by: slowdowns(asked, outcomes, by, DELAYS_US[0]) for by in BLIND}
+    for delay in DELAYS_US:
+        mine = slowdowns(asked, outcomes, "nedd", delay)
+        for other in BLIND:
+            part, half = change(mine, slow[other])
+            if not np.isnan(part):
+                yield Claim(
+                    f"age {delay / STAY_US:g} times a congestor's stay: nedd against {other}", "",
+                    f"{_shorter(part)}{_within(half)}", None, len(mine),
+                    {"shorter": -part, "half": half},
+                )  # fmt: skip
 
 
 def _shorter(part: float, less: str = "shorter", more: str = "longer") -> str:

@@ -24,10 +24,10 @@ from matplotlib.ticker import (
 
 from odonata.figures.network import BLUE, DASHES, GREEN, GREY, ORANGE, PURPLE
 from odonata.studies.nedd.cases import (
-    AGE_INTERVAL_US,
     BLIND,
     DELAYS_US,
     FIRST,
+    OFTEN_US,
     QUEUED,
     RIVALS,
     SETS,
@@ -40,11 +40,12 @@ from odonata.studies.nedd.claims import (
     Outcomes,
     alone,
     change,
-    late,
     mean,
+    mean_of,
     queued,
     response_s,
     running_s,
+    slowdowns,
 )
 from odonata.study.drawing import draw_all, dress_small, panels_of
 
@@ -181,36 +182,35 @@ def figure_queue(asked: Asked, outcomes: Outcomes) -> Figure | None:
 
 
 def figure_age(asked: Asked, outcomes: Outcomes) -> Figure | None:
-    """Draw the mean time from submission to end of sensitive jobs over the delay of reports, with
-    the allocations that read none as lines."""
-    base = late(asked, outcomes, "random", DELAYS_US[0], response_s(True))
-    points = {delay: change(late(asked, outcomes, "nedd", delay, response_s(True)), base)
-              for delay in DELAYS_US}  # fmt: skip
-    points = {delay: point for delay, point in points.items() if not np.isnan(point[0])}
+    """Draw how many times as long as without congestors applications take under nedd, over the age
+    of counters, with the allocations that read none as lines; bars are confidence intervals."""
+    points = {delay: mean_of(some) for delay in DELAYS_US
+              if (some := slowdowns(asked, outcomes, "nedd", delay))}  # fmt: skip
     if len(points) < 2:
         return None
     figure, panels = panels_of(6.6, 3.8, left=0.12, right=0.79, bottom=0.16, top=0.95)
     axes = panels[0, 0]
-    x = [(delay + AGE_INTERVAL_US / 2) / STAY_US for delay in points]
+    x = [(delay + OFTEN_US / 2) / STAY_US for delay in points]
     middle, half = np.array([*points.values()]).T
-    axes.errorbar(x, middle, half, fmt="o-", color=BLUE, capsize=3)
-    axes.text(x[0], middle[0] + 0.006, " nedd", color=BLUE, va="bottom", fontsize=9)
+    axes.errorbar(x, middle, half, fmt="o-", color=BLUE, capsize=3, zorder=3)
+    axes.annotate("nedd", (x[0], middle[0]), (6, -4), textcoords="offset points", color=BLUE,
+                  va="top", fontsize=9)  # fmt: skip
     for by in BLIND:
-        level, width = change(late(asked, outcomes, by, DELAYS_US[0], response_s(True)), base)
-        if not np.isnan(level):
+        if some := slowdowns(asked, outcomes, by, DELAYS_US[0]):
+            level, width = mean_of(some)
             axes.axhline(level, color=COLOURS[by], lw=1.2, ls=DASHES)
             axes.text(1.01, level, by, color=COLOURS[by], va="center", fontsize=9,
                       transform=axes.get_yaxis_transform())  # fmt: skip
             if width > 0:
                 axes.axhspan(level - width, level + width, color=COLOURS[by], alpha=0.08, lw=0)
     dress_small(axes)
+    axes.set_ylim(min(1.0, axes.get_ylim()[0]))
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator([0.05, 0.1, 0.25, 0.5, 1, 2, 4]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
     axes.set_xlabel("mean age of counters (times that a congestor stays)")
-    axes.set_ylabel("sensitive jobs: submission to end,\nagainst random")
+    axes.set_ylabel("run time (without congestors = 1)")
     return figure
 
 

@@ -37,7 +37,7 @@ def in_sets(nodes: int, total: int, sets: int, rng: np.random.Generator) -> list
     gaps at random between them.
 
     >>> in_sets(6, 12, 2, np.random.default_rng(1))
-    [2, 3, 4, 6, 7, 8]
+    [3, 4, 5, 6, 7, 8]
     """
     cuts = np.sort(rng.choice(total - nodes + sets, sets, replace=False)) - np.arange(sets)
     sizes = np.full(sets, nodes // sets) + (np.arange(sets) < nodes % sets)

@@ -95,7 +95,26 @@ class Queue(Case):
         return 4.0
 
 
-Point = Alone | Queue
+@dataclass(frozen=True)
+class Moving(Case):
+    """An application on 32 idle nodes, among congestors of which one is active at a time, for
+    `stay_us` on average."""
+
+    application: str
+    allocation: str
+    run: int
+    delay_us: int = DELAY_US
+    stay_us: int = 1000
+    interval_us: int = 100
+    arrival_us: int = 4400
+    congestor: str = "rma-broadcast"
+
+    def __str__(self) -> str:
+        return (f"{self.application} by {self.allocation}, run {self.run}, counters "
+                f"{self.delay_us} us late")  # fmt: skip
+
+
+Point = Alone | Queue | Moving
 
 
 @dataclass(frozen=True)
@@ -115,7 +134,7 @@ class Outcome:
 
 def simulate(point: Point) -> Outcome:
     """Simulate a run on this core, whatever ranks there are."""
-    experiment = experiment_beside(point) if isinstance(point, Alone) else experiment_among(point)
+    experiment = experiment_for(point)
     network: Network = experiment.model()
     result = run(network, None, transport=Serial(), show_compiling=False)
     records = job_records(network, result)
@@ -155,6 +174,13 @@ def waiting(name: str, nodes: int, arrival_us: int) -> Job:
     return replace(job, on=(), arrival_ps=arrival_us * US, sensitive=found.sensitive)
 
 
+def experiment_for(point: Point) -> Experiment:
+    """Returns the experiment of a case."""
+    if isinstance(point, Alone):
+        return experiment_beside(point)
+    return experiment_among(point) if isinstance(point, Queue) else experiment_with_turns(point)
+
+
 # -- an application beside a congestor
 
 
@@ -175,16 +201,45 @@ def experiment_beside(point: Alone) -> Experiment:
     return _experiment(jobs, allocation, "fcfs", INTERVAL_US, DELAY_US)
 
 
-# -- a queue among congestors
+# -- several congestors
+
+
+def scattered(rng: np.random.Generator) -> list[list[int]]:
+    """Returns the nodes of each congestor, at random."""
+    total = PRESETS[MACHINE].machine.n_nodes
+    nodes = rng.permutation(total)[: CONGESTORS * CONGESTOR_NODES].reshape(CONGESTORS, -1)
+    return [sorted(some) for some in nodes.tolist()]
+
+
+def congestor_on(nodes: Sequence[int], kind: str, spans: Sequence[tuple[float, float]]) -> Job:
+    """Returns a congestor in the background that is silent and then active, for each of these spans
+    in us; or always active, where there is none."""
+    found = profile(f"gpcnet-{kind}")
+    stages = found.stages_for(TASKS)
+    if spans:
+        stages = tuple(stage for silent, active in spans
+                       for stage in _turn(stages, silent, active))  # fmt: skip
+    return Job(len(nodes), name=found.name, stages=stages, iterations=FOREVER, on=tuple(nodes),
+               background=True, mapping="linear")  # fmt: skip
+
+
+def _turn(stages: Sequence[Stage], silent_us: float, active_us: float) -> tuple[Stage, ...]:
+    """Returns a pause, and the stages of a congestor for a time."""
+    gets = (replace(stage, repeat=max(1, round(active_us / GET_US))) for stage in stages)
+    return (Stage("permutation", 1, compute_ps=round(silent_us * US), name="pause"), *gets)
 
 
 def experiment_among(point: Queue) -> Experiment:
-    """Returns the experiment of a mixed queue."""
-    total = PRESETS[MACHINE].machine.n_nodes
+    """Returns the experiment of a mixed queue. Congestors that do not stay are silent and active
+    independently of one another, each time for between half and one and a half of a stay."""
     rng = chance(2, point.run)
-    nodes = rng.permutation(total)[: CONGESTORS * CONGESTOR_NODES].reshape(CONGESTORS, -1)
-    jobs = [congestor_on(sorted(some), point.congestor, point.stay_us, rng)
-            for some in nodes.tolist()]  # fmt: skip
+    jobs = []
+    for nodes in scattered(rng):
+        spans: Any = ()
+        if point.stay_us:
+            spans = rng.uniform(0.5, 1.5, (TURNS, 2)) * point.stay_us
+            spans[0, 0] *= rng.integers(2)
+        jobs.append(congestor_on(nodes, point.congestor, [*map(tuple, spans)]))
     names = [*_some(SENSITIVE, JOBS // 2, rng), *_some(INSENSITIVE, JOBS // 2, rng)]
     for number, place in enumerate(rng.permutation(JOBS).tolist()):
         size = int(rng.choice(SIZES))
@@ -198,30 +253,36 @@ def _some(names: Sequence[str], count: int, rng: np.random.Generator) -> list[st
     return rng.permutation(np.tile(np.array(names), often)[:count]).tolist()  # type: ignore[no-any-return]
 
 
-def congestor_on(
-    nodes: Sequence[int], kind: str, stay_us: int, rng: np.random.Generator
-) -> Job:  # fmt: skip
-    """Returns a congestor in the background. If it does not stay for ever, it is active and silent
-    in turn, each time for between half and one and a half of `stay_us`; it may be silent at
-    first."""
-    found = profile(f"gpcnet-{kind}")
-    stages = found.stages_for(TASKS)
-    if stay_us:
-        lengths = rng.uniform(0.5, 1.5, (TURNS, 2)) * stay_us
-        silent_first = rng.random() < 0.5
-        stages = tuple(stage for active, silent in lengths.tolist()
-                       for stage in _turn(stages, active, silent, silent_first))  # fmt: skip
-    return Job(len(nodes), name=found.name, stages=stages, iterations=FOREVER, on=tuple(nodes),
-               background=True, mapping="linear")  # fmt: skip
+def experiment_with_turns(point: Moving) -> Experiment:
+    """Returns the experiment of an application among congestors that take turns, in an order at
+    random, each time for between half and one and a half of a stay."""
+    rng = chance(3, point.run)
+    everyone = scattered(rng)
+    stays = rng.uniform(0.5, 1.5, (TURNS, CONGESTORS)) * point.stay_us
+    order = rng.permuted(np.tile(np.arange(CONGESTORS), (TURNS, 1)), axis=1)
+    jobs = [waiting(point.application, WANTED, point.arrival_us)]
+    if point.allocation == NO_CONGESTOR:
+        jobs += [silent_on(nodes) for nodes in everyone]
+        return _experiment(jobs, "fewer-router", "fcfs", point.interval_us, point.delay_us)
+    jobs += [congestor_on(nodes, point.congestor, turns_of(number, order, stays))
+             for number, nodes in enumerate(everyone)]  # fmt: skip
+    return _experiment(jobs, point.allocation, "fcfs", point.interval_us, point.delay_us)
 
 
-def _turn(
-    stages: Sequence[Stage], active_us: float, silent_us: float, silent_first: bool
-) -> tuple[Stage, ...]:
-    """Returns the stages of a congestor for a time, and a pause."""
-    gets = tuple(replace(stage, repeat=max(1, round(active_us / GET_US))) for stage in stages)
-    pause = Stage("permutation", 1, compute_ps=round(silent_us * US), name="pause")
-    return (pause, *gets) if silent_first else (*gets, pause)
+def turns_of(number: int, order: Any, stays: Any) -> list[tuple[float, float]]:
+    """Returns for how long a congestor is silent before each of its turns, and active in it.
+
+    >>> turns_of(1, np.array([[0, 1], [1, 0]]), np.array([[3.0, 5.0], [2.0, 4.0]]))
+    [(3.0, 5.0), (0.0, 2.0)]
+    """
+    found, silent = [], 0.0
+    for who, stay in zip(order.ravel().tolist(), stays.ravel().tolist(), strict=True):
+        if who == number:
+            found.append((silent, stay))
+            silent = 0.0
+        else:
+            silent += stay
+    return found
 
 
 def _experiment(
