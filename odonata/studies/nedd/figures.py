@@ -73,9 +73,9 @@ def figure_3_24(asked: Asked, outcomes: Outcomes) -> Figure | None:
         return None
     columns = min(MOST_COLUMNS, len(found))
     rows = -(-len(found) // columns)
-    wide, high = 0.6 + 3.3 * columns, 1.0 + 2.6 * rows
-    figure, panels = panels_of(wide, high, rows, columns, left=0.55 / wide, right=1 - 0.1 / wide,
-                               bottom=0.95 / high, top=1 - 0.55 / high, wspace=0.2,
+    wide, high = 0.9 + 3.2 * columns, 1.1 + 2.6 * rows
+    figure, panels = panels_of(wide, high, rows, columns, left=0.85 / wide, right=1 - 0.1 / wide,
+                               bottom=1.05 / high, top=1 - 0.55 / high, wspace=0.2,
                                hspace=0.25)  # fmt: skip
     for number, (axes, (name, times)) in enumerate(zip(panels.flat, found.items(), strict=False)):
         _boxes(axes, [[value * 1e3 for value in some] for some in times.values()])
@@ -134,7 +134,7 @@ def figure_sets(asked: Asked, outcomes: Outcomes) -> Figure | None:
     behind.errorbar([*fewer], parts[:, 0], parts[:, 1], fmt="o-", color=GREEN, capsize=3)
     behind.axhline(0, color=GREY, lw=0.8)
     behind.yaxis.set_major_formatter(PercentFormatter(1, 0))
-    behind.set_ylabel("fewer-router longer than low-traffic-router")
+    behind.set_ylabel("fewer-router: longer than\nlow-traffic-router by")
     for axes in panels[0]:
         dress_small(axes)
         axes.set_xticks(SETS)
