@@ -113,12 +113,15 @@ class Network(Configuration, Model):
     name = "dragonfly"
     parcel, bearers, receipts = PARCEL, (ARRIVE, REACH, DELIVER, PLACE), (CREDIT_DUE,)
     decisions, notices = (DECIDE,), (PLACE, REST)
-    perpetual = (SAMPLE, TELL)
     kinds = KINDS
 
     @property
     def receive(self) -> Any:  # type: ignore[override]
         return receiver(self.inside)
+
+    @property
+    def perpetual(self) -> tuple[int, ...]:  # type: ignore[override]
+        return (SAMPLE, TELL) if self.telemetry else ()
 
     @property
     def takes(self) -> int:  # type: ignore[override]
@@ -159,9 +162,6 @@ class Network(Configuration, Model):
         for part, fields in parts.items():
             found |= {f"{part}.{name}": value for name, value in fields.items()}
         if self.workload:
-            for job in found["workload.jobs"]:
-                if job["sensitive"] is None:  # as in checkpoints from before there was this field
-                    del job["sensitive"]
             found["workload.jobs"] = json.dumps(found["workload.jobs"])
         if plugins := self.plugins():
             found["plugins"] = json.dumps(plugins)

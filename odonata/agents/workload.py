@@ -55,7 +55,7 @@ from odonata.jobs.request import (
 )
 from odonata.jobs.scheduler import Scheduler
 from pdes.clock import LATEST
-from pdes.errors import Findings, Refused
+from pdes.errors import Fault, Findings, Refused
 from pdes.events import Rows
 from policies.allocation import ALLOCATIONS
 from policies.scheduling import DISCIPLINES, SchedulingPolicy
@@ -187,6 +187,12 @@ def nearest(word: str, words: Sequence[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
+MOST_INTERVALS = 256
+"""The largest number of past intervals of counters that an allocation may read."""
+MOST_UNDER_WAY = 10_000
+"""The largest number of readings of a router that may be on their way to the scheduler at once."""
+
+
 @dataclass(frozen=True)
 class Workload:
     """Jobs, and how they are run: which is next (`order`, of policies.scheduling) and where it is
@@ -294,6 +300,11 @@ class Workload:
         unless(self.telemetry_ps is None or 1000 <= self.telemetry_ps <= 10**15,
                f"telemetry = {self.telemetry_ps} ps", "1 ns .. 1,000 s, or auto",
                "telemetry_ps")  # fmt: skip
+        every = self.telemetry_ps or USUAL_INTERVAL_PS
+        unless(self.telemetry_delay_ps <= MOST_UNDER_WAY * every,
+               f"telemetry_delay = {self.telemetry_delay_ps} ps",
+               f"at most {MOST_UNDER_WAY:,} times the interval of {every} ps (telemetry), since "
+               "all reports that are under way are kept", "telemetry_delay_ps")  # fmt: skip
         for name in ("send_copy", "receive_copy"):
             value = getattr(self, name)
             unless(value is None or 1 <= value <= 1e15, f"{name} = {value} B/s",
@@ -414,6 +425,9 @@ class Workload:
     def telemetry(self) -> Telemetry | None:
         """Returns how the scheduler hears of the network; None where it does not."""
         reads = ALLOCATIONS.make(self.allocation, self.allocation_parameters).reads
+        if not isinstance(reads, int) or not 0 <= reads <= MOST_INTERVALS:
+            raise Fault(f"allocation {self.allocation}: its reads is {reads!r}, and not a number "
+                        f"of intervals, 0 .. {MOST_INTERVALS}")  # fmt: skip
         if self.telemetry_ps is None and not reads:
             return None
         interval = USUAL_INTERVAL_PS if self.telemetry_ps is None else self.telemetry_ps

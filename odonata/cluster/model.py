@@ -198,7 +198,10 @@ class Cluster(Model):
         if latest > LATEST:
             raise Refused(f"{self.trace.name}: its jobs, one after the other, would take longer "
                           f"than {LATEST} us")  # fmt: skip
-        self.policies  # noqa: B018 a name or a parameter may be wrong
+        allocation = self.policies[1]  # a name or a parameter may be wrong
+        if allocation is not None and allocation.reads:
+            raise Refused(f"allocation = {self.allocation}: it reads the counters of the network, "
+                          'which there are only in a run with fidelity = "packet"')  # fmt: skip
         if self.power is not None:
             self._check_power(self.power)
 

@@ -34,6 +34,7 @@ def by_itself(network: Network, record: JobRecord) -> Network:
     workload = replace(
         network.workload, jobs=(job,), numbers=(network.workload.number_of(record.number),),
         order="fcfs", order_parameters=(), allocation="simple", allocation_parameters=(),
+        telemetry_ps=None,
     )  # fmt: skip
     return replace(network, traffic=(), workload=workload, power=None, dedicated_scheduler=False)
 

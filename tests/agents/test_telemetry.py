@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from machines import EVERYTHING, SMALL, US
 from workloads import go, network
 
@@ -15,6 +16,7 @@ from odonata.agents.layout import DELIVERED_BYTES
 from odonata.agents.metrics import COUNTERS
 from odonata.agents.network import Network
 from odonata.agents.reports import Telemetry
+from odonata.commands.cli import cli
 from odonata.jobs.request import Job
 from odonata.results.performance import performance
 from pdes.driver import run
@@ -90,13 +92,18 @@ def truth(model: Network, time: int) -> dict[str, Any]:
 TIGHT = {"local_buffer": 1024, "global_buffer": 1024}
 
 
-@pytest.mark.parametrize("inside", [TIGHT, EVERYTHING], ids=["plain", "crossbars"])
-def test_what_is_seen_is_what_was_counted_in_the_last_intervals(inside: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("inside", "delay"), [(TIGHT, LATE), (TIGHT, 5 * EVERY), (EVERYTHING, LATE)],
+    ids=["plain", "later than all that is kept", "crossbars"],
+)  # fmt: skip
+def test_what_is_seen_is_what_was_counted_in_the_last_intervals(
+    inside: dict[str, Any], delay: int
+) -> None:
     inside = {name: value for name, value in inside.items() if name != "routing"}
-    go(spied(**inside))
+    go(spied(**inside, telemetry_delay_ps=delay))
     plain = network(HOG, *LATER, **inside)
     for time in (us * US + 1 for us in TIMES):
-        last, seen = (time - LATE) // EVERY, SEEN[time]
+        last, seen = (time - delay) // EVERY, SEEN[time]
         if last < 1:
             assert seen is None
             continue
@@ -135,6 +142,20 @@ def test_counters_are_read_where_the_allocation_wants_them() -> None:
     assert nedd.telemetry == Telemetry(20 * US, 10 * US, 5)
 
 
+@pytest.mark.parametrize("reads", ["3", 3.5, -1, 257])
+def test_a_policy_that_reads_nonsense_is_named(monkeypatch: Any, reads: Any) -> None:
+    monkeypatch.setattr(Spy, "reads", reads)
+    with pytest.raises(Fault, match=r"allocation spy: its reads is .* 0 .. 256"):
+        go(spied())
+
+
+def test_a_run_without_packets_refuses_an_allocation_that_reads_counters() -> None:
+    asked = ["schedule", "--model", "poisson", "--jobs", "9", "--nodes", "9", "--machine", "kim-72"]
+    found = CliRunner().invoke(cli, [*asked, "--allocation", "nedd"])
+    assert found.exit_code != 0
+    assert "allocation = nedd: it reads the counters of the network" in str(found.exception)
+
+
 def test_a_run_ends_though_counters_are_read_for_ever() -> None:
     """Also where a job never starts."""
     assert go(spied(Job(4, "halo2d", 100))).result.time_ps < 100 * US
@@ -153,6 +174,7 @@ def test_a_run_ends_though_counters_are_read_for_ever() -> None:
     [
         ({"telemetry_ps": 0}, "telemetry = 0 ps: 1 ns .. 1,000 s, or auto"),
         ({"telemetry_delay_ps": -1}, "telemetry_delay = -1 ps: 0 .. 1,000 s"),
+        ({"telemetry_ps": 1000, "telemetry_delay_ps": 10**8}, "at most 10,000 times the interval"),
     ],
 )
 def test_nonsense_is_refused(given: dict[str, int], said: str) -> None:

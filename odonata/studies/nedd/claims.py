@@ -213,7 +213,8 @@ def _queue(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
         )  # fmt: skip
         yield Claim(
             f"queue, nedd against {other}: insensitive jobs run", f"within {CLOSE:.0%}" * named,
-            f"{_shorter(slower)}{_within(width)}", slower <= CLOSE if named else None, of,
+            f"{_shorter(slower)}{_within(width)}",
+            slower + width <= CLOSE if named and not np.isnan(width) else None, of,
             {"longer": slower, "half": width},
         )  # fmt: skip
     first, half = change(queued(asked, outcomes, "nedd", response_s(True), FIRST),
