@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -53,8 +54,11 @@ SPACING_US = 60
 """Simulated time between two arrivals in a queue."""
 GET_US = 18
 """How long all 36 nodes of a congestor take to get 4 KiB once, from its first node, measured."""
-TURNS = 8
-"""How often a congestor that does not stay is active and silent before it does all that again."""
+TURNS = 16
+"""How often congestors that do not stay change before they do all that again."""
+MOVING_NODES = 2 * WANTED
+"""Nodes of an application among congestors that move: twice as many, so that it meets one more
+often."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +101,8 @@ class Queue(Case):
 
 @dataclass(frozen=True)
 class Moving(Case):
-    """An application on 32 idle nodes, among congestors of which one is active at a time, for
-    `stay_us` on average."""
+    """An application on 64 idle nodes, among congestors of which half are active, which others are
+    every `stay_us` on average."""
 
     application: str
     allocation: str
@@ -126,8 +130,11 @@ class Outcome:
     submit_s: list[float]
     start_s: list[float]
     end_s: list[float]
+    nodes: list[int]
     shared: list[float]
     """The part of its nodes whose routers have a congestor's node."""
+    beside: list[bool]
+    """Whether one of its routers has the node from which all nodes of a congestor get data."""
     events: int = 0
     digest: str = ""
 
@@ -139,8 +146,9 @@ def simulate(point: Point) -> Outcome:
     result = run(network, None, transport=Serial(), show_compiling=False)
     records = job_records(network, result)
     per_router = network.machine.nodes
-    hot = {label // per_router for record in records if record.name.startswith("gpcnet")
-           for label in record.labels}  # fmt: skip
+    congestors = [[label // per_router for label in record.labels] for record in records
+                  if record.name.startswith("gpcnet-rma")]  # fmt: skip
+    hot, roots = {*chain(*congestors)}, {routers[0] for routers in congestors}
     mine = [record for record, job in zip(records, experiment.jobs, strict=True)
             if not job.background]  # fmt: skip
     wanted = [job for job in experiment.jobs if not job.background]
@@ -150,8 +158,10 @@ def simulate(point: Point) -> Outcome:
         submit_s=[job.arrival_ps * 1e-12 for job in wanted],
         start_s=[_seconds(record.start_ps) for record in mine],
         end_s=[_seconds(record.end_ps) for record in mine],
+        nodes=[job.nodes for job in wanted],
         shared=[float(np.mean([label // per_router in hot for label in record.labels]))
                 for record in mine],
+        beside=[any(label // per_router in roots for label in record.labels) for record in mine],
         events=result.events,
         digest=result.digest,
     )  # fmt: skip
@@ -224,7 +234,9 @@ def congestor_on(nodes: Sequence[int], kind: str, spans: Sequence[tuple[float, f
 
 
 def _turn(stages: Sequence[Stage], silent_us: float, active_us: float) -> tuple[Stage, ...]:
-    """Returns a pause, and the stages of a congestor for a time."""
+    """Returns a pause, and the stages of a congestor for a time, if it is any."""
+    if not active_us:
+        stages = ()
     gets = (replace(stage, repeat=max(1, round(active_us / GET_US))) for stage in stages)
     return (Stage("permutation", 1, compute_ps=round(silent_us * US), name="pause"), *gets)
 
@@ -254,35 +266,34 @@ def _some(names: Sequence[str], count: int, rng: np.random.Generator) -> list[st
 
 
 def experiment_with_turns(point: Moving) -> Experiment:
-    """Returns the experiment of an application among congestors that take turns, in an order at
-    random, each time for between half and one and a half of a stay."""
+    """Returns the experiment of an application among congestors that take turns: for between half
+    and one and a half of a stay, one half of them, drawn at random, is active."""
     rng = chance(3, point.run)
     everyone = scattered(rng)
-    stays = rng.uniform(0.5, 1.5, (TURNS, CONGESTORS)) * point.stay_us
-    order = rng.permuted(np.tile(np.arange(CONGESTORS), (TURNS, 1)), axis=1)
-    jobs = [waiting(point.application, WANTED, point.arrival_us)]
+    stays = rng.uniform(0.5, 1.5, TURNS) * point.stay_us
+    active = rng.permuted(np.tile(np.arange(CONGESTORS) % 2 == 0, (TURNS, 1)), axis=1)
+    jobs = [waiting(point.application, MOVING_NODES, point.arrival_us)]
     if point.allocation == NO_CONGESTOR:
         jobs += [silent_on(nodes) for nodes in everyone]
         return _experiment(jobs, "fewer-router", "fcfs", point.interval_us, point.delay_us)
-    jobs += [congestor_on(nodes, point.congestor, turns_of(number, order, stays))
-             for number, nodes in enumerate(everyone)]  # fmt: skip
+    jobs += [congestor_on(nodes, point.congestor, spans_of(mine.tolist(), stays.tolist()))
+             for nodes, mine in zip(everyone, active.T, strict=True)]  # fmt: skip
     return _experiment(jobs, point.allocation, "fcfs", point.interval_us, point.delay_us)
 
 
-def turns_of(number: int, order: Any, stays: Any) -> list[tuple[float, float]]:
-    """Returns for how long a congestor is silent before each of its turns, and active in it.
+def spans_of(active: Sequence[bool], stays: Sequence[float]) -> list[tuple[float, float]]:
+    """Returns for how long a congestor is silent and then active, again and again, given for each
+    stay whether it is active.
 
-    >>> turns_of(1, np.array([[0, 1], [1, 0]]), np.array([[3.0, 5.0], [2.0, 4.0]]))
-    [(3.0, 5.0), (0.0, 2.0)]
+    >>> spans_of([False, True, True, False, True], [3.0, 5.0, 2.0, 4.0, 1.0])
+    [(3.0, 7.0), (4.0, 1.0)]
     """
-    found, silent = [], 0.0
-    for who, stay in zip(order.ravel().tolist(), stays.ravel().tolist(), strict=True):
-        if who == number:
-            found.append((silent, stay))
-            silent = 0.0
-        else:
-            silent += stay
-    return found
+    found = [[0.0, 0.0]]
+    for now, stay in zip(active, stays, strict=True):
+        if not now and found[-1][1]:
+            found.append([0.0, 0.0])
+        found[-1][int(now)] += stay
+    return [(silent, busy) for silent, busy in found]
 
 
 def _experiment(
