@@ -49,8 +49,8 @@ CONGESTORS, CONGESTOR_NODES = 4, 36
 """How many congestors there are beside a queue, and the nodes of each."""
 JOBS = 24
 """Jobs of a queue, half of them sensitive."""
-SIZES = (8, 16, 24)
-SPACING_US = 60
+SIZES = (16, 32, 48)
+SPACING_US = 150
 """Simulated time between two arrivals in a queue."""
 GET_US = 18
 """How long all 36 nodes of a congestor take to get 4 KiB once, from its first node, measured."""
@@ -177,11 +177,13 @@ def revive(fields: dict[str, Any]) -> Outcome:
     return Outcome(**fields)
 
 
-def waiting(name: str, nodes: int, arrival_us: int) -> Job:
-    """Returns a job of a profile that an allocation is to place."""
+def waiting(name: str, nodes: int, arrival_us: int, iterations: int = 0) -> Job:
+    """Returns a job of a profile that an allocation is to place; with as many iterations as the
+    profile has, if none are given."""
     found = profile(name)
     job = application_on(found, range(nodes), TASKS)
-    return replace(job, on=(), arrival_ps=arrival_us * US, sensitive=found.sensitive)
+    return replace(job, on=(), arrival_ps=arrival_us * US, sensitive=found.sensitive,
+                   iterations=iterations or job.iterations)  # fmt: skip
 
 
 def experiment_for(point: Point) -> Experiment:
@@ -254,8 +256,9 @@ def experiment_among(point: Queue) -> Experiment:
         jobs.append(congestor_on(nodes, point.congestor, [*map(tuple, spans)]))
     names = [*_some(SENSITIVE, JOBS // 2, rng), *_some(INSENSITIVE, JOBS // 2, rng)]
     for number, place in enumerate(rng.permutation(JOBS).tolist()):
-        size = int(rng.choice(SIZES))
-        jobs.append(waiting(names[place], size, point.arrival_us + number * SPACING_US))
+        name, size = names[place], int(rng.choice(SIZES))
+        once = int(name in INSENSITIVE)  # or they would run four times as long as the others
+        jobs.append(waiting(name, size, point.arrival_us + number * SPACING_US, once))
     return _experiment(jobs, point.allocation, point.order, point.interval_us, point.delay_us)
 
 
