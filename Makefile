@@ -42,12 +42,14 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Every routing, compiled, and the one that jobs are tested with, the job model, and PHOLD: once for
+# Every routing, compiled, and the one that jobs are tested with (also where counters are reported), the job model, and PHOLD: once for
 # a version, as many at a time as there are cores. The longest come first; last, those that use what
 # the first has compiled.
 warm: $(READY)
 	@{ echo run scripts/experiments/months.toml --overwrite --json -o out/warm-months; \
 	  echo run scripts/experiments/caps.toml --no-metrics --overwrite --json -o out/warm-caps; \
+	  echo run scripts/experiments/nedd.toml --no-metrics --overwrite --json -o out/warm-nedd; \
+	  echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json -o out/warm-told --set scheduler.telemetry=20us; \
 	  echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json -o out/warm; \
 	  for r in minimal valiant ugal-l ugal-g par adaptive; do \
 	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing $$r; done; \
@@ -56,7 +58,7 @@ warm: $(READY)
 	  echo bench phold --end 1us --json; \
 	  echo schedule --model poisson --jobs 9 --nodes 9 --machine kim-72 --json; \
 	  echo schedule --model poisson --jobs 9 --nodes 9 --power dynamic-learner,uniform,rate-by-number,rmap-naive --json; } \
-	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm out/warm-months out/warm-caps
+	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm out/warm-*
 
 # As many tests at a time as there are cores, those of a file together; what times something, by
 # itself (of the files that have such a test: to collect them all takes longer than to run these).

@@ -2,6 +2,7 @@
 
     python scripts/bench.py [--ranks 1,2] [--protocol window,null] [--repeat 5] [--json]
     python scripts/bench.py --metrics [--ranks 1,2] [--repeat 5]     # what streaming costs
+    python scripts/bench.py --telemetry [--ranks 1,2] [--repeat 5]   # what counters cost
     python scripts/bench.py --decisions [--repeat 5]                 # a million made in Python
 
 Runs of the different kinds take turns, so that a machine that is shared slows all of them alike;
@@ -28,7 +29,8 @@ from rich.table import Table
 from odonata.commands.doctor import find_mpiexec
 
 HERE = Path(__file__).parent
-EXPERIMENT = HERE / "experiments" / "uniform.toml"
+STREAMED = HERE / "experiments" / "uniform.toml"
+TOLD = HERE / "experiments" / "jobs.toml"
 WORKLOAD = (
     "--lps 1024 --population 16 --remote 0.25 --lookahead 500ns --mean 1us --end 300us --seed 7"
 )
@@ -85,35 +87,48 @@ def show(runs: dict[tuple[int, str], list[Any]]) -> None:
     console.print(f"{platform.machine()}, {os.cpu_count()} cores; ROSS: 0.87 M/s on a Neoverse-N1")
 
 
-def measure_metrics(ranks: int, repeat: int) -> tuple[list[Any], list[Any]]:
-    """Run the same experiment without metrics and with them, at its interval, in turns."""
-    plain, streamed = [], []
+def measure_pairs(
+    experiment: Path, options: tuple[str, str], ranks: int, repeat: int
+) -> tuple[list[Any], list[Any]]:
+    """Run an experiment with one and with the other options, in turns."""
+    runs: tuple[list[Any], list[Any]] = ([], [])
     with tempfile.TemporaryDirectory() as out:
         for turn in range(repeat + 1):
-            without = odonata(f"run {EXPERIMENT} -o {out}/a --overwrite --no-metrics --json", ranks)
-            with_them = odonata(f"run {EXPERIMENT} -o {out}/b --overwrite --json", ranks)
-            if turn:
-                plain.append(without)
-                streamed.append(with_them)
-    return plain, streamed
+            for some, words in zip(runs, options, strict=True):
+                run = odonata(f"run {experiment} -o {out}/a --overwrite --json {words}", ranks)
+                if turn:
+                    some.append(run)
+    return runs
+
+
+def show_pairs(
+    experiment: Path, options: tuple[str, str], what: str, ranks: list[int], repeat: int
+) -> None:
+    """Show what something costs: runs without it and with it, whose jobs and packets are the
+    same."""
+    table = Table(title=f"odonata run {experiment.relative_to(HERE.parent)}", title_justify="left")
+    for column in ("ranks", f"without {what}", "with", "ratio", "of each pair", "events"):
+        table.add_column(column, justify="right")
+    for n in ranks:
+        runs = measure_pairs(experiment, options, n, repeat)
+        times = {run["time_ps"] for some in runs for run in some}
+        assert len(times) == 1, f"runs end at {times} ps"
+        walls = [[run["wall_seconds"] for run in some] for some in runs]
+        without, with_it = map(statistics.median, walls)
+        pairs = sorted(b / a for a, b in zip(*walls, strict=True))
+        events = runs[1][0]["events"] / runs[0][0]["events"]
+        table.add_row(str(n), f"{without:.3f} s", f"{with_it:.3f} s", f"{with_it / without:.3f}",
+                      f"{pairs[0]:.3f} .. {pairs[-1]:.3f}", f"{events:.3f}")  # fmt: skip
+    Console(width=None if sys.stdout.isatty() else 100).print(table)
 
 
 def show_metrics(ranks: list[int], repeat: int) -> None:
-    table = Table(title=f"odonata run {EXPERIMENT.relative_to(HERE.parent)}", title_justify="left")
-    for column in ("ranks", "without metrics", "with", "ratio", "of each pair", "in streams"):
-        table.add_column(column, justify="right")
-    for n in ranks:
-        plain, streamed = measure_metrics(n, repeat)
-        digests = {run["digest"] for run in (*plain, *streamed)}
-        assert len(digests) == 1, f"digests differ: {digests}"
-        walls = [[run["wall_seconds"] for run in runs] for runs in (plain, streamed)]
-        without, with_them = map(statistics.median, walls)
-        pairs = sorted(b / a for a, b in zip(*walls, strict=True))
-        inside = statistics.median(run["seconds"]["metrics"] for run in streamed)
-        table.add_row(str(n), f"{without:.3f} s", f"{with_them:.3f} s",
-                      f"{with_them / without:.3f}", f"{pairs[0]:.3f} .. {pairs[-1]:.3f}",
-                      f"{inside / with_them:.1%}")  # fmt: skip
-    Console(width=None if sys.stdout.isatty() else 100).print(table)
+    show_pairs(STREAMED, ("--no-metrics", ""), "metrics", ranks, repeat)
+
+
+def show_telemetry(ranks: list[int], repeat: int) -> None:
+    told = "--no-metrics --set scheduler.telemetry=20us"
+    show_pairs(TOLD, ("--no-metrics", told), "telemetry", ranks, repeat)
 
 
 def show_decisions(repeat: int) -> None:
@@ -162,13 +177,17 @@ def main() -> None:
         "--metrics", action="store_true", help="time an experiment with and without"
     )
     parser.add_argument(
+        "--telemetry", action="store_true", help="time jobs with and without reports of counters"
+    )
+    parser.add_argument(
         "--decisions", action="store_true", help="time a model whose every event is a decision"
     )
     parser.add_argument("--json", action="store_true", help="every run, as one JSON list")
     asked = parser.parse_args()
-    if asked.metrics:
-        show_metrics([*map(int, asked.ranks.split(","))], asked.repeat)
-        return
+    for wanted, shown in ((asked.metrics, show_metrics), (asked.telemetry, show_telemetry)):
+        if wanted:
+            shown([*map(int, asked.ranks.split(","))], asked.repeat)
+            return
     if asked.decisions:
         show_decisions(asked.repeat)
         return

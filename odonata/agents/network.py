@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,7 @@ from odonata.jobs.board import (
     Ledger,
 )
 from odonata.jobs.metering import CAPS, POWER, learned
-from odonata.jobs.scheduler import Scheduler, Start
+from odonata.jobs.scheduler import Reported, Scheduler, Start
 from pdes.events import FOREVER, KEY, KIND_SHIFT, TIME, WORDS, Rows, no_rows, pack
 from pdes.log import Appended, Log
 from pdes.model import Decision, Lookahead, Model
@@ -374,17 +374,17 @@ class Network(Configuration, Model):
         return self.workload.scheduler(self.machine, self.seed, power)
 
     def decide(self, state: State, time: int, key: int, a: int, b: int) -> Decision:
-        board, counters = Board.of(state), self._reported(state, time)
+        board, reported = Board.of(state), cache(partial(self._reported, state, time))
         if self.power is None:
-            starts, ended = self.scheduler.decide(board, time, counters)
+            starts, ended = self.scheduler.decide(board, time, reported)
             rows = self._rows(state, starts, ended)
             return Decision(events_of(self, state, starts),
-                            [*rows, *self._seen(counters, time, starts)])  # fmt: skip
+                            [*rows, *self._seen(reported, time, starts)])  # fmt: skip
         wish = b if a == AGAIN else 0
-        decided = self.scheduler.decide_on_power(board, Ledger.of(state), time, wish, counters)
+        decided = self.scheduler.decide_on_power(board, Ledger.of(state), time, wish, reported)
         events = [events_of(self, state, decided.starts), power_events(self, state, time, decided)]
         rows = self._rows(state, decided.starts, decided.ended)
-        seen = self._seen(counters, time, decided.starts)
+        seen = self._seen(reported, time, decided.starts)
         return Decision(np.concatenate(events), [*rows, *seen, *decided.log])
 
     def _reported(self, state: State, time: int) -> Counters | None:
@@ -393,9 +393,13 @@ class Network(Configuration, Model):
             return None
         return self.telemetry.seen(state.heard, self.machine, time)
 
-    def _seen(self, counters: Counters | None, time: int, starts: Sequence[Start]) -> Appended:
-        """Returns the rows of logs about what the scheduler saw when it started these jobs."""
-        return seen_rows(self.telemetry, counters, time, starts) if self.telemetry else ()
+    def _seen(self, reported: Reported, time: int, starts: Sequence[Start]) -> Appended:
+        """Returns the rows of logs about what the scheduler saw when it placed these jobs; of those
+        whose users named their nodes there are none."""
+        placed = [start for start in starts if not self.jobs[start.job].on]
+        if self.telemetry is None or not placed:
+            return ()
+        return seen_rows(self.telemetry, reported(), time, placed)
 
     def _rows(
         self, state: State, starts: Sequence[Start], ended: Sequence[int]

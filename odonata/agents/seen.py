@@ -1,4 +1,4 @@
-"""The logs of what the scheduler saw of the network when it started each job."""
+"""The logs of what the scheduler saw of the network when it placed each job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEEN = {
          Field("interval_ps", "ps", "the time between two readings"),
          Field("intervals", "1", "the intervals up to that reading which the allocation policy "
                "reads, or 1 if it reads none; fewer while there are not as many")),
-        "a row when the scheduler has decided that a job starts: the reports that it had",
+        "a row when an allocation policy has placed a job: the reports that it had",
     ),
     "seen_routers": Log(
         (Field("job", "1", "its number"),

@@ -262,10 +262,10 @@ def _seen(finished: Finished, made: Experiment) -> list[Table]:
     if made.model().telemetry is None or not has_metrics(finished):
         return []
     from odonata.results.run import Run
-    from odonata.results.seen import placed, seen_table
+    from odonata.results.seen import seen_table, unseen
 
     with Run(finished.out) as run:
-        return [seen_table(some)] if (some := placed(run)) else []
+        return [seen_table(run)] if any(run.seen) or unseen(run) else []
 
 
 def _add_engine(shown: Table, finished: Finished, speed: str) -> None:

@@ -26,7 +26,7 @@ from odonata.figures.congestion import (
     strips,
 )
 from odonata.figures.network import BLUE, FAINT, NOTHING, Floats
-from odonata.results.seen import Seen, Words, kind, placed, rate
+from odonata.results.seen import Quantity, Seen, Words, kind, placed, quantity, unseen
 from policies.allocation import ALLOCATIONS
 
 if TYPE_CHECKING:
@@ -62,40 +62,45 @@ def seen_maps(run: Run, axes: Axes) -> None:
     assert place is not None
     axes.set_axis_off()
     some, (rows, columns) = placed(run)[:MOST], _grid(run)
-    gigabytes = [job.traffic / 1e9 for job in some]
-    every = np.concatenate(gigabytes)
+    by = quantity(run)
+    shown = [by.of(job) / by.unit for job in some]
+    every = np.concatenate(shown)
     ends = scale(every)
     grid = place.subgridspec(rows, columns)
     panels = []
-    for number, (job, values) in enumerate(zip(some, gigabytes, strict=True)):
+    for number, (job, values) in enumerate(zip(some, shown, strict=True)):
         panel = figure.add_subplot(grid[number // columns, number % columns])
         picture = router_cells(run.machine, panel, values, ends)
-        _mark(run.machine, panel, job, WIDTH * 0.8 / columns / run.machine.groups, len(some))
-        _name(panel, job)
+        _mark(
+            run.machine, panel, job, values, WIDTH * 0.8 / columns / run.machine.groups, len(some)
+        )
+        _name(panel, job, by)
         panels.append(panel)
     if every.any():
         below = bool(((every > 0) & (every < ends[0])).any())
-        colour_bar(picture, panels, ends, below, "traffic of the router's nodes (GB/s)")
-    _legend(figure, run.machine.n_nodes * len(some) <= MOST_MARKED)
+        colour_bar(picture, panels, ends, below, by.bar)
+    _legend(figure, run.machine.n_nodes * len(some) <= MOST_MARKED, by.name)
 
 
-def _name(panel: Axes, job: Seen) -> None:
+def _name(panel: Axes, job: Seen, by: Quantity) -> None:
+    mine, every = map(by.show, job.means(by.of(job)))
     name = job.record.name
     brief = name if len(name) <= 24 else f"{name[:23]}…"
     panel.set_title(f"{brief}: {kind(job)}", fontweight="bold")
     panel.set_xlabel(
-        f"group\ncounters {job.age_ps / 1e6:,.1f} us old; mean traffic of a router:\n"
-        f"{rate(job.traffic_of_job)} where the job is, {rate(job.traffic_of_all)} where nodes were "
-        "idle", fontsize=7.8,
+        f"group\ncounters {job.age_ps / 1e6:,.1f} us old; mean {by.name} of a router:\n"
+        f"{mine} where the job is, {every} where nodes were idle", fontsize=7.8,
     )  # fmt: skip
 
 
-def _mark(machine: Dragonfly, panel: Axes, job: Seen, wide: float, panels: int) -> None:
+def _mark(
+    machine: Dragonfly, panel: Axes, job: Seen, values: Floats, wide: float, panels: int
+) -> None:  # fmt: skip
     """Outline the routers of a job and, where there are not too many nodes, mark these, and outline
-    the white cells of routers without traffic."""
+    the white cells of routers that have nothing to show."""
     if machine.n_nodes * panels <= MOST_MARKED:
         strips(machine, panel, _colours(job), wide, STRIP)
-        _outline(machine, panel, np.flatnonzero(job.traffic == 0), FAINT, 0.5)
+        _outline(machine, panel, np.flatnonzero(values == 0), FAINT, 0.5)
     _outline(machine, panel, job.routers, BLUE, 1.4)
 
 
@@ -114,12 +119,12 @@ def _colours(job: Seen) -> Floats:
     return colours
 
 
-def _legend(figure: FigureBase, marked: bool) -> None:
+def _legend(figure: FigureBase, marked: bool, what: str) -> None:
     keys = [Patch(fill=False, ec=BLUE, lw=1.4, label="router of the job")]
     if marked:
         keys += [Patch(color=BLUE, label="node of the job"), Patch(color=BUSY, label="busy node"),
                  Patch(color=FREE, label="idle node")]  # fmt: skip
-    keys.append(Patch(fc=NOTHING, ec=FAINT, label="router without traffic"))
+    keys.append(Patch(fc=NOTHING, ec=FAINT, label=f"router without {what}"))
     figure.legend(handles=keys, loc="outside lower center", ncols=len(keys), handlelength=1.1,
                   handleheight=1.1, columnspacing=1.8)  # type: ignore[call-arg]  # fmt: skip
 
@@ -135,12 +140,12 @@ def caption(run: Run) -> str:
     more = len(found) - MOST
     return (
         f"Where jobs were placed, and what the scheduler knew of the network at that moment: for "
-        f"each router, the bytes per second that its nodes had sent and received in the last "
-        f"{show_time(longest)} that were reported. A column is a group, a cell a router; the "
+        f"each router, {quantity(run).about}, in the last {show_time(longest)} that were "
+        f"reported. A column is a group, a cell a router; the "
         f"strip at its right has a mark for each node. All maps have one scale, a logarithmic one. "
         f"Jobs that congestion slows down come first, each in order of their starts; a job whose "
         f"user named its nodes has no map. The allocation policy {name}{rule} chose among the "
-        f"routers that had idle nodes{', without a look at the counters' * blind}."
+        f"routers that had idle nodes{', without a look at the counters' * blind}.{unseen(run)}"
         + (f" {more:,} more jobs are in the table." if more > 0 else "")
     )  # fmt: skip
 

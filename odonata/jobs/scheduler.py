@@ -6,7 +6,7 @@ arrives or ends, and turns the Starts into its own kind of start.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -50,6 +50,15 @@ class Start(NamedTuple):
     job: int
     labels: Words
     time: int
+
+
+Reported = Callable[[], Counters | None]
+"""Returns what the network has reported, when it is asked for."""
+
+
+def nothing() -> None:
+    """Returns what is known of the network where nothing is reported."""
+    return None
 
 
 class Decided(NamedTuple):
@@ -146,11 +155,11 @@ class Scheduler:
         ledger.measured_w[MACHINE_CAP_W] = self.power.cap_at(0)
         return ledger
 
-    def decide(self, board: Board, time: int, counters: Counters | None = None) -> Decided:
+    def decide(self, board: Board, time: int, reported: Reported = nothing) -> Decided:
         """Free the nodes of jobs that are done, and start the jobs that can start, given what the
         network has reported. Asked again at the same time, it starts no more."""
         ended = self._freed(board)
-        return Decided(self._starts(board, time, None, counters), ended)
+        return Decided(self._starts(board, time, None, reported), ended)
 
     def decide_on_power(
         self,
@@ -158,7 +167,7 @@ class Scheduler:
         ledger: Ledger,
         time: int,
         wish: int = 0,
-        counters: Counters | None = None,
+        reported: Reported = nothing,
     ) -> DecidedOnPower:
         """Do the same where a power policy has its say, and tell it of a measurement. `wish` is the
         number of the policy's wish that this comes from, if it does: a later one takes its place.
@@ -184,7 +193,7 @@ class Scheduler:
             log += rows + asking.observe(readings)
         if power.by_interval and not read and not wish:
             return DecidedOnPower([], ended, log)
-        starts = self._starts(board, time, asking, counters)
+        starts = self._starts(board, time, asking, reported)
         for start in starts:
             power.open(ledger, start.job, start.labels)
         caps, again = asking.caps([start.job for start in starts])
@@ -231,11 +240,12 @@ class Scheduler:
         return [self.requests[number] for number in waiting]
 
     def _starts(
-        self, board: Board, time: int, asking: Asking | None, counters: Counters | None
+        self, board: Board, time: int, asking: Asking | None, reported: Reported
     ) -> list[Start]:
         """Start the jobs that can start."""
         queue, full = self._waiting(board, time), (board.owner >= 0).all()
         nobody = not queue or full
+        counters = None if nobody else reported()
         if not self.discipline.always and nobody:
             return []
         if asking is not None and asking.powering.policy.selects:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from odonata.experiment.units import show_bandwidth
+from policies.allocation import ALLOCATIONS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,8 +32,6 @@ class Seen:
     record: JobRecord
     sensitive: bool | None
     """Whether congestion slows the job down, as the policy was told; None: nobody knew."""
-    named: bool
-    """Whether its user named its nodes: then no allocation policy was asked."""
     time_ps: int
     """When the scheduler decided."""
     age_ps: int
@@ -58,6 +57,12 @@ class Seen:
         return (self.sent_bytes + self.received_bytes) / self.seconds
 
     @cached_property
+    def stalls(self) -> Rates:
+        """Returns for how long packets waited in each router without credit while the link was
+        free, summed over its ports, in seconds per second."""
+        return self.stall_ps / SECOND_PS / self.seconds
+
+    @cached_property
     def routers(self) -> Words:
         """Returns the routers that have nodes of the job, ascending."""
         return np.unique(np.array(self.record.labels, np.int64) // self.nodes_per_router)
@@ -70,12 +75,17 @@ class Seen:
     @property
     def traffic_of_job(self) -> float:
         """Returns the mean traffic of the routers that have nodes of the job."""
-        return float(self.traffic[self.routers].mean())
+        return self.means(self.traffic)[0]
 
     @property
     def traffic_of_all(self) -> float:
         """Returns the mean traffic of all routers that had an idle node."""
-        return float(self.traffic[self.open_routers].mean())
+        return self.means(self.traffic)[1]
+
+    def means(self, values: Rates) -> tuple[float, float]:
+        """Returns the means of what is given for each router: of those that have nodes of the job,
+        and of all that had an idle node."""
+        return float(values[self.routers].mean()), float(values[self.open_routers].mean())
 
 
 LOGS = ("starts", "ends", "seen", "seen_routers")
@@ -96,8 +106,8 @@ def seen_by_job(run: Run, logs: dict[str, Columns]) -> list[Seen | None]:
             continue
         seconds = intervals * int(rows["interval_ps"][row]) / SECOND_PS
         made[number] = Seen(
-            run.job_records[number], jobs[number].sensitive, bool(jobs[number].on),
-            int(rows["time_ps"][row]), age, seconds, run.machine.nodes, idle[number],
+            run.job_records[number], jobs[number].sensitive, int(rows["time_ps"][row]), age,
+            seconds, run.machine.nodes, idle[number],
             *_dense(counters.get(number), run.machine.n_routers),
         )  # fmt: skip
     return made
@@ -144,19 +154,73 @@ def _idle_before(
 
 # -- for people
 
+
+def rate(bytes_per_second: float) -> str:
+    """Returns a traffic as '1.23 GB/s': three figures."""
+    return show_bandwidth(float(f"{bytes_per_second:.3g}"))
+
+
+class Quantity(NamedTuple):
+    """What an allocation policy goes by, and what is shown of its decisions."""
+
+    name: str
+    about: str
+    of: Callable[[Seen], Rates]
+    show: Callable[[float], str]
+    bar: str
+    """The words beside a scale of colours, and how many of `of` are one of its units."""
+    unit: float
+
+
+QUANTITIES = {
+    "traffic": Quantity(
+        "traffic", "the bytes per second that the nodes of a router sent and received",
+        lambda seen: seen.traffic, rate, "traffic of the router's nodes (GB/s)", 1e9,
+    ),
+    "stalls": Quantity(
+        "stalls", "for how long packets waited in a router without credit, over all its ports, in "
+        "seconds per second", lambda seen: seen.stalls, "{:.3g} s/s".format,
+        "time in stalls, over all ports (s/s)", 1.0,
+    ),
+}  # fmt: skip
 HEADS = ("job", "congestion", "age (us)", "its routers", "all with idle nodes")
-CAPTION = (
-    "The counters that the scheduler had when it placed a job. Congestion: whether it slows the "
-    "job down, as far as is known. Age: of the newest reading. Then the bytes per second that the "
-    "nodes of a router sent and received: the mean of the routers that the job was given, and of "
-    "all routers that had an idle node."
-)
+
+
+def quantity(run: Run) -> Quantity:
+    """Returns what the allocation policy of a run goes by: traffic, if it goes by nothing of the
+    network."""
+    workload = run.network.workload
+    assert workload is not None
+    known = ALLOCATIONS.get(workload.allocation)
+    sorts = run.network.scheduler.allocation.sorts_by if known and not known.missing else "traffic"
+    return QUANTITIES[sorts]
+
+
+def caption(run: Run) -> str:
+    """Returns how to read the table."""
+    return (
+        "The counters that the scheduler had when it placed a job. Congestion: whether it slows "
+        f"the job down, as far as is known. Age: of the newest reading. Then "
+        f"{quantity(run).about}: the mean of the routers that the job was given, and of all "
+        f"routers that had an idle node.{unseen(run)}"
+    )
+
+
+def unseen(run: Run) -> str:
+    """Returns a sentence about jobs that were placed before the first report had come; empty where
+    there are none."""
+    count = sum(it is None and not job.on and record.start_ps is not None for it, job, record
+                in zip(run.seen, run.network.jobs, run.job_records, strict=True))  # fmt: skip
+    if not count:
+        return ""
+    jobs = "1 job was" if count == 1 else f"{count:,} jobs were"
+    return f" {jobs} placed before the first report had come, when all routers are equal."
 
 
 def placed(run: Run) -> list[Seen]:
     """Returns what was seen of the jobs that an allocation policy placed: the sensitive ones first,
     each in order of their starts. Empty where nothing is known of any."""
-    some = [it for it in run.seen if it is not None and not it.named]
+    some = [it for it in run.seen if it is not None]
     return sorted(some, key=lambda it: (not it.sensitive, it.time_ps, it.record.number))
 
 
@@ -165,28 +229,25 @@ def kind(seen: Seen) -> str:
     return {True: "sensitive", False: "insensitive", None: "unknown"}[seen.sensitive]
 
 
-def cells(seen: Seen) -> tuple[str, ...]:
+def cells(seen: Seen, by: Quantity) -> tuple[str, ...]:
     """Returns a row of the table, under HEADS."""
-    return (seen.record.name, kind(seen), f"{seen.age_ps / 1e6:,.1f}",
-            rate(seen.traffic_of_job), rate(seen.traffic_of_all))  # fmt: skip
+    means = seen.means(by.of(seen))
+    return (seen.record.name, kind(seen), f"{seen.age_ps / 1e6:,.1f}", *map(by.show, means))
 
 
-def rate(bytes_per_second: float) -> str:
-    """Returns a traffic as '1.23 GB/s': three figures."""
-    return show_bandwidth(float(f"{bytes_per_second:.3g}"))
-
-
-def seen_table(jobs: Sequence[Seen]) -> Table:
+def seen_table(run: Run) -> Table:
     """Returns the table for a terminal."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
+    by = quantity(run)
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0),
-                  title="traffic that the scheduler saw", title_justify="left")  # fmt: skip
+                  title=f"{by.name} that the scheduler saw", title_justify="left",
+                  caption=unseen(run).strip() or None, caption_justify="left")  # fmt: skip
     for head in HEADS:
         left = head in HEADS[:2]
         shown.add_column(head, justify="left" if left else "right", no_wrap=True, max_width=28)
-    for job in jobs:
-        shown.add_row(*map(Text, cells(job)))
+    for job in placed(run):
+        shown.add_row(*map(Text, cells(job, by)))
     return shown

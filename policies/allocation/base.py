@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,10 @@ class AllocationPolicy(Policy):
     On a machine of three groups with 5, 2 and 3 idle nodes, a job of two goes to group 1, a job of
     three to group 2, and a job of six gets the first six idle nodes, five of them in group 0.
     """
+
+    sorts_by: ClassVar[str] = "traffic"
+    """What of the network it goes by, where it reads counters, for those who look at its decisions:
+    traffic or stalls."""
 
     @property
     def reads(self) -> int:

@@ -207,6 +207,8 @@ def _best_group(key: Words, idle: Counts, groups: Labels, nodes: int) -> tuple[i
 class LowStallRouter(AllocationPolicy):
     """Sorts routers by the time for which packets waited in them, over all their ports."""
 
+    sorts_by = "stalls"
+
     intervals: int = parameter(
         1, unit="intervals", about="of telemetry whose stalls are averaged", least=1, most=256
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import json
 import re
 from pathlib import Path
 
@@ -118,14 +117,6 @@ def test_a_run_of_before_opens_as_it_was() -> None:
     made = parse("[[jobs]]\nnodes = 8\nprofile = 'milc'", "demo.toml")
     old = re.sub(r"\nsensitive = .*", "", made.to_toml())
     assert parse(old, "demo.toml").jobs[0].sensitive is None
-
-
-def test_the_identity_of_a_checkpoint_names_sensitivity_only_where_it_is_known(place: Path) -> None:
-    for job, named in (("pattern = 'incast'", False), ("sensitive = false", True)):
-        parameters = parse(f"[[jobs]]\nnodes = 8\n{job}", "demo.toml").model().parameters()
-        (written,) = json.loads(str(parameters["workload.jobs"]))
-        assert ("sensitive" in written) is named
-        assert not any("sensitivity" in name for name in parameters)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from odonata.figures import seen as maps
 from odonata.figures.report import page
 from odonata.results.execution import Request, execute
 from odonata.results.run import Run
-from odonata.results.seen import Seen, cells, placed, rate
+from odonata.results.seen import Seen, cells, placed, quantity, rate, unseen
 
 DOC = Path(__file__).parents[2] / "docs" / "results.md"
 FILE = """
@@ -124,7 +124,8 @@ def test_where_nothing_had_been_reported_nothing_is_told(run: Run, home: Path) -
     assert [seen is None for seen in run.seen] == [True, True, *[False] * 4]
     with h5py.File(home / "out" / "run.h5") as file:
         rows = dict(zip(file["seen/job"][:], file["seen/age_ps"][:], strict=True))
-        assert (rows[HOG], rows[EARLY]) == (-1, -1)
+        assert rows[EARLY] == -1
+        assert HOG not in rows, "its user named its nodes"
         assert not np.isin([HOG, EARLY], file["seen_routers/job"][:]).any()
         counters = np.stack([file[f"seen_routers/{name}"][:] for name in (
             "sent_bytes", "received_bytes", "stall_ps", "wait_ps")])  # fmt: skip
@@ -164,7 +165,7 @@ def test_a_job_is_compared_with_the_routers_that_had_idle_nodes(run: Run) -> Non
 def test_sensitive_jobs_come_first_and_those_with_nodes_of_their_own_choice_not_at_all(
     run: Run,
 ) -> None:
-    names = [cells(job)[:2] for job in placed(run)]
+    names = [cells(job, quantity(run))[:2] for job in placed(run)]
     assert names == [("short of counters", "sensitive"), ("sensitive", "sensitive"),
                      ("insensitive <i>", "insensitive"), ("unknown", "unknown")]  # fmt: skip
 
@@ -221,7 +222,8 @@ def test_the_report_says_by_which_rule_jobs_were_placed(run: Run) -> None:
     words = page(run)
     for said in ("What the scheduler saw", "The allocation policy nedd (sensitive jobs to the "
                  "routers with least traffic, others to those with most) chose among the routers "
-                 "that had idle nodes.", "Traffic where they were placed",
+                 "that had idle nodes. 1 job was placed before the first report had come, when all "
+                 "routers are equal.", "Traffic where they were placed",
                  "<td>insensitive &lt;i&gt;</td><td>insensitive</td>"):  # fmt: skip
         assert said in words
 
@@ -236,4 +238,22 @@ def test_a_terminal_shows_the_table(home: Path) -> None:
     words = ["run", str(home / "seen.toml"), "-o", str(home / "shown"), "--no-progress"]
     said = CliRunner().invoke(cli, words).stdout
     assert "traffic that the scheduler saw" in said
+    assert "1 job was placed before the first report had come" in said
     assert re.search(r"insensitive <i> +insensitive +5\.0 +[\d.]+ GB/s +[\d.]+ GB/s", said)
+
+
+def test_of_a_policy_that_goes_by_stalls_the_stalls_are_shown(home: Path) -> None:
+    with made(home, "stalls", "scheduler.allocation=low-stall-router") as stalls:
+        assert quantity(stalls).name == "stalls"
+        seen = of(stalls, SENSITIVE)
+        assert seen.stalls.sum() == pytest.approx(seen.stall_ps.sum() / 1e12 / seen.seconds)
+        mesh = next(it for it in panels(drawn(stalls))[0].collections if isinstance(it, QuadMesh))
+        assert np.ma.getdata(mesh.get_array()).sum() == pytest.approx(
+            placed(stalls)[0].stalls.sum()
+        )
+        assert "Stalls where they were placed" in page(stalls)
+
+
+def test_jobs_that_were_placed_before_any_report_are_counted(home: Path) -> None:
+    with made(home, "blind", "scheduler.telemetry=1 ms") as blind:
+        assert "5 jobs were placed before the first report" in unseen(blind)

@@ -137,10 +137,11 @@ def _sections(run: Run) -> dict[str, list[Shown]]:
         if run.job_network:
             sections[pictures.JOBS].append(_network(run))
         if placed := sights.placed(run):
-            rows = [sights.cells(job) for job in placed[:MOST_JOBS]]
+            by = sights.quantity(run)
+            rows = [sights.cells(job, by) for job in placed[:MOST_JOBS]]
             sections[pictures.JOBS].append(
-                Shown("Traffic where they were placed", sights.CAPTION, "job-traffic", wide=True,
-                      heads=sights.HEADS, rows=rows))  # fmt: skip
+                Shown(f"{by.name.capitalize()} where they were placed", sights.caption(run),
+                      "job-traffic", wide=True, heads=sights.HEADS, rows=rows))  # fmt: skip
     if recorded(run, "ports") and len(run.time):
         sections.setdefault(pictures.LINKS, []).extend(_worst(run, *which) for which in WORST)
     return sections
