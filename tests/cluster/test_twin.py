@@ -36,8 +36,8 @@ def test_every_discipline_agrees_with_the_naive_one_job_by_job(
 
 
 def test_every_discipline_there_is_has_a_naive_twin() -> None:
-    """Of a trace nobody knows which jobs are sensitive, so here `sensitive-first` is `easy`; its
-    twin is in tests/policies/test_scheduling.py."""
+    """The discipline `sensitive-first` is `easy` here, since a trace does not say which jobs are
+    sensitive; its twin is in tests/policies/test_scheduling.py."""
     assert {*(name for name, _ in VARIANTS), "sensitive-first"} == set(DISCIPLINES)
 
 

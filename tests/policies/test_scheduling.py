@@ -112,14 +112,14 @@ def test_an_age_limit_ends_the_wait_of_an_insensitive_job() -> None:
 
     def started(**parameters: Any) -> int | None:
         policy = DISCIPLINES.make("sensitive-first", parameters)
-        for now in range(50):
+        for time in range(50):
             queue = [
                 Request(0, 144, 0, 1, sensitive=False),
-                Request(1, 144, now, 1, sensitive=True),
+                Request(1, 144, time, 1, sensitive=True),
             ]
-            (chosen,) = select(policy, view(queue)._replace(time=now))
+            (chosen,) = select(policy, view(queue)._replace(time=time))
             if chosen == 0:
-                return now
+                return time
         return None
 
     assert started() is None

@@ -292,10 +292,10 @@ def spans_of(active: Sequence[bool], stays: Sequence[float]) -> list[tuple[float
     [(3.0, 7.0), (4.0, 1.0)]
     """
     found = [[0.0, 0.0]]
-    for now, stay in zip(active, stays, strict=True):
-        if not now and found[-1][1]:
+    for is_active, stay in zip(active, stays, strict=True):
+        if not is_active and found[-1][1]:
             found.append([0.0, 0.0])
-        found[-1][int(now)] += stay
+        found[-1][int(is_active)] += stay
     return [(silent, busy) for silent, busy in found]
 
 
