@@ -26,11 +26,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from odonata.agents.reports import USUAL_INTERVAL_PS
 from odonata.commands.doctor import find_mpiexec
 
 HERE = Path(__file__).parent
 STREAMED = HERE / "experiments" / "uniform.toml"
 TOLD = HERE / "experiments" / "jobs.toml"
+TEN_TIMES = " ".join(
+    f"--set jobs[{job}].iterations={many}" for job, many in enumerate((40, 200, 60, 300, 20))
+)
+"""Ten times as many iterations as the jobs of TOLD have: a run of seconds."""
 WORKLOAD = (
     "--lps 1024 --population 16 --remote 0.25 --lookahead 500ns --mean 1us --end 300us --seed 7"
 )
@@ -127,8 +132,9 @@ def show_metrics(ranks: list[int], repeat: int) -> None:
 
 
 def show_telemetry(ranks: list[int], repeat: int) -> None:
-    told = "--no-metrics --set scheduler.telemetry=20us"
-    show_pairs(TOLD, ("--no-metrics", told), "telemetry", ranks, repeat)
+    untold = f"--no-metrics {TEN_TIMES}"
+    told = f"{untold} --set scheduler.telemetry={USUAL_INTERVAL_PS}ps"
+    show_pairs(TOLD, (untold, told), "telemetry", ranks, repeat)
 
 
 def show_decisions(repeat: int) -> None:

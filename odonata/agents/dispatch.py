@@ -210,7 +210,7 @@ def work_with_telemetry(sim: Sim, state: Any, time: int, key: int, a: int, b: in
     if kind == SAMPLE:
         sample(sim, state, time, key)
     elif kind == TELL:
-        note_reading(state, time, a, b)
+        note_reading(state, time, key, a, b)
     else:
         return ordinary(sim, state, time, key, a, b)
     return False

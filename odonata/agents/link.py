@@ -108,6 +108,21 @@ def used_by(port: Any, now: int) -> int:
 
 
 @kernel
+def waited_by(channel: Any, slow: Any, used: int, now: int) -> Any:
+    """Returns for how long packets have waited in a channel before `now`, in ps: without credit
+    while the link was free, and otherwise. `used` is for how long the link has been used.
+
+    It is exact: a stall is booked when it ends and a wait when its length is known, so the part of
+    a stall so far is added, and the part of a wait that lies ahead is subtracted."""
+    stall, wait = slow[STALL], channel[WAIT] - max(0, channel[STARTED] - now)
+    if channel[HEAD] >= 0:
+        free = (now - slow[SINCE]) - (used - slow[MARK])
+        stall += max(0, free)
+        wait += max(0, (now - max(slow[SINCE], channel[STARTED])) - free)
+    return stall, wait
+
+
+@kernel
 def collect_line(sim: Sim, channel: Any, now: int) -> None:
     """Add the credits that have arrived by `now` to the credit of a channel's line."""
     rows = sim.pool.rows

@@ -1,8 +1,7 @@
 """The series that a network streams while it runs, and how they are computed from its state.
 
-Ports, nodes and groups are in machine order. A counter's value at a time is exact: a stall is
-booked when it ends and a wait when its length is known, so at a sample the part of a stall so far
-is added, and the part of a wait that lies ahead is subtracted.
+Ports, nodes and groups are in machine order. A counter's value at a time is exact: stalls and waits
+count as far as they lie before it (`odonata.agents.link.waited_by`).
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ from odonata.agents.layout import (
     LAST_IN,
     LATENCY_SUM,
     LONGEST,
-    MARK,
     MEASURED,
     MEASURED_GENERATED,
     MEASURED_LATENCY,
@@ -53,14 +51,10 @@ from odonata.agents.layout import (
     Q_WAITED,
     Q_WANTS,
     SENT_PS,
-    SINCE,
-    STALL,
-    STARTED,
     VC_BITS,
-    WAIT,
     WAITED_PS,
 )
-from odonata.agents.link import used_by
+from odonata.agents.link import used_by, waited_by
 from odonata.agents.power import energy_at
 from pdes.jit import entry
 from pdes.log import Field, Log
@@ -116,11 +110,7 @@ def tally(state: Any, time: int, by_channel: int, counters: Any, busy: Any) -> N
             channel, slow = state.ports[row, 1 + vc], state.slow[row, vc]
             if channel[PACKETS] == 0 and channel[HEAD] < 0:
                 continue
-            stall, wait = slow[STALL], channel[WAIT] - max(0, channel[STARTED] - time)
-            if channel[HEAD] >= 0:
-                free = (time - slow[SINCE]) - (used - slow[MARK])
-                stall += max(0, free)
-                wait += max(0, (time - max(slow[SINCE], channel[STARTED])) - free)
+            stall, wait = waited_by(channel, slow, used, time)
             at = vc if by_channel else 0
             counters[0, row, at] += channel[PACKETS]
             counters[1, row, at] += (channel[BYTES] + slow[PADDING]) // flit

@@ -20,8 +20,6 @@ import numpy as np
 from odonata.agents.layout import (
     BYTES,
     DELIVERED_BYTES,
-    HEAD,
-    MARK,
     NODES,
     Q_EJECT,
     Q_LACKS,
@@ -34,19 +32,15 @@ from odonata.agents.layout import (
     REPORT_INTERVAL,
     ROUTERS,
     SCHEDULER,
-    SINCE,
-    STALL,
-    STARTED,
     TELL,
     TOTAL,
-    WAIT,
     nic_row,
     node_row,
     port_row,
     where,
 )
-from odonata.agents.link import used_by
-from pdes.events import key_of
+from odonata.agents.link import used_by, waited_by
+from pdes.events import key_of, port_of
 from pdes.jit import kernel
 from pdes.loop import Sim, schedule
 from policies.views import Counters
@@ -54,29 +48,30 @@ from policies.views import Counters
 if TYPE_CHECKING:
     from topology.dragonfly import Dragonfly
 
-USUAL_INTERVAL_PS = 20_000_000
-"""How often counters are read where nobody says."""
+USUAL_INTERVAL_PS = 100_000_000
+"""How often counters are read where nobody says: so rarely that it costs next to nothing
+(docs/nedd.md)."""
 USUAL_DELAY_PS = 10_000_000
 SECOND_PS = 1e12
+
+OF_NODE, OF_ROUTER = range(2)
+"""Whose counters a report has: the port of its event. The event's first word is the one counter,
+times the number of nodes (or routers) of the machine, plus the number of this node (or router); its
+second word is the other counter."""
 
 
 # -- at routers
 
 
 @kernel
-def waited(state: Any, row: int, time: int) -> Any:
+def waits_at(state: Any, row: int, time: int) -> Any:
     """Returns for how long packets have waited at a port, over its channels, in ps: without credit
-    while the link was free, and otherwise. `odonata.agents.metrics.tally` says why this is exact.
-    """
+    while the link was free, and otherwise."""
     used, stalls, waits = used_by(state.ports[row, 0], time), 0, 0
     for vc in range(state.slow.shape[1]):
-        channel, slow = state.ports[row, 1 + vc], state.slow[row, vc]
-        stalls += slow[STALL]
-        waits += channel[WAIT] - max(0, channel[STARTED] - time)
-        if channel[HEAD] >= 0:
-            free = (time - slow[SINCE]) - (used - slow[MARK])
-            stalls += max(0, free)
-            waits += max(0, (time - max(slow[SINCE], channel[STARTED])) - free)
+        stall, wait = waited_by(state.ports[row, 1 + vc], state.slow[row, vc], used, time)
+        stalls += stall
+        waits += wait
     if state.queues.shape[0] > 0:
         for vc in range(state.queues.shape[1]):
             queue = state.queues[row, vc]
@@ -92,51 +87,53 @@ def waited(state: Any, row: int, time: int) -> Any:
 
 @kernel
 def sample(sim: Sim, state: Any, time: int, key: int) -> None:
-    """Read the counters of a router and of its nodes, and send them; the next reading is an
-    interval later."""
+    """Read the counters of a router and of its nodes, and send them: two counters and whose they
+    are in each event. The next reading is an interval later."""
     shape = state.shape
     group, router = where(shape, key)
-    nodes, per_group = shape[NODES], shape[ROUTERS] * shape[NODES]
-    total, interval = state.traffic[0, TOTAL], state.telemetry[REPORT_INTERVAL]
-    number, stalls, waits = group * shape[ROUTERS] + router, 0, 0
+    nodes, routers = shape[NODES], shape[ROUTERS]
+    stalls, waits = 0, 0
     for port in range(shape[RADIX]):
-        more_stalls, more_waits = waited(state, port_row(shape, group, router) + port, time)
+        more_stalls, more_waits = waits_at(state, port_row(shape, group, router) + port, time)
         stalls += more_stalls
         waits += more_waits
-    heard = time + state.telemetry[REPORT_DELAY]
-    for word in range(2 * nodes + 3):
-        when, whose, place, value = heard, key_of(TELL, SCHEDULER, 0), 0, 0
-        if word < 2 * nodes:
-            index, what = router * nodes + word // 2, word % 2
-            place = what * total + group * per_group + index
-            if what == 0:
-                row = nic_row(shape, group, index)
-                for vc in range(state.slow.shape[1]):
-                    value += state.ports[row, 1 + vc, BYTES]
-            else:
-                value = state.nodes[node_row(shape, group, index), DELIVERED_BYTES]
-        elif word == 2 * nodes:
-            place, value = 2 * total + number, stalls
-        elif word == 2 * nodes + 1:
-            place, value = 2 * total + total // nodes + number, waits
+    for word in range(nodes + 2):
+        when, whose = time + state.telemetry[REPORT_DELAY], key_of(TELL, SCHEDULER, OF_NODE)
+        first, second = 0, 0
+        if word < nodes:
+            index = router * nodes + word
+            row = nic_row(shape, group, index)
+            for vc in range(state.slow.shape[1]):
+                first += state.ports[row, 1 + vc, BYTES]
+            first = first * state.traffic[0, TOTAL] + group * routers * nodes + index
+            second = state.nodes[node_row(shape, group, index), DELIVERED_BYTES]
+        elif word == nodes:
+            whose = key_of(TELL, SCHEDULER, OF_ROUTER)
+            first = stalls * (state.traffic[0, TOTAL] // nodes) + group * routers + router
+            second = waits
         else:
-            when, whose = time + interval, key
-        schedule(sim, when, whose, place, value)
+            when, whose = time + state.telemetry[REPORT_INTERVAL], key
+        schedule(sim, when, whose, first, second)
+
+
+def reports_of_an_event(machine: Dragonfly) -> int:
+    """Returns how many events one reading of a router schedules."""
+    return machine.nodes + 2
 
 
 # -- at the scheduler
 
 
 @kernel
-def note_reading(state: Any, time: int, word: int, value: int) -> None:
-    """Keep a reading that has come."""
+def note_reading(state: Any, time: int, key: int, first: int, second: int) -> None:
+    """Keep two counters of a node or of a router that have come."""
     number = (time - state.telemetry[REPORT_DELAY]) // state.telemetry[REPORT_INTERVAL]
-    state.heard[number % state.heard.shape[0], word] = value
-
-
-def reports_of_an_event(machine: Dragonfly) -> int:
-    """Returns how many events one reading of a router schedules."""
-    return 2 * machine.nodes + 3
+    heard = state.heard[number % state.heard.shape[0]]
+    many, place = state.traffic[0, TOTAL], 0
+    if port_of(key) == OF_ROUTER:
+        place, many = 2 * many, many // state.shape[NODES]
+    heard[place + first % many] = first // many
+    heard[place + many + first % many] = second
 
 
 @dataclass(frozen=True)

@@ -224,7 +224,7 @@ class Workload:
     )  # fmt: skip
     telemetry_ps: int | None = setting(
         None, "time", "Time between two readings of the counters of routers and nodes, which are "
-        "reported to the scheduler; auto: 20 us where the allocation policy reads them, and else "
+        "reported to the scheduler; auto: 100 us where the allocation policy reads them, and else "
         "none are.", none="auto",
     )  # fmt: skip
     telemetry_delay_ps: int = setting(

@@ -139,7 +139,7 @@ def test_counters_are_read_where_the_allocation_wants_them() -> None:
     assert network(HOG).telemetry is None
     assert network(HOG, telemetry_ps=EVERY).telemetry == Telemetry(EVERY, 10 * US, 1)
     nedd = network(HOG, allocation="nedd", allocation_parameters=(("intervals", 5),))
-    assert nedd.telemetry == Telemetry(20 * US, 10 * US, 5)
+    assert nedd.telemetry == Telemetry(100 * US, 10 * US, 5)
 
 
 @pytest.mark.parametrize("reads", ["3", 3.5, -1, 257])
@@ -183,8 +183,9 @@ def test_nonsense_is_refused(given: dict[str, int], said: str) -> None:
 
 
 def test_its_events_grow_with_routers_and_not_with_packets() -> None:
-    """A reading of a router is an event, and each of its words is one more when it is heard of."""
-    words = 2 * SMALL.nodes + 2
+    """A reading of a router is an event, and what it says of the router and of each of its nodes is
+    one more each."""
+    reports = SMALL.nodes + 1
     end = 10 * EVERY + LATE + 1
     for iterations in (1, 40):
         hog = replace(HOG, iterations=iterations)
@@ -193,4 +194,4 @@ def test_its_events_grow_with_routers_and_not_with_packets() -> None:
                 transport=Serial(), show_compiling=False).events
             for every in (EVERY, None)
         )  # fmt: skip
-        assert told - untold == SMALL.n_routers * (10 + 10 * words)
+        assert told - untold == SMALL.n_routers * (10 + 10 * reports)
