@@ -173,6 +173,11 @@ def test_all_allocations_have_the_same_nodes_and_jobs_to_choose_from() -> None:
         assert experiment_for(one).jobs != experiment_for(replace(one, run=3)).jobs
 
 
+def test_nothing_is_wrong_with_the_experiment_of_any_case() -> None:
+    for case in cases(Asked(repetitions=1)):
+        experiment_for(case).model()
+
+
 def test_half_of_a_queue_is_sensitive() -> None:
     jobs = [job for job in experiment_for(Queue("nedd", 0)).jobs if not job.background]
     assert Counter(job.sensitive for job in jobs) == {True: JOBS // 2, False: JOBS // 2}

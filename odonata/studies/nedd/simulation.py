@@ -227,11 +227,12 @@ def congestor_on(nodes: Sequence[int], kind: str, spans: Sequence[tuple[float, f
     """Returns a congestor in the background that is silent and then active, for each of these spans
     in us; or always active, where there is none."""
     found = profile(f"gpcnet-{kind}")
-    stages = found.stages_for(TASKS)
+    stages, iterations = found.stages_for(TASKS), FOREVER
     if spans:
+        iterations = FOREVER // TURNS
         stages = tuple(stage for silent, active in spans
                        for stage in _turn(stages, silent, active))  # fmt: skip
-    return Job(len(nodes), name=found.name, stages=stages, iterations=FOREVER, on=tuple(nodes),
+    return Job(len(nodes), name=found.name, stages=stages, iterations=iterations, on=tuple(nodes),
                background=True, mapping="linear")  # fmt: skip
 
 
