@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from machines import SMALL, US
 
 from odonata.agents.network import Network
 from odonata.agents.workload import Workload
+from odonata.jobs.power import Power
 from odonata.jobs.request import Job
 from odonata.results.performance import job_records
 from pdes.driver import Result, run
@@ -33,10 +35,10 @@ JOBS = (
 )
 
 
-def model(allocation: str = "nedd", **given: Any) -> Network:
+def model(allocation: str = "nedd", power: Power | None = None, **given: Any) -> Network:
     how = {"allocation": allocation, "launch_ps": 900_000, "telemetry_ps": EVERY,
            "telemetry_delay_ps": LATE} | given  # fmt: skip
-    return Network(SMALL, workload=Workload(JOBS, **how), routing="adaptive")
+    return Network(SMALL, workload=Workload(JOBS, **how), routing="adaptive", power=power)
 
 
 def alone(network: Network) -> Result:
@@ -54,6 +56,13 @@ def same(network: Network, together: Result) -> None:
 def test_decisions_are_those_of_one_rank(name: str, protocol: str) -> None:
     network = model(name)
     same(network, run(network, None, protocol=protocol, show_compiling=False))
+
+
+def test_a_scheduler_on_a_rank_of_its_own_hears_the_same_also_where_nodes_have_caps() -> None:
+    for power in (None, Power("uniform", cap="13 kW", interval_ps=3 * US)):
+        network = model(power=power)
+        apart = replace(network, dedicated_scheduler=True)
+        same(network, run(apart, None, show_compiling=False))
 
 
 def test_decisions_go_by_the_counters_of_all_ranks() -> None:
