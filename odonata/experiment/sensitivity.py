@@ -147,6 +147,8 @@ def _known(name: str, entry: Any, where: str, problems: list[str]) -> Known:
     given = dict(entry)
     operations = shares_of(given.pop("operations", {}), where, f"{plain(name)}.operations",
                            problems)  # fmt: skip
+    problems += [f"{where}: {plain(name)}.operations.{plain(kind)}: one of {', '.join(OPERATIONS)}"
+                 for kind, _ in operations if kind not in OPERATIONS]  # fmt: skip
     return Known(
         **fields_of(KEYS, given, where, f"{plain(name)}.", problems), operations=operations
     )

@@ -18,6 +18,9 @@ from odonata.studies.congestion.simulation import NODES, NONE, SHIFTS, Point, al
 from pdes.errors import Refused, require
 from topology.presets import PRESETS
 
+ENDLESS = 10_000
+"""As many iterations have the profiles of congestors, which nobody waits for."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -56,6 +59,8 @@ class Asked:
 def fitting(application: str, asked: Asked) -> Profile:
     """Returns an application, a profile by its name or its file. Refused where it does not fit."""
     found = profile(application)
+    require(found.iterations < ENDLESS, f"{found.name}: {found.iterations:,} iterations, as of a "
+            f"congestor that runs until nobody waits for it; below {ENDLESS:,}")  # fmt: skip
     nodes, tasks = asked.nodes_of(found), found.tasks_per_node or 2
     if problems := [*unfit(found.stages, nodes, tasks, str(path_of(application)), "stages")]:
         raise Refused("\n".join(problems))
