@@ -20,7 +20,8 @@ from odonata.commands.options import (
 from odonata.commands.output import print_json, print_table
 from odonata.jobs.placement import Placement, place, ranges
 from pdes import launcher
-from pdes.errors import Refused
+from pdes.errors import Refused, require
+from policies.allocation import ALLOCATIONS
 from policies.register import load_plugin
 from policies.views import Counters, Labels
 from topology import Dragonfly
@@ -113,6 +114,8 @@ def report(
     counters = read_counters(told, machine) if told else None
     placed = place(machine, jobs, policy, order=order, seed=seed, busy=busy, parameters=given,
                    counters=counters, sensitive=sensitive)  # fmt: skip
+    reads = ALLOCATIONS.make(policy, given).reads
+    require(reads > 0 or not told, f"--counters {' '.join(map(str, told))}: {policy} reads none")
     if plot is not None:
         from odonata.figures.placement import draw
 
@@ -121,6 +124,8 @@ def report(
         print_json({"jobs": [labels.tolist() for labels in placed.jobs]})
     else:
         print_table(placement_table(placed), highlight=False)
+        if reads and not told:
+            print_table(f"Without --counters, all routers are equal to {policy}.", highlight=False)
 
 
 def _read(policy: str, parameters: Sequence[str]) -> dict[str, Any]:
@@ -143,7 +148,9 @@ def read_counters(files: Sequence[Path], machine: Dragonfly) -> Counters:
 def _read_file(path: Path, machine: Dragonfly) -> dict[str, Labels]:
     try:
         rows = [row for row in csv.reader(path.read_text("utf-8-sig").splitlines()) if row]
-    except (OSError, UnicodeError, csv.Error) as error:
+    except UnicodeError as error:
+        raise Refused(f"--counters {path}: it is not a text file in UTF-8") from error
+    except (OSError, csv.Error) as error:
         raise Refused(f"--counters {path}: {getattr(error, 'strerror', None) or error}") from error
     first, *names = [word.strip() for word in rows[0]] if rows else [""]
     known = COLUMNS.get(first, ())

@@ -106,7 +106,7 @@ OF_JOBS = (
     JobFigure("jobs.makespan_us", "makespan (us)", "{:,.1f}", lambda jobs: _us(makespan_ps(jobs))),
     JobFigure("jobs.waiting_us", "waited, mean (us)", "{:,.1f}",
               lambda jobs: _us(mean([it.waiting_ps for it in jobs]))),
-    JobFigure("jobs.communication_us", "communication, mean (us)", "{:,.1f}",
+    JobFigure("jobs.communication_us", "run time, mean (us)", "{:,.1f}",
               lambda jobs: _us(mean([it.communication_ps for it in jobs]))),
 )  # fmt: skip
 

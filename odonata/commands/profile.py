@@ -106,7 +106,8 @@ def show(applications: Sequence[str], asked: Asked, out: Path | None, as_json: b
 
 def _facts(found: Profile, known: Known) -> dict[str, Any]:
     return {"application": found.name, "sensitive": known.sensitive, "how": known.how,
-            "why": known.why, "slowdown": known.slowdown, "operations": dict(known.operations),
+            "why": known.why, "slowdown": known.slowdown, "nodes": known.nodes,
+            "machine": known.machine, "operations": dict(known.operations),
             "profile_says": found.sensitive}  # fmt: skip
 
 
@@ -129,6 +130,7 @@ def _table(found: Found) -> Any:
     kinds = [kind for kind in OPERATIONS if kind in there]
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     shown.add_column("application", no_wrap=True)
+    shown.add_column("nodes", justify="right", no_wrap=True)
     for head in kinds or ["times as long"]:
         shown.add_column(head, justify="right", no_wrap=True)
     for head in ("sensitive", "profile", "because"):
@@ -138,7 +140,8 @@ def _table(found: Found) -> Any:
         cells = [f"{parts[kind]:.1%}" if kind in parts else "-" for kind in kinds]
         if known.slowdown is not None:
             cells = [f"{known.slowdown:.2f}"]
-        shown.add_row(it.name, *cells, _word(known.sensitive), _word(it.sensitive), known.why)
+        verdicts = (_word(known.sensitive), _word(it.sensitive))
+        shown.add_row(it.name, str(known.nodes), *cells, *verdicts, known.why)
     return shown
 
 

@@ -71,7 +71,7 @@ def key_table() -> Any:
             kind = NAMES.get(key.kind, key.kind)
             kind = f"{kind} or {key.none}" if key.none else kind
             words = () if key.name == "preset" else words_of(key)
-            shown.add_row(key.name, kind, key.shown_default(), _about(key, words))
+            shown.add_row(*map(escape, (key.name, kind, key.shown_default(), _about(key, words))))
     return shown
 
 

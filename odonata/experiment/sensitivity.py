@@ -6,6 +6,8 @@ The table is a TOML file with a table for each application, under the name of it
     sensitive = true
     how = "rule"
     why = "allreduce + bcast 19.1% > 5%; p2p + wait 43.2% > 10%"
+    nodes = 64
+    machine = "aries-group"
     operations = { allreduce = 0.191, wait = 0.432 }
 
 Only `sensitive` is needed. `odonata profile` writes such a file, and `scheduler.sensitivity` names
@@ -112,6 +114,8 @@ class Known:
     slowdown: float | None = setting(
         None, "number", "How many times as long it takes beside a congestor.", none="unknown"
     )
+    nodes: int | None = setting(None, "whole", "On how many nodes it ran.", none="unknown")
+    machine: str = setting("", "text", "On which machine.")
     operations: tuple[tuple[str, float], ...] = ()
     """The part of its time in each kind of operation, 0 .. 1."""
 

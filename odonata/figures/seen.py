@@ -15,7 +15,6 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import FigureBase
 from matplotlib.patches import Patch
 
-from odonata.experiment.units import show_time
 from odonata.figures.congestion import (
     MOST_MARKED,
     WIDTH,
@@ -26,7 +25,18 @@ from odonata.figures.congestion import (
     strips,
 )
 from odonata.figures.network import BLUE, FAINT, NOTHING, Floats
-from odonata.results.seen import Quantity, Seen, Words, kind, placed, quantity, unseen
+from odonata.results.seen import (
+    Quantity,
+    Seen,
+    Words,
+    kind,
+    longest,
+    placed,
+    policy_of,
+    quantity,
+    reads,
+    unseen,
+)
 from policies.allocation import ALLOCATIONS
 
 if TYPE_CHECKING:
@@ -132,15 +142,13 @@ def _legend(figure: FigureBase, marked: bool, what: str) -> None:
 def caption(run: Run) -> str:
     """Returns how to read the maps, and by which rule the jobs were placed."""
     found = placed(run)
-    assert run.network.workload is not None
-    name = run.network.workload.allocation
+    name = policy_of(run)
     rule = f" ({ALLOCATIONS.named(name).about})" if name in ALLOCATIONS else ""
-    longest = round(max(job.seconds for job in found[:MOST]) * 1e12)
-    blind = name in ALLOCATIONS and not run.network.scheduler.allocation.reads
+    blind = ALLOCATIONS.known(name) and not reads(run)
     more = len(found) - MOST
     return (
         f"Where jobs were placed, and what the scheduler knew of the network at that moment: for "
-        f"each router, {quantity(run).about}, in the last {show_time(longest)} that were "
+        f"each router, {quantity(run).about}, in the last {longest(found)} that were "
         f"reported. A column is a group, a cell a router; the "
         f"strip at its right has a mark for each node. All maps have one scale, a logarithmic one. "
         f"Jobs that congestion slows down come first, each in order of their starts; a job whose "
@@ -154,4 +162,4 @@ def missing(run: Run) -> str:
     """Returns why there are no maps, or an empty text."""
     if placed(run):
         return ""
-    return "No job was placed after the first report had reached the scheduler."
+    return f"No job was placed after the first report had reached the scheduler.{unseen(run)}"

@@ -187,7 +187,7 @@ def network_table(jobs: Sequence[JobNetwork], names: Sequence[str]) -> Any:
 
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for head in HEADS[:KNOWN_AT_ONCE]:
-        shown.add_column(head, justify="left" if head == "job" else "right", no_wrap=True,
+        shown.add_column(head, justify="left" if head == "job" else "right", no_wrap=head != "job",
                          max_width=28)  # fmt: skip
     for job, name in zip(jobs, names, strict=True):
         shown.add_row(*map(Text, cells(job, name)[:KNOWN_AT_ONCE]))

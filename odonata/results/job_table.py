@@ -155,7 +155,7 @@ def job_table(machine: Dragonfly, records: Sequence[JobRecord]) -> Table:
     energy = powered(records)
     for head in heads(records):
         right = head not in ("job", "pattern")
-        shown.add_column(head, justify="right" if right else "left", no_wrap=True, max_width=28)
+        shown.add_column(head, justify="right" if right else "left", no_wrap=right, max_width=28)
     some = records if len(records) <= MOST_SHOWN + 1 else records[:MOST_SHOWN]
     for record in some:
         shown.add_row(*map(Text, cells(machine, record, energy)))

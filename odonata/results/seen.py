@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from odonata.experiment.units import show_bandwidth
+from odonata.experiment.units import show_bandwidth, show_time
 from policies.allocation import ALLOCATIONS
 
 if TYPE_CHECKING:
@@ -186,14 +186,22 @@ QUANTITIES = {
 HEADS = ("job", "congestion", "age (us)", "its routers", "all with idle nodes")
 
 
+def policy_of(run: Run) -> str:
+    """Returns the name of a run's allocation policy."""
+    assert run.network.workload is not None
+    return run.network.workload.allocation
+
+
+def reads(run: Run) -> bool:
+    """Tells whether the allocation policy of a run goes by what the network reports."""
+    return ALLOCATIONS.known(policy_of(run)) and run.network.scheduler.allocation.reads > 0
+
+
 def quantity(run: Run) -> Quantity:
     """Returns what the allocation policy of a run goes by: traffic, if it goes by nothing of the
     network."""
-    workload = run.network.workload
-    assert workload is not None
-    known = ALLOCATIONS.get(workload.allocation)
-    sorts = run.network.scheduler.allocation.sorts_by if known and not known.missing else "traffic"
-    return QUANTITIES[sorts]
+    known = ALLOCATIONS.known(policy_of(run))
+    return QUANTITIES[run.network.scheduler.allocation.sorts_by if known else "traffic"]
 
 
 def caption(run: Run) -> str:
@@ -214,7 +222,8 @@ def unseen(run: Run) -> str:
     if not count:
         return ""
     jobs = "1 job was" if count == 1 else f"{count:,} jobs were"
-    return f" {jobs} placed before the first report had come, when all routers are equal."
+    equal = f", when all routers are equal to {policy_of(run)}" * reads(run)
+    return f" {jobs} placed before the first report had come{equal}."
 
 
 def placed(run: Run) -> list[Seen]:
@@ -222,6 +231,11 @@ def placed(run: Run) -> list[Seen]:
     each in order of their starts. Empty where nothing is known of any."""
     some = [it for it in run.seen if it is not None]
     return sorted(some, key=lambda it: (not it.sensitive, it.time_ps, it.record.number))
+
+
+def longest(some: Sequence[Seen]) -> str:
+    """Returns of how long a time the counters are that were seen, at most, as text."""
+    return show_time(round(max(it.seconds for it in some) * SECOND_PS))
 
 
 def kind(seen: Seen) -> str:
@@ -241,13 +255,14 @@ def seen_table(run: Run) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    by = quantity(run)
+    by, found = quantity(run), placed(run)
+    over = f" in the last {longest(found)}" if found else ""
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0),
-                  title=f"{by.name} that the scheduler saw", title_justify="left",
+                  title=f"{by.name} that the scheduler saw{over}", title_justify="left",
                   caption=unseen(run).strip() or None, caption_justify="left")  # fmt: skip
     for head in HEADS:
         left = head in HEADS[:2]
-        shown.add_column(head, justify="left" if left else "right", no_wrap=True, max_width=28)
-    for job in placed(run):
+        shown.add_column(head, justify="left" if left else "right", no_wrap=not left, max_width=28)
+    for job in found:
         shown.add_row(*map(Text, cells(job, by)))
     return shown

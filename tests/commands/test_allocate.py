@@ -252,8 +252,18 @@ def test_wrong_counters_are_refused(text: str | None, message: str, tmp_path: Pa
 def test_counters_that_are_not_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "counters.csv"
     path.write_bytes(b"\xff\xfe\x00\x80")
-    with pytest.raises(Refused, match=r"counters\.csv: 'utf-8' codec can't decode"):
+    with pytest.raises(Refused, match=r"counters\.csv: it is not a text file in UTF-8"):
         ask(*SMALL, "--counters", str(path), "--jobs", "3")
+
+
+def test_who_reads_counters_says_that_it_has_none_and_who_reads_none_refuses_them(
+    tmp_path: Path,
+) -> None:
+    asked = (*SMALL, "--jobs", "3", "--policy")
+    assert "Without --counters, all routers are equal to nedd." in run(*asked, "nedd")
+    assert "--counters" not in run(*asked, "fewer-router")
+    with pytest.raises(Refused, match=r"--counters .*: fewer-router reads none"):
+        run(*asked, "fewer-router", *written(tmp_path / "nodes.csv", BY_NODE))
 
 
 def test_labels_are_shown_as_ranges() -> None:

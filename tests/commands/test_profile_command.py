@@ -126,7 +126,7 @@ def test_a_slowdown_is_measured_beside_gpcnet(mine: Path) -> None:
         (["milc", "--nodes", "4", "--slowdown"], "milc on 4 nodes: 10 .. 128"),
         (["milc", "--machine", "aries"], "machine aries: one of"),
         (["milc", "--repetitions", "11"], "repetitions = 11: 1 .. 10"),
-        (["gpcnet-rma-broadcast"], "gpcnet-rma-broadcast: 100,000 iterations, as of a congestor"),
+        (["gpcnet-rma-broadcast"], "its 100,000 iterations are those of a congestor"),
         (["milc", "--slower", "0"], "slower = 0: above 0"),
         (["milc", "-o", "nowhere/table.toml"], "nowhere/table.toml: there is no such directory"),
         (["odd.toml"], "stages[0].grid = 3 × 3: it has 9 places"),

@@ -156,7 +156,9 @@ def test_a_table_that_is_not_there_is_refused(place: Path) -> None:
 def test_a_table_is_written_and_read_again(tmp_path: Path) -> None:
     table = {
         "an application": Known(True, "slowdown", 'slower "by far"', 2.5),
-        "milc": Known(False, "rule", "", None, (("allreduce", 0.02), ("a b", 0.5))),
+        "milc": Known(
+            False, "rule", "", None, 64, "aries-group", (("allreduce", 0.02), ("wait", 0.05))
+        ),
     }
     path = tmp_path / "table.toml"
     write_table(path, table)

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from html import unescape
 from io import StringIO
 from pathlib import Path
@@ -324,7 +325,7 @@ def test_compare_tells_communication_times_by_pattern(
         )
         assert "offered" not in run["figures"]
     shown = CliRunner().invoke(cli, words).stdout
-    assert "communication, mean (us)" in shown
+    assert "run time, mean (us)" in shown
     assert "saturated" not in shown
 
 
@@ -402,3 +403,12 @@ def test_a_run_whose_plugin_is_gone_is_opened_compared_and_says_what_is_missing(
     with pytest.raises(Refused, match=r"plugins = .*: No such file"):
         execute(Request(None, tmp_path / "out", resume=True))
     forget_plugins("first-ones", "in-turn")
+
+
+def test_numbers_are_whole_beside_a_long_name(queue: Finished) -> None:
+    record = replace(queue.jobs[0], name="a name of many words that is long", pattern="p" * 28)
+    out = StringIO()
+    Console(width=80, file=out).print(accounts.job_table(queue.experiment.machine, [record]))
+    shown = out.getvalue()
+    assert "ran (us)" in shown
+    assert f"{(record.communication_ps or 0) / 1e6:,.2f} " in shown

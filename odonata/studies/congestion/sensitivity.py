@@ -59,8 +59,8 @@ class Asked:
 def fitting(application: str, asked: Asked) -> Profile:
     """Returns an application, a profile by its name or its file. Refused where it does not fit."""
     found = profile(application)
-    require(found.iterations < ENDLESS, f"{found.name}: {found.iterations:,} iterations, as of a "
-            f"congestor that runs until nobody waits for it; below {ENDLESS:,}")  # fmt: skip
+    require(found.iterations < ENDLESS, f"{found.name}: its {found.iterations:,} iterations are "
+            f"those of a congestor, which nobody waits for; fewer than {ENDLESS:,}")  # fmt: skip
     nodes, tasks = asked.nodes_of(found), found.tasks_per_node or 2
     if problems := [*unfit(found.stages, nodes, tasks, str(path_of(application)), "stages")]:
         raise Refused("\n".join(problems))
@@ -80,7 +80,8 @@ def by_rule(found: Profile, asked: Asked) -> Known:
     seen = alone(found, asked.nodes_of(found), asked.machine, asked.repetitions).operations
     parts = {kind: round(seen[kind], 4) for kind in OPERATIONS if kind in seen}
     why = reasons(parts, asked.limits)
-    return Known(bool(why), "rule", "; ".join(why), None, tuple(parts.items()))
+    return Known(bool(why), "rule", "; ".join(why), None, asked.nodes_of(found), asked.machine,
+                 tuple(parts.items()))  # fmt: skip
 
 
 def by_slowdown(application: str, found: Profile, asked: Asked) -> Known:
@@ -90,7 +91,8 @@ def by_slowdown(application: str, found: Profile, asked: Asked) -> Known:
     factor = round(loud / quiet, 3)
     limit = asked.limits.slower
     why = f"{factor:.2f} times as long beside {asked.congestor} > {limit:g}"
-    return Known(factor > limit, "slowdown", why if factor > limit else "", factor)
+    return Known(factor > limit, "slowdown", why if factor > limit else "", factor,
+                 asked.nodes_of(found), asked.machine)  # fmt: skip
 
 
 def _time(application: str, found: Profile, asked: Asked, setting: str, congestor: str) -> float:
