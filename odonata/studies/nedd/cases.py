@@ -19,14 +19,15 @@ SETS = (8, 16, 25, 50)
 """In how many sets the idle nodes are, in the part about that."""
 SETS_OF, SETS_BY = "minimd", ("low-traffic-router", "fewer-router", "random")
 QUEUED = ("nedd", "nedd-level", "low-traffic-router", "high-traffic-router", "low-stall-router",
-          "fewer-router", "level-spread", "level-spread-random", "random")  # fmt: skip
-"""The allocations of a queue."""
+          "fewer-router", "level-spread", "level-spread-random", "simple", "random")  # fmt: skip
+"""The allocations of a queue. Without any counters, nedd does what simple does: lowest labels
+first."""
 FCFS, FIRST = "fcfs", "sensitive-first"
 STAY_US, OFTEN_US, LATE_US = 1000, 100, 4400
 """Where congestors do not stay: for how long one is active, how often counters are read, and when
 the first job arrives, so that the oldest counters have come."""
 DELAYS_US = (10, 250, 500, 1000, 2000, 4000)
-BLIND = ("fewer-router", "level-spread", "random")
+BLIND = ("simple", "fewer-router", "level-spread", "random")
 """The allocations that read no counters and are compared with nedd as counters grow old."""
 AGED = ("minimd", "lammps", "milc")
 """The applications for which they do: those that congestion slows down most."""

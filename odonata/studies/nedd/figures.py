@@ -51,7 +51,7 @@ from odonata.study.drawing import draw_all, dress_small, panels_of
 
 RED = "#c0392b"
 COLOURS = {"low-traffic-router": BLUE, "fewer-router": GREEN, "random": ORANGE,
-           "level-spread": PURPLE, "nedd": BLUE}  # fmt: skip
+           "level-spread": PURPLE, "nedd": BLUE, "simple": GREY}  # fmt: skip
 MOST_COLUMNS = 3
 
 
