@@ -55,7 +55,7 @@ STUDY = NeDD()
 TOTAL = PRESETS[MACHINE].machine.n_nodes
 TIMES = {"low-traffic-router": 1.0, "nedd": 1.0, "nedd-level": 0.99, "fewer-router": 1.1,
          "low-stall-router": 1.2, "random": 2.0, "high-traffic-router": 3.0, NO_CONGESTOR: 0.98,
-         "level-spread": 1.2, "level-spread-random": 1.2}  # fmt: skip
+         "level-spread": 1.2, "level-spread-random": 1.2, "simple": 1.05}  # fmt: skip
 """How long a sensitive job takes, in ms."""
 
 
