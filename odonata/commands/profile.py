@@ -124,7 +124,7 @@ def _table(found: Found) -> Any:
     from rich import box
     from rich.table import Table
 
-    from odonata.experiment.sensitivity import OPERATIONS
+    from odonata.experiment.profiles import OPERATIONS
 
     there = {kind for _, known in found for kind, _ in known.operations}
     kinds = [kind for kind in OPERATIONS if kind in there]

@@ -50,6 +50,8 @@ HEAD = {key.name: key for key in keys_of("", "", _Head)}
 """The keys of a profile file that stand above its tables, by name."""
 MEASURED = ("run_time_s", "communication", "rank_bytes_per_s", "sends_per_s", "allreduces_per_s",
             "ranks_per_node", "operations")  # fmt: skip
+OPERATIONS = ("allreduce", "bcast", "p2p", "wait", "test", "barrier", "other")
+"""The kinds of MPI operations, as `Measured.operations` names them."""
 
 
 def built_in() -> tuple[str, ...]:
@@ -175,20 +177,24 @@ def _measured(given: Any, where: str, problems: list[str]) -> Measured | None:
     for name, value in numbers.items():
         _check_number(value, 1 if name == "communication" else math.inf, where, f"measured.{name}",
                       problems)  # fmt: skip
-    shares = shares_of(given.get("operations", {}), where, "measured.operations", problems)
+    operations = operations_of(given.get("operations", {}), where, "measured.operations", problems)
     if problems:
         return None
-    return Measured(**numbers, operations=shares)  # type: ignore[arg-type]
+    return Measured(**numbers, operations=operations)  # type: ignore[arg-type]
 
 
-def shares_of(
+def operations_of(
     given: Any, where: str, path: str, problems: list[str]
 ) -> tuple[tuple[str, float], ...]:
-    """Returns the parts of a time that a table of TOML has, by name; what is wrong is noted."""
+    """Returns the parts of a time that a table of TOML has, by kind of operation; what is wrong is
+    noted."""
     if not isinstance(given, dict):
         problems.append(f"{where}: {path} = {show(given)}: a table")
         return ()
     for name, value in given.items():
+        if name not in OPERATIONS:
+            problems.append(f"{where}: {path}.{plain(name)}: unknown; one of "
+                            f"{', '.join(OPERATIONS)}")  # fmt: skip
         _check_number(value, 1, where, f"{path}.{plain(name)}", problems)
     return tuple(given.items())
 

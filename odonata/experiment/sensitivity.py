@@ -26,14 +26,12 @@ from typing import Any
 
 from odonata.agents.workload import is_pairwise
 from odonata.experiment.keys import keys_of, quoted
-from odonata.experiment.profiles import fields_of, shares_of
+from odonata.experiment.profiles import OPERATIONS, fields_of, operations_of
 from odonata.experiment.values import plain, show, syntax
 from odonata.jobs.request import Stage
 from pdes.errors import Refused
 from topology.settings import setting
 
-OPERATIONS = ("allreduce", "bcast", "p2p", "wait", "test", "barrier", "other")
-"""The kinds of MPI operations, as `Measured.operations` names them."""
 PATTERNS = {"allreduce": "allreduce", "broadcast": "bcast", "tree-broadcast": "bcast"}
 """The patterns that are collective operations."""
 COLLECTIVES, BLOCKING = ("allreduce", "bcast"), ("p2p", "wait")
@@ -149,10 +147,8 @@ def _known(name: str, entry: Any, where: str, problems: list[str]) -> Known:
     if "sensitive" not in entry:
         problems.append(f"{where}: {plain(name)}.sensitive: must be given: true or false")
     given = dict(entry)
-    operations = shares_of(given.pop("operations", {}), where, f"{plain(name)}.operations",
-                           problems)  # fmt: skip
-    problems += [f"{where}: {plain(name)}.operations.{plain(kind)}: one of {', '.join(OPERATIONS)}"
-                 for kind, _ in operations if kind not in OPERATIONS]  # fmt: skip
+    operations = operations_of(given.pop("operations", {}), where, f"{plain(name)}.operations",
+                               problems)  # fmt: skip
     return Known(
         **fields_of(KEYS, given, where, f"{plain(name)}.", problems), operations=operations
     )

@@ -111,6 +111,9 @@ def test_the_sizes_of_a_profile_follow_the_tasks_of_a_node() -> None:
          ["mine.toml: measured.operations = 3: a table"]),
         (f"[[stages]]\n[measured]\n{GOOD}operations = {{ wait = 2 }}",
          ["mine.toml: measured.operations.wait = 2: a number, 0 .. 1"]),
+        (f"[[stages]]\n[measured]\n{GOOD}operations = {{ waits = 0.2 }}",
+         ["mine.toml: measured.operations.waits: unknown; one of allreduce, bcast, p2p, wait, "
+          "test, barrier, other"]),
         (f"[[stages]]\n[measured]\n{GOOD.replace('0.5', '5')}".replace("= 2", "= nan"),
          ["mine.toml: measured.communication = 5: a number, 0 .. 1",
           "mine.toml: measured.rank_bytes_per_s = nan: a number, at least 0"]),

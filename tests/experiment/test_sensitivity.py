@@ -131,7 +131,8 @@ def test_a_run_of_before_opens_as_it_was() -> None:
         ("[milc]\nsensitive = true\noperations = { wait = 2 }",
          "milc.operations.wait = 2: a number, 0 .. 1"),
         ("[milc]\nsensitive = true\noperations = { waits = 0.2 }",
-         "milc.operations.waits: one of allreduce, bcast, p2p, wait, test, barrier, other"),
+         "milc.operations.waits: unknown; one of allreduce, bcast, p2p, wait, test, barrier, "
+         "other"),
         ("[milc", "line 1: Expected"),
     ],
 )  # fmt: skip

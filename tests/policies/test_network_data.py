@@ -205,6 +205,14 @@ def test_it_chooses_as_its_naive_twin(name: str, case: Case, data: st.DataObject
     assert case.ask(name, **parameters) == TWINS[name](case, **parameters)
 
 
+@pytest.mark.parametrize("name", [it for it in BY_COUNTERS if it != "nedd-level"])
+@given(cases())
+@settings(max_examples=40)
+def test_without_counters_the_lowest_labels_come_first(name: str, case: Case) -> None:
+    unknown = replace(case, sent=[])
+    assert unknown.ask(name) == unknown.ask("simple")
+
+
 # -- what they go by
 
 

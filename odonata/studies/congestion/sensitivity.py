@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from odonata.agents.profile import Profile
-from odonata.experiment.profiles import path_of, profile, unfit
-from odonata.experiment.sensitivity import OPERATIONS, USUAL, Known, Limits, reasons
+from odonata.experiment.profiles import OPERATIONS, path_of, profile, unfit
+from odonata.experiment.sensitivity import USUAL, Known, Limits, reasons
 from odonata.studies.congestion import CONGESTORS, MACHINE
 from odonata.studies.congestion.gpcnet import LEAST_NODES
 from odonata.studies.congestion.simulation import NODES, NONE, SHIFTS, Point, alone, simulate
