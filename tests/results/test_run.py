@@ -40,6 +40,8 @@ ENDLESS = [
     "--set", "run.duration=8 s", "--set", "metrics.interval=100 us", "--set",
     "run.checkpoint_every=100 us",
 ]  # fmt: skip
+LONG = "run.duration=4 ms"
+"""So long that a run cannot end before it is killed, however late a busy machine lets that be."""
 EXPERIMENTS = sorted((Path(__file__).parents[2] / "scripts" / "experiments").glob("*.toml"))
 
 
@@ -118,7 +120,7 @@ def test_a_killed_run_stays_readable_and_resumes_to_the_same_bits(
     go: Callable[..., str], small: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "killed"
-    end = ["--set=run.duration=600 us", "--set=run.checkpoint_every=70 us"]
+    end = [f"--set={LONG}", "--set=run.checkpoint_every=70 us"]
     process = start("run", str(small), "-o", str(out), *end, ranks=2, cwd=tmp_path)
     wait_for(lambda: reached(out) > 20, process)
     kill_all(process, out)
@@ -148,8 +150,7 @@ def test_a_killed_run_stays_readable_and_resumes_to_the_same_bits(
 def test_a_run_without_a_checkpoint_resumes_from_the_beginning(
     go: Callable[..., str], small: Path, tmp_path: Path
 ) -> None:
-    out, changes = tmp_path / "killed", ("checkpoint_every=never", "duration=400 us")
-    never = [word for change in changes for word in ("--set", f"run.{change}")]
+    out, never = tmp_path / "killed", ["--set=run.checkpoint_every=never", f"--set={LONG}"]
     words = ("run", str(small), "-o", str(out), *never)
     process = start(*words, cwd=tmp_path)
     wait_for((out / "rank-0000.h5").exists, process)
