@@ -56,6 +56,7 @@ def written(settings: dict[str, str]) -> str:
 
 
 WRONG = {
+    "files": ["1", "true", "[1]", "{}", '["a.toml", 2]'],
     "texts": ["1", "true", '"mine.py"', "[1]", "{}", '["a.py", 2]'],
     "wholes": ["1", "true", '"mine"', "[1.5]", "{}", '["a"]'],
     "labels": ["1", "true", '""', '"mine"', '"1,"', '"1-5:0"', '"-1"', '"0-1e9"', "[1.5]", "{}",

@@ -213,7 +213,11 @@ def show_plan(request: Request, as_json: bool) -> None:
         m = experiment.machine
         facts |= {"nodes": m.n_nodes, "routers": m.n_routers}
         parts = [f"{m.n_nodes:,} nodes", f"{m.n_routers:,} routers"]
-        parts += [f"{len(experiment.jobs):,} jobs"] if experiment.jobs else []
+        parts += (
+            [f"{len(experiment.jobs):,} job{'s' * (len(experiment.jobs) > 1)}"]
+            if experiment.jobs
+            else []
+        )
     if as_json:
         print_json(facts | {"samples": samples, "parameters": experiment.model().parameters()})
         return

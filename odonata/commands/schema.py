@@ -27,6 +27,7 @@ from pdes import launcher
 
 NUMBER = r"\s*\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
 NAMES = {"wholes": "whole numbers", "labels": "whole numbers or ranges", "texts": "list of texts",
+         "files": "file or files",
          "stages": "tables"}  # fmt: skip
 UNITS = {
     "time": (*PICOSECONDS, "μs"),
@@ -172,6 +173,9 @@ def _accepted(key: Key) -> dict[str, Any]:
         return {"type": "boolean"}
     if key.kind == "texts":
         return {"type": "array", "items": {"type": "string"}}
+    if key.kind == "files":
+        names = {"type": "array", "items": {"type": "string"}}
+        return {"anyOf": [{"type": "string"}, names]}
     if key.kind == "wholes":
         numbers = {"type": "array", "items": {"type": "integer"}}
         return {"anyOf": [numbers, {"enum": list(how.words)}]} if how.words else numbers

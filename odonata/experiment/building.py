@@ -136,7 +136,7 @@ class Building(JobSections):
         allocation = BY_PATH["scheduler.allocation"]
         if machine is None and allocation.path in self.given and not self.stand_in:
             self.complain("there is no [machine] on which jobs could be placed", allocation)
-        home, fields = Path(self.where).parent, self.fields("trace")
+        home, fields = self.home("trace.file"), self.fields("trace")
         if fields.get("file"):
             fields["file"] = str((home / fields["file"]).absolute())
         how = {name: value for name, value in self.fields("scheduler").items()
@@ -176,9 +176,9 @@ class Building(JobSections):
         what is wrong in it is found now."""
         if not self.sections["power"] and not any(it.startswith("power.") for it in self.given):
             return None
-        home, fields = Path(self.where).parent, self.fields("power")
+        fields = self.fields("power")
         for key in of("power"):
-            given = fields.get(key.field)
+            given, home = fields.get(key.field), self.home(key.path)
             if key.name in ("demand", "applications") and given and given.endswith(FILE):
                 fields[key.field] = str((home / given).absolute())
             if key.kind not in SERIES or given is None:
@@ -219,7 +219,7 @@ class Building(JobSections):
         """Returns the key of a field, by its path in a network."""
         owner, dot, field = path.partition(".")
         if job := re.fullmatch(r"workload\.jobs\.(\d+)\.(.+)", path):
-            return self._in(f"jobs[{self.owners[int(job[1])]}]", job[2])
+            return self._in(self.owners[int(job[1])], job[2])
         if owner == "traffic":
             number = re.match(r"(\d+)\.", field)
             sections = self._traffics()

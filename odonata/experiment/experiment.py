@@ -67,7 +67,8 @@ class Described(ABC):
         """Returns all that it is, key by key, as TOML; what does not apply is left out. Jobs that
         are alike are one entry, with their count."""
         for key in of(""):
-            yield key, key.write(key.of(self))
+            if key is not INCLUDE_KEY:  # it has what came of it
+                yield key, key.write(key.of(self))
         for section in SECTIONS:
             for here, part, count in self._parts(section):
                 for key in of(section):
@@ -318,6 +319,8 @@ SECTIONS = {
     "run": "For how long, and how.",
     "metrics": "What is kept of it, and how often.",
 }
+SWEEP = "sweep"
+"""The section that says which experiments are made of a file, for `odonata sweep`."""
 REPEATED = ("traffic", "jobs")
 """Sections of which there may be several; jobs are always [[jobs]]."""
 
@@ -336,7 +339,12 @@ COUNT = Key("jobs", "count", Setting("whole", "How many jobs there are like this
 SENSITIVITY_KEY = Key("scheduler", "sensitivity", Setting(
     "text", "A TOML file, relative to this one, that says of applications whether congestion slows "
     "them down, for jobs that do not say it; `odonata profile` writes it."), "")  # fmt: skip
-"""The keys that set no field: three are where others start from, one says how often."""
+INCLUDE_KEY = Key("", "include", Setting(
+    "files", "A file, or a list of files, relative to this one, whose keys this file has too; a "
+    "key that is given here replaces theirs, and [[jobs]] or [[traffic]] all of theirs."),
+    ())  # fmt: skip
+"""The keys that set no field: three are where others start from, one says how often, and one what
+else is read."""
 
 
 def _job_keys() -> Iterator[Key]:
@@ -349,6 +357,7 @@ def _job_keys() -> Iterator[Key]:
 
 KEYS: tuple[Key, ...] = (
     *keys_of("", "", Experiment),
+    INCLUDE_KEY,
     *MACHINE_KEYS,
     ROUTER_KEY,
     *keys_of("network", "network", NetworkSettings),

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from odonata.agents.routers import ROUTERS
-from odonata.experiment.experiment import BY_PATH, KEYS, REPEATED, SECTIONS, of
+from odonata.experiment.experiment import (
+    BY_PATH,
+    INCLUDE_KEY,
+    KEYS,
+    REPEATED,
+    SECTIONS,
+    SWEEP,
+    needs_jobs,
+    of,
+)
 from odonata.experiment.keys import Key
 from odonata.experiment.values import (
     all_are,
@@ -29,13 +39,19 @@ LONG = ("run", "metrics", "power")
 ROUTING_TABLE = "; by its name alone: its parameters are network.threshold and network.bias"
 ORDER = {key.path: place for place, key in enumerate(KEYS)}
 SECTION_ORDER = {section: place for place, section in enumerate(("", *SECTIONS))}
+NONE = "none"
+"""Given with `--set` in place of a section: there is none."""
+ONE_OF_SEVERAL = re.compile(rf"({'|'.join(REPEATED)})\[(\d{{1,9}}|\+)\]")
+"""A whole job or traffic, by its number; or one more."""
 
 
 class Value(NamedTuple):
-    """A value, as TOML has it, and the `--set` it is from, if it is not from the file."""
+    """A value, as TOML has it; the `--set` it is from, if it is not from a file; and the file that
+    it is from, or that was changed."""
 
     given: Any
     change: str = ""
+    file: str = ""
 
 
 class Given:
@@ -60,50 +76,86 @@ class Given:
         """A plug-in is not there, or cannot be imported."""
         self.bad: set[str] = set()
         """Paths about which a problem was reported."""
+        self._dropped: dict[str, str] = {}
+        """Jobs and traffic that are to be dropped, each with the `--set` that said so."""
 
-    def take_file(self, tree: Mapping[str, Any]) -> None:
+    def take_file(self, tree: Mapping[str, Any], file: str) -> None:
+        """Take all that a file says; a key, or all [[jobs]], that a file before it has given are
+        replaced."""
         for name, value in tree.items():
+            if name in (INCLUDE_KEY.name, SWEEP):
+                continue  # which `reading` and `odonata.sweeps` read
             if name in REPEATED and (name == "jobs" or isinstance(value, list)):
-                self._take_several(name, value)
+                self._take_several(name, value, Value(None, "", file))
             elif name in SECTIONS and isinstance(value, dict):
-                self._take_section(name, name, value)
+                if self.sections[name] not in ([], [name]):
+                    self._forget(name)
+                self._take_section(name, name, value, Value(None, "", file))
             elif name in SECTIONS:
-                self.sections[name].append(name)
-                self.note(f"{self.where}: {name} = {show(value)}: a section, [{name}]")
+                self.sections[name] = [name]
+                self.note(f"{file}: {name} = {show(value)}: a section, [{name}]")
             elif name in BY_PATH:
-                self._give(name, Value(value))
+                self._give(name, Value(value, "", file))
             elif isinstance(value, dict) or (value and all_are(value, dict)):
                 near = nearest(name, SECTIONS)
                 meant = f"did you mean {bracketed(near)}?" if near else f"one of {section_names()}"
                 said = f"[{plain(name)}]" if isinstance(value, dict) else f"[[{plain(name)}]]"
-                self.note(f"{self.where}: {said}: unknown; {meant}")
+                self.note(f"{file}: {said}: unknown; {meant}")
             else:
-                self.note(f"{self.where}: {plain(name)}: {unknown(name)}")
+                self.note(f"{file}: {plain(name)}: {unknown(name)}")
 
-    def _take_section(self, kind: str, section: str, content: Mapping[str, Any]) -> None:
-        self.sections[kind].append(section)
+    def _take_section(
+        self, kind: str, section: str, content: Mapping[str, Any], source: Value
+    ) -> None:
+        """Take the keys of a section; `source` says where they are from."""
+        if section not in self.sections[kind]:
+            self.sections[kind].append(section)
         for name, value in content.items():
             path = f"{section}.{name}"
             if path in self.keys:
-                self._give(path, Value(value))
+                said = f"{source.change}: {path} = {show(value)}" if source.change else ""
+                self._give(path, source._replace(given=value, change=said))
             else:
-                self.note(f"{self.where}: {plain(path)}: {unknown(path)}")
+                self.note(f"{source.change or source.file}: {plain(path)}: {unknown(path)}")
 
-    def _take_several(self, kind: str, tables: Any) -> None:
+    def _take_several(self, kind: str, tables: Any, source: Value) -> None:
+        """Take all [[jobs]], or all [[traffic]], in place of those that there are."""
         each = "one for each job" if kind == "jobs" else "one for each kind of it"
+        said = source.change or f"{source.file}: {kind} = {show(tables)}"
         if not isinstance(tables, list) or not tables:
-            self.note(f"{self.where}: {kind} = {show(tables)}: [[{kind}]], {each}")
+            self.note(f"{said}: [[{kind}]], {each}")
             return
+        self._forget(kind)
         for key in of(kind):
             self.keys.pop(key.path, None)
         for number, table in enumerate(tables):
-            section = f"{kind}[{number}]"
-            self.keys |= {key.path: key for key in map_within(kind, section)}
-            if isinstance(table, dict):
-                self._take_section(kind, section, table)
-            else:
-                self.sections[kind].append(section)
-                self.note(f"{self.where}: {section} = {show(table)}: a table, [[{kind}]]")
+            self._take_one(kind, f"{kind}[{number}]", table, source)
+
+    def _take_one(self, kind: str, section: str, table: Any, source: Value) -> None:
+        """Take one of [[jobs]] or [[traffic]], in place of the one of that number, if there is
+        one."""
+        self._forget_keys(section)
+        self.keys |= {key.path: key for key in map_within(kind, section)}
+        if isinstance(table, dict):
+            self._take_section(kind, section, table, source)
+        else:
+            said = source.change or f"{source.file}: {section} = {show(table)}"
+            self.note(f"{said}: a table, [[{kind}]]")
+            self._take_section(kind, section, {}, source)
+
+    def _forget(self, kind: str) -> None:
+        """Forget a section, or all of a kind, as if nobody had given it."""
+        for section in self.sections[kind]:
+            self._forget_keys(section)
+        self._forget_keys(kind)
+        self.sections[kind] = []
+        if kind != "jobs":
+            self.keys |= {key.path: key for key in of(kind)}
+
+    def _forget_keys(self, section: str) -> None:
+        for known in (self.given, self.parameters):
+            for path in [path for path in known if path.startswith(f"{section}.")]:
+                del known[path]
 
     def _give(self, path: str, value: Value) -> None:
         """Read a table in place of a policy: its name, and parameters."""
@@ -111,24 +163,34 @@ class Given:
         table = self.keys[path].how.register in PARAMETRISED and isinstance(value.given, dict)
         if table and "name" in value.given:
             inner = dict(value.given)
-            self.given[path] = Value(inner.pop("name"), value.change)
-            self.parameters[path] = {k: Value(v, value.change) for k, v in inner.items()}
+            self.given[path] = value._replace(given=inner.pop("name"))
+            self.parameters[path] = {k: value._replace(given=v) for k, v in inner.items()}
         else:
             self.given[path] = value
 
     def take_change(self, change: str) -> None:
+        """Take a `--set`: a key and its value, or all of a section, or none of it."""
         path, equals, text = (part.strip() for part in change.partition("="))
         path = self._numbered(path)
         said = f"--set {plain(change)}"
+        source = Value(None, said, self.where)
         policy, _, parameter = path.rpartition(".")
         if not equals:
             self.note(f"{said}: a key and a value, as machine.groups=33")
+        elif path in SECTIONS and text == NONE:
+            self._forget(path)
+            self._forget_what_needs_jobs()
+        elif path in REPEATED and text.startswith("["):
+            self._take_several(path, from_shell(text), source)
+        elif ONE_OF_SEVERAL.fullmatch(path):
+            self._take_whole(path, text, source)
         elif path in SECTIONS and path != "jobs":
-            self.note(f"{said}: a section; set one of its keys, as {of(path)[0].path}")
+            self.note(f"{said}: a section; set one of its keys, as {of(path)[0].path}, or {NONE}")
         elif path in self.keys:
-            self._give(path, Value(self._from_shell(self.keys[path].kind, text), said))
+            given = self._from_shell(self.keys[path].kind, text)
+            self._give(path, source._replace(given=given))
         elif policy in self.keys and self.keys[policy].how.register in PARAMETRISED:
-            value = Value(from_shell(text), said)
+            value = source._replace(given=from_shell(text))
             if parameter == "name":  # the file's parameters are those of another policy
                 self.given[policy] = value
                 kept = self.parameters.pop(policy, {})
@@ -138,6 +200,52 @@ class Given:
                 self.parameters.setdefault(policy, {})[parameter] = value
         else:
             self.note(f"{said}: {self._which(path) or unknown(path)}")
+
+    def _take_whole(self, section: str, text: str, source: Value) -> None:
+        """Take one whole job or traffic, given as a table: in place of that of this number, or
+        after the last; or, given as none, drop it."""
+        kind, _, number = section.rstrip("]").partition("[")
+        there = self.sections[kind]
+        if kind == "traffic" and there == ["traffic"]:
+            self.note(f"{source.change}: {self.where} has one [traffic], and not [[traffic]]; set "
+                      f"its keys, as traffic.load, or traffic={NONE}")  # fmt: skip
+            return
+        following = len(there)
+        if number == "+" or int(number) == following:
+            section = f"{kind}[{following}]"
+        elif section not in there:
+            self.note(f"{source.change}: {self._which(section) or 'there is none'}, and a new one "
+                      f"would be {kind}[{following}], or {kind}[+]")  # fmt: skip
+            return
+        if text == NONE and section in there:
+            self._dropped[section] = source.change
+        elif text == NONE:
+            self.note(f"{source.change}: {self.where} has no {section} that could be dropped")
+        else:
+            self._dropped.pop(section, None)
+            self._take_one(kind, section, from_shell(text), source)
+
+    def drop(self) -> None:
+        """Drop what `--set` has dropped of [[jobs]] and [[traffic]]. Until now they had the numbers
+        of the file, whatever was dropped before."""
+        for section in self._dropped:
+            kind = section.partition("[")[0]
+            self._forget_keys(section)
+            self.sections[kind].remove(section)
+            if not self.sections[kind]:
+                self._forget(kind)
+        if self._dropped:
+            self._forget_what_needs_jobs()
+
+    def _forget_what_needs_jobs(self) -> None:
+        """Forget what files say about jobs, where these have been dropped."""
+        if not self.sections["jobs"] and not self.of_jobs:
+            about = [path for path, value in self.given.items() if not value.change
+                     and (needs_jobs(self.keys[path]) or path.startswith("power."))]  # fmt: skip
+            for path in about:
+                del self.given[path]
+                self.parameters.pop(path, None)
+            self.sections["power"] = []
 
     def _from_shell(self, kind: str, text: str) -> Any:
         value = from_shell(text)
@@ -150,9 +258,17 @@ class Given:
         return value
 
     def _numbered(self, path: str) -> str:
-        """Returns a path in its usual form: jobs.0.nodes is jobs[0].nodes; and the only traffic
-        there is, is traffic[0] too."""
+        """Returns a path in its usual form: jobs.0.nodes is jobs[0].nodes, and so is
+        jobs[fft].nodes if that is its name; and the only traffic there is, is traffic[0] too."""
         path = re.sub(rf"^({'|'.join(REPEATED)})\.(\d+)\b", r"\1[\2]", path)
+        if named := re.match(r"jobs\[([^]]*)\]", path):
+            called = [
+                section
+                for section in self.sections["jobs"]
+                if (name := self.given.get(f"{section}.name")) and name.given == named[1]
+            ]
+            if len(called) == 1:
+                path = called[0] + path[named.end() :]
         if self.sections["traffic"] == ["traffic[0]"]:
             return re.sub(r"^traffic\.", "traffic[0].", path)
         if self.sections["traffic"] in ([], ["traffic"]):
@@ -174,6 +290,11 @@ class Given:
         first = of(kind)[1 if kind == "jobs" else 0].name
         return (f"which {what}? {self.where} has {there[0]}{some}, as "
                 f"{there[-1]}.{name or first}")  # fmt: skip
+
+    def home(self, path: str) -> Path:
+        """Returns the folder of the file that gave a key: what the key names is relative to it."""
+        given = self.given.get(path)
+        return Path(given.file if given and given.file else self.where).parent
 
     # -- problems
 
@@ -198,7 +319,7 @@ class Given:
         elif given.change:
             line = f"{given.change}: {rule}"
         else:
-            line = f"{self.where}: {key.path} = {show(given.given)}: {rule}"
+            line = f"{given.file}: {key.path} = {show(given.given)}: {rule}"
         self.note(line, self.place(key))
 
     def _default(self, key: Key) -> str:

@@ -39,8 +39,8 @@ class JobSections(Policies):
         self, where: str, plugins: Sequence[Path | str] = (), stand_in: bool = False
     ) -> None:
         super().__init__(where, plugins, stand_in)
-        self.owners: list[int] = []
-        """The number of the [[jobs]] that each job is from."""
+        self.owners: list[str] = []
+        """The section, as "jobs[0]", that each job is from."""
         self.profiles: dict[str, Profile] = {}
         """The application profiles of [[jobs]], by section."""
         self.known: Table = {}
@@ -114,7 +114,7 @@ class JobSections(Policies):
         if not name:
             return
         try:
-            path = path_of(name, Path(self.where).parent)
+            path = path_of(name, self.home(key.path))
             found = profile_in(path)
             problems = self._unfit(section, found.stages, str(path), "stages")
             counted = f"{section}.iterations" in self.given or f"{section}.nodes" in self.bad
@@ -143,7 +143,7 @@ class JobSections(Policies):
         name = self.get(SENSITIVITY_KEY.path)
         if name:
             try:
-                self.known = read_table((Path(self.where).parent / name).absolute())
+                self.known = read_table((self.home(SENSITIVITY_KEY.path) / name).absolute())
             except Refused as refusal:
                 self.complain(str(refusal), SENSITIVITY_KEY)
 
@@ -175,7 +175,7 @@ class JobSections(Policies):
         """Returns what was given and is valid."""
         made: list[Job] = []
         self.owners = []
-        for number, section in enumerate(self.sections["jobs"]):
+        for section in self.sections["jobs"]:
             fields = {field: value for field, value in self.fields(section).items()
                       if self._in(section, field).path not in without}  # fmt: skip
             count, name = self.get(f"{section}.{COUNT.name}"), fields.pop("name", "")
@@ -189,5 +189,5 @@ class JobSections(Policies):
             job = replace(job, sensitive=self._sensitive(section, job))
             made += [replace(job, name=numbered(name, k + 1) if count > 1 else name)
                      for k in range(count)]  # fmt: skip
-            self.owners += [number] * count
+            self.owners += [section] * count
         return tuple(made)

@@ -31,6 +31,7 @@ from topology.settings import Setting, settings_of
 KINDS = {
     "text": "text",
     "texts": "a list of texts",
+    "files": "the name of a file, or a list of them",
     "word": "a word",
     "whole": "a whole number",
     "number": "a number",
@@ -144,7 +145,11 @@ class Key:
             return self.how.otherwise
         if self.kind == "flag":
             return str(self.default).lower()
-        return str(self.default or "empty") if self.kind in ("text", "texts") else str(self.default)
+        return (
+            str(self.default or "empty")
+            if self.kind in ("text", "texts", "files")
+            else str(self.default)
+        )
 
     def within(self, section: str) -> Key:
         """Returns the same key in one of several sections of its kind."""

@@ -59,7 +59,7 @@ class Policies(Given):
             named = read(key, self.given["plugins"].given if "plugins" in self.given else ())
         except ValueError:
             named = ()  # the problem is found when all values are read
-        home = Path(self.where).parent
+        home = self.home(key.path)
         try:
             paths = [self._moved(plugin_path(name, home)) for name in named]
         except Refused as refusal:
@@ -152,8 +152,8 @@ class Policies(Given):
         near = nearest(name, known)
         have = f"{policy} has {', '.join(known)}" if known else f"{policy} has no parameters"
         meant = f"; did you mean {near}?" if near else ""
-        change = self.parameters[key.path][name].change
-        where = change or f"{self.where}: {plain(f'{key.path}.{name}')}"
+        given = self.parameters[key.path][name]
+        where = given.change or f"{given.file}: {plain(f'{key.path}.{name}')}"
         self.note(f"{where}: unknown; {have}{meant}", self.place(key))
 
     def _try(self, key: Key, policy: str, parameters: tuple[tuple[str, Any], ...]) -> None:

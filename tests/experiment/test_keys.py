@@ -18,6 +18,7 @@ from odonata.agents.workload import Workload
 from odonata.commands.options import network_options
 from odonata.experiment.experiment import (
     COUNT,
+    INCLUDE_KEY,
     KEYS,
     PRESET_KEY,
     ROUTER_KEY,
@@ -53,10 +54,10 @@ def test_every_field_of_a_part_can_be_set_and_has_one_key(owner: Any) -> None:
     assert {f.name for f in fields(owner) if not f.name.endswith("_parameters")} <= declared
 
 
-def test_a_path_names_one_key_and_every_key_but_four_sets_a_field() -> None:
+def test_a_path_names_one_key_and_every_key_but_five_sets_a_field() -> None:
     assert len({key.path for key in KEYS}) == len(KEYS)
     assert [key for key in KEYS if not key.field] == [
-        PRESET_KEY, ROUTER_KEY, COUNT, SENSITIVITY_KEY]  # fmt: skip
+        INCLUDE_KEY, PRESET_KEY, ROUTER_KEY, COUNT, SENSITIVITY_KEY]  # fmt: skip
     assert {key.section for key in KEYS} == {"", *SECTIONS}
 
 
