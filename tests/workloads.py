@@ -62,4 +62,4 @@ def go(model: Network, end: int | None = None, **how: Any) -> Ran:
 
 
 def took(*jobs: Job, **given: Any) -> list[int | None]:
-    return [job.communication_ps for job in go(network(*jobs, **given)).jobs]
+    return [job.run_time_ps for job in go(network(*jobs, **given)).jobs]

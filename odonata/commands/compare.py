@@ -106,8 +106,8 @@ OF_JOBS = (
     JobFigure("jobs.makespan_us", "makespan (us)", "{:,.1f}", lambda jobs: _us(makespan_ps(jobs))),
     JobFigure("jobs.waiting_us", "waited, mean (us)", "{:,.1f}",
               lambda jobs: _us(mean([it.waiting_ps for it in jobs]))),
-    JobFigure("jobs.communication_us", "run time, mean (us)", "{:,.1f}",
-              lambda jobs: _us(mean([it.communication_ps for it in jobs]))),
+    JobFigure("jobs.run_time_us", "run time, mean (us)", "{:,.1f}",
+              lambda jobs: _us(mean([it.run_time_ps for it in jobs]))),
 )  # fmt: skip
 
 
@@ -184,12 +184,12 @@ def _us(ps: float | None) -> float | None:
 
 
 def _of_pattern(pattern: str) -> JobFigure:
-    return JobFigure(f"jobs.communication_us.{pattern}", f"  of {pattern} (us)", "{:,.1f}",
+    return JobFigure(f"jobs.run_time_us.{pattern}", f"  of {pattern} (us)", "{:,.1f}",
                      lambda jobs: _us(by_pattern(jobs).get(pattern)))  # fmt: skip
 
 
 def figures_of(runs: Sequence[Compared]) -> list[Figure | JobFigure | PacketFigure]:
-    """Returns the figures that apply: with jobs their communication time, over all and by pattern,
+    """Returns the figures that apply: with jobs their run times, over all and by pattern,
     in place of loads."""
     with_jobs = [one for one in runs if one.run.experiment.jobs]
     if not with_jobs:

@@ -174,8 +174,8 @@ def _accepted(key: Key) -> dict[str, Any]:
     if key.kind == "texts":
         return {"type": "array", "items": {"type": "string"}}
     if key.kind == "files":
-        names = {"type": "array", "items": {"type": "string"}}
-        return {"anyOf": [{"type": "string"}, names]}
+        name = {"type": "string"}
+        return {"anyOf": [name, {"type": "array", "items": name}]}
     if key.kind == "wholes":
         numbers = {"type": "array", "items": {"type": "integer"}}
         return {"anyOf": [numbers, {"enum": list(how.words)}]} if how.words else numbers

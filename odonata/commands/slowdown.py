@@ -38,7 +38,7 @@ def show(directory: Path, as_json: bool) -> None:
         factors = slowdowns(records, alone)
     if as_json:
         print_json({"out": str(directory), "jobs": [
-            {"number": it.number, "name": it.name, "run_time_ps": it.communication_ps,
+            {"number": it.number, "name": it.name, "run_time_ps": it.run_time_ps,
              "alone_ps": ps if ps >= 0 else None, "slowdown": factor}
             for it, ps, factor in zip(records, alone, factors, strict=True)
         ]})  # fmt: skip
@@ -55,7 +55,7 @@ def _table(records: Any, alone: list[int], factors: list[float | None]) -> Any:
     for head in ("job", "pattern", "took (us)", "alone (us)", "slowdown"):
         shown.add_column(head, justify="left" if head in ("job", "pattern") else "right")
     for it, ps, factor in zip(records, alone, factors, strict=True):
-        took = "-" if it.communication_ps is None else f"{it.communication_ps / 1e6:,.2f}"
+        took = "-" if it.run_time_ps is None else f"{it.run_time_ps / 1e6:,.2f}"
         shown.add_row(Text(it.name), Text(it.pattern), took, "-" if ps < 0 else f"{ps / 1e6:,.2f}",
                       "-" if factor is None else f"{factor:.2f}")  # fmt: skip
     return shown

@@ -1,4 +1,4 @@
-"""The figures of a run's jobs: when they ran, their communication times, and the nodes in use."""
+"""The figures of a run's jobs: when they ran, their run times, and the nodes in use."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ def _brief(name: str) -> str:
 
 
 def talk(run: Run, axes: Axes) -> None:
-    """Draw the communication time of each job that is done, by pattern."""
+    """Draw the run time of each job that is done, by pattern."""
     colours = pattern_colours(run)
     times: dict[str, list[float]] = {}
     for it in run.job_records:
-        if it.communication_ps is not None:
-            times.setdefault(it.pattern, []).append(it.communication_ps / 1e6)
+        if it.run_time_ps is not None:
+            times.setdefault(it.pattern, []).append(it.run_time_ps / 1e6)
     named = [name for name in colours if name in times]
     for row, name in enumerate(named):
         values = np.array(times[name])

@@ -42,7 +42,7 @@ class JobRecord:
         return self.energy_j / self.received_bytes
 
     @property
-    def communication_ps(self) -> int | None:
+    def run_time_ps(self) -> int | None:
         """Returns the time from the job's start to its last task's end, in ps."""
         if self.start_ps is None or self.end_ps is None:
             return None

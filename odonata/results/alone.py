@@ -77,5 +77,5 @@ def slowdowns(records: Sequence[JobRecord], alone: Sequence[int] | None) -> list
     two is not known."""
     if alone is None:
         return [None] * len(records)
-    return [record.communication_ps / ps if record.communication_ps is not None and ps > 0 else None
+    return [record.run_time_ps / ps if record.run_time_ps is not None and ps > 0 else None
             for record, ps in zip(records, alone, strict=True)]  # fmt: skip

@@ -126,7 +126,7 @@ def job_network(run: Run) -> list[JobNetwork]:
     by_job = np.stack([run.read(f"jobs/{name}") for name in BY_JOB], axis=-1)
     spent = np.stack([run.read(f"stages/{name}") for name in SPENT], axis=-1)
     latencies = run.read("jobs/latencies")
-    times = [record.communication_ps for record in run.job_records]
+    times = [record.run_time_ps for record in run.job_records]
     if run.missing and len(spent) != sum(len(job.parts) for job in run.network.jobs):
         return []
     return _made(run.network, times, by_job, spent, latencies)

@@ -85,11 +85,11 @@ def mean(values: Sequence[int | None]) -> float | None:
 
 
 def by_pattern(records: Sequence[JobRecord]) -> dict[str, float]:
-    """Returns the mean communication time of the jobs that are done, in picoseconds, by pattern."""
+    """Returns the mean run time of the jobs that are done, in picoseconds, by pattern."""
     times: dict[str, list[int]] = {}
     for record in records:
-        if record.communication_ps is not None:
-            times.setdefault(record.pattern, []).append(record.communication_ps)
+        if record.run_time_ps is not None:
+            times.setdefault(record.pattern, []).append(record.run_time_ps)
     return {pattern: sum(some) / len(some) for pattern, some in times.items()}
 
 
@@ -130,7 +130,7 @@ def cells(machine: Dragonfly, record: JobRecord, energy: bool = False) -> tuple[
     seat = [f"{where.groups:,}", f"{where.routers:,}"] if record.labels else ["-", "-"]
     seat = seat[:1] if energy else seat
     return (record.name, f"{record.nodes:,}", record.pattern, *seat,
-            _us(record.waiting_ps), _us(record.communication_ps),
+            _us(record.waiting_ps), _us(record.run_time_ps),
             *(_joules(record) if energy else ()))  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def job_table(machine: Dragonfly, records: Sequence[JobRecord]) -> Table:
     rest = records[len(some) :]
     if rest:
         waited = mean([record.waiting_ps for record in rest])
-        communication = mean([record.communication_ps for record in rest])
+        communication = mean([record.run_time_ps for record in rest])
         shown.add_section()
         shown.add_row(f"and {len(rest):,} more", show_count(sum(it.nodes for it in rest)), "mean:",
                       "", "", _us(waited), _us(communication))  # fmt: skip
@@ -184,7 +184,7 @@ def job_facts(machine: Dragonfly, records: Sequence[JobRecord]) -> list[dict[str
             "application": record.application, "requested_ps": record.requested_ps,
             "arrival_ps": record.arrival_ps,
             "start_ps": record.start_ps, "end_ps": record.end_ps,
-            "waiting_ps": record.waiting_ps, "communication_ps": record.communication_ps,
+            "waiting_ps": record.waiting_ps, "run_time_ps": record.run_time_ps,
             **spread(machine, record)._asdict(), "labels": list(record.labels),
             **({"energy_j": record.energy_j, "received_bytes": record.received_bytes,
                 "j_per_byte": record.j_per_byte} if energy else {}),
@@ -203,7 +203,7 @@ def to_csv(records: Sequence[JobRecord], workload: str, time_ps: int) -> str:
     for it in records:
         done = it.end_ps is not None
         turnaround = it.end_ps - it.arrival_ps if it.end_ps is not None else None
-        execution = it.communication_ps
+        execution = it.run_time_ps
         stretch = f"{turnaround / execution:.6f}" if turnaround and execution else ""
         labels = ranges(np.array(it.labels, np.int64), len(it.labels)) if it.labels else ""
         writer.writerow([

@@ -98,7 +98,7 @@ class Run(Opened):
             **text, "nodes": self.read("jobs/nodes"),
             "requested_ps": np.array(requested, np.int64), "arrival_ps": arrival,
             "start_ps": start, "end_ps": end, "waiting_ps": np.where(begun, start - arrival, -1),
-            "communication_ps": np.where(over, end - start, -1),
+            "run_time_ps": np.where(over, end - start, -1),
         }  # fmt: skip
         if self._taken is not None:
             energy_j, received = self._taken.T

@@ -83,7 +83,7 @@ def of_jobs(jobs: Sequence[JobRecord], reached_ps: int) -> list[Row]:
     rows = [("done", f"{counts.done:,} of {len(jobs):,}", note)]
     for name, times, about in (
         ("waited", [job.waiting_ps for job in jobs], "mean, to a job's start"),
-        ("run time", [job.communication_ps for job in jobs], "mean, to its end"),
+        ("run time", [job.run_time_ps for job in jobs], "mean, to its end"),
     ):
         known = [time for time in times if time is not None]
         words = f"{about}; most {microseconds(max(known))}" if known else "nothing yet"

@@ -45,7 +45,7 @@ def test_a_job_that_does_not_fit_waits_for_the_end_of_the_first() -> None:
     assert second.start_ps == first.end_ps + 2 * LAUNCH
     assert second.waiting_ps == second.start_ps - 5
     assert second.end_ps is not None
-    assert second.communication_ps == first.communication_ps
+    assert second.run_time_ps == first.run_time_ps
 
 
 def test_a_job_that_fits_beside_another_does_not_wait() -> None:
@@ -168,7 +168,7 @@ def test_random_arrivals_are_all_served_and_never_share_a_node(data: Any) -> Non
             assert early.end_ps + launch <= late.start_ps - launch  # type: ignore[operator]
     assert (ran.state.owner == -1).all()
     assert [job.start_ps for job in ran.jobs] == starts_of(
-        model, [job.communication_ps or 0 for job in ran.jobs]
+        model, [job.run_time_ps or 0 for job in ran.jobs]
     )
 
 

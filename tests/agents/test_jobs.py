@@ -100,12 +100,12 @@ def test_one_message_takes_exactly_its_formula(placed: Callable[..., str], size:
         model = network(Job(2, "broadcast", size), allocation=placed([0, goal]))
         (job,) = go(model).jobs
         assert job.start_ps == LAUNCH
-        assert job.communication_ps == SEND + flight(model, 0, goal, size) + MATCH + HOST
+        assert job.run_time_ps == SEND + flight(model, 0, goal, size) + MATCH + HOST
 
 
 def test_within_a_node_a_message_does_not_touch_the_network() -> None:
     ran = go(network(Job(1, "broadcast", 10**6), tasks_per_node=2))
-    assert ran.jobs[0].communication_ps == SEND + MATCH + HOST
+    assert ran.jobs[0].run_time_ps == SEND + MATCH + HOST
     assert not ran.result.outcome["counters"].any()
     assert not ran.result.outcome["nodes"][:, [GENERATED, GENERATED_BYTES, DELIVERED_BYTES]].any()
 
@@ -131,7 +131,7 @@ def test_iterations_and_computing_add_up_for_a_pair(
     if iterations > 1:
         assert there == back, "or the one waits for the other"
     each = compute + SEND + max(there, back) + MATCH + HOST
-    assert go(model).jobs[0].communication_ps == iterations * each
+    assert go(model).jobs[0].run_time_ps == iterations * each
 
 
 def test_pairwise_each_partner_is_waited_for_before_the_next() -> None:
@@ -156,14 +156,14 @@ def test_a_task_has_one_message_in_its_nic_at_a_time(send: int) -> None:
     """The root's messages want the link one `send` after the other."""
     model = network(Job(12, "broadcast", 100), send_ps=send, host_ps=5 * US)
     ends = [i * send + flight(model, 0, i, 100) + MATCH + 5 * US for i in range(1, 12)]
-    assert go(model).jobs[0].communication_ps == max(ends)
+    assert go(model).jobs[0].run_time_ps == max(ends)
 
 
 @pytest.mark.parametrize("match", [500_000, 3_000_000])
 def test_a_nic_matches_one_message_after_the_other(match: int) -> None:
     model = network(Job(12, "incast", 100), match_ps=match)
     first = SEND + min(flight(model, i, 0, 100) for i in range(1, 12))
-    assert go(model).jobs[0].communication_ps == first + 11 * match + HOST
+    assert go(model).jobs[0].run_time_ps == first + 11 * match + HOST
 
 
 def test_handing_over_delays_but_holds_up_nobody() -> None:
@@ -175,7 +175,7 @@ def test_handing_over_delays_but_holds_up_nobody() -> None:
 def test_a_message_of_many_packets_is_matched_once(placed: Callable[..., str]) -> None:
     model = network(Job(2, "broadcast", 8 * 512), match_ps=10 * US, allocation=placed([0, 9]))
     expected = SEND + flight(model, 0, 9, 8 * 512) + 10 * US + HOST
-    assert go(model).jobs[0].communication_ps == expected
+    assert go(model).jobs[0].run_time_ps == expected
 
 
 def test_tasks_of_one_node_share_its_link_and_its_matching_but_not_their_sending() -> None:
@@ -185,22 +185,22 @@ def test_tasks_of_one_node_share_its_link_and_its_matching_but_not_their_sending
     model = network(job, tasks_per_node=2)
     first = 2 * SEND  # to come is what stays in the node: it takes no time but this
     assert first + MATCH > SEND + model.serialisation(SMALL.terminal, 512) + SEND
-    assert go(model).jobs[0].communication_ps == first + 4 * MATCH + HOST
+    assert go(model).jobs[0].run_time_ps == first + 4 * MATCH + HOST
     unmatched = network(job, tasks_per_node=2, match_ps=0)
     second = SEND + flight(model, 0, 1, 512) + model.serialisation(SMALL.terminal, 512)
-    assert go(unmatched).jobs[0].communication_ps == second + HOST
+    assert go(unmatched).jobs[0].run_time_ps == second + HOST
 
 
 def test_messages_of_one_phase_after_another_take_one_send_each() -> None:
     send, often = 2_000_000, 5
     model = network(Job(2, "broadcast", 100, iterations=often), send_ps=send)
     expected = often * send + flight(model, 0, 1, 100) + MATCH + HOST
-    assert go(model).jobs[0].communication_ps == expected
+    assert go(model).jobs[0].run_time_ps == expected
 
 
 def test_without_any_overhead_two_tasks_of_a_node_hear_each_other() -> None:
     (job,) = go(network(Job(1, "all-to-all"), tasks_per_node=2, send_ps=0)).jobs
-    assert job.communication_ps == 2 * MATCH + HOST  # two messages come, and one NIC matches both
+    assert job.run_time_ps == 2 * MATCH + HOST  # two messages come, and one NIC matches both
 
 
 def test_without_any_overhead_at_all_different_nodes_hear_each_other() -> None:
@@ -359,8 +359,8 @@ def test_records_say_what_is_known_so_far() -> None:
     before = go(network(*jobs), end=1).jobs
     assert before[0] == JobRecord(0, "big", 40, "permutation", 0, LAUNCH, None, tuple(range(40)))
     assert before[1] == JobRecord(1, "job 1", 72, "permutation", 7, None, None, ())
-    assert (before[0].communication_ps, before[0].waiting_ps) == (None, LAUNCH)
-    assert (before[1].communication_ps, before[1].waiting_ps) == (None, None)
+    assert (before[0].run_time_ps, before[0].waiting_ps) == (None, LAUNCH)
+    assert (before[1].run_time_ps, before[1].waiting_ps) == (None, None)
     after = go(network(*jobs)).jobs
     assert [len(job.labels) for job in after] == [40, 72]
     assert all(job.end_ps for job in after)

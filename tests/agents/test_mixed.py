@@ -57,7 +57,7 @@ def test_jobs_run_beside_uniform_traffic_and_an_incast() -> None:
 
 def test_traffic_beside_them_makes_jobs_slower() -> None:
     quiet, loud = mixed(traffic=()), mixed(traffic=(Traffic(load=0.3),))
-    times = [[job.communication_ps or 0 for job in job_records(model, go(model, None))]
+    times = [[job.run_time_ps or 0 for job in job_records(model, go(model, None))]
              for model in (quiet, loud)]  # fmt: skip
     assert all(a < b for a, b in zip(*times, strict=True))
 

@@ -442,7 +442,7 @@ def test_the_table_of_jobs_has_energies_where_power_is_simulated() -> None:
     plain, powered = logged(job).ran, logged(job, power=Power()).ran
     assert heads(plain.jobs) == HEADS
     row = dict(zip(heads(powered.jobs), cells(SMALL, powered.jobs[0], True), strict=True))
-    took = powered.jobs[0].communication_ps
+    took = powered.jobs[0].run_time_ps
     assert took is not None
     assert row["J"] == f"{2 * ACTIVE * took * 1e-12:.3g}"
     assert row["nJ/B"] == f"{2 * ACTIVE * took * 1e-12 / 64 * 1e9:,.0f}"

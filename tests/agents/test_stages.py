@@ -81,7 +81,7 @@ def test_a_get_takes_a_request_and_a_reply() -> None:
     get = Stage("incast", 64, wait="replies", reply_bytes=400)
     ran = go(network(of(2, get)))
     expected = SEND + link_ps(64) + link_ps(400) + HOST
-    assert ran.jobs[0].communication_ps == expected
+    assert ran.jobs[0].run_time_ps == expected
     tally = ran.result.outcome["by_job"].sum(axis=0)[0]
     assert tally[[BY_PACKETS, BY_BYTES]].tolist() == [2, 464]
 
@@ -104,7 +104,7 @@ def test_what_nothing_waits_for_is_sent_while_earlier_messages_wait_in_the_nic()
     sent = [ran.result.outcome["spent"].sum(axis=0)[0, SENT_PS] for ran in (patient, hasty)]
     assert sent[1] == 2 * 10 * SEND
     assert sent[0] > 9 * 2 * 50_000 * PER_BYTE
-    assert patient.jobs[0].communication_ps == pytest.approx(hasty.jobs[0].communication_ps, 0.02)
+    assert patient.jobs[0].run_time_ps == pytest.approx(hasty.jobs[0].run_time_ps, 0.02)
 
 
 def test_a_node_accepts_requests_only_as_fast_as_it_answers() -> None:
@@ -126,7 +126,7 @@ def test_requests_to_a_task_of_the_same_node_stay_there() -> None:
     get = Stage("all-to-all", 64, wait="replies", reply_bytes=4000)
     ran = go(network(of(1, get), tasks_per_node=4))
     assert ran.result.outcome["by_job"].sum() == 0
-    assert ran.jobs[0].communication_ps == 3 * SEND + HOST
+    assert ran.jobs[0].run_time_ps == 3 * SEND + HOST
 
 
 # -- what is counted
@@ -181,8 +181,8 @@ def test_nothing_is_lost_and_every_counter_adds_up(
     assert (spent[: len(parts), [COMPUTED_PS, OVERHEAD_PS]][exact] == passes[exact]).all()
     assert (spent[: len(parts), COMPUTED_PS][~exact] >= passes[~exact, 0]).all()
     first = ran.jobs[0]
-    assert first.communication_ps is not None
-    assert spent[: len(parts)].sum() <= nodes * tasks * first.communication_ps
+    assert first.run_time_ps is not None
+    assert spent[: len(parts)].sum() <= nodes * tasks * first.run_time_ps
 
 
 def test_tasks_wait_for_the_slowest_of_them() -> None:
@@ -193,7 +193,7 @@ def test_tasks_wait_for_the_slowest_of_them() -> None:
     mean = figures[1.0].spent[0, COMPUTED_PS] / (16 * 20)
     assert 14.5 * US < mean < 15.5 * US
     assert figures[1.0].communication > figures[0.0].communication + 0.1
-    worst = max(it for it in (ran[1.0].jobs[0].communication_ps,) if it)
+    worst = max(it for it in (ran[1.0].jobs[0].run_time_ps,) if it)
     assert worst > 20 * 18.5 * US
 
 

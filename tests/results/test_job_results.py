@@ -116,7 +116,7 @@ def test_what_is_on_disk_says_what_became_of_each_job(queue: Finished, opened: R
     for i, it in enumerate(queue.jobs):
         row = facts.isel(job=i)
         assert (str(row["name"].item()), int(row.nodes)) == (it.name, it.nodes)
-        for name in ("arrival_ps", "start_ps", "end_ps", "waiting_ps", "communication_ps"):
+        for name in ("arrival_ps", "start_ps", "end_ps", "waiting_ps", "run_time_ps"):
             assert int(row[name]) == getattr(it, name)
         requested = -1 if it.requested_ps is None else it.requested_ps
         assert int(row.requested_ps) == opened.file["jobs/requested_ps"][i] == requested
@@ -158,7 +158,7 @@ def test_a_run_that_goes_on_tells_who_waits_and_who_runs(queue: Finished, tmp_pa
             file["status"][()] = RUNNING
         with open_run(died) as run:
             assert (run.jobs.end_ps == -1).all()
-            assert (run.jobs.communication_ps == -1).all()
+            assert (run.jobs.run_time_ps == -1).all()
             if words:
                 assert str(accounts.tally(run.job_records, run.reached_ps)) == words
                 assert run.jobs.waiting_ps.data.tolist() == [2 * US, 2 * US, -1, -1]
@@ -202,7 +202,7 @@ def test_a_table_of_jobs_has_batsims_columns(queue: Finished) -> None:
                          "waiting_time", "turnaround_time")
         )  # fmt: skip
         assert (submitted, start, finish) == (it.arrival_ps, it.start_ps, it.end_ps)
-        assert (took, waited) == (it.communication_ps, it.waiting_ps)
+        assert (took, waited) == (it.run_time_ps, it.waiting_ps)
         assert round_trip == finish - submitted
         assert float(row["stretch"]) == pytest.approx(round_trip / took, abs=1e-6)
         nodes = [n for part in row["allocated_resources"].split(" ")
@@ -318,11 +318,9 @@ def test_compare_tells_communication_times_by_pattern(
     facts = json.loads(CliRunner().invoke(cli, [*words, "--json"]).stdout)
     assert facts["differences"] == {"scheduler.allocation": ["level-spread", "rdn"]}
     for run, done in zip(facts["runs"], (queue, other), strict=True):
-        times = [it.communication_ps or 0 for it in done.jobs]
-        assert run["figures"]["jobs.communication_us"] == pytest.approx(np.mean(times) / 1e6)
-        assert run["figures"]["jobs.communication_us.fft3d"] == pytest.approx(
-            np.mean(times[:2]) / 1e6
-        )
+        times = [it.run_time_ps or 0 for it in done.jobs]
+        assert run["figures"]["jobs.run_time_us"] == pytest.approx(np.mean(times) / 1e6)
+        assert run["figures"]["jobs.run_time_us.fft3d"] == pytest.approx(np.mean(times[:2]) / 1e6)
         assert "offered" not in run["figures"]
     shown = CliRunner().invoke(cli, words).stdout
     assert "run time, mean (us)" in shown
@@ -411,4 +409,4 @@ def test_numbers_are_whole_beside_a_long_name(queue: Finished) -> None:
     Console(width=80, file=out).print(accounts.job_table(queue.experiment.machine, [record]))
     shown = out.getvalue()
     assert "ran (us)" in shown
-    assert f"{(record.communication_ps or 0) / 1e6:,.2f} " in shown
+    assert f"{(record.run_time_ps or 0) / 1e6:,.2f} " in shown

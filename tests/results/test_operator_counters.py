@@ -383,7 +383,7 @@ def test_jobs_of_a_run_have_the_counters_of_their_routers(tmp_path: Path) -> Non
                 part = max(0, min(record.end_ps, time) - max(record.start_ps, begin))
                 weight += part
                 total += part * sum(ratio[t, router] for router in routers) / len(routers)
-            assert weight == record.communication_ps
+            assert weight == record.run_time_ps
             assert found[job].stall_to_flit == pytest.approx(total / weight, rel=1e-9)
             assert found[job] == found[job]._replace(
                 stall_to_flit=job_stall_to_flit(opened, job),

@@ -66,7 +66,7 @@ def test_a_job_alone_has_a_slowdown_of_exactly_one(tmp_path: Path) -> None:
     assert job["slowdown"] == 1.0
     with odonata.open(out) as run:
         assert run.jobs.slowdown.item() == 1.0
-        assert run.jobs.alone_ps.item() == run.jobs.communication_ps.item()
+        assert run.jobs.alone_ps.item() == run.jobs.run_time_ps.item()
 
 
 def test_jobs_that_share_a_machine_are_slower_and_it_shows_everywhere(crowd: Path) -> None:

@@ -217,11 +217,11 @@ def simulate(point: Point, show_compiling: bool = False) -> Outcome:
     result = run(network, None, transport=Serial(), show_compiling=show_compiling)
     cycle = conclude(network, result.outcome)
     records = job_records(network, result)
-    if cycle or any(record.communication_ps is None for record in records):
+    if cycle or any(record.run_time_ps is None for record in records):
         raise Fault(f"deadlock: {cycle or 'a job did not end'}")
     if len({record.start_ps for record in records}) > 1:
         raise Fault("there was no room for all jobs at the same time")
-    times = iter([record.communication_ps or 0 for record in records])
+    times = iter([record.run_time_ps or 0 for record in records])
     by_kind = tuple(tuple(next(times) for _ in range(kind.count)) for kind in point.kinds)
     ports = port_counts(network, result)
     seconds = time.perf_counter() - began
