@@ -37,7 +37,7 @@ from odonata.studies.levelspread.cases import (
 )
 from odonata.studies.levelspread.claims import claims, mean, reduction
 from odonata.studies.levelspread.simulation import Outcome, Point
-from odonata.study.sweep import fill
+from odonata.study.filling import fill
 from pdes import rank
 
 Named = tuple[tuple[str, tuple[tuple[str, object], ...]], ...]

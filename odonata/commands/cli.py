@@ -27,6 +27,7 @@ cli = LazyGroup(
         "watch": "Follow the run in DIR while it goes on.",
         "report": "Make a page, or figures, of the run in DIR; finished or not.",
         "compare": "Compare runs: what was asked for, and what came of it.",
+        "sweep": "Run an experiment FILE with many values and seeds: means and intervals.",
         "slowdown": "Find out how much longer each job of a run took than it would have alone.",
         "diff": "Compare the metrics of two runs bit for bit.",
         "counters": "Show the counters of a run as an operator of a Cray reads them.",

@@ -67,8 +67,8 @@ def report(asked: Sweep, jobs: int, out: Path | None, plot: Path | None, as_json
     """Simulate, and print on one rank."""
     from odonata.studies.loadlatency import LoadLatency
     from odonata.studies.loadlatency.cases import curves
+    from odonata.study.filling import fill
     from odonata.study.report import concluded
-    from odonata.study.sweep import fill
     from pdes.transport import world
 
     if plot is not None:

@@ -55,12 +55,6 @@ def command(check: bool, as_json: bool, **request: Any) -> None:
         show(execute(asked, forget_report), asked, as_json)
 
 
-UNTOLD = ("outcome", "parameters")
-"""Fields of a result that are in the files, and in the experiment."""
-OF_TRAFFIC = ("offered", "backlog_growth", "saturated")
-"""Fields of a performance that mean nothing where jobs send when they are ready to."""
-
-
 def forget_report(out: Path) -> None:
     """Removes the report of the run that was there, and nothing else."""
     (out / "report.html").unlink(missing_ok=True)
@@ -77,65 +71,13 @@ def forget_report(out: Path) -> None:
                 (drawn / f"{name}.{kind}").unlink(missing_ok=True)
 
 
-def run_facts(finished: Finished) -> dict[str, Any]:
-    """Returns the results of a run, for programs."""
-    from odonata.experiment.experiment import JobExperiment
-    from odonata.results.job_network import JobNetwork
-    from odonata.results.job_network import facts as network_facts
-    from odonata.results.job_table import job_facts
-    from odonata.results.performance import performance
-
-    made = finished.experiment
-    facts = {
-        "name": made.name,
-        "out": str(finished.out),
-        **{k: v for k, v in finished.result.in_ps().items() if k not in UNTOLD},
-    }
-    if isinstance(made, JobExperiment):
-        return facts | schedule_facts(finished, made)
-    facts |= {
-        **{k: v for k, v in vars(performance(made.model(), finished.result)).items()
-           if not (made.jobs and k in OF_TRAFFIC)},
-    }  # fmt: skip
-    if made.jobs:
-        found = JobNetwork.of(made.model(), finished.result.outcome)
-        facts["jobs"] = [{**job, "network": network_facts(of)} for job, of in zip(
-            job_facts(made.machine, finished.jobs), found, strict=True)]  # fmt: skip
-    if made.power is not None and has_metrics(finished):
-        from odonata.results.run import Run
-
-        with Run(finished.out) as run:
-            if run.power_measures is not None:
-                facts["power"] = {"policy": made.power.policy, **run.power_measures.facts()}
-    return facts
-
-
-def schedule_facts(finished: Finished, made: JobExperiment) -> dict[str, Any]:
-    """Returns the measures of a run of the job fidelity: of its logs, where they were kept."""
-    from odonata.results.schedule_facts import facts_of
-    from odonata.results.schedule_run import ScheduleRun
-
-    model, how = made.model(), made.scheduler
-    facts: dict[str, Any] = {"jobs": len(model.trace), "nodes": model.nodes}
-    if has_metrics(finished):
-        with ScheduleRun(finished.out) as run:
-            placed = how.allocation if made.machine else None
-            facts = facts_of(run.schedule, run.measures, how.order, placed)
-            if made.power is not None and run.power_measures is not None:
-                facts |= {"power": made.power.policy, **run.power_measures.facts()}
-    return facts | {"jobs_per_second": len(model.trace) / finished.result.wall_seconds}
-
-
-def has_metrics(finished: Finished) -> bool:
-    return finished.result.seconds["metrics"] > 0
-
-
 def schedule_table(finished: Finished, made: JobExperiment) -> list[Any]:
     """Returns the same for people."""
     from rich.table import Table
     from rich.text import Text
 
     from odonata.results.power_measures import power_rows
+    from odonata.results.run_facts import has_metrics
     from odonata.results.schedule_rows import account_of, rows_of
     from odonata.results.schedule_run import ScheduleRun
 
@@ -147,7 +89,7 @@ def schedule_table(finished: Finished, made: JobExperiment) -> list[Any]:
     shown.add_column()
     shown.add_column(justify="right")
     shown.add_column(min_width=26)
-    if has_metrics(finished):
+    if has_metrics(finished.result):
         with ScheduleRun(finished.out) as run:
             for row in rows_of(run.measures, run.schedule):
                 shown.add_row(*row)
@@ -175,6 +117,8 @@ def show(finished: Finished | None, request: Request, as_json: bool) -> None:
             print_json({"out": str(request.out), "completed": True})
         return
     if as_json:
+        from odonata.results.run_facts import run_facts
+
         print_json(run_facts(finished))
     elif isinstance(finished.experiment, JobExperiment):
         print_table(*schedule_table(finished, finished.experiment), markup=False, highlight=False)
@@ -252,7 +196,9 @@ def run_table(finished: Finished, experiment: Experiment) -> Table:
 
 def _watts(finished: Finished) -> list[tuple[str, str, str]]:
     """Returns what was measured of power in a run of packets, where it was kept."""
-    if finished.experiment.power is None or not has_metrics(finished):
+    from odonata.results.run_facts import has_metrics
+
+    if finished.experiment.power is None or not has_metrics(finished.result):
         return []
     from odonata.results.network_power import watts_rows
     from odonata.results.run import Run
@@ -263,7 +209,9 @@ def _watts(finished: Finished) -> list[tuple[str, str, str]]:
 
 def _seen(finished: Finished, made: Experiment) -> list[Table]:
     """Returns the table of what the scheduler saw of the network, where that was kept."""
-    if made.model().telemetry is None or not has_metrics(finished):
+    from odonata.results.run_facts import has_metrics
+
+    if made.model().telemetry is None or not has_metrics(finished.result):
         return []
     from odonata.results.run import Run
     from odonata.results.seen import seen_table, unseen

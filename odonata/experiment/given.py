@@ -177,7 +177,7 @@ class Given:
         policy, _, parameter = path.rpartition(".")
         if not equals:
             self.note(f"{said}: a key and a value, as machine.groups=33")
-        elif path in SECTIONS and text == NONE:
+        elif path in SECTIONS and from_shell(text) == NONE:
             self._forget(path)
             self._forget_what_needs_jobs()
         elif path in REPEATED and text.startswith("["):
@@ -217,9 +217,9 @@ class Given:
             self.note(f"{source.change}: {self._which(section) or 'there is none'}, and a new one "
                       f"would be {kind}[{following}], or {kind}[+]")  # fmt: skip
             return
-        if text == NONE and section in there:
+        if from_shell(text) == NONE and section in there:
             self._dropped[section] = source.change
-        elif text == NONE:
+        elif from_shell(text) == NONE:
             self.note(f"{source.change}: {self.where} has no {section} that could be dropped")
         else:
             self._dropped.pop(section, None)

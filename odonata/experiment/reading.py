@@ -32,10 +32,10 @@ def load(
 ) -> Experiment | JobExperiment:
     """Returns the experiment in a file, with `changes` such as "machine.groups=33" and with more
     `plugins` than it names itself; `stand_in` as in `parse`. Refused with all that is wrong."""
-    return parse(_text(path), str(path), changes, plugins, stand_in)
+    return parse(text_of(path), str(path), changes, plugins, stand_in)
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
     """Returns the text of a file; refused where it has none."""
     try:
         with Path(path).open("rb") as file:
@@ -91,7 +91,7 @@ def _with_included(
             note(f"{where}: include = {show(name)}: it includes this file in turn")
             continue
         try:
-            included = tree_of(_text(path), str(path))
+            included = tree_of(text_of(path), str(path))
         except Refused as refusal:
             note(f"{where}: include = {show(name)}: {refusal}")
         else:

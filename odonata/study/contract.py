@@ -2,7 +2,7 @@
 
 A **case** is one simulation, an **outcome** what it gave, and a **claim** a sentence of the paper
 beside what the outcomes say. A study names its cases and says what follows from outcomes; they are
-simulated in any order, on processes or MPI ranks (`sweep`), kept and resumed (`store`), and
+simulated in any order, on processes or MPI ranks (`filling`), kept and resumed (`store`), and
 reported and drawn (`report`). Asked again for the same, it must name the same cases.
 
 A whole study, which `odonata study dice --rolls 20` would run if `odonata.studies` listed it:
@@ -128,6 +128,13 @@ class Study(ABC, Generic[A, C, O]):
     sequential: ClassVar[bool] = False
     """True where outcomes decide which cases come next: `cases` is then asked again after every
     outcome, and a case that it names no longer is not simulated."""
+
+    share: str = ""
+    """The name of a share of the cases, where several jobs of a cluster have one each: its outcomes
+    are in a file of their own."""
+    tolerant: ClassVar[bool] = False
+    """True where the other cases are simulated though one has failed: it is named, and simulated
+    again when the same is asked for again."""
 
     @abstractmethod
     def ask(self, *args: Any, **options: Any) -> A:

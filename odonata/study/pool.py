@@ -39,6 +39,9 @@ class Agenda(Protocol):
 
     def note(self, answer: Any) -> None: ...
 
+    def excuse(self, task: Any, failure: Failure) -> bool:
+        """Tells whether the other tasks are done though this one failed."""
+
     @property
     def missing(self) -> int:
         """Returns how many answers are not noted yet, as far as is known; at 0, tasks under way are
@@ -63,8 +66,8 @@ def share(agenda: Agenda | None, work: Work, jobs: int = 1, unit: str = "tasks")
     """Do all tasks: on the ranks there are, on so many processes, or in this process.
 
     Called on all ranks; only rank 0's agenda is asked, and the others need none. A task that fails
-    ends all, with a Fault that names it. A script that wants processes must not do anything when it
-    is imported (multiprocessing starts them afresh).
+    ends all, with a Fault that names it, unless the agenda excuses it. A script that wants
+    processes must not do anything when it is imported (multiprocessing starts them afresh).
     """
     require(jobs >= 1, f"jobs = {jobs}: at least 1")
     transport = world()
@@ -78,7 +81,13 @@ def share(agenda: Agenda | None, work: Work, jobs: int = 1, unit: str = "tasks")
             _on_processes(agenda, work, min(jobs, max(1, agenda.missing)), line)
         else:
             while (task := agenda.take()) is not None:
-                line.note(work(task))
+                try:
+                    answer = work(task)
+                except Fault as fault:
+                    if not agenda.excuse(task, Failure(fault)):
+                        raise
+                else:
+                    line.note(answer)
     finally:
         line.close()
 
@@ -121,17 +130,20 @@ def _on_processes(agenda: Agenda, work: Work, jobs: int, line: CountLine) -> Non
             for pipe in wait(list(busy)):
                 assert isinstance(pipe, Connection)
                 worker = busy.pop(pipe)
-                line.note(_sound(worker.answer()))
+                answer = worker.answer()
+                if not isinstance(answer, Failure):
+                    line.note(answer)
+                elif not agenda.excuse(worker.task, answer):
+                    raise Fault(answer)
+                elif worker.dead:
+                    worker.end()
+                    worker = Worker(work)
+                    every.append(worker)
+                    worker.start()
                 idle.append(worker)
     finally:
         for worker in every:
             worker.end()
-
-
-def _sound(answer: Any) -> Any:
-    if isinstance(answer, Failure):
-        raise Fault(answer)
-    return answer
 
 
 class Worker:
@@ -141,7 +153,9 @@ class Worker:
         context = multiprocessing.get_context("spawn")
         self.pipe, self._far = context.Pipe()
         self._process = context.Process(target=_work, args=(work, self._far), daemon=True)
-        self._task: Any = None
+        self.task: Any = None
+        """The task that it was given last."""
+        self.dead = False
 
     def start(self) -> None:
         with _deaf():
@@ -149,7 +163,7 @@ class Worker:
         self._far.close()  # so that the end of the process is the end of the pipe
 
     def give(self, task: Any) -> None:
-        self._task = task
+        self.task = task
         with suppress(OSError):  # it is dead, and `answer` will say so
             self.pipe.send(task)
 
@@ -159,8 +173,9 @@ class Worker:
             return self.pipe.recv()
         except (EOFError, OSError):
             self._process.join()
+            self.dead = True
             return Failure(
-                f"{self._task}: its process died (exit status {self._process.exitcode}); if for "
+                f"{self.task}: its process died (exit status {self._process.exitcode}); if for "
                 "want of memory, fewer --jobs need less"
             )
 
@@ -230,12 +245,14 @@ def _on_ranks(agenda: Agenda | None, work: Work, transport: Transport, line: Cou
 def _deal(agenda: Agenda, work: Work, transport: Transport, line: CountLine) -> Failure | None:
     """Deal until all is done and every rank is idle. Raises what went wrong first."""
     own, idle, failure = Worker(work), list(range(transport.size)), None
+    given: dict[int, Any] = {}
     try:
         own.start()
         while True:
             wanted = agenda.missing and not failure
             while wanted and idle and (task := agenda.take()) is not None:
                 rank = idle.pop()
+                given[rank] = task
                 if rank == 0:
                     own.give(task)
                 else:
@@ -248,10 +265,14 @@ def _deal(agenda: Agenda, work: Work, transport: Transport, line: CountLine) -> 
                 answers.append((0, own.answer()))
             for rank, answer in answers:
                 idle.append(rank)
-                if isinstance(answer, Failure):
-                    failure = failure or answer
-                else:
+                if not isinstance(answer, Failure):
                     line.note(answer)
+                elif not agenda.excuse(given[rank], answer):
+                    failure = failure or answer
+                elif rank == 0 and own.dead:
+                    own.end()
+                    own = Worker(work)
+                    own.start()
     finally:
         own.end()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from odonata.study import store
 from odonata.study.contract import A, C, Claim, O, Study
-from odonata.study.sweep import Ran, fill
+from odonata.study.filling import Ran, fill
 from pdes.transport import world
 
 if TYPE_CHECKING:

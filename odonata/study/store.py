@@ -60,8 +60,14 @@ class Store(Generic[O]):
         self.outcomes[answer.case.key] = answer.outcome
 
 
-def path_in(directory: Path) -> Path:
-    return directory / "results.jsonl"
+def path_in(directory: Path, share: str = "") -> Path:
+    """Returns the file of outcomes of a study, or of a share of it."""
+    return directory / (f"results-{share}.jsonl" if share else "results.jsonl")
+
+
+def every_path_in(directory: Path) -> list[Path]:
+    """Returns the files of outcomes: that of a study, and those of shares of it."""
+    return sorted(directory.glob("results*.jsonl"))
 
 
 def read(directory: Path, study: Study[Any, Any, O]) -> Store[O]:
@@ -69,7 +75,18 @@ def read(directory: Path, study: Study[Any, Any, O]) -> Store[O]:
     path = path_in(directory)
     require(path.is_file(), f"{path}: there is no study here; without --report one is made")
     head, outcomes, _ = _read(path, study)
-    return Store(path, head, outcomes)
+    return Store(path, head, _others(directory, path, study, head["mark"]) | outcomes)
+
+
+def _others(directory: Path, own: Path, study: Study[Any, Any, O], mark: str) -> dict[str, O]:
+    """Returns the outcomes in files of other shares, by simulators that answer as this one."""
+    outcomes: dict[str, O] = {}
+    for path in every_path_in(directory):
+        if path != own and path.stat().st_size:
+            head, found, _ = _read(path, study)
+            _check(path, head, mark)
+            outcomes |= found
+    return outcomes
 
 
 @contextmanager
@@ -77,7 +94,7 @@ def opened(directory: Path, study: Study[Any, Any, O], mark: str) -> Iterator[St
     """Returns a store to add to; made, if there is none. `mark` is this simulator's."""
     run = next(directory.glob("rank-*.h5"), None)
     require(run is None, f"{directory}: holds a run ({run}); use another -o")
-    path = path_in(directory)
+    path = path_in(directory, study.share)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         file = path.open("a+", encoding="utf-8")
@@ -94,7 +111,7 @@ def opened(directory: Path, study: Study[Any, Any, O], mark: str) -> Iterator[St
             print(f"odonata: {path}: the last line was not finished; that simulation is done again",
                   file=sys.stderr)  # fmt: skip
             os.truncate(path, whole)
-        yield Store(path, head, outcomes, file)
+        yield Store(path, head, _others(directory, path, study, mark) | outcomes, file)
         os.fsync(file.fileno())
 
 

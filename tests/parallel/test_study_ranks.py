@@ -11,7 +11,7 @@ import pytest
 from dice import LOADED, Asked, Dice, UntilSix
 
 from odonata.study import pool, store
-from odonata.study.sweep import fill
+from odonata.study.filling import fill
 from pdes.errors import Fault, Refused
 from pdes.transport import world
 

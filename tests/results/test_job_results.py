@@ -22,7 +22,7 @@ from files import forget_plugins
 from rich.console import Console
 
 from odonata.commands.cli import cli
-from odonata.commands.run import run_facts, run_table
+from odonata.commands.run import run_table
 from odonata.commands.watch import frame
 from odonata.experiment.reading import load, parse
 from odonata.figures import contents as pictures
@@ -35,6 +35,7 @@ from odonata.results.execution import Finished, Request, execute
 from odonata.results.opening import open as open_run
 from odonata.results.performance import job_records, performance
 from odonata.results.run import Run
+from odonata.results.run_facts import run_facts
 from pdes.errors import Refused
 from pdes.hdf5 import seal
 from pdes.stream import RUNNING

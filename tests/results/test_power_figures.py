@@ -9,7 +9,6 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,8 @@ from matplotlib.patches import StepPatch
 from test_schedule_measures import made
 
 from odonata.commands import compare_schedules
-from odonata.commands.run import forget_report, schedule_facts
+from odonata.commands.run import forget_report
+from odonata.experiment.experiment import JobExperiment
 from odonata.experiment.reading import load, parse
 from odonata.figures import power as figures
 from odonata.figures import schedule as schedule_figures
@@ -32,6 +32,7 @@ from odonata.jobs.schedule import WAITING
 from odonata.jobs.series import Steps
 from odonata.results.execution import Request, execute
 from odonata.results.job_table import COLUMNS
+from odonata.results.run_facts import schedule_facts
 from odonata.results.schedule_run import ScheduleRun
 from odonata.results.schedule_table import to_csv
 from odonata.traces.trace import SECOND
@@ -245,8 +246,8 @@ def test_a_run_without_power_is_compared_with_one_that_has_it(runs: dict[str, Pa
 
 def test_what_a_run_prints_has_its_power(runs: dict[str, Path]) -> None:
     made = load(runs["naive"].parent / "naive.toml")
-    result = SimpleNamespace(seconds={"metrics": 1.0}, wall_seconds=1.0)
-    facts = schedule_facts(SimpleNamespace(out=runs["naive"], result=result), made)  # type: ignore[arg-type]
+    assert isinstance(made, JobExperiment)
+    facts = schedule_facts(made, runs["naive"])
     assert facts["power"] == "naive"
     assert facts["capping_success"] < 1
     assert sum(facts["violations"].values()) > 0

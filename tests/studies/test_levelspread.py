@@ -55,9 +55,9 @@ from odonata.studies.levelspread.simulation import (
 )
 from odonata.study import store
 from odonata.study.contract import Claim
+from odonata.study.filling import Agenda, fill
 from odonata.study.report import report
 from odonata.study.store import Answer, from_line, to_line
-from odonata.study.sweep import Agenda, fill
 from pdes.errors import Refused
 from pdes.signals import StopSignals
 

@@ -38,8 +38,8 @@ from odonata.studies.loadlatency.cases import (
 from odonata.studies.loadlatency.claims import claims
 from odonata.studies.loadlatency.simulation import Point, mark, saturated, slot_ps, traffic_of
 from odonata.study import pool
+from odonata.study.filling import fill, simulate
 from odonata.study.store import Answer, from_line, to_line
-from odonata.study.sweep import fill, simulate
 from pdes.errors import Refused
 from topology.presets import PRESETS
 

@@ -32,9 +32,9 @@ from odonata.studies.rumyantsev.simulation import (
     trace_of,
 )
 from odonata.study.contract import Claim
+from odonata.study.filling import fill
 from odonata.study.report import report
 from odonata.study.store import Answer, from_line, to_line
-from odonata.study.sweep import fill
 from pdes.errors import Refused
 from policies.power.service_rate import ENERGIES
 

@@ -21,9 +21,9 @@ from dice import LOADED, Asked, Dice, Roll, Shown, UntilSix
 from odonata.commands.doctor import find_mpiexec
 from odonata.study import contract, store
 from odonata.study.contract import Case, Claim, digest
+from odonata.study.filling import Agenda, fill
 from odonata.study.report import report, table
 from odonata.study.store import Answer
-from odonata.study.sweep import Agenda, fill
 from pdes.errors import Fault, Refused
 from pdes.signals import StopSignals
 
@@ -163,7 +163,7 @@ def test_killed_it_resumes_to_the_same_outcomes(
     """On two processes, or on two ranks."""
     code = (
         f"import sys; sys.path.insert(0, {str(TESTS)!r}); from pathlib import Path; "
-        "from dice import *; from odonata.study.sweep import fill; "
+        "from dice import *; from odonata.study.filling import fill; "
         "from pdes.transport import world; "
         "ran = fill(Dice(), Asked(20, pause=0.05), Path('study'), 2)[0]; "
         "print(ran.simulated) if world().rank == 0 else None"

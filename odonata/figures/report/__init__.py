@@ -52,11 +52,17 @@ class Shown:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Returns where the templates of pages are; everything is escaped in them."""
     return Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined,
         keep_trailing_newline=True,
     )  # fmt: skip
+
+
+def style_sheet() -> Markup:
+    """Returns the style sheet of all pages."""
+    return Markup((HERE / "style.css").read_text(encoding="utf-8"))
 
 
 FOOTER = (
@@ -81,11 +87,11 @@ def page(run: Run) -> str:
 def rendered(run: Opened, **parts: Any) -> str:
     """Returns a page: what all runs have, and these parts."""
     experiment = run.experiment
-    return _environment().get_template("page.html").render(
+    return environment().get_template("page.html").render(
         name=experiment.name,
         about=experiment.about,
         version=str(run.attributes["odonata"]),
-        style=Markup((HERE / "style.css").read_text(encoding="utf-8")),
+        style=style_sheet(),
         place=str(run.path),
         incomplete="" if run.complete else INCOMPLETE[run.state],
         missing=run.missing,

@@ -14,6 +14,7 @@ from typing import Generic
 from odonata.experiment.progress import show_seconds
 from odonata.study import pool, store
 from odonata.study.contract import A, C, O, Study
+from odonata.study.pool import Failure
 from odonata.study.store import Answer, Store
 from pdes.driver import explain
 from pdes.errors import Fault
@@ -36,6 +37,8 @@ class Ran:
     workers: int
     stopped: str | None
     """The signal that stopped it."""
+    failures: tuple[str, ...] = ()
+    """Why cases have no outcome, where the others were simulated all the same."""
 
     def __str__(self) -> str:
         if not self.simulated:
@@ -53,6 +56,8 @@ class Agenda(Generic[A, C, O]):
     def __init__(self, study: Study[A, C, O], asked: A, kept: Store[O], stop: StopSignals) -> None:
         self._study, self._asked, self._kept, self._stop = study, asked, kept, stop
         self._given: set[str] = set()
+        self.failures: list[str] = []
+        """Why cases have no outcome, of a study that goes on without them."""
         self._done = 0.0
         self.noted = 0
         self._look()
@@ -84,6 +89,11 @@ class Agenda(Generic[A, C, O]):
             self.missing -= 1
             self._left -= answer.case.weight
 
+    def excuse(self, task: C, failure: Failure) -> bool:
+        if self._study.tolerant:
+            self.failures.append(str(failure))
+        return self._study.tolerant
+
     @property
     def done(self) -> float:
         whole = self._done + self._left
@@ -112,6 +122,8 @@ def fill(study: Study[A, C, O], asked: A, out: Path | None, jobs: int) -> tuple[
         try:
             pool.share(agenda, partial(simulate, study), jobs, "simulations")
         finally:
+            for failure in agenda.failures if agenda else ():
+                print(f"odonata: {failure}", file=sys.stderr)
             if agenda and agenda.missing and out is not None:
                 print(f"odonata: {agenda.missing:,} of {agenda.wanted:,} simulations are missing; "
                       f"what there is is kept in {out}, and the same command goes on from there",
@@ -119,7 +131,8 @@ def fill(study: Study[A, C, O], asked: A, out: Path | None, jobs: int) -> tuple[
         ran = Ran(0, 0, 0.0, 1, None)
         if agenda:
             ran = Ran(agenda.noted, agenda.missing, time.perf_counter() - began,
-                      min(pool.workers(jobs), max(1, agenda.noted)), stop.received)  # fmt: skip
+                      min(pool.workers(jobs), max(1, agenda.noted)), stop.received,
+                      tuple(agenda.failures))  # fmt: skip
     return transport.everyone(ran)[0], kept
 
 

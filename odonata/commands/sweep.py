@@ -1,0 +1,290 @@
+"""`odonata sweep`: experiments of one file that differ in some keys and in their seeds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odonata.commands.group import SETTINGS
+from odonata.commands.options import Quantity, cores, json_option, plugin_option
+from odonata.commands.output import print_json
+from pdes.errors import Fault, Refused
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from odonata.sweeps.plan import Plan
+    from odonata.sweeps.table import Baseline, Swept
+
+
+@click.command("sweep", context_settings=SETTINGS)
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="KEY=VALUE,VALUE",
+    help="A key and the values that it takes in turn: network.routing=minimal,ugal-l, or "
+    "traffic.load=0.1:0.9:0.1; with one value, as in `odonata run`; repeatable.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, 1_000_000),
+    metavar="N",
+    help="Simulate each combination with so many seeds, from run.seed on.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where results go; what is there already is not simulated again.  [default: "
+    "out/sweep-NAME]",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    default=cores,
+    help="Simulations at a time, by default one per core; under mpiexec one per rank.",
+)
+@click.option(
+    "--figure",
+    "figures",
+    multiple=True,
+    metavar="NAME",
+    help="A figure to show, as mean_latency_ns; repeatable.",
+)
+@click.option("--figures", "listing", is_flag=True, help="Only list the figures that there are.")
+@click.option(
+    "--against",
+    metavar="AXIS=VALUE",
+    help="Compare with the runs that have this value: ratios, and whether they are significant.",
+)
+@click.option(
+    "--interval",
+    type=click.Choice(("t", "bootstrap")),
+    help="How confidence intervals are computed.  [default: t]",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="PART",
+    help="How often an interval has the true mean.  [default: 0.95]",
+)
+@click.option(
+    "--plot",
+    metavar="FIGURE:X[:HUE]",
+    help="Draw a figure over an axis, in colours for another; all other axes are panels.",
+)
+@plugin_option
+@click.option("--share", type=Quantity("I/N", lambda text: share_of(text)),
+              help="Simulate only the I-th of N shares, of a Slurm array say; --report shows all "
+              "of them together.")  # fmt: skip
+@click.option("--report", "only", is_flag=True, help="Simulate nothing: show what is in DIR.")
+@click.option("--check", is_flag=True, help="Only say what would be simulated, or what is wrong.")
+@json_option
+def command(
+    file: Path | None, changes: tuple[str, ...], out: Path | None, jobs: int, listing: bool,
+    plugins: tuple[Path, ...], share: tuple[int, int] | None, only: bool, check: bool,
+    as_json: bool, **wanted: Any,
+) -> None:  # fmt: skip
+    """Run the experiment FILE once for each combination of values, with each seed, and show the
+    mean and the 95 % confidence interval of its figures.
+
+    What is varied can also stand in the file, in a section [sweep]. A sweep that was cut short goes
+    on with the same command.
+    """
+    from pdes.transport import together, world
+
+    given = {name: value for name, value in wanted.items() if value}
+    if only:
+        if world().rank == 0:
+            _show_kept(out, given, listing, as_json)
+        return
+    if file is None:
+        raise Refused("which experiment? odonata sweep FILE --set network.routing=minimal,ugal-l")
+    path = file
+    from odonata.sweeps.plan import planned
+
+    plan = together(world(), lambda: planned(path, changes, plugins, given))
+    out = out or Path("out") / f"sweep-{file.stem}"
+    if check:
+        if world().rank == 0:
+            _show_plan(plan, out, as_json)
+        return
+    run(plan, out, jobs, share, listing, as_json)
+
+
+def share_of(text: str) -> tuple[int, int]:
+    """Returns which share of how many a text such as 3/10 is."""
+    part, slash, whole = text.partition("/")
+    if not (slash and part.isdigit() and whole.isdigit() and 1 <= int(part) <= int(whole) <= 9999):
+        raise ValueError(f"{text!r}: a share and how many there are, as 3/10; the first is 1")
+    return int(part), int(whole)
+
+
+def run(
+    plan: Plan, out: Path, jobs: int, share: tuple[int, int] | None, listing: bool, as_json: bool
+) -> None:
+    """Simulate what is missing, and show the results on one rank."""
+    from odonata.study.filling import fill
+    from odonata.sweeps.kept import keep_plan, open_sweep
+    from odonata.sweeps.study import Sweep
+    from pdes.transport import together, world
+
+    study = Sweep(plan, share)
+    together(world(), lambda: keep_plan(plan, out) if world().rank == 0 else None)
+    ran, _ = fill(study, plan, out, jobs)
+    if world().rank > 0:
+        return
+    found = open_sweep(out)
+    if share and found.missing:
+        print(f"odonata: share {share[0]} of {share[1]}: {ran}; {found.missing:,} of "
+              f"{len(found.keys):,} points are missing; when all shares are done: odonata sweep "
+              f"--report -o {out}", file=sys.stderr)  # fmt: skip
+        return
+    show(found, out, _shown(found, plan.wanted.figures), plan.wanted.against, plan.wanted.plot,
+         listing, as_json, plan.file)  # fmt: skip
+    if not as_json:
+        print(ran)
+    if found.failures or ran.failures:
+        raise Fault(f"{len(found.failures) + len(ran.failures):,} of {len(plan.points):,} points "
+                    "have failed; the table is of the others")  # fmt: skip
+
+
+def _show_kept(out: Path | None, given: dict[str, Any], listing: bool, as_json: bool) -> None:
+    """Show what there is of a sweep."""
+    from dataclasses import replace
+
+    from odonata.sweeps.kept import open_sweep, plan_in
+
+    if out is None:
+        raise Refused("which sweep? odonata sweep --report -o DIR")
+    wanted = {**plan_in(out)["wanted"], **given}
+    found = replace(open_sweep(out), method=wanted["interval"], confidence=wanted["confidence"])
+    show(found, out, _shown(found, wanted["figures"]), wanted["against"], wanted["plot"], listing,
+         as_json, plan_in(out)["file"])  # fmt: skip
+
+
+def _show_plan(plan: Plan, out: Path, as_json: bool) -> None:
+    """Print what would be simulated."""
+    axes = {axis.name: list(axis.labels) for axis in plan.axes}
+    if as_json:
+        print_json({"out": str(out), "axes": axes, "seeds": list(plan.seeds),
+                    "points": len(plan.points)})  # fmt: skip
+        return
+    for name, labels in axes.items():
+        print(f"{name}: {', '.join(labels)}")
+    print(f"seeds: {', '.join(map(str, plan.seeds))}")
+    apart = len({point.key for point in plan.points})
+    same = f" ({apart:,} that differ)" if apart < len(plan.points) else ""
+    print(f"odonata: this can be run: {len(plan.points):,} points{same}, into {out}",
+          file=sys.stderr)  # fmt: skip
+
+
+def _shown(found: Swept, figures: Sequence[str]) -> list[str]:
+    """Returns the figures that are shown."""
+    return [found.named(name) for name in figures] or [*found.usual]
+
+
+def show(
+    found: Swept, out: Path, figures: Sequence[str], against: str, plot: str, listing: bool,
+    as_json: bool, file: str,
+) -> None:  # fmt: skip
+    """Write the files of a sweep, and print its table."""
+    from odonata.sweeps.drawing import draw
+    from odonata.sweeps.page import write_page
+    from odonata.sweeps.words import by_kind, notes
+
+    if listing:
+        print(*found.figures, sep="\n")
+        return
+    if not found.known:
+        raise Refused(f"{out}: no point of this sweep has been simulated yet")
+    baseline = _baseline(found, against)
+    written = found.write(out)
+    if plot:
+        written.append(draw(found, plot, out))
+    written.append(write_page(found, figures, baseline, out, file))
+    if as_json:
+        print_json(facts(found, figures, baseline, out, written))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 200)
+    for some in by_kind(figures):
+        console.print(_table(found, some, baseline))
+        console.print()
+    for note in notes(found, baseline):
+        console.print(note, soft_wrap=True)
+    console.print(f"written: {', '.join(map(str, written))}", soft_wrap=True)
+
+
+def _baseline(found: Swept, against: str) -> Baseline | None:
+    """Returns the baseline that was asked for, None where there is none."""
+    from odonata.sweeps.table import Baseline
+
+    if not against:
+        return None
+    axis, equals, label = (part.strip() for part in against.partition("="))
+    if not equals or label not in found.axes.get(axis, ()):
+        have = "; ".join(f"{name}={', '.join(labels)}" for name, labels in found.axes.items())
+        raise Refused(f"--against {against}: an axis and one of its values; there are {have}")
+    return Baseline(axis, label)
+
+
+def _table(found: Swept, figures: Sequence[str], baseline: Baseline | None) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from odonata.sweeps.words import heads, rows
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    words = len(found.axes) + 1
+    for place, head in enumerate(heads(found, figures, baseline)):
+        left = place < words and (place < len(found.axes) or head == "job")
+        table.add_column(Text(head), justify="left" if left else "right", no_wrap=True)
+    for row in rows(found, figures, baseline):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def facts(
+    found: Swept, figures: Sequence[str], baseline: Baseline | None, out: Path,
+    written: Sequence[Path],
+) -> dict[str, Any]:  # fmt: skip
+    """Returns the results for JSON."""
+    rows = []
+    for name in figures:
+        beside = found.against(name, baseline) if baseline else {}
+        for cell in found.cells(name):
+            row = {
+                **dict(zip(found.axes, cell.labels, strict=True)),
+                "figure": name,
+                **({"job": cell.job} if cell.job else {}),
+                **_numbers(found.interval(cell)),
+            }
+            if cell in beside:
+                row |= {"ratio": _numbers(beside[cell].ratio),
+                        "difference": _numbers(beside[cell].difference),
+                        "significant": beside[cell].significant}  # fmt: skip
+            rows.append(row)
+    return {
+        "out": str(out), "axes": {name: list(labels) for name, labels in found.axes.items()},
+        "seeds": list(found.seeds), "missing": found.missing, "failures": found.failures,
+        "interval": found.method, "confidence": found.confidence, "results": rows,
+        "files": [str(path) for path in written],
+    }  # fmt: skip
+
+
+def _numbers(made: Any) -> dict[str, Any]:
+    """Returns an interval for JSON, with null for what is not known."""
+    return {name: None if value != value else value for name, value in made._asdict().items()}

@@ -1,0 +1,240 @@
+"""What a sweep varies: axes of values, from `--set` and from the section [sweep] of a file.
+
+An **axis** has a name and some **values**; each value has a label and the changes, as `--set`
+has them, that it makes to the file. The axis of a key has one change per value:
+
+    [sweep]
+    network.routing = ["minimal", "ugal-l"]
+
+An axis of any other name has a table of changes for each of its labels, to vary several keys
+together:
+
+    [sweep.sharing]
+    alone = { "jobs[1]" = "none" }
+    shared = {}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from odonata.experiment.experiment import SECTIONS, SWEEP
+from odonata.experiment.keys import quoted
+from odonata.experiment.values import from_shell, plain, show
+from odonata.results.statistics import CONFIDENCE, METHODS
+
+MOST_VALUES = 10_000
+SEED = "run.seed"
+RANGE = re.compile(r"([-+]?[\d.]+(?:[eE][-+]?\d+)?):([-+]?[\d.]+(?:[eE][-+]?\d+)?)"
+                   r":([\d.]+(?:[eE][-+]?\d+)?)")  # fmt: skip
+"""First, last and step of a range of numbers."""
+
+
+class Value(NamedTuple):
+    """One of the values of an axis."""
+
+    label: str
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What is varied, under a name: a key, or several keys together."""
+
+    name: str
+    values: tuple[Value, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(value.label for value in self.values)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """All that [sweep] and the command line ask for. `seeds` are numbers that are added to the seed
+    of the file."""
+
+    axes: tuple[Axis, ...] = ()
+    seeds: int = 1
+    figures: tuple[str, ...] = ()
+    against: str = ""
+    plot: str = ""
+    interval: str = METHODS[0]
+    confidence: float = CONFIDENCE
+
+
+OPTIONS = ("seeds", "figures", "against", "plot", "interval", "confidence")
+"""The keys of [sweep] that are not axes."""
+
+
+def of_file(tree: Mapping[str, Any], where: str, problems: list[str]) -> Wanted:
+    """Returns what the section [sweep] of a file asks for; what is wrong in it is added to the
+    problems."""
+    table = tree.get(SWEEP, {})
+    if not isinstance(table, dict):
+        problems.append(f"{where}: {SWEEP} = {show(table)}: a section, [{SWEEP}]")
+        return Wanted()
+    said = {name: table[name] for name in OPTIONS if name in table}
+    wrong = [name for name, value in said.items() if not _fits(name, value)]
+    problems += [f"{where}: {SWEEP}.{name} = {show(said[name])}: {ACCEPTED[name]}"
+                 for name in wrong]  # fmt: skip
+    good: dict[str, Any] = {
+        name: tuple(value) if name == "figures" else value
+        for name, value in said.items()
+        if name not in wrong
+    }
+    rest = {name: value for name, value in table.items() if name not in OPTIONS}
+    return Wanted(axes=tuple(_axes(rest, where, problems)), **good)
+
+
+ACCEPTED = {
+    "seeds": "how many, 1 .. 1,000,000",
+    "figures": 'a list of figures, as ["mean_latency_ns"]',
+    "against": 'an axis and one of its labels, as "network.routing=minimal"',
+    "plot": 'a figure, an axis, and perhaps another, as "throughput:traffic.load:network.routing"',
+    "interval": f"one of {', '.join(METHODS)}",
+    "confidence": "a number above 0 and below 1",
+}
+
+
+def _fits(name: str, value: Any) -> bool:
+    if name == "seeds":
+        return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000
+    if name == "figures":
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if name == "interval":
+        return value in METHODS
+    if name == "confidence":
+        return isinstance(value, float) and 0 < value < 1
+    return isinstance(value, str)
+
+
+def _axes(table: Mapping[str, Any], where: str, problems: list[str]) -> Iterator[Axis]:
+    for name, value in table.items():
+        if isinstance(value, list):
+            yield from _of_key(name, value, where, problems)
+        elif isinstance(value, dict) and name.partition("[")[0] in SECTIONS:
+            inner = {f"{name}.{key}": each for key, each in value.items()}
+            yield from _axes(inner, where, problems)
+        elif isinstance(value, dict) and "." not in name and _of_tables(value):
+            labels = [Value(label, tuple(_changes(changes))) for label, changes in value.items()]
+            yield Axis(name, tuple(labels))
+        else:
+            problems.append(
+                f"{where}: {SWEEP}.{plain(name)} = {show(value)}: a list of the values of a key, "
+                "or a table of labels, each with a table of changes: "
+                'alone = { "jobs[1]" = "none" }'
+            )
+
+
+def _of_tables(value: Mapping[str, Any]) -> bool:
+    return bool(value) and all(isinstance(changes, dict) for changes in value.values())
+
+
+def _of_key(key: str, values: Sequence[Any], where: str, problems: list[str]) -> Iterator[Axis]:
+    """Returns the axis of a key whose values are given as TOML."""
+    made = tuple(Value(label_of(value), (f"{key}={toml(value)}",)) for value in values)
+    if not values or len({value.label for value in made}) < len(made):
+        problems.append(f"{where}: {SWEEP}.{plain(key)} = {show(values)}: values that differ, one "
+                        "at least")  # fmt: skip
+        return
+    yield Axis(key, made)
+
+
+def _changes(table: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Returns a table of changes as `--set` has them; [network] in it is network.routing=..."""
+    for name, value in table.items():
+        nested = isinstance(value, dict) and (prefix + name).partition(".")[0] in SECTIONS
+        if nested and not _is_policy(value) and "[" not in name:
+            yield from _changes(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}={toml(value)}"
+
+
+def _is_policy(value: Mapping[str, Any]) -> bool:
+    return "name" in value
+
+
+def of_shell(given: Sequence[str]) -> tuple[list[Axis], list[str]]:
+    """Returns the axes among `--set`s, those with several values, and the other changes."""
+    axes, changes = [], []
+    for change in given:
+        key, equals, text = (part.strip() for part in change.partition("="))
+        values = [*spread(text)] if equals else []
+        if len(values) < 2:
+            changes.append(change)
+        else:
+            axes.append(Axis(key, tuple(Value(label_of(from_shell(value)), (f"{key}={value}",))
+                                        for value in dict.fromkeys(values))))  # fmt: skip
+    return axes, changes
+
+
+def spread(text: str) -> Iterator[str]:
+    """Returns the values of a text: it is split at commas outside of brackets and quotes, and what
+    is a range of numbers, first:last:step, becomes these.
+
+    >>> [*spread('minimal,"a,b",{name="nedd", count=2},0.1:0.3:0.1')]
+    ['minimal', '"a,b"', '{name="nedd", count=2}', '0.1', '0.2', '0.3']
+    """
+    for part in _split(text):
+        yield from _numbers(part) if RANGE.fullmatch(part) else [part]
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, quote, word = [], 0, "", ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in "[{(":
+            depth += 1
+        elif letter in "]})":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            parts.append(word.strip())
+            word = ""
+            continue
+        word += letter
+    return [part for part in [*parts, word.strip()] if part]
+
+
+def _numbers(text: str) -> list[str]:
+    """Returns the numbers of a range, its last included."""
+    first, last, step = (float(word) for word in text.split(":"))
+    if step <= 0 or last < first or (last - first) / step >= MOST_VALUES:
+        return [text]  # which no key accepts, and says so
+    count = int((last - first) / step + 1e-9) + 1
+    whole = all("." not in word and "e" not in word.lower() for word in text.split(":"))
+    return [f"{round(first + n * step)}" if whole else f"{round(first + n * step, 12):g}"
+            for n in range(count)]  # fmt: skip
+
+
+def label_of(value: Any) -> str:
+    """Returns a short text for a value: of a policy with parameters, these behind its name."""
+    if isinstance(value, dict):
+        rest = {key: each for key, each in value.items() if key != "name"}
+        words = [str(value["name"])] if "name" in value else []
+        return " ".join(words + [f"{key}={label_of(each)}" for key, each in rest.items()])
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(map(label_of, value))}]"
+    return str(value)
+
+
+def toml(value: Any) -> str:
+    """Returns a value as TOML, on one line."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, dict):
+        inner = ", ".join(f"{quoted(key)} = {toml(each)}" for key, each in value.items())
+        return f"{{ {inner} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(toml, value))}]"
+    return str(value)

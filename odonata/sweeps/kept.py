@@ -1,0 +1,63 @@
+"""A sweep on disk: its plan in `sweep.json`, and a line for each outcome, as studies keep them."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from odonata.study.store import every_path_in
+from odonata.sweeps.outcomes import Outcome
+from odonata.sweeps.plan import Plan
+from odonata.sweeps.table import Swept
+from pdes.errors import Refused
+
+PLAN = "sweep.json"
+
+
+def keep_plan(plan: Plan, directory: Path) -> None:
+    """Write what is to be known of a plan when its results are opened."""
+    wanted = {name: value for name, value in asdict(plan.wanted).items() if name != "axes"}
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        fresh = directory / f".{PLAN}-{platform.node()}-{os.getpid()}"
+        fresh.write_text(json.dumps({**plan.facts(), "wanted": wanted}, indent=1) + "\n",
+                         encoding="utf-8")  # fmt: skip
+        fresh.replace(directory / PLAN)
+    except OSError as error:
+        raise Refused(f"{directory}: cannot be written to: {error.strerror}") from None
+
+
+def plan_in(directory: Path) -> dict[str, Any]:
+    """Returns what `keep_plan` has written."""
+    try:
+        facts: dict[str, Any] = json.loads((directory / PLAN).read_text(encoding="utf-8"))
+        return facts
+    except (OSError, ValueError):
+        raise Refused(f"{directory}: holds no sweep ({PLAN} is not there, or damaged)") from None
+
+
+def open_sweep(directory: Path | str) -> Swept:
+    """Returns the results of the sweep in a directory, finished or not."""
+    facts = plan_in(Path(directory))
+    outcomes: dict[str, Outcome] = {}
+    for path in every_path_in(Path(directory)):
+        outcomes |= _outcomes(path)
+    axes = {name: tuple(labels) for name, labels in facts["axes"].items()}
+    return Swept(axes, tuple(facts["seeds"]), tuple(facts["points"]), outcomes,
+                 facts["wanted"]["interval"], facts["wanted"]["confidence"])  # fmt: skip
+
+
+def _outcomes(path: Path) -> dict[str, Outcome]:
+    found = {}
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file):
+            if number == 0 or not line.endswith("\n"):
+                continue  # about the simulator; or not finished
+            fields = json.loads(line)
+            key, _ = fields.pop("key"), fields.pop("point")
+            found[key] = Outcome(**fields)
+    return found

@@ -1,0 +1,146 @@
+"""What one point of a sweep gives: every figure of its run, and of each of its jobs.
+
+Figures are the numbers of `odonata run --json`, by the names that they have there: `throughput`,
+`links.global.utilisation`; those of jobs are `jobs.run_time_ps`. Numbers about the computer that
+simulated (wall time, memory) are none. What a figure is called, and its unit, is in its name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from odonata.results.run_facts import simulated_facts
+from odonata.sweeps.plan import Point
+from pdes.errors import Fault
+from pdes.transport import Serial
+
+Figures = dict[str, float | None]
+
+OF_THE_HOST = (
+    "ranks", "protocol", "completed", "tick", "resumed_ps", "wall_seconds", "events_per_second",
+    "compile_seconds", "build_seconds", "seconds", "kinds", "rounds", "peak_pending", "max_rss_mb",
+    "checkpoint", "mpi", "jobs_per_second",
+)  # fmt: skip
+"""Facts of a run that depend on how and where it was simulated."""
+OF_REQUESTS = ("number", "requested_ps")
+JOBS = "jobs."
+"""The first letters of the names of figures that each job has."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a point gave: its figures, None where one is not defined; those of each job by its name;
+    the digest of the run; or, if it failed, why."""
+
+    figures: Figures = field(default_factory=dict)
+    jobs: dict[str, Figures] = field(default_factory=dict)
+    digest: str = ""
+    failed: str = ""
+
+
+def simulate(point: Point) -> Outcome:
+    """Returns what a point gives. A fault of the simulated machine, such as a deadlock, is an
+    outcome too."""
+    try:
+        return outcome_of(simulated_facts(point.experiment(), Serial()))
+    except Fault as fault:
+        return Outcome(failed=str(fault))
+
+
+def outcome_of(facts: Mapping[str, Any]) -> Outcome:
+    """Returns the figures among the facts of a run."""
+    known = {name: value for name, value in facts.items() if name not in OF_THE_HOST}
+    jobs = known.pop("jobs", [])
+    if not isinstance(jobs, list):
+        known["jobs"], jobs = jobs, []
+    names = _apart([job["name"] for job in jobs])
+    by_job = {
+        name: dict(_flat({key: value for key, value in job.items() if key not in OF_REQUESTS}))
+        for name, job in zip(names, jobs, strict=True)
+    }
+    return Outcome(dict(_flat(known)), by_job, str(facts["digest"]))
+
+
+def _apart(names: list[str]) -> list[str]:
+    """Returns the names of jobs, with a number behind those that are not the first of a name."""
+    seen: dict[str, int] = {}
+    found = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        found.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
+    return found
+
+
+def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float | None]]:
+    """Returns the numbers of a tree of facts, by their paths. What a job's packets did is one level
+    too deep for a name."""
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, prefix if name == "network" else f"{prefix}{name}.")
+        elif value is None or isinstance(value, bool | int | float):
+            number = None if value is None else float(value)
+            yield prefix + name, None if number is None or math.isnan(number) else number
+
+
+# -- how figures are shown
+
+
+class Shown(NamedTuple):
+    """A figure for people: words, a unit, and what its values are multiplied by."""
+
+    words: str
+    unit: str
+    scale: float
+
+    @property
+    def title(self) -> str:
+        return f"{self.words} ({self.unit})" if self.unit else self.words
+
+
+SUFFIXES = {"_ps": ("us", 1e-6), "_ns": ("ns", 1.0), "_us": ("us", 1.0), "_s": ("s", 1.0),
+            "_j": ("J", 1.0), "_kwh": ("kWh", 1.0), "_w": ("W", 1.0)}  # fmt: skip
+WORDS = {
+    "p99_latency": "latency, 99 %", "p95_latency": "latency, 95 %", "mean_latency": "latency, mean",
+    "median_latency": "latency, median", "max_latency": "latency, longest",
+    "mean_run_time": "run time, mean", "mean_waiting": "wait, mean", "mean_wait": "wait, mean",
+    "waiting": "wait", "mean_bounded_slowdown": "bounded slowdown, mean",
+    "communication": "part of the time in MPI", "non_minimal_hops": "non-minimal hops",
+}  # fmt: skip
+
+
+def shown(figure: str) -> Shown:
+    """Returns how a figure is shown.
+
+    >>> shown("jobs.run_time_ps").title, shown("links.global.utilisation").title
+    ('run time (us)', 'global links, utilisation')
+    """
+    name = figure.removeprefix(JOBS)
+    unit, scale = "", 1.0
+    for suffix, (symbol, factor) in SUFFIXES.items():
+        if name.endswith(suffix):
+            name, unit, scale = name.removesuffix(suffix), symbol, factor
+            break
+    if name.startswith("links."):
+        _, kind, what = name.split(".", 2)
+        return Shown(f"{kind} links, {what.replace('_', ' ')}", unit, scale)
+    return Shown(WORDS.get(name, name.replace("_", " ").replace(".", ", ")), unit, scale)
+
+
+def plus_minus(mean: float, half: float) -> str:
+    """Returns a mean and half of its interval, to two digits of the latter.
+
+    >>> plus_minus(1234.5678, 3.456), plus_minus(0.25, math.nan), plus_minus(7.0, 0.0)
+    ('1,234.6 ± 3.5', '0.25', '7 ± 0')
+    """
+    if math.isnan(mean):
+        return "-"
+    if math.isnan(half) or half == 0 or math.isinf(half):
+        text = f"{mean:,.0f}" if abs(mean) >= 1e5 else f"{mean:,.6g}"
+        return text + ("" if math.isnan(half) else " ± 0" if half == 0 else " ± ∞")
+    digits = max(0, 1 - math.floor(math.log10(half)))
+    if digits > 9:
+        return f"{mean:.6g} ± {half:.2g}"
+    return f"{mean:,.{digits}f} ± {half:,.{digits}f}"

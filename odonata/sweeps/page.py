@@ -1,0 +1,60 @@
+"""The report of a sweep: one page with a table and small multiples of each of its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from odonata import __version__
+from odonata.figures.network import style
+from odonata.figures.report import Shown, environment, inlined, style_sheet
+from odonata.sweeps.drawing import picture, usual
+from odonata.sweeps.outcomes import shown
+from odonata.sweeps.table import Baseline, Swept
+from odonata.sweeps.words import heads, notes, rows
+
+PAGE = "report.html"
+
+
+def write_page(
+    found: Swept, figures: Sequence[str], baseline: Baseline | None, out: Path, file: str
+) -> Path:
+    """Write the page of a sweep into its directory. Returns where it is."""
+    (out / PAGE).write_text(page(found, figures, baseline, out, file), encoding="utf-8")
+    return out / PAGE
+
+
+def page(
+    found: Swept, figures: Sequence[str], baseline: Baseline | None, out: Path, file: str
+) -> str:
+    """Returns the page, as HTML."""
+    done = len(found.keys) - found.missing
+    axes = [(name, f"{len(labels)}", ", ".join(labels)) for name, labels in found.axes.items()]
+    seeds = ", ".join(map(str, found.seeds))
+    about, *problems = notes(found, baseline)
+    return environment().get_template("sweep.html").render(
+        name=Path(file).stem,
+        version=__version__,
+        style=style_sheet(),
+        place=str(out),
+        points=f"{done:,} of {len(found.keys):,} points of {file}",
+        problems=[line for line in problems if not line.startswith("×")],
+        axes=[*axes, ("seeds", f"{len(found.seeds)}", seeds)],
+        sections=[(shown(name).title, _figures(found, name, baseline)) for name in figures],
+        footer=" ".join([about, *(line for line in problems if line.startswith("×"))]),
+    )  # fmt: skip
+
+
+def _figures(found: Swept, figure: str, baseline: Baseline | None) -> list[Shown]:
+    """Returns a figure as small multiples, and as a table."""
+    drawing = usual(found, figure)
+    words = shown(figure).title
+    with style():
+        svg = inlined(picture(found, drawing), drawing.name.replace(".", "-"), words)
+    over = f"over {drawing.x}" + f", in colours for {drawing.hue}" * bool(drawing.hue)
+    caption = f"{words} {over}; bars are confidence intervals of the means."
+    table = rows(found, [figure], baseline)
+    return [
+        Shown(words, caption, drawing.name, wide=True, svg=svg),
+        Shown("In numbers", "", "", wide=True, heads=heads(found, [figure], baseline), rows=table),
+    ]

@@ -1,0 +1,182 @@
+"""The points of a sweep: every combination of the values of its axes, with every seed.
+
+A **point** is one experiment. It is known by all that decides its outcome, so one that was
+simulated before is not simulated again, whatever else of the sweep has changed since; and two
+combinations that come to the same experiment are one simulation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from odonata.experiment.experiment import Experiment, JobExperiment
+from odonata.experiment.reading import load, text_of, tree_of
+from odonata.study.contract import Case
+from odonata.sweeps.axes import SEED, Axis, Wanted, of_file, of_shell
+from pdes.errors import Refused
+
+AnyExperiment = Experiment | JobExperiment
+MOST_POINTS = 1_000_000
+MOST_PROBLEMS = 20
+INDIFFERENT = ("name", "about", "plugins", "run.protocol", "run.checkpoint_every",
+               "run.dedicated_scheduler")  # fmt: skip
+"""Keys that do not decide an outcome; nor do those of [metrics]."""
+
+
+@dataclass(frozen=True)
+class Point(Case):
+    """One experiment of a sweep: a file, the changes that are made to it, and a seed."""
+
+    file: str
+    changes: tuple[str, ...]
+    plugins: tuple[str, ...]
+    labels: tuple[str, ...]
+    """The label of its value on each axis."""
+    names: tuple[str, ...]
+    """The names of these axes."""
+    seed: int
+    identity: str
+    """A digest of all that decides its outcome, the seed included."""
+
+    def fields(self) -> dict[str, Any]:
+        return {**dict(zip(self.names, self.labels, strict=True)), "seed": self.seed}
+
+    @cached_property
+    def key(self) -> str:
+        return self.identity
+
+    def __str__(self) -> str:
+        parts = [f"{name}={label}" for name, label in zip(self.names, self.labels, strict=True)]
+        return ", ".join([*parts, f"seed {self.seed}"])
+
+    def experiment(self) -> AnyExperiment:
+        return load(Path(self.file), [*self.changes, f"{SEED}={self.seed}"], self.plugins)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is to be simulated, in order, and how it is to be shown."""
+
+    file: str
+    axes: tuple[Axis, ...]
+    seeds: tuple[int, ...]
+    points: tuple[Point, ...]
+    """A point for each seed of each combination; seeds vary fastest, then the last axis."""
+    wanted: Wanted
+    variants: tuple[Point, ...]
+    """A point for each program that is compiled."""
+
+    def facts(self) -> dict[str, Any]:
+        """Returns what is kept of it beside the outcomes."""
+        return {
+            "file": self.file,
+            "axes": {axis.name: list(axis.labels) for axis in self.axes},
+            "seeds": list(self.seeds),
+            "points": [point.key for point in self.points],
+        }
+
+
+def planned(
+    file: Path,
+    changes: Sequence[str] = (),
+    plugins: Sequence[Path | str] = (),
+    wanted: Mapping[str, Any] | None = None,
+    axes: Sequence[Axis] = (),
+) -> Plan:
+    """Returns the plan of a sweep. `changes` with several values are axes, in place of those of the
+    file of that name; so are `axes`. `wanted` replaces what [sweep] says of seeds, figures and the
+    rest. Every combination is read and checked. Refused with what is wrong."""
+    problems: list[str] = []
+    said = of_file(tree_of(text_of(file), str(file)), str(file), problems)
+    if problems:
+        raise Refused("\n".join(problems))
+    said = replace(said, **(wanted or {}))
+    varied, fixed = of_shell(changes)
+    every = {axis.name: axis for axis in (*said.axes, *axes, *varied)}
+    for change in fixed:
+        every.pop(change.partition("=")[0].strip(), None)
+    seeds = _seeds(every.pop(SEED, None), said.seeds, file, fixed, plugins, every)
+    order = tuple(every.values())
+    points, variants = _points(file, order, seeds, fixed, tuple(map(str, plugins)))
+    return Plan(str(file), order, seeds, points, replace(said, axes=order), variants)
+
+
+def _seeds(
+    axis: Axis | None, count: int, file: Path, fixed: Sequence[str],
+    plugins: Sequence[Path | str], every: Mapping[str, Axis],
+) -> tuple[int, ...]:  # fmt: skip
+    """Returns the seeds: those of `run.seed`, if it was given several values, or so many from that
+    of the experiment on."""
+    if axis is not None:
+        try:
+            return tuple(int(label) for label in axis.labels)
+        except ValueError:
+            raise Refused(f"{SEED} = {', '.join(axis.labels)}: whole numbers") from None
+    first = [change for axis in every.values() for change in axis.values[0].changes]
+    base = load(file, [*fixed, *first], plugins).run.seed
+    return tuple(range(base, base + count))
+
+
+def _points(
+    file: Path, axes: tuple[Axis, ...], seeds: tuple[int, ...], fixed: Sequence[str],
+    plugins: tuple[str, ...],
+) -> tuple[tuple[Point, ...], tuple[Point, ...]]:  # fmt: skip
+    combinations = [*itertools.product(*(axis.values for axis in axes))]
+    if len(combinations) * len(seeds) > MOST_POINTS:
+        raise Refused(f"{len(combinations) * len(seeds):,} points; at most {MOST_POINTS:,}")
+    names = tuple(axis.name for axis in axes)
+    points: list[Point] = []
+    variants: dict[str, Point] = {}
+    problems: dict[str, None] = {}
+    for values in combinations:
+        changes = (*fixed, *(change for value in values for change in value.changes))
+        labels = tuple(value.label for value in values)
+        try:
+            made = load(file, [*changes, f"{SEED}={seeds[0]}"], plugins)
+        except Refused as refusal:
+            problems |= dict.fromkeys(str(refusal).splitlines())
+            continue
+        for seed, identity in zip(seeds, identities(made, seeds), strict=True):
+            points.append(Point(str(file), changes, plugins, labels, names, seed, identity))
+        variants.setdefault(compiled_for(made), points[-1])
+    if problems:
+        more = len(problems) - MOST_PROBLEMS
+        lines = [*problems][:MOST_PROBLEMS] + [f"and {more:,} more problems"] * (more > 0)
+        raise Refused("\n".join(lines))
+    return tuple(points), tuple(variants.values())
+
+
+def compiled_for(made: AnyExperiment) -> str:
+    """Returns a text that is the same for experiments that run the same compiled program."""
+    if isinstance(made, JobExperiment):
+        model = made.model()
+        return f"{model.scheduling} {model.allocation} {model.power is not None}"
+    return made.model().variant
+
+
+def identities(made: AnyExperiment, seeds: Sequence[int]) -> Iterator[str]:
+    """Returns a digest of all that decides the outcome of an experiment, for each seed."""
+    said = {path: value for path, value in made.written().items()
+            if path not in (*INDIFFERENT, SEED) and not path.startswith("metrics.")}  # fmt: skip
+    files = {path: content_of(value.strip('"')) for path, value in said.items()
+             if value.startswith('"/')}  # fmt: skip
+    text = json.dumps([sorted(said.items()), sorted(files.items()), made.model().plugins()])
+    for seed in seeds:
+        yield hashlib.sha256(f"{text} {seed}".encode()).hexdigest()[:20]
+
+
+@cache
+def content_of(path: str) -> str:
+    """Returns a digest of a file that an experiment names; "" where there is none."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""

@@ -1,0 +1,74 @@
+"""A sweep as a study: its points are cases, so they are simulated on processes or MPI ranks, kept
+one by one, and resumed, as those of every study are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import odonata
+import pdes
+import policies
+import topology
+from odonata.study.contract import Claim, Study, digest
+from odonata.sweeps.outcomes import Outcome, simulate
+from odonata.sweeps.plan import Plan, Point
+from pdes.driver import run
+from pdes.transport import Serial
+
+SIMULATING = ("agents", "cluster", "experiment", "jobs", "results", "traces")
+"""The folders of `odonata` that decide what a simulation gives."""
+
+
+@dataclass(frozen=True)
+class Sweep(Study[Plan, Point, Outcome]):
+    """The study of one plan; of a `part` of it, the I-th of N, if it is shared among jobs of a
+    cluster."""
+
+    plan: Plan
+    part: tuple[int, int] | None = None
+    name = "sweep"
+    about = "Experiments of one file that differ in some keys and in their seeds."
+    tolerant = True
+    outcome = Outcome
+
+    def ask(self, *args: Any, **options: Any) -> Plan:
+        return self.plan
+
+    @property
+    def share(self) -> str:  # type: ignore[override]
+        return f"{self.part[0]:04d}-of-{self.part[1]:04d}" if self.part else ""
+
+    def cases(self, asked: Plan, outcomes: Mapping[str, Outcome]) -> Sequence[Point]:
+        every = [*{point.key: point for point in asked.points}.values()]
+        return every[self.part[0] - 1 :: self.part[1]] if self.part else every
+
+    def simulate(self, case: Point) -> Outcome:
+        return simulate(case)
+
+    def mark(self) -> str:
+        """Returns a digest of the simulator's sources: an outcome may depend on any of them. The
+        programs that the points need are compiled."""
+        for point in self.plan.variants:
+            run(point.experiment().model(), 1, transport=Serial())
+        return digest([sources()])
+
+    def claims(self, asked: Plan, outcomes: Mapping[str, Outcome]) -> list[Claim]:
+        return []
+
+
+@cache
+def sources() -> str:
+    """Returns a digest of all files of Python that decide what a simulation gives."""
+    homes = [Path(str(package.__file__)).parent for package in (pdes, topology, policies)]
+    homes += [Path(str(odonata.__file__)).parent / name for name in SIMULATING]
+    total = hashlib.sha256()
+    for home in homes:
+        for path in sorted(home.rglob("*.py")):
+            total.update(path.relative_to(home).as_posix().encode() + b"\0")
+            total.update(path.read_bytes())
+    return total.hexdigest()

@@ -1,0 +1,311 @@
+"""The results of a sweep: means and intervals of any figure, as a table, as CSV and for xarray.
+
+`Swept` is opened from a directory (`odonata.open_sweep`) or made of outcomes in memory. `cells`
+are what it has of a figure: one for each combination of values, and for each job where it is a
+figure of jobs.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from odonata.experiment.values import nearest
+from odonata.results.statistics import CONFIDENCE, Interval, difference, interval, ratio
+from odonata.sweeps.outcomes import JOBS, Outcome
+from pdes.errors import Refused
+
+if TYPE_CHECKING:
+    import xarray
+
+POINTS, JOB_POINTS, SUMMARY = "points.csv", "jobs.csv", "summary.csv"
+USUAL = (
+    "jobs.run_time_ps", "makespan_ps", "throughput", "mean_latency_ns", "p99_latency_ns",
+    "mean_wait_s", "mean_bounded_slowdown", "utilisation", "makespan_s", "energy_kwh",
+)  # fmt: skip
+"""The figures that are shown where none is asked for: those of these that there are."""
+OF_JOB_RUNS_ONLY = ("mean_latency_ns", "p99_latency_ns", "throughput")
+"""Figures of USUAL that are not shown without being asked for where there are jobs."""
+
+
+class Cell(NamedTuple):
+    """A figure at one combination of values: of one job, if it is a figure of jobs, or the mean
+    over jobs that are shown together."""
+
+    labels: tuple[str, ...]
+    job: str
+    values: tuple[float | None, ...]
+    """One for each seed; None where it is not defined, or missing."""
+
+
+class Baseline(NamedTuple):
+    """What other runs are compared with: those with this value on an axis."""
+
+    axis: str
+    label: str
+
+
+class Compared(NamedTuple):
+    """A cell beside that of the baseline: the mean of the difference, that of the ratio, seed by
+    seed, and whether the difference is significant."""
+
+    difference: Interval
+    ratio: Interval
+
+    @property
+    def significant(self) -> bool:
+        return self.difference.excludes_zero
+
+
+@dataclass(frozen=True)
+class Swept:
+    """The results of a sweep. `axes` are the names of axes and the labels of their values, in
+    order; `keys` are those of its points, seeds varying fastest, then the last axis."""
+
+    axes: Mapping[str, tuple[str, ...]]
+    seeds: tuple[int, ...]
+    keys: tuple[str, ...]
+    outcomes: Mapping[str, Outcome]
+    method: str = "t"
+    confidence: float = CONFIDENCE
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.axes)
+
+    @cached_property
+    def combinations(self) -> list[tuple[str, ...]]:
+        return [*itertools.product(*self.axes.values())]
+
+    def at(self, number: int) -> list[Outcome | None]:
+        """Returns the outcomes of a combination, by seed; None for those that are missing."""
+        first = number * len(self.seeds)
+        found = [self.outcomes.get(key) for key in self.keys[first : first + len(self.seeds)]]
+        return [None if it is None or it.failed else it for it in found]
+
+    @cached_property
+    def known(self) -> list[Outcome]:
+        """Returns the outcomes that there are, of points that have not failed."""
+        found = (self.outcomes.get(key) for key in dict.fromkeys(self.keys))
+        return [it for it in found if it is not None and not it.failed]
+
+    @cached_property
+    def jobs(self) -> tuple[str, ...]:
+        """Returns the names of all jobs."""
+        return tuple(dict.fromkeys(name for it in self.known for name in it.jobs))
+
+    @cached_property
+    def kinds(self) -> dict[str, list[str]]:
+        """Returns the jobs that are shown together: those of one name with different numbers behind
+        it, as of [[jobs]] with a count."""
+        found: dict[str, list[str]] = {}
+        for job in self.jobs:
+            stem, _, number = job.rpartition(" ")
+            found.setdefault(stem if stem and number.lstrip("#").isdigit() else job, []).append(job)
+        return {f"{name} ({len(jobs)})" if len(jobs) > 1 else jobs[0]: jobs
+                for name, jobs in found.items()}  # fmt: skip
+
+    @cached_property
+    def figures(self) -> tuple[str, ...]:
+        """Returns the names of all figures; of those of jobs with `jobs.` before them."""
+        own = dict.fromkeys(name for it in self.known for name in it.figures)
+        of_jobs = dict.fromkeys(JOBS + name for it in self.known for job in it.jobs.values()
+                                for name in job)  # fmt: skip
+        return (*own, *of_jobs)
+
+    @cached_property
+    def failures(self) -> list[str]:
+        """Returns why points failed, each with its point."""
+        places = itertools.product(self.combinations, self.seeds)
+        found = []
+        for (labels, seed), key in zip(places, self.keys, strict=True):
+            outcome = self.outcomes.get(key)
+            if outcome is not None and outcome.failed:
+                named = [f"{name}={label}" for name, label in zip(self.axes, labels, strict=True)]
+                found.append(f"{', '.join([*named, f'seed {seed}'])}: {outcome.failed}")
+        return found
+
+    @property
+    def missing(self) -> int:
+        return sum(key not in self.outcomes for key in self.keys)
+
+    def named(self, figure: str) -> str:
+        """Returns the whole name of a figure, of which `jobs.` may be left out. Refused where there
+        is none."""
+        for name in (figure, JOBS + figure):
+            if name in self.figures:
+                return name
+        near = nearest(figure, [*self.figures, *(it.removeprefix(JOBS) for it in self.figures)])
+        meant = f"; did you mean {near}?" if near else ""
+        raise Refused(f"{figure}: no figure of this sweep{meant} (--figures lists them)")
+
+    @cached_property
+    def usual(self) -> tuple[str, ...]:
+        """Returns the figures that are shown where none is asked for."""
+        found = [name for name in USUAL if name in self.figures]
+        if "jobs.run_time_ps" in found:
+            found = [name for name in found if name not in OF_JOB_RUNS_ONLY]
+        return tuple(found[:4])
+
+    def cells(self, figure: str) -> Iterator[Cell]:
+        """Returns what there is of a figure. A job that a combination does not have has no cell."""
+        figure = self.named(figure)
+        for number, labels in enumerate(self.combinations):
+            found = self.at(number)
+            if not figure.startswith(JOBS):
+                yield Cell(
+                    labels, "", tuple(it.figures.get(figure) if it else None for it in found)
+                )
+                continue
+            name = figure.removeprefix(JOBS)
+            for kind, jobs in self.kinds.items():
+                if any(it and job in it.jobs for it in found for job in jobs):
+                    values = (_mean(it.jobs[job].get(name) for job in jobs if job in it.jobs)
+                              if it else None for it in found)  # fmt: skip
+                    yield Cell(labels, kind, tuple(values))
+
+    def interval(self, cell: Cell) -> Interval:
+        return interval(cell.values, self.confidence, self.method)
+
+    def against(self, figure: str, baseline: Baseline) -> dict[Cell, Compared]:
+        """Returns the cells of a figure beside those of the baseline that differ from them in
+        nothing else: with the same seeds, so that differences are taken seed by seed."""
+        place, label = self.names.index(baseline.axis), baseline.label
+        cells = [*self.cells(figure)]
+        base = {(_without(cell.labels, place), cell.job): cell for cell in cells
+                if cell.labels[place] == label}  # fmt: skip
+        found = {}
+        for cell in cells:
+            other = base.get((_without(cell.labels, place), cell.job))
+            if cell.labels[place] != label and other is not None:
+                found[cell] = Compared(
+                    difference(other.values, cell.values, True, self.confidence),
+                    ratio(other.values, cell.values, self.confidence),
+                )
+        return found
+
+    # -- for programs
+
+    @cached_property
+    def data(self) -> xarray.Dataset:
+        """Returns every figure of every point as an xarray dataset: a dimension for each axis, one
+        of seeds, and, for figures of jobs, one of jobs. Missing is NaN."""
+        import xarray
+
+        shape = [*(len(labels) for labels in self.axes.values()), len(self.seeds)]
+        dims = (*self.axes, "seed")
+        variables = {}
+        for figure in self.figures:
+            of_jobs = figure.startswith(JOBS)
+            values = np.full((len(self.combinations), len(self.seeds), len(self.jobs) or 1),
+                             math.nan)  # fmt: skip
+            for number in range(len(self.combinations)):
+                for seed, it in enumerate(self.at(number)):
+                    values[number, seed] = _values(it, figure, self.jobs)
+            if of_jobs:
+                variables[figure] = ((*dims, "job"), values.reshape(*shape, len(self.jobs)))
+            else:
+                variables[figure] = (dims, values[:, :, 0].reshape(shape))
+        coordinates: dict[str, Any] = {
+            name: [*map(number_of, labels)] for name, labels in self.axes.items()
+        }
+        coordinates |= {"seed": list(self.seeds)} | ({"job": list(self.jobs)} if self.jobs else {})
+        return xarray.Dataset(variables, coordinates)
+
+    def points_csv(self) -> str:
+        """Returns a row for each point: its labels, its seed, its digest, and every figure."""
+        own = [name for name in self.figures if not name.startswith(JOBS)]
+        rows: list[Sequence[Any]] = [[*self.axes, "seed", "digest", *own]]
+        for labels, seed, it in self._rows():
+            rows.append([*labels, seed, it.digest[:12], *(it.figures.get(name) for name in own)])
+        return _csv(rows)
+
+    def jobs_csv(self) -> str:
+        """Returns a row for each job of each point."""
+        own = [name.removeprefix(JOBS) for name in self.figures if name.startswith(JOBS)]
+        rows: list[Sequence[Any]] = [[*self.axes, "seed", "job", *own]]
+        for labels, seed, it in self._rows():
+            rows += [[*labels, seed, job, *(figures.get(name) for name in own)]
+                     for job, figures in it.jobs.items()]  # fmt: skip
+        return _csv(rows)
+
+    def summary_csv(self) -> str:
+        """Returns a row for each figure at each combination: its mean, the limits of its interval,
+        and of how many points that is."""
+        rows: list[Sequence[Any]] = [[*self.axes, "job", "figure", "mean", "low", "high", "of"]]
+        for figure in self.figures:
+            for cell in self.cells(figure):
+                found = self.interval(cell)
+                rows.append([*cell.labels, cell.job, figure, *found])
+        return _csv(rows)
+
+    def _rows(self) -> Iterator[tuple[tuple[str, ...], int, Outcome]]:
+        for number, labels in enumerate(self.combinations):
+            for seed, it in zip(self.seeds, self.at(number), strict=True):
+                if it is not None:
+                    yield labels, seed, it
+
+    def write(self, directory: Path) -> list[Path]:
+        """Write the CSV files. Returns where they are."""
+        texts = {POINTS: self.points_csv(), SUMMARY: self.summary_csv()}
+        if self.jobs:
+            texts[JOB_POINTS] = self.jobs_csv()
+        for name, text in texts.items():
+            (directory / name).write_text(text, encoding="utf-8")
+        return [directory / name for name in texts]
+
+
+def _values(it: Outcome | None, figure: str, jobs: Sequence[str]) -> Any:
+    if it is None:
+        return math.nan
+    if not figure.startswith(JOBS):
+        value = it.figures.get(figure)
+        return math.nan if value is None else value
+    name = figure.removeprefix(JOBS)
+    found = [it.jobs.get(job, {}).get(name) for job in jobs]
+    return [math.nan if value is None else value for value in found]
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Returns the mean of values, None where one of them is not defined."""
+    found = [*values]
+    if not found or any(value is None for value in found):
+        return None
+    return math.fsum(found) / len(found)  # type: ignore[arg-type]
+
+
+def _without(labels: tuple[str, ...], place: int) -> tuple[str, ...]:
+    return labels[:place] + labels[place + 1 :]
+
+
+def number_of(label: str) -> float | int | str:
+    """Returns a label as a number, if it is one."""
+    for kind in (int, float):
+        try:
+            return kind(label)
+        except ValueError:
+            pass
+    return label
+
+
+def _csv(rows: Sequence[Sequence[Any]]) -> str:
+    """Returns rows as CSV; numbers in full, and nothing for what is not known."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for row in rows:
+        writer.writerow(["" if cell is None or cell != cell else _short(cell) for cell in row])
+    return text.getvalue()
+
+
+def _short(cell: Any) -> Any:
+    whole = isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
+    return int(cell) if whole else cell

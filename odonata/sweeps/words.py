@@ -1,0 +1,72 @@
+"""The results of a sweep in words: rows of means and ratios, for terminals and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from odonata.sweeps.outcomes import JOBS, plus_minus, shown
+from odonata.sweeps.table import Baseline, Cell, Compared, Swept
+
+
+def by_kind(figures: Sequence[str]) -> list[list[str]]:
+    """Returns the figures of jobs and those of runs, apart: each if there are any."""
+    of_jobs = [name for name in figures if name.startswith(JOBS)]
+    of_runs = [name for name in figures if not name.startswith(JOBS)]
+    return [some for some in (of_jobs, of_runs) if some]
+
+
+def heads(found: Swept, figures: Sequence[str], baseline: Baseline | None) -> list[str]:
+    """Returns the heads of the columns of `rows`."""
+    columns = [*found.axes, *["job"] * figures[0].startswith(JOBS)]
+    for name in figures:
+        columns += [shown(name).title, *([f"× {baseline.label}"] if baseline else [])]
+    return [*columns, "of"]
+
+
+def rows(found: Swept, figures: Sequence[str], baseline: Baseline | None) -> list[list[str]]:
+    """Returns a row for each combination, and for each job where these are figures of jobs: means
+    with their intervals, ratios to the baseline, and of how many points that is."""
+    cells = {name: {(it.labels, it.job): it for it in found.cells(name)} for name in figures}
+    beside = {name: found.against(name, baseline) if baseline else {} for name in figures}
+    made = []
+    for labels, job in dict.fromkeys(place for name in figures for place in cells[name]):
+        words, count = [], 0
+        for name in figures:
+            cell = cells[name].get((labels, job))
+            words.append("-" if cell is None else mean_text(found, name, cell))
+            count = max(count, 0 if cell is None else found.interval(cell).of)
+            if baseline:
+                words.append("" if cell is None else ratio_text(beside[name].get(cell)))
+        made.append([*labels, *[job] * figures[0].startswith(JOBS), *words, f"{count}"])
+    return made
+
+
+def mean_text(found: Swept, figure: str, cell: Cell) -> str:
+    """Returns a mean and half of its interval, in the unit in which the figure is shown."""
+    made, scale = found.interval(cell), shown(figure).scale
+    return plus_minus(made.mean * scale, made.half * scale)
+
+
+def ratio_text(compared: Compared | None) -> str:
+    """Returns a ratio with its interval, marked where the difference is not significant."""
+    if compared is None:
+        return ""
+    mark = "" if compared.significant else " ~"
+    return plus_minus(compared.ratio.mean, compared.ratio.half) + mark
+
+
+def notes(found: Swept, baseline: Baseline | None) -> list[str]:
+    """Returns what a reader has to know, first what the numbers are."""
+    how = "Student's t" if found.method == "t" else "bootstrap"
+    lines = ["One seed: there are no intervals; --seeds 5 gives some."]
+    if len(found.seeds) > 1:
+        lines = [f"± is half of the {found.confidence:.3g} confidence interval of the mean over "
+                 f"{len(found.seeds)} seeds ({how})."]  # fmt: skip
+    if baseline:
+        lines.append(
+            f"× {baseline.label}: the mean ratio to {baseline.axis}={baseline.label}, "
+            "seed by seed; ~ the difference is not significant at this confidence."
+        )
+    if found.missing:
+        lines.append(f"INCOMPLETE: {found.missing:,} of {len(found.keys):,} points are missing.")
+    return lines + [f"failed: {line}" for line in found.failures]
