@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
-from odonata.commands.output import print_json
+from odonata.commands.side_by_side import Column, Figure, same_runs
 from odonata.experiment.units import show_duration, show_energy, show_power
 from odonata.jobs.metering import CAUSES
 from odonata.results.opened import INCOMPLETE
 from odonata.results.power_measures import KWH, PowerMeasures
-from odonata.results.schedule_rows import FIGURES, spread_rows
+from odonata.results.schedule_rows import FIGURES
 from odonata.results.schedule_run import ScheduleRun
 from odonata.results.schedule_series import fragmentation
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 class PowerFigure(NamedTuple):
@@ -73,57 +69,24 @@ def power_figures(runs: Sequence[ScheduleRun]) -> list[PowerFigure]:
     return found
 
 
-def show(labels: Sequence[str], runs: Sequence[ScheduleRun], plot: Path | None, as_json: bool
-         ) -> None:  # fmt: skip
-    """Print and draw the comparison."""
-    if plot is not None:
-        from odonata.figures.schedule_comparison import draw_schedules
-
-        draw_schedules({label: run.schedule for label, run in zip(labels, runs, strict=True)},
-                         plot)  # fmt: skip
-    if as_json:
-        print_json(facts(labels, runs))
-        return
-    from rich.console import Console
-    from rich.measure import Measurement
-
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:  # a file or a pipe is as wide as it must be
-        console.width = 100_000
-    unbound, made = console.options.update(max_width=100_000), []
-    for size in range(len(runs) - 1, 0, -1):
-        made = [table([labels[0], *labels[at : at + size]], [runs[0], *runs[at : at + size]])
-                for at in range(1, len(runs), size)]  # fmt: skip
-        if all(Measurement.get(console, unbound, one).maximum <= console.width for one in made):
-            break
-    for shown in made:
-        console.print(shown)
-        console.print()
-    for note in notes(labels, runs):
-        console.print(note, style="bold", soft_wrap=True)
-    console.print(f"Changes are relative, against {labels[0]}.", style="dim", soft_wrap=True)
-
-
-def facts(labels: Sequence[str], runs: Sequence[ScheduleRun]) -> dict[str, Any]:
-    """Returns the comparison for JSON. Changes are fractions of the first run's measures."""
-    from odonata.commands.compare import change, differences
-
-    first, watts = runs[0].measures, power_figures(runs)
-    return {
-        "differences": differences(runs),
-        "runs": [
-            {
-                "label": label, "path": str(run.path), "name": run.experiment.name,
-                "complete": run.complete, "reached_us": run.reached, "digest": run.digest,
-                "figures": {it.path: it.of(run.measures) for it in FIGURES} | spread(run)
-                           | {it.path: it.of(run) for it in watts},
-                "change": {it.path: change(it.of(run.measures), it.of(first)) for it in FIGURES}
-                          | {it.path: change(it.of(run), it.of(runs[0])) for it in watts},
-            }
-            for label, run in zip(labels, runs, strict=True)
-        ],
-        "notes": notes(labels, runs),
-    }  # fmt: skip
+def columns_of(
+    labels: Sequence[str], runs: Sequence[ScheduleRun]
+) -> tuple[list[Column], list[Figure]]:
+    """Returns the runs as columns, and the figures that are their rows."""
+    watts = power_figures(runs)
+    figures = [Figure(it.path, it.name, it.text) for it in FIGURES]
+    placed = [spread(run) for run in runs]
+    if all(placed):
+        figures += [Figure(path, path.replace("_", " "), "{:.3g}".format) for path in placed[0]]
+    figures += [Figure(it.path, it.name, it.text) for it in watts]
+    columns = []
+    for label, run, where in zip(labels, runs, placed, strict=True):
+        values = {it.path: it.of(run.measures) for it in FIGURES} | where
+        values |= {it.path: it.of(run) for it in watts}
+        said = {"state": "complete" if run.complete else "INCOMPLETE",
+                "digest": (run.digest or "-")[:12]}  # fmt: skip
+        columns.append(Column(label, run, values, said, {"reached_us": run.reached}))
+    return columns, figures
 
 
 def spread(run: ScheduleRun) -> dict[str, float | None]:
@@ -132,55 +95,12 @@ def spread(run: ScheduleRun) -> dict[str, float | None]:
     return found.facts() if found else {}
 
 
-def notes(labels: Sequence[str], runs: Sequence[ScheduleRun]) -> list[str]:
+def notes(columns: Sequence[Column]) -> list[str]:
     """Returns what a reader must know before reading the figures."""
-    lines = [f"{label}: INCOMPLETE: {show_duration(run.reached / 1e6)} simulated; "
-             f"{INCOMPLETE[run.state]}"
-             for label, run in zip(labels, runs, strict=True) if not run.complete]  # fmt: skip
-    same: dict[str, list[str]] = {}
-    for label, run in zip(labels, runs, strict=True):
-        if run.digest:
-            same.setdefault(run.digest, []).append(label)
-    return lines + [f"{' = '.join(names)}: the same run (digest {digest[:12]})"
-                    for digest, names in same.items() if len(names) > 1]  # fmt: skip
-
-
-def table(labels: Sequence[str], runs: Sequence[ScheduleRun]) -> Table:
-    """Returns a table whose columns are runs, with the change beside each but the first."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from odonata.commands.compare import change, differences, percent
-
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    shown.add_column("", no_wrap=True)
-    for number, label in enumerate(labels):
-        shown.add_column(Text(label), justify="right", overflow="fold", max_width=24)
-        if number:
-            shown.add_column("", justify="right", no_wrap=True)
-
-    def add(name: str, cells: Sequence[str], changes: Sequence[str] = ()) -> None:
-        row = [Text(name, "dim")]
-        for at, cell in enumerate(cells):
-            row.append(Text(cell))
-            row += [Text(changes[at] if changes else "", "cyan")] if at else []
-        shown.add_row(*row)
-
-    for path, values in differences(runs).items():
-        add(path, values)
-    shown.add_row()
-    add("state", ["complete" if run.complete else "INCOMPLETE" for run in runs])
-    for figure in FIGURES:
-        found = [figure.of(run.measures) for run in runs]
-        add(figure.name, [figure.text(value) for value in found],
-            [percent(change(value, found[0])) for value in found])  # fmt: skip
-    spreads = [spread_rows(run.schedule) for run in runs]
-    if all(spreads):
-        for rows in zip(*spreads, strict=True):
-            add(rows[0][0], [row[1] for row in rows])
-    for power in power_figures(runs):
-        watts = [power.of(run) for run in runs]
-        add(power.name, ["-" if value is None else power.text(value) for value in watts],
-            [percent(change(value, watts[0])) for value in watts])  # fmt: skip
-    add("digest", [(run.digest or "-")[:12] for run in runs])
-    return shown
+    lines = []
+    for column in columns:
+        run = column.run
+        if isinstance(run, ScheduleRun) and not run.complete:
+            lines.append(f"{column.label}: INCOMPLETE: {show_duration(run.reached / 1e6)} "
+                         f"simulated; {INCOMPLETE[run.state]}")  # fmt: skip
+    return lines + same_runs(columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,6 +113,7 @@ def command(
 
     plan = together(world(), lambda: planned(path, changes, plugins, given))
     out = out or Path("out") / f"sweep-{file.stem}"
+    check_shown(plan)
     if check:
         if world().rank == 0:
             _show_plan(plan, out, as_json)
@@ -126,6 +127,19 @@ def share_of(text: str) -> tuple[int, int]:
     if not (slash and part.isdigit() and whole.isdigit() and 1 <= int(part) <= int(whole) <= 9999):
         raise ValueError(f"{text!r}: a share and how many there are, as 3/10; the first is 1")
     return int(part), int(whole)
+
+
+def check_shown(plan: Plan) -> None:
+    """Refuse a baseline or a drawing over what is no axis, before anything is simulated."""
+    from odonata.sweeps.drawing import JOB
+
+    axes = {axis.name: axis.labels for axis in plan.axes}
+    baseline_of(axes, plan.wanted.against)
+    _, *drawn = plan.wanted.plot.split(":")
+    for axis in drawn:
+        if axis.strip() not in (*axes, JOB):
+            raise Refused(f"--plot {plan.wanted.plot}: {axis}: no axis of this sweep; there are "
+                          f"{', '.join([*axes, JOB])}")  # fmt: skip
 
 
 def run(
@@ -206,7 +220,7 @@ def show(
         return
     if not found.known:
         raise Refused(f"{out}: no point of this sweep has been simulated yet")
-    baseline = _baseline(found, against)
+    baseline = baseline_of(found.axes, against)
     written = found.write(out)
     if plot:
         written.append(draw(found, plot, out))
@@ -227,15 +241,15 @@ def show(
     console.print(f"written: {', '.join(map(str, written))}", soft_wrap=True)
 
 
-def _baseline(found: Swept, against: str) -> Baseline | None:
+def baseline_of(axes: Mapping[str, Sequence[str]], against: str) -> Baseline | None:
     """Returns the baseline that was asked for, None where there is none."""
     from odonata.sweeps.table import Baseline
 
     if not against:
         return None
     axis, equals, label = (part.strip() for part in against.partition("="))
-    if not equals or label not in found.axes.get(axis, ()):
-        have = "; ".join(f"{name}={', '.join(labels)}" for name, labels in found.axes.items())
+    if not equals or label not in axes.get(axis, ()):
+        have = "; ".join(f"{name}={', '.join(labels)}" for name, labels in axes.items())
         raise Refused(f"--against {against}: an axis and one of its values; there are {have}")
     return Baseline(axis, label)
 

@@ -66,6 +66,8 @@ def interval(
     mean = float(found.mean())
     if len(found) < 2:
         return Interval(mean, math.nan, math.nan, 1)
+    if (found == found[0]).all():  # of which a computed mean may differ in its last digit
+        return Interval(float(found[0]), float(found[0]), float(found[0]), len(found))
     if method == "bootstrap":
         return Interval(mean, *_bootstrapped(found, confidence), len(found))
     half = _quantile(len(found) - 1, confidence) * _standard_error(found)
@@ -129,8 +131,6 @@ def _bootstrapped(values: Floats, confidence: float) -> tuple[float, float]:
     means = np.sort(values[draws].mean(axis=1))
     mean = values.mean()
     below = (np.count_nonzero(means < mean) + 0.5 * np.count_nonzero(means == mean)) / RESAMPLES
-    if not 0 < below < 1:  # all values are the same
-        return float(mean), float(mean)
     bias = ndtri(below)
     left_out = (values.sum() - values) / (len(values) - 1)
     skew: Any = left_out.mean() - left_out

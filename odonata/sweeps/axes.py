@@ -87,7 +87,7 @@ def of_file(tree: Mapping[str, Any], where: str, problems: list[str]) -> Wanted:
         if name not in wrong
     }
     rest = {name: value for name, value in table.items() if name not in OPTIONS}
-    return Wanted(axes=tuple(_axes(rest, where, problems)), **good)
+    return Wanted(axes=tuple(axes_of(rest, where, problems)), **good)
 
 
 ACCEPTED = {
@@ -112,13 +112,14 @@ def _fits(name: str, value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _axes(table: Mapping[str, Any], where: str, problems: list[str]) -> Iterator[Axis]:
+def axes_of(table: Mapping[str, Any], where: str, problems: list[str]) -> Iterator[Axis]:
+    """Returns the axes that a table names; what is wrong in it is added to the problems."""
     for name, value in table.items():
         if isinstance(value, list):
             yield from _of_key(name, value, where, problems)
         elif isinstance(value, dict) and name.partition("[")[0] in SECTIONS:
             inner = {f"{name}.{key}": each for key, each in value.items()}
-            yield from _axes(inner, where, problems)
+            yield from axes_of(inner, where, problems)
         elif isinstance(value, dict) and "." not in name and _of_tables(value):
             labels = [Value(label, tuple(_changes(changes))) for label, changes in value.items()]
             yield Axis(name, tuple(labels))

@@ -1,19 +1,25 @@
-"""A sweep on disk: its plan in `sweep.json`, and a line for each outcome, as studies keep them."""
+"""A sweep from its file to its results; and on disk, where its plan is in `sweep.json` and each
+outcome is a line, as studies keep them."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from odonata.study.filling import fill
 from odonata.study.store import every_path_in
+from odonata.sweeps.axes import axes_of
 from odonata.sweeps.outcomes import Outcome
-from odonata.sweeps.plan import Plan
+from odonata.sweeps.plan import Plan, planned
+from odonata.sweeps.study import Sweep
 from odonata.sweeps.table import Swept
 from pdes.errors import Refused
+from pdes.transport import world
 
 PLAN = "sweep.json"
 
@@ -61,3 +67,35 @@ def _outcomes(path: Path) -> dict[str, Outcome]:
             key, _ = fields.pop("key"), fields.pop("point")
             found[key] = Outcome(**fields)
     return found
+
+
+def sweep(
+    file: Path | str,
+    axes: Mapping[str, Any] | None = None,
+    *,
+    seeds: int | None = None,
+    changes: Sequence[str] = (),
+    out: Path | str | None = None,
+    jobs: int = 1,
+    plugins: Sequence[Path | str] = (),
+) -> Swept:
+    """Simulate the experiment in a file once for each combination of the values of `axes`, with
+    each seed, and return the results: `sweep("mine.toml", {"network.routing": ["minimal",
+    "ugal-l"]}, seeds=5).data` is an xarray dataset.
+
+    An axis is a key with a list of values, or a name with a dictionary of changes for each label,
+    as in the section [sweep] of a file; both are added to those of the file. `changes` are made to
+    all, as `--set` does. With `out` every outcome is kept there, and what is there is not simulated
+    again. `jobs` processes work at a time; under mpiexec all ranks do, and the first has the
+    results.
+    """
+    wanted = {} if seeds is None else {"seeds": seeds}
+    problems: list[str] = []
+    varied = [*axes_of(axes or {}, "axes", problems)]
+    if problems:
+        raise Refused("\n".join(problems))
+    plan = planned(Path(file), changes, plugins, wanted, varied)
+    if out is not None and world().rank == 0:
+        keep_plan(plan, Path(out))
+    _, store = fill(Sweep(plan), plan, None if out is None else Path(out), jobs)
+    return Swept.of(plan, store.outcomes)

@@ -22,6 +22,7 @@ import numpy as np
 from odonata.experiment.values import nearest
 from odonata.results.statistics import CONFIDENCE, Interval, difference, interval, ratio
 from odonata.sweeps.outcomes import JOBS, Outcome
+from odonata.sweeps.plan import Plan
 from pdes.errors import Refused
 
 if TYPE_CHECKING:
@@ -77,6 +78,13 @@ class Swept:
     outcomes: Mapping[str, Outcome]
     method: str = "t"
     confidence: float = CONFIDENCE
+
+    @classmethod
+    def of(cls, plan: Plan, outcomes: Mapping[str, Outcome]) -> Swept:
+        """Returns the results of a plan."""
+        axes = {axis.name: axis.labels for axis in plan.axes}
+        keys = tuple(point.key for point in plan.points)
+        return cls(axes, plan.seeds, keys, outcomes, plan.wanted.interval, plan.wanted.confidence)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -16,10 +16,12 @@ import pytest
 from files import forget_plugins
 from matplotlib.collections import LineCollection
 from matplotlib.patches import StepPatch
+from rich.console import Console
 from test_schedule_measures import made
 
 from odonata.commands import compare_schedules
 from odonata.commands.run import forget_report
+from odonata.commands.side_by_side import comparison, each, tables
 from odonata.experiment.experiment import JobExperiment
 from odonata.experiment.reading import load, parse
 from odonata.figures import power as figures
@@ -220,9 +222,10 @@ def test_the_page_of_a_run_has_its_power(runs: dict[str, Path]) -> None:
 
 def test_a_comparison_has_the_measures_of_power_and_their_changes(runs: dict[str, Path]) -> None:
     with ScheduleRun(runs["none"]) as none, ScheduleRun(runs["naive"]) as naive:
-        found = compare_schedules.facts(("none", "naive"), (none, naive))
-        shown = [str(cell) for column in compare_schedules.table(
-                 ("none", "naive"), (none, naive)).columns for cell in column.cells]  # fmt: skip
+        columns, figures = compare_schedules.columns_of(("none", "naive"), (none, naive))
+        found = comparison(each(columns), figures, [])
+        (table,) = tables(each(columns), figures, Console(width=200))
+        shown = [str(cell) for column in table.columns for cell in column.cells]
         measured = naive.power_measures
     assert measured is not None
     first, second = (run["figures"] for run in found["runs"])
@@ -238,7 +241,8 @@ def test_a_comparison_has_the_measures_of_power_and_their_changes(runs: dict[str
 
 def test_a_run_without_power_is_compared_with_one_that_has_it(runs: dict[str, Path]) -> None:
     with ScheduleRun(runs["plain"]) as plain, ScheduleRun(runs["naive"]) as naive:
-        found = compare_schedules.facts(("plain", "naive"), (plain, naive))
+        columns, figures = compare_schedules.columns_of(("plain", "naive"), (plain, naive))
+        found = comparison(each(columns), figures, [])
         assert compare_schedules.power_figures((plain, plain)) == []
     assert found["runs"][0]["figures"]["energy_kwh"] is None
     assert found["runs"][1]["change"]["energy_kwh"] is None

@@ -22,7 +22,7 @@ from conftest import PATIENCE
 
 import odonata.results.opening
 from odonata.commands.cli import cli
-from odonata.commands.compare import labels
+from odonata.commands.side_by_side import labels_of
 from odonata.figures import contents as pictures
 from odonata.figures import network as figures
 from odonata.figures.contents import FIGURES
@@ -392,8 +392,8 @@ def test_one_run_is_not_compared(small: Path) -> None:
 
 
 def test_runs_of_one_name_are_told_by_their_paths() -> None:
-    assert labels([Path("a/x"), Path("b/y")]) == ["x", "y"]
-    assert labels([Path("a/x"), Path("b/x")]) == ["a/x", "b/x"]
+    assert labels_of([Path("a/x"), Path("b/y")]) == ["x", "y"]
+    assert labels_of([Path("a/x"), Path("b/x")]) == ["a/x", "b/x"]
 
 
 # -- in a browser

@@ -29,6 +29,9 @@ class Listed:
     def note(self, answer: Any) -> None:
         self.answers.append(answer)
 
+    def excuse(self, task: Any, failure: pool.Failure) -> bool:
+        return False
+
     @property
     def missing(self) -> int:
         return max(0, self.wanted - len(self.answers))
@@ -36,6 +39,18 @@ class Listed:
     @property
     def done(self) -> float:
         return len(self.answers) / self.wanted
+
+
+class Tolerant(Listed):
+    """A list whose tasks may fail."""
+
+    def __init__(self, tasks: list[int]) -> None:
+        super().__init__(tasks)
+        self.excused: list[tuple[int, str]] = []
+
+    def excuse(self, task: Any, failure: pool.Failure) -> bool:
+        self.excused.append((task, str(failure)))
+        return True
 
 
 class Chained(Listed):
@@ -171,3 +186,20 @@ def test_a_worker_that_is_only_starting_does_not_hear_what_its_parent_heeds() ->
     worker.give(6)
     assert worker.answer() == 36
     worker.end()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_where_failures_are_excused_the_other_tasks_are_done(jobs: int) -> None:
+    agenda = Tolerant([5, 7, 8, 7, 9])
+    pool.share(agenda, refuse_seven, jobs)
+    assert sorted(agenda.answers) == [5, 8, 9]
+    assert agenda.excused == [(7, "number 7: seven is not served")] * 2
+    assert agenda.missing == 2
+
+
+def test_where_deaths_are_excused_another_process_takes_the_place() -> None:
+    agenda = Tolerant([FIRST_DIES, 1, FIRST_DIES, 2, 3])
+    pool.share(agenda, perish, 2)
+    assert sorted(agenda.answers) == [1, 2, 3]
+    assert [task for task, _ in agenda.excused] == [FIRST_DIES] * 2
+    assert "exit status 9" in agenda.excused[0][1]

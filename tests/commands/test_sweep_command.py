@@ -1,0 +1,206 @@
+"""`odonata sweep`, as a user calls it: kept, resumed, shared out, and the same however it ran."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from conftest import PATIENCE, start
+
+import odonata
+from odonata.commands.cli import cli
+from odonata.results.execution import Request, execute
+from odonata.results.run_facts import run_facts
+from pdes.errors import Fault, Refused
+
+Go = Callable[..., str]
+
+FILE = """
+[machine]
+preset = "kim-72"
+[traffic]
+load = 0.2
+[run]
+duration = "2 us"
+[sweep]
+seeds = 3
+network.routing = ["minimal", "valiant"]
+traffic.load = [0.1, 0.3]
+against = "network.routing=minimal"
+plot = "mean_latency_ns:traffic.load:network.routing"
+"""
+TABLES = ("points.csv", "summary.csv")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(FILE)
+    return path
+
+
+def texts(out: Path) -> list[str]:
+    return [(out / name).read_text() for name in TABLES]
+
+
+def invoke(*words: object) -> str:
+    found = CliRunner().invoke(cli, ["sweep", *map(str, words)], catch_exceptions=False)
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+def test_it_leaves_tables_a_picture_and_a_page(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "s"
+    shown = invoke(file, "-o", out, "--jobs", 1)
+    assert "× minimal" in shown
+    assert "12 simulations" in shown
+    left = {path.name for path in out.iterdir()}
+    assert left == {*TABLES, "sweep.json", "results.jsonl", "report.html",
+                    "mean_latency_ns-traffic.load-network.routing.png"}  # fmt: skip
+    assert "nothing was left to simulate" in invoke(file, "-o", out, "--jobs", 1)
+    before = texts(out)
+    invoke("--report", "-o", out)
+    assert texts(out) == before
+    facts = json.loads(invoke("--report", "-o", out, "--json", "--figure", "throughput"))
+    assert {row["figure"] for row in facts["results"]} == {"throughput"}
+    assert len(facts["results"]) == 4
+    assert "mean_hops" in invoke("--report", "-o", out, "--figures").splitlines()
+
+
+def test_a_point_gives_what_run_gives(file: Path, tmp_path: Path) -> None:
+    found = odonata.sweep(file, seeds=1)
+    changes = ["network.routing=valiant", "traffic.load=0.3"]
+    ran = execute(Request(file, tmp_path / "run", changes, metrics=False))
+    assert ran is not None
+    facts = run_facts(ran)
+    at = found.data.sel({"network.routing": "valiant", "traffic.load": 0.3}).squeeze()
+    for name in ("events", "mean_latency_ns", "p99_latency_ns", "throughput", "packets"):
+        assert float(at[name]) == facts[name]
+    assert float(at["links.global.utilisation"]) == facts["links"]["global"]["utilisation"]
+
+
+def test_what_is_asked_for_in_addition_is_all_that_is_simulated(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "s"
+    invoke(file, "-o", out, "--jobs", 1, "--seeds", 1)
+    assert "4 simulations" in invoke(file, "-o", out, "--jobs", 1, "--seeds", 2)
+    more = "traffic.load=0.1,0.2,0.3"
+    assert "4 simulations" in invoke(file, "-o", out, "--jobs", 1, "--seeds", 2, "--set", more)
+    assert odonata.open_sweep(out).axes["traffic.load"] == ("0.1", "0.2", "0.3")
+
+
+def test_one_answer_on_processes_on_ranks_and_in_shares(go: Go, file: Path, tmp_path: Path) -> None:
+    go("sweep", file, "-o", (tmp_path / "one"), "--jobs", "1")
+    go("sweep", file, "-o", (tmp_path / "two"), "--jobs", "2")
+    go("sweep", file, "-o", (tmp_path / "ranks"), ranks=2)
+    for share in ("1/2", "2/2"):
+        go("sweep", file, "-o", (tmp_path / "shares"), "--share", share,
+                    "--jobs", "1")  # fmt: skip
+    for other in ("two", "ranks", "shares"):
+        assert texts(tmp_path / other) == texts(tmp_path / "one"), other
+
+
+def test_a_killed_sweep_goes_on_and_repeats_nothing(tmp_path: Path, go: Go) -> None:
+    file, out = tmp_path / "mine.toml", tmp_path / "s"
+    file.write_text(FILE.replace("2 us", "40 us").replace("seeds = 3", "seeds = 10"))
+    running = start("sweep", str(file), "-o", str(out), "--jobs", "2")
+    kept = out / "results.jsonl"
+    until = time.monotonic() + PATIENCE
+    while not (kept.exists() and kept.read_text().count("\n") > 3):
+        assert time.monotonic() < until
+        assert running.poll() is None
+        time.sleep(0.02)
+    running.kill()
+    running.communicate()
+    there = [json.loads(line)["key"] for line in kept.read_text().splitlines()[1:]
+             if line.endswith("}")]  # fmt: skip
+    assert 0 < len(there) < 40
+    found = go("sweep", file, "-o", (out), "--jobs", "2")
+    done = [json.loads(line)["key"] for line in kept.read_text().splitlines()[1:]]
+    assert len(done) == len(set(done)) == 40
+    assert set(there) <= set(done)
+    assert f"{40 - len(there)} simulations" in found
+
+
+DEADLOCKED = """
+[machine]
+preset = "kim-72"
+[network]
+vcs = "one"
+routing = "valiant"
+packet = "1 KiB"
+[traffic]
+load = 1.0
+pattern = "adversarial"
+[run]
+duration = "20 us"
+[sweep]
+network.vcs = ["hops", "one"]
+"""
+
+
+def test_a_point_that_fails_is_named_and_the_others_are_there(tmp_path: Path) -> None:
+    file, out = tmp_path / "mine.toml", tmp_path / "s"
+    file.write_text(DEADLOCKED)
+    words = ["sweep", str(file), "-o", str(out), "--jobs", "1"]
+    with pytest.raises(Fault, match="1 of 2 points have failed"):
+        CliRunner().invoke(cli, words, catch_exceptions=False, standalone_mode=False)
+    found = odonata.open_sweep(out)
+    (failure,) = found.failures
+    assert failure.startswith("network.vcs=one, seed 1: deadlock: router ")
+    assert len(found.known) == 1
+    assert (out / "report.html").read_text().count("deadlock: router") == 1
+
+
+def test_a_point_whose_process_was_killed_is_named_and_simulated_the_next_time(
+    tmp_path: Path, go: Go
+) -> None:
+    file, out = tmp_path / "mine.toml", tmp_path / "s"
+    file.write_text(FILE.replace("2 us", "60 us").replace("seeds = 3", "seeds = 4"))
+    running = start("sweep", str(file), "-o", str(out), "--jobs", "2")
+    kept, until = out / "results.jsonl", time.monotonic() + PATIENCE
+    while not (kept.exists() and kept.read_text().count("\n") > 2):
+        assert time.monotonic() < until
+        assert running.poll() is None
+        time.sleep(0.02)
+    os.kill(workers_of(running.pid)[-1], signal.SIGKILL)
+    _, told = running.communicate(timeout=PATIENCE)
+    assert running.returncode == 1
+    (line,) = (line for line in told.splitlines() if "its process died" in line)
+    assert line.startswith("odonata: network.routing=")
+    assert "(exit status -9)" in line
+    assert kept.read_text().count("\n") == 1 + 15
+    assert "1 simulations" in go("sweep", file, "-o", out, "--jobs", "2")
+
+
+def workers_of(pid: int) -> list[int]:
+    """Returns the processes that a sweep has started to simulate."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in children
+            if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "which experiment?"),
+        (("--report",), "which sweep?"),
+        (("--report", "-o", "nowhere"), "holds no sweep"),
+        (("FILE", "--against", "network.routing=par"), "an axis and one of its values"),
+        (("FILE", "--plot", "throughput"), "FIGURE:X"),
+        (("FILE", "--figure", "lateness"), "no figure of this sweep"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(
+    file: Path, tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
+    given = [str(file) if word == "FILE" else word for word in words]
+    if "FILE" in words:
+        given += ["-o", str(tmp_path / "s"), "--jobs", "1", "--seeds", "1"]
+    with pytest.raises(Refused, match=said.replace("?", r"\?")):
+        CliRunner().invoke(cli, ["sweep", *given], catch_exceptions=False, standalone_mode=False)

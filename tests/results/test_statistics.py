@@ -1,0 +1,78 @@
+"""Means, confidence intervals and significance: against formulas, tables and chance."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from odonata.results.statistics import METHODS, Interval, difference, interval, ratio
+
+values = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30)
+
+
+@given(values, st.floats(0.5, 0.999))
+def test_an_interval_of_students_t_is_that_of_scipy(sample: list[float], confidence: float) -> None:
+    made = interval(sample, confidence)
+    assert made.mean == pytest.approx(np.mean(sample), abs=1e-6)
+    if np.ptp(sample) > 1e-3:
+        low, high = stats.t.interval(confidence, len(sample) - 1, np.mean(sample),
+                                     stats.sem(sample))  # fmt: skip
+        assert (made.low, made.high) == pytest.approx((low, high), rel=1e-6, abs=1e-6)
+        assert made.half == pytest.approx((high - low) / 2, rel=1e-6, abs=1e-6)
+
+
+def test_the_bootstrap_is_that_of_scipy() -> None:
+    sample = np.random.default_rng(3).exponential(size=40)
+    made = interval(sample.tolist(), method="bootstrap")
+    theirs = stats.bootstrap((sample,), np.mean, confidence_level=0.95, n_resamples=10_000,
+                             method="BCa", random_state=np.random.default_rng(1))  # fmt: skip
+    low, high = theirs.confidence_interval
+    assert (made.low, made.high) == pytest.approx((low, high), rel=0.02)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_values_that_are_all_the_same_have_an_interval_of_no_width(method: str) -> None:
+    assert interval([4.0] * 5, method=method) == Interval(4.0, 4.0, 4.0, 5)
+    assert not interval([0.0] * 5, method=method).excludes_zero
+
+
+def test_what_is_not_known_is_left_out_and_counted() -> None:
+    assert interval([1.0, None, 3.0, math.nan]) == interval([1.0, 3.0])
+    assert interval([1.0, None]).of == 1
+    assert math.isnan(interval([1.0]).half)
+    assert interval([None]).of == 0
+    assert math.isnan(interval([]).mean)
+    assert not interval([5.0]).excludes_zero
+
+
+def test_a_difference_between_pairs_is_seen_where_one_between_groups_is_not() -> None:
+    first = [100.0, 200.0, 300.0, 400.0]
+    second = [101.0, 202.0, 301.5, 401.5]
+    assert difference(first, second, paired=True).excludes_zero
+    assert not difference(first, second, paired=False).excludes_zero
+    assert difference(first, [None, *second[1:]], paired=True).of == 3
+
+
+@given(values, values)
+def test_groups_are_compared_as_welch_does(first: list[float], second: list[float]) -> None:
+    made = difference(first, second, paired=False)
+    assert made.mean == pytest.approx(np.mean(second) - np.mean(first), abs=1e-6)
+    if min(np.ptp(first), np.ptp(second)) > 1e-3:
+        theirs = stats.ttest_ind(second, first, equal_var=False).confidence_interval(0.95)
+        assert (made.low, made.high) == pytest.approx((theirs.low, theirs.high), rel=1e-5, abs=1e-5)
+
+
+def test_a_ratio_is_taken_seed_by_seed() -> None:
+    made = ratio([1.0, 2.0, 0.0, None], [2.0, 4.0, 7.0, 1.0])
+    assert (made.mean, made.low, made.of) == (2.0, 2.0, 2)
+
+
+def test_intervals_have_the_true_mean_as_often_as_they_say() -> None:
+    draws = np.random.default_rng(5).normal(7.0, 2.0, (2000, 5))
+    hits = [made.low <= 7.0 <= made.high for made in map(interval, draws.tolist())]
+    assert np.mean(hits) == pytest.approx(0.95, abs=0.015)

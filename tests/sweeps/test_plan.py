@@ -1,0 +1,99 @@
+"""The points of a sweep: which there are, what makes two of them the same, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odonata.sweeps.plan import Plan, planned
+from pdes.errors import Refused
+
+FILE = """
+[machine]
+preset = "kim-72"
+[traffic]
+load = 0.2
+[run]
+duration = "1 us"
+seed = 7
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(FILE)
+    return path
+
+
+def keys(plan: Plan) -> list[str]:
+    return [point.key for point in plan.points]
+
+
+def test_every_combination_has_every_seed(file: Path) -> None:
+    plan = planned(file, ["network.routing=minimal,valiant", "traffic.load=0.1,0.2,0.3"],
+                   wanted={"seeds": 2})  # fmt: skip
+    assert len(plan.points) == 2 * 3 * 2 == len(set(keys(plan)))
+    assert plan.seeds == (7, 8)
+    assert [str(point) for point in plan.points[:3]] == [
+        "network.routing=minimal, traffic.load=0.1, seed 7",
+        "network.routing=minimal, traffic.load=0.1, seed 8",
+        "network.routing=minimal, traffic.load=0.2, seed 7",
+    ]
+    made = plan.points[-1].experiment()
+    assert (made.network.routing, made.traffic[0].load, made.run.seed) == ("valiant", 0.3, 8)
+    assert [point.experiment().network.routing for point in plan.variants] == ["minimal", "valiant"]
+
+
+def test_seeds_can_be_named(file: Path) -> None:
+    assert planned(file, ["run.seed=3,9"]).seeds == (3, 9)
+    assert planned(file, ["run.seed=3"], wanted={"seeds": 2}).seeds == (3, 4)
+    with pytest.raises(Refused, match="whole numbers"):
+        planned(file, ["run.seed=3,x"])
+
+
+def test_the_command_line_replaces_what_the_file_varies(file: Path) -> None:
+    file.write_text(FILE + "[sweep]\nseeds = 3\ntraffic.load = [0.1, 0.2]\n")
+    plan = planned(file)
+    assert (len(plan.points), plan.axes[0].labels) == (6, ("0.1", "0.2"))
+    assert planned(file, ["traffic.load=0.5,0.6,0.7"]).axes[0].labels == ("0.5", "0.6", "0.7")
+    assert planned(file, ["traffic.load=0.5"]).axes == ()
+    assert len(planned(file, wanted={"seeds": 1}).points) == 2
+
+
+def test_a_point_is_known_by_what_decides_its_outcome_and_nothing_else(file: Path) -> None:
+    first = keys(planned(file))
+    file.write_text("about = 'in other words'\n" + FILE + "[metrics]\ninterval = '50 ns'\n")
+    assert keys(planned(file)) == first
+    assert keys(planned(file, ["run.protocol=null", "name=other"])) == first
+    assert keys(planned(file, ["traffic.load=0.200"])) == first
+    assert keys(planned(file, ["traffic.load=0.21"])) != first
+    assert keys(planned(file, ["run.seed=8"])) != first
+
+
+def test_combinations_that_come_to_the_same_are_one_simulation(file: Path) -> None:
+    plan = planned(file, ["machine.preset=kim-72,kim-72", "traffic.load=0.2,0.20"])
+    assert len(set(keys(plan))) == 1
+
+
+def test_a_point_depends_on_the_contents_of_the_files_that_it_names(tmp_path: Path) -> None:
+    trace, file = tmp_path / "trace.swf", tmp_path / "jobs.toml"
+    line = "{} {} 0 {} 4 -1 -1 4 60 -1 1 1 1 1 1 -1 -1 -1\n"
+    trace.write_text("; MaxNodes: 8\n" + line.format(1, 0, 30))
+    file.write_text('fidelity = "job"\ntrace.file = "trace.swf"\ntrace.nodes = 8\n')
+    before = keys(planned(file))
+    assert keys(planned(file)) == before
+    other = tmp_path / "other.swf"
+    other.write_text("; MaxNodes: 8\n" + line.format(1, 0, 31))
+    assert keys(planned(file, ["trace.file=other.swf"])) != before
+
+
+def test_what_is_wrong_in_any_combination_is_refused_before_anything_runs(file: Path) -> None:
+    with pytest.raises(Refused) as refusal:
+        planned(file, ["network.routing=minimal,maximal", "traffic.load=0.1,x"])
+    lines = str(refusal.value).splitlines()
+    assert len(lines) == len(set(lines)) == 2
+    assert any(line.startswith("--set network.routing=maximal: one of ") for line in lines)
+    with pytest.raises(Refused, match="points; at most"):
+        planned(file, ["traffic.load=0.1,0.2"], wanted={"seeds": 900_000})

@@ -1,0 +1,167 @@
+"""The results of a sweep: cells, baselines, CSV and xarray, from outcomes that are made up."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from odonata.results.statistics import interval
+from odonata.sweeps.drawing import Drawing, parsed, picture, usual
+from odonata.sweeps.outcomes import Outcome, outcome_of
+from odonata.sweeps.page import page
+from odonata.sweeps.table import Baseline, Swept
+from odonata.sweeps.words import heads, notes, rows
+from pdes.errors import Refused
+
+AXES = {"network.routing": ("minimal", "par"), "traffic.load": ("0.1", "0.2", "0.3")}
+SEEDS = (1, 2, 3)
+
+
+def made(**changes: object) -> Swept:
+    """Returns results whose figures are functions of their place."""
+    keys, outcomes = [], {}
+    for (r, _), (n, _), seed in itertools.product(*(enumerate(it) for it in AXES.values()), SEEDS):
+        key = f"{r}{n}{seed}"
+        keys.append(key)
+        latency = 100.0 + 10 * n + 50 * r + seed
+        outcomes[key] = Outcome(
+            {"mean_latency_ns": latency, "throughput": 0.1 * (n + 1)},
+            {"fft": {"run_time_ps": 1e6 * latency}, "halo 1": {"run_time_ps": 1e6},
+             "halo 2": {"run_time_ps": 3e6}},
+            f"digest {key}",
+        )  # fmt: skip
+    outcomes |= changes.get("outcomes", {})  # type: ignore[operator]
+    for key in changes.get("without", ()):  # type: ignore[attr-defined]
+        del outcomes[key]
+    return Swept(AXES, SEEDS, tuple(keys), outcomes)
+
+
+def test_a_cell_has_a_value_for_each_seed() -> None:
+    cells = [*made().cells("mean_latency_ns")]
+    assert len(cells) == 6
+    assert cells[1].labels == ("minimal", "0.2")
+    assert cells[1].values == (111.0, 112.0, 113.0)
+    assert made().interval(cells[1]) == interval([111.0, 112.0, 113.0])
+
+
+def test_jobs_that_differ_in_their_number_are_shown_together() -> None:
+    cells = [cell for cell in made().cells("run_time_ps") if cell.labels == ("par", "0.1")]
+    assert [(cell.job, cell.values) for cell in cells] == [
+        ("fft", (151e6, 152e6, 153e6)), ("halo (2)", (2e6, 2e6, 2e6))]  # fmt: skip
+
+
+def test_what_failed_or_is_missing_is_left_out_and_named() -> None:
+    found = made(outcomes={"012": Outcome(failed="deadlock of 4 ports")}, without=("013",))
+    cell = [*found.cells("mean_latency_ns")][1]
+    assert cell.values == (111.0, None, None)
+    assert found.failures == [
+        "network.routing=minimal, traffic.load=0.2, seed 2: deadlock of 4 ports"
+    ]
+    assert found.missing == 1
+    assert notes(found, None)[1:] == [
+        "INCOMPLETE: 1 of 18 points are missing.", f"failed: {found.failures[0]}"]  # fmt: skip
+    assert np.isnan(found.data["mean_latency_ns"].sel({"traffic.load": 0.2}).values).sum() == 2
+
+
+def test_a_baseline_is_the_run_that_differs_in_nothing_else() -> None:
+    found = made()
+    beside = found.against("mean_latency_ns", Baseline("network.routing", "minimal"))
+    assert {cell.labels for cell in beside} == {("par", load) for load in AXES["traffic.load"]}
+    for cell, compared in beside.items():
+        assert compared.difference.mean == 50.0
+        assert compared.difference.half == pytest.approx(0)
+        assert compared.significant
+        first = next(it for it in found.cells("mean_latency_ns")
+                     if it.labels == ("minimal", cell.labels[1]))  # fmt: skip
+        expected = np.mean(np.array(cell.values) / np.array(first.values))
+        assert compared.ratio.mean == pytest.approx(expected)
+    same = found.against("throughput", Baseline("network.routing", "minimal"))
+    assert not any(compared.significant for compared in same.values())
+    table = rows(found, ["throughput"], Baseline("network.routing", "minimal"))
+    assert table[0] == ["minimal", "0.1", "0.1 ± 0", "", "3"]
+    assert table[3] == ["par", "0.1", "0.1 ± 0", "1 ± 0 ~", "3"]
+    assert heads(found, ["throughput"], None) == [*AXES, "throughput", "of"]
+
+
+def test_a_dataset_has_the_axes_as_coordinates() -> None:
+    data = made().data
+    assert data["mean_latency_ns"].dims == ("network.routing", "traffic.load", "seed")
+    at = data.sel({"network.routing": "par", "traffic.load": 0.3, "seed": 2})
+    assert float(at["mean_latency_ns"]) == 172.0
+    assert float(at["jobs.run_time_ps"].sel(job="halo 2")) == 3e6
+
+
+def test_csv_files_have_all_of_it() -> None:
+    found = made()
+    points = [*csv.DictReader(io.StringIO(found.points_csv()))]
+    assert len(points) == 18
+    assert points[4]["mean_latency_ns"] == "112"
+    assert points[4]["digest"] == "digest 012"
+    assert len([*csv.DictReader(io.StringIO(found.jobs_csv()))]) == 18 * 3
+    summary = [*csv.DictReader(io.StringIO(found.summary_csv()))]
+    (row,) = (row for row in summary if row["figure"] == "mean_latency_ns"
+              and (row["network.routing"], row["traffic.load"]) == ("minimal", "0.2"))  # fmt: skip
+    assert float(row["mean"]) == 112.0
+    assert float(row["high"]) == interval([111.0, 112.0, 113.0]).high
+    assert row["of"] == "3"
+
+
+def test_a_figure_that_is_not_there_is_refused_with_the_nearest() -> None:
+    with pytest.raises(Refused, match="did you mean mean_latency_ns"):
+        made().named("mean_latency")
+    assert made().named("run_time_ps") == "jobs.run_time_ps"
+
+
+def test_a_drawing_names_a_figure_and_axes() -> None:
+    found = made()
+    assert parsed(found, "run_time_ps:job:network.routing") == Drawing(
+        "jobs.run_time_ps", "job", "network.routing")  # fmt: skip
+    for text, said in (("throughput", "FIGURE:X"), ("throughput:job", "no axis of this sweep"),
+                       ("nothing:traffic.load", "no figure")):  # fmt: skip
+        with pytest.raises(Refused, match=said):
+            parsed(found, text)
+    assert usual(found, "throughput") == Drawing("throughput", "traffic.load", "network.routing")
+
+
+def test_a_picture_has_the_means_their_intervals_and_a_panel_for_every_other_axis() -> None:
+    found = made()
+    figure = picture(found, Drawing("mean_latency_ns", "traffic.load", "network.routing"))
+    (panel,) = figure.axes
+    curves = [bars.lines[0] for bars in panel.containers]
+    assert curves[0].get_xdata().tolist() == [0.1, 0.2, 0.3]
+    assert curves[1].get_ydata().tolist() == [152.0, 162.0, 172.0]
+    figure = picture(found, Drawing("jobs.run_time_ps", "network.routing", ""))
+    shown = [panel.get_title() for panel in figure.axes if panel.get_visible()]
+    assert len(shown) == 6
+    assert shown[0] == "traffic.load 0.1, fft"
+
+
+def test_the_page_has_every_number_and_escapes_what_a_user_wrote(tmp_path: Path) -> None:
+    found = made()
+    text = page(found, ["mean_latency_ns"], None, tmp_path, "<b>.toml")
+    for row in rows(found, ["mean_latency_ns"], None):
+        assert row[2] in text
+    assert "<b>" not in text
+    assert text.count("<svg") == 1
+
+
+def test_figures_are_the_numbers_of_a_run_and_not_those_of_its_host() -> None:
+    facts = {
+        "digest": "abc", "wall_seconds": 3.0, "ranks": 2, "events": 7, "saturated": True,
+        "mean_latency_ns": math.nan, "links": {"global": {"utilisation": 0.5}}, "model": "x",
+        "jobs": [{"number": 0, "name": "a", "nodes": 2, "network": {"packets": 3}},
+                 {"number": 1, "name": "a", "nodes": 4, "network": {"packets": 5}}],
+    }  # fmt: skip
+    found = outcome_of(facts)
+    assert found.figures == {"events": 7.0, "saturated": 1.0, "mean_latency_ns": None,
+                             "links.global.utilisation": 0.5}  # fmt: skip
+    assert found.jobs == {
+        "a": {"nodes": 2.0, "packets": 3.0},
+        "a #2": {"nodes": 4.0, "packets": 5.0},
+    }
