@@ -14,6 +14,7 @@ from typing import Any
 from twin_patterns import below, draw, exponential, mix, sends_of, task_draw
 
 from odonata.agents.commands import places_of
+from odonata.agents.partners import FIXED
 from odonata.jobs.board import DONE, LEFT, OVER, STATUS
 from odonata.jobs.request import Job, Stage
 
@@ -63,7 +64,7 @@ class Source:
         poisson = self.traffic.arrivals == "poisson"
         self.slot = None if poisson else round(self.traffic.slot_ps(m))
         self.partners = self.traffic.partners(m, twin.network.seed, 0, m.n_nodes).tolist()
-        self.fixed = self.traffic.pattern in ("permutation", "transpose")
+        self.fixed = self.traffic.pattern in FIXED
         self.drawn = [0] * m.n_nodes
 
     def begin(self) -> None:

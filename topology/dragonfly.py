@@ -191,15 +191,6 @@ class Dragonfly:
                 f"{largest} = {getattr(self, largest)}",
                 f"groups·routers·radix = {count} ports: at most {MOST_PORTS} can be numbered",
             )
-        elif others and pairs is None and ports % others:
-            below, above = _divisors_about(ports, others)
-            yield Broken(
-                shape,
-                f"groups = {self.groups}",
-                f"routers·global_links = {ports} ports cannot be spread evenly over "
-                f"{others} other groups; set links_per_pair to at most "
-                f"{ports // others}, or groups to {below + 1} or {above + 1}",
-            )
         elif pairs is not None and pairs * others > ports:
             yield Broken(
                 ("links_per_pair", *shape[:3]),
@@ -359,13 +350,6 @@ class Dragonfly:
                 port = self.global_port(q)[1]
                 cables.append(Cable(port, there * self.routers + x, far_port, "global"))
         return cables
-
-
-def _divisors_about(number: int, between: int) -> tuple[int, int]:
-    """Returns the largest divisor of `number` below `between`, and the smallest above it."""
-    small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
-    divisors = small + [number // d for d in small]
-    return max(d for d in divisors if d < between), min(d for d in divisors if d > between)
 
 
 def _frozen(table: Ints) -> Ints:

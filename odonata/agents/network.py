@@ -71,6 +71,7 @@ from odonata.agents.metrics import (
 )
 from odonata.agents.node import first_messages
 from odonata.agents.packet import PARCEL
+from odonata.agents.partners import FIXED
 from odonata.agents.patterns import REGISTER as PATTERNS
 from odonata.agents.ports import crossbars, port_lines
 from odonata.agents.power import arrays as power_arrays
@@ -360,7 +361,7 @@ class Network(Configuration, Model):
         first_messages(state, source, rows, keys, first_node)
         sends = np.full(len(rows), traffic.messages != 0)
         sends &= rows[:, TIME] < state.traffic[source, STOP]
-        if traffic.pattern in ("permutation", "transpose"):
+        if traffic.pattern in FIXED:
             sends &= state.partners[source] != np.arange(first_node, first_node + len(rows))
         return rows[sends]  # type: ignore[no-any-return]
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from odonata.agents.partners import FIXED, KIM
 from pdes.clock import LATEST
 from pdes.errors import Findings
 from pdes.events import FOREVER, Rows
@@ -19,12 +20,12 @@ from topology.dragonfly import Dragonfly
 from topology.settings import setting
 
 BUILT_IN = {
-    "uniform": "to any other node",
-    "adversarial": "to any node of the group `stride` further on",
-    "permutation": "to a node drawn at random once",
-    "transpose": "to the transposed place in a matrix of all nodes",
-    "hotspot": "a part `hot` to every `hot_every`-th node, the rest uniform",
+    "uniform": ("to any other node", KIM),
+    "adversarial": ("to any node of the group `stride` further on", KIM),
+    **{name: (fixed.about, fixed.source) for name, fixed in FIXED.items()},
+    "hotspot": ("a part `hot` to every `hot_every`-th node, the rest uniform", KIM),
 }
+"""What each pattern is, and where it is from."""
 PATTERNS = tuple(BUILT_IN)
 ARRIVALS = ("poisson", "bernoulli")
 UNIFORM, ADVERSARIAL, PARTNER, HOTSPOT, OWN = range(5)
@@ -42,8 +43,8 @@ class TrafficPattern(Entry):
 
 REGISTER: Register[TrafficPattern] = cast(Any, REGISTERS["traffic"])
 REGISTER.entry = TrafficPattern
-for _name, _about in BUILT_IN.items():
-    REGISTER.add(TrafficPattern("traffic", _name, _about, "Kim et al., ISCA 2008", home=__name__))
+for _name, (_about, _source) in BUILT_IN.items():
+    REGISTER.add(TrafficPattern("traffic", _name, _about, _source, home=__name__))
 
 Written = TypeVar("Written", bound=Callable[..., int])
 
@@ -74,11 +75,11 @@ class Traffic:
     Messages generated in the `measure_ps` picoseconds after `warmup_ps` are those whose latency
     counts; the sources go on until `stop_ps`.
 
-    uniform: to any other node. adversarial: to any node `stride` groups on. permutation: to one
-    random node, the same all the time. transpose: nodes are the most nearly square matrix, row by
-    row; to the same place in its transpose. hotspot: a fraction `hot` of the messages to every 32nd
-    node, the rest uniform. Arrivals are a Poisson process or, for bernoulli, happen with
-    probability `load` in each slot, which is the time that a message takes on the node's link.
+    uniform: to any other node. adversarial: to any node `stride` groups on. hotspot: a fraction
+    `hot` of the messages to every 32nd node, the rest uniform. In the others every node has a fixed
+    partner (`odonata.agents.partners`); one that is its own partner sends nothing. Arrivals are a
+    Poisson process or, for bernoulli, happen with probability `load` in each slot, which is the
+    time that a message takes on the node's link.
     """
 
     pattern: str = setting(
@@ -201,6 +202,16 @@ class Traffic:
             f"{where}.arrivals",
             f"{where}.load",
         )
+        problem = FIXED[self.pattern].problem(machine) if self.pattern in FIXED else ""
+        found.unless(
+            not problem,
+            f"pattern = {self.pattern}",
+            f"it needs {problem}",
+            f"{where}.pattern",
+            "machine.groups",
+            "machine.nodes",
+            "machine.routers",
+        )
         far = self.pattern == "adversarial"
         found.unless(
             machine.n_nodes > 1,
@@ -269,14 +280,6 @@ class Traffic:
 
     def partners(self, machine: Dragonfly, seed: int, first: int, last: int) -> Rows:
         """Returns the fixed destination of each of the nodes first .. last - 1, or 0."""
-        n = machine.n_nodes
-        if self.pattern == "permutation":
-            order = np.random.Generator(np.random.Philox(key=seed)).permutation(n)
-            to = np.empty(n, np.int64)
-            to[order] = np.roll(order, -1)  # one cycle through all nodes: nobody sends to itself
-            return to[first:last]
-        if self.pattern == "transpose":
-            rows = next(r for r in range(int(n**0.5), 0, -1) if n % r == 0)
-            node = np.arange(first, last)
-            return (node % (n // rows)) * rows + node // (n // rows)
+        if self.pattern in FIXED:
+            return FIXED[self.pattern].partners(machine, seed)[first:last]
         return np.zeros(last - first, np.int64)

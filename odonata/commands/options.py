@@ -252,7 +252,7 @@ def network_options(command: Any, curve: bool = False) -> Any:
 
     nodes = tuple(key for key in of("nic") if not needs_jobs(key))
     network_keys = (*of("network"), *nodes, BY_PATH["run.seed"])
-    traffic_keys = of("traffic")
+    traffic_keys = tuple(key for key in of("traffic") if key.field)
 
     @machine_options
     @functools.wraps(command)

@@ -88,10 +88,6 @@ def machine_of(text: str) -> Any:
         p, a, h, g = map(int, numbers)
         try:
             return Dragonfly(p, a, h, g)
-        except BadMachine:  # its cables cannot be spread evenly: as few as join all groups
-            pass
-        try:
-            return Dragonfly(p, a, h, g, links_per_pair=1)
         except BadMachine as error:
             raise Refused(f"--machine {text}: {error}") from None
     return chosen(text, {}, {})

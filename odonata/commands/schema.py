@@ -15,6 +15,7 @@ from odonata.experiment.experiment import (
     ROUTER_KEY,
     SECTIONS,
     SENSITIVITY_KEY,
+    SWEEP,
     needs_jobs,
     of,
 )
@@ -27,7 +28,7 @@ from pdes import launcher
 
 NUMBER = r"\s*\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
 NAMES = {"wholes": "whole numbers", "labels": "whole numbers or ranges", "texts": "list of texts",
-         "files": "file or files",
+         "files": "file or files", "mix": "sizes and parts",
          "stages": "tables"}  # fmt: skip
 UNITS = {
     "time": (*PICOSECONDS, "μs"),
@@ -99,6 +100,13 @@ def json_schema() -> dict[str, Any]:
             several = {"description": about, "type": "array", "minItems": 1, "items": one}
             one = several if section == "jobs" else {"anyOf": [one, several]}
         schema["properties"][section] = one
+    schema["properties"][SWEEP] = {
+        "description": "What `odonata sweep` varies: keys with lists of values, names with tables "
+        "of labels and changes, seeds, and what is shown.",
+        "type": "object",
+        "properties": {},
+        "additionalProperties": True,
+    }
     return schema
 
 
@@ -186,6 +194,10 @@ def _accepted(key: Key) -> dict[str, Any]:
         stage = {"type": "object", "additionalProperties": False,
                  "properties": {each.name: _property(each) for each in STAGE.values()}}  # fmt: skip
         return {"type": "array", "items": stage}
+    if key.kind == "mix":
+        either: Any = {"anyOf": [{"type": "string"}, {"type": "number"}]}
+        pair = {"type": "array", "items": either, "minItems": 2, "maxItems": 2}
+        return {"type": "array", "items": pair}
     if key.kind in SERIES:
         cell = {"anyOf": [{"type": "string"}, {"type": "number"}]}
         pair = {"type": "array", "items": cell, "minItems": 2, "maxItems": 2}

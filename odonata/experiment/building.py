@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from odonata.agents.workload import Workload
 from odonata.experiment.experiment import (
     BY_PATH,
     KEYS,
+    MIX_KEY,
     NAME_LENGTH,
     OF_JOB_RUNS,
     ROUTER_KEY,
@@ -67,6 +68,9 @@ ONLY_PACKETS = ("network", "traffic", "jobs", "nic")
 class Building(JobSections):
     """An experiment while it is built from what was given."""
 
+    sources: Sequence[str] = ()
+    """The section that each traffic of the experiment is from."""
+
     def experiment(self) -> Experiment | JobExperiment:
         """Returns the experiment. Refused with all that is wrong."""
         self.load_plugins()
@@ -84,7 +88,9 @@ class Building(JobSections):
         power = self._power(parameters.pop("policy_parameters", ()))
         power = power if self.sections["jobs"] else None
         machine = self._machine()
-        traffic = tuple(self._traffic(section) for section in self._traffics())
+        mixed = {section: self._mixed(section) for section in self._traffics()}
+        traffic = tuple(part for parts in mixed.values() for part in parts)
+        self.sources = [section for section, parts in mixed.items() for _ in parts]
         jobs, scheduling = self._workload(machine, parameters)
         end, metrics = self._time()
         made = Experiment(
@@ -222,7 +228,7 @@ class Building(JobSections):
             return self._in(self.owners[int(job[1])], job[2])
         if owner == "traffic":
             number = re.match(r"(\d+)\.", field)
-            sections = self._traffics()
+            sections = self.sources or self._traffics()
             section = sections[int(number[1]) if number else 0]
             return self._in(section, field[number.end() :] if number else field)
         if owner in ("trace", "power"):
@@ -292,6 +298,26 @@ class Building(JobSections):
         prefix = f"traffic.{self._traffics().index(section)}."
         made: Traffic = self._made(Traffic, prefix, fields)
         return made
+
+    def _mixed(self, section: str) -> list[Traffic]:
+        """Returns the traffic of a section: one for each size, where messages have several."""
+        key, whole = self.keys[f"{section}.{MIX_KEY.name}"], self._traffic(section)
+        mix = self.get(key.path)
+        if not mix or key.path in self.bad:
+            return [whole]
+        for name in ("message", "messages"):
+            other = self.keys[f"{section}.{name}"]
+            if other.path in self.given:
+                self.complain(f"not beside {key.name}, which says how large messages are and how "
+                              "many there are of each size", other, key)  # fmt: skip
+        if whole.arrivals != "poisson":
+            self.complain("only with Poisson arrivals", key, self.keys[f"{section}.arrivals"])
+        if any(size < 1 for size, _ in mix):
+            self.complain("sizes of 1 B at least", key)
+            return [whole]
+        total = sum(size * part for size, part in mix)
+        return [replace(whole, message_bytes=size, load=whole.load * size * part / total)
+                for size, part in mix]  # fmt: skip
 
     def _machine(self) -> Dragonfly:
         start, fields = PRESETS[self.get("machine.preset")].machine, self.fields("machine")

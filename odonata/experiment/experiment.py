@@ -76,7 +76,7 @@ class Described(ABC):
                         continue
                     if key is COUNT:
                         yield key.within(here), str(count)
-                    elif key in (ROUTER_KEY, SENSITIVITY_KEY):
+                    elif key in (ROUTER_KEY, SENSITIVITY_KEY, MIX_KEY):
                         continue  # it has what came of them
                     elif key is not PRESET_KEY:
                         yield key.within(here), written(key, part)
@@ -339,12 +339,15 @@ COUNT = Key("jobs", "count", Setting("whole", "How many jobs there are like this
 SENSITIVITY_KEY = Key("scheduler", "sensitivity", Setting(
     "text", "A TOML file, relative to this one, that says of applications whether congestion slows "
     "them down, for jobs that do not say it; `odonata profile` writes it."), "")  # fmt: skip
+MIX_KEY = Key("traffic", "mix", Setting(
+    "mix", "Messages of several sizes in place of one: each with its part of all messages. Every "
+    "size is a Poisson process of its own, and together they offer the load."), ())  # fmt: skip
 INCLUDE_KEY = Key("", "include", Setting(
     "files", "A file, or a list of files, relative to this one, whose keys this file has too; a "
     "key that is given here replaces theirs, and [[jobs]] or [[traffic]] all of theirs."),
     ())  # fmt: skip
-"""The keys that set no field: three are where others start from, one says how often, and one what
-else is read."""
+"""The keys that set no field: three are where others start from, one says how often, one what else
+is read, and one stands for several traffics."""
 
 
 def _job_keys() -> Iterator[Key]:
@@ -362,6 +365,7 @@ KEYS: tuple[Key, ...] = (
     ROUTER_KEY,
     *keys_of("network", "network", NetworkSettings),
     *keys_of("traffic", "traffic", Traffic),
+    MIX_KEY,
     *keys_of("trace", "trace", Source),
     *_job_keys(),
     *keys_of("scheduler", "workload", SchedulerSettings),

@@ -43,6 +43,7 @@ KINDS = {
     "wholes": "a list of whole numbers, as [4, 4]",
     "labels": 'a list of whole numbers, as [4, 5], or ranges of them, as "0-30:2, 40"',
     "stages": "tables, as [[jobs.stages]]",
+    "mix": 'pairs of a size and a number above 0, as [["64 B", 9], ["4 KiB", 1]]',
     "power": 'a power with its unit, as "90 W"',
     "energy": 'an energy with its unit, as "30 kJ"',
     "steps": 'a power with its unit, as "3000 kW", pairs of a time and a power, or a CSV file',
@@ -145,11 +146,7 @@ class Key:
             return self.how.otherwise
         if self.kind == "flag":
             return str(self.default).lower()
-        return (
-            str(self.default or "empty")
-            if self.kind in ("text", "texts", "files")
-            else str(self.default)
-        )
+        return "empty" if self.default in ("", ()) else str(self.default)
 
     def within(self, section: str) -> Key:
         """Returns the same key in one of several sections of its kind."""

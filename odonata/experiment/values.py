@@ -13,7 +13,7 @@ from typing import Any
 
 from odonata.experiment.experiment import COUNT, KEYS, SECTIONS, of
 from odonata.experiment.keys import KINDS, READERS, SERIES, Key, quoted
-from odonata.experiment.units import long_time_ps
+from odonata.experiment.units import long_time_ps, size_bytes
 from policies.register import OF_YOUR_OWN, REGISTERS
 
 
@@ -44,6 +44,8 @@ def read(key: Key, value: Any, long: bool = False) -> Any:
         if isinstance(value, list | tuple) and all(isinstance(table, dict) for table in value):
             return tuple(value)
         raise ValueError(accepted)
+    if key.kind == "mix":
+        return _mix(value, accepted)
     if key.kind in SERIES:
         return _series(key, value, accepted)
     if key.kind == "flag" and isinstance(value, bool):
@@ -78,6 +80,23 @@ def _series(key: Key, value: Any, accepted: str) -> Any:
     ):
         return tuple(tuple(pair) for pair in value)
     raise ValueError(accepted)
+
+
+def _mix(value: Any, accepted: str) -> tuple[tuple[int, float], ...]:
+    """Returns sizes in bytes, each with its part of all messages."""
+    pairs: Any = value if isinstance(value, list | tuple) else [None]
+    if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+        raise ValueError(accepted)
+    found = []
+    for size, part in pairs:
+        number = isinstance(part, int | float) and not isinstance(part, bool)
+        if not isinstance(size, str) or not number or not 0 < part < math.inf:
+            raise ValueError(accepted)
+        try:
+            found.append((size_bytes(size), float(part)))
+        except ValueError as error:
+            raise ValueError(f"{accepted}: {error}") from None
+    return tuple(found)
 
 
 def _list(key: Key, value: Any) -> tuple[Any, ...] | str:

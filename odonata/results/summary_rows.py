@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from odonata.experiment.experiment import Experiment
     from odonata.jobs.record import JobRecord
     from odonata.results.performance import Performance
+    from topology import Dragonfly
 
 Row = tuple[str, str, str]
 
@@ -33,7 +34,8 @@ def of_run(
         note = f"the last packet came at {figures.last_arrival_ns / 1e3:,.3f} us"
     rows = [
         ("machine", f"{figures.nodes:,} nodes",
-         f"p={m.nodes} a={m.routers} h={m.global_links} g={m.groups}, {m.cabling} cabling"),
+         f"p={m.nodes} a={m.routers} h={m.global_links} g={m.groups}, {m.cabling} cabling"
+         + rounded(m)),
         *_sent(network),
         ("simulated", show_time(reached_ps) if end else microseconds(reached_ps),
          note if complete else f"INCOMPLETE: {still(experiment)}"),
@@ -53,6 +55,14 @@ def of_run(
         nothing = ("throughput", "-", f"all of it warm-up, {show_time(warmup)}")
         return [*rows, *_packets(figures), nothing, *_links(figures)]
     return [*rows, *of_network(figures)]
+
+
+def rounded(machine: Dragonfly) -> str:
+    """Returns a note where ports of a group have no cable because they cannot be spread evenly over
+    the other groups; "" where nobody would be surprised."""
+    if machine.links_per_pair is not None or not machine.dark or machine.groups == 1:
+        return ""
+    return f"; {machine.dark} of {machine.global_ports} global ports of a group have no cable"
 
 
 def simulated_ps(

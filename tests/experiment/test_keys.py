@@ -20,6 +20,7 @@ from odonata.experiment.experiment import (
     COUNT,
     INCLUDE_KEY,
     KEYS,
+    MIX_KEY,
     PRESET_KEY,
     ROUTER_KEY,
     SECTIONS,
@@ -54,10 +55,10 @@ def test_every_field_of_a_part_can_be_set_and_has_one_key(owner: Any) -> None:
     assert {f.name for f in fields(owner) if not f.name.endswith("_parameters")} <= declared
 
 
-def test_a_path_names_one_key_and_every_key_but_five_sets_a_field() -> None:
+def test_a_path_names_one_key_and_every_key_but_six_sets_a_field() -> None:
     assert len({key.path for key in KEYS}) == len(KEYS)
     assert [key for key in KEYS if not key.field] == [
-        INCLUDE_KEY, PRESET_KEY, ROUTER_KEY, COUNT, SENSITIVITY_KEY]  # fmt: skip
+        INCLUDE_KEY, PRESET_KEY, ROUTER_KEY, MIX_KEY, COUNT, SENSITIVITY_KEY]  # fmt: skip
     assert {key.section for key in KEYS} == {"", *SECTIONS}
 
 
@@ -104,7 +105,7 @@ def test_options_are_made_from_the_keys() -> None:
     named = {option.name for option in tell.params}
     known = {key.option for section in ("machine", "network", "traffic") for key in of(section)}
     known |= {key.option for key in of("nic") if not needs_jobs(key)}
-    assert named == known | {"seed", "plugins"}
+    assert named == known - {MIX_KEY.option} | {"seed", "plugins"}
 
 
 def test_the_keys_of_a_machine_need_no_kernels() -> None:
