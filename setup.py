@@ -14,6 +14,7 @@ TEST = [
     "hypothesis",
     "import-linter",
     "mypy",
+    "optuna",
     "pytest",
     "pytest-mpi",
     "pytest-xdist",
@@ -52,7 +53,7 @@ setup(
         "scipy>=1.11",
         "xarray>=2024.7",
     ],
-    extras_require={"mpi": MPI, "test": [*TEST, *MPI]},
+    extras_require={"mpi": MPI, "optimise": ["optuna>=4"], "test": [*TEST, *MPI]},
     entry_points={"console_scripts": ["odonata = odonata.__main__:main"]},
     classifiers=[
         "Development Status :: 3 - Alpha",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from pdes.errors import Fault, Refused
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from odonata.study.filling import Ran
     from odonata.sweeps.plan import Plan
     from odonata.sweeps.table import Baseline, Swept
 
@@ -81,6 +83,27 @@ if TYPE_CHECKING:
     metavar="FIGURE:X[:HUE]",
     help="Draw a figure over an axis, in colours for another; all other axes are panels.",
 )
+@click.option(
+    "--optimise",
+    metavar="FIGURE",
+    help="In place of all combinations, look for the one with the least FIGURE; keys may also have "
+    "ranges, as traffic.load=0.1..0.9. Needs the extra `optimise` (Optuna).",
+)
+@click.option(
+    "--direction",
+    type=click.Choice(("minimise", "maximise")),
+    default="minimise",
+    show_default=True,
+    help="Whether --optimise looks for the least or the greatest.",
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    default=50,
+    show_default=True,
+    help="How many combinations --optimise tries.",
+)
 @plugin_option
 @click.option("--share", type=Quantity("I/N", lambda text: share_of(text)),
               help="Simulate only the I-th of N shares, of a Slurm array say; --report shows all "
@@ -91,6 +114,7 @@ if TYPE_CHECKING:
 def command(
     file: Path | None, changes: tuple[str, ...], out: Path | None, jobs: int, listing: bool,
     plugins: tuple[Path, ...], share: tuple[int, int] | None, only: bool, check: bool,
+    optimise: str | None, direction: str, trials: int,
     as_json: bool, **wanted: Any,
 ) -> None:  # fmt: skip
     """Run the experiment FILE once for each combination of values, with each seed, and show the
@@ -108,11 +132,17 @@ def command(
         return
     if file is None:
         raise Refused("which experiment? odonata sweep FILE --set network.routing=minimal,ugal-l")
-    path = file
+    path, out = file, out or Path("out") / f"sweep-{file.stem}"
+    if optimise:
+        from odonata.commands.sweep_optimum import Wish
+        from odonata.commands.sweep_optimum import optimise as look
+
+        wish = Wish(optimise, direction, trials, given.get("seeds", 1))
+        look(path, changes, plugins, wish, out, jobs, as_json)
+        return
     from odonata.sweeps.plan import planned
 
     plan = together(world(), lambda: planned(path, changes, plugins, given))
-    out = out or Path("out") / f"sweep-{file.stem}"
     check_shown(plan)
     if check:
         if world().rank == 0:
@@ -157,10 +187,8 @@ def run(
     if world().rank > 0:
         return
     found = open_sweep(out)
-    if share and found.missing:
-        print(f"odonata: share {share[0]} of {share[1]}: {ran}; {found.missing:,} of "
-              f"{len(found.keys):,} points are missing; when all shares are done: odonata sweep "
-              f"--report -o {out}", file=sys.stderr)  # fmt: skip
+    if ran.stopped or (share and found.missing):
+        _tell_missing(found, ran, share, out, as_json)
         return
     show(found, out, _shown(found, plan.wanted.figures), plan.wanted.against, plan.wanted.plot,
          listing, as_json, plan.file)  # fmt: skip
@@ -171,10 +199,20 @@ def run(
                     "have failed; the table is of the others")  # fmt: skip
 
 
+def _tell_missing(
+    found: Swept, ran: Ran, share: tuple[int, int] | None, out: Path, as_json: bool
+) -> None:
+    """Print what was simulated just now, and how all of it is shown."""
+    if as_json:
+        print_json({"out": str(out), "share": share, **asdict(ran), "missing": found.missing})
+        return
+    which = f"share {share[0]} of {share[1]}: " if share else ""
+    print(f"odonata: {which}{ran}; {found.missing:,} of {len(found.keys):,} points are missing; "
+          f"what there is: odonata sweep --report -o {out}", file=sys.stderr)  # fmt: skip
+
+
 def _show_kept(out: Path | None, given: dict[str, Any], listing: bool, as_json: bool) -> None:
     """Show what there is of a sweep."""
-    from dataclasses import replace
-
     from odonata.sweeps.kept import open_sweep, plan_in
 
     if out is None:

@@ -51,14 +51,18 @@ class Sweep(Study[Plan, Point, Outcome]):
         return simulate(case)
 
     def mark(self) -> str:
-        """Returns a digest of the simulator's sources: an outcome may depend on any of them. The
-        programs that the points need are compiled."""
-        for point in self.plan.variants:
-            run(point.experiment().model(), 1, transport=Serial())
-        return digest([sources()])
+        return mark_of(self.plan.variants)
 
     def claims(self, asked: Plan, outcomes: Mapping[str, Outcome]) -> list[Claim]:
         return []
+
+
+def mark_of(points: Sequence[Point]) -> str:
+    """Returns a digest of the simulator's sources: an outcome may depend on any of them. The
+    programs that these points need are compiled."""
+    for point in points:
+        run(point.experiment().model(), 1, transport=Serial())
+    return digest([sources()])
 
 
 @cache

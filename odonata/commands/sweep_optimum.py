@@ -1,0 +1,83 @@
+"""`odonata sweep --optimise`: the best values of some keys, instead of all combinations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from odonata.commands.output import print_json, print_table
+from odonata.study.filling import fill
+from odonata.sweeps.optimising import Asked, Search, asked_of
+from odonata.sweeps.outcomes import plus_minus, shown
+from pdes.errors import Fault
+from pdes.transport import together, world
+
+TRIALS = "trials.csv"
+MOST_TRIALS = 10
+"""How many of the best trials are shown."""
+
+
+class Wish(NamedTuple):
+    """What is looked for: the least or the greatest value of a figure, in so many trials of so many
+    seeds."""
+
+    figure: str
+    direction: str
+    trials: int
+    seeds: int
+
+
+def optimise(
+    file: Path, changes: Sequence[str], plugins: Sequence[Path], wish: Wish, out: Path, jobs: int,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Look for the best values, and show the best trials on one rank."""
+    asked: Asked = together(world(), lambda: asked_of(
+        file, changes, plugins, wish.seeds, wish.figure, wish.direction, wish.trials
+    ))  # fmt: skip
+    study = Search(asked)
+    ran, kept = fill(study, asked, out, jobs)
+    if world().rank > 0:
+        return
+    ranked = study.ranked(kept.outcomes)
+    if not ranked:
+        raise Fault(f"none of {len(study.done):,} trials has a {asked.figure}")
+    (out / TRIALS).write_text(study.to_csv(kept.outcomes), encoding="utf-8")
+    best = ranked[:MOST_TRIALS]
+    if as_json:
+        print_json({
+            "out": str(out), "figure": asked.figure, "direction": asked.direction,
+            "trials": len(study.done),
+            "best": [{"trial": number, "values": dict(trial.values),
+                      **{name: None if value != value else value
+                         for name, value in mean._asdict().items()}}
+                     for number, trial, mean in best],
+        })  # fmt: skip
+        return
+    print_table(_table(asked, best), least=100, highlight=False, markup=False)
+    print(f"the best {len(best)} of {len(study.done):,} trials; all are in {out / TRIALS}\n{ran}")
+
+
+def _table(asked: Asked, best: Sequence[Any]) -> Any:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    keys, how = [space.key for space in asked.spaces], shown(asked.figure)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for head in ("trial", *keys, how.title, "of"):
+        table.add_column(Text(head), justify="left" if head in keys else "right", no_wrap=True)
+    for number, trial, mean in best:
+        words = [_short(trial.values[key]) for key in keys]
+        text = plus_minus(mean.mean * how.scale, mean.half * how.scale)
+        table.add_row(f"{number}", *map(Text, words), text, f"{mean.of}")
+    return table
+
+
+def _short(value: str) -> str:
+    """Returns a number to six digits; any other word as it is."""
+    try:
+        return f"{float(value):.6g}"
+    except ValueError:
+        return value

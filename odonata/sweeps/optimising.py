@@ -1,0 +1,250 @@
+"""Finds the values of some keys for which a figure is least, or greatest, without trying them all.
+
+Optuna (an optional extra: ``pip install 'odonata[optimise]'``) suggests **trials**, each a value
+for every key; a trial is simulated with every seed, and the mean of the figure is what it hears.
+Trials are asked for in batches of a fixed size, each after the one before has been told, so that
+what it suggests does not depend on how many processes work or in which order they end. Outcomes are
+kept as those of any sweep: a search that was cut short asks for the same trials again, and goes on.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from odonata.experiment.reading import load
+from odonata.results.statistics import Interval, interval
+from odonata.study.contract import Claim, Study
+from odonata.sweeps.axes import SEED, spread
+from odonata.sweeps.outcomes import JOBS, Outcome, simulate
+from odonata.sweeps.plan import Point, compiled_for, identities
+from odonata.sweeps.study import mark_of
+from odonata.sweeps.table import Swept
+from pdes.errors import Refused
+
+BATCH = 8
+"""Trials that are asked for at once, before the results of any of them are known."""
+BETWEEN = re.compile(r"([-+]?[\d.]+(?:[eE][-+]?\d+)?)\.\.([-+]?[\d.]+(?:[eE][-+]?\d+)?)")
+"""The least and the greatest of numbers that a key can have, as 0.1..0.9."""
+
+
+class Space(NamedTuple):
+    """What a key can be: one of some words, or any number from `low` to `high`."""
+
+    key: str
+    words: tuple[str, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    whole: bool = False
+
+    def distribution(self) -> Any:
+        from optuna.distributions import (
+            CategoricalDistribution,
+            FloatDistribution,
+            IntDistribution,
+        )
+
+        if self.words:
+            return CategoricalDistribution(self.words)
+        if self.whole:
+            return IntDistribution(int(self.low), int(self.high))
+        return FloatDistribution(self.low, self.high)
+
+
+class Trial(NamedTuple):
+    """Values by key, and its points, one for each seed; none where no experiment can have these
+    values."""
+
+    values: Mapping[str, Any]
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is looked for: the figure, in which direction, over which space, in how many trials."""
+
+    file: str
+    spaces: tuple[Space, ...]
+    changes: tuple[str, ...]
+    plugins: tuple[str, ...]
+    seeds: tuple[int, ...]
+    figure: str
+    direction: str = "minimise"
+    trials: int = 50
+
+
+def asked_of(
+    file: Path, changes: Sequence[str], plugins: Sequence[Path | str], seeds: int, figure: str,
+    direction: str, trials: int,
+) -> Asked:  # fmt: skip
+    """Returns what is looked for; a change with several values, or with a range of numbers as
+    0.1..0.9, is a part of the space. Refused where there is none, or without Optuna."""
+    try:
+        import optuna  # noqa: F401
+    except ImportError:
+        raise Refused("--optimise needs Optuna: pip install 'odonata[optimise]'") from None
+    spaces, fixed = [], []
+    for change in changes:
+        key, _, text = (part.strip() for part in change.partition("="))
+        words = [*dict.fromkeys(spread(text))]
+        if found := BETWEEN.fullmatch(text):
+            low, high = float(found[1]), float(found[2])
+            if not low < high:
+                raise Refused(f"--set {change}: the least number first, as 0.1..0.9")
+            whole = all(re.fullmatch(r"[-+]?\d+", word) for word in found.groups())
+            spaces.append(Space(key, (), low, high, whole))
+        elif len(words) > 1:
+            spaces.append(Space(key, tuple(words)))
+        else:
+            fixed.append(change)
+    if not spaces:
+        raise Refused("--optimise: over what? --set traffic.load=0.1..0.9, or several values: "
+                      "--set network.routing=minimal,ugal-l")  # fmt: skip
+    first = [f"{space.key}={space.words[0] if space.words else _text(space, space.low)}"
+             for space in spaces]  # fmt: skip
+    base = load(file, [*fixed, *first], plugins).run.seed
+    return Asked(str(file), tuple(spaces), tuple(fixed), tuple(map(str, plugins)),
+                 tuple(range(base, base + seeds)), figure, direction, trials)  # fmt: skip
+
+
+def _text(space: Space, value: Any) -> str:
+    return str(round(value)) if space.whole else str(value)
+
+
+@dataclass
+class Search(Study[Asked, Point, Outcome]):
+    """The study of one search. What Optuna knows of it stays in the process that deals."""
+
+    asked: Asked
+    done: list[Trial] = field(default_factory=list)
+    """All trials that were asked for, in order."""
+    name = "sweep"
+    about = "The values of keys for which a figure is least, or greatest."
+    tolerant = True
+    sequential = True
+    outcome = Outcome
+    _optuna: Any = None
+    _asked: list[Any] = field(default_factory=list)
+    _told: int = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"asked": self.asked, "done": [], "_optuna": None, "_asked": [], "_told": 0}
+
+    def ask(self, *args: Any, **options: Any) -> Asked:
+        return self.asked
+
+    def simulate(self, case: Point) -> Outcome:
+        return simulate(case)
+
+    def mark(self) -> str:
+        """Returns the mark of sweeps; what each word of each key needs is compiled."""
+        spaces = self.asked.spaces
+        first = {space.key: space.words[0] if space.words else space.low for space in spaces}
+        tried = [first, *({**first, space.key: word} for space in spaces for word in space.words)]
+        points = [point for params in tried for point in self._trial(params).points[:1]]
+        programs = {compiled_for(point.experiment()): point for point in points}
+        return mark_of([*programs.values()])
+
+    def claims(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> list[Claim]:
+        return []
+
+    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> Sequence[Point]:
+        """Returns the points of all trials so far: a batch more, if all before are known."""
+        study = self._study()
+        while True:
+            batch = self.done[self._told :]
+            if any(point.key not in outcomes for trial in batch for point in trial.points):
+                break
+            for trial, suggested in zip(batch, self._asked[self._told :], strict=True):
+                mean = self.mean(trial, outcomes).mean
+                if mean == mean:
+                    study.tell(suggested, mean)
+                else:
+                    study.tell(suggested, state=_failed())
+            self._told = len(self.done)
+            more = min(BATCH, asked.trials - len(self.done))
+            if more <= 0:
+                break
+            space = {each.key: each.distribution() for each in asked.spaces}
+            self._asked += [study.ask(space) for _ in range(more)]
+            self.done += [self._trial(it.params) for it in self._asked[self._told :]]
+        points = (point for trial in self.done for point in trial.points)
+        return [*{point.key: point for point in points}.values()]
+
+    def _study(self) -> Any:
+        import optuna
+
+        if self._optuna is None:
+            optuna.logging.set_verbosity(optuna.logging.WARNING)
+            self._optuna = optuna.create_study(
+                direction="minimize" if self.asked.direction == "minimise" else "maximize",
+                sampler=optuna.samplers.TPESampler(seed=self.asked.seeds[0]),
+            )
+        return self._optuna
+
+    def _trial(self, params: Mapping[str, Any]) -> Trial:
+        asked = self.asked
+        values = {space.key: params[space.key] if space.words else _text(space, params[space.key])
+                  for space in asked.spaces}  # fmt: skip
+        changes = (*asked.changes, *(f"{key}={value}" for key, value in values.items()))
+        try:
+            made = load(Path(asked.file), [*changes, f"{SEED}={asked.seeds[0]}"], asked.plugins)
+        except Refused:
+            return Trial(values, ())
+        labels, names = tuple(map(str, values.values())), tuple(values)
+        return Trial(values, tuple(
+            Point(asked.file, changes, asked.plugins, labels, names, seed, identity)
+            for seed, identity in zip(asked.seeds, identities(made, asked.seeds), strict=True)
+        ))  # fmt: skip
+
+    def mean(self, trial: Trial, outcomes: Mapping[str, Outcome]) -> Interval:
+        """Returns the mean of the figure over the seeds of a trial, and its interval."""
+        return interval([figure_of(outcomes.get(point.key), self.asked.figure)
+                         for point in trial.points])  # fmt: skip
+
+    def ranked(self, outcomes: Mapping[str, Outcome]) -> list[tuple[int, Trial, Interval]]:
+        """Returns the trials that have a mean, the best first, each with its number."""
+        found = [(number, trial, self.mean(trial, outcomes))
+                 for number, trial in enumerate(self.done, 1)]  # fmt: skip
+        sign = 1 if self.asked.direction == "minimise" else -1
+        return sorted((it for it in found if it[2].of), key=lambda it: sign * it[2].mean)
+
+    def to_csv(self, outcomes: Mapping[str, Outcome]) -> str:
+        """Returns a row for each trial, in the order in which they were suggested."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        keys = [space.key for space in self.asked.spaces]
+        writer.writerow(["trial", *keys, "mean", "low", "high", "of"])
+        for number, trial in enumerate(self.done, 1):
+            made = ["" if value != value else value for value in self.mean(trial, outcomes)]
+            writer.writerow([number, *(trial.values[key] for key in keys), *made])
+        return text.getvalue()
+
+
+def figure_of(outcome: Outcome | None, figure: str) -> float | None:
+    """Returns a figure of a point; of a figure of jobs the mean over all jobs, or that of one, as
+    jobs.fft.run_time_ps. Refused where a point that has not failed has no such figure."""
+    if outcome is None or outcome.failed:
+        return None
+    if figure in outcome.figures:
+        return outcome.figures[figure]
+    name = figure.removeprefix(JOBS)
+    of_jobs = [job[name] for job in outcome.jobs.values() if name in job]
+    if of_jobs:
+        return None if None in of_jobs else sum(of_jobs) / len(of_jobs)  # type: ignore[arg-type]
+    job, _, last = name.rpartition(".")
+    if last in outcome.jobs.get(job, ()):
+        return outcome.jobs[job][last]
+    Swept({}, (1,), ("",), {"": outcome}).named(figure)  # which refuses it
+    return None
+
+
+def _failed() -> Any:
+    from optuna.trial import TrialState
+
+    return TrialState.FAIL
