@@ -112,6 +112,7 @@ def run(
     show_compiling: bool = True,
     capacity: int = 16,
     transport: Transport | None = None,
+    interrupted: str = "",
 ) -> Result:
     """Handle every event before `end` (in ticks of the model), on all the ranks there are. `end`
     None: until the model has come to its goal (`Model.goal`), which is looked for now and then, at
@@ -122,7 +123,8 @@ def run(
     from the newest one in a directory. `record` streams metrics to disk (`pdes.stream`); to resume
     them the same must be asked for; where nothing is recorded, `log` takes the rows of the model's
     logs on this rank: with the time and the agent of the decision, or blocks that have their own
-    times. `debug` wants one rank and the JIT off.
+    times. `debug` wants one rank and the JIT off. `interrupted` is what Ctrl-C leaves behind, in
+    words that are shown where it ends several ranks; one rank raises KeyboardInterrupt.
     """
     transport = transport or world()
     every, ranks, tick = checkpoint_every, transport.size, model.tick
@@ -175,7 +177,7 @@ def run(
         except KeyboardInterrupt:
             if transport.size == 1:
                 raise
-            transport.fail("interrupted", status=130)
+            transport.fail("interrupted" + f"; {interrupted}" * bool(interrupted), status=130)
         except transport.Lost as error:
             transport.fail(f"MPI failed: {error}", patience=LOST_SECONDS)
         except Exception as error:

@@ -58,7 +58,7 @@ from pdes.loop import (
     new_ctl,
     new_kinds,
 )
-from pdes.model import Model
+from pdes.model import Model, Tally
 from pdes.outbox import Outbox
 from pdes.parcels import Pool, new_pool, reserved
 from pdes.partition import deal
@@ -91,9 +91,9 @@ MOST_BITS = 62
 CHECK_QUEUE_EVERY = 1024
 """Under debug the model is checked after every event, the whole queue after so many."""
 
-Progress = Callable[[int, int], None]
-"""A function that is called with the simulated time reached, in ticks, and the events handled so
-far on all ranks."""
+Progress = Callable[[int, int, Tally | None], None]
+"""A function that is called with the simulated time reached, in ticks, the events handled so far on
+all ranks, and what the model counts as done (`Model.tally`)."""
 
 
 _TRIED: set[Any] = set()
@@ -471,7 +471,7 @@ class Engine:
 
     def report(self, reached: int, events: int) -> None:
         if self._progress and (now := time.perf_counter()) >= self._next_report:
-            self._progress(reached, events)
+            self._progress(reached, events, self.model.tally(self.state))
             self._next_report = now + 0.1
 
     def lap(self, what: str) -> float:

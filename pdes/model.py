@@ -45,6 +45,14 @@ class Decision(NamedTuple):
     log: Appended = ()
 
 
+class Tally(NamedTuple):
+    """How much of a run is done, in things that its user counts, as jobs."""
+
+    done: int
+    of: int
+    what: str
+
+
 class Lookahead(NamedTuple):
     """The least time that an event for another rank can take, in ticks, and what sets it (named in
     errors)."""
@@ -182,6 +190,11 @@ class Model(ABC):
         nothing measurable is, and not before: then streams end. It may not depend on the partition.
         By default streams go on to the end of the run."""
         return 1
+
+    def tally(self, state: Any) -> Tally | None:
+        """Returns how much is done, for the progress that a user is shown, as far as the first rank
+        knows; None where there is nothing to count. Asked on that rank alone, now and then."""
+        return None
 
     def earliest(self) -> int:
         """Returns a time before which a run without an end is not over, in ticks: until then nobody

@@ -98,7 +98,7 @@ from odonata.jobs.metering import CAPS, POWER, learned
 from odonata.jobs.scheduler import Reported, Scheduler, Start
 from pdes.events import FOREVER, KEY, KIND_SHIFT, TIME, WORDS, Rows, no_rows, pack
 from pdes.log import Appended, Log
-from pdes.model import Decision, Lookahead, Model
+from pdes.model import Decision, Lookahead, Model, Tally
 from pdes.partition import Partition
 from pdes.stream import Table
 from policies.register import PLUGINS, REGISTERS
@@ -511,6 +511,12 @@ class Network(Configuration, Model):
 
     def tables(self, interval: int) -> Mapping[str, Table]:
         return tables(self, interval)
+
+    def tally(self, state: State) -> Tally | None:
+        if self.workload is None or not len(state.board):
+            return None
+        every = int(self.workload.waited_for.sum())
+        return Tally(every - (self._unfinished(state) >> 40), every, "jobs")
 
     def left(self, state: State, pending: Callable[[], Rows]) -> int:
         """Returns the bytes on their way, as far as this rank knows, plus the jobs that are not

@@ -86,7 +86,7 @@ from pdes.clock import LATEST
 from pdes.errors import Refused
 from pdes.events import Rows, no_rows, pack
 from pdes.log import Block, Log
-from pdes.model import Decision, Lookahead, Model
+from pdes.model import Decision, Lookahead, Model, Tally
 from pdes.partition import Partition
 from pdes.stream import Table
 from policies.allocation import ALLOCATIONS, AllocationPolicy
@@ -542,6 +542,9 @@ class Cluster(Model):
 
     def earliest(self) -> int:
         return int(self.trace.submit_us[-1])
+
+    def tally(self, state: State) -> Tally | None:
+        return Tally(int(state.ctl[DONE]), len(state.jobs), "jobs") if len(state.jobs) else None
 
     def left(self, state: State, pending: Callable[[], Rows]) -> int:
         return len(state.jobs) - int(state.ctl[DONE])

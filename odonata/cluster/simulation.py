@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from odonata.cluster.model import Cluster
 from odonata.jobs.metering import PowerRecord
 from odonata.jobs.schedule import FINISHED, Molds, Schedule
 from pdes.driver import Result, run
+from pdes.engine import Progress
 from pdes.errors import Fault
 from pdes.log import Appended, Block
 from pdes.transport import Transport
@@ -114,7 +115,7 @@ def simulate(
     model: Cluster,
     end_us: int | None = None,
     *,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     transport: Transport | None = None,
 ) -> Simulated:
     """Returns the schedule of a trace, and the run: to the last job's end, or to `end_us`. On

@@ -13,6 +13,8 @@ from pdes.clock import TICKS
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from pdes.model import Tally
+
 FIRST, EVERY, EVERY_LINE = 1.0, 0.2, 5.0
 """Seconds: before the first output; between two on a terminal; between two elsewhere."""
 
@@ -68,30 +70,39 @@ def _opened() -> Progress:
 
 
 class ProgressLine:
-    """Shows how far a run has come: called with the simulated time reached and the number of events
-    handled. Times are in ticks of the model."""
+    """Shows how far a run has come: called with the simulated time reached, the number of events
+    handled, and how many jobs are done, if there are any. Times are in ticks of the model. A run
+    without an end is done when its jobs are, so these tell how long it may still take."""
 
     def __init__(self, end: int | None, tick: str = "ps") -> None:
         self._end, self._tick_ps = end, TICKS[tick]
         self._bar = Bar()
-        self._first: tuple[float, int, int] | None = None
+        self._first: tuple[float, int, int, int] | None = None
+        """When it was first called, and with what."""
 
-    def __call__(self, reached: int, events: int) -> None:
+    def __call__(self, reached: int, events: int, tally: Tally | None = None) -> None:
         if self._first is None:
-            self._first = (time.perf_counter(), reached, events)
+            self._first = (time.perf_counter(), reached, events, tally.done if tally else 0)
         if not self._bar.due:
             return
-        then, reached_then, events_then = self._first
+        then, reached_then, events_then, counted_then = self._first
         seconds = max(time.perf_counter() - then, 1e-9)
-        rate = f"{show_count((events - events_then) / seconds)} events/s"
-        shown = show_time(reached * self._tick_ps // 1000 * 1000)
-        if self._end is None:  # nobody knows
-            self._bar.show(None, f"{shown} simulated  {rate}")
-            return
-        done, before = (min(1.0, at / self._end) if self._end else 1.0
-                        for at in (reached, reached_then))  # fmt: skip
-        left = time_left(seconds, before, done)
-        self._bar.show(done, f"{shown} of {show_time(self._end * self._tick_ps)}  {rate}  {left}")
+        words = [show_time(reached * self._tick_ps // 1000 * 1000)]
+        done, before = None, 0.0
+        if self._end is not None:
+            words[0] += f" of {show_time(self._end * self._tick_ps)}"
+            done, before = (min(1.0, at / self._end) if self._end else 1.0
+                            for at in (reached, reached_then))  # fmt: skip
+        else:
+            words[0] += " simulated"
+        if tally is not None:
+            words.append(f"{tally.done:,} of {tally.of:,} {tally.what} done")
+            if self._end is None and tally.of:  # the best guess that there is
+                done, before = tally.done / tally.of, counted_then / tally.of
+        words.append(f"{show_count((events - events_then) / seconds)} events/s")
+        if done is not None:
+            words.append(time_left(seconds, before, done))
+        self._bar.show(done, "  ".join(words).rstrip())
 
     def close(self) -> None:
         self._bar.close()

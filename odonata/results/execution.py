@@ -116,6 +116,7 @@ def execute(
         together(transport, lambda: _prepare(out, experiment, request, resume, transport, replaced))
         tick, end = experiment.tick, ticks(experiment, experiment.run.end)
         line = ProgressLine(end, tick) if wanted(request.progress) else None
+        left = how_to_go_on(out, experiment, request.metrics, transport.size)
         try:
             result = run(
                 experiment.model(),
@@ -128,12 +129,10 @@ def execute(
                 progress=line,
                 record=recording(experiment, out) if request.metrics else None,
                 transport=transport,
+                interrupted=left,
             )
         except KeyboardInterrupt:
-            if transport.size == 1:
-                how = "from its last checkpoint, or from the beginning if there is none"
-                print(f"odonata: interrupted; odonata run --resume -o {out} goes on {how}",
-                      file=sys.stderr)  # fmt: skip
+            print(f"odonata: interrupted; {left}", file=sys.stderr)
             raise
         finally:
             if line:
@@ -150,6 +149,17 @@ def execute(
 
         check_all_done(experiment.model(), result)
     return finished
+
+
+def how_to_go_on(out: Path, experiment: AnyExperiment, metrics: bool, ranks: int) -> str:
+    """Returns what is kept of a run that is interrupted, and how it goes on."""
+    kept = f"what was measured is in {out}, " if metrics else ""
+    since = "from its last checkpoint"
+    if experiment.run.checkpoint_every is None and newest(out / CHECKPOINT) is None:
+        since = "from the beginning, as it writes no checkpoints (run.checkpoint_every)"
+    launched = f"mpiexec -n {ranks} " if ranks > 1 else ""
+    without = "" if metrics else " --no-metrics"
+    return f"{kept}and it goes on {since} with: {launched}odonata run --resume -o {out}{without}"
 
 
 def ticks(experiment: AnyExperiment, time_ps: int | None) -> int | None:

@@ -47,7 +47,7 @@ def test_checkpoints_on_the_way_change_nothing(tmp_path: Path) -> None:
 
 
 def test_a_signal_makes_a_checkpoint_and_the_rest_follows(tmp_path: Path) -> None:
-    def interrupt(reached: int, events: int) -> None:
+    def interrupt(reached: int, events: int, tally: object) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     model, end = Phold(seed=2), 400_000_000

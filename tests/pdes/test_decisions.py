@@ -222,7 +222,7 @@ def test_a_single_event_far_ahead_is_waited_for() -> None:
 
 
 def test_a_signal_stops_a_run_that_has_no_end(tmp_path: Path) -> None:
-    def interrupt(reached: int, events: int) -> None:
+    def interrupt(reached: int, events: int, tally: object) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     stopped = alone(Burst(), checkpoint_dir=tmp_path, progress=interrupt)

@@ -113,7 +113,7 @@ def test_one_event_more_than_the_fanout_is_too_many(made: int) -> None:
 def test_a_signal_is_heard_in_the_middle_of_a_dense_phase(tmp_path: Path) -> None:
     """Sparse at first, so that nothing is suspected; then without an end in sight."""
 
-    def interrupt(reached: int, events: int) -> None:
+    def interrupt(reached: int, events: int, tally: object) -> None:
         if events > 80:
             os.kill(os.getpid(), signal.SIGUSR1)
 

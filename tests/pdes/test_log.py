@@ -202,7 +202,7 @@ def test_rows_can_be_read_while_the_run_goes_on_and_after_it_is_killed(tmp_path:
 
 
 def test_a_run_that_is_stopped_has_logged_up_to_where_it_stopped(tmp_path: Path) -> None:
-    def interrupt(reached: int, events: int) -> None:
+    def interrupt(reached: int, events: int, tally: object) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     model, saved, ours = Diary(agents=6, mean=MODEL.mean // 40), tmp_path / "c", tmp_path / "ours"

@@ -156,7 +156,7 @@ def test_slow_decisions_do_not_keep_a_signal_waiting(tmp_path: Path) -> None:
     """The budget of events would last for ten minutes, which is some 60,000 decisions. Decisions
     are counted, not seconds: on a busy machine writing a checkpoint may take one."""
 
-    def interrupt(reached: int, events: int) -> None:
+    def interrupt(reached: int, events: int, tally: object) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     stopped = run(Slow(), checkpoint_dir=tmp_path, progress=interrupt)

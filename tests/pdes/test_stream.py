@@ -78,10 +78,10 @@ def test_a_run_says_how_it_ended(tmp_path: Path) -> None:
     run(MODEL, 20 * US, record=recording(tmp_path / "whole"))
     assert status_of(tmp_path / "whole")[0] == COMPLETE
 
-    def interrupt(reached: int, events: int) -> None:
+    def interrupt(reached: int, events: int, tally: object) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
-    def fail(reached: int, events: int) -> None:
+    def fail(reached: int, events: int, tally: object) -> None:
         raise OSError(errno.EIO, "a cosmic ray")
 
     model = Phold(seed=2)
