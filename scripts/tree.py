@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("pdes", "topology", "policies", "odonata")
 PAGE = ROOT / "CONTRIBUTING.md"
-BLOCK = re.compile(r"(?<=<!-- tree -->\n```\n).*?(?=```\n)", re.DOTALL)
+BLOCK = re.compile(r"(?<=<!-- tree -->\n```text\n).*?(?=```\n)", re.DOTALL)
 
 
 def sources() -> Iterator[Path]:

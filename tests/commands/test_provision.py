@@ -227,7 +227,7 @@ def test_every_command_of_the_page_prints_what_the_page_shows(
 ) -> None:
     monkeypatch.chdir(ROOT)
     text = (ROOT / "docs" / "buying.md").read_text()
-    shown = re.findall(r"```\n\$ odonata provision(.*?)\n(.*?)```", text, re.DOTALL)
+    shown = re.findall(r"```console\n\$ odonata provision(.*?)\n(.*?)```", text, re.DOTALL)
     assert len(shown) >= 3
     for words, printed in shown:
         whole = "\n".join(line.rstrip() for line in run(*shlex.split(words)).splitlines())
