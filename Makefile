@@ -7,12 +7,13 @@ READY  := $(VENV)/ready
 # On how many ranks the parallel tests run; `make test-long` adds four.
 RANKS  ?= 2 3
 
-.PHONY: help demo test test-long lint warm serial parallel bench doctor format clean
+.PHONY: help demo docs test test-long lint warm serial parallel bench doctor format clean
 
 help:
 	@echo "make demo      a dragonfly on two ranks, what it did, and a report to open"
 	@echo "make test      lint, types, contracts, serial and parallel tests"
 	@echo "make test-long what takes long: more ranks, signals and damaged files at random"
+	@echo "make docs      the documentation as a site, with search and reference, to open"
 	@echo "make bench     how fast, against one rank and against ROSS"
 	@echo "make doctor    does this installation work?"
 	@echo "make format    rewrite the sources as the linter wants them"
@@ -33,6 +34,19 @@ demo: $(READY)
 	@$(BIN)/mpiexec -n 2 $(BIN)/odonata run scripts/experiments/demo.toml -o out/demo --overwrite
 	@echo "open this in a browser:"
 	@$(BIN)/odonata report out/demo
+
+# A warning, such as a link that leads nowhere, is an error. Always from the beginning: the reference is
+# made from the program, whose changes Sphinx does not see.
+docs: $(VENV)/docs
+	@$(BIN)/sphinx-build -q -E -n -W --keep-going -c docs/site -d build/doctrees . build/site
+	@echo "open this in a browser:"
+	@echo "build/site/index.html"
+
+$(VENV)/docs: $(READY)
+	@echo "setting up Sphinx in $(VENV) (once)"
+	@$(BIN)/python -m pip install --disable-pip-version-check --editable '.[docs]' \
+	  > $(VENV)/install-docs.log 2>&1 || { cat $(VENV)/install-docs.log; exit 1; }
+	@touch $@
 
 test: lint serial parallel
 
@@ -73,7 +87,7 @@ parallel: $(READY)
 	  --basetemp=.ranks/$$$$ -p no:cacheprovider tests/parallel'; done; rm -rf .ranks
 
 # What repeats at length what the tests above show: on more ranks, in more ways, by attack.
-test-long: warm
+test-long: warm $(VENV)/docs
 	$(BIN)/python -m pytest -q -m long -n auto --dist worksteal
 	$(MAKE) parallel RANKS=4
 	$(BIN)/python scripts/attack_signals.py --count 60

@@ -21,6 +21,7 @@ TEST = [
     "ruff",
 ]
 MPI = ["mpi4py>=4", "mpich"]
+DOCS = ["furo", "myst-parser>=4", "sphinx>=8", "sphinx-click>=6", "sphinx-copybutton"]
 
 setup(
     name="odonata",
@@ -53,7 +54,12 @@ setup(
         "scipy>=1.11",
         "xarray>=2024.7",
     ],
-    extras_require={"mpi": MPI, "optimise": ["optuna>=4"], "test": [*TEST, *MPI]},
+    extras_require={
+        "docs": DOCS,
+        "mpi": MPI,
+        "optimise": ["optuna>=4"],
+        "test": [*TEST, *MPI],
+    },
     entry_points={"console_scripts": ["odonata = odonata.__main__:main"]},
     classifiers=[
         "Development Status :: 3 - Alpha",

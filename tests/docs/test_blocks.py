@@ -29,7 +29,7 @@ from odonata.traces import swf
 from policies.register import PLUGINS, REGISTERS, load_plugin
 
 ALL = [block for page in PAGES for block in blocks(page)]
-LANGUAGES = {"sh", "console", "toml", "python", "text", "csv"}
+LANGUAGES = {"sh", "console", "toml", "python", "text"}
 OTHER = {"export", "grep", "make", "pip", "python", "python3", "sacct", "sbatch", "source"}
 """Commands of others that pages may show."""
 LAUNCHERS = {"mpiexec", "mpirun", "srun"}
