@@ -4,6 +4,7 @@ is kept, so nothing of them can be out of date."""
 from __future__ import annotations
 
 import html
+import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterable
@@ -26,18 +27,19 @@ GROUPS = {
         "Dragonfly LinkClass PRESETS Network Traffic Job Workload Power Experiment JobExperiment "
         "Cluster Source Trace Phold"
     ),
-    "Running": "load run simulate place read_trace Result Refused Fault",
+    "Running": "load run sweep simulate place read_trace Result Refused Fault",
     "What a run left": (
-        "open Run ScheduleRun Schedule JobRecord PowerRecord summary system utilisation carried "
-        "busiest stall_to_flit traffic_matrix cable_matrix latency_percentiles counters_of "
-        "job_counters network_energy"
+        "open open_sweep Run odonata.sweeps.table.Swept ScheduleRun Schedule JobRecord PowerRecord "
+        "summary system utilisation carried busiest stall_to_flit traffic_matrix cable_matrix "
+        "latency_percentiles counters_of job_counters network_energy"
     ),
     "What a run returned": (
         "performance Performance links aries Aries job_records measures Measures power_measures "
         "PowerMeasures draw_schedules"
     ),
     "Contracts of policies": (
-        "AllocationPolicy SchedulingPolicy Discipline PowerPolicy Routing allocation scheduling "
+        "AllocationPolicy SchedulingPolicy Discipline PowerPolicy policies.bidding.BiddingPolicy "
+        "Routing allocation scheduling "
         "discipline power routing pattern traffic_pattern NO_MORE NOBODY parameter fitting "
         "backfilling load_plugin check_policy"
     ),
@@ -45,7 +47,9 @@ GROUPS = {
         "Sight View Request Running Ended Sizes PowerView Choices Configuration Mold Caps Admitted"
     ),
 }
-"""Public names in reading order; those that no group has come last."""
+"""Public names in reading order; those that no group has come last. What is not public, but a
+contract or returned by what is, has a dot."""
+STUDY = "odonata.study.contract."
 DATA = {
     "PRESETS": "The machines by name ([reference](machines.md)): `PRESETS[name].machine` is a "
     "`Dragonfly`, and `about`, `source` and `power` say what it is.",
@@ -169,30 +173,33 @@ def python() -> str:
     groups = {**GROUPS, "More": " ".join(rest)} if rest else GROUPS
     parts = [_group(title, "odonata", names.split()) for title, names in groups.items()]
     own = [name for name in pdes.__all__ if name not in odonata.__all__ and name != "Rows"]
-    return "\n".join([*parts, _group("The engine, for models of your own", "pdes", own)])
+    engine = _group("The engine, for models of your own", "pdes", own)
+    study = _group("Studies of your own", "", [STUDY + "Study", STUDY + "Case", STUDY + "Claim"])
+    return "\n".join([*parts, study, engine])
 
 
 def _group(title: str, module: str, names: list[str]) -> str:
     """Returns a section: links to its names, and then each of them."""
-    to = ", ".join(f'<a href="#{module}.{name}"><code>{name}</code></a>' for name in names)
-    return f"## {title}\n\n{to}\n\n" + "\n".join(_object(module, name) for name in names)
+    paths = [name if "." in name else f"{module}.{name}" for name in names]
+    to = ", ".join(f'<a href="#{it}"><code>{it.rpartition(".")[2]}</code></a>' for it in paths)
+    return f"## {title}\n\n{to}\n\n" + "\n".join(map(_object, paths))
 
 
-def _object(module: str, name: str) -> str:
-    """Returns the directive that documents a public name."""
-    found = getattr({"odonata": odonata, "pdes": pdes}[module], name)
+def _object(path: str) -> str:
+    """Returns the directive that documents what a path names."""
+    module, _, name = path.rpartition(".")
+    found = getattr(importlib.import_module(module), name)
     if inspect.isclass(found):
-        return _directive(f"autoclass:: {module}.{name}", members="", show_inheritance=None)
+        return _directive(f"autoclass:: {path}", members="")
     if callable(found):
-        return _directive(f"autofunction:: {module}.{name}")
-    about = DATA.get(name, type(found).__name__)
-    return f"```{{py:data}} {module}.{name}\n\n{about}\n```\n"
+        return _directive(f"autofunction:: {path}")
+    return f"```{{py:data}} {path}\n\n{DATA.get(name, type(found).__name__)}\n```\n"
 
 
-def _directive(line: str, **options: str | None) -> str:
+def _directive(line: str, **options: str) -> str:
     """Returns a directive of reStructuredText within Markdown."""
     given = [f"   :{name.replace('_', '-')}: {value}".rstrip()
-             for name, value in options.items() if value is not None]  # fmt: skip
+             for name, value in options.items()]  # fmt: skip
     return "\n".join(["```{eval-rst}", f".. {line}", *given, "```", ""])
 
 

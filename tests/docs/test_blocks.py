@@ -28,6 +28,7 @@ from odonata.experiment.reading import load
 from odonata.traces import swf
 from policies.register import PLUGINS, REGISTERS, load_plugin
 
+TUTORIAL = DOCS / "tutorial" / "first-study.md"
 ALL = [block for page in PAGES for block in blocks(page)]
 LANGUAGES = {"sh", "console", "toml", "python", "text"}
 OTHER = {"export", "grep", "make", "pip", "python", "python3", "sacct", "sbatch", "source"}
@@ -190,7 +191,8 @@ def runs(go: Callable[..., str], place: Path) -> Callable[[str], None]:
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if any(it.language == "python" for it in blocks(page))],
+    "page", [page for page in PAGES if page != TUTORIAL and any(
+        it.language == "python" for it in blocks(page))],
     ids=name_of,
 )  # fmt: skip
 def test_the_python_of_a_page_runs_from_top_to_bottom_and_prints_what_the_page_shows(
@@ -200,24 +202,30 @@ def test_the_python_of_a_page_runs_from_top_to_bottom_and_prints_what_the_page_s
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What is a file is written and, unless it is a test, loaded as a plug-in. Numbers may be
-    others: another version of NumPy may draw otherwise."""
-    mpl.use("agg")
     put_files(page, place)
-    code = [block for block in blocks(page) if block.language == "python"]
-    runs("\n".join(block.text for block in code if not block.file))
+    runs("\n".join(it.text for it in blocks(page) if it.language == "python" and not it.file))
     monkeypatch.chdir(place)
+    run_python(page, capsys)
+
+
+def run_python(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Run the Python of a page, here. What is a file is loaded as a plug-in, unless it is a test.
+    Numbers that are printed may be others: another version of NumPy may draw otherwise."""
+    mpl.use("agg")
     names: dict[str, object] = {"odonata": odonata}
-    for block in code:
-        if not block.file:
-            with warnings.catch_warnings():
-                if "evalys" in block.text:  # it calls what pandas is about to remove
-                    warnings.simplefilter("ignore")
-                exec(compile(block.text, str(block), "exec"), names)
-            shown, printed = shown_after(block), capsys.readouterr().out
-            assert shown is None or without_numbers(printed) == without_numbers(shown), block
-        elif not block.file.startswith("test_") and block.file not in loaded():
-            load_plugin(block.file)
+    for block in (it for it in blocks(page) if it.language == "python"):
+        if block.file:
+            if not block.file.startswith("test_") and block.file not in loaded():
+                load_plugin(block.file)
+            continue
+        with warnings.catch_warnings():
+            if "evalys" in block.text:  # it calls what pandas is about to remove
+                warnings.simplefilter("ignore")
+            exec(compile(block.text, str(block), "exec"), names)
+        shown, printed = shown_after(block), capsys.readouterr().out
+        assert shown is None or without_numbers(printed) == without_numbers(shown), block
+        for picture in re.findall(r'"([\w-]+\.png)"', block.text):
+            assert Path(picture).stat().st_size > 20_000, picture
 
 
 def shown_after(block: Block) -> str | None:
@@ -244,14 +252,16 @@ def test_ten_lines_lead_from_a_trace_to_a_figure() -> None:
     assert '"months.png"' in code.text
 
 
-@pytest.mark.parametrize("page", [DOCS / "tutorial" / "first-study.md"], ids=name_of)
-def test_the_commands_of_the_tutorial_print_what_it_shows(
-    page: Path, place: Path, odonata: Callable[..., subprocess.CompletedProcess[str]]
+def test_the_tutorial_prints_what_it_shows_in_the_shell_and_in_python(
+    place: Path,
+    odonata: Callable[..., subprocess.CompletedProcess[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Every line of a text is in what the commands above it printed; what is between may differ."""
-    put_files(page, place)
+    put_files(TUTORIAL, place)
     said, lines = "", 0
-    for block in blocks(page):
+    for block in blocks(TUTORIAL):
         if block.language == "python":
             break
         if block.language == "sh":
@@ -265,8 +275,10 @@ def test_the_commands_of_the_tutorial_print_what_it_shows(
             for line in block.text.splitlines():
                 assert " ".join(line.split()) in said, line
                 lines += 1
-    assert lines > 14
+    assert lines > 20
     assert (place / "out" / "level-spread" / "report.html").stat().st_size > 100_000
+    monkeypatch.chdir(place)
+    run_python(TUTORIAL, capsys)
 
 
 def test_the_job_patterns_of_the_page_about_patterns_run(

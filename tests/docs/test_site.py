@@ -81,7 +81,7 @@ def test_the_pages_of_policies_and_machines_have_every_name(generated: dict[str,
 
 def test_the_page_of_python_has_every_public_name(generated: dict[str, str]) -> None:
     named = re.findall(
-        r"(?:autoclass::|autofunction::|py:data}) odonata\.(\w+)", generated["python"]
+        r"(?:autoclass::|autofunction::|py:data}) odonata\.(\w+)$", generated["python"], re.M
     )
     assert sorted(named) == sorted({*odonata.__all__} - {"__version__"})
 
