@@ -48,8 +48,8 @@ class Configuration:
         "the routing's own.", least=0, most=1e6, none="auto",
     )  # fmt: skip
     bias: int | None = setting(
-        None, "signed size", "Adaptive routings: how much worse in addition; auto: the routing's "
-        "own.", none="auto",
+        None, "signed size", "Adaptive routings: by how much the minimal path must look worse in "
+        "addition to the threshold; auto: the routing's own.", none="auto",
     )  # fmt: skip
     packet_bytes: int = setting(512, "size", "The largest packet; longer messages are cut.")
     flit_bytes: int = setting(

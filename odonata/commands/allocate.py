@@ -69,9 +69,10 @@ def _whole(word: str, example: str) -> int:
 @click.option("--policy", default="level-spread", show_default=True, metavar="NAME",
               help="Who chooses the nodes; `odonata policies` lists them.")  # fmt: skip
 @click.option("--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
-              help="Of that policy; repeatable.")  # fmt: skip
+              help="A parameter of the policy; repeatable.")  # fmt: skip
 @click.option("--order", default="fcfs", show_default=True, metavar="NAME",
-              help="In which the jobs are placed: fcfs, small-first or large-first.")  # fmt: skip
+              help="The order in which the jobs are placed: fcfs, small-first or large-first."
+              )  # fmt: skip
 @click.option("--busy", type=Quantity("LABELS", parse_labels), default="",
               help="Nodes that are busy from the start: 0-15,40.")  # fmt: skip
 @click.option("--counters", "told", multiple=True, metavar="FILE",
@@ -81,7 +82,7 @@ def _whole(word: str, example: str) -> int:
 @click.option("--sensitive/--insensitive", default=None,
               help="Whether congestion slows the jobs down; unknown if not given.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
-              help="Of what is random.")  # fmt: skip
+              help="Seed of policies that draw at random.")  # fmt: skip
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False),
               help="Draw who sits where, as .png, .svg or .pdf.")  # fmt: skip
 @plugin_option

@@ -15,7 +15,7 @@ from odonata.results.job_table import by_pattern, makespan_ps, mean
 from odonata.results.opened import INCOMPLETE
 from odonata.results.performance import Performance
 from odonata.results.run import Run
-from odonata.results.summary_rows import still
+from odonata.results.summary_rows import simulated_text, still
 
 FEW = 6
 """The most jobs of which each has rows of its own."""
@@ -186,7 +186,7 @@ def columns_of(labels: Sequence[str], runs: Sequence[Run]) -> tuple[list[Column]
     jobs_alone = all(one.jobs for one in known)
     columns = []
     for label, one in zip(labels, known, strict=True):
-        said = {"simulated": show_time(simulated(one.run)),
+        said = {"simulated": simulated_text(one.run.experiment.run.end, simulated(one.run)),
                 "state": "complete" if one.run.complete else "INCOMPLETE"}  # fmt: skip
         if not jobs_alone:
             said["saturated"] = {True: "yes", False: "no", None: "-"}[one.saturated]

@@ -62,7 +62,7 @@ def parse_bounds(text: str) -> list[float]:
               help="What all nodes may draw together: '3500 W', or unlimited; repeatable.  "
               "[default: those of the machine]")  # fmt: skip
 @click.option("--application", "applications", multiple=True, metavar="NAME",
-              help="Only this one; repeatable.")  # fmt: skip
+              help="Show only this application; repeatable.")  # fmt: skip
 @click.option("--node-power", "node_w", type=Quantity("POWER", power_w),
               help="What a node can draw at most, for the absolute worst case.  [default: the most "
               "of any node in TABLE.csv; rzmerl: 290 W; cab: 230 W, without memory]")  # fmt: skip

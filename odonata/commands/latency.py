@@ -33,13 +33,15 @@ def _loads(text: str) -> Any:
 @click.command("latency", context_settings=SETTINGS)
 @curve_options
 @click.option("--loads", type=Quantity("LOADS", _loads), default="0.05:0.95:0.05",
-              show_default=True, help="Offered, in parts of a node's link: start:stop:step, a list "
-              "(0.1,0.5), or one.")  # fmt: skip
-@click.option("--warmup", "warmup_ps", type=TIME, help="Before the measurement, unmeasured.")
+              show_default=True, help="Offered loads, in parts of a node's link: start:stop:step, "
+              "a list (0.1,0.5), or one.")  # fmt: skip
+@click.option("--warmup", "warmup_ps", type=TIME,
+              help="Time before the measurement, in which nothing is measured.")  # fmt: skip
 @click.option("--measure", "measure_ps", type=TIME,
               help="Packets generated in this time are measured.")  # fmt: skip
-@click.option("--drain", "drain_ps", type=TIME, help="For these to arrive, under the same load; by "
-              "default all three suit the machine.")  # fmt: skip
+@click.option("--drain", "drain_ps", type=TIME,
+              help="Time after the measurement in which measured packets may arrive, under the "
+              "same load; by default all three suit the machine.")  # fmt: skip
 @click.option("--all", "everything", is_flag=True,
               help="Go on to the last load, however far beyond saturation.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1), metavar="N", default=cores, help="Points at a "

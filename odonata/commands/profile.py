@@ -50,8 +50,8 @@ PART = Quantity("PART", part)
               "that its profile was calibrated for, or 64]")  # fmt: skip
 @click.option("--machine", default=MACHINE, show_default=True, metavar="NAME",
               help="The preset of the machine.")  # fmt: skip
-@click.option("--repetitions", default=3, show_default=True, help="How often, each time on other "
-              "nodes; what counts is the median.")  # fmt: skip
+@click.option("--repetitions", default=3, show_default=True, help="How often each is measured, "
+              "each time on other nodes; what counts is the median.")  # fmt: skip
 @click.option("--congestor", default=CONGESTORS[0], show_default=True,
               type=click.Choice(CONGESTORS), help="The congestor of GPCNeT.")  # fmt: skip
 @click.option("--collectives", type=PART, default="5%", show_default=True,

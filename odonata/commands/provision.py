@@ -30,10 +30,10 @@ COMPARED = ("t_ovp", "t_wc", "s_ovp", "n_lim")
 @click.command("provision", context_settings=SETTINGS)
 @click.argument("prices", required=False, type=click.Path(path_type=Path))
 @click.option("--application", "applications", multiple=True, metavar="NAME",
-              help="Only this one; repeatable.")  # fmt: skip
+              help="Show only this application; repeatable.")  # fmt: skip
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
-              help="Of PRICES, as budget.money=70000; without it r_c, r_p, power_w, node_max_w or "
-              "node_min_w of the model; repeatable.")  # fmt: skip
+              help="A change to PRICES, as budget.money=70000; without it r_c, r_p, power_w, "
+              "node_max_w or node_min_w of the model; repeatable.")  # fmt: skip
 @click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Draw there how the answer changes with each input.")  # fmt: skip
 @json_option

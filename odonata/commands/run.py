@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 @click.command("run", context_settings=SETTINGS)
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              help="Where its results go.  [default: out/NAME]")  # fmt: skip
+              help="The directory of its results.  [default: out/NAME]")  # fmt: skip
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
-              help="In place of what the file says: machine.groups=33, jobs[0].nodes=32; "
-              "repeatable.")  # fmt: skip
+              help="A change to the file: machine.groups=33, jobs[0].nodes=32, jobs[1]=none to "
+              "drop a job, 'jobs[+]={nodes=8}' to add one; repeatable.")  # fmt: skip
 @plugin_option
 @click.option("--resume", is_flag=True, help="Go on with the run in DIR from its last checkpoint "
               "(or from the beginning, if there is none).")  # fmt: skip
@@ -175,7 +175,7 @@ def run_table(finished: Finished, experiment: Experiment) -> Table:
     from rich.table import Table
 
     from odonata.results.performance import performance
-    from odonata.results.summary_rows import of_run
+    from odonata.results.summary_rows import explained, of_run
 
     result = finished.result
     measured = performance(experiment.model(), result)
@@ -187,6 +187,8 @@ def run_table(finished: Finished, experiment: Experiment) -> Table:
     shown.add_column(min_width=26)
     for row in of_run(experiment, measured, result.time_ps, result.completed, finished.jobs):
         shown.add_row(*row)
+    shown.caption = explained(measured) or None
+    shown.caption_justify = "left"
     for row in _watts(finished):
         shown.add_row(*row)
     shown.add_section()

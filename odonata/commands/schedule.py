@@ -52,8 +52,8 @@ DURATION = Quantity("TIME", time_us)
 @click.option("--machine", metavar="PRESET", help="Place jobs on this dragonfly: a preset, or "
               "p,a,h,g (nodes per router, routers per group, global links per router, groups)."
               )  # fmt: skip
-@click.option("--allocation", metavar="NAMES", help="Which nodes they get there; several with "
-              "commas.  [default: level-spread]")  # fmt: skip
+@click.option("--allocation", metavar="NAMES", help="The policy that places jobs on it; several "
+              "with commas.  [default: level-spread]")  # fmt: skip
 @click.option("--power", metavar="NAMES", help="Simulate power, with this policy; several with "
               "commas. none: it is only measured.")  # fmt: skip
 @click.option("--cap", metavar="POWER", help="What all nodes together may draw, such as 3000kW, or "
@@ -73,7 +73,7 @@ DURATION = Quantity("TIME", time_us)
 @click.option("--cooldown", type=DURATION, default="0 s", help="Leave out jobs submitted in the "
               "last TIME.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
-              help="Of a model, and of allocations that draw at random.")  # fmt: skip
+              help="Seed of a model, and of allocations that draw at random.")  # fmt: skip
 @click.option("--by", type=click.Choice(["size", "user", "application"]), multiple=True,
               help="Also show mean waits, or turnarounds of moldable jobs, by size of job, by user "
               "or by application; repeatable.")  # fmt: skip

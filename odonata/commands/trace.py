@@ -29,7 +29,7 @@ SUFFIXES = (".swf", ".swf.gz")
               "lublin, mira, or rmap-small, -large or -random.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1), help="How many jobs the model makes.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
-              help="Of the model.")  # fmt: skip
+              help="Seed of the model.")  # fmt: skip
 @click.option("--format", metavar="NAME", help="The format of FILE, where it is not found: swf, "
               "batsim, sacct or karelian.")  # fmt: skip
 @click.option("--from", "begin", type=TIME, help="Only jobs submitted from this time of the trace "

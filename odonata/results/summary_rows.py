@@ -37,7 +37,7 @@ def of_run(
          f"p={m.nodes} a={m.routers} h={m.global_links} g={m.groups}, {m.cabling} cabling"
          + rounded(m)),
         *_sent(network),
-        ("simulated", show_time(reached_ps) if end else microseconds(reached_ps),
+        ("simulated", simulated_text(end, reached_ps),
          note if complete else f"INCOMPLETE: {still(experiment)}"),
     ]  # fmt: skip
     if not reached_ps:
@@ -189,6 +189,28 @@ def _links(figures: Performance) -> list[Row]:
          f"{link['stall_to_flit']:.3f} credit stalls per flit")
         for kind, link in figures.links.items()
     ] + _inputs(figures)  # fmt: skip
+
+
+BUSIER = 1.2
+"""How many times busier than any inject link an eject link is where that is explained."""
+
+
+def explained(figures: Performance) -> str:
+    """Returns a sentence where an eject link is busier than any inject link, "" where none is."""
+    eject, inject = (figures.links[kind]["max_utilisation"] if kind in figures.links else 0.0
+                     for kind in ("eject", "inject"))  # fmt: skip
+    return EJECTED if eject > BUSIER * inject else ""
+
+
+EJECTED = (
+    "Eject links lead from routers to nodes, inject links from nodes to routers: where several "
+    "nodes send to one, its eject link is busier than any inject link."
+)
+
+
+def simulated_text(end: int | None, time_ps: int) -> str:
+    """Returns the time that was simulated: in the unit of the end or, without one, in us."""
+    return microseconds(time_ps) if end is None else show_time(time_ps)
 
 
 def _inputs(figures: Performance) -> list[Row]:

@@ -29,7 +29,7 @@ from odonata.results.derived import busiest, recorded, simulated, summary
 from odonata.results.network_power import watts_rows
 from odonata.results.opened import INCOMPLETE, Opened
 from odonata.results.run import Run
-from odonata.results.summary_rows import Row, of_run, still
+from odonata.results.summary_rows import EJECTED, Row, of_run, still
 
 HERE = Path(__file__).parent
 WORST_LINKS = 8
@@ -68,6 +68,7 @@ def style_sheet() -> Markup:
 FOOTER = (
     "Loads are parts of what the nodes' links carry. Latencies are from the generation of a message"
     "\nto the arrival of a packet's last byte, or until its node has drained it if that takes time."
+    f"\n{EJECTED}"
 )
 
 
