@@ -95,7 +95,8 @@ def difference(
     a, b = _standard_error(one) ** 2, _standard_error(other) ** 2
     if a + b == 0:
         return Interval(apart, apart, apart, min(len(one), len(other)))
-    freedom = (a + b) ** 2 / (a**2 / (len(one) - 1) + b**2 / (len(other) - 1))
+    part = a / (a + b)
+    freedom = 1 / (part**2 / (len(one) - 1) + (1 - part) ** 2 / (len(other) - 1))
     half = _quantile(freedom, confidence) * math.sqrt(a + b)
     return Interval(apart, apart - half, apart + half, min(len(one), len(other)))
 

@@ -6,6 +6,8 @@ import doctest
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from types import ModuleType
 from typing import Any
 
@@ -240,7 +242,8 @@ def test_how_the_nodes_of_a_router_share_its_traffic_does_not_matter(
 def test_no_rounding_decides_between_equal_routers(name: str) -> None:
     """As floating-point numbers, the bytes per second of nodes add up to less in router 1."""
     first, second, seconds = [3, 2, 4], [4, 2, 3], 2e-5
-    assert sum(byte / seconds for byte in first) > sum(byte / seconds for byte in second)
+    added = [reduce(add, (byte / seconds for byte in each)) for each in (first, second)]
+    assert added[0] > added[1]
     machine = Dragonfly(3, 2, 0, 1)
     told = Counters.of_interval(machine, sent=first + second, seconds=seconds)
     sight, policy = Sight(machine, np.ones(6, bool), told), ALLOCATIONS.make(name)

@@ -348,7 +348,7 @@ def test_coordinates_say_where_a_port_leads(done: tuple[Run, Result]) -> None:
 def test_an_open_run_shows_what_was_flushed_and_says_so(tmp_path: Path, model: Network) -> None:
     """A run that died: its directory has no run.h5, and a rank's file was never closed."""
 
-    def die(reached: int, events: int) -> None:
+    def die(reached: int, events: int, tally: object) -> None:
         raise KeyboardInterrupt
 
     made = experiment(model, 4000 * US)
