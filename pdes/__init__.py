@@ -6,7 +6,8 @@ hot loop), `rules` and `decisions` (what is broken, and what is handled in Pytho
 ranks agree), `engine` (one rank), `driver` (from the first event to the last). Beside these stand
 `partition`, `outbox`, `transport` with `board`, `launcher` and `watchman` (with `watch`, its
 process), `advice`, `checkpoint`, `metrics`, `stream`, `log`, `join`, `disk` and `hdf5` (what is
-recorded), `signals`, `arrays`, `errors`, and `jit`, where the compiler is met.
+recorded), `signals`, `arrays`, `errors`, and `jit`, where the compiler is met (with `records`, how
+tuples are passed to kernels, and `inlining`).
 
 To write a model, all that is needed can be had from here: see docs/models.md.
 """
@@ -20,7 +21,7 @@ _HOMES = {
     "pdes.driver": ("Result", "run"),
     "pdes.errors": ("Fault", "Refused"),
     "pdes.events": ("Rows", "agent_of", "key_of", "kind_of", "pack", "port_of"),
-    "pdes.jit": ("entry", "kernel"),
+    "pdes.jit": ("entry", "kernel", "record"),
     "pdes.launcher": ("rank",),
     "pdes.loop": ("Sim", "drop_parcel", "local", "new_parcel", "schedule"),
     "pdes.log": ("Field", "Log"),

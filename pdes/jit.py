@@ -1,9 +1,10 @@
 """The compiler: the one place where kernels are compiled.
 
-Three decorators and nothing else: `kernel` for what the hot loop calls (inlined into it), `entry`
-for what Python calls (compiled once, kept on disk), and `bind` for a loop that is written once and
-compiled once per model. With ``ODONATA_JIT=0`` all three return the Python function itself, so a
-kernel is its own readable twin: same results, bounds checked, stoppable in pdb.
+Three decorators: `kernel` for what the hot loop calls (inlined into it), `entry` for what Python
+calls (compiled once, kept on disk), and `bind` for a loop that is written once and compiled once
+per model; and `record` marks a NamedTuple that kernels are passed. With ``ODONATA_JIT=0`` each of
+them returns what it is given, so a kernel is its own readable twin: same results, bounds checked,
+stoppable in pdb.
 
 What a kernel may not do: allocate an array, raise, or count on signed overflow. Reference counting
 is off (``_nrt=False``), which made the same loop three times faster; a kernel that runs out of room
@@ -35,6 +36,7 @@ from pdes.compiler_words import explained
 from pdes.errors import Refused
 
 F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
 
 ENABLED = os.environ.get("ODONATA_JIT", "1") != "0" and os.environ.get("NUMBA_DISABLE_JIT") != "1"
 
@@ -46,18 +48,39 @@ _cache_dir_lock = threading.Lock()
 """Numba knows one cache directory per process; it is ours only while one function is decorated."""
 
 if ENABLED:
+    # Where colorama is installed, numba colours what it says of every implementation that does not
+    # fit, which took a twentieth of the time to compile. It reads this when it is imported.
+    COLOURLESS = "NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING"
+    _named = COLOURLESS in os.environ
+    os.environ.setdefault(COLOURLESS, "1")
+
     import numba
+    from numba.core import errors as numba_errors
     from numba.core import event as numba_event
-    from numba.core.errors import NumbaError, UnsupportedBytecodeError
+    from numba.core.errors import NumbaError
     from numba.extending import intrinsic
+
+    try:
+        from pdes.inlining import PART, WHOLE
+        from pdes.records import mark
+    except (ImportError, AttributeError):  # this numba is not made as those they are written for
+        PART, WHOLE, mark = {}, {}, lambda made_of: None
+    if not _named:
+        del os.environ[COLOURLESS]
 
     # Where colorama is installed, numba has it reset the colours of stdout when Python ends: four
     # bytes behind a user's JSON. This tells it that it has done so already.
     if "colorama.initialise" in sys.modules:
         sys.modules["colorama.initialise"].atexit_done = True  # type: ignore[attr-defined]
 
+    UnsupportedBytecodeError = getattr(numba_errors, "UnsupportedBytecodeError", NumbaError)
     OPTIONS = {"_nrt": False, "error_model": "numpy", "boundscheck": False}
     INLINED = {"forceinline": True, "no_cfunc_wrapper": True}
+    CALLED = {"no_cfunc_wrapper": True, **WHOLE}
+    MADE_BY = {
+        __file__,
+        *(str(Path(__file__).with_name(f"{n}.py")) for n in ("inlining", "records")),
+    }
 
 
 _compiled: dict[int, Any] = {}
@@ -78,8 +101,8 @@ def kernel(function: F) -> F:
         # The arguments of the one would be packed twice, the other would call its twin.
         return numba.njit(function, **INLINED, **OPTIONS)  # type: ignore[no-any-return]
     bare = {"no_cpython_wrapper": True}
-    inlined = numba.njit(function, **bare, **INLINED, **OPTIONS)
-    states = inlined._reduce_states
+    inlined = numba.njit(function, **bare, **INLINED, **OPTIONS, **PART)
+    states, templates = inlined._reduce_states, inlined.get_call_template
 
     @cache
     def twin() -> Any:
@@ -94,6 +117,11 @@ def kernel(function: F) -> F:
     inlined.add_overload = lambda made: inlined.overloads.update({made.signature.args: made})
     inlined._compile_for_args = lambda *arguments: twin()
     inlined._reduce_states = wrapped
+    # A constant is inlined as well, without a copy of the kernel that is compiled for it alone.
+    unliteral = numba.types.unliteral
+    inlined.get_call_template = lambda args, kws: templates(
+        tuple(map(unliteral, args)), {name: unliteral(each) for name, each in kws.items()}
+    )
     return inlined  # type: ignore[no-any-return]
 
 
@@ -113,9 +141,9 @@ def entry(function: F) -> F:
         before = numba.config.CACHE_DIR
         numba.config.CACHE_DIR = str(version)
         try:
-            made = numba.njit(function, cache=True, **OPTIONS)
+            made = numba.njit(function, cache=True, **CALLED, **OPTIONS)
         except RuntimeError:  # it comes from no file: a notebook, or standard input
-            return numba.njit(function, **OPTIONS)  # type: ignore[no-any-return]
+            return numba.njit(function, **CALLED, **OPTIONS)  # type: ignore[no-any-return]
         finally:
             numba.config.CACHE_DIR = before
     _load_machine_code_alone(made._cache)
@@ -132,6 +160,14 @@ def _load_machine_code_alone(kept: Any) -> None:
             return kept._load_overload(signature, context)
 
     kept.load_overload = load_overload
+
+
+def record(made_of: C) -> C:
+    """Have kernels be passed the address of such a NamedTuple (`pdes.records`), instead of all that
+    is in it. With many arrays they compile in half the time; they may use its attributes only."""
+    if ENABLED:
+        mark(made_of)
+    return made_of
 
 
 def bind(template: F, name: str, **names: Any) -> F:
@@ -235,7 +271,7 @@ def _private(root: Path) -> bool:
 def _digest(function: Callable[..., Any]) -> str:
     """Returns a name for all that is compiled into a function, under this compiler."""
     about = [numba.__version__, sys.version, platform.machine()]
-    files = {__file__}
+    files = set(MADE_BY)
     _describe(function, about, files, set())
     hashed = hashlib.sha256(repr(about).encode())
     contents = (Path(f).read_bytes() if os.path.exists(f) else f.encode() for f in files)

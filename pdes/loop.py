@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pdes.events import FOREVER, KEY, KINDS, TIME, WORDS, A, B, Rows, agent_of, kind_of
-from pdes.jit import bind, kernel, prefetch, ticks
+from pdes.jit import bind, kernel, prefetch, record, ticks
 from pdes.parcels import TAKEN, Pool, give, take
 from pdes.queue import CAPACITY, COUNT, Cells, drop, next_time, push
 
@@ -49,6 +49,7 @@ SAMPLE_EVERY = 256
 """One event in so many is timed, so that every run can say where its time went."""
 
 
+@record
 class Sim(NamedTuple):
     """The arguments of a handler besides its own state: it reads `now` and calls `schedule`."""
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from pdes.arrays import aligned, doubled
 from pdes.events import Rows
-from pdes.jit import kernel
+from pdes.jit import kernel, record
 
 NEXT = 0
 """The word of a parcel that chains it to another: the free list is such a chain."""
@@ -25,6 +25,7 @@ FREE, TAKEN = 0, 1
 """Words of `Pool.ctl`: the first free parcel, and how many are taken."""
 
 
+@record
 class Pool(NamedTuple):
     ctl: Any
     rows: Any

@@ -12,7 +12,7 @@ import numpy as np
 
 from pdes.errors import require
 from pdes.events import Rows, agent_of, key_of
-from pdes.jit import entry, kernel
+from pdes.jit import entry, kernel, record
 from pdes.loop import Sim, local, schedule
 from pdes.model import Lookahead, Model
 from pdes.partition import Partition
@@ -23,6 +23,7 @@ SEED, PROCESSES, THRESHOLD, LEAST, SPREAD = range(5)
 GOLDEN = U64(0x9E3779B97F4A7C15)
 
 
+@record
 class State(NamedTuple):
     numbers: Any  # the five above
     handled: Any  # events, by process

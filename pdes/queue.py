@@ -22,7 +22,7 @@ import numpy as np
 
 from pdes.arrays import doubled
 from pdes.events import FOREVER, KEY, TIME, WORDS, A, B, Rows
-from pdes.jit import entry, kernel
+from pdes.jit import entry, kernel, record
 
 COUNT, CAPACITY, DUE, FAR, FREE, DAY, SHIFT, MASK, POPS = range(9)
 """Words of `Cells.ctl`: how many are pending, due, far; head of the free list; the day that is due;
@@ -36,6 +36,7 @@ MIN_BUCKETS, MAX_BUCKETS = BLOCK, 1 << 22
 MAX_SHIFT = 56
 
 
+@record
 class Cells(NamedTuple):
     """The queue's arrays, as kernels see them. Each of the three places has room for everything;
     memory that is never touched is never allocated."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from odonata.agents.packet import PARCEL
 from pdes.events import agent_of
-from pdes.jit import kernel
+from pdes.jit import kernel, record
 
 # -- events
 
@@ -266,6 +266,7 @@ Words = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 
 
+@record
 class State(NamedTuple):
     """Everything that handlers read and write on one rank. Rows of ports, nodes and groups are
     those of this rank, in machine order."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pdes.events import key_of
-from pdes.jit import kernel
+from pdes.jit import kernel, record
 from policies.scheduling.desk import CTL_WORDS as DESK_WORDS
 from policies.scheduling.desk import JOB_WORDS as DESK_JOB_WORDS
 from policies.scheduling.desk import Desk
@@ -117,6 +117,7 @@ NOTES_KEPT = 1 << 14
 """Notes after which they are collected, whatever else happens."""
 
 
+@record
 class State(NamedTuple):
     """The arrays of a desk, then those of the model."""
 
