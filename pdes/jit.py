@@ -146,8 +146,19 @@ def entry(function: F) -> F:
             return numba.njit(function, **CALLED, **OPTIONS)  # type: ignore[no-any-return]
         finally:
             numba.config.CACHE_DIR = before
+    _keep_by_content(made._cache, version)
     _load_machine_code_alone(made._cache)
     return made  # type: ignore[no-any-return]
+
+
+def _keep_by_content(kept: Any, version: Path) -> None:
+    """Have what is kept of a function serve whatever has the same content. Numba would go by the
+    path of its file and by when that was written, which differ in every checkout of a version."""
+    with suppress(AttributeError, TypeError):  # a numba that is made otherwise: it goes by its own
+        folder = str(version / "kernels")
+        file = type(kept._cache_file)(folder, kept._impl.filename_base, version.name)
+        kept._impl.locator._cache_path = kept._cache_path = folder
+        kept._cache_file = file
 
 
 def _load_machine_code_alone(kept: Any) -> None:
@@ -348,36 +359,52 @@ def _inside(error: Exception) -> bool:
     )
 
 
-@contextmanager
-def compile_notice(show: bool, how_often: str) -> Iterator[None]:
-    """Says on stderr that kernels are being compiled, if and only if they are."""
-    if not ENABLED:
-        yield
-        return
+class Compiled:
+    """What a block of code has compiled: when that began, or 0."""
+
     began = 0.0
+
+    def __bool__(self) -> bool:
+        return self.began > 0
+
+
+@contextmanager
+def compiling(first: Callable[[], None] = lambda: None) -> Iterator[Compiled]:
+    """Tells whether anything is compiled in this block, and calls `first` when it begins."""
+    compiled = Compiled()
+    if not ENABLED:
+        yield compiled
+        return
 
     class Listener(numba_event.Listener):  # type: ignore[misc]
         def on_start(self, event: Any) -> None:
-            nonlocal began
-            if not began:
-                began = time.perf_counter()
-                if show:
-                    say(f"odonata: compiling kernels, {how_often} ...")
+            if not compiled:
+                compiled.began = time.perf_counter()
+                first()
 
         def on_end(self, event: Any) -> None:
             pass
 
-    def say(words: str) -> None:
-        print(words, file=sys.stderr, flush=True)
-
     listener = Listener()
     numba_event.register("numba:compile", listener)
     try:
-        yield
+        yield compiled
     finally:
         numba_event.unregister("numba:compile", listener)
-    if began and show:
-        say(f"odonata: compiled in {time.perf_counter() - began:.1f} s")
+
+
+@contextmanager
+def compile_notice(show: bool, how_often: str) -> Iterator[None]:
+    """Says on stderr that kernels are being compiled, if and only if they are."""
+
+    def say(words: str) -> None:
+        if show:
+            print(f"odonata: {words}", file=sys.stderr, flush=True)
+
+    with compiling(lambda: say(f"compiling kernels, {how_often} ...")) as compiled:
+        yield
+    if compiled and show:
+        say(f"compiled in {time.perf_counter() - compiled.began:.1f} s")
         _prune(cache_root())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -120,6 +121,26 @@ def test_what_is_kept_is_of_this_handler_this_file_and_these_constants(folder: P
     (folder / "constants.py").write_text("DELAY = 500\n")
     assert printed(folder, counts.format("yours")) == [200, 100]
     assert printed(folder, counts.format("yours"), ODONATA_JIT="0") == [200, 100]
+
+
+def test_two_checkouts_of_one_version_share_what_is_kept(tmp_path: Path) -> None:
+    """Their paths differ, and when their files were written."""
+    code, printed = "from mine import *; print(first(100_000), len(first.stats.cache_hits))", []
+    for age, name in enumerate(("one", "two")):
+        checkout = tmp_path / name
+        shutil.copytree(Path(jit.__file__).parent, checkout / "pdes",
+                        ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
+        (checkout / "mine.py").write_text(BOUND)
+        (checkout / "constants.py").write_text("DELAY = 1000\n")
+        for file in checkout.rglob("*.py"):
+            os.utime(file, (1e9 + age, 1e9 + age))
+        environment = {**clean_environment(), "ODONATA_CACHE_DIR": str(tmp_path / "cache")}
+        environment["PYTHONPATH"] = str(checkout)
+        printed.append(
+            subprocess.run([sys.executable, "-c", code], cwd=checkout, env=environment, check=True,
+                           capture_output=True, text=True).stdout
+        )  # fmt: skip
+    assert printed == ["100 0\n", "100 1\n"]
 
 
 def test_kernels_that_are_kept_are_loaded_without_the_compiler() -> None:
