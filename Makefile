@@ -30,7 +30,7 @@ $(READY): setup.py pyproject.toml
 
 demo: $(READY)
 	@echo "A 1,056-node dragonfly, every group talking to the next, adaptive routing, on two MPI ranks"
-	@echo "(scripts/experiments/demo.toml; the first time, kernels are compiled for some 12 s):"
+	@echo "(scripts/experiments/demo.toml; the first time, kernels are compiled for 5 to 10 s):"
 	@$(BIN)/mpiexec -n 2 $(BIN)/odonata run scripts/experiments/demo.toml -o out/demo --overwrite
 	@echo "open this in a browser:"
 	@$(BIN)/odonata report out/demo
@@ -56,23 +56,17 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Every routing, compiled, and the one that jobs are tested with (also where counters are reported), the job model, and PHOLD: once for
-# a version, as many at a time as there are cores. The longest come first; last, those that use what
-# the first has compiled.
+# What the tests run, compiled: once for a version, as many at a time as there are cores. `odonata warm`
+# has every routing of traffic, and what these experiments need; the others are started for a moment.
 warm: $(READY)
-	@{ echo run scripts/experiments/months.toml --overwrite --json -o out/warm-months; \
-	  echo run scripts/experiments/caps.toml --no-metrics --overwrite --json -o out/warm-caps; \
-	  echo run scripts/experiments/nedd.toml --no-metrics --overwrite --json -o out/warm-nedd; \
-	  echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json -o out/warm-told --set scheduler.telemetry=20us; \
-	  echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json -o out/warm; \
-	  for r in minimal valiant ugal-l ugal-g par adaptive; do \
-	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing $$r; done; \
+	@$(BIN)/odonata warm $(addprefix scripts/experiments/,nedd.toml caps.toml jobs.toml months.toml) --routings traffic
+	@{ echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json -o out/warm-told --set scheduler.telemetry=20us; \
 	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing adaptive --crossbar 1.2 --sight output --credits flit --detours true --ejection 6GB/s --injection-channels 2; \
 	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing par --crossbar 1.2 --output-buffer none --credits head --detours true --ejection 40GB/s --duplex half; \
-	  echo bench phold --end 1us --json; \
 	  echo schedule --model poisson --jobs 9 --nodes 9 --machine kim-72 --json; \
-	  echo schedule --model poisson --jobs 9 --nodes 9 --power dynamic-learner,uniform,rate-by-number,rmap-naive --json; } \
-	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm out/warm-*
+	  echo schedule --model poisson --jobs 9 --nodes 9 --power dynamic-learner,uniform,rate-by-number,rmap-naive --json; \
+	  echo bench phold --end 1us --json; } \
+	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm-told
 
 # As many tests at a time as there are cores, those of a file together; what times something, by
 # itself (of the files that have such a test: to collect them all takes longer than to run these).

@@ -268,12 +268,19 @@ class Mpi:
 
     def leader_first(self, action: Callable[[], T]) -> T:
         if not self.host_leader:
-            self._host.Barrier()
+            self._meet_on_host()
         try:
             return action()
         finally:
             if self.host_leader:
-                self._host.Barrier()
+                self._meet_on_host()
+
+    def _meet_on_host(self) -> None:
+        """Wait for the other ranks of this host. It sleeps meanwhile: a barrier would keep a core
+        busy for as long as the leader compiles, and the leader may need that core."""
+        request = self._host.Ibarrier()
+        while not request.Test():
+            time.sleep(0.005)
 
     def fail(self, reason: str, patience: float = 0.0, status: int = 1) -> NoReturn:
         """MPI is to end the others: a launcher that is left to find a rank gone may pass on the

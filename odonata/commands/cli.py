@@ -46,6 +46,7 @@ cli = LazyGroup(
         "gpcnet": "Measure the impact of congestion, as the benchmark GPCNeT does.",
         "schema": "Show what an experiment file may hold.",
         "bench": "Run a known workload and measure how fast it is simulated.",
+        "warm": "Compile what runs need, ahead of them and on all cores.",
         "doctor": "Find out whether this installation works, alone and on two ranks.",
     },
 )
