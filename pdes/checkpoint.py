@@ -1,11 +1,11 @@
 """Checkpoints: the state of a run on disk, complete or not there at all.
 
 A checkpoint is a directory ``<run>/at-<ticks>/``: one HDF5 file per rank with its arrays, and
-``manifest.json`` with what was run and every file's SHA-256. It is written beside its place and
-renamed into it when all ranks are done, so a directory of that name is complete; those before it
-are removed only then. ``<run>`` is the model and a hash of its parameters, so another run never
-touches it; later checkpoints of the same run stay: being the same run, they are as good. Ranks need
-a file system in common.
+``manifest.json`` with what was run, which ranks had which units, and every file's SHA-256. It is
+written beside its place and renamed into it when all ranks are done, so a directory of that name is
+complete; those before it are removed only then. ``<run>`` is the model and a hash of its
+parameters, so another run never touches it; later checkpoints of the same run stay: being the same
+run, on whichever ranks, they are as good. Ranks need a file system in common.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +34,11 @@ PARTIAL = ".partial"
 ABANDONED_SECONDS = 3600.0
 """Seconds after which the next run removes what a killed run left half written."""
 
-Arrays = Mapping[str, npt.NDArray[Any]]
+RANKS = "ranks"
+"""The part of an identity that may be another when a run goes on."""
+
+Array = npt.NDArray[Any]
+Arrays = Mapping[str, Array]
 
 
 class Cut(NamedTuple):
@@ -44,10 +49,16 @@ class Cut(NamedTuple):
 
 
 def save(
-    directory: Path, transport: Transport, identity: Mapping[str, Any], cut: Cut, arrays: Arrays
+    directory: Path,
+    transport: Transport,
+    identity: Mapping[str, Any],
+    cut: Cut,
+    arrays: Arrays,
+    first_units: Sequence[int],
 ) -> Path:
-    """Write this rank's arrays, all ranks together. Returns the checkpoint's path."""
-    directory = directory / _run_name(identity)
+    """Write this rank's arrays, all ranks together; `first_units` are the first units of all ranks
+    and, last, how many there are. Returns the checkpoint's path."""
+    directory = directory / _run_name(_known_by(identity))
     partial = directory / f"{PARTIAL}-{transport.everyone(os.getpid())[0]}"
     if transport.rank == 0:
         directory.mkdir(parents=True, exist_ok=True)
@@ -70,6 +81,7 @@ def save(
             _time_name(identity): cut.time,
             "events": [events for _, _, events in files],
             "identity": dict(identity),
+            "first_units": [int(unit) for unit in first_units],
             "sha256": {file: digest for file, digest, _ in files},
         }
         manifest["checksum"] = _checksum(manifest)
@@ -93,20 +105,93 @@ def _put_in_place(partial: Path, place: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def load(
-    directory: Path, rank: int, identity: Mapping[str, Any]
-) -> tuple[Cut, dict[str, npt.NDArray[Any]]]:
-    """Returns a rank's part of the newest checkpoint of this run in (or at) `directory`; refused if
-    it is incomplete, altered, or of another run."""
-    place = _find(directory, identity)
+class Checkpoint(NamedTuple):
+    """A complete checkpoint: where it is, its time in ticks, and of each rank that wrote it how
+    many events it had handled and the SHA-256 of its file."""
+
+    place: Path
+    time: int
+    events: list[int]
+    first_units: list[int] | None
+    """The first units of these ranks and, last, how many there are; None: an earlier version did
+    not say, and they were dealt as this model deals them."""
+    sha256: Mapping[str, str]
+
+    @property
+    def ranks(self) -> int:
+        return len(self.events)
+
+    def part(self, rank: int) -> SavedPart:
+        """Returns what a rank has written; refused if it is missing or altered."""
+        path = self.place / _file_name(rank)
+        if not path.exists():
+            raise _damaged(path, "this rank's part of the checkpoint is missing")
+        if _sha256(path) != self.sha256[path.name]:
+            raise _damaged(path, "does not match its checksum: truncated or altered")
+        return SavedPart(path)
+
+
+class SavedPart:
+    """The arrays that one rank has saved."""
+
+    def __init__(self, path: Path) -> None:
+        import h5py
+
+        self._file = h5py.File(path, "r")
+
+    def kinds(self) -> dict[str, tuple[Any, int]]:
+        """Returns type and dimensions of each array, by name."""
+        return {name: (_native(it.dtype), it.ndim) for name, it in self._file.items()}
+
+    def read(self, name: str, axis: int = 0, rows: slice = slice(None)) -> Array:
+        """Returns an array, or some rows of it, in the machine's own order of bytes: so Python can
+        read elements of their memory."""
+        found = self._file[name]
+        return np.asarray(found[(*[slice(None)] * axis, rows)], _native(found.dtype))
+
+    def read_all(self) -> dict[str, Array]:
+        """Returns every array, by name."""
+        return {name: self.read(name) for name in self._file}
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def find(
+    directory: Path, identity: Mapping[str, Any], aside: Mapping[str, Any] | None = None
+) -> Checkpoint:
+    """Returns the newest checkpoint of this run in (or at) `directory`, whichever ranks wrote it;
+    refused if its manifest is altered, or of another run. `aside` are the parameters that only
+    decide how units are dealt: they have to be the same where a checkpoint does not say how."""
+    ours = _known_by(identity)
+    place = _find(directory, ours)
     manifest = _manifest(place / "manifest.json")
-    _compare(place, manifest["identity"], json.loads(json.dumps(dict(identity))))
-    path = place / _file_name(rank)
-    if not path.exists():
-        raise _damaged(path, "this rank's part of the checkpoint is missing")
-    if _sha256(path) != manifest["sha256"][path.name]:
-        raise _damaged(path, "does not match its checksum: truncated or altered")
-    return Cut(manifest[_time_name(identity)], manifest["events"][rank]), _read(path)
+    first_units = manifest.get("first_units")
+    if first_units is None:
+        ours["parameters"] = {**ours["parameters"], **_plain(aside or {})}
+    _compare(place, _known_by(manifest["identity"]), ours)
+    return Checkpoint(
+        place, manifest[_time_name(identity)], manifest["events"], first_units, manifest["sha256"]
+    )
+
+
+def _native(dtype: Any) -> Any:
+    return dtype.newbyteorder("=")
+
+
+def _known_by(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what a run is known by, as JSON has it: its identity without its ranks."""
+    return {name: value for name, value in _plain(identity).items() if name != RANKS}
+
+
+def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
+    return json.loads(json.dumps(dict(given)))  # type: ignore[no-any-return]
 
 
 def _damaged(path: Path, how: str) -> Refused:
@@ -126,17 +211,28 @@ def begun_with(directory: Path) -> dict[str, Any]:
     return parameters
 
 
-def _find(directory: Path, identity: Mapping[str, Any]) -> Path:
+def _find(directory: Path, ours: Mapping[str, Any]) -> Path:
     """Returns the newest checkpoint of this run, or of whichever run the directory points at."""
     if not directory.is_dir():
         raise Refused(f"{directory}: there is no such checkpoint directory")
     if (directory / "manifest.json").exists():
         return directory
-    ours = _complete(directory / _run_name(identity)) or _complete(directory)
+    found = _complete(directory / _run_name(ours)) or _complete(directory)
     others = [place for run in sorted(directory.iterdir()) for place in _complete(run)]
-    if not ours and not others:
+    if not found and not others:
         raise Refused(f"{directory}: holds no complete checkpoint (at-.../manifest.json)")
-    return (ours or others)[-1]
+    found = found or [place for place in others if _is_of(place, ours)]
+    return max(found, key=lambda place: place.name) if found else others[-1]
+
+
+def _is_of(place: Path, ours: Mapping[str, Any]) -> bool:
+    """Tells whether a checkpoint under another name is of this run: earlier versions named runs by
+    their ranks too."""
+    with suppress(Refused):
+        theirs = _known_by(_manifest(place / "manifest.json")["identity"])
+        known = {name: theirs["parameters"].get(name) for name in ours["parameters"]}
+        return {**theirs, "parameters": known} == ours
+    return False
 
 
 def _run_name(identity: Mapping[str, Any]) -> str:
@@ -208,14 +304,6 @@ def _write(path: Path, content: bytes) -> str:
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
     return hashlib.sha256(content).hexdigest()
-
-
-def _read(path: Path) -> dict[str, npt.NDArray[Any]]:
-    import h5py
-
-    with h5py.File(path, "r") as file:
-        # In the machine's own order, so that Python can read elements of their memory.
-        return {name: np.asarray(file[name], file[name].dtype.newbyteorder("=")) for name in file}
 
 
 def _sync(path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pdes import checkpoint, jit, stream
+from pdes.dealing import taken_up
 from pdes.decisions import Answer, Decider
 from pdes.errors import Fault, Refused
 from pdes.events import (
@@ -60,7 +61,7 @@ from pdes.loop import (
 )
 from pdes.model import Model, Tally
 from pdes.outbox import Outbox
-from pdes.parcels import Pool, new_pool, reserved
+from pdes.parcels import new_pool, reserved
 from pdes.partition import deal
 from pdes.protocol import Channels
 from pdes.queue import EventQueue
@@ -208,9 +209,14 @@ class Engine:
         return {
             "model": self.model.name,
             "ranks": self.transport.size,
-            "parameters": dict(self.model.parameters()),
+            "parameters": self._parameters(aside=False),
             **({} if tick == "ps" else {"tick": tick}),
         }
+
+    def _parameters(self, aside: bool) -> dict[str, Any]:
+        """Returns the parameters that decide the outcome, or those that do not (`Model.aside`)."""
+        given = self.model.parameters().items()
+        return {name: value for name, value in given if (name in self.model.aside) == aside}
 
     def save(self, directory: Path) -> Path:
         cut = checkpoint.Cut(self.reached, self.events)
@@ -220,24 +226,21 @@ class Engine:
             directory, self.transport, self.identity(), cut,
             {"pending": self.queue.pending(), "pool": self._pool.ctl,
              "parcels": self._pool.rows, **arrays},
+            self.partition.unit_starts.tolist(),
         )  # fmt: skip
 
     def resume(self, directory: Path) -> int:
-        cut, arrays = checkpoint.load(directory, self.transport.rank, self.identity())
-        self.queue.extend(arrays.pop("pending"))
-        self.queue.start(cut.time)
-        self._pool = Pool(arrays.pop("pool"), arrays.pop("parcels"))
-        saved = {name.removeprefix("state."): array for name, array in arrays.items()}
-        fresh = self.state._asdict()
-        if {n: (a.dtype, a.ndim) for n, a in saved.items()} != {
-            n: (a.dtype, a.ndim) for n, a in fresh.items()
-        }:
-            raise Refused(f"{directory}: its arrays {[*saved]} are not the model's {[*fresh]}")
-        self.state = type(self.state)(**saved)
-        self._ctl[EVENTS] = cut.events
-        self._ctl[NOW] = self.reached = cut.time
-        self.channels = Channels(self.transport.size, self.transport.rank, start=cut.time)
-        return cut.time
+        """Go on from a checkpoint, of any number of ranks. Returns its time."""
+        found = checkpoint.find(directory, self.identity(), self._parameters(aside=True))
+        self.state, pending, self._pool = taken_up(
+            self.model, found, self.partition, self.transport.rank, self.state
+        )
+        self.queue.extend(pending)
+        self.queue.start(found.time)
+        self._ctl[EVENTS] = sum(found.events[self.transport.rank :: self.transport.size])
+        self._ctl[NOW] = self.reached = found.time
+        self.channels = Channels(self.transport.size, self.transport.rank, start=found.time)
+        return found.time
 
     def log_to(
         self, log: Callable[[int, int, Appended], None], recorder: Recorder | None = None

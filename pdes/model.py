@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pdes.dealing import Dealing
 from pdes.events import Rows
 from pdes.jit import kernel
 from pdes.log import Appended, Log
@@ -124,6 +125,10 @@ class Model(ABC):
         fields of a dataclass. A checkpoint is resumed only by a model with equal parameters."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
+    aside: tuple[str, ...] = ()
+    """The parameters that decide nothing but how units are dealt to ranks: a checkpoint may be
+    resumed with others."""
+
     @abstractmethod
     def units(self) -> npt.NDArray[np.int64]:
         """Returns the first agent of each unit, and last the number of agents: unit u has the
@@ -155,6 +160,24 @@ class Model(ABC):
         """Returns every rank's `fingerprint`, in rank order, as it is hashed. A model whose rows
         depend on the partition puts them into an order that does not."""
         return parts
+
+    def dealing(self) -> Dealing | None:
+        """Returns how each array of the state is dealt to ranks (`pdes.dealing`), which a
+        checkpoint that goes on with another number of them needs. None: arrays with one row per
+        agent are, and others do not change; a model with others has a `dealing` of its own."""
+        return None
+
+    def to_global(self, state: Any, pending: Rows, parcels: Rows, first: int, last: int) -> None:
+        """Change what means something on one rank only (the number of a row there, say) into what
+        means the same on every rank: in rows, events and parcels of the agents first .. last - 1,
+        all of which a rank had. Rows of arrays `ByAgent` are those of some of these agents; other
+        arrays are new ones."""
+        return None
+
+    def to_local(self, state: Any, pending: Rows, parcels: Rows, first: int, last: int) -> None:
+        """Change it back, on a rank that has the agents first .. last - 1, given all of its
+        state."""
+        return None
 
     def outcome(
         self, state: Any, pending: Rows, parcels: Rows, time: int

@@ -43,7 +43,6 @@ from odonata.agents.link import FEEDER_BITS, FEEDER_HERE, UNLIMITED
 from odonata.agents.packet import CAME, DUE, PATH, ROOM, SIZE, VC_MASK, VC_SHIFT
 from odonata.agents.power import check_energy
 from odonata.agents.switch_audit import (
-    chained,
     channel_name,
     check_crossbars,
     feeders_of,
@@ -51,6 +50,7 @@ from odonata.agents.switch_audit import (
 )
 from odonata.agents.task import check_slots
 from odonata.jobs.board import DONE, JOB_ENERGY_J, STATUS
+from pdes.dealing import chained
 from pdes.events import AGENT_MASK, FOREVER, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, TIME, A, Rows
 
 

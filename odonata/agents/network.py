@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property, partial
@@ -15,20 +14,19 @@ import numpy.typing as npt
 from odonata.agents import ejection
 from odonata.agents.commands import events_of, power_events
 from odonata.agents.configuration import Configuration, rate_at, rate_of
+from odonata.agents.dealing import dealing, to_global, to_local
 from odonata.agents.dispatch import Routers, handler, receiver
+from odonata.agents.fingerprint import assemble, fingerprint
 from odonata.agents.layout import (
     AGAIN,
     ARBITERS,
     ARRIVE,
     BINS,
-    BUSY,
-    BYTES,
     CREDIT_DUE,
     CREDITS,
     DECIDE,
     DELIVER,
     DELIVERED_BYTES,
-    EARLY,
     GATE_BITS,
     GENERATE,
     GENERATED_BYTES,
@@ -37,26 +35,16 @@ from odonata.agents.layout import (
     LAST_IN,
     METER,
     NODE_WORDS,
-    PACKETS,
     PADDING,
     PLACE,
-    Q_EJECT,
-    Q_LONGEST,
-    Q_ROOM,
-    Q_SERVED,
-    Q_WAITED,
     REACH,
     REST,
     SAMPLE,
     SCHEDULER,
-    STALL,
-    STARTED,
     STOP,
     TELL,
     TRAFFIC_WORDS,
-    USED,
     VIAS,
-    WAIT,
     WAKE,
     State,
 )
@@ -96,6 +84,7 @@ from odonata.jobs.board import (
 )
 from odonata.jobs.metering import CAPS, POWER, learned
 from odonata.jobs.scheduler import Reported, Scheduler, Start
+from pdes.dealing import Dealing
 from pdes.events import FOREVER, KEY, KIND_SHIFT, TIME, WORDS, Rows, no_rows, pack
 from pdes.log import Appended, Log
 from pdes.model import Decision, Lookahead, Model, Tally
@@ -115,6 +104,7 @@ class Network(Configuration, Model):
     parcel, bearers, receipts = PARCEL, (ARRIVE, REACH, DELIVER, PLACE), (CREDIT_DUE,)
     decisions, notices = (DECIDE,), (PLACE, REST)
     kinds = KINDS
+    aside = ("dedicated_scheduler",)
 
     @property
     def receive(self) -> Any:  # type: ignore[override]
@@ -431,49 +421,23 @@ class Network(Configuration, Model):
         return kept | {"ends": POWERED_ENDS, "power": POWER, "caps": CAPS} | more
 
     def fingerprint(self, state: State) -> Any:
-        """Returns a row per group: the counters of every port, and those of its nodes. The
-        scheduler's part is in the last word of group 0; a rank that has the scheduler and not that
-        group has it in a row of its own, which `assemble` puts there."""
-        m, groups = self.machine, len(state.histogram)
-        ports, nodes = m.routers * (m.radix + m.nodes), m.routers * m.nodes
-        parts: list[tuple[npt.NDArray[Any], int]] = [
-            (state.ports[:, 1:, [STARTED, PACKETS, BYTES, WAIT]], ports),
-            (state.slow[:, :, [STALL, PADDING]], ports),
-            (state.ports[:, 0, [BUSY, USED]], ports),
-            (state.nodes, nodes),
-            (state.history, nodes),
-            (state.histogram, 1),
-        ]
-        if len(state.queues):
-            waits = [Q_SERVED, Q_WAITED, Q_ROOM, Q_EJECT, Q_LONGEST]
-            parts.append((state.queues[:, :, waits], ports))
-        if len(state.drawn):
-            parts.append((state.drawn.T, nodes))
-        if self.workload:  # without the chains, whose numbers depend on the rank
-            parts += [(state.slots[:, :, :EARLY], nodes), (state.matching, nodes)]
-        if self.power:
-            power = (state.meters, state.holding, state.efforts, state.work)
-            parts += [(array, nodes) for array in power]
-        flat = [_by_group(part, groups, rows) for part, rows in parts]
-        if self.workload is None:
-            return np.hstack(flat)
-        seen = np.zeros((max(groups, len(state.board[:1])), 1), np.uint64)
-        if len(state.board):
-            content = (state.board, state.owner, state.labels, state.memory,
-                       *(Ledger.of(state) if self.power else ()),
-                       *((state.heard,) if self.telemetry else ()))  # fmt: skip
-            seen[0] = zlib.crc32(b"".join(array.tobytes() for array in content))
-        if groups == 0 and len(seen):
-            flat = [np.zeros((1, part.shape[1]), np.uint64) for part in flat]
-        return np.hstack([*flat, seen])
+        return fingerprint(self, state)
 
     def assemble(self, parts: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-        if self.workload is None or len(parts) == 1 or sum(map(len, parts)) == self.machine.groups:
-            return parts
-        scheduler, first, *rest = parts
-        first = first.copy()
-        first[0, -1] = scheduler[0, -1]
-        return [first, *rest]
+        return assemble(self, parts)
+
+    def dealing(self) -> Dealing:
+        return dealing(self)
+
+    def to_global(
+        self, state: State, pending: Rows, parcels: Rows, first: int, last: int
+    ) -> None:  # fmt: skip
+        to_global(self, state, pending, parcels, first, last)
+
+    def to_local(
+        self, state: State, pending: Rows, parcels: Rows, first: int, last: int
+    ) -> None:  # fmt: skip
+        to_local(self, state, pending, parcels, first, last)
 
     def outcome(self, state: State, pending: Rows, parcels: Rows, time: int) -> dict[str, Any]:
         from odonata.agents.audit import findings
@@ -582,12 +546,6 @@ def _first(kind: int, time: int, agents: Rows) -> Rows:
     rows = np.zeros((len(agents), WORDS), np.int64)
     rows[:, TIME], rows[:, KEY] = time, pack(kind, agents, 0)
     return rows
-
-
-def _by_group(part: npt.NDArray[Any], groups: int, rows: int) -> npt.NDArray[Any]:
-    """Returns an array that has so many rows per group as one row of words per group."""
-    words = rows * int(np.prod(part.shape[1:]))
-    return np.ascontiguousarray(part).reshape(groups, words).view(np.uint64)
 
 
 def _by_router(counters: Rows, groups: int, m: Dragonfly) -> Rows:

@@ -48,7 +48,6 @@ def port_lines(network: Configuration, g0: int, g1: int) -> Rows:
     per_group = a * (radix + p)
     lines = aligned((groups, per_group, 1 + network.channels, LINE))
     rows = np.zeros((groups, per_group, LINE), np.int64)
-    base = np.arange(groups)[:, None, None] * per_group
     agents = ((np.arange(g0, g1) + network.offset) << network.agent_bits)[:, None, None]
     r = np.arange(a)[None, :, None]
     ports = np.zeros((groups, a, radix, LINE), np.int64)
@@ -58,30 +57,54 @@ def port_lines(network: Configuration, g0: int, g1: int) -> Rows:
     _fill(part, m.terminal, UNLIMITED if network.ejection is None else network.ejection_buffer)
     kind = REACH if network.duplex == "half" else DELIVER
     part[..., FAR_KEY] = pack(kind, agents + a + r * p + k, 0)
-    part[..., FAR] = base + a * radix + r * p + k
 
     _fill(ports[:, :, p : p + a - 1], m.local, network.local_buffer)
     _fill(ports[:, :, p + a - 1 :], m.global_, network.global_buffer)
     ends = m.ends()[g0 * a : g1 * a].reshape(groups, a, radix - p)
     far, far_port = ends // radix, ends % radix
     group, place = far // a, far % a
-    lit, here = ends >= 0, (group >= g0) & (group < g1)
     to = pack(ARRIVE, ((group + network.offset) << network.agent_bits) + place, far_port)
-    there = (group - g0) * per_group + place * radix + far_port
-    ports[:, :, p:, FAR_KEY] = np.where(lit, to, 0)
-    ports[:, :, p:, FAR] = np.where(lit & here, there, -1)
+    ports[:, :, p:, FAR_KEY] = np.where(ends >= 0, to, 0)
 
     nics = rows[:, a * radix :]
     i = np.arange(a * p)[None, :]
     _fill(nics, m.terminal, network.terminal_buffer)
     nics[..., FAR_KEY] = pack(ARRIVE, agents[:, :, 0] + i // p, i % p)
-    nics[..., FAR] = base[:, :, 0] + (i // p) * radix + i % p
     rows[:, : a * radix] = ports.reshape(groups, a * radix, LINE)
+    rows[..., FAR] = far_here(network, g0, g1).reshape(groups, per_group)
     lines[:, :, 0] = rows
     lines[:, :, 1:, CREDIT] = rows[:, :, None, CAPACITY]
     lines[:, :, 1:, RETURNS] = lines[:, :, 1:, HEAD] = -1
     lines[:, :, 1:, SOONEST] = FOREVER
     return lines.reshape(-1, 1 + network.channels, LINE)
+
+
+def far_rows(network: Configuration, g0: int, g1: int) -> Rows:
+    """Returns for each port of these groups the row of the port at the other end of its link, among
+    those of the whole machine; -1 where there is none."""
+    m = network.machine
+    p, a, radix, groups = m.nodes, m.routers, m.radix, g1 - g0
+    per_group = a * (radix + p)
+    base = np.arange(g0, g1)[:, None, None] * per_group
+    far = np.full((groups, per_group), -1)
+    ports, nics = far[:, : a * radix].reshape(groups, a, radix), far[:, a * radix :]
+    ends = m.ends()[g0 * a : g1 * a].reshape(groups, a, radix - p)
+    router, port = np.divmod(ends, radix)
+    there = router // a * per_group + router % a * radix + port
+    ports[:, :, :p] = base + a * radix + np.arange(a)[:, None] * p + np.arange(p)
+    ports[:, :, p:] = np.where(ends >= 0, there, -1)
+    i = np.arange(a * p)
+    nics[:] = base[:, :, 0] + (i // p) * radix + i % p
+    far[:, : a * radix] = ports.reshape(groups, a * radix)
+    return far.reshape(-1)
+
+
+def far_here(network: Configuration, g0: int, g1: int) -> Rows:
+    """Returns the same for a rank with these groups, among its own rows; -1 also where the other
+    end is on another rank."""
+    m, far = network.machine, far_rows(network, g0, g1)
+    first, last = (group * m.routers * (m.radix + m.nodes) for group in (g0, g1))
+    return np.where((far >= first) & (far < last), far - first, -1)
 
 
 def _fill(part: Rows, link: LinkClass, capacity: int) -> None:

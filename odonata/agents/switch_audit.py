@@ -33,24 +33,8 @@ from odonata.agents.layout import (
     State,
 )
 from odonata.agents.packet import ROOM, SIZE, VC_MASK
+from pdes.dealing import chained
 from pdes.events import AGENT_MASK, FOREVER, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, TIME, Rows
-from pdes.parcels import NEXT
-
-
-def chained(parcels: Rows, heads: Rows) -> tuple[Rows, Rows]:
-    """Returns every parcel in the chains that begin at `heads` (-1: none), and whose chain it is
-    in."""
-    which, numbers = [], []
-    here = np.flatnonzero(heads >= 0)
-    at = heads[here]
-    while len(at):
-        which.append(here)
-        numbers.append(at)
-        at = parcels[at, NEXT]
-        here, at = here[at >= 0], at[at >= 0]
-    if not which:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    return np.concatenate(which), np.concatenate(numbers)
 
 
 def channel_name(agent: Any, port: Any, vc: Any) -> Any:

@@ -83,6 +83,7 @@ from odonata.traces.demand_file import read_demand
 from odonata.traces.source import Source
 from odonata.traces.trace import COLUMNS, Trace
 from pdes.clock import LATEST
+from pdes.dealing import Dealing, Other
 from pdes.errors import Refused
 from pdes.events import Rows, no_rows, pack
 from pdes.log import Block, Log
@@ -514,6 +515,9 @@ class Cluster(Model):
         for array in arrays:
             hashed.update(np.ascontiguousarray(array).tobytes())
         return np.frombuffer(hashed.digest(), np.uint64).reshape(1, 2)
+
+    def dealing(self) -> Dealing:
+        return dict.fromkeys(State._fields, Other.FIRST)
 
     def outcome(
         self, state: State, pending: Rows, parcels: Rows, time: int

@@ -3,123 +3,23 @@ whichever rank is asked to stop, and whenever, the answer is that of one rank.""
 
 from __future__ import annotations
 
-import random
 import tempfile
-import threading
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
-from conftest import PATIENCE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import Net
+from threads import Thread, Wire, run_threads
 
-from pdes.driver import LATEST, Result, run
+from pdes.driver import LATEST, run
 from pdes.engine import Engine
-from pdes.events import FOREVER, Rows
+from pdes.events import FOREVER
 from pdes.model import Model
 from pdes.phold import Phold
 from pdes.protocol import Channels
-from pdes.transport import Serial, Unreachable
-
-
-class Wire:
-    """What the ranks of one run share."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.slots: list[Any] = [None] * size
-        self.barrier = threading.Barrier(size, timeout=PATIENCE)
-        self.mail: list[list[deque[Rows]]] = [[deque() for _ in range(size)] for _ in range(size)]
-        """For each rank, what each other has sent to it."""
-        self.arrival = threading.Condition()
-
-
-class Thread:
-    """A transport between threads. It delivers some of what has arrived, in the order of each
-    sender and of no two of them: a letter may overtake the one that it answers."""
-
-    host_leader, library = True, "threads"
-    Lost: type[Exception] = Unreachable
-
-    def __init__(self, wire: Wire, rank: int, seed: int, stop_after: int | None) -> None:
-        self.wire, self.rank, self.size = wire, rank, wire.size
-        self.stop_after = stop_after
-        self._random = random.Random(seed * 64 + rank)
-
-    def everyone(self, thing: Any) -> list[Any]:
-        self.wire.slots[self.rank] = thing
-        self.wire.barrier.wait()
-        things = list(self.wire.slots)
-        self.wire.barrier.wait()
-        return things
-
-    def carry(self, words: int) -> None:
-        pass
-
-    def exchange(self, letters: Rows, places: list[int]) -> list[Rows]:
-        mine = [letters[places[r] : places[r + 1]].copy() for r in range(self.size)]
-        theirs = self.everyone(mine)
-        return [theirs[r][self.rank] for r in range(self.size) if r != self.rank]
-
-    def post(self, peer: int, rows: Rows) -> None:
-        with self.wire.arrival:
-            self.wire.mail[peer][self.rank].append(rows)
-            self.wire.arrival.notify_all()
-
-    def collect(self, wait: bool) -> list[tuple[int, Rows]]:
-        boxes = self.wire.mail[self.rank]
-        with self.wire.arrival:
-            if wait and not self.wire.arrival.wait_for(lambda: any(boxes), PATIENCE):
-                raise TimeoutError("nobody writes: deadlock")
-            senders = [sender for sender, box in enumerate(boxes) if box]
-            chosen = self._random.sample(senders, self._random.randint(1, len(senders)))
-            return [(sender, boxes[sender].popleft()) for sender in chosen
-                    for _ in range(self._random.randint(1, len(boxes[sender])))]  # fmt: skip
-
-    def gather(self, array: Any) -> Any:
-        parts = self.everyone(array)
-        return parts if self.rank == 0 else None
-
-    def leader_first(self, action: Callable[[], Any]) -> Any:
-        return action()
-
-    def fail(self, reason: str, patience: float = 0.0) -> NoReturn:
-        self.wire.barrier.abort()
-        raise AssertionError(reason)
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        yield
-
-
-def run_threads(
-    model: Model, end: int, size: int, seed: int, stops: dict[int, int], **options: Any
-) -> list[Result]:
-    wire = Wire(size)
-    results: list[Any] = [None] * size
-
-    def rank(r: int) -> None:
-        try:
-            peer = Thread(wire, r, seed, stops.get(r))
-            results[r] = run(model, end, transport=peer, **options)
-        except BaseException as error:
-            wire.barrier.abort()
-            results[r] = error
-
-    threads = [threading.Thread(target=rank, args=(r,)) for r in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(2 * PATIENCE)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return results
+from pdes.transport import Serial
 
 
 @pytest.fixture(autouse=True)
@@ -299,7 +199,7 @@ def test_where_no_rank_has_an_event_null_is_at_the_end_at_once() -> None:
 
 
 def test_the_harness_finds_a_deadlock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("test_protocols.PATIENCE", 0.1)
+    monkeypatch.setattr("threads.PATIENCE", 0.1)
     rank = Thread(Wire(2), 0, 0, None)
     with pytest.raises(TimeoutError, match="deadlock"):
         rank.collect(wait=True)
