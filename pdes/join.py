@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pdes import turnover
 from pdes.errors import Refused
 from pdes.hdf5 import SEAL, Source, check, is_written_to, open_file, read, reading, repack, seal
 from pdes.log import is_log, merge
@@ -38,8 +39,11 @@ def ranks_of(directory: Path) -> list[Path]:
     first = directory / NAME.format(0)
     if not first.exists():
         raise Refused(f"{directory}: holds no run ({first.name} is not there)")
-    ranks = read(first, lambda file: int(file.attrs["ranks"]))
+    announced = turnover.announced(directory)
+    ranks = announced or read(first, lambda file: int(file.attrs["ranks"]))
     paths = [directory / NAME.format(rank) for rank in range(ranks)]
+    if announced:
+        paths = [turnover.current(path) for path in paths]
     for path in paths:
         if not path.exists():
             raise Refused(f"{path}: is missing; the run had {ranks} ranks")

@@ -187,10 +187,13 @@ class Book:
                 )
             self._sets[name] = Sets(_create_set(group, clock, name), columns)
 
-    def restore(self, old: Any, cut: int, path: Path) -> None:
-        """Copies the rows before `cut` from the file of a run that is gone on with."""
-        if not self:
-            return
+    @property
+    def names(self) -> list[str]:
+        """Returns the names of the logs that are kept."""
+        return [*self._logs]
+
+    def check(self, old: Any, cut: int, path: Path) -> None:
+        """Refuse the file of a run that is gone on with where rows before `cut` are missing."""
         missing = [name for name in self._logs if name not in old or MARK not in old[name].attrs]
         if missing:
             raise Refused(f"{path}: the log {missing[0]} to go on with is not there")
@@ -198,6 +201,9 @@ class Book:
         if logged < cut:
             raise Refused(f"{path}: its logs end at {logged} {self._tick}, before the checkpoint "
                           f"at {cut} {self._tick}")  # fmt: skip
+
+    def restore(self, old: Any, cut: int) -> None:
+        """Copies the rows before `cut` from such a file."""
         for name, (times, columns) in self._sets.items():
             there = old[name]
             rows = _rows_before(there[f"time_{self._tick}"], cut)
@@ -311,6 +317,11 @@ def _exactly(values: list[Any], dtype: str, where: str) -> Array:
 def is_log(thing: Any) -> bool:
     """Tells whether this group of a file is a log."""
     return MARK in thing.attrs
+
+
+def lengths(file: Any, logs: Sequence[str]) -> list[int]:
+    """Returns how many rows each of these logs has in a file."""
+    return [len(file[name][f"time_{file.attrs['tick']}"]) for name in logs]
 
 
 def merge(files: Sequence[Any], name: str, joined: Any) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from pdes import turnover
 from pdes.clock import LATEST
 from pdes.engine import Engine
 from pdes.errors import Refused
-from pdes.stream import COMPLETE, STOPPED, STUCK, Recorder, Recording
+from pdes.past import Former, Past, former, past_of
+from pdes.stream import COMPLETE, STOPPED, STUCK, Last, Recorder, Recording
 from pdes.transport import together
 
 
@@ -32,19 +35,53 @@ class Metrics:
         """Begin, from the start or from a checkpoint at that time."""
         if self.recorder is None:
             return
+        assert self._record is not None
+        recorder, engine, directory = self.recorder, self._engine, self._record.directory
+        first_rank = engine.transport.rank == 0
         if resumed is None:
-            self.recorder.start(self._engine.state)
+            if first_rank:
+                turnover.forget(directory)
+            recorder.start(engine.state)
             self._going = True
             return
+        past = self._past(recorder, directory)
+        try:
+            last = together(
+                engine.transport, lambda: recorder.resume(engine.state, resumed, past)
+            )  # fmt: skip
+            self._check(engine.transport.everyone(last), resumed)
+        except Refused:
+            if past.redealt:
+                recorder.close()
+            raise
+        if past.redealt:
+            if first_rank:
+                turnover.replace_all(directory, engine.transport.size)
+            engine.transport.everyone(None)
+
+    def _past(self, recorder: Recorder, directory: Path) -> Past:
+        """Returns what was recorded before of all that this rank records."""
+        transport, rank = self._engine.transport, self._engine.transport.rank
+
+        def found() -> list[Former]:
+            if rank > 0:
+                return []
+            turnover.finish(directory)
+            return former(directory, recorder.series)
+
+        files = transport.everyone(together(transport, found))[0]
+        widths = transport.everyone(recorder.widths(self._engine.state))
+        starts = self._engine.partition.unit_starts.tolist()
+        return together(transport, lambda: past_of(recorder.path, files, widths, starts, rank))
+
+    def _check(self, lasts: Sequence[Last], resumed: int) -> None:
+        """Refuse metrics that end before the checkpoint."""
         assert self._record is not None
-        recorder, engine = self.recorder, self._engine
-        last = together(engine.transport, lambda: recorder.resume(engine.state, resumed))
-        lasts = engine.transport.everyone(last)
         times = {last.time for last in lasts}
         self._going = sum(last.left or 0 for last in lasts) != 0 or times == {0}
         reach = min(times) + self._record.interval
         if len(times) > 1 or (self._going and reach <= resumed):
-            tick = engine.model.tick
+            tick = self._engine.model.tick
             raise Refused(f"{self._record.directory}: its metrics end at {min(times)} {tick}, "
                           f"before the checkpoint at {resumed} {tick}")  # fmt: skip
 

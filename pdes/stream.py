@@ -27,26 +27,27 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pdes import disk
 from pdes.disk import SLACK
-from pdes.errors import Fault, Refused
+from pdes.errors import Fault
 from pdes.hdf5 import (
     CHECKED_SERIES,
-    Source,
     checked_scalar,
     fresh_name,
     open_file,
-    reading,
     repack,
     seal,
 )
 from pdes.jit import entry
 from pdes.log import Book, Log
+
+if TYPE_CHECKING:
+    from pdes.past import Past
 
 FORMAT = 1
 BUFFER_BYTES = 1 << 22
@@ -207,18 +208,25 @@ class Recorder:
         self._create(fresh, state)
         fresh.replace(self.path)
 
-    def resume(self, state: Any, cut: int) -> Last:
+    @property
+    def series(self) -> list[str]:
+        """Returns the names of all series."""
+        return [series.name for series in self._series]
+
+    def widths(self, state: Any) -> dict[str, int]:
+        """Returns how many columns each series has on this rank, by name."""
+        samples = [len(np.asarray(a)) for table in self._tables for a in table.sample(state, 0)]
+        return dict(zip(self.series, samples + [1] * len(ENGINE), strict=True))
+
+    def resume(self, state: Any, cut: int, past: Past) -> Last:
         """Go on after the samples up to `cut`; what is beyond them is left behind. The file is
-        written anew, for one whose writer died cannot be opened for writing."""
-        if not self.path.exists():
-            raise Refused(f"{self.path}: the metrics to go on with are not there")
-        with ExitStack() as failed, Source(self.path) as old:
+        written anew, for one whose writer died cannot be opened for writing. Where units were dealt
+        to ranks in another way, it keeps its other name (`pdes.turnover`)."""
+        with ExitStack() as failed, past:
             failed.callback(self.close)
-            old.check()
             fresh = fresh_name(self.path)
             self._create(fresh, state)
-            times = old.tried(lambda file: times_of(file)[:])
-            times = times[times <= cut]
+            times = past.times(cut)
             for first in range(0, len(times), self._rows):
                 part = slice(first, min(first + self._rows, len(times)))
                 self._filled = part.stop - part.start
@@ -226,18 +234,21 @@ class Recorder:
                 for series, buffer, before in zip(
                     self._series, self._buffers, self._before, strict=True
                 ):
-                    buffer[: self._filled] = rows = old.read(series.name, part)
+                    rows = buffer[: self._filled]
+                    past.fill(series.name, part, rows)
                     before += 0 if series.level else rows.sum(axis=0, dtype=before.dtype)
                 self.flush()
-            with reading(self.path):
-                self.book.restore(old.file, cut, self.path)
+            past.restore(self.book, cut)
             self._before[-1][:] = 0  # the clock starts anew
             last = Last(0, None)
             if len(times):
-                last = Last(int(times[-1]), int(old.read("engine/left", (len(times) - 1, 0))))
+                left = np.zeros((1, 1), np.int64)
+                past.fill("engine/left", slice(len(times) - 1, len(times)), left)
+                last = Last(int(times[-1]), int(left[0, 0]))
             failed.pop_all()
         self.sync(cut)
-        fresh.replace(self.path)
+        if not past.redealt:
+            fresh.replace(self.path)
         return last
 
     def _create(self, path: Path, state: Any) -> None:

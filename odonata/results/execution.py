@@ -31,6 +31,7 @@ from odonata.experiment.reading import load, parse
 from odonata.jobs.record import JobRecord
 from odonata.results import job_table as accounts
 from odonata.results.performance import job_records
+from pdes import turnover
 from pdes.checkpoint import begun_with, newest
 from pdes.clock import TICKS
 from pdes.driver import Result, run
@@ -46,7 +47,6 @@ AnyExperiment = Experiment | JobExperiment
 EXPERIMENT, CHECKPOINT = "experiment.toml", "checkpoint"
 SWF = "jobs.swf"
 """The jobs of a run of the job fidelity, in the Standard Workload Format, with their waits."""
-ANY_RANK = NAME.replace("{:04d}", "*")
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,11 @@ def execute(
     with _claimed(out, transport, request, experiment):
         resume = None
         if request.resume:
+            together(transport, lambda: turnover.finish(out) if transport.rank == 0 else None)
             if together(transport, lambda: _is_complete(out, experiment, request.metrics)):
                 together(transport, lambda: _rejoin(out, transport.rank))
                 return None
-            resume = together(transport, lambda: _checkpoint(out, transport.size, experiment))
+            resume = together(transport, lambda: _checkpoint(out, experiment))
         together(transport, lambda: _prepare(out, experiment, request, resume, transport, replaced))
         tick, end = experiment.tick, ticks(experiment, experiment.run.end)
         line = ProgressLine(end, tick) if wanted(request.progress) else None
@@ -210,7 +211,7 @@ def _is_complete(out: Path, experiment: AnyExperiment, metrics: bool) -> bool:
     another experiment, as where its file was damaged, nor without the metrics it has written."""
     first = out / NAME.format(0)
     if not first.exists():
-        others = [path.name for path in (out / JOINED, *out.glob(ANY_RANK)) if path.exists()]
+        others = [path.name for path in (out / JOINED, *out.glob(turnover.ANY)) if path.exists()]
         if others or (metrics and newest(out / CHECKPOINT)):
             raise Refused(
                 f"{first}: is missing, and the run cannot go on without it; --overwrite begins "
@@ -226,17 +227,9 @@ def _is_complete(out: Path, experiment: AnyExperiment, metrics: bool) -> bool:
     return status_of(out)[0] == COMPLETE
 
 
-def _checkpoint(out: Path, ranks: int, experiment: AnyExperiment) -> Path | None:
-    """Returns where the run there goes on from, if anywhere; it cannot on another number of
-    ranks."""
-    found, first = newest(out / CHECKPOINT), out / NAME.format(0)
-    if found and first.exists():
-        before = read(first, lambda file: int(file.attrs["ranks"]))
-        if before != ranks:
-            raise Refused(
-                f"{out}: its checkpoint is of {before} rank{'s' * (before > 1)}, this is {ranks}: "
-                f"mpiexec -n {before} odonata run --resume -o {out}"
-            )
+def _checkpoint(out: Path, experiment: AnyExperiment) -> Path | None:
+    """Returns where the run there goes on from, if anywhere, on whichever ranks."""
+    found = newest(out / CHECKPOINT)
     if found:
         _check_plugins(out, found, experiment)
     return found
@@ -354,6 +347,7 @@ def mended(out: Path) -> list[Path]:
     ranks_of(out)
     handle = _lock(out)
     try:
+        turnover.finish(out)
         files = mend(out)
         join(out, out / JOINED, _digest(out))
         if status_of(out)[0] == COMPLETE:
@@ -372,9 +366,10 @@ def _digest(out: Path) -> dict[str, str]:
 
 
 def _compare(out: Path, theirs: AnyExperiment, ours: AnyExperiment) -> None:
-    """Refuse to go on with another experiment. Where its plug-ins are does not matter, only what is
-    in them (`_check_plugins`)."""
-    theirs = replace(theirs, plugins=ours.plugins)
+    """Refuse to go on with another experiment. On which ranks, and by which protocol, does not
+    matter; nor where its plug-ins are, only what is in them (`_check_plugins`)."""
+    how = {name: getattr(ours.run, name) for name in ("protocol", "dedicated_scheduler")}
+    theirs = replace(theirs, plugins=ours.plugins, run=replace(theirs.run, **how))
     if theirs == ours:
         return
     begun, asked = theirs.written(), ours.written()
@@ -403,7 +398,8 @@ def _prepare(
         for name in (JOINED, accounts.FILE, SWF):
             (out / name).unlink(missing_ok=True)
         shutil.rmtree(out / CHECKPOINT, ignore_errors=True)
-        for path in [*out.glob(ANY_RANK), *out.glob(fresh_name(Path(ANY_RANK)).name)]:
+        turnover.forget(out)
+        for path in [*out.glob(turnover.ANY), *out.glob(fresh_name(Path(turnover.ANY)).name)]:
             path.unlink()
     kept = out / EXPERIMENT
     its_own = kept.exists() and (request.file is None or kept.samefile(request.file))

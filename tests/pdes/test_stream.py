@@ -22,6 +22,7 @@ from pdes import checkpoint, stream
 from pdes.driver import run
 from pdes.errors import Fault, Refused
 from pdes.join import join, ranks_of, status_of
+from pdes.past import Past
 from pdes.phold import Phold
 from pdes.stream import (
     COMPLETE,
@@ -200,7 +201,7 @@ def test_a_file_that_is_gone_on_with_forgets_what_was_beyond_the_cut(
     recorder.flush()  # and it is not closed: its process died
     source.values = increases[:cut].sum(axis=0)
     again = source.recorder(path)
-    assert again.resume(None, cut) == (cut, 1 if cut else None)
+    assert again.resume(None, cut, Past([again.path])) == (cut, 1 if cut else None)
     for at in range(cut, samples):
         source.values += increases[at]
         take(again, at + 1)

@@ -1,0 +1,78 @@
+"""The files of one number of ranks take the place of those of another: all of them, or none.
+
+A run that goes on with other ranks writes their files anew (`pdes.past`), each under another name
+(`pdes.hdf5.fresh_name`). When all are on the disk, a **note** is written that says how many ranks
+there are from now on; then the files are renamed, and what is left of the old ones is removed, and
+the note. Where a run dies before the note, the old files are as they were. Where it dies after, the
+note is there: readers find each file under whichever name it has, and the next run goes on with the
+renaming.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pdes.errors import Refused
+from pdes.hdf5 import fresh_name
+from pdes.stream import NAME
+
+NOTE = ".ranks"
+ANY = NAME.replace("{:04d}", "*")
+
+
+def replace_all(directory: Path, ranks: int) -> None:
+    """Have the new files of so many ranks take the place of whatever files there are."""
+    _sync(directory)
+    note = directory / NOTE
+    partial = note.with_name(f"{NOTE}.new")
+    partial.write_text(f"{ranks}\n")
+    _sync(partial)
+    partial.replace(note)
+    _sync(directory)
+    finish(directory)
+
+
+def finish(directory: Path) -> None:
+    """Finish what a run that died had begun, if there is anything; nobody else may be at it."""
+    ranks = announced(directory)
+    if ranks is None:
+        return
+    paths = [directory / NAME.format(rank) for rank in range(ranks)]
+    for path in paths:
+        if fresh_name(path).exists():
+            fresh_name(path).replace(path)
+    for left in {*directory.glob(ANY), *directory.glob(fresh_name(Path(ANY)).name)} - {*paths}:
+        left.unlink()
+    _sync(directory)
+    (directory / NOTE).unlink()
+    _sync(directory)
+
+
+def announced(directory: Path) -> int | None:
+    """Returns how many ranks the files are of, where they are being replaced."""
+    note = directory / NOTE
+    try:
+        return int(note.read_text())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        raise Refused(f"{note}: is damaged: the number of ranks is expected") from None
+
+
+def forget(directory: Path) -> None:
+    """Remove the note, where another run begins."""
+    (directory / NOTE).unlink(missing_ok=True)
+
+
+def current(path: Path) -> Path:
+    """Returns where a rank's file is while files are being replaced."""
+    return fresh_name(path) if fresh_name(path).exists() else path
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
