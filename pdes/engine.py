@@ -256,14 +256,19 @@ class Engine:
             self._log(0, 0, self.model.noted(self.state))
 
     def record(self, recorder: Recorder) -> bool:
-        """Take a sample, at a cut. Returns whether anything is left to happen, on any rank."""
+        """Take a sample, at a cut. Returns whether anything is left to happen, on any rank; where
+        nothing is, the sample says so too, and a run that goes on from here knows it."""
         self.lap("exchange")
         self.collect()
         left = self._left()
-        progress = stream.Progress(self.events, left, time.perf_counter() - self._began)
-        recorder.take(self.state, self.reached, progress)
         self.lap("metrics")
-        return self._any(left)
+        goes_on = self._any(left)
+        spent = time.perf_counter() - self._began
+        recorder.take(
+            self.state, self.reached, stream.Progress(self.events, left * goes_on, spent)
+        )  # fmt: skip
+        self.lap("metrics")
+        return goes_on
 
     def _left(self) -> int:
         return self.model.left(self.state, self.queue.content)
