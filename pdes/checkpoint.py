@@ -147,7 +147,8 @@ class SavedPart:
         """Returns an array, or some rows of it, in the machine's own order of bytes: so Python can
         read elements of their memory."""
         found = self._file[name]
-        return np.asarray(found[(*[slice(None)] * axis, rows)], _native(found.dtype))
+        where = (*[slice(None)] * axis, rows) if found.ndim else ()
+        return np.asarray(found[where], _native(found.dtype))
 
     def read_all(self) -> dict[str, Array]:
         """Returns every array, by name."""

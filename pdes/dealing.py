@@ -161,7 +161,9 @@ def dealt(model: Any, parts: Sequence[Part], fresh: Any, first: int, last: int) 
     parcels = np.concatenate([piece.parcels for piece in pieces])
     state = type(fresh)(**arrays)
     model.to_local(state, pending, parcels, first, last)
-    return Dealt(state, pending, _pool(model, parcels))
+    pool = _pool(model, parcels)
+    model.check(state, pending, pool.rows)
+    return Dealt(state, pending, pool)
 
 
 class _Piece(NamedTuple):

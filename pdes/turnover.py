@@ -34,19 +34,21 @@ def replace_all(directory: Path, ranks: int) -> None:
 
 
 def finish(directory: Path) -> None:
-    """Finish what a run that died had begun, if there is anything; nobody else may be at it."""
+    """Finish what a run that died had begun, if there is anything, and remove what it left half
+    written. Nobody may be writing there."""
     ranks = announced(directory)
-    if ranks is None:
-        return
-    paths = [directory / NAME.format(rank) for rank in range(ranks)]
-    for path in paths:
-        if fresh_name(path).exists():
-            fresh_name(path).replace(path)
-    for left in {*directory.glob(ANY), *directory.glob(fresh_name(Path(ANY)).name)} - {*paths}:
+    if ranks is not None:
+        paths = [directory / NAME.format(rank) for rank in range(ranks)]
+        for path in paths:
+            if fresh_name(path).exists():
+                fresh_name(path).replace(path)
+        for left in {*directory.glob(ANY)} - {*paths}:
+            left.unlink()
+        _sync(directory)
+        forget(directory)
+        _sync(directory)
+    for left in directory.glob(fresh_name(Path(ANY)).name):
         left.unlink()
-    _sync(directory)
-    (directory / NOTE).unlink()
-    _sync(directory)
 
 
 def announced(directory: Path) -> int | None:

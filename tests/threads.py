@@ -1,4 +1,5 @@
-"""Ranks as threads of one process, over a wire that delivers in an order drawn from a seed."""
+"""Ranks as threads of one process, over a wire that delivers in an order drawn from a seed; and
+what such ranks recorded."""
 
 from __future__ import annotations
 
@@ -7,15 +8,20 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
+import h5py
+import pytest
 from conftest import PATIENCE
 
 from pdes.driver import Result, run
+from pdes.engine import Engine
 from pdes.errors import Refused
 from pdes.events import Rows
+from pdes.join import Joined, join
 from pdes.model import Model
-from pdes.transport import Unreachable
+from pdes.transport import Serial, Unreachable
 
 
 class Wire:
@@ -89,7 +95,7 @@ class Thread:
 
 
 def run_threads(
-    model: Model, end: int, size: int, seed: int, stops: dict[int, int], **options: Any
+    model: Model, end: int | None, size: int, seed: int, stops: dict[int, int], **options: Any
 ) -> list[Result]:
     wire = Wire(size)
     results: list[Any] = [None] * size
@@ -111,3 +117,46 @@ def run_threads(
     for problem in sorted(problems, key=lambda it: not isinstance(it, Refused)):
         raise problem  # the others are those of ranks that it left alone
     return results
+
+
+def go(model: Model, end: int | None, ranks: int, seed: int = 1, **how: Any) -> Result:
+    """On several ranks, or on one."""
+    stops = how.pop("stops", {})
+    if ranks == 1 and not stops:
+        return run(model, end, transport=Serial(), **how)
+    return run_threads(model, end, ranks, seed, stops, **how)[0]
+
+
+def stop_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a rank be asked to stop when it has handled as many events as `run_threads` was told."""
+
+    def requested(engine: Engine) -> bool:
+        after = getattr(engine.transport, "stop_after", None)
+        return after is not None and engine.events >= after
+
+    monkeypatch.setattr(Engine, "stop_requested", property(requested))
+
+
+# -- what they recorded
+
+
+def bits(place: Path) -> dict[str, tuple[Any, bytes]]:
+    """Returns the content of every dataset but the engine's own; also of files whose writer has
+    died."""
+    join(place, place / "run.h5")
+    joined = Joined(place / "run.h5", follow=True)
+    names: list[str] = []
+    joined.file.visititems(
+        lambda name, thing: names.append(name) if isinstance(thing, h5py.Dataset) else None
+    )
+    found = {
+        name: ((joined.file[name].shape, joined.file[name].dtype.str), joined.read(name).tobytes())
+        for name in names
+        if not name.startswith("engine/")
+    }
+    joined.close()
+    return found
+
+
+def files(place: Path) -> list[str]:
+    return sorted(path.name for path in place.iterdir() if path.name != "run.h5")

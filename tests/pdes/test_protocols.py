@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import Net
-from threads import Thread, Wire, run_threads
+from threads import Thread, Wire, run_threads, stop_when_asked
 
 from pdes.driver import LATEST, run
-from pdes.engine import Engine
 from pdes.events import FOREVER
 from pdes.model import Model
 from pdes.phold import Phold
@@ -24,13 +23,7 @@ from pdes.transport import Serial
 
 @pytest.fixture(autouse=True)
 def stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rank is asked to stop when it has handled so many events."""
-
-    def requested(engine: Engine) -> bool:
-        after = getattr(engine.transport, "stop_after", None)
-        return after is not None and engine.events >= after
-
-    monkeypatch.setattr(Engine, "stop_requested", property(requested))
+    stop_when_asked(monkeypatch)
 
 
 models = st.one_of(
