@@ -5,9 +5,9 @@ To understand it, read in this order: `clock` (units of time), `events` (the 32-
 hot loop), `rules` and `decisions` (what is broken, and what is handled in Python), `protocol` (how
 ranks agree), `engine` (one rank), `driver` (from the first event to the last). Beside these stand
 `partition`, `outbox`, `transport` with `board`, `launcher` and `watchman` (with `watch`, its
-process), `advice`, `checkpoint`, `metrics`, `stream`, `log`, `join`, `disk` and `hdf5` (what is
-recorded), `signals`, `arrays`, `errors`, and `jit`, where the compiler is met (with `records`, how
-tuples are passed to kernels, and `inlining`).
+process), `advice`, `checkpoint` and `dealing` (on other ranks), `metrics`, `stream`, `log`, `past`,
+`turnover`, `join`, `disk` and `hdf5` (what is recorded), `signals`, `arrays`, `errors`, and `jit`,
+where the compiler is met (with `records`, how tuples are passed to kernels, and `inlining`).
 
 To write a model, all that is needed can be had from here: see docs/models.md.
 """
@@ -18,6 +18,7 @@ import importlib
 from typing import Any
 
 _HOMES = {
+    "pdes.dealing": ("ByAgent", "Other"),
     "pdes.driver": ("Result", "run"),
     "pdes.errors": ("Fault", "Refused"),
     "pdes.events": ("Rows", "agent_of", "key_of", "kind_of", "pack", "port_of"),

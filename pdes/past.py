@@ -115,7 +115,6 @@ class Past:
 
     @property
     def redealt(self) -> bool:
-        """Tells whether units were dealt to ranks in another way."""
         return self._places is not None
 
     def times(self, cut: int) -> Array:

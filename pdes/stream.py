@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -45,9 +45,6 @@ from pdes.hdf5 import (
 )
 from pdes.jit import entry
 from pdes.log import Book, Log
-
-if TYPE_CHECKING:
-    from pdes.past import Past
 
 FORMAT = 1
 BUFFER_BYTES = 1 << 22
@@ -151,6 +148,26 @@ class Last(NamedTuple):
     left: int | None
 
 
+class Before(Protocol):
+    """What was recorded before of all that a rank records (`pdes.past.Past`)."""
+
+    @property
+    def redealt(self) -> bool:
+        """Tells whether units were dealt to ranks in another way."""
+
+    def times(self, cut: int) -> Array:
+        """Returns the times of the samples up to a cut, in ticks."""
+
+    def fill(self, name: str, rows: slice, out: Array) -> None:
+        """Write some samples of a series into an array."""
+
+    def restore(self, book: Book, cut: int) -> None:
+        """Write the rows of logs before a cut into the logs of a new file."""
+
+    def __enter__(self) -> Any: ...
+    def __exit__(self, *_: object) -> None: ...
+
+
 class Progress(NamedTuple):
     """The engine's own counters, at a sample."""
 
@@ -218,7 +235,7 @@ class Recorder:
         samples = [len(np.asarray(a)) for table in self._tables for a in table.sample(state, 0)]
         return dict(zip(self.series, samples + [1] * len(ENGINE), strict=True))
 
-    def resume(self, state: Any, cut: int, past: Past) -> Last:
+    def resume(self, state: Any, cut: int, past: Before) -> Last:
         """Go on after the samples up to `cut`; what is beyond them is left behind. The file is
         written anew, for one whose writer died cannot be opened for writing. Where units were dealt
         to ranks in another way, it keeps its other name (`pdes.turnover`)."""

@@ -113,7 +113,8 @@ def run_options(command: Any) -> Any:
                          default="odonata-checkpoint", show_default=True,
                          help="Where those, and the one that SIGTERM or SIGUSR1 makes, are kept."),
             click.option("--resume", is_flag=False, flag_value="", metavar="[DIR]",
-                         help="Go on from the newest checkpoint there (or in --checkpoint-dir)."),
+                         help="Go on from the newest checkpoint there (or in --checkpoint-dir), on "
+                         "any number of ranks."),
             click.option("--compare", is_flag=True,
                          help="Run it on one rank too, afterwards, and compare."),
             debug_option,

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
               help="A change to the file: machine.groups=33, jobs[0].nodes=32, jobs[1]=none to "
               "drop a job, 'jobs[+]={nodes=8}' to add one; repeatable.")  # fmt: skip
 @plugin_option
-@click.option("--resume", is_flag=True, help="Go on with the run in DIR from its last checkpoint "
-              "(or from the beginning, if there is none).")  # fmt: skip
+@click.option("--resume", is_flag=True, help="Go on with the run in DIR from its last checkpoint, "
+              "on any number of ranks (or from the beginning, if there is none).")  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace the run in DIR.")
 @click.option("--metrics/--no-metrics", default=True,
               help="Keep what is measured, or only print the sums.")  # fmt: skip

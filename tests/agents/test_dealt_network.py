@@ -3,7 +3,7 @@ every series and every log is that of one rank that nobody disturbed.
 
 Many more than the suite has time for:
 
-    ODONATA_JIT=0 python tests/agents/test_dealt_network.py 0 2000
+    ODONATA_JIT=0 PYTHONPATH=. python tests/agents/test_dealt_network.py 0 2000
 """
 
 from __future__ import annotations

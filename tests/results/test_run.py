@@ -260,18 +260,79 @@ def test_a_directory_of_a_run_without_metrics_is_a_run_too(
     assert file.read_text() == SMALL
 
 
-def test_another_number_of_ranks_is_told_with_the_command_to_use(
-    odonata: Odonata, small: Path, tmp_path: Path
+JOBS = """
+name = "jobs"
+[machine]
+preset = "kim-72"
+[network]
+routing = "adaptive"
+[[jobs]]
+nodes = 24
+pattern = "all-to-all"
+message = "2 KiB"
+[[jobs]]
+nodes = 30
+pattern = "halo3d"
+message = "1 KiB"
+iterations = 20
+[[jobs]]
+nodes = 40
+pattern = "allreduce"
+iterations = 10
+arrival = "12 us"
+[run]
+dedicated_scheduler = true
+[metrics]
+interval = "3 us"
+"""
+
+STOPPED = """
+import os, signal, sys
+from pdes.engine import Engine
+lap = Engine.lap
+
+def stop(engine, what):
+    if engine.transport.rank == 1 and engine.reached > 15_000_000:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return lap(engine, what)
+
+Engine.lap = stop
+sys.argv = ["odonata", "run", *sys.argv[1:]]
+from odonata.commands.cli import main
+main()
+"""
+"""A run whose second rank is asked to stop after 15 us."""
+
+
+def test_a_stopped_run_goes_on_with_any_number_of_ranks(
+    odonata: Odonata, go: Callable[..., str], tmp_path: Path
 ) -> None:
-    out = tmp_path / "out"
-    process = start("run", str(small), "-o", str(out), *ENDLESS, ranks=2, cwd=tmp_path)
-    wait_for(lambda: reached(out) > 1, process)
-    kill_all(process, out)
-    assert "died" in odonata("watch", "out").stdout
-    refused = odonata("run", "--resume", "-o", "out")
-    assert refused.returncode == 2
-    assert "mpiexec -n 2 odonata run --resume -o out" in refused.stderr
-    assert reached(out) > 1
+    """Jobs on two ranks, one of which only the scheduler has; then on one, and on three that share
+    the groups, by the other protocol."""
+    file, out = tmp_path / "jobs.toml", tmp_path / "out"
+    file.write_text(JOBS)
+    words = [*command(ranks=2)[:3], sys.executable, "-c", STOPPED, str(file), "-o", str(out)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False,
+                          cwd=tmp_path, env=clean_environment())  # fmt: skip
+    assert "go on with: mpiexec -n 2 odonata run --resume" in done.stderr
+    assert done.returncode == 0
+    go("run", file, "-o", "whole")
+    for ranks, changes in (
+        (1, []),
+        (3, ["--set", "run.dedicated_scheduler=false", "--set", "run.protocol=null"]),
+    ):
+        copy = shutil.copytree(out, tmp_path / f"on{ranks}")
+        printed = json.loads(go("run", "--resume", "-o", copy, "--json", *changes, ranks=ranks))
+        assert printed["ranks"] == ranks
+        assert printed["resumed_ps"] > 15_000_000
+        assert go("diff", copy, "whole").startswith("the same, bit for bit")
+        assert (copy / "jobs.csv").read_bytes() == (tmp_path / "whole" / "jobs.csv").read_bytes()
+        assert len([*copy.glob("rank-*.h5")]) == ranks
+        assert "is complete already" in odonata("run", "--resume", "-o", str(copy), *changes).stderr
+    with open_run(tmp_path / "on3") as run, open_run(tmp_path / "whole") as whole:
+        assert run.digest == whole.digest
+        assert run.engine.events.shape[1] == 3
+        assert not run.experiment.run.dedicated_scheduler
 
 
 def test_a_bad_file_is_refused_whole_before_anything_is_touched(
