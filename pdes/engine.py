@@ -150,6 +150,8 @@ class Engine:
         self._ctl[BEARERS] = sum(1 << kind for kind in model.bearers)
         self._ctl[RECEIPTS] = sum(1 << kind for kind in model.receipts)
         self._ctl[DECISIONS] = sum(1 << kind for kind in model.decisions)
+        self._budget = 1 if debug else min(BUDGET_EVENTS, model.noted_every or BUDGET_EVENTS)
+        """The events after which a kernel returns at the latest."""
         self._kinds = new_kinds()
         self._made = np.zeros((model.fanout, WORDS), np.int64)
         self._pool = new_pool(model.parcel)
@@ -251,9 +253,11 @@ class Engine:
         self._logging = recorder
 
     def collect(self) -> None:
-        """Collect the rows of logs that handlers have noted down."""
+        """Collect the rows of logs that handlers have noted down; without a log they are gone."""
         if self._log:
             self._log(0, 0, self.model.noted(self.state))
+        elif self.model.noted_every:
+            self.model.noted(self.state)
 
     def record(self, recorder: Recorder) -> bool:
         """Take a sample, at a cut. Returns whether anything is left to happen, on any rank; where
@@ -405,7 +409,7 @@ class Engine:
             return
         self.lap("exchange")
         self._advances += 1
-        incoming, budget = self.take_in(), 1 if self.debug else BUDGET_EVENTS
+        incoming, budget = self.take_in(), self._budget
         loop, state, words, cause = self._loop, self.state, self._words, self._cause
         decide, quick, sim = self._decider.decide, self._decider.quick, self._sim()
         while True:
@@ -429,9 +433,11 @@ class Engine:
             elif why == POOL_FULL:
                 self._pool = reserved(self._pool, self.model.takes)
             elif why == BUDGET:
-                horizon, budget = self._breathe(horizon), 1 if self.debug else BUDGET_EVENTS
+                horizon, budget = self._breathe(horizon), self._budget
             elif why == FAULTY:
                 raise self._broken_rule()
+            if self.model.noted_every:
+                self.collect()
             sim = self._sim()
         self.reached = horizon
         self._write_logs(horizon)

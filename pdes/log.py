@@ -44,10 +44,12 @@ Array = npt.NDArray[Any]
 
 class Block(NamedTuple):
     """Rows that a handler noted down, as arrays: their times, ascending, and their columns, none of
-    which has several numbers in a row."""
+    which has several numbers in a row. `agents` says at which agent each was noted down, in every
+    block of a log or in none; it may be left out where all are of one agent."""
 
     times: Array
     columns: tuple[Array, ...]
+    agents: Array | None = None
 
 
 Appended = Sequence[tuple[str, Sequence[Any] | Block]]
@@ -253,17 +255,24 @@ class Book:
         return np.array([row[0] for row in ready], np.int64), columns
 
     def _take_blocks(self, name: str) -> tuple[Array, dict[str, Array]]:
-        """Returns times and columns of a log that has blocks, all of which are of one agent."""
+        """Returns times and columns of a log that has blocks. Rows of one instant are put into the
+        order of agents; those of one agent stay as they came."""
         blocks, fields = self._blocks[name], self._logs[name].columns
         times = np.concatenate([block.times for block in blocks])
         columns = [
             np.concatenate(parts) for parts in zip(*(b.columns for b in blocks), strict=True)
         ]
+        noted = [block.agents for block in blocks if block.agents is not None]
+        agents = np.concatenate(noted) if noted else None
         end = _rows_before(times, self.final)
-        rest = Block(times[end:], tuple(column[end:] for column in columns))
+        rest = Block(times[end:], tuple(column[end:] for column in columns),
+                     None if agents is None else agents[end:])  # fmt: skip
         self._blocks[name] = [rest] if len(rest.times) else []
+        order: Any = slice(end)
+        if agents is not None:
+            order = np.lexsort((agents[:end], times[:end]))
         return times[:end], {
-            field.name: column[:end].astype(field.dtype)
+            field.name: column[order].astype(field.dtype)
             for field, column in zip(fields, columns, strict=True)
         }
 

@@ -112,6 +112,10 @@ class Model(ABC):
     """The kinds of events that come again and again whatever happens, and cause none but these:
     where no other is left, a run without an end is over."""
 
+    noted_every: int | None = None
+    """After how many events at most `noted` is asked: a model whose handler notes down at most n
+    rows per call needs room for n times as many. None: whenever it suits the engine."""
+
     def decide(self, state: Any, time: int, key: int, a: int, b: int) -> Made | Decision:
         """Returns the events of a decision: any number of events, of no kind that is received. One
         that bears no parcel may be a tuple (time, key, a, b), which is quickest, and several a list
@@ -198,9 +202,9 @@ class Model(ABC):
 
     def noted(self, state: Any) -> Appended:
         """Returns the rows of logs, as blocks, that handlers have noted down in the state since it
-        was last asked, and takes them out of there. Asked before logs are written. Where a handler
-        runs out of room before that, it schedules a decision of the present instant, which answers
-        with these rows."""
+        was last asked, and takes them out of there. Asked before logs are written, and after every
+        `noted_every` events. Where a handler runs out of room before that, it schedules a decision
+        of the present instant, which answers with these rows."""
         return ()
 
     def rehearse(self, state: Any) -> None:

@@ -31,7 +31,7 @@ from pdes.events import KEY, PORT_MASK, TIME, WORDS, A, B, Rows, no_rows, pack
 def events_of(network: Configuration, state: State, starts: Sequence[Start]) -> Rows:
     """Returns the events of these Starts, with their parcels."""
     rows = [commands(network, state, start) for start in starts]
-    return np.concatenate([no_rows(WORDS + PARCEL), *rows])
+    return np.concatenate([no_rows(WORDS + network.packet_words), *rows])
 
 
 def agents_of(network: Configuration, labels: Rows) -> Rows:
@@ -47,10 +47,10 @@ def power_events(network: Configuration, state: State, time: int, decided: Decid
     instant, that of the latest decision is the last."""
     workload, words = network.workload, state.ledger
     assert workload is not None
-    heard, rows = time + workload.launch_ps, [no_rows(WORDS + PARCEL)]
+    heard, rows = time + workload.launch_ps, [no_rows(WORDS + network.packet_words)]
     for job, cap_w in decided.caps.items():
         agents = agents_of(network, np.flatnonzero(state.owner == job))
-        some = np.zeros((len(agents), WORDS + PARCEL), np.int64)
+        some = np.zeros((len(agents), WORDS + network.packet_words), np.int64)
         some[:, TIME], some[:, KEY] = heard, pack(CAP, agents, words[PASSES] & PORT_MASK)
         some[:, A], some[:, B] = job, np.float64(cap_w).view(np.int64)
         rows.append(some)
@@ -59,7 +59,7 @@ def power_events(network: Configuration, state: State, time: int, decided: Decid
         more.append((decided.again, pack(DECIDE, SCHEDULER, 0), AGAIN, words[WISHES]))
     if decided.rests:
         more.append((heard, pack(REST, SCHEDULER, 0), 0, 0))
-    others = np.zeros((len(more), WORDS + PARCEL), np.int64)
+    others = np.zeros((len(more), WORDS + network.packet_words), np.int64)
     others[:, :WORDS] = np.array(more, np.int64).reshape(-1, WORDS)
     return np.concatenate([*rows, others])
 
@@ -88,13 +88,13 @@ def commands(network: Configuration, state: State, start: Start) -> Rows:
     entries = np.full((-(-len(where) // PLACES), PLACES), -1)
     entries.reshape(-1)[: len(where)] = (where << PLACE_BITS) | slot
 
-    place_rows = np.zeros((len(entries), WORDS + PARCEL), np.int64)
+    place_rows = np.zeros((len(entries), WORDS + network.packet_words), np.int64)
     part = np.arange(len(entries))
     place_rows[:, TIME] = time
     place_rows[:, KEY] = pack(PLACE, SCHEDULER, part & PORT_MASK)
     place_rows[:, B] = state.jobs[job, BASE] + part * PLACES
-    place_rows[:, WORDS + 1 :] = entries
-    start_rows = np.zeros((len(node), WORDS + PARCEL), np.int64)
+    place_rows[:, WORDS + 1 : WORDS + PARCEL] = entries
+    start_rows = np.zeros((len(node), WORDS + network.packet_words), np.int64)
     start_rows[:, TIME] = time
     start_rows[:, KEY] = pack(START, agents_of(network, node), slot)
     start_rows[:, A], start_rows[:, B] = job, np.arange(len(node))

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from odonata.agents.layout import ARBITERS, CREDITS, GATE_BITS, VIAS
 from odonata.agents.link import RATE_BITS
-from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS
+from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS, PARCEL
 from odonata.agents.power import check as check_power
 from odonata.agents.reports import Telemetry
+from odonata.agents.tracing import TRACED_PARCEL
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
 from odonata.jobs.power import Power
@@ -131,6 +132,8 @@ class Configuration:
     )  # fmt: skip
     power: Power | None = None
     """What nodes draw, and who keeps them below a cap; None: nobody cares."""
+    trace_packets: int | None = None
+    """Every so many-th packet is traced (`odonata.agents.tracing`); None: no packet is."""
 
     def __post_init__(self) -> None:
         if isinstance(self.traffic, Traffic):
@@ -207,6 +210,12 @@ class Configuration:
         )
         for number, traffic in enumerate(self.traffic):
             traffic.check_on(m, f"traffic.{number}", found)
+        unless(
+            self.trace_packets is None or self.trace_packets >= 1,
+            f"trace_packets = {self.trace_packets}",
+            "1 (every packet), or more, or none",
+            "trace_packets",
+        )
         if self.workload:
             self.workload.check_on(m, found)
         if self.power:
@@ -306,6 +315,11 @@ class Configuration:
         """Tells whether everything that is asked for ends by itself."""
         endless = any(job.background for job in self.jobs)
         return all(traffic.ends for traffic in self.traffic) and not endless
+
+    @property
+    def packet_words(self) -> int:
+        """Returns the words of a packet."""
+        return PARCEL if self.trace_packets is None else TRACED_PARCEL
 
     # -- where: agents
 

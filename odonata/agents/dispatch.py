@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from odonata.agents import ejection, link, node, power, router, task
+from odonata.agents import ejection, link, node, power, router, task, tracing
 from odonata.agents import switch as switching
 from odonata.agents.ejection import drain
 from odonata.agents.layout import (
@@ -250,7 +250,8 @@ def no_messages(sim: Sim, state: Any, time: int, key: int) -> bool:
 class Routers(NamedTuple):
     """What is inside of routers, and what nodes accept: when room is given back (of CREDITS);
     whether there is a crossbar, and output buffers behind it; how routers choose; and how nodes
-    accept packets (`odonata.agents.ejection`); and whether their own have a choice of channels."""
+    accept packets (`odonata.agents.ejection`); whether their own have a choice of channels; and
+    whether packets are traced (`odonata.agents.tracing`)."""
 
     credits: int = PACKETWISE
     crossbar: bool = False
@@ -258,6 +259,7 @@ class Routers(NamedTuple):
     way: Way = Way()
     ejection: int = ejection.ALWAYS
     lanes: bool = False
+    traced: bool = False
 
     @property
     def plain(self) -> bool:
@@ -273,7 +275,8 @@ def link_kernels(inside: Routers) -> Links:
         others = switching.BUFFERS if inside.buffered else switching.NO_BUFFERS
     if inside.ejection == ejection.FULL:
         others = (*others, ejection.eject)
-    return link.kernels(inside.credits, others, inside.lanes)
+    around = (tracing.launch,) if inside.traced else ()
+    return link.kernels(inside.credits, others, inside.lanes, around)
 
 
 @lru_cache
@@ -295,7 +298,10 @@ def handler(
     plug-ins bring, as kernels) and for jobs (likewise), whose nodes draw power or not; and whose
     scheduler has reports of the network or not."""
     links = link_kernels(inside)
-    switches = switching.kernels(links, inside.buffered) if inside.crossbar else None
+    switches = None
+    if inside.crossbar:
+        around = (tracing.cross,) if inside.traced else ()
+        switches = switching.kernels(links, inside.buffered, around)
     names: dict[str, Any] = {
         "arrive": router.compiled(how, links, switches, inside.way),
         "work": nothing,
@@ -319,4 +325,6 @@ def handler(
         if reported:
             both = rebound(work_with_telemetry, "work_with_telemetry", ordinary=names["work"])
             names["work"] = kernel(both)
+    if inside.traced:
+        names |= tracing.kernels(names["arrive"], names.get("accept", drop))
     return kernel(rebound(handle, "handle", **names))

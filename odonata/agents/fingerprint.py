@@ -1,4 +1,5 @@
-"""What of a network's state is hashed: the digest of a run changes with any of it."""
+"""What is hashed of a network's state: all that handlers have counted, and nothing that depends on
+the partition into ranks or on whether packets are traced."""
 
 from __future__ import annotations
 

@@ -450,11 +450,15 @@ class Links(NamedTuple):
 
 @lru_cache
 def kernels(
-    when: int = PACKETWISE, others: tuple[Callable[..., Any], ...] = (), lanes: bool = False
+    when: int = PACKETWISE,
+    others: tuple[Callable[..., Any], ...] = (),
+    lanes: bool = False,
+    around: tuple[Callable[..., Any], ...] = (),
 ) -> Links:
     """Returns the kernels of links. `when` is one of CREDITS; `others` take the place of the
     functions of their names above, where routers are not ideal or nodes push back; `lanes`: packets
-    of a node have a choice of channels."""
+    of a node have a choice of channels; `around` take the place of those of their names too, and
+    call these as `plain` (`odonata.agents.tracing`)."""
     names: dict[str, Any] = {"WHEN": when, "LANES": lanes}
     ours = {each.__name__: each for each in others}
     for usual in (given_back, collect, expected, promised, repay, refund, leave, eject, launch,
@@ -462,4 +466,7 @@ def kernels(
         name = getattr(usual, "__name__", "")
         template = ours.get(name, getattr(usual, "py_func", usual))
         names[name] = kernel(rebound(template, name, **names))
+        for each in around:
+            if each.__name__ == name:
+                names[name] = kernel(rebound(each, name, plain=names[name]))
     return Links(*(names[name] for name in Links._fields))

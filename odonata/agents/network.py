@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from odonata.agents import ejection
+from odonata.agents import ejection, tracing
 from odonata.agents.commands import events_of, power_events
 from odonata.agents.configuration import Configuration, rate_at, rate_of
 from odonata.agents.dealing import dealing, to_global, to_local
@@ -58,7 +58,6 @@ from odonata.agents.metrics import (
     tables,
 )
 from odonata.agents.node import first_messages
-from odonata.agents.packet import PARCEL
 from odonata.agents.partners import FIXED
 from odonata.agents.patterns import REGISTER as PATTERNS
 from odonata.agents.ports import crossbars, port_lines
@@ -101,10 +100,14 @@ class Network(Configuration, Model):
     """A network as a model for the engine; `Configuration` describes the fields."""
 
     name = "dragonfly"
-    parcel, bearers, receipts = PARCEL, (ARRIVE, REACH, DELIVER, PLACE), (CREDIT_DUE,)
+    bearers, receipts = (ARRIVE, REACH, DELIVER, PLACE), (CREDIT_DUE,)
     decisions, notices = (DECIDE,), (PLACE, REST)
     kinds = KINDS
     aside = ("dedicated_scheduler",)
+
+    @property
+    def parcel(self) -> int:  # type: ignore[override]
+        return self.packet_words
 
     @property
     def receive(self) -> Any:  # type: ignore[override]
@@ -131,7 +134,7 @@ class Network(Configuration, Model):
         way = Way(self.detours, self.sight == "output")
         return Routers(
             CREDITS.index(self.credits), self.switched, self.buffered, way, how,
-            self.injection_channels > 1,
+            self.injection_channels > 1, self.trace_packets is not None,
         )  # fmt: skip
 
     @property
@@ -145,6 +148,8 @@ class Network(Configuration, Model):
     def parameters(self) -> dict[str, Any]:
         found = asdict(self)
         del found["power"]
+        if self.trace_packets is None:
+            del found["trace_packets"]
         if self.power:
             found |= {"power": repr(replace(self.power, cap=None)),
                       "cap": repr(self.power.checked_cap(self.machine.n_nodes, 1))}  # fmt: skip
@@ -200,6 +205,7 @@ class Network(Configuration, Model):
         how = " with power" * (self.power is not None) + " through crossbars" * self.switched
         how += " to nodes that push back" * (self.ejection is not None)
         how += " with telemetry" * (self.telemetry is not None)
+        how += ", traced" * (self.trace_packets is not None)
         return f"{self.routing} routing of {' and '.join(parts)}{how}"
 
     @property
@@ -251,7 +257,7 @@ class Network(Configuration, Model):
             jobs |= self._power_arrays(g0, g1, scheduler)
             jobs |= (self.telemetry.arrays(m, scheduler is not None) if self.telemetry
                      else no_telemetry())  # fmt: skip
-        return State(
+        state = State(
             shape=np.array(
                 [m.nodes, m.routers, m.groups, m.radix, self.agent_bits, g0,
                  m.routers * (m.radix + m.nodes), m.copies, *self.bases,
@@ -284,6 +290,7 @@ class Network(Configuration, Model):
             received=np.zeros((g1 - g0, m.groups), np.int64),
             **jobs,
         )  # fmt: skip
+        return state if self.trace_packets is None else tracing.traced(state, self.trace_packets)
 
     def _power_arrays(self, g0: int, g1: int, scheduler: Scheduler | None) -> dict[str, Any]:
         """Returns the arrays of `State` that are about power."""
@@ -410,15 +417,23 @@ class Network(Configuration, Model):
         return float(account[JOB_ENERGY_J]), int(account[JOB_BYTES])
 
     def logs(self) -> Mapping[str, Log]:
+        kept = {} if self.trace_packets is None else tracing.LOGS
         if self.workload is None:
-            return {}
-        kept = LOGS | (SEEN if self.telemetry else {})
+            return kept
+        kept = kept | LOGS | (SEEN if self.telemetry else {})
         if self.power is None:
             return kept
         assert self.scheduler.power is not None
         figures = self.scheduler.power.policy.figures
         more = {"learned": learned(figures)} if figures else {}
         return kept | {"ends": POWERED_ENDS, "power": POWER, "caps": CAPS} | more
+
+    @property
+    def noted_every(self) -> int | None:  # type: ignore[override]
+        return None if self.trace_packets is None else tracing.NOTED_EVERY
+
+    def noted(self, state: Any) -> Appended:
+        return () if self.trace_packets is None else tracing.notes(state)
 
     def fingerprint(self, state: State) -> Any:
         return fingerprint(self, state)

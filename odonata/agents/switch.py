@@ -12,6 +12,7 @@ everything free when it arrives needs none.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -445,10 +446,13 @@ class Switches(NamedTuple):
 
 
 @lru_cache
-def kernels(links: Links, buffered: bool) -> Switches:
-    """Returns the kernels of crossbars, given those of links."""
+def kernels(links: Links, buffered: bool, around: tuple[Callable[..., Any], ...] = ()) -> Switches:
+    """Returns the kernels of crossbars, given those of links; `around` is as for those."""
     names: dict[str, Any] = {**links._asdict(), "BUFFERED": buffered}
     for template in (replenish, request, next_at, cross, join, switch):
         name = template.__name__
         names[name] = kernel(rebound(template, name, **names))
+        for each in around:
+            if each.__name__ == name:
+                names[name] = kernel(rebound(each, name, plain=names[name]))
     return Switches(names["join"], names["switch"])

@@ -31,6 +31,7 @@ cli = LazyGroup(
         "slowdown": "Find out how much longer each job of a run took than it would have alone.",
         "diff": "Compare the metrics of two runs bit for bit.",
         "counters": "Show the counters of a run as an operator of a Cray reads them.",
+        "packet": "Follow a packet of a run hop by hop, in words and as a timeline.",
         "mend": "Close the files that a run which died left open.",
         "latency": "Measure latency over load, and find where the network is saturated.",
         "study": "Simulate all that a paper's question takes, and draw its figures.",

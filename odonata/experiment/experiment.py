@@ -142,7 +142,7 @@ class Experiment(Described):
         metrics, jobs = self.metrics, bool(self.jobs)
         tables = ["ports"] * metrics.ports + ["channels"] * metrics.channels + ["nodes", "groups"]
         tables += ["inputs"] * (metrics.ports and self.network.crossbar is not None)
-        return (*tables, *["jobs"] * jobs), (*self.model().logs(),) if jobs else ()
+        return (*tables, *["jobs"] * jobs), (*self.model().logs(),)
 
     @cached_property
     def _model(self) -> Network:
@@ -158,6 +158,7 @@ class Experiment(Described):
             seed=self.run.seed,
             dedicated_scheduler=self.run.dedicated_scheduler,
             power=self.power,
+            trace_packets=self.metrics.trace_packets,
             **vars(self.network),
             **{name: getattr(self.nic, name) for name in OF_NODES},
         )

@@ -84,4 +84,8 @@ class Metrics:
     )  # fmt: skip
     ports: bool = setting(True, "flag", "Keep the counters of every port.")
     channels: bool = setting(False, "flag", "Keep the counters of every virtual channel.")
+    trace_packets: int | None = setting(
+        None, "whole", "Trace every so many-th packet of each node, hop by hop; none: no packet.",
+        least=1, none="none",
+    )  # fmt: skip
     flush_ps: int = setting(2 * 10**12, "time", "Wall time whose samples a crash may lose.")

@@ -63,6 +63,7 @@ class Request:
     metrics: bool = True
     plugins: Sequence[Path] = ()
     dedicated_scheduler: bool = False
+    trace_packets: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,18 @@ class Finished:
 
 def asked(request: Request) -> tuple[AnyExperiment, Path]:
     """Returns the experiment, and its directory."""
+    experiment, out = _asked(request)
+    if experiment.metrics.trace_packets is not None and not request.metrics:
+        raise Refused(f"metrics.trace_packets = {experiment.metrics.trace_packets}: the paths of "
+                      "packets are kept with the metrics; leave out --no-metrics")  # fmt: skip
+    return experiment, out
+
+
+def _asked(request: Request) -> tuple[AnyExperiment, Path]:
     changes = [*request.changes]
     changes += ["run.dedicated_scheduler=true"] * request.dedicated_scheduler
+    if request.trace_packets is not None:
+        changes.append(f"metrics.trace_packets={request.trace_packets}")
     if request.file is None:
         if not request.resume or request.out is None:
             raise Refused("which experiment? odonata run FILE, or to go on: "

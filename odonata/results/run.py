@@ -25,6 +25,7 @@ from topology import Dragonfly
 
 if TYPE_CHECKING:
     from odonata.results.operator_counters import Counters
+    from odonata.results.packet_trace import PacketTrace
     from odonata.results.seen import Seen
 
 
@@ -184,6 +185,13 @@ class Run(Opened):
         if "seen" not in self.file:
             return []
         return seen_by_job(self, {name: self._log(name) for name in LOGS})
+
+    @cached_property
+    def packet_trace(self) -> PacketTrace:
+        """Returns the paths of the packets that were traced (`metrics.trace_packets`)."""
+        from odonata.results.packet_trace import packet_trace
+
+        return packet_trace(self)
 
     @cached_property
     def power(self) -> PowerRecord | None:
