@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 COMMANDS = ("run", "watch", "report", "compare", "diff", "mend", "schedule", "bench", "latency",
-            "study")  # fmt: skip
+            "study", "packet")  # fmt: skip
 AT_START = ("ODONATA_CACHE_DIR", "PYTHON", "PMI", "MPI", "OMPI", "SLURM")
 """The beginnings of variables that are read when modules are imported, or that say how a process
 was started. Another compiler than the zygote's is asked of another zygote."""

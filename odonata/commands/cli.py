@@ -32,6 +32,7 @@ cli = LazyGroup(
         "diff": "Compare the metrics of two runs bit for bit.",
         "counters": "Show the counters of a run as an operator of a Cray reads them.",
         "packet": "Follow a packet of a run hop by hop, in words and as a timeline.",
+        "debug": "Run an experiment FILE in pdb: stop at a router, a node, a job or a packet.",
         "mend": "Close the files that a run which died left open.",
         "latency": "Measure latency over load, and find where the network is saturated.",
         "study": "Simulate all that a paper's question takes, and draw its figures.",
@@ -67,7 +68,7 @@ def main() -> None:
     except Refused as refusal:
         _leave(2, str(refusal))
     except (Fault, OSError, MemoryError) as error:
-        if "--debug" in sys.argv:
+        if "--debug" in sys.argv or sys.argv[1:2] == ["debug"]:
             raise
         words = os_words(error) if isinstance(error, OSError) else str(error)
         _leave(1, words or type(error).__name__)

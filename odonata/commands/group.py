@@ -34,7 +34,8 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if "--debug" in args:  # which must be known before the first kernel is imported
+        # Which must be known before the first kernel is imported.
+        if "--debug" in args or args[:1] == ["debug"]:
             os.environ["ODONATA_JIT"] = "0"
         return super().resolve_command(ctx, args)
 

@@ -56,7 +56,7 @@ HOUR_US = 3600 * 10**6
 MOST_SAMPLES, MOST_CHECKPOINTS = 100_000, 100_000
 FLUSH_PS = (10**9, 60 * 10**12)
 """The limits of `metrics.flush`: wall time, as any time in picoseconds."""
-HOMES = {"machine": ("machine",), "network": ("network", "run", "nic"),
+HOMES = {"machine": ("machine",), "network": ("network", "run", "nic", "metrics"),
          "workload": ("scheduler", "nic")}  # fmt: skip
 """The sections that have the keys of a part of a network."""
 
