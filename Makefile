@@ -61,12 +61,13 @@ lint: $(READY)
 warm: $(READY)
 	@$(BIN)/odonata warm $(addprefix scripts/experiments/,nedd.toml caps.toml jobs.toml months.toml) --routings traffic
 	@{ echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json -o out/warm-told --set scheduler.telemetry=20us; \
+	  echo run scripts/experiments/uniform.toml --overwrite --json -o out/warm-traced --trace-packets 100 --set network.routing=adaptive --set run.duration=1ns; \
 	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing adaptive --crossbar 1.2 --sight output --credits flit --detours true --ejection 6GB/s --injection-channels 2; \
 	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing par --crossbar 1.2 --output-buffer none --credits head --detours true --ejection 40GB/s --duplex half; \
 	  echo schedule --model poisson --jobs 9 --nodes 9 --machine kim-72 --json; \
 	  echo schedule --model poisson --jobs 9 --nodes 9 --power dynamic-learner,uniform,rate-by-number,rmap-naive --json; \
 	  echo bench phold --end 1us --json; } \
-	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm-told
+	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm-told out/warm-traced
 
 # As many tests at a time as there are cores, those of a file together; what times something, by
 # itself (of the files that have such a test: to collect them all takes longer than to run these).

@@ -132,8 +132,10 @@ class Configuration:
     )  # fmt: skip
     power: Power | None = None
     """What nodes draw, and who keeps them below a cap; None: nobody cares."""
-    trace_packets: int | None = None
-    """Every so many-th packet is traced (`odonata.agents.tracing`); None: no packet is."""
+    trace_packets: int | None = setting(
+        None, "whole", "Trace every so many-th packet of each node, hop by hop; none: no packet.",
+        section="metrics", least=1, none="none",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         if isinstance(self.traffic, Traffic):

@@ -115,7 +115,7 @@ def _show_all(name: str, trace: PacketTrace, slowest: list[int]) -> None:
     from odonata.results.packet_trace import WAITS
 
     facts = _facts(trace, slowest)
-    how = "every packet" if trace.every == 1 else f"every {trace.every:,}-th packet of each node"
+    how = "all" if trace.every == 1 else f"1 in {trace.every:,} of each node"
     title = f"{name}: {facts['packets']:,} packets were traced, {how}; the slowest of them"
     shown = Table(title=title, title_justify="left")
     for column in ("packet", "from node", "to node", "routers", "latency", "longest wait"):

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @click.option("--check", is_flag=True, help="Only say what would be run, or what is wrong.")
 @click.option("--dedicated-scheduler", is_flag=True,
               help="Give rank 0 the scheduler and no groups.")  # fmt: skip
-@click.option("--trace-packets", type=int, metavar="N",
+@click.option("--trace-packets", type=click.IntRange(1), metavar="N",
               help="Keep the path of every N-th packet of each node, with the times of each hop "
               "(`odonata packet` shows them).")  # fmt: skip
 @debug_option

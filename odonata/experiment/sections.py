@@ -73,6 +73,12 @@ class _Running:
 RunSettings = _section("RunSettings", "run", Configuration, base=_Running)
 
 
+def _of_configuration(name: str) -> Any:
+    """Returns a field of `Configuration` that is set in another section."""
+    (one,) = (one for one in fields(Configuration) if one.name == name)
+    return field(default=one.default, metadata=one.metadata)
+
+
 @dataclass(frozen=True)
 class Metrics:
     """The section [metrics]: a sample every `interval_ps` of simulated time. A crash may lose what
@@ -84,8 +90,5 @@ class Metrics:
     )  # fmt: skip
     ports: bool = setting(True, "flag", "Keep the counters of every port.")
     channels: bool = setting(False, "flag", "Keep the counters of every virtual channel.")
-    trace_packets: int | None = setting(
-        None, "whole", "Trace every so many-th packet of each node, hop by hop; none: no packet.",
-        least=1, none="none",
-    )  # fmt: skip
+    trace_packets: int | None = _of_configuration("trace_packets")
     flush_ps: int = setting(2 * 10**12, "time", "Wall time whose samples a crash may lose.")

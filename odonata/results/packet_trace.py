@@ -31,7 +31,7 @@ WAITS = {
     "input_ps": "behind others in the input queue",
     "room_ps": "for room at the output",
     "switch_ps": "for the crossbar",
-    "behind_ps": "behind others for the same channel",
+    "behind_ps": "behind others in its channel",
     "credit_ps": "for credit",
     "link_ps": "for the link",
 }

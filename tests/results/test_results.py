@@ -417,7 +417,7 @@ def test_a_single_changed_value_is_found_and_shown(tmp_path: Path, model: Networ
 
 def documented(*without: str) -> dict[str, tuple[str, str, str]]:
     rows = re.findall(r"^\| `([\w/]+)` \| ([\w, ]+) \| (\w+) \| (\w*) ?\|", DOC.read_text(), re.M)
-    of_jobs = ("jobs/", "stages/", "starts/", "ends/", "seen")
+    of_jobs = ("jobs/", "stages/", "starts/", "ends/", "seen", "packet_")
     return {name: (dims, unit, kind) for name, dims, unit, kind in rows
             if not name.startswith((*of_jobs, *without))}  # fmt: skip
 
