@@ -39,6 +39,7 @@ from odonata.agents.link import FEEDER_BITS, FEEDER_HERE
 from odonata.agents.packet import CAME
 from odonata.agents.ports import far_here, far_rows
 from odonata.agents.switch import CAME_MASK
+from odonata.agents.tracing import NOTES
 from pdes.dealing import ByAgent, Dealing, Other, Views, chained
 from pdes.events import AGENT_MASK, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, A, Rows
 
@@ -98,6 +99,8 @@ def dealing(network: Configuration) -> Dealing:
         "efforts": rows(node * power),
         "work": rows(node * power),
         **of_scheduler,
+        # Whatever was noted of packets is written before a checkpoint is.
+        **(dict.fromkeys(NOTES, Other.CONSTANT) if network.trace_packets else {}),
     }  # fmt: skip
 
 

@@ -64,7 +64,7 @@ from odonata.agents.packet import (
 )
 from odonata.agents.switch import CROSSINGS
 from pdes.events import agent_of, kind_of, port_of
-from pdes.jit import kernel, rebound
+from pdes.jit import kernel, rebound, record
 from pdes.log import Appended, Block, Field, Log
 from pdes.loop import Sim
 
@@ -83,11 +83,15 @@ EVERY, HOP_COUNT, DELIVERY_COUNT = range(3)
 """Words of `TracedState.tracing`: N, and how many rows of each kind of notes there are."""
 
 
+NOTES = ("tracing", "hop_notes", "delivery_notes")
+"""The arrays that a traced network has in addition."""
+
+
 def _with_notes() -> Any:
-    return namedtuple("TracedState", (*State._fields, "tracing", "hop_notes", "delivery_notes"))
+    return namedtuple("TracedState", (*State._fields, *NOTES))
 
 
-TracedState = _with_notes()
+TracedState = record(_with_notes())
 """The state of a network whose packets are traced: `State`, and the notes."""
 
 LOGS = {

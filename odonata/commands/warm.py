@@ -124,6 +124,9 @@ class Warming:
             how = f"{answer.seconds:.1f} s" if answer.compiled else "kept before"
             print(f"{answer.variant}: {how}", flush=True)
 
+    def excuse(self, task: Variant, failure: Failure) -> bool:
+        return False
+
     @property
     def missing(self) -> int:
         return self._all - len(self.warmed)
