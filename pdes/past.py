@@ -70,8 +70,11 @@ def past_of(
         have, want = ([each[name] for each in of]
                       for of in ([file.widths for file in files], widths))  # fmt: skip
         if sum(have) != sum(want):
-            raise Refused(f"{path.parent}: {name} of all ranks has {sum(have)} columns, and "
-                          f"{sum(want)} are expected: its files are of another run")  # fmt: skip
+            raise Refused(
+                f"{path.parent}: {name} has {sum(have)} columns, of all ranks together, and "
+                f"this run has {sum(want)}: it is of another run; or it is by rank, and goes on "
+                f"only with {len(files)} ranks"
+            )
         begin = sum(want[:rank])
         places[name] = _places(have, begin, begin + want[rank])
     mine = [*range(rank, len(files), len(widths))]

@@ -20,7 +20,7 @@ from pdes.driver import run
 from pdes.errors import Refused
 from pdes.model import Model
 from pdes.phold import Phold
-from pdes.stream import Recording
+from pdes.stream import Recording, Series, Table
 from pdes.transport import Serial
 
 
@@ -158,6 +158,25 @@ def test_what_was_not_recorded_to_the_checkpoint_is_refused_and_stays(tmp_path: 
             go(model, 4_000_000, ranks, record=record, resume=tmp_path)
         assert bits(tmp_path / "parts") == before
         assert files(tmp_path / "parts") == [f"rank-{rank:04d}.h5" for rank in range(3)]
+
+
+class ByRank(Phold):
+    """Records one number per rank."""
+
+    def tables(self, interval: int) -> dict[str, Table]:
+        total = Series("processes/total", ("rank",), "1", "events handled")
+        return {
+            "processes": Table((total,), lambda state, time: [state.handled.sum(keepdims=True)])
+        }
+
+
+def test_a_series_by_rank_goes_on_only_with_as_many_ranks(tmp_path: Path) -> None:
+    model = ByRank(processes=13, population=3, seed=5)
+    record = Recording(tmp_path / "parts", 500_000, ("processes",))
+    go(model, 1_500_000, 2, record=record, checkpoint_dir=tmp_path, checkpoint_every=1_000_000)
+    with pytest.raises(Refused, match=r"processes/total has 2 columns, .* 3: .* only with 2 ranks"):
+        go(model, 4_000_000, 3, record=record, resume=tmp_path)
+    assert go(model, 4_000_000, 2, record=record, resume=tmp_path).completed
 
 
 # -- which checkpoint
