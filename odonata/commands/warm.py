@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,6 +22,9 @@ from odonata.commands.options import cores, json_option, plugin_option
 from odonata.commands.output import print_json
 from pdes import launcher
 from pdes.errors import require
+
+if TYPE_CHECKING:
+    from odonata.study.pool import Failure
 
 PARTS = {
     "traffic": '[traffic]\npattern = "uniform"\nload = 0.1\n',
