@@ -30,7 +30,7 @@ $(READY): setup.py pyproject.toml
 
 demo: $(READY)
 	@echo "A 1,056-node dragonfly, every group talking to the next, adaptive routing, on two MPI ranks"
-	@echo "(scripts/experiments/demo.toml; the first time, kernels are compiled for 5 to 10 s):"
+	@echo "(scripts/experiments/demo.toml; the first time, kernels are compiled for some 8 s):"
 	@$(BIN)/mpiexec -n 2 $(BIN)/odonata run scripts/experiments/demo.toml -o out/demo --overwrite
 	@echo "open this in a browser:"
 	@$(BIN)/odonata report out/demo
