@@ -134,7 +134,7 @@ class Configuration:
     """What nodes draw, and who keeps them below a cap; None: nobody cares."""
     trace_packets: int | None = setting(
         None, "whole", "Trace every so many-th packet of each node, hop by hop; none: no packet.",
-        section="metrics", least=1, none="none",
+        section="metrics", least=1, most=2**63 - 1, none="none",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -213,7 +213,7 @@ class Configuration:
         for number, traffic in enumerate(self.traffic):
             traffic.check_on(m, f"traffic.{number}", found)
         unless(
-            self.trace_packets is None or self.trace_packets >= 1,
+            self.trace_packets is None or 1 <= self.trace_packets < 2**63,
             f"trace_packets = {self.trace_packets}",
             "1 (every packet), or more, or none",
             "trace_packets",
