@@ -40,6 +40,8 @@ from odonata.agents.packet import (
     ENDS,
     LABEL_MASK,
     LABEL_SHIFT,
+    LEG,
+    MINIMAL,
     PATH,
     RANDOM,
     SENDER_SHIFT,
@@ -180,7 +182,9 @@ def next_words(network: Network, sim: Any, state: Any, key: int, number: int) ->
         return f"next: by port {node_at(target)} to its node"
     port, vc, _ = step(state.shape, state.gates, group, router, target, path, random_of(packet))
     here = int(group * network.machine.routers + router)
-    chooses = port_of(key) < network.machine.nodes or ROUTINGS.named(network.routing).revises
+    routing = ROUTINGS.named(network.routing)
+    chooses = not routing.always_minimal and not path & TO_INTERMEDIATE
+    chooses &= port_of(key) < network.machine.nodes or (routing.revises and path & LEG == MINIMAL)
     unless = ", unless the routing chooses another path" if chooses else ""
     return f"next{unless}: by port {port} to {far_end(network, here, int(port))} on VC {vc}"
 

@@ -101,6 +101,10 @@ class Prompt(pdb.Pdb):
         if self._codes:
             self._codes = frozenset()
             self._announce(frame)
+            caller = frame.f_back
+            while caller is not None and caller.f_code.co_filename != __file__:
+                caller.f_trace = self.trace_dispatch  # so that `n` leads back to it
+                caller = caller.f_back
         super().user_line(frame)
 
 
