@@ -44,7 +44,8 @@ def test_the_example_of_the_docs_is_short_and_runs(tmp_path: Path) -> None:
     (job,) = (block for block in blocks() if "stencil.toml" in block and "[[jobs]]" in block)
     assert len(example.splitlines()) < 30
     (tmp_path / "stencil.toml").write_text(example)
-    (tmp_path / "mine.toml").write_text('machine.preset = "kim-72"\n' + job)
+    above = 'machine.preset = "kim-72"\nnetwork.routing = "adaptive"\n'
+    (tmp_path / "mine.toml").write_text(above + job)
     finished = execute(Request(tmp_path / "mine.toml", out=tmp_path / "out"))
     assert finished is not None
     with odonata.open(tmp_path / "out") as run:

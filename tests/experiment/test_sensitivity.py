@@ -100,7 +100,8 @@ def test_another_profile_is_not_what_the_first_was(place: Path) -> None:
 
 def test_a_run_keeps_what_was_resolved(place: Path) -> None:
     file = place / "demo.toml"
-    file.write_text("machine.preset = 'kim-72'\nscheduler.sensitivity = 'table.toml'\n"
+    file.write_text("machine.preset = 'kim-72'\nnetwork.routing = 'adaptive'\n"
+                    "scheduler.sensitivity = 'table.toml'\n"
                     "[[jobs]]\nnodes = 4\nprofile = 'yours.toml'\napplication = 'ocean'\n"
                     "[[jobs]]\nnodes = 4\nprofile = 'yours.toml'")  # fmt: skip
     assert execute(Request(file, out=place / "out")) is not None

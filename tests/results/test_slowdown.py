@@ -17,6 +17,7 @@ from odonata.results.execution import Request, execute
 
 ALONE = """
 machine.preset = "kim-72"
+network.routing = "adaptive"
 [[jobs]]
 name = "ring"
 nodes = 20
