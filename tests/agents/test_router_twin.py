@@ -201,7 +201,9 @@ APART = "import json, sys; sys.path[:0] = sys.argv[1:3]; from test_router_twin i
 small networks take to simulate without."""
 
 
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize(
+    "share", [0, *(pytest.param(share, marks=pytest.mark.long) for share in range(1, SHARES))]
+)
 def test_kernels_and_twin_agree_on_every_packet(python: Callable[..., str], share: int) -> None:
     code = f"print(json.dumps(campaign({share * EACH}, {(share + 1) * EACH}, 600)))"
     *lines, last = python(APART + code, str(HERE), str(HERE.parent)).splitlines()

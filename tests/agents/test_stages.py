@@ -107,6 +107,7 @@ def test_what_nothing_waits_for_is_sent_while_earlier_messages_wait_in_the_nic()
     assert patient.jobs[0].run_time_ps == pytest.approx(hasty.jobs[0].run_time_ps, 0.02)
 
 
+@pytest.mark.long  # a program of its own
 def test_a_node_accepts_requests_only_as_fast_as_it_answers() -> None:
     """Eight tasks get 4,000 B each from one: its link is busy with replies all the time, and
     requests wait in the network, which they would not do for an answer of a few bytes."""

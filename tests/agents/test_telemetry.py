@@ -93,7 +93,9 @@ TIGHT = {"local_buffer": 1024, "global_buffer": 1024}
 
 
 @pytest.mark.parametrize(
-    ("inside", "delay"), [(TIGHT, LATE), (TIGHT, 5 * EVERY), (EVERYTHING, LATE)],
+    ("inside", "delay"),
+    [(TIGHT, LATE), (TIGHT, 5 * EVERY),
+     pytest.param(EVERYTHING, LATE, marks=pytest.mark.long)],  # a program of its own
     ids=["plain", "later than all that is kept", "crossbars"],
 )  # fmt: skip
 def test_what_is_seen_is_what_was_counted_in_the_last_intervals(

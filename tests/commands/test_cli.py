@@ -164,8 +164,11 @@ def running(process: subprocess.Popen[str]) -> None:
     raise AssertionError("it ended before it began")
 
 
-@pytest.mark.parametrize("protocol", ["window", "null"])
-@pytest.mark.parametrize("victim", [0, 1])
+@pytest.mark.parametrize(
+    ("victim", "protocol"),
+    [(0, "window"), (1, "null"), pytest.param(0, "null", marks=pytest.mark.long),
+     pytest.param(1, "window", marks=pytest.mark.long)],
+)  # fmt: skip
 def test_a_killed_rank_ends_all_with_one_reason(tmp_path: Path, victim: int, protocol: str) -> None:
     token = f"--seed={os.getpid()}{victim}{len(protocol)}"
     words = ("bench", "phold", *LONG[:-3], token, "--progress", "--protocol", protocol)

@@ -120,8 +120,13 @@ def on_two_ranks(parameters: str, protocol: str) -> subprocess.CompletedProcess[
     ("parameters", "protocol", "reason"),
     [
         ("delay=999", "window", "after 999 ps: less than the lookahead of 1000 ps"),
-        ("delay=999", "null", "after 999 ps: less than the lookahead of 1000 ps"),
-        ("delay=-1", "window", "a negative delay (-1 ps), into the past"),
+        pytest.param(
+            "delay=999",
+            "null",
+            "after 999 ps: less than the lookahead of 1000 ps",
+            marks=pytest.mark.long,
+        ),
+        ("delay=-1", "null", "a negative delay (-1 ps), into the past"),
         ("clerk=6, target=77", "window", "there are only 7 agents"),
     ],
 )

@@ -13,15 +13,19 @@ def rogue_run(parameters: str, protocol: str) -> subprocess.CompletedProcess[str
     return model_on_two_ranks(f"Rogue({parameters})", 10**9, protocol)
 
 
-@pytest.mark.parametrize("protocol", ["window", "null"])
+RULES = [
+    ("delay=-300", "rank 0: rogue: event 'tick' at agent 0 port 0, 0 ps made"),
+    ("target=3, delay=7", "after 7 ps: less than the lookahead of 500000 ps"),
+    ("target=99", "there are only 4 agents"),
+]
+
+
 @pytest.mark.parametrize(
-    ("parameters", "reason"),
-    [
-        ("delay=-300", "rank 0: rogue: event 'tick' at agent 0 port 0, 0 ps made"),
-        ("target=3, delay=7", "after 7 ps: less than the lookahead of 500000 ps"),
-        ("target=99", "there are only 4 agents"),
-    ],
-)
+    ("parameters", "reason", "protocol"),
+    [(*RULES[0], "window"), (*RULES[1], "null"), (*RULES[2], "window"),
+     *(pytest.param(*rule, protocol, marks=pytest.mark.long)
+       for rule, protocol in zip(RULES, ("null", "window", "null"), strict=True))],
+)  # fmt: skip
 def test_a_fault_on_one_rank_ends_all(parameters: str, reason: str, protocol: str) -> None:
     done = rogue_run(parameters, protocol)
     assert done.returncode == 1

@@ -57,8 +57,7 @@ models = st.one_of(
 )
 
 
-@settings(max_examples=60)
-@given(
+timings = given(
     model=models,
     size=st.integers(2, 6),
     seed=st.integers(0, 2**32),
@@ -66,7 +65,22 @@ models = st.one_of(
     every=st.sampled_from([None, 90_000, 700_001, 3_000_000]),
     stops=st.dictionaries(st.integers(0, 3), st.integers(0, 300), max_size=3),
 )
-def test_no_timing_and_no_stop_changes_the_answer(
+
+
+@settings(max_examples=15)
+@timings
+def test_no_timing_and_no_stop_changes_the_answer(**case: Any) -> None:
+    assert_the_same(**case)
+
+
+@pytest.mark.long
+@settings(max_examples=150)
+@timings
+def test_no_timing_and_no_stop_changes_the_answer_at_length(**case: Any) -> None:
+    assert_the_same(**case)
+
+
+def assert_the_same(
     model: Model, size: int, seed: int, protocol: str, every: int | None, stops: dict[int, int]
 ) -> None:
     end = 4_000_000

@@ -385,6 +385,7 @@ def test_every_ready_made_experiment_runs(
 # -- a disk that is full
 
 
+@pytest.mark.long  # on one rank: tests/pdes/test_stream.py and test_log.py
 def test_a_full_disk_ends_a_run_on_two_ranks_and_what_was_written_stays(
     small: Path, small_disk: Path, tmp_path: Path
 ) -> None:

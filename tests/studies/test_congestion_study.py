@@ -379,6 +379,7 @@ def test_impacts_that_differ_much_are_on_a_logarithmic_axis(some: Asked) -> None
 # -- a real one
 
 
+@pytest.mark.long  # a program of its own
 def test_a_canary_beside_congestors_is_timed_and_its_counters_are_read() -> None:
     case = Asked().alone("latency", 16, 0, congested=True)
     found = simulate(case)

@@ -259,6 +259,7 @@ WORDS = ("--preset", "kim-72", "--routing", "minimal,ugal-l", "--warmup", "4us",
          "6us", "--drain", "4us")  # fmt: skip
 
 
+@pytest.mark.long  # of any study: tests/study
 def test_the_answer_is_the_same_on_one_process_on_two_and_on_two_ranks(
     odonata: Run, tmp_path: Path
 ) -> None:
