@@ -279,8 +279,11 @@ class Mpi:
         """Wait for the other ranks of this host. It sleeps meanwhile: a barrier would keep a core
         busy for as long as the leader compiles, and the leader may need that core."""
         request = self._host.Ibarrier()
-        while not request.Test():
-            time.sleep(0.005)
+        try:
+            while not request.Test():
+                time.sleep(0.005)
+        except KeyboardInterrupt:
+            self.fail("interrupted", status=130)
 
     def fail(self, reason: str, patience: float = 0.0, status: int = 1) -> NoReturn:
         """MPI is to end the others: a launcher that is left to find a rank gone may pass on the

@@ -1,0 +1,41 @@
+"""Ctrl-C: one line that says what is kept and how to go on, and status 130, on any number of
+ranks."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from conftest import PATIENCE, start
+
+FILE = """
+[machine]
+preset = "kim-72"
+[run]
+duration = "100 ms"
+checkpoint_every = "5 us"
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("kept", [True, False])
+def test_ctrl_c_says_what_is_kept_and_how_to_go_on(tmp_path: Path, ranks: int, kept: bool) -> None:
+    (tmp_path / "mine.toml").write_text(FILE if kept else FILE.replace("checkpoint_every", "#"))
+    running = start("run", "mine.toml", "-o", "out", ranks=ranks, cwd=tmp_path)
+    there = tmp_path / "out" / ("checkpoint/*/at-*/manifest.json" if kept else "rank-0000.h5")
+    until = time.monotonic() + PATIENCE
+    while not [*tmp_path.glob(str(there.relative_to(tmp_path)))]:
+        assert running.poll() is None, running.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    _, told = running.communicate(timeout=PATIENCE)
+    assert running.returncode == 130
+    (line,) = (line for line in told.splitlines() if "interrupted" in line)
+    since = "from its last checkpoint" if kept else "from the beginning, as it writes no checkpoint"
+    launched = "mpiexec -n 2 " if ranks == 2 else ""
+    assert since in line
+    assert line.endswith(f"with: {launched}odonata run --resume -o out")
+    assert "Traceback" not in told
