@@ -177,12 +177,11 @@ def run(
 ) -> None:
     """Simulate what is missing, and show the results on one rank."""
     from odonata.study.filling import fill
-    from odonata.sweeps.kept import keep_plan, open_sweep
+    from odonata.sweeps.kept import open_sweep
     from odonata.sweeps.study import Sweep
-    from pdes.transport import together, world
+    from pdes.transport import world
 
     study = Sweep(plan, share)
-    together(world(), lambda: keep_plan(plan, out) if world().rank == 0 else None)
     ran, _ = fill(study, plan, out, jobs)
     if world().rank > 0:
         return
@@ -259,7 +258,7 @@ def show(
     if not found.known:
         raise Refused(f"{out}: no point of this sweep has been simulated yet")
     baseline = baseline_of(found.axes, against)
-    written = found.write(out)
+    written = found.write(out, baseline)
     if plot:
         written.append(draw(found, plot, out))
     written.append(write_page(found, figures, baseline, out, file))
@@ -267,13 +266,18 @@ def show(
         print_json(facts(found, figures, baseline, out, written))
         return
     from rich.console import Console
+    from rich.measure import Measurement
 
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = max(console.width, 200)
     for some in by_kind(figures):
-        console.print(_table(found, some, baseline))
-        console.print()
+        whole = _table(found, some, baseline)
+        unbound = console.options.update(max_width=100_000)
+        fits = Measurement.get(console, unbound, whole).maximum <= console.width
+        for table in [whole] if fits else [_table(found, [one], baseline) for one in some]:
+            console.print(table)
+            console.print()
     for note in notes(found, baseline):
         console.print(note, soft_wrap=True)
     console.print(f"written: {', '.join(map(str, written))}", soft_wrap=True)

@@ -160,6 +160,11 @@ class Study(ABC, Generic[A, C, O]):
     def claims(self, asked: A, outcomes: Mapping[str, O]) -> list[Claim]:
         """Returns the claims that there are outcomes for."""
 
+    def begin(self, asked: A, directory: Path) -> None:
+        """Write what is to be known of this study beside its outcomes, into a directory that is
+        there and is its own."""
+        return None
+
     def figures(
         self, asked: A, outcomes: Mapping[str, O], directory: Path, pdf: bool
     ) -> list[Path]:

@@ -117,6 +117,8 @@ def fill(study: Study[A, C, O], asked: A, out: Path | None, jobs: int) -> tuple[
                 stack.enter_context(place(out, study, mark)) if leads else kept
             ))  # fmt: skip
         began = time.perf_counter()
+        if leads and out is not None:
+            study.begin(asked, out)
         if leads:
             agenda = Agenda(study, asked, kept, stop)
         try:

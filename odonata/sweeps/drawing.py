@@ -26,7 +26,7 @@ MOST_COLOURS = len(RUN_COLOURS)
 
 
 class Drawing(NamedTuple):
-    """What is drawn: a figure, over an axis, in colours for another, "" for none."""
+    """What is drawn: a figure, over an axis, in colours for another; "" for none."""
 
     figure: str
     x: str
@@ -67,7 +67,8 @@ def usual(found: Swept, figure: str) -> Drawing:
     with the most values, in colours for the next."""
     axes = sorted(found.axes, key=lambda name: (not _numeric(found.axes[name]),
                                                 -len(found.axes[name])))  # fmt: skip
-    axes = axes or [JOB]
+    if not axes:
+        return Drawing(figure, JOB if figure.startswith(JOBS) else "", "")
     hue = axes[1] if len(axes) > 1 and len(found.axes[axes[1]]) <= MOST_COLOURS else ""
     return Drawing(figure, axes[0], hue)
 
@@ -141,15 +142,19 @@ def _panel(
 
 
 def _label(found: Swept, cell: Cell, axis: str) -> str:
+    if not axis:
+        return ""
     return cell.job if axis == JOB else cell.labels[found.names.index(axis)]
 
 
 def _labels(found: Swept, cells: Sequence[Cell], axis: str) -> list[str]:
     """Returns the values of an axis, in its order, that any of these cells has."""
+    if not axis:
+        return [""]
     there = {_label(found, cell, axis) for cell in cells}
     return [label for label in (found.kinds if axis == JOB else found.axes[axis])
             if label in there]  # fmt: skip
 
 
 def _numeric(labels: Sequence[str]) -> bool:
-    return all(not isinstance(number_of(label), str) for label in labels)
+    return all(label and not isinstance(number_of(label), str) for label in labels)

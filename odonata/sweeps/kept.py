@@ -4,10 +4,7 @@ outcome is a line, as studies keep them."""
 from __future__ import annotations
 
 import json
-import os
-import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +12,10 @@ from odonata.study.filling import fill
 from odonata.study.store import every_path_in
 from odonata.sweeps.axes import axes_of
 from odonata.sweeps.outcomes import Outcome
-from odonata.sweeps.plan import Plan, planned
-from odonata.sweeps.study import Sweep
+from odonata.sweeps.plan import planned
+from odonata.sweeps.study import PLAN, Sweep
 from odonata.sweeps.table import Swept
 from pdes.errors import Refused
-from pdes.transport import world
-
-PLAN = "sweep.json"
-
-
-def keep_plan(plan: Plan, directory: Path) -> None:
-    """Write what is to be known of a plan when its results are opened."""
-    wanted = {name: value for name, value in asdict(plan.wanted).items() if name != "axes"}
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        fresh = directory / f".{PLAN}-{platform.node()}-{os.getpid()}"
-        fresh.write_text(json.dumps({**plan.facts(), "wanted": wanted}, indent=1) + "\n",
-                         encoding="utf-8")  # fmt: skip
-        fresh.replace(directory / PLAN)
-    except OSError as error:
-        raise Refused(f"{directory}: cannot be written to: {error.strerror}") from None
 
 
 def plan_in(directory: Path) -> dict[str, Any]:
@@ -95,7 +76,5 @@ def sweep(
     if problems:
         raise Refused("\n".join(problems))
     plan = planned(Path(file), changes, plugins, wanted, varied)
-    if out is not None and world().rank == 0:
-        keep_plan(plan, Path(out))
     _, store = fill(Sweep(plan), plan, None if out is None else Path(out), jobs)
     return Swept.of(plan, store.outcomes)

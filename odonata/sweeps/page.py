@@ -38,10 +38,10 @@ def page(
         style=style_sheet(),
         place=str(out),
         points=f"{done:,} of {len(found.keys):,} points of {file}",
-        problems=[line for line in problems if not line.startswith("×")],
+        problems=[line for line in problems if not line.startswith(("×", "*"))],
         axes=[*axes, ("seeds", f"{len(found.seeds)}", seeds)],
         sections=[(shown(name).title, _figures(found, name, baseline)) for name in figures],
-        footer=" ".join([about, *(line for line in problems if line.startswith("×"))]),
+        footer=" ".join([about, *(line for line in problems if line.startswith(("×", "*")))]),
     )  # fmt: skip
 
 
@@ -51,8 +51,9 @@ def _figures(found: Swept, figure: str, baseline: Baseline | None) -> list[Shown
     words = shown(figure).title
     with style():
         svg = inlined(picture(found, drawing), drawing.name.replace(".", "-"), words)
-    over = f"over {drawing.x}" + f", in colours for {drawing.hue}" * bool(drawing.hue)
-    caption = f"{words} {over}; bars are confidence intervals of the means."
+    over = f" over {drawing.x}" * bool(drawing.x)
+    over += f", in colours for {drawing.hue}" * bool(drawing.hue)
+    caption = f"{words}{over}; bars are confidence intervals of the means."
     table = rows(found, [figure], baseline)
     return [
         Shown(words, caption, drawing.name, wide=True, svg=svg),

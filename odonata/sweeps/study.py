@@ -4,8 +4,11 @@ one by one, and resumed, as those of every study are."""
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from odonata.sweeps.plan import Plan, Point
 from pdes.driver import run
 from pdes.transport import Serial
 
+PLAN = "sweep.json"
 SIMULATING = ("agents", "cluster", "experiment", "jobs", "results", "traces")
 """The folders of `odonata` that decide what a simulation gives."""
 
@@ -52,6 +56,14 @@ class Sweep(Study[Plan, Point, Outcome]):
 
     def mark(self) -> str:
         return mark_of(self.plan.variants)
+
+    def begin(self, asked: Plan, directory: Path) -> None:
+        """Write what is to be known of the plan when its results are opened."""
+        wanted = {name: value for name, value in asdict(asked.wanted).items() if name != "axes"}
+        fresh = directory / f".{PLAN}-{platform.node()}-{os.getpid()}"
+        fresh.write_text(json.dumps({**asked.facts(), "wanted": wanted}, indent=1) + "\n",
+                         encoding="utf-8")  # fmt: skip
+        fresh.replace(directory / PLAN)
 
     def claims(self, asked: Plan, outcomes: Mapping[str, Outcome]) -> list[Claim]:
         return []

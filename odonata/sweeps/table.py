@@ -181,6 +181,11 @@ class Swept:
                               if it else None for it in found)  # fmt: skip
                     yield Cell(labels, kind, tuple(values))
 
+    def saturated(self, labels: tuple[str, ...]) -> bool:
+        """Tells whether the network was saturated at a combination, with any seed."""
+        found = self.at(self.combinations.index(labels))
+        return any(it is not None and it.figures.get("saturated") for it in found)
+
     def interval(self, cell: Cell) -> Interval:
         return interval(cell.values, self.confidence, self.method)
 
@@ -246,14 +251,21 @@ class Swept:
                      for job, figures in it.jobs.items()]  # fmt: skip
         return _csv(rows)
 
-    def summary_csv(self) -> str:
+    def summary_csv(self, baseline: Baseline | None = None) -> str:
         """Returns a row for each figure at each combination: its mean, the limits of its interval,
-        and of how many points that is."""
-        rows: list[Sequence[Any]] = [[*self.axes, "job", "figure", "mean", "low", "high", "of"]]
+        and of how many points that is; with a baseline also the ratio to it, its limits, and
+        whether the difference is significant."""
+        beside = ["ratio", "ratio_low", "ratio_high", "significant"] if baseline else []
+        rows: list[Sequence[Any]] = [
+            [*self.axes, "job", "figure", "mean", "low", "high", "of", *beside]
+        ]
         for figure in self.figures:
+            others = self.against(figure, baseline) if baseline else {}
             for cell in self.cells(figure):
-                found = self.interval(cell)
-                rows.append([*cell.labels, cell.job, figure, *found])
+                row = [*cell.labels, cell.job, figure, *self.interval(cell)]
+                if cell in others:
+                    row += [*others[cell].ratio[:3], int(others[cell].significant)]
+                rows.append(row + [""] * (len(rows[0]) - len(row)))
         return _csv(rows)
 
     def _rows(self) -> Iterator[tuple[tuple[str, ...], int, Outcome]]:
@@ -262,9 +274,9 @@ class Swept:
                 if it is not None:
                     yield labels, seed, it
 
-    def write(self, directory: Path) -> list[Path]:
+    def write(self, directory: Path, baseline: Baseline | None = None) -> list[Path]:
         """Write the CSV files. Returns where they are."""
-        texts = {POINTS: self.points_csv(), SUMMARY: self.summary_csv()}
+        texts = {POINTS: self.points_csv(), SUMMARY: self.summary_csv(baseline)}
         if self.jobs:
             texts[JOB_POINTS] = self.jobs_csv()
         for name, text in texts.items():

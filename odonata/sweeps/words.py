@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from odonata.sweeps.outcomes import JOBS, plus_minus, shown
 from odonata.sweeps.table import Baseline, Cell, Compared, Swept
 
+SATURATED = " *"
+"""Stands behind the number of points where the network was saturated."""
+
 
 def by_kind(figures: Sequence[str]) -> list[list[str]]:
     """Returns the figures of jobs and those of runs, apart: each if there are any."""
@@ -37,7 +40,8 @@ def rows(found: Swept, figures: Sequence[str], baseline: Baseline | None) -> lis
             count = max(count, 0 if cell is None else found.interval(cell).of)
             if baseline:
                 words.append("" if cell is None else ratio_text(beside[name].get(cell)))
-        made.append([*labels, *[job] * figures[0].startswith(JOBS), *words, f"{count}"])
+        mark = SATURATED if found.saturated(labels) else ""
+        made.append([*labels, *[job] * figures[0].startswith(JOBS), *words, f"{count}{mark}"])
     return made
 
 
@@ -67,6 +71,9 @@ def notes(found: Swept, baseline: Baseline | None) -> list[str]:
             f"× {baseline.label}: the mean ratio to {baseline.axis}={baseline.label}, "
             "seed by seed; ~ the difference is not significant at this confidence."
         )
+    if any(map(found.saturated, found.combinations)):
+        lines.append("* saturated: source queues grow, so latencies grow with the duration of the "
+                     "run, and there is no mean to which they settle.")  # fmt: skip
     if found.missing:
         lines.append(f"INCOMPLETE: {found.missing:,} of {len(found.keys):,} points are missing.")
     return lines + [f"failed: {line}" for line in found.failures]

@@ -73,6 +73,29 @@ def test_it_leaves_tables_a_picture_and_a_page(file: Path, tmp_path: Path) -> No
     assert "mean_hops" in invoke("--report", "-o", out, "--figures").splitlines()
 
 
+def test_a_sweep_of_seeds_alone_is_shown_too(tmp_path: Path) -> None:
+    file, out = tmp_path / "mine.toml", tmp_path / "s"
+    file.write_text(FILE.partition("[sweep]")[0])
+    shown = invoke(file, "-o", out, "--jobs", 1, "--seeds", 3)
+    assert "throughput" in shown
+    assert (out / "report.html").read_text().count("<svg") == 3
+
+
+def test_a_sweep_that_is_refused_leaves_the_one_that_is_there_as_it_was(
+    file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "s"
+    invoke(file, "-o", out, "--jobs", 1, "--seeds", 1)
+    kept, plan = out / "results.jsonl", (out / "sweep.json").read_bytes()
+    head, *rest = kept.read_text().splitlines()
+    other = json.dumps({**json.loads(head), "mark": "another"})
+    kept.write_text("\n".join([other, *rest]) + "\n")
+    words = ["sweep", str(file), "-o", str(out), "--jobs", "1", "--seeds", "2"]
+    with pytest.raises(Refused, match="made by a simulator that answers otherwise"):
+        CliRunner().invoke(cli, words, catch_exceptions=False, standalone_mode=False)
+    assert (out / "sweep.json").read_bytes() == plan
+
+
 def test_a_point_gives_what_run_gives(file: Path, tmp_path: Path) -> None:
     found = odonata.sweep(file, seeds=1)
     changes = ["network.routing=valiant", "traffic.load=0.3"]

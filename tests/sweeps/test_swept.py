@@ -165,3 +165,21 @@ def test_figures_are_the_numbers_of_a_run_and_not_those_of_its_host() -> None:
         "a": {"nodes": 2.0, "packets": 3.0},
         "a #2": {"nodes": 4.0, "packets": 5.0},
     }
+
+
+def test_a_summary_has_the_ratios_to_a_baseline() -> None:
+    found = made()
+    text = found.summary_csv(Baseline("network.routing", "minimal"))
+    rows = [row for row in csv.DictReader(io.StringIO(text)) if row["figure"] == "mean_latency_ns"]
+    assert [row["ratio"] for row in rows[:3]] == [""] * 3
+    expected = np.mean([151 / 101, 152 / 102, 153 / 103])
+    assert float(rows[3]["ratio"]) == pytest.approx(expected)
+    assert rows[3]["significant"] == "1"
+
+
+def test_a_saturated_combination_is_marked() -> None:
+    full = Outcome({"mean_latency_ns": 1.0, "saturated": 1.0}, {}, "d")
+    found = made(outcomes={"012": full})
+    counts = [row[-1] for row in rows(found, ["mean_latency_ns"], None)]
+    assert counts == ["3", "3 *", "3", "3", "3", "3"]
+    assert notes(found, None)[1].startswith("* saturated")
