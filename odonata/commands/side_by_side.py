@@ -88,8 +88,14 @@ def grouped(columns: Sequence[Column]) -> list[Group]:
     stems = [_stem([column.label for column in some]) for some in groups.values()]
     if len(set(stems)) < len(stems):
         stems = [some[0].label for some in groups.values()]
-    return [Group(f"{stem} ({len(some)} seeds)" if len(some) > 1 else some[0].label, tuple(some))
+    return [Group(f"{stem} ({len(some)} seeds)" if len(some) > 1 else some[0].label,
+                  tuple(sorted(some, key=_seed)))
             for stem, some in zip(stems, groups.values(), strict=True)]  # fmt: skip
+
+
+def _seed(column: Column) -> int:
+    seed: int = column.run.experiment.run.seed
+    return seed
 
 
 def each(columns: Sequence[Column]) -> list[Group]:
@@ -130,14 +136,18 @@ def _asked(written: Mapping[str, str], path: str) -> str:
 
 
 def change(group: Group, base: Group, path: str) -> Change:
-    """Returns the change of the mean of a figure. Where both groups have the same seeds, they are
-    compared seed by seed."""
+    """Returns the change of the mean of a figure. Two groups that have seeds in common are compared
+    seed by seed, on these."""
     part = relative(group.mean(path).mean, base.mean(path).mean)
-    if len(group.columns) < 2 or len(base.columns) < 2 or group is base:
+    if group is base:
         return Change(part, None)
-    paired = group.seeds == base.seeds
-    apart = difference(base.values(path), group.values(path), paired)
-    return Change(part, apart.excludes_zero)
+    first, second = (dict(zip(it.seeds, it.values(path), strict=True)) for it in (base, group))
+    common = [seed for seed in first if seed in second]
+    if len(common) > 1:
+        apart = difference([first[it] for it in common], [second[it] for it in common], True)
+    else:
+        apart = difference([*first.values()], [*second.values()], False)
+    return Change(part, None if math.isnan(apart.low) else apart.excludes_zero)
 
 
 def relative(value: float | None, first: float | None) -> float | None:

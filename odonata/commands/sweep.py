@@ -188,6 +188,8 @@ def run(
     found = open_sweep(out)
     if ran.stopped or (share and found.missing):
         _tell_missing(found, ran, share, out, as_json)
+        if ran.failures and not ran.stopped:
+            raise Fault(f"{len(ran.failures):,} points of this share have failed")
         return
     show(found, out, _shown(found, plan.wanted.figures), plan.wanted.against, plan.wanted.plot,
          listing, as_json, plan.file)  # fmt: skip

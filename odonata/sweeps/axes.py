@@ -210,7 +210,7 @@ def _numbers(text: str) -> list[str]:
         return [text]  # which no key accepts, and says so
     count = int((last - first) / step + 1e-9) + 1
     whole = all("." not in word and "e" not in word.lower() for word in text.split(":"))
-    return [f"{round(first + n * step)}" if whole else f"{round(first + n * step, 12):g}"
+    return [f"{round(first + n * step)}" if whole else f"{first + n * step:.12g}"
             for n in range(count)]  # fmt: skip
 
 
@@ -239,3 +239,13 @@ def toml(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(toml, value))}]"
     return str(value)
+
+
+def number_of(label: str) -> float | int | str:
+    """Returns a label as a number, if it is one."""
+    for kind in (int, float):
+        try:
+            return kind(label)
+        except ValueError:
+            pass
+    return label

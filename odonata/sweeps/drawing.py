@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 
 from odonata.figures.network import RUN_COLOURS, save, style
 from odonata.study.drawing import dress_small, panels_of
+from odonata.sweeps.axes import number_of
 from odonata.sweeps.outcomes import JOBS, shown
-from odonata.sweeps.table import Cell, Swept, number_of
+from odonata.sweeps.table import Cell, Swept
 from pdes.errors import Refused
 
 JOB = "job"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from odonata.results.run_facts import simulated_facts
-from odonata.sweeps.plan import Point
+from odonata.sweeps.plan import Point, identities
 from pdes.errors import Fault
 from pdes.transport import Serial
 
@@ -43,9 +43,13 @@ class Outcome:
 
 def simulate(point: Point) -> Outcome:
     """Returns what a point gives. A fault of the simulated machine, such as a deadlock, is an
-    outcome too."""
+    outcome too. Raises Fault where the files that it is read from have changed since."""
+    made = point.experiment()
+    if [*identities(made, [point.seed])] != [point.identity]:
+        raise Fault(f"{point.file}, or a file that it names, has changed since this sweep began; "
+                    "the same command goes on with what is there now")  # fmt: skip
     try:
-        return outcome_of(simulated_facts(point.experiment(), Serial()))
+        return outcome_of(simulated_facts(made, Serial()))
     except Fault as fault:
         return Outcome(failed=str(fault))
 
@@ -61,7 +65,10 @@ def outcome_of(facts: Mapping[str, Any]) -> Outcome:
         name: dict(_flat({key: value for key, value in job.items() if key not in OF_REQUESTS}))
         for name, job in zip(names, jobs, strict=True)
     }
-    return Outcome(dict(_flat(known)), by_job, str(facts["digest"]))
+    figures = dict(_flat(known))
+    if figures.get("measured_packets") == 0:  # whose latency is not 0, but unknown
+        figures |= {name: None for name in figures if name.endswith("_latency_ns")}
+    return Outcome(figures, by_job, str(facts["digest"]))
 
 
 def _apart(names: list[str]) -> list[str]:
@@ -82,7 +89,8 @@ def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, flo
             yield from _flat(value, prefix if name == "network" else f"{prefix}{name}.")
         elif value is None or isinstance(value, bool | int | float):
             number = None if value is None else float(value)
-            yield prefix + name, None if number is None or math.isnan(number) else number
+            known = number is not None and math.isfinite(number)
+            yield prefix + name, number if known else None
 
 
 # -- how figures are shown

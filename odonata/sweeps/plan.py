@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -19,7 +21,7 @@ from typing import Any
 from odonata.experiment.experiment import Experiment, JobExperiment
 from odonata.experiment.reading import load, text_of, tree_of
 from odonata.study.contract import Case
-from odonata.sweeps.axes import SEED, Axis, Wanted, of_file, of_shell
+from odonata.sweeps.axes import SEED, Axis, Wanted, number_of, of_file, of_shell
 from pdes.errors import Refused
 
 AnyExperiment = Experiment | JobExperiment
@@ -102,10 +104,25 @@ def planned(
     every = {axis.name: axis for axis in (*said.axes, *axes, *varied)}
     for change in fixed:
         every.pop(change.partition("=")[0].strip(), None)
+    for axis in every.values():
+        _check(axis)
     seeds = _seeds(every.pop(SEED, None), said.seeds, file, fixed, plugins, every)
     order = tuple(every.values())
     points, variants = _points(file, order, seeds, fixed, tuple(map(str, plugins)))
     return Plan(str(file), order, seeds, points, replace(said, axes=order), variants)
+
+
+RESERVED = ("seed", "job", "figure", "digest", "mean", "low", "high", "of")
+"""Names of columns, which no axis can have."""
+
+
+def _check(axis: Axis) -> None:
+    """Refuse an axis whose values or name cannot be told from others."""
+    if axis.name in RESERVED:
+        raise Refused(f"{axis.name}: no name for an axis: a column of the results has it")
+    labels = [number_of(label) for label in axis.labels]
+    if len({*labels}) < len(labels):
+        raise Refused(f"{axis.name} = {', '.join(axis.labels)}: values that differ")
 
 
 def _seeds(
@@ -128,9 +145,10 @@ def _points(
     file: Path, axes: tuple[Axis, ...], seeds: tuple[int, ...], fixed: Sequence[str],
     plugins: tuple[str, ...],
 ) -> tuple[tuple[Point, ...], tuple[Point, ...]]:  # fmt: skip
+    count = math.prod(len(axis.values) for axis in axes) * len(seeds)
+    if count > MOST_POINTS:
+        raise Refused(f"{count:,} points; at most {MOST_POINTS:,}")
     combinations = [*itertools.product(*(axis.values for axis in axes))]
-    if len(combinations) * len(seeds) > MOST_POINTS:
-        raise Refused(f"{len(combinations) * len(seeds):,} points; at most {MOST_POINTS:,}")
     names = tuple(axis.name for axis in axes)
     points: list[Point] = []
     variants: dict[str, Point] = {}
@@ -172,11 +190,16 @@ def identities(made: AnyExperiment, seeds: Sequence[int]) -> Iterator[str]:
         yield hashlib.sha256(f"{text} {seed}".encode()).hexdigest()[:20]
 
 
-@cache
 def content_of(path: str) -> str:
     """Returns a digest of a file that an experiment names; "" where there is none."""
     try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        about = os.stat(path)
+        return _content_of(path, about.st_mtime_ns, about.st_size)
     except OSError:
         return ""
+
+
+@cache
+def _content_of(path: str, changed_ns: int, size: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

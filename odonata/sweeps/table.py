@@ -21,6 +21,7 @@ import numpy as np
 
 from odonata.experiment.values import nearest
 from odonata.results.statistics import CONFIDENCE, Interval, difference, interval, ratio
+from odonata.sweeps.axes import number_of
 from odonata.sweeps.outcomes import JOBS, Outcome
 from odonata.sweeps.plan import Plan
 from pdes.errors import Refused
@@ -63,8 +64,9 @@ class Compared(NamedTuple):
     ratio: Interval
 
     @property
-    def significant(self) -> bool:
-        return self.difference.excludes_zero
+    def significant(self) -> bool | None:
+        """Tells whether the difference is significant; None where nobody can tell."""
+        return None if math.isnan(self.difference.low) else self.difference.excludes_zero
 
 
 @dataclass(frozen=True)
@@ -124,10 +126,13 @@ class Swept:
 
     @cached_property
     def figures(self) -> tuple[str, ...]:
-        """Returns the names of all figures; of those of jobs with `jobs.` before them."""
-        own = dict.fromkeys(name for it in self.known for name in it.figures)
+        """Returns the names of all figures that any point has; of those of jobs with `jobs.` before
+        them."""
+        own = dict.fromkeys(
+            name for it in self.known for name, value in it.figures.items() if value is not None
+        )
         of_jobs = dict.fromkeys(JOBS + name for it in self.known for job in it.jobs.values()
-                                for name in job)  # fmt: skip
+                                for name, value in job.items() if value is not None)  # fmt: skip
         return (*own, *of_jobs)
 
     @cached_property
@@ -264,7 +269,8 @@ class Swept:
             for cell in self.cells(figure):
                 row = [*cell.labels, cell.job, figure, *self.interval(cell)]
                 if cell in others:
-                    row += [*others[cell].ratio[:3], int(others[cell].significant)]
+                    known = others[cell].significant
+                    row += [*others[cell].ratio[:3], "" if known is None else int(known)]
                 rows.append(row + [""] * (len(rows[0]) - len(row)))
         return _csv(rows)
 
@@ -305,16 +311,6 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 def _without(labels: tuple[str, ...], place: int) -> tuple[str, ...]:
     return labels[:place] + labels[place + 1 :]
-
-
-def number_of(label: str) -> float | int | str:
-    """Returns a label as a number, if it is one."""
-    for kind in (int, float):
-        try:
-            return kind(label)
-        except ValueError:
-            pass
-    return label
 
 
 def _csv(rows: Sequence[Sequence[Any]]) -> str:

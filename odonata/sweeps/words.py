@@ -55,7 +55,7 @@ def ratio_text(compared: Compared | None) -> str:
     """Returns a ratio with its interval, marked where the difference is not significant."""
     if compared is None:
         return ""
-    mark = "" if compared.significant else " ~"
+    mark = " ~" if compared.significant is False else ""
     return plus_minus(compared.ratio.mean, compared.ratio.half) + mark
 
 

@@ -76,10 +76,19 @@ def test_a_change_that_may_be_chance_is_marked(runs: Path) -> None:
     assert " ~" in invoke(*mixed[0], *mixed[1])
 
 
-def test_the_baseline_is_named(runs: Path) -> None:
+def test_the_baseline_is_named_and_the_order_of_runs_changes_no_verdict(runs: Path) -> None:
     every = [*all_of(runs, 0.2), *all_of(runs, 0.3)]
     shown = invoke(*every, "--against", runs / "at-0.3-1")
     assert "against at-0.3 (3 seeds)" in shown
+    assert invoke(*every[::-1], "--against", runs / "at-0.3-2") == shown
+
+
+def test_groups_are_compared_on_the_seeds_that_they_have_in_common(runs: Path) -> None:
+    found = compared(*all_of(runs, 0.2), *all_of(runs, 0.3)[1:])
+    values = [[run["figures"]["throughput"] for run in found["runs"][at]]
+              for at in (slice(1, 3), slice(3, 5))]  # fmt: skip
+    expected = difference(*values, paired=True).excludes_zero
+    assert found["groups"][1]["change"]["throughput"]["significant"] == expected
 
 
 def test_runs_of_one_group_and_runs_apart_are_columns_of_their_own(runs: Path) -> None:

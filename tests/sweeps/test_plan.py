@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from odonata.sweeps.outcomes import simulate
 from odonata.sweeps.plan import Plan, planned
-from pdes.errors import Refused
+from pdes.errors import Fault, Refused
 
 FILE = """
 [machine]
@@ -73,8 +74,9 @@ def test_a_point_is_known_by_what_decides_its_outcome_and_nothing_else(file: Pat
 
 
 def test_combinations_that_come_to_the_same_are_one_simulation(file: Path) -> None:
-    plan = planned(file, ["machine.preset=kim-72,kim-72", "traffic.load=0.2,0.20"])
-    assert len(set(keys(plan))) == 1
+    file.write_text(FILE + "[sweep.how]\na = { traffic.load = 0.2 }\nb = {}\n")
+    plan = planned(file)
+    assert (len(plan.points), len(set(keys(plan)))) == (2, 1)
 
 
 def test_a_point_depends_on_the_contents_of_the_files_that_it_names(tmp_path: Path) -> None:
@@ -97,3 +99,19 @@ def test_what_is_wrong_in_any_combination_is_refused_before_anything_runs(file: 
     assert any(line.startswith("--set network.routing=maximal: one of ") for line in lines)
     with pytest.raises(Refused, match="points; at most"):
         planned(file, ["traffic.load=0.1,0.2"], wanted={"seeds": 900_000})
+
+
+def test_values_and_names_that_cannot_be_told_apart_are_refused(file: Path) -> None:
+    with pytest.raises(Refused, match="values that differ"):
+        planned(file, ["traffic.load=0.1,0.10"])
+    file.write_text(FILE + "[sweep.seed]\na = {}\nb = {}\n")
+    with pytest.raises(Refused, match="no name for an axis"):
+        planned(file)
+
+
+def test_a_point_whose_file_was_edited_since_is_not_simulated(file: Path) -> None:
+    (point,) = planned(file).points
+    assert simulate(point).figures["events"]
+    file.write_text(FILE.replace("0.2", "0.3"))
+    with pytest.raises(Fault, match="has changed since this sweep began"):
+        simulate(point)

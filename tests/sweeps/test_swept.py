@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -183,3 +184,18 @@ def test_a_saturated_combination_is_marked() -> None:
     counts = [row[-1] for row in rows(found, ["mean_latency_ns"], None)]
     assert counts == ["3", "3 *", "3", "3", "3", "3"]
     assert notes(found, None)[1].startswith("* saturated")
+
+
+def test_of_one_seed_nothing_is_said_about_significance() -> None:
+    found = replace(made(), seeds=(1,), keys=made().keys[::3])
+    beside = found.against("mean_latency_ns", Baseline("network.routing", "minimal"))
+    assert {compared.significant for compared in beside.values()} == {None}
+    assert "~" not in rows(found, ["mean_latency_ns"], Baseline("network.routing", "minimal"))[3][3]
+
+
+def test_a_latency_of_no_packet_is_unknown_and_a_figure_that_no_point_has_is_none() -> None:
+    facts = {"digest": "d", "measured_packets": 0, "mean_latency_ns": 0.0, "throughput": math.inf}
+    assert outcome_of(facts).figures == {"measured_packets": 0.0, "mean_latency_ns": None,
+                                         "throughput": None}  # fmt: skip
+    found = Swept({}, (1,), ("a",), {"a": outcome_of(facts)})
+    assert found.figures == ("measured_packets",)
