@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,14 @@ checkpoint_every = "5 us"
 """
 
 
+@pytest.fixture(autouse=True)
+def heeded() -> Iterator[None]:
+    """Have processes heed SIGINT, also where these tests were started with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("kept", [True, False])
 def test_ctrl_c_says_what_is_kept_and_how_to_go_on(tmp_path: Path, ranks: int, kept: bool) -> None:
@@ -31,7 +40,10 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(tmp_path: Path, ranks: int, k
         assert time.monotonic() < until
         time.sleep(0.02)
     running.send_signal(signal.SIGINT)
-    _, told = running.communicate(timeout=PATIENCE)
+    try:
+        _, told = running.communicate(timeout=PATIENCE)
+    finally:
+        running.kill()
     assert running.returncode == 130
     (line,) = (line for line in told.splitlines() if "interrupted" in line)
     since = "from its last checkpoint" if kept else "from the beginning, as it writes no checkpoint"
