@@ -22,7 +22,7 @@ from pdes.errors import Refused
               help="Stop wherever this packet is handled, by the number that `odonata packet` and "
               "every stop show; repeatable.")  # fmt: skip
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
-              help="In place of what the file says, as for `odonata run`; repeatable.")  # fmt: skip
+              help="A change to the file, as for `odonata run`; repeatable.")  # fmt: skip
 @click.option("--checks/--no-checks", default=True,
               help="Check every invariant after every event, or hurry to the stops.")  # fmt: skip
 @plugin_option
@@ -40,17 +40,6 @@ def command(
     ends it. Nothing is kept."""
     if (ranks := launcher.ranks() or 1) > 1:
         raise Refused(f"debug runs on one rank, not on {ranks}")
-    debug(file, places, packets, changes, checks, plugins)
-
-
-def debug(
-    file: Path,
-    places: tuple[str, ...],
-    packets: tuple[int, ...],
-    changes: tuple[str, ...],
-    checks: bool,
-    plugins: tuple[Path, ...],
-) -> None:
     from dataclasses import replace
 
     from odonata.commands.stops import Stops

@@ -74,8 +74,8 @@ def test_every_block_says_what_it_is() -> None:
 
 @pytest.mark.parametrize("block", of("toml"), ids=str)
 def test_a_block_of_toml_is_an_experiment_that_can_be_run(block: Block, place: Path) -> None:
-    """Or a part of one, which is then added to a job; or an application profile. Plug-ins are those
-    of the page, or of the page about policies."""
+    """A block may also be a part of an experiment, which is then added to a job, or an application
+    profile. Plug-ins are those of the page, or of the page about policies."""
     put_files(block.page, place)
     read, text = tomllib.loads(block.text), block.text
     if block.file == "pyproject.toml":

@@ -13,7 +13,7 @@ from scipy import stats
 from odonata.results.statistics import METHODS, Interval, difference, interval, ratio
 
 values = st.lists(st.floats(-1e6, 1e6).map(lambda value: round(value, 6)), min_size=2, max_size=30)
-"""Of a size that scipy computes with, too."""
+"""Samples of numbers that scipy can compute with, too: none is as small as 1e-300."""
 
 
 @given(values, st.floats(0.5, 0.999))
