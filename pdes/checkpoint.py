@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from pdes.disk import sync
 from pdes.errors import Refused
 from pdes.transport import Transport
 
@@ -86,7 +87,7 @@ def save(
         }
         manifest["checksum"] = _checksum(manifest)
         _write(partial / "manifest.json", json.dumps(manifest, indent=1).encode())
-        _sync(partial)
+        sync(partial)
         _put_in_place(partial, place)
         for path in _complete(directory):
             if path < place:
@@ -101,7 +102,7 @@ def _put_in_place(partial: Path, place: Path) -> None:
     if place.exists():
         place.rename(aside)
     partial.rename(place)
-    _sync(place.parent)
+    sync(place.parent)
     shutil.rmtree(aside, ignore_errors=True)
 
 
@@ -301,18 +302,10 @@ def _write(path: Path, content: bytes) -> str:
     """Returns the content's SHA-256. A failure names the file, which the system's own may not."""
     try:
         path.write_bytes(content)
-        _sync(path)
+        sync(path)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
     return hashlib.sha256(content).hexdigest()
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _sha256(path: Path) -> str:

@@ -1,4 +1,5 @@
-"""Room on the disk, reserved before it is needed: a full disk then is an error like any other."""
+"""Room on the disk, reserved before it is needed: a full disk then is an error like any other; and
+what is on the disk for sure."""
 
 from __future__ import annotations
 
@@ -18,6 +19,15 @@ def free_bytes(directory: Path) -> int:
     """Returns how many bytes a user may still write there."""
     space = os.statvfs(directory)
     return space.f_bavail * space.f_frsize
+
+
+def sync(path: Path) -> None:
+    """Has a file, or the names in a directory, on the disk before it returns."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def full(path: Path) -> OSError:

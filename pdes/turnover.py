@@ -10,9 +10,9 @@ renaming.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from pdes.disk import sync
 from pdes.errors import Refused
 from pdes.hdf5 import fresh_name
 from pdes.stream import NAME
@@ -23,13 +23,13 @@ ANY = NAME.replace("{:04d}", "*")
 
 def replace_all(directory: Path, ranks: int) -> None:
     """Have the new files of so many ranks take the place of whatever files there are."""
-    _sync(directory)
+    sync(directory)
     note = directory / NOTE
     partial = note.with_name(f"{NOTE}.new")
     partial.write_text(f"{ranks}\n")
-    _sync(partial)
+    sync(partial)
     partial.replace(note)
-    _sync(directory)
+    sync(directory)
     finish(directory)
 
 
@@ -44,9 +44,9 @@ def finish(directory: Path) -> None:
                 fresh_name(path).replace(path)
         for left in {*directory.glob(ANY)} - {*paths}:
             left.unlink()
-        _sync(directory)
+        sync(directory)
         forget(directory)
-        _sync(directory)
+        sync(directory)
     for left in directory.glob(fresh_name(Path(ANY)).name):
         left.unlink()
 
@@ -70,11 +70,3 @@ def forget(directory: Path) -> None:
 def current(path: Path) -> Path:
     """Returns where a rank's file is while files are being replaced."""
     return fresh_name(path) if fresh_name(path).exists() else path
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
