@@ -53,6 +53,7 @@ def test_the_network_is_what_was_meant(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*.png"))) >= 3
 
 
+@pytest.mark.long
 def test_ranks_that_get_signals_keep_their_promises() -> None:
     """Three of them; more with --count: KILL, INT and TERM, at moments that the seed chooses."""
     shown = script("attack_signals.py", "--count", "3", "--seed", "4", "--longest", "3")

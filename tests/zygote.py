@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 COMMANDS = ("run", "watch", "report", "compare", "diff", "mend", "schedule", "bench", "latency",
-            "study", "packet")  # fmt: skip
+            "study", "packet", "sweep")  # fmt: skip
 AT_START = ("ODONATA_CACHE_DIR", "PYTHON", "PMI", "MPI", "OMPI", "SLURM")
 """The beginnings of variables that are read when modules are imported, or that say how a process
 was started. Another compiler than the zygote's is asked of another zygote."""
@@ -29,7 +29,7 @@ IMPORTS = (
     "h5py", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "rich.table",
     "odonata.agents.network", "odonata.cluster.simulation", "odonata.experiment.reading",
     "odonata.figures.report", "odonata.results.diff", "odonata.results.execution",
-    "odonata.results.opening", "odonata.study.report",
+    "odonata.results.opening", "odonata.study.report", "odonata.sweeps.page",
 )  # fmt: skip
 
 

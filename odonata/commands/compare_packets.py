@@ -53,7 +53,12 @@ class Read(NamedTuple):
 
     @property
     def figure(self) -> Figure:
-        return Figure(self.path, self.name, lambda value: self.form.format(value))
+        return Figure(self.path, self.name, self.text)
+
+    def text(self, value: float) -> str:
+        """Returns a value as its form has it; what would be shown as 0 and is not, to one digit."""
+        text = self.form.format(value)
+        return f"{value:.0e}" if value and not any(map(text.__contains__, "123456789")) else text
 
     def value(self, known: Known) -> float | None:
         """Returns the value; None before the first sample, and for loads before the warm-up is

@@ -123,7 +123,7 @@ def _jobs(
 @contextmanager
 def _written(out: Path) -> Iterator[TextIO]:
     """Gives a file that takes its name when all of it is there."""
-    from odonata.traces.replacing import replacing
+    from pdes.replacing import replacing
 
     with replacing(out) as part, part.open("w", encoding="utf-8", newline="") as file:
         yield file

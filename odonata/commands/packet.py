@@ -79,7 +79,7 @@ def show(
 
 
 def _write(trace: PacketTrace, csv: Path) -> None:
-    from odonata.traces.replacing import replacing
+    from pdes.replacing import replacing
 
     with replacing(csv) as part, part.open("w", encoding="utf-8", newline="") as file:
         trace.write_csv(file)
@@ -118,8 +118,9 @@ def _show_all(name: str, trace: PacketTrace, slowest: list[int]) -> None:
     how = "all" if trace.every == 1 else f"1 in {trace.every:,} of each node"
     title = f"{name}: {facts['packets']:,} packets were traced, {how}; the slowest of them"
     shown = Table(title=title, title_justify="left")
-    for column in ("packet", "from node", "to node", "routers", "latency", "longest wait"):
-        shown.add_column(column, justify="left" if column == "longest wait" else "right")
+    for column in ("packet", "from node", "to node", "routers", "path", "latency", "longest wait"):
+        words = column in ("path", "longest wait")
+        shown.add_column(column, justify="left" if words else "right")
     for number in slowest:
         path = trace.packet(number)
         waits = [(took, f"{WAITS[cause]} at {path.places[place]}")
@@ -128,7 +129,7 @@ def _show_all(name: str, trace: PacketTrace, slowest: list[int]) -> None:
         longest = max(waits, default=None)
         shown.add_row(
             str(number), str(path.source), str(path.destination), str(len(path.hops) - 1),
-            show_time(path.latency_ps or 0),
+            path.kind_of_path, show_time(path.latency_ps or 0),
             f"{show_time(longest[0])} {longest[1]}" if longest else "none",
         )  # fmt: skip
     print_table(shown, least=100, markup=False, highlight=False)

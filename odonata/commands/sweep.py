@@ -126,7 +126,7 @@ def command(
     from pdes.transport import together, world
 
     given = {name: value for name, value in wanted.items() if value}
-    if only:
+    if only and not optimise:
         if world().rank == 0:
             _show_kept(out, given, listing, as_json)
         return
@@ -137,18 +137,33 @@ def command(
         from odonata.commands.sweep_optimum import Wish
         from odonata.commands.sweep_optimum import optimise as look
 
-        wish = Wish(optimise, direction, trials, given.get("seeds", 1))
+        refuse_beside_a_search(given, {"--share": share, "--report": only, "--check": check,
+                                       "--figures": listing})  # fmt: skip
+        wish = Wish(optimise, direction, trials, given.get("seeds"))
         look(path, changes, plugins, wish, out, jobs, as_json)
         return
     from odonata.sweeps.plan import planned
 
     plan = together(world(), lambda: planned(path, changes, plugins, given))
     check_shown(plan)
+    if listing:
+        if world().rank == 0:
+            _list_figures(plan, out)
+        return
     if check:
         if world().rank == 0:
             _show_plan(plan, out, as_json)
         return
-    run(plan, out, jobs, share, listing, as_json)
+    run(plan, out, jobs, share, as_json)
+
+
+def refuse_beside_a_search(given: Mapping[str, Any], others: Mapping[str, Any]) -> None:
+    """Refuse the options that have no meaning beside --optimise, which ends with a ranking."""
+    unfit = [f"--{name.removesuffix('s')}" for name in given if name != "seeds"]
+    unfit += [name for name, value in others.items() if value]
+    if unfit:
+        raise Refused(f"--optimise ranks trials by one figure: {', '.join(unfit)} cannot be used "
+                      "with it")  # fmt: skip
 
 
 def share_of(text: str) -> tuple[int, int]:
@@ -172,9 +187,7 @@ def check_shown(plan: Plan) -> None:
                           f"{', '.join([*axes, JOB])}")  # fmt: skip
 
 
-def run(
-    plan: Plan, out: Path, jobs: int, share: tuple[int, int] | None, listing: bool, as_json: bool
-) -> None:
+def run(plan: Plan, out: Path, jobs: int, share: tuple[int, int] | None, as_json: bool) -> None:
     """Simulate what is missing, and show the results on one rank."""
     from odonata.study.filling import fill
     from odonata.sweeps.kept import open_sweep
@@ -188,11 +201,13 @@ def run(
     found = open_sweep(out)
     if ran.stopped or (share and found.missing):
         _tell_missing(found, ran, share, out, as_json)
-        if ran.failures and not ran.stopped:
-            raise Fault(f"{len(ran.failures):,} points of this share have failed")
+        failed = len(found.failures) + len(ran.failures)
+        if failed and not ran.stopped:
+            raise Fault(f"{failed:,} of {len(plan.points):,} points have failed so far")
         return
-    show(found, out, _shown(found, plan.wanted.figures), plan.wanted.against, plan.wanted.plot,
-         listing, as_json, plan.file)  # fmt: skip
+    wanted = plan.wanted
+    show(found, out, _shown(found, wanted.figures, out), wanted.against, wanted.plot, as_json,
+         plan.file)  # fmt: skip
     if not as_json:
         print(ran)
     if found.failures or ran.failures:
@@ -207,6 +222,8 @@ def _tell_missing(
     if as_json:
         print_json({"out": str(out), "share": share, **asdict(ran), "missing": found.missing})
         return
+    for line in found.failures:
+        print(f"odonata: failed: {line}", file=sys.stderr)
     which = f"share {share[0]} of {share[1]}: " if share else ""
     print(f"odonata: {which}{ran}; {found.missing:,} of {len(found.keys):,} points are missing; "
           f"what there is: odonata sweep --report -o {out}", file=sys.stderr)  # fmt: skip
@@ -220,8 +237,29 @@ def _show_kept(out: Path | None, given: dict[str, Any], listing: bool, as_json: 
         raise Refused("which sweep? odonata sweep --report -o DIR")
     wanted = {**plan_in(out)["wanted"], **given}
     found = replace(open_sweep(out), method=wanted["interval"], confidence=wanted["confidence"])
-    show(found, out, _shown(found, wanted["figures"]), wanted["against"], wanted["plot"], listing,
+    if listing:
+        print(*found.figures, sep="\n")
+        return
+    show(found, out, _shown(found, wanted["figures"], out), wanted["against"], wanted["plot"],
          as_json, plan_in(out)["file"])  # fmt: skip
+
+
+def _list_figures(plan: Plan, out: Path) -> None:
+    """Print the names of the figures of a sweep: of what there is of it, or else of its first
+    point, which is simulated for this alone."""
+    from odonata.sweeps.kept import open_sweep
+    from odonata.sweeps.outcomes import simulate
+    from odonata.sweeps.study import PLAN
+    from odonata.sweeps.table import Swept
+
+    figures = open_sweep(out).figures if (out / PLAN).exists() else ()
+    if not figures:
+        first = plan.points[0]
+        outcome = simulate(first)
+        if outcome.failed:
+            raise Fault(f"{first}: {outcome.failed}")
+        figures = Swept({}, (first.seed,), ("",), {"": outcome}).figures
+    print(*figures, sep="\n")
 
 
 def _show_plan(plan: Plan, out: Path, as_json: bool) -> None:
@@ -240,23 +278,24 @@ def _show_plan(plan: Plan, out: Path, as_json: bool) -> None:
           file=sys.stderr)  # fmt: skip
 
 
-def _shown(found: Swept, figures: Sequence[str]) -> list[str]:
+def _shown(found: Swept, figures: Sequence[str], out: Path) -> list[str]:
     """Returns the figures that are shown."""
-    return [found.named(name) for name in figures] or [*found.usual]
+    try:
+        return [found.named(name) for name in figures] or [*found.usual]
+    except Refused as refusal:
+        raise Refused(f"{refusal}; all that was simulated is kept: odonata sweep --report -o {out} "
+                      "--figure NAME") from None  # fmt: skip
 
 
 def show(
-    found: Swept, out: Path, figures: Sequence[str], against: str, plot: str, listing: bool,
-    as_json: bool, file: str,
+    found: Swept, out: Path, figures: Sequence[str], against: str, plot: str, as_json: bool,
+    file: str,
 ) -> None:  # fmt: skip
     """Write the files of a sweep, and print its table."""
     from odonata.sweeps.drawing import draw
     from odonata.sweeps.page import write_page
     from odonata.sweeps.words import by_kind, notes
 
-    if listing:
-        print(*found.figures, sep="\n")
-        return
     if not found.known:
         raise Refused(f"{out}: no point of this sweep has been simulated yet")
     baseline = baseline_of(found.axes, against)

@@ -11,6 +11,7 @@ from odonata.study.filling import fill
 from odonata.sweeps.optimising import Asked, Search, asked_of
 from odonata.sweeps.outcomes import plus_minus, shown
 from pdes.errors import Fault
+from pdes.replacing import write_whole
 from pdes.transport import together, world
 
 TRIALS = "trials.csv"
@@ -20,12 +21,12 @@ MOST_TRIALS = 10
 
 class Wish(NamedTuple):
     """What is looked for: the least or the greatest value of a figure, in so many trials of so many
-    seeds."""
+    seeds, as many as the file says if None."""
 
     figure: str
     direction: str
     trials: int
-    seeds: int
+    seeds: int | None
 
 
 def optimise(
@@ -43,7 +44,7 @@ def optimise(
     ranked = study.ranked(kept.outcomes)
     if not ranked:
         raise Fault(f"none of {len(study.done):,} trials has a {asked.figure}")
-    (out / TRIALS).write_text(study.to_csv(kept.outcomes), encoding="utf-8")
+    write_whole(out / TRIALS, study.to_csv(kept.outcomes))
     best = ranked[:MOST_TRIALS]
     if as_json:
         print_json({

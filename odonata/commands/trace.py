@@ -164,7 +164,7 @@ def check_out(path: Path, overwrite: bool) -> None:
 def write_swf(path: Path, trace: Trace) -> None:
     """Write the trace; a file that was there is replaced when all is written, and not before."""
     from odonata.traces import swf
-    from odonata.traces.replacing import replacing
+    from pdes.replacing import replacing
 
     with replacing(path.resolve()) as part:  # a link stays one
         swf.write(part, trace)

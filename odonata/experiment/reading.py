@@ -66,7 +66,7 @@ def parse(
     results of a run can be opened without the plug-ins that ran."""
     tree = tree_of(text, where)
     building = Building(where, plugins, stand_in)
-    for included, file in _with_included(tree, where, (), building.note):
+    for included, file in with_included(tree, where, building.note):
         building.take_file(included, file)
     for change in changes:
         building.take_change(change)
@@ -74,8 +74,8 @@ def parse(
     return building.experiment()
 
 
-def _with_included(
-    tree: dict[str, Any], where: str, including: tuple[str, ...], note: Callable[[str], None]
+def with_included(
+    tree: dict[str, Any], where: str, note: Callable[[str], None], including: tuple[str, ...] = ()
 ) -> Iterator[tuple[dict[str, Any], str]]:
     """Returns what files say, each after those that it includes; `including` are the files that
     led to this one. Files that cannot be read are noted as problems."""
@@ -95,7 +95,7 @@ def _with_included(
         except Refused as refusal:
             note(f"{where}: include = {show(name)}: {refusal}")
         else:
-            yield from _with_included(included, str(path), including, note)
+            yield from with_included(included, str(path), note, including)
     yield tree, where
 
 

@@ -16,7 +16,6 @@ it. Applications that it does not have are unknown to it.
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -30,6 +29,7 @@ from odonata.experiment.profiles import OPERATIONS, fields_of, operations_of
 from odonata.experiment.values import plain, show, syntax
 from odonata.jobs.request import Stage
 from pdes.errors import Refused
+from pdes.replacing import write_whole
 from topology.settings import setting
 
 PATTERNS = {"allreduce": "allreduce", "broadcast": "bcast", "tree-broadcast": "bcast"}
@@ -159,9 +159,7 @@ def write_table(path: Path, table: Table) -> None:
     lines = ["# Whether network congestion slows an application down, as `odonata profile` found."]
     for name in sorted(table):
         lines += ["", f"[{_name(name)}]", *_lines(table[name])]
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    fresh.replace(path)
+    write_whole(path, "\n".join(lines) + "\n")
 
 
 def _lines(known: Known) -> Iterator[str]:

@@ -34,6 +34,7 @@ from odonata.provisioning.table_checks import (
     without_holes,
 )
 from pdes.errors import Refused, os_words
+from pdes.replacing import replacing
 
 Where = str | os.PathLike[str]
 
@@ -101,16 +102,8 @@ def write_tables(path: Where, tables: Mapping[str, Table]) -> None:
             text.write(f"{name},{','.join(cells)}\n")
     data = text.getvalue().encode()
     packed = gzip.compress(data, mtime=0) if os.fspath(path).lower().endswith(".gz") else data
-    whole = Path(path).resolve()  # a link stays one
-    part = whole.with_name(f".part-{whole.name}")
-    try:
+    with replacing(Path(path).resolve()) as part:  # a link stays one
         part.write_bytes(packed)
-        part.replace(whole)
-    except OSError as error:
-        error.filename, error.filename2 = str(path), None
-        raise
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _quoted(application: str) -> str:

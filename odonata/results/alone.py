@@ -8,7 +8,6 @@ are the same as in the run, so a job that was alone there takes exactly as long 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from odonata.jobs.board import BEGAN, OVER
 from odonata.jobs.record import JobRecord
 from pdes.driver import run
 from pdes.errors import Refused
+from pdes.replacing import write_whole
 from pdes.transport import Serial
 
 if TYPE_CHECKING:
@@ -56,9 +56,7 @@ def measure(run_: Run, told: Callable[[JobRecord, int], None] = lambda job, ps: 
         found.append(alone_ps(run_.network, record) if record.end_ps is not None else -1)
         told(record, found[-1])
     text = json.dumps({"id": run_.attributes["id"], "alone_ps": found})
-    fresh = run_.path / f".{FILE}.{os.getpid()}"
-    fresh.write_text(text + "\n", encoding="utf-8")
-    fresh.replace(run_.path / FILE)
+    write_whole(run_.path / FILE, text + "\n")
     return found
 
 

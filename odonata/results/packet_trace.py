@@ -95,6 +95,11 @@ class PacketPath:
         return None if self.delivered_ps is None else self.delivered_ps - self.generated_ps
 
     @property
+    def kind_of_path(self) -> str:
+        """Returns minimal or non-minimal; empty where that is not known."""
+        return "" if self.non_minimal is None else "non-minimal" if self.non_minimal else "minimal"
+
+    @property
     def places(self) -> list[str]:
         """Returns where it was: its node, the routers, and where it went last."""
         return [f"node {self.source}", *(hop.place for hop in self.hops[1:]), self.hops[-1].to]
@@ -118,7 +123,7 @@ class PacketPath:
         about = f"packet {self.number}: {self.bytes:,} B from {_node(self.machine, self.source)} "
         about += f"to {_node(self.machine, self.destination)}"
         about += f", of job {self.job}" * bool(self.job)
-        about += ", on a non-minimal path" * bool(self.non_minimal)
+        about += f", on a {self.kind_of_path} path" * bool(self.kind_of_path)
         lines = [(self.generated_ps, f"generated at node {self.source}")]
         for hop in self.hops:
             waited = ", ".join(f"{show_time(took)} {WAITS[cause]}"

@@ -21,9 +21,9 @@ from odonata.results.job_table import COLUMNS
 from odonata.results.schedule_series import LABELS_AT_ONCE, steps
 from odonata.traces import swf
 from odonata.traces.digits import put, put_seconds
-from odonata.traces.replacing import replacing
 from odonata.traces.trace import SECOND, UNKNOWN, Whole
 from pdes.jit import entry, kernel
+from pdes.replacing import replacing
 
 BATSIM_STATES = ("NOT_SUBMITTED", "SUBMITTED", "RUNNING", "COMPLETED_SUCCESSFULLY",
                  "COMPLETED_WALLTIME_REACHED")  # fmt: skip

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,10 @@ RESAMPLES = 10_000
 SEED = 20_210_517
 """The seed of the bootstrap: the same values have the same interval."""
 CONFIDENCE = 0.95
+KEPT = 100_000
+"""Intervals that are kept, as a table, a page and a picture ask for the same ones."""
+DRAWN = 2**20
+"""Values that the bootstrap draws at a time."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -60,6 +65,11 @@ def interval(
     >>> made.mean, round(made.low, 3), round(made.high, 3), made.of
     (10.0, 7.516, 12.484, 3)
     """
+    return _interval(tuple(values), confidence, method)
+
+
+@lru_cache(KEPT)
+def _interval(values: tuple[float | None, ...], confidence: float, method: str) -> Interval:
     found = known(values)
     if not len(found):
         return Interval(math.nan, math.nan, math.nan, 0)
@@ -79,13 +89,14 @@ def difference(
     second: Sequence[float | None],
     paired: bool,
     confidence: float = CONFIDENCE,
+    method: str = "t",
 ) -> Interval:
     """Returns the mean of `second` less that of `first`, and its interval. `paired` values, one of
     each at the same place, are of runs with the same seed: what both have in common cancels out.
-    Others are compared as Welch does."""
+    Others are compared as Welch does, whatever the method."""
     if paired:
         pairs = [(a, b) for a, b in zip(first, second, strict=True) if _is(a) and _is(b)]
-        return interval([b - a for a, b in pairs], confidence)  # type: ignore[operator]
+        return interval([b - a for a, b in pairs], confidence, method)  # type: ignore[operator]
     one, other = known(first), known(second)
     if not len(one) or not len(other):
         return Interval(math.nan, math.nan, math.nan, 0)
@@ -102,12 +113,15 @@ def difference(
 
 
 def ratio(
-    first: Sequence[float | None], second: Sequence[float | None], confidence: float = CONFIDENCE
+    first: Sequence[float | None],
+    second: Sequence[float | None],
+    confidence: float = CONFIDENCE,
+    method: str = "t",
 ) -> Interval:
     """Returns the mean of `second` over `first`, seed by seed, and its interval: a slowdown, if
     `first` is the run alone."""
     return interval([b / a for a, b in zip(first, second, strict=True)  # type: ignore[operator]
-                     if _is(a) and _is(b) and a != 0], confidence)  # fmt: skip
+                     if _is(a) and _is(b) and a != 0], confidence, method)  # fmt: skip
 
 
 def _is(value: float | None) -> bool:
@@ -128,11 +142,10 @@ def _quantile(freedom: float, confidence: float) -> float:
 def _bootstrapped(values: Floats, confidence: float) -> tuple[float, float]:
     from scipy.special import ndtr, ndtri
 
-    draws = np.random.default_rng(SEED).integers(0, len(values), (RESAMPLES, len(values)))
-    means = np.sort(values[draws].mean(axis=1))
-    mean = values.mean()
-    below = (np.count_nonzero(means < mean) + 0.5 * np.count_nonzero(means == mean)) / RESAMPLES
-    bias = ndtri(below)
+    means, mean = np.sort(_resampled_means(values)), values.mean()
+    same = np.abs(means - mean) <= 1e-12 * np.abs(values).max()  # but for the last digits
+    below = np.count_nonzero((means < mean) & ~same) + 0.5 * np.count_nonzero(same)
+    bias = ndtri(below / RESAMPLES)
     left_out = (values.sum() - values) / (len(values) - 1)
     skew: Any = left_out.mean() - left_out
     spread = (skew**2).sum() ** 1.5
@@ -141,3 +154,14 @@ def _bootstrapped(values: Floats, confidence: float) -> tuple[float, float]:
     parts = ndtr(bias + (bias + tails) / (1 - acceleration * (bias + tails)))
     low, high = np.quantile(means, parts)
     return float(low), float(high)
+
+
+def _resampled_means(values: Floats) -> Floats:
+    """Returns the means of samples of the same size, drawn from the values with replacement; some
+    samples at a time, as those of many seeds would not fit into memory."""
+    dice, size = np.random.default_rng(SEED), len(values)
+    rows = max(1, DRAWN // size)
+    return np.concatenate([
+        values[dice.integers(0, size, (min(rows, RESAMPLES - at), size))].mean(axis=1)
+        for at in range(0, RESAMPLES, rows)
+    ])  # fmt: skip

@@ -39,14 +39,17 @@ class Ran:
     """The signal that stopped it."""
     failures: tuple[str, ...] = ()
     """Why cases have no outcome, where the others were simulated all the same."""
+    kept: int = 0
+    """Cases that had been simulated before."""
 
     def __str__(self) -> str:
         if not self.simulated:
             return "nothing was left to simulate"
+        before = f"; {self.kept:,} were there already" if self.kept else ""
         workers = f"{self.workers} worker{'s' * (self.workers > 1)}"
         return (
             f"{self.simulated:,} simulations in {show_seconds(self.seconds)} on {workers}: "
-            f"{self.simulated / self.seconds:.3g} per second"
+            f"{self.simulated / self.seconds:.3g} per second{before}"
         )
 
 
@@ -61,6 +64,8 @@ class Agenda(Generic[A, C, O]):
         self._done = 0.0
         self.noted = 0
         self._look()
+        self.kept = self.wanted - self.missing
+        """Cases that had an outcome before."""
 
     def _look(self) -> None:
         """Ask the study which cases it needs."""
@@ -134,7 +139,7 @@ def fill(study: Study[A, C, O], asked: A, out: Path | None, jobs: int) -> tuple[
         if agenda:
             ran = Ran(agenda.noted, agenda.missing, time.perf_counter() - began,
                       min(pool.workers(jobs), max(1, agenda.noted)), stop.received,
-                      tuple(agenda.failures))  # fmt: skip
+                      tuple(agenda.failures), agenda.kept)  # fmt: skip
     return transport.everyone(ran)[0], kept
 
 

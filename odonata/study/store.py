@@ -72,10 +72,19 @@ def every_path_in(directory: Path) -> list[Path]:
 
 def read(directory: Path, study: Study[Any, Any, O]) -> Store[O]:
     """Returns what is there, whichever simulator made it, and also while another process writes."""
-    path = path_in(directory)
-    require(path.is_file(), f"{path}: there is no study here; without --report one is made")
-    head, outcomes, _ = _read(path, study)
-    return Store(path, head, _others(directory, path, study, head["mark"]) | outcomes)
+    paths = [path for path in every_path_in(directory) if path.stat().st_size]
+    require(
+        bool(paths), f"{path_in(directory)}: there is no study here; without --report one is made"
+    )
+    store = Store[O](paths[0])
+    for path in paths:
+        head, outcomes, _ = _read(path, study)
+        store.head = store.head or head
+        same = all(head.get(name) == store.head.get(name) for name in ("odonata", "mark"))
+        require(same, f"{path}: made by another simulator than {paths[0]}; only one of the two can "
+                "be shown")  # fmt: skip
+        store.outcomes |= outcomes
+    return store
 
 
 def _others(directory: Path, own: Path, study: Study[Any, Any, O], mark: str) -> dict[str, O]:

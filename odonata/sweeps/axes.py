@@ -17,14 +17,15 @@ together:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from odonata.experiment.experiment import SECTIONS, SWEEP
 from odonata.experiment.keys import quoted
 from odonata.experiment.values import from_shell, plain, show
 from odonata.results.statistics import CONFIDENCE, METHODS
+from pdes.errors import Refused
 
 MOST_VALUES = 10_000
 SEED = "run.seed"
@@ -42,10 +43,11 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class Axis:
-    """What is varied, under a name: a key, or several keys together."""
+    """What is varied, under a name: a key, or, if it is `labelled`, several keys together."""
 
     name: str
     values: tuple[Value, ...]
+    labelled: bool = False
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -70,13 +72,16 @@ OPTIONS = ("seeds", "figures", "against", "plot", "interval", "confidence")
 """The keys of [sweep] that are not axes."""
 
 
-def of_file(tree: Mapping[str, Any], where: str, problems: list[str]) -> Wanted:
-    """Returns what the section [sweep] of a file asks for; what is wrong in it is added to the
-    problems."""
+def of_file(
+    tree: Mapping[str, Any], where: str, problems: list[str], before: Wanted | None = None
+) -> Wanted:
+    """Returns what the section [sweep] of a file asks for, and what was asked for `before` by files
+    that it includes, except for what it replaces; what is wrong in it is added to the problems."""
+    before = before or Wanted()
     table = tree.get(SWEEP, {})
     if not isinstance(table, dict):
         problems.append(f"{where}: {SWEEP} = {show(table)}: a section, [{SWEEP}]")
-        return Wanted()
+        return before
     said = {name: table[name] for name in OPTIONS if name in table}
     wrong = [name for name, value in said.items() if not _fits(name, value)]
     problems += [f"{where}: {SWEEP}.{name} = {show(said[name])}: {ACCEPTED[name]}"
@@ -87,7 +92,8 @@ def of_file(tree: Mapping[str, Any], where: str, problems: list[str]) -> Wanted:
         if name not in wrong
     }
     rest = {name: value for name, value in table.items() if name not in OPTIONS}
-    return Wanted(axes=tuple(axes_of(rest, where, problems)), **good)
+    axes = {axis.name: axis for axis in (*before.axes, *axes_of(rest, where, problems))}
+    return replace(before, axes=tuple(axes.values()), **good)
 
 
 ACCEPTED = {
@@ -122,7 +128,7 @@ def axes_of(table: Mapping[str, Any], where: str, problems: list[str]) -> Iterat
             yield from axes_of(inner, where, problems)
         elif isinstance(value, dict) and "." not in name and _of_tables(value):
             labels = [Value(label, tuple(_changes(changes))) for label, changes in value.items()]
-            yield Axis(name, tuple(labels))
+            yield Axis(name, tuple(labels), labelled=True)
         else:
             problems.append(
                 f"{where}: {SWEEP}.{plain(name)} = {show(value)}: a list of the values of a key, "
@@ -173,6 +179,34 @@ def of_shell(given: Sequence[str]) -> tuple[list[Axis], list[str]]:
     return axes, changes
 
 
+def merged(
+    axes: Iterable[Axis], varied: Iterable[Axis], fixed: Iterable[str]
+) -> tuple[dict[str, Axis], list[str]]:
+    """Returns the axes by name, and the changes that are made to all points, if the command line
+    asks for `varied` axes and `fixed` changes: of a labelled axis it names labels, and any other
+    axis of the same name it replaces."""
+    every = {axis.name: axis for axis in axes}
+    for axis in varied:
+        own = every.get(axis.name)
+        every[axis.name] = _chosen(own, axis.labels) if own and own.labelled else axis
+    rest = []
+    for change in fixed:
+        name, _, label = (part.strip() for part in change.partition("="))
+        if name in every and every[name].labelled:
+            every[name] = _chosen(every[name], [label])
+        else:
+            every.pop(name, None)
+            rest.append(change)
+    return every, rest
+
+
+def _chosen(axis: Axis, labels: Sequence[str]) -> Axis:
+    unknown = [label for label in labels if label not in axis.labels]
+    if unknown:
+        raise Refused(f"--set {axis.name}={unknown[0]}: one of {', '.join(axis.labels)}")
+    return replace(axis, values=tuple(value for value in axis.values if value.label in labels))
+
+
 def spread(text: str) -> Iterator[str]:
     """Returns the values of a text: it is split at commas outside of brackets and quotes, and what
     is a range of numbers, first:last:step, becomes these.
@@ -185,11 +219,14 @@ def spread(text: str) -> Iterator[str]:
 
 
 def _split(text: str) -> list[str]:
-    parts, depth, quote, word = [], 0, "", ""
+    """Returns the parts of a text between commas. A quote begins where a value does, so that of
+    "Bob's" is none; within one, the letter after a backslash does not end it."""
+    parts, depth, quote, word, escaped = [], 0, "", "", False
     for letter in text:
         if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "\"'":
+            quote = "" if letter == quote and not escaped else quote
+            escaped = letter == "\\" and quote == '"' and not escaped
+        elif letter in "\"'" and word.rstrip()[-1:] in ("", ",", "=", *"[{("):
             quote = letter
         elif letter in "[{(":
             depth += 1

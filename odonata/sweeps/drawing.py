@@ -23,6 +23,9 @@ from pdes.errors import Refused
 
 JOB = "job"
 MOST_PANELS = 24
+MOST_LETTERS = 52
+"""Letters below a panel, those of all its values, that stand side by side; of more, values are
+turned."""
 MOST_COLOURS = len(RUN_COLOURS)
 
 
@@ -57,6 +60,9 @@ def parsed(found: Swept, text: str) -> Drawing:
 def draw(found: Swept, text: str, out: Path) -> Path:
     """Draw what FIGURE:X:HUE stands for into the directory of a sweep. Returns where it is."""
     drawing = parsed(found, text)
+    if (count := len(panels(found, drawing))) > MOST_PANELS:
+        raise Refused(f"--plot {text}: {count} panels, at most {MOST_PANELS}: name one more axis, "
+                      "behind a colon, or --set one to fewer values")  # fmt: skip
     path = out / f"{drawing.name}.png"
     with style():
         save(picture(found, drawing), path, "png")
@@ -74,39 +80,47 @@ def usual(found: Swept, figure: str) -> Drawing:
     return Drawing(figure, axes[0], hue)
 
 
-def picture(found: Swept, drawing: Drawing) -> Figure:
-    """Returns the picture: a panel for each combination of the other axes."""
-    cells = [cell for cell in found.cells(drawing.figure) if found.interval(cell).of]
+def panels(found: Swept, drawing: Drawing) -> dict[str, list[Cell]]:
+    """Returns the cells of each panel, by its title: there is one for each combination of the axes
+    that are neither drawn over nor in colours."""
     others = [name for name in (*found.axes, *[JOB] * drawing.figure.startswith(JOBS))
               if name not in (drawing.x, drawing.hue)]  # fmt: skip
-    rows: dict[tuple[str, ...], list[Cell]] = {}
-    for cell in cells:
-        rows.setdefault(tuple(_label(found, cell, name) for name in others), []).append(cell)
-    panels = [*rows.items()][:MOST_PANELS]
-    columns = min(3, len(panels))
-    high = -(-len(panels) // columns)
+    made: dict[str, list[Cell]] = {}
+    for cell in found.cells(drawing.figure):
+        if found.interval(cell).of:
+            labels = {name: _label(found, cell, name) for name in others}
+            words = [label if name == JOB else f"{name} {label}" for name, label in labels.items()]
+            made.setdefault(", ".join(words), []).append(cell)
+    return made
+
+
+def picture(found: Swept, drawing: Drawing) -> Figure:
+    """Returns the picture: as many panels as can be shown."""
+    shown_panels = [*panels(found, drawing).items()][:MOST_PANELS]
+    cells = [cell for _, some in shown_panels for cell in some]
+    ticks = _labels(found, cells, drawing.x)
+    columns = min(3, len(shown_panels))
+    rows = -(-len(shown_panels) // columns)
+    below = 0.055 * max(map(len, ticks)) if _turned(ticks) else 0.0
+    wide, high = 4.1 * columns + 0.6, (2.9 + below) * rows + 0.9
     figure, axes = panels_of(
-        4.1 * columns + 0.6, 2.9 * high + 0.9, high, columns,
-        left=0.75 / (4.1 * columns + 0.6), right=0.985, top=1 - 0.62 / (2.9 * high + 0.9),
-        bottom=0.62 / (2.9 * high + 0.9), hspace=0.42, wspace=0.24,
+        wide, high, rows, columns, left=0.75 / wide, right=0.985, top=1 - 0.62 / high,
+        bottom=(0.62 + below) / high, hspace=0.42 + below / 2.2, wspace=0.24,
     )  # fmt: skip
     hues = _labels(found, cells, drawing.hue) if drawing.hue else [""]
     if len(hues) > MOST_COLOURS:
         raise Refused(f"{drawing.hue}: {len(hues)} values; at most {MOST_COLOURS} colours can be "
                       "distinguished")  # fmt: skip
-    ticks = _labels(found, cells, drawing.x)
     for place, panel in enumerate(axes.flat):
-        if place >= len(panels):
+        if place >= len(shown_panels):
             panel.set_visible(False)
             continue
-        labels, some = panels[place]
+        title, some = shown_panels[place]
         _panel(panel, found, drawing, some, ticks, hues)
-        named = [label if name == JOB else f"{name} {label}"
-                 for name, label in zip(others, labels, strict=True)]  # fmt: skip
-        panel.set_title(", ".join(named), fontsize=9)
+        panel.set_title(title, fontsize=9)
         if place % columns == 0:
             panel.set_ylabel(shown(drawing.figure).title)
-        if place + columns >= len(panels):
+        if place + columns >= len(shown_panels):
             panel.set_xlabel(drawing.x)
     if drawing.hue:
         handles, words = axes.flat[0].get_legend_handles_labels()
@@ -137,6 +151,9 @@ def _panel(
                       clip_on=False)  # fmt: skip
     if not numeric:
         axes.set_xticks(range(len(ticks)), ticks)
+        if _turned(ticks):
+            for words in axes.get_xticklabels():
+                words.set(rotation=30, ha="right", rotation_mode="anchor")
         axes.set_xlim(-0.6, len(ticks) - 0.4)
     axes.set_ylim(bottom=0)
     dress_small(axes)
@@ -155,6 +172,11 @@ def _labels(found: Swept, cells: Sequence[Cell], axis: str) -> list[str]:
     there = {_label(found, cell, axis) for cell in cells}
     return [label for label in (found.kinds if axis == JOB else found.axes[axis])
             if label in there]  # fmt: skip
+
+
+def _turned(ticks: Sequence[str]) -> bool:
+    """Tells whether values are too long to stand side by side below a panel."""
+    return not _numeric(ticks) and sum(len(tick) + 2 for tick in ticks) > MOST_LETTERS
 
 
 def _numeric(labels: Sequence[str]) -> bool:

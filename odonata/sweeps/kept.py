@@ -9,45 +9,36 @@ from pathlib import Path
 from typing import Any
 
 from odonata.study.filling import fill
-from odonata.study.store import every_path_in
-from odonata.sweeps.axes import axes_of
-from odonata.sweeps.outcomes import Outcome
-from odonata.sweeps.plan import planned
+from odonata.study.store import read
+from odonata.sweeps.axes import Wanted, axes_of
+from odonata.sweeps.plan import Plan, planned
 from odonata.sweeps.study import PLAN, Sweep
 from odonata.sweeps.table import Swept
 from pdes.errors import Refused
 
+READER = Sweep(Plan("", (), (), (), Wanted(), ()))
+"""Reads the outcomes of any sweep: of no point in particular."""
+FACTS = {"file": str, "axes": dict, "seeds": list, "points": list, "wanted": dict}
+
 
 def plan_in(directory: Path) -> dict[str, Any]:
-    """Returns what `keep_plan` has written."""
+    """Returns what `Sweep.begin` has written."""
     try:
         facts: dict[str, Any] = json.loads((directory / PLAN).read_text(encoding="utf-8"))
-        return facts
-    except (OSError, ValueError):
-        raise Refused(f"{directory}: holds no sweep ({PLAN} is not there, or damaged)") from None
+        if all(isinstance(facts[name], kind) for name, kind in FACTS.items()):
+            return facts
+    except (OSError, ValueError, LookupError, TypeError):
+        pass
+    raise Refused(f"{directory}: holds no sweep ({PLAN} is not there, or damaged)")
 
 
 def open_sweep(directory: Path | str) -> Swept:
     """Returns the results of the sweep in a directory, finished or not."""
     facts = plan_in(Path(directory))
-    outcomes: dict[str, Outcome] = {}
-    for path in every_path_in(Path(directory)):
-        outcomes |= _outcomes(path)
+    outcomes = read(Path(directory), READER).outcomes
     axes = {name: tuple(labels) for name, labels in facts["axes"].items()}
     return Swept(axes, tuple(facts["seeds"]), tuple(facts["points"]), outcomes,
                  facts["wanted"]["interval"], facts["wanted"]["confidence"])  # fmt: skip
-
-
-def _outcomes(path: Path) -> dict[str, Outcome]:
-    found = {}
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file):
-            if number == 0 or not line.endswith("\n"):
-                continue  # about the simulator; or not finished
-            fields = json.loads(line)
-            key, _ = fields.pop("key"), fields.pop("point")
-            found[key] = Outcome(**fields)
-    return found
 
 
 def sweep(

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 from odonata.experiment.reading import load
 from odonata.results.statistics import Interval, interval
 from odonata.study.contract import Claim, Study
-from odonata.sweeps.axes import SEED, spread
+from odonata.sweeps.axes import SEED, Value, merged, of_shell
 from odonata.sweeps.outcomes import JOBS, Outcome, simulate
-from odonata.sweeps.plan import Point, compiled_for, identities
+from odonata.sweeps.plan import Point, asked_in, check, compiled_for, identities
 from odonata.sweeps.study import mark_of
 from odonata.sweeps.table import Swept
 from pdes.errors import Refused
@@ -34,10 +34,10 @@ BETWEEN = re.compile(r"([-+]?[\d.]+(?:[eE][-+]?\d+)?)\.\.([-+]?[\d.]+(?:[eE][-+]
 
 
 class Space(NamedTuple):
-    """What a key can be: one of some words, or any number from `low` to `high`."""
+    """What a key, or an axis, can be: one of some values, or any number from `low` to `high`."""
 
     key: str
-    words: tuple[str, ...] = ()
+    values: tuple[Value, ...] = ()
     low: float = 0.0
     high: float = 0.0
     whole: bool = False
@@ -49,11 +49,20 @@ class Space(NamedTuple):
             IntDistribution,
         )
 
-        if self.words:
-            return CategoricalDistribution(self.words)
+        if self.values:
+            return CategoricalDistribution([value.label for value in self.values])
         if self.whole:
             return IntDistribution(int(self.low), int(self.high))
         return FloatDistribution(self.low, self.high)
+
+    def text(self, suggested: Any) -> str:
+        """Returns what was suggested as a label."""
+        return str(round(suggested)) if self.whole else str(suggested)
+
+    def changes(self, label: str) -> tuple[str, ...]:
+        """Returns the changes that a label stands for."""
+        named = (value.changes for value in self.values if value.label == label)
+        return next(named, (f"{self.key}={label}",))
 
 
 class Trial(NamedTuple):
@@ -79,41 +88,51 @@ class Asked:
 
 
 def asked_of(
-    file: Path, changes: Sequence[str], plugins: Sequence[Path | str], seeds: int, figure: str,
-    direction: str, trials: int,
+    file: Path, changes: Sequence[str], plugins: Sequence[Path | str], seeds: int | None,
+    figure: str, direction: str, trials: int,
 ) -> Asked:  # fmt: skip
     """Returns what is looked for; a change with several values, or with a range of numbers as
-    0.1..0.9, is a part of the space. Refused where there is none, or without Optuna."""
+    0.1..0.9, is a part of the space, and so is every axis of the file. Refused where there is none,
+    or without Optuna."""
     try:
         import optuna  # noqa: F401
     except ImportError:
         raise Refused("--optimise needs Optuna: pip install 'odonata[optimise]'") from None
-    spaces, fixed = [], []
-    for change in changes:
+    said, fixed = asked_in(file), []
+    axes, rest = merged(said.axes, *of_shell(changes))
+    spaces = {name: Space(name, axis.values) for name, axis in axes.items()}
+    for change in rest:
         key, _, text = (part.strip() for part in change.partition("="))
-        words = [*dict.fromkeys(spread(text))]
         if found := BETWEEN.fullmatch(text):
-            low, high = float(found[1]), float(found[2])
-            if not low < high:
-                raise Refused(f"--set {change}: the least number first, as 0.1..0.9")
-            whole = all(re.fullmatch(r"[-+]?\d+", word) for word in found.groups())
-            spaces.append(Space(key, (), low, high, whole))
-        elif len(words) > 1:
-            spaces.append(Space(key, tuple(words)))
+            spaces[key] = _between(change, key, found)
         else:
             fixed.append(change)
+    for axis in axes.values():
+        check(axis)
+    if SEED in spaces:
+        raise Refused(f"--optimise: {SEED} is not a key to optimise; --seeds 5 gives each trial "
+                      "five seeds")  # fmt: skip
     if not spaces:
         raise Refused("--optimise: over what? --set traffic.load=0.1..0.9, or several values: "
                       "--set network.routing=minimal,ugal-l")  # fmt: skip
-    first = [f"{space.key}={space.words[0] if space.words else _text(space, space.low)}"
-             for space in spaces]  # fmt: skip
+    order = tuple(spaces.values())
+    first = [change for space in order for change in space.changes(_first(space))]
     base = load(file, [*fixed, *first], plugins).run.seed
-    return Asked(str(file), tuple(spaces), tuple(fixed), tuple(map(str, plugins)),
-                 tuple(range(base, base + seeds)), figure, direction, trials)  # fmt: skip
+    return Asked(str(file), order, tuple(fixed), tuple(map(str, plugins)),
+                 tuple(range(base, base + (seeds or said.seeds))), figure, direction,
+                 trials)  # fmt: skip
 
 
-def _text(space: Space, value: Any) -> str:
-    return str(round(value)) if space.whole else str(value)
+def _between(change: str, key: str, found: re.Match[str]) -> Space:
+    low, high = float(found[1]), float(found[2])
+    if not low < high:
+        raise Refused(f"--set {change}: the least number first, as 0.1..0.9")
+    whole = all(re.fullmatch(r"[-+]?\d+", word) for word in found.groups())
+    return Space(key, (), low, high, whole)
+
+
+def _first(space: Space) -> str:
+    return space.values[0].label if space.values else space.text(space.low)
 
 
 @dataclass
@@ -144,8 +163,10 @@ class Search(Study[Asked, Point, Outcome]):
     def mark(self) -> str:
         """Returns the mark of sweeps; what each word of each key needs is compiled."""
         spaces = self.asked.spaces
-        first = {space.key: space.words[0] if space.words else space.low for space in spaces}
-        tried = [first, *({**first, space.key: word} for space in spaces for word in space.words)]
+        first = {space.key: space.values[0].label if space.values else space.low
+                 for space in spaces}  # fmt: skip
+        tried = [first, *({**first, space.key: value.label}
+                          for space in spaces for value in space.values)]  # fmt: skip
         points = [point for params in tried for point in self._trial(params).points[:1]]
         programs = {compiled_for(point.experiment()): point for point in points}
         return mark_of([*programs.values()])
@@ -189,14 +210,14 @@ class Search(Study[Asked, Point, Outcome]):
 
     def _trial(self, params: Mapping[str, Any]) -> Trial:
         asked = self.asked
-        values = {space.key: params[space.key] if space.words else _text(space, params[space.key])
-                  for space in asked.spaces}  # fmt: skip
-        changes = (*asked.changes, *(f"{key}={value}" for key, value in values.items()))
+        values = {space.key: space.text(params[space.key]) for space in asked.spaces}
+        changes = (*asked.changes, *(change for space in asked.spaces
+                                     for change in space.changes(values[space.key])))  # fmt: skip
         try:
             made = load(Path(asked.file), [*changes, f"{SEED}={asked.seeds[0]}"], asked.plugins)
         except Refused:
             return Trial(values, ())
-        labels, names = tuple(map(str, values.values())), tuple(values)
+        labels, names = tuple(values.values()), tuple(values)
         return Trial(values, tuple(
             Point(asked.file, changes, asked.plugins, labels, names, seed, identity)
             for seed, identity in zip(asked.seeds, identities(made, asked.seeds), strict=True)

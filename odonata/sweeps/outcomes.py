@@ -8,10 +8,12 @@ simulated (wall time, memory) are none. What a figure is called, and its unit, i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from odonata.experiment.experiment import folded
+from odonata.jobs.request import Job
 from odonata.results.run_facts import simulated_facts
 from odonata.sweeps.plan import Point, identities
 from pdes.errors import Fault
@@ -39,6 +41,8 @@ class Outcome:
     jobs: dict[str, Figures] = field(default_factory=dict)
     digest: str = ""
     failed: str = ""
+    kinds: dict[str, str] = field(default_factory=dict)
+    """What the jobs of one [[jobs]] with a count are called together, by the name of each."""
 
 
 def simulate(point: Point) -> Outcome:
@@ -49,13 +53,13 @@ def simulate(point: Point) -> Outcome:
         raise Fault(f"{point.file}, or a file that it names, has changed since this sweep began; "
                     "the same command goes on with what is there now")  # fmt: skip
     try:
-        return outcome_of(simulated_facts(made, Serial()))
+        return outcome_of(simulated_facts(made, Serial()), getattr(made, "jobs", ()))
     except Fault as fault:
         return Outcome(failed=str(fault))
 
 
-def outcome_of(facts: Mapping[str, Any]) -> Outcome:
-    """Returns the figures among the facts of a run."""
+def outcome_of(facts: Mapping[str, Any], asked: Sequence[Job] = ()) -> Outcome:
+    """Returns the figures among the facts of a run; `asked` are the jobs of its experiment."""
     known = {name: value for name, value in facts.items() if name not in OF_THE_HOST}
     jobs = known.pop("jobs", [])
     if not isinstance(jobs, list):
@@ -68,7 +72,19 @@ def outcome_of(facts: Mapping[str, Any]) -> Outcome:
     figures = dict(_flat(known))
     if figures.get("measured_packets") == 0:  # whose latency is not 0, but unknown
         figures |= {name: None for name in figures if name.endswith("_latency_ns")}
-    return Outcome(figures, by_job, str(facts["digest"]))
+    return Outcome(figures, by_job, str(facts["digest"]), kinds=_kinds(names, asked))
+
+
+def _kinds(names: list[str], asked: Sequence[Job]) -> dict[str, str]:
+    """Returns what jobs that are alike are called together: as their section is, or else what they
+    do."""
+    found: dict[str, str] = {}
+    at = 0
+    for job, count in folded(asked):
+        together = names[at : at + count]
+        found |= dict.fromkeys(together, job.name or job.does) if count > 1 else {}
+        at += count
+    return found
 
 
 def _apart(names: list[str]) -> list[str]:

@@ -8,10 +8,11 @@ from pathlib import Path
 from odonata import __version__
 from odonata.figures.network import style
 from odonata.figures.report import Shown, environment, inlined, style_sheet
-from odonata.sweeps.drawing import picture, usual
+from odonata.sweeps.drawing import MOST_PANELS, panels, picture, usual
 from odonata.sweeps.outcomes import shown
 from odonata.sweeps.table import Baseline, Swept
 from odonata.sweeps.words import heads, notes, rows
+from pdes.replacing import write_whole
 
 PAGE = "report.html"
 
@@ -20,7 +21,7 @@ def write_page(
     found: Swept, figures: Sequence[str], baseline: Baseline | None, out: Path, file: str
 ) -> Path:
     """Write the page of a sweep into its directory. Returns where it is."""
-    (out / PAGE).write_text(page(found, figures, baseline, out, file), encoding="utf-8")
+    write_whole(out / PAGE, page(found, figures, baseline, out, file))
     return out / PAGE
 
 
@@ -51,11 +52,13 @@ def _figures(found: Swept, figure: str, baseline: Baseline | None) -> list[Shown
     words = shown(figure).title
     with style():
         svg = inlined(picture(found, drawing), drawing.name.replace(".", "-"), words)
-    over = f" over {drawing.x}" * bool(drawing.x)
-    over += f", in colours for {drawing.hue}" * bool(drawing.hue)
-    caption = f"{words}{over}; bars are confidence intervals of the means."
+    over = f"over {drawing.x}" if drawing.x else "of all seeds"
+    coloured = f", in colours for {drawing.hue}" * bool(drawing.hue)
+    left, whole = len(panels(found, drawing)), MOST_PANELS
+    only = f" The first {whole} of {left} panels; --plot draws others." * (left > whole)
+    caption = f"{words} {over}{coloured}; bars are confidence intervals of the means.{only}"
     table = rows(found, [figure], baseline)
     return [
-        Shown(words, caption, drawing.name, wide=True, svg=svg),
+        Shown(over.capitalize(), caption, drawing.name, wide=True, svg=svg),
         Shown("In numbers", "", "", wide=True, heads=heads(found, [figure], baseline), rows=table),
     ]

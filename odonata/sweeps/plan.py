@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from odonata.experiment.experiment import Experiment, JobExperiment
-from odonata.experiment.reading import load, text_of, tree_of
+from odonata.experiment.reading import load, text_of, tree_of, with_included
 from odonata.study.contract import Case
-from odonata.sweeps.axes import SEED, Axis, Wanted, number_of, of_file, of_shell
+from odonata.sweeps.axes import SEED, Axis, Wanted, merged, number_of, of_file, of_shell
 from pdes.errors import Refused
 
 AnyExperiment = Experiment | JobExperiment
@@ -95,31 +95,46 @@ def planned(
     """Returns the plan of a sweep. `changes` with several values are axes, in place of those of the
     file of that name; so are `axes`. `wanted` replaces what [sweep] says of seeds, figures and the
     rest. Every combination is read and checked. Refused with what is wrong."""
-    problems: list[str] = []
-    said = of_file(tree_of(text_of(file), str(file)), str(file), problems)
-    if problems:
-        raise Refused("\n".join(problems))
-    said = replace(said, **(wanted or {}))
-    varied, fixed = of_shell(changes)
-    every = {axis.name: axis for axis in (*said.axes, *axes, *varied)}
-    for change in fixed:
-        every.pop(change.partition("=")[0].strip(), None)
+    said = replace(asked_in(file), **(wanted or {}))
+    varied, given = of_shell(changes)
+    every, fixed = merged([*said.axes, *axes], varied, given)
     for axis in every.values():
-        _check(axis)
+        check(axis)
+    if "seeds" in (wanted or {}) and SEED in every:
+        if every[SEED] not in said.axes:
+            raise Refused(f"{SEED} = {', '.join(every[SEED].labels)}: which seeds, or how many "
+                          "(--seeds), not both")  # fmt: skip
+        del every[SEED]
     seeds = _seeds(every.pop(SEED, None), said.seeds, file, fixed, plugins, every)
     order = tuple(every.values())
     points, variants = _points(file, order, seeds, fixed, tuple(map(str, plugins)))
     return Plan(str(file), order, seeds, points, replace(said, axes=order), variants)
 
 
+def asked_in(file: Path) -> Wanted:
+    """Returns what the sections [sweep] of a file, and of those that it includes, ask for. Refused
+    with what is wrong in them."""
+    problems: list[str] = []
+    asked = Wanted()
+    for tree, where in with_included(tree_of(text_of(file), str(file)), str(file), problems.append):
+        asked = of_file(tree, where, problems, asked)
+    if problems:
+        raise Refused("\n".join(problems))
+    return asked
+
+
 RESERVED = ("seed", "job", "figure", "digest", "mean", "low", "high", "of")
 """Names of columns, which no axis can have."""
 
 
-def _check(axis: Axis) -> None:
+def check(axis: Axis) -> None:
     """Refuse an axis whose values or name cannot be told from others."""
     if axis.name in RESERVED:
         raise Refused(f"{axis.name}: no name for an axis: a column of the results has it")
+    if axis.name != SEED and any(change.partition("=")[0].strip() == SEED
+                                 for value in axis.values for change in value.changes):  # fmt: skip
+        raise Refused(f"{axis.name}: {SEED} cannot be changed with other keys: every combination "
+                      "has the same seeds (--seeds, or --set run.seed=3,7)")  # fmt: skip
     labels = [number_of(label) for label in axis.labels]
     if len({*labels}) < len(labels):
         raise Refused(f"{axis.name} = {', '.join(axis.labels)}: values that differ")

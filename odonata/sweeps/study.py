@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -21,6 +19,7 @@ from odonata.study.contract import Claim, Study, digest
 from odonata.sweeps.outcomes import Outcome, simulate
 from odonata.sweeps.plan import Plan, Point
 from pdes.driver import run
+from pdes.replacing import write_whole
 from pdes.transport import Serial
 
 PLAN = "sweep.json"
@@ -60,10 +59,8 @@ class Sweep(Study[Plan, Point, Outcome]):
     def begin(self, asked: Plan, directory: Path) -> None:
         """Write what is to be known of the plan when its results are opened."""
         wanted = {name: value for name, value in asdict(asked.wanted).items() if name != "axes"}
-        fresh = directory / f".{PLAN}-{platform.node()}-{os.getpid()}"
-        fresh.write_text(json.dumps({**asked.facts(), "wanted": wanted}, indent=1) + "\n",
-                         encoding="utf-8")  # fmt: skip
-        fresh.replace(directory / PLAN)
+        text = json.dumps({**asked.facts(), "wanted": wanted}, indent=1)
+        write_whole(directory / PLAN, text + "\n")
 
     def claims(self, asked: Plan, outcomes: Mapping[str, Outcome]) -> list[Claim]:
         return []

@@ -11,6 +11,7 @@ import csv
 import io
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,7 @@ from odonata.sweeps.axes import number_of
 from odonata.sweeps.outcomes import JOBS, Outcome
 from odonata.sweeps.plan import Plan
 from pdes.errors import Refused
+from pdes.replacing import write_whole
 
 if TYPE_CHECKING:
     import xarray
@@ -115,14 +117,17 @@ class Swept:
 
     @cached_property
     def kinds(self) -> dict[str, list[str]]:
-        """Returns the jobs that are shown together: those of one name with different numbers behind
-        it, as of [[jobs]] with a count."""
-        found: dict[str, list[str]] = {}
-        for job in self.jobs:
-            stem, _, number = job.rpartition(" ")
-            found.setdefault(stem if stem and number.lstrip("#").isdigit() else job, []).append(job)
-        return {f"{name} ({len(jobs)})" if len(jobs) > 1 else jobs[0]: jobs
-                for name, jobs in found.items()}  # fmt: skip
+        """Returns the jobs that are shown together, those of one [[jobs]] with a count, by the name
+        that they are shown under: with how many they are, if they are as many at all points."""
+        found: dict[str, dict[str, None]] = {}
+        counts: dict[str, set[int]] = {}
+        for it in self.known:
+            names = Counter(it.kinds.get(job, job) for job in it.jobs)
+            for job in it.jobs:
+                found.setdefault(it.kinds.get(job, job), {})[job] = None
+            for name, count in names.items():
+                counts.setdefault(name, set()).add(count)
+        return {_with_count(name, counts[name]): [*jobs] for name, jobs in found.items()}
 
     @cached_property
     def figures(self) -> tuple[str, ...]:
@@ -191,6 +196,16 @@ class Swept:
         found = self.at(self.combinations.index(labels))
         return any(it is not None and it.figures.get("saturated") for it in found)
 
+    @cached_property
+    def combinations_alike(self) -> list[tuple[str, ...]]:
+        """Returns the combinations at which several seeds give the same run, to the last bit."""
+        made = []
+        for number, labels in enumerate(self.combinations):
+            digests = [it.digest for it in self.at(number) if it is not None]
+            if len(digests) > 1 and len({*digests}) == 1:
+                made.append(labels)
+        return made
+
     def interval(self, cell: Cell) -> Interval:
         return interval(cell.values, self.confidence, self.method)
 
@@ -206,8 +221,8 @@ class Swept:
             other = base.get((_without(cell.labels, place), cell.job))
             if cell.labels[place] != label and other is not None:
                 found[cell] = Compared(
-                    difference(other.values, cell.values, True, self.confidence),
-                    ratio(other.values, cell.values, self.confidence),
+                    difference(other.values, cell.values, True, self.confidence, self.method),
+                    ratio(other.values, cell.values, self.confidence, self.method),
                 )
         return found
 
@@ -286,7 +301,7 @@ class Swept:
         if self.jobs:
             texts[JOB_POINTS] = self.jobs_csv()
         for name, text in texts.items():
-            (directory / name).write_text(text, encoding="utf-8")
+            write_whole(directory / name, text)
         return [directory / name for name in texts]
 
 
@@ -307,6 +322,14 @@ def _mean(values: Iterable[float | None]) -> float | None:
     if not found or any(value is None for value in found):
         return None
     return math.fsum(found) / len(found)  # type: ignore[arg-type]
+
+
+def _with_count(name: str, counts: set[int]) -> str:
+    """Returns the name of jobs with how many they are, or have been at different points."""
+    if counts == {1}:
+        return name
+    least, most = min(counts), max(counts)
+    return f"{name} ({least})" if least == most else f"{name} ({least} to {most})"
 
 
 def _without(labels: tuple[str, ...], place: int) -> tuple[str, ...]:

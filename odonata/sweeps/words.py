@@ -64,13 +64,18 @@ def notes(found: Swept, baseline: Baseline | None) -> list[str]:
     how = "Student's t" if found.method == "t" else "bootstrap"
     lines = ["One seed: there are no intervals; --seeds 5 gives some."]
     if len(found.seeds) > 1:
-        lines = [f"± is half of the {found.confidence:.3g} confidence interval of the mean over "
-                 f"{len(found.seeds)} seeds ({how})."]  # fmt: skip
+        lines = [f"± is half of the {100 * found.confidence:.4g} % confidence interval of the mean "
+                 f"over {len(found.seeds)} seeds ({how})."]  # fmt: skip
     if baseline:
         lines.append(
             f"× {baseline.label}: the mean ratio to {baseline.axis}={baseline.label}, "
             "seed by seed; ~ the difference is not significant at this confidence."
         )
+    same = found.combinations_alike
+    if same:
+        lines.append(f"All seeds give the same run at {len(same):,} of "
+                     f"{len(found.combinations):,} combinations: nothing random decides it there, "
+                     "and ± 0 says nothing about other runs.")  # fmt: skip
     if any(map(found.saturated, found.combinations)):
         lines.append("* saturated: source queues grow, so latencies grow with the duration of the "
                      "run, and there is no mean to which they settle.")  # fmt: skip

@@ -91,6 +91,7 @@ def test_traffics_that_measure_at_different_times_are_refused() -> None:
         Network(SMALL, (Traffic(warmup_ps=5), Traffic()))
 
 
+@pytest.mark.long
 def test_without_the_compiler_it_is_the_same_digest(python: Callable[..., str]) -> None:
     words = (
         "import sys; sys.path.insert(0, sys.argv[1]); from agents.test_mixed import *;"

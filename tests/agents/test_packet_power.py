@@ -339,7 +339,9 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.parametrize("policy", ["uniform", "naive", "dynamic-learner"])
+@pytest.mark.parametrize("policy", [
+    pytest.param("uniform", marks=pytest.mark.long), "naive", "dynamic-learner",
+])  # fmt: skip
 def test_with_the_jit_off_all_is_the_same_and_energy_is_that_of_another_integrator(
     policy: str, python: Callable[..., str]
 ) -> None:

@@ -352,6 +352,7 @@ def test_a_run_that_goes_on_from_a_checkpoint_ends_with_the_same_bits(
         assert (rest.outcome[name] == whole.outcome[name]).all(), name
 
 
+@pytest.mark.long
 def test_energies_are_the_same_bits_and_hold_after_every_event_without_the_compiler(
     python: Callable[..., str],
 ) -> None:

@@ -123,7 +123,11 @@ def test_what_a_view_does_not_tell_is_not_guessed() -> None:
 
 @pytest.mark.parametrize(
     ("servers", "load", "traces"),
-    [(1, 0.6, 6), (4, 0.6, 8), pytest.param(16, 0.8, 100, marks=pytest.mark.long)],
+    [
+        (1, 0.6, 6),
+        pytest.param(4, 0.6, 8, marks=pytest.mark.long),
+        pytest.param(16, 0.8, 100, marks=pytest.mark.long),
+    ],
 )
 def test_the_mean_wait_of_one_node_jobs_is_that_of_a_queue_of_servers(
     servers: int, load: float, traces: int

@@ -48,13 +48,27 @@ def test_help_loads_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, env=clean_environment())
 
 
-@pytest.mark.parametrize("name", [*cli.lines, "bench phold", "bench dragonfly"])
-def test_every_command_that_is_named_is_there_and_needs_no_other_before_it(name: str) -> None:
-    """Other tests have everything imported."""
-    words = (*name.split(), "--help")
-    done = subprocess.run([sys.executable, "-m", "odonata", *words], check=True, text=True,
+FORKED = """
+import os, sys
+import numpy, rich
+from odonata.commands.cli import cli
+for name in sys.argv[1:]:
+    if not os.fork():
+        print(">>>", flush=True)
+        cli.main([*name.split(), "--help"], prog_name="odonata")
+    _, status = os.wait()
+    assert status == 0, name
+"""
+"""Each command in a process that has imported no other."""
+
+
+def test_every_command_that_is_named_is_there_and_needs_no_other_before_it() -> None:
+    names = [*cli.lines, "bench phold", "bench dragonfly"]
+    done = subprocess.run([sys.executable, "-c", FORKED, *names], check=True, text=True,
                           env=clean_environment(), capture_output=True)  # fmt: skip
-    assert f" {name} " in done.stdout.splitlines()[0]
+    helps = done.stdout.split(">>>\n")[1:]
+    for name, text in zip(names, helps, strict=True):
+        assert f" {name} " in text.splitlines()[0]
 
 
 def test_a_command_that_does_not_exist_is_refused_by_name(odonata: Run) -> None:
@@ -137,6 +151,7 @@ def test_a_checkpoint_and_a_restart_change_nothing(phold: Phold, ranks: int, pro
     assert first["events"] == second["events"]
 
 
+@pytest.mark.long
 def test_a_comparison_with_one_rank_is_shown(odonata: Run) -> None:
     done = odonata("bench", "phold", *SHORT, "--compare", ranks=2)
     assert done.returncode == 0
@@ -166,8 +181,8 @@ def running(process: subprocess.Popen[str]) -> None:
 
 @pytest.mark.parametrize(
     ("victim", "protocol"),
-    [(0, "window"), (1, "null"), pytest.param(0, "null", marks=pytest.mark.long),
-     pytest.param(1, "window", marks=pytest.mark.long)],
+    [(1, "null"), *(pytest.param(*case, marks=pytest.mark.long)
+                    for case in ((0, "window"), (0, "null"), (1, "window")))],
 )  # fmt: skip
 def test_a_killed_rank_ends_all_with_one_reason(tmp_path: Path, victim: int, protocol: str) -> None:
     token = f"--seed={os.getpid()}{victim}{len(protocol)}"
@@ -191,7 +206,7 @@ def test_a_killed_rank_ends_all_with_one_reason(tmp_path: Path, victim: int, pro
 @pytest.mark.parametrize(
     ("ranks", "protocol", "number"),
     [
-        (1, "window", signal.SIGTERM),
+        pytest.param(1, "window", signal.SIGTERM, marks=pytest.mark.long),
         (2, "null", signal.SIGUSR1),
         pytest.param(2, "window", signal.SIGTERM, marks=pytest.mark.long),
         pytest.param(2, "null", signal.SIGTERM, marks=pytest.mark.long),
@@ -234,15 +249,17 @@ def test_a_signal_to_one_rank_stops_all(phold: Phold, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "ranks", "reason"),
     [
-        (("--lookahead", "0ns"), 2, "process 511 to 512 may take 0 ps"),
+        pytest.param(("--lookahead", "0ns"), 2, "process 511 to 512 may take 0 ps",
+                     marks=pytest.mark.long),
         (("--lps", "2"), 3, "3 ranks: this model has 2 partitions"),
         (("--lookahead", "2us"), 1, "0 <= lookahead <= mean"),
         (("--end", "soon"), 2, "'soon' is not a time"),
         (("--protocol", "optimistic"), 1, "'optimistic' is not one of"),
         (("--debug",), 2, "debug runs on one rank"),
-        (("--resume", "nowhere"), 2, "nowhere: there is no such checkpoint directory"),
+        pytest.param(("--resume", "nowhere"), 2, "nowhere: there is no such checkpoint directory",
+                     marks=pytest.mark.long),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_run_is_refused_once_and_without_a_traceback(
     odonata: Run, words: tuple[str, ...], ranks: int, reason: str
 ) -> None:
@@ -252,6 +269,7 @@ def test_what_cannot_run_is_refused_once_and_without_a_traceback(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 def test_a_checkpoint_that_cannot_be_written_ends_all_with_the_reason(
     odonata: Run, tmp_path: Path
 ) -> None:

@@ -105,6 +105,7 @@ def test_the_limits_can_be_given(mine: Path) -> None:
     assert (found["sensitive"], found["why"]) == (False, "")
 
 
+@pytest.mark.long
 def test_a_slowdown_is_measured_beside_gpcnet(mine: Path) -> None:
     asked = (mine / "eager.toml", "--slowdown", "--nodes", 16, "--json")
     (found,) = profiled(*asked)

@@ -73,6 +73,36 @@ def test_it_leaves_tables_a_picture_and_a_page(file: Path, tmp_path: Path) -> No
     assert "mean_hops" in invoke("--report", "-o", out, "--figures").splitlines()
 
 
+def test_figures_are_listed_without_simulating_the_sweep(file: Path, tmp_path: Path) -> None:
+    listed = invoke(file, "-o", tmp_path / "s", "--jobs", 1, "--figures").splitlines()
+    assert {"mean_hops", "links.global.utilisation", "throughput"} <= {*listed}
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_figure_that_is_not_there_costs_nothing_but_the_asking(
+    file: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "s"
+    words = ["sweep", str(file), "-o", str(out), "--jobs", "1", "--seeds", "1"]
+    with pytest.raises(Refused, match=r"all that was simulated is kept: odonata sweep --report"):
+        CliRunner().invoke(cli, [*words, "--figure", "lateness"], catch_exceptions=False,
+                           standalone_mode=False)  # fmt: skip
+    assert "nothing was left" in invoke(*words[1:], "--figure", "throughput")
+
+
+def test_results_of_two_simulators_are_not_shown_as_one(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "s"
+    invoke(file, "-o", out, "--jobs", 1, "--seeds", 1)
+    head, *rest = (out / "results.jsonl").read_text().splitlines()
+    other = json.dumps({**json.loads(head), "mark": "another"})
+    (out / "results-0001-of-0002.jsonl").write_text("\n".join([other, *rest]) + "\n")
+    with pytest.raises(Refused, match="made by another simulator than"):
+        odonata.open_sweep(out)
+    (out / "results-0001-of-0002.jsonl").write_text("nonsense\n")
+    with pytest.raises(Refused, match="no results of a study that can be read"):
+        odonata.open_sweep(out)
+
+
 def test_a_sweep_of_seeds_alone_is_shown_too(tmp_path: Path) -> None:
     file, out = tmp_path / "mine.toml", tmp_path / "s"
     file.write_text(FILE.partition("[sweep]")[0])
@@ -118,12 +148,11 @@ def test_what_is_asked_for_in_addition_is_all_that_is_simulated(file: Path, tmp_
 
 
 def test_one_answer_on_processes_on_ranks_and_in_shares(go: Go, file: Path, tmp_path: Path) -> None:
-    go("sweep", file, "-o", (tmp_path / "one"), "--jobs", "1")
-    go("sweep", file, "-o", (tmp_path / "two"), "--jobs", "2")
-    go("sweep", file, "-o", (tmp_path / "ranks"), ranks=2)
+    invoke(file, "-o", tmp_path / "one", "--jobs", 1)
+    go("sweep", file, "-o", tmp_path / "two", "--jobs", 2)
+    go("sweep", file, "-o", tmp_path / "ranks", ranks=2)
     for share in ("1/2", "2/2"):
-        go("sweep", file, "-o", (tmp_path / "shares"), "--share", share,
-                    "--jobs", "1")  # fmt: skip
+        invoke(file, "-o", tmp_path / "shares", "--share", share, "--jobs", 1)
     for other in ("two", "ranks", "shares"):
         assert texts(tmp_path / other) == texts(tmp_path / "one"), other
 
@@ -180,6 +209,7 @@ def test_a_point_that_fails_is_named_and_the_others_are_there(tmp_path: Path) ->
     assert (out / "report.html").read_text().count("deadlock: router") == 1
 
 
+@pytest.mark.long
 def test_a_point_whose_process_was_killed_is_named_and_simulated_the_next_time(
     tmp_path: Path, go: Go
 ) -> None:

@@ -212,6 +212,7 @@ def test_a_plugin_that_was_changed_is_another_run(file: Path) -> None:
     assert before["plugins"] != after["plugins"]
 
 
+@pytest.mark.long
 def test_a_plugin_of_four_kinds_runs_on_two_ranks_and_its_run_is_read_without_it(
     odonata: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
@@ -269,6 +270,7 @@ allocation = "last"
 """
 
 
+@pytest.mark.long
 def test_a_run_goes_on_with_its_plugin_elsewhere_and_not_with_another(
     odonata: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

@@ -126,8 +126,15 @@ def on_two_ranks(parameters: str, protocol: str) -> subprocess.CompletedProcess[
             "after 999 ps: less than the lookahead of 1000 ps",
             marks=pytest.mark.long,
         ),
-        ("delay=-1", "null", "a negative delay (-1 ps), into the past"),
-        ("clerk=6, target=77", "window", "there are only 7 agents"),
+        pytest.param(
+            "delay=-1",
+            "null",
+            "a negative delay (-1 ps), into the past",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "clerk=6, target=77", "window", "there are only 7 agents", marks=pytest.mark.long
+        ),
     ],
 )
 def test_on_one_of_two_ranks_it_ends_both(parameters: str, protocol: str, reason: str) -> None:
@@ -157,6 +164,7 @@ def test_a_kind_beyond_the_bits_of_a_word_is_refused() -> None:
         alone(Far(), 1)
 
 
+@pytest.mark.long
 def test_without_the_compiler_decisions_are_the_same(python: Callable[..., str]) -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(HERE)!r}); from models import Office; "

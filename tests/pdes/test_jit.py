@@ -165,6 +165,7 @@ class Mistaken(Rogue):
     handle = staticmethod(mistaken)
 
 
+@pytest.mark.long
 def test_a_run_whose_handler_has_a_mistake_ends_with_its_line() -> None:
     """Compiled, the compiler's words name it; as Python, the traceback does."""
     code = getattr(mistaken, "py_func", mistaken).__code__

@@ -212,6 +212,7 @@ def test_a_run_that_is_stopped_has_logged_up_to_where_it_stopped(tmp_path: Path)
     assert len(read(ours / "rank-0000.h5")["visits/agent"]) == stopped.events
 
 
+@pytest.mark.long
 def test_many_rows_do_not_wait_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "MOST_ROWS", 500)
     written = []
@@ -310,6 +311,7 @@ run(Diary(mean=Diary.mean // 64), 1000 * YEAR, show_compiling=False,
 """
 
 
+@pytest.mark.long
 def test_a_full_disk_ends_the_run_with_that_reason_and_what_was_written_stays(
     small_disk: Path,
 ) -> None:

@@ -67,7 +67,7 @@ timings = given(
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=5)
 @timings
 def test_no_timing_and_no_stop_changes_the_answer(**case: Any) -> None:
     assert_the_same(**case)
@@ -127,7 +127,7 @@ cuts = given(
 )
 
 
-@settings(max_examples=15)
+@settings(max_examples=5)
 @cuts
 def test_null_is_safe_from_cut_to_cut(seed: int, size: int, mean: int, every: int) -> None:
     assert_safe(seed, size, mean, every)

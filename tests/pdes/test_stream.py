@@ -439,7 +439,7 @@ def test_a_rank_that_is_missing_is_named(tmp_path: Path) -> None:
         ranks_of(tmp_path)
 
 
-@pytest.mark.parametrize("dies", [True, False])
+@pytest.mark.parametrize("dies", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_file_that_is_cut_off_is_refused_and_not_waited_for(tmp_path: Path, dies: bool) -> None:
     source = Source((50,))
     recorder = source.recorder(tmp_path)

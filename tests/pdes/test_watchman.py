@@ -70,6 +70,7 @@ def test_a_rank_that_waits_in_mpi_is_interrupted_all_the_same(where: str) -> Non
     assert reasons(done) == ["odonata: rank 1: interrupted"]
 
 
+@pytest.mark.long
 def test_a_rank_killed_while_mpi_ends_is_named() -> None:
     done = ranks(WORLD + "if rank == 1: soon(9)\nelse: time.sleep(60)")
     assert done.returncode == 9
@@ -90,11 +91,13 @@ def test_a_rank_that_leaves_alone_with_a_status_ends_the_others_with_it() -> Non
     assert reasons(done) == ["odonata: rank 1 ended with status 3 before the others"]
 
 
+@pytest.mark.long
 def test_ranks_may_leave_one_after_the_other() -> None:
     done = ranks(BEGIN + "time.sleep(rank)", n=3)
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.long
 def test_a_program_with_a_handler_of_its_own_keeps_it() -> None:
     code = "import signal\nsignal.signal(15, lambda *_: None)\n" + WORLD
     done = ranks(code + "if rank == 1: soon(15)\ntime.sleep(4)\nt.everyone(None)")
@@ -137,6 +140,7 @@ def test_a_watchman_does_not_leave_when_ranks_are_told_to_stop() -> None:
     assert re.fullmatch(DIED, said)
 
 
+@pytest.mark.long
 def test_ranks_that_fail_together_give_one_reason_and_its_status() -> None:
     done = ranks(WORLD + "with t.watching(): t.fail('all of us')", n=4)
     assert done.returncode == 1

@@ -162,8 +162,7 @@ EVENTS = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=30)
-@given(
+samples = given(
     EVENTS,
     st.integers(0, 2**32),
     st.sampled_from(HIGHS),
@@ -171,7 +170,22 @@ EVENTS = st.lists(
     st.sampled_from([0.0, 1.5]),
     st.sampled_from([(4, 30, 3), (5, 9, 9), (2, 3, 3)]),
 )
-def test_it_does_what_a_learner_of_lists_does(
+
+
+@settings(max_examples=8)
+@samples
+def test_it_does_what_a_learner_of_lists_does(*case: Any) -> None:
+    assert_the_same_is_learned(*case)
+
+
+@pytest.mark.long
+@settings(max_examples=100)
+@samples
+def test_it_does_what_a_learner_of_lists_does_at_length(*case: Any) -> None:
+    assert_the_same_is_learned(*case)
+
+
+def assert_the_same_is_learned(
     events: list[tuple[str, int, float, int]],
     seed: int,
     high: str,

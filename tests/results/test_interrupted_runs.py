@@ -28,8 +28,11 @@ def heeded() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize(
+    ("kept", "ranks"),
+    [(True, 2), (False, 1), pytest.param(True, 1, marks=pytest.mark.long),
+     pytest.param(False, 2, marks=pytest.mark.long)],
+)  # fmt: skip
 def test_ctrl_c_says_what_is_kept_and_how_to_go_on(tmp_path: Path, ranks: int, kept: bool) -> None:
     (tmp_path / "mine.toml").write_text(FILE if kept else FILE.replace("checkpoint_every", "#"))
     running = start("run", "mine.toml", "-o", "out", ranks=ranks, cwd=tmp_path)

@@ -342,6 +342,7 @@ def test_what_is_ready_made_runs_jobs() -> None:
         assert made.run.end is None
 
 
+@pytest.mark.long
 def test_a_run_that_replaces_another_takes_its_report_away_and_nothing_else(tmp_path: Path) -> None:
     from odonata.commands.report import write
     from odonata.commands.run import forget_report

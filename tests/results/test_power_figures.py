@@ -167,6 +167,7 @@ def test_without_a_reading_a_sentence_says_so(tmp_path: Path) -> None:
     assert all(it.missing(of).endswith(".") for it in figures.PICTURES)
 
 
+@pytest.mark.long
 def test_the_overview_and_the_files_have_power_where_it_is_given(tmp_path: Path) -> None:
     of = watts([1.0, 2.0], [3.0, 1.0], [WITHIN, ESTIMATE])
     names = {path.stem for path in schedule_figures.write(of.schedule, tmp_path, "svg", of)}

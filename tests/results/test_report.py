@@ -220,7 +220,7 @@ def test_a_page_is_the_same_whenever_it_is_made(small: Path, only: Any) -> None:
     assert shown(small)[0] == shown(small)[0]
 
 
-@pytest.mark.parametrize("samples", [0, 1, 4])
+@pytest.mark.parametrize("samples", [0, pytest.param(1, marks=pytest.mark.long), 4])
 def test_a_run_that_died_is_told_as_incomplete(
     small: Path, tmp_path: Path, samples: int, only: Any
 ) -> None:

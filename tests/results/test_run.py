@@ -40,8 +40,24 @@ ENDLESS = [
     "--set", "run.duration=8 s", "--set", "metrics.interval=100 us", "--set",
     "run.checkpoint_every=100 us",
 ]  # fmt: skip
-LONG = "run.duration=4 ms"
-"""So long that a run cannot end before it is killed, however late a busy machine lets that be."""
+LONG = "run.duration=400 us"
+PAUSED = """
+import sys, time
+from pdes.engine import Engine
+lap = Engine.lap
+
+def pause(engine, what):
+    while engine.reached > 300_000_000:
+        time.sleep(1)
+    return lap(engine, what)
+
+Engine.lap = pause
+sys.argv = ["odonata", "run", *sys.argv[1:]]
+from odonata.commands.cli import main
+main()
+"""
+"""A run that waits after 300 us, so that it cannot end before it is killed, however late a busy
+machine lets that be."""
 EXPERIMENTS = sorted((Path(__file__).parents[2] / "scripts" / "experiments").glob("*.toml"))
 
 
@@ -73,6 +89,7 @@ def test_one_two_and_three_ranks_leave_the_same_bits(
     assert not json.loads(differing.stdout)["same"]
 
 
+@pytest.mark.long
 def test_without_the_compiler_the_bits_are_the_same(go: Callable[..., str], small: Path) -> None:
     short = (
         "--set=run.duration=400 ns",
@@ -88,6 +105,14 @@ def test_a_table_tells_what_was_run_and_what_came_out(go: Callable[..., str], sm
     for word in ("small on 2 ranks", "72 nodes", "latency, mean", "global links", "digest"):
         assert word in printed
     assert "complete" in go("watch", "out")
+
+
+def paused(*words: str, ranks: int = 1, cwd: Path) -> subprocess.Popen[str]:
+    """Start a run that waits after 300 us."""
+    *before, python, _, _ = command(ranks=ranks)
+    return subprocess.Popen([*before, python, "-c", PAUSED, *words], text=True, cwd=cwd,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            env=clean_environment())  # fmt: skip
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
@@ -121,7 +146,7 @@ def test_a_killed_run_stays_readable_and_resumes_to_the_same_bits(
 ) -> None:
     out = tmp_path / "killed"
     end = [f"--set={LONG}", "--set=run.checkpoint_every=70 us"]
-    process = start("run", str(small), "-o", str(out), *end, ranks=2, cwd=tmp_path)
+    process = paused(str(small), "-o", str(out), *end, ranks=2, cwd=tmp_path)
     wait_for(lambda: reached(out) > 20, process)
     kill_all(process, out)
     before = reached(out)
@@ -151,12 +176,12 @@ def test_a_run_without_a_checkpoint_resumes_from_the_beginning(
     go: Callable[..., str], small: Path, tmp_path: Path
 ) -> None:
     out, never = tmp_path / "killed", ["--set=run.checkpoint_every=never", f"--set={LONG}"]
-    words = ("run", str(small), "-o", str(out), *never)
-    process = start(*words, cwd=tmp_path)
+    words = (str(small), "-o", str(out), *never)
+    process = paused(*words, cwd=tmp_path)
     wait_for((out / "rank-0000.h5").exists, process)
     process.kill()
     process.communicate()
-    printed = json.loads(go(*words, "--resume", "--json"))
+    printed = json.loads(go("run", *words, "--resume", "--json"))
     assert printed["resumed_ps"] is None
     go("run", small, "-o", "whole", *never)
     assert "the same, bit for bit" in go("diff", out, "whole")
@@ -311,7 +336,7 @@ def test_a_stopped_run_goes_on_with_any_number_of_ranks(
     the groups, by the other protocol."""
     file, out = tmp_path / "jobs.toml", tmp_path / "out"
     file.write_text(JOBS)
-    words = [*command(ranks=2)[:3], sys.executable, "-c", STOPPED, str(file), "-o", str(out)]
+    words = [*command(ranks=2)[:4], "-c", STOPPED, str(file), "-o", str(out)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False,
                           cwd=tmp_path, env=clean_environment())  # fmt: skip
     assert "go on with: mpiexec -n 2 odonata run --resume" in done.stderr

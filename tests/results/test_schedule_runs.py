@@ -254,6 +254,7 @@ main()
 """A run that is asked to stop when it has taken its third sample."""
 
 
+@pytest.mark.long
 def test_a_compiled_run_is_stopped_by_a_signal_and_resumed(
     go: Callable[..., str], month: Path, tmp_path: Path
 ) -> None:

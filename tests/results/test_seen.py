@@ -132,6 +132,7 @@ def test_where_nothing_had_been_reported_nothing_is_told(run: Run, home: Path) -
         assert counters.any(0).all(), "routers of which there is nothing to tell have no row"
 
 
+@pytest.mark.long
 def test_a_scheduler_that_is_told_nothing_leaves_no_such_log(home: Path) -> None:
     with made(home, "plain", "scheduler.allocation=simple", "scheduler.telemetry=auto") as plain:
         assert plain.seen == placed(plain) == []
@@ -228,6 +229,7 @@ def test_the_report_says_by_which_rule_jobs_were_placed(run: Run) -> None:
         assert said in words
 
 
+@pytest.mark.long
 def test_without_any_report_the_page_says_so(home: Path) -> None:
     with made(home, "late", "scheduler.telemetry=1 ms") as late:
         assert placed(late) == []

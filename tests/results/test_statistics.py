@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from odonata.results import statistics
 from odonata.results.statistics import METHODS, Interval, difference, interval, ratio
 
 values = st.lists(st.floats(-1e6, 1e6).map(lambda value: round(value, 6)), min_size=2, max_size=30)
@@ -34,6 +35,31 @@ def test_the_bootstrap_is_that_of_scipy() -> None:
                              method="BCa", random_state=np.random.default_rng(1))  # fmt: skip
     low, high = theirs.confidence_interval
     assert (made.low, made.high) == pytest.approx((low, high), rel=0.02)
+
+
+def test_the_bootstrap_takes_means_that_are_equal_for_equal() -> None:
+    """Those of 0.1, 0.2, 0.3 differ in their last digits, those of 1, 2, 3 do not."""
+    small, whole = (interval([n * unit for n in (1, 2, 3)], method="bootstrap")
+                    for unit in (0.1, 1.0))  # fmt: skip
+    assert (small.low, small.high) == pytest.approx((whole.low / 10, whole.high / 10))
+
+
+def test_the_bootstrap_of_many_values_does_not_fill_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values = np.random.default_rng(5).normal(size=300).tolist()
+    whole = interval(values, method="bootstrap", confidence=0.9)
+    monkeypatch.setattr(statistics, "DRAWN", 1000)
+    statistics._interval.cache_clear()
+    assert interval(values, method="bootstrap", confidence=0.9) == whole
+
+
+def test_pairs_are_compared_by_the_method_that_is_asked_for() -> None:
+    first, second = [1.0, 2.0, 4.0, 8.0], [2.0, 3.0, 9.0, 9.0]
+    for compare in (lambda **how: difference(first, second, True, **how),
+                    lambda **how: ratio(first, second, **how)):  # fmt: skip
+        assert compare(method="bootstrap").mean == compare().mean
+        assert compare(method="bootstrap").high < compare().high
 
 
 @pytest.mark.parametrize("method", METHODS)

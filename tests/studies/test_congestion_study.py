@@ -287,6 +287,7 @@ def test_all_figures_are_drawn_of_all_outcomes(some: Asked, tmp_path: Path) -> N
     assert drawn(some, invented(some), tmp_path) == files
 
 
+@pytest.mark.long
 def test_what_there_is_nothing_for_is_not_drawn(some: Asked, tmp_path: Path) -> None:
     assert drawn(some, {}, tmp_path) == []
     alone = invented(replace(some, parts=("gpcnet",)))
@@ -391,6 +392,7 @@ def test_a_canary_beside_congestors_is_timed_and_its_counters_are_read() -> None
     assert from_line(to_line(Answer(case, found)), STUDY) == (case.key, found)
 
 
+@pytest.mark.long
 def test_the_command_prints_medians_over_several_choices_of_nodes() -> None:
     words = ["gpcnet", "--nodes", "10", "--repeat", "2", "--seed", "4", "--json"]
     done = CliRunner().invoke(cli, words, catch_exceptions=False)

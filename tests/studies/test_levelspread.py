@@ -438,6 +438,7 @@ def test_a_simulation_answers_the_same_each_time_and_is_about_its_jobs() -> None
     assert elsewhere.times_ps != one.times_ps
 
 
+@pytest.mark.long
 def test_the_command_simulates_tells_draws_and_goes_on(
     odonata: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -466,6 +467,7 @@ def test_the_command_simulates_tells_draws_and_goes_on(
     assert (tmp_path / "study" / "figures" / "3.12.pdf").exists()
 
 
+@pytest.mark.long
 def test_stopped_by_a_signal_it_keeps_what_it_has_and_says_so(tmp_path: Path) -> None:
     words = command("study", "level-spread", "--part", "random", "-o", "study", "--json")
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

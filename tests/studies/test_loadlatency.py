@@ -287,6 +287,7 @@ def test_the_answer_is_the_same_on_one_process_on_two_and_on_two_ranks(
     assert (tmp_path / "curves.png").stat().st_size > 50_000
 
 
+@pytest.mark.long
 def test_kept_points_are_not_simulated_again_and_the_answer_is_the_same(
     odonata: Run, tmp_path: Path
 ) -> None:
@@ -391,6 +392,7 @@ def test_an_interruption_while_processes_start_is_not_lost() -> None:
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.long
 def test_interrupted_it_ends_quietly_and_leaves_nobody_behind() -> None:
     """Whoever was left would keep stderr open, and this waiting."""
     words = command("latency", *WORDS, "--loads", "0.1:0.4:0.1", "--measure", "1s", "--jobs", "2")

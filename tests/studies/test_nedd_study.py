@@ -306,6 +306,7 @@ def test_all_figures_are_drawn_and_those_without_outcomes_are_not(
 # -- one that is simulated
 
 
+@pytest.mark.long
 def test_a_sensitive_job_is_kept_from_the_router_that_is_hot() -> None:
     low, high = (simulate(Alone("milc", by, 0)) for by in ("low-traffic-router",
                                                            "high-traffic-router"))  # fmt: skip

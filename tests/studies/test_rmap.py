@@ -380,6 +380,7 @@ def test_a_study_of_one_bound_alone_says_what_it_can() -> None:
         assert not named_so(found, "6,500 W: adaptive")
 
 
+@pytest.mark.long
 def test_all_figures_are_drawn_and_none_where_there_is_nothing(tmp_path: Path) -> None:
     asked = Asked(traces=3)
     drawn = figures.draw(asked, invented(asked, usual), tmp_path / "figures")

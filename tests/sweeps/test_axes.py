@@ -49,6 +49,9 @@ def test_several_values_of_a_key_are_an_axis_and_one_is_a_change() -> None:
         ("", []),
         ("a,,b", ["a", "b"]),
         ("9:1:1", ["9:1:1"]),
+        ("Bob's,Eve's", ["Bob's", "Eve's"]),
+        (r'"a\",b",c', [r'"a\",b"', "c"]),
+        (r"'a\',b", [r"'a\'", "b"]),
     ],
 )
 def test_a_text_is_split_at_commas_and_ranges(text: str, values: list[str]) -> None:

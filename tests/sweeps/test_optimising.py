@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from odonata.commands.cli import cli
 from odonata.study.filling import fill
+from odonata.sweeps.axes import Value
 from odonata.sweeps.optimising import Search, Space, asked_of, figure_of
 from odonata.sweeps.outcomes import Outcome
 from pdes.errors import Refused
@@ -41,10 +42,11 @@ def test_a_change_is_a_list_of_words_a_range_or_fixed(file: Path) -> None:
                    "network.vcs=hops", "machine.groups=3..9").asked  # fmt: skip
     assert asked.changes == ("network.vcs=hops",)
     assert asked.spaces == (
-        Space("network.routing", ("minimal", "valiant")),
+        Space("network.routing", (Value("minimal", ("network.routing=minimal",)),
+                                  Value("valiant", ("network.routing=valiant",)))),
         Space("traffic.load", (), 0.1, 0.9, False),
         Space("machine.groups", (), 3.0, 9.0, True),
-    )
+    )  # fmt: skip
 
 
 def test_the_least_latency_is_found_at_the_least_load(file: Path) -> None:
@@ -91,7 +93,43 @@ def test_it_shows_the_best_trials(file: Path, tmp_path: Path) -> None:
     assert facts["best"][0]["of"] == 2
 
 
+def test_the_axes_and_seeds_of_the_file_are_searched_too(file: Path) -> None:
+    file.write_text(
+        FILE
+        + """
+[sweep]
+seeds = 3
+[sweep.size]
+small = { "traffic.message" = "1 KiB" }
+large = { "traffic.message" = "8 KiB", "traffic.load" = 0.1 }
+"""
+    )
+    search = Search(asked_of(file, ["network.routing=minimal,valiant"], (), None,
+                             "mean_latency_ns", "minimise", 2))  # fmt: skip
+    assert [space.key for space in search.asked.spaces] == ["size", "network.routing"]
+    assert search.asked.seeds == (1, 2, 3)
+    trial = search._trial({"size": "large", "network.routing": "valiant"})
+    made = trial.points[0].experiment()
+    assert (made.traffic[0].load, made.network.routing) == (0.1, "valiant")
+    assert len(trial.points) == 3
+    fixed = asked_of(file, ["size=small", "traffic.load=0.1..0.2"], (), 1, "x", "minimise", 2)
+    assert [len(space.values) for space in fixed.spaces] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "words", [("--check",), ("--plot", "a:b"), ("--share", "1/2"), ("--figure", "x"), ("--report",)]
+)
+def test_options_that_mean_nothing_to_a_search_are_refused(
+    file: Path, words: tuple[str, ...]
+) -> None:
+    given = ["sweep", str(file), "--optimise", "throughput", "--set", "traffic.load=0.1..0.9"]
+    with pytest.raises(Refused, match=f"{words[0]} cannot be used with it"):
+        CliRunner().invoke(cli, [*given, *words], catch_exceptions=False, standalone_mode=False)
+
+
 def test_what_cannot_be_looked_for_is_refused(file: Path) -> None:
+    with pytest.raises(Refused, match="--seeds 5 gives each trial"):
+        sought(file, "run.seed=1,2")
     with pytest.raises(Refused, match="over what"):
         sought(file, "traffic.load=0.1")
     with pytest.raises(Refused, match="the least number first"):

@@ -47,6 +47,52 @@ def test_every_combination_has_every_seed(file: Path) -> None:
     assert [point.experiment().network.routing for point in plan.variants] == ["minimal", "valiant"]
 
 
+def test_a_sweep_has_what_the_files_that_it_includes_vary(file: Path, tmp_path: Path) -> None:
+    file.write_text(FILE + '[sweep]\nseeds = 2\ntraffic.load = [0.1, 0.2]\nplot = "a:b"\n')
+    more = tmp_path / "more.toml"
+    more.write_text(
+        'include = "mine.toml"\n[sweep]\nseeds = 3\nnetwork.routing = ["minimal", "par"]'
+    )
+    plan = planned(more)
+    assert [axis.name for axis in plan.axes] == ["traffic.load", "network.routing"]
+    assert (plan.seeds, plan.wanted.plot) == ((7, 8, 9), "a:b")
+    more.write_text('include = "mine.toml"\n[sweep]\ntraffic.load = [0.4]')
+    assert [axis.labels for axis in planned(more).axes] == [("0.4",)]
+    more.write_text('include = "nowhere.toml"')
+    with pytest.raises(Refused, match=r"nowhere.toml: No such file"):
+        planned(more)
+
+
+def test_the_command_line_names_labels_of_an_axis_of_the_file(file: Path) -> None:
+    file.write_text(
+        FILE
+        + """
+[sweep.how]
+slow = { "traffic.load" = 0.1 }
+usual = {}
+fast = { "traffic.load" = 0.5 }
+"""
+    )
+    (axis,) = planned(file, ["how=fast"]).axes
+    assert axis.labels == ("fast",)
+    (axis,) = planned(file, ["how=fast,slow"]).axes
+    assert axis.labels == ("slow", "fast")
+    assert [it.experiment().traffic[0].load for it in planned(file, ["how=fast"]).points] == [0.5]
+    with pytest.raises(Refused, match="--set how=quick: one of slow, usual, fast"):
+        planned(file, ["how=quick"])
+
+
+def test_how_many_seeds_and_which_are_not_both_asked_for(file: Path) -> None:
+    with pytest.raises(Refused, match="which seeds, or how many"):
+        planned(file, ["run.seed=3,7"], wanted={"seeds": 10})
+    file.write_text(FILE + "[sweep]\nrun.seed = [3, 7]")
+    assert planned(file).seeds == (3, 7)
+    assert planned(file, wanted={"seeds": 2}).seeds == (7, 8)
+    file.write_text(FILE + "[sweep.who]\na = { 'run.seed' = 3 }\nb = {}")
+    with pytest.raises(Refused, match=r"who: run.seed cannot be changed with other keys"):
+        planned(file)
+
+
 def test_seeds_can_be_named(file: Path) -> None:
     assert planned(file, ["run.seed=3,9"]).seeds == (3, 9)
     assert planned(file, ["run.seed=3"], wanted={"seeds": 2}).seeds == (3, 4)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from odonata.results.statistics import interval
-from odonata.sweeps.drawing import Drawing, parsed, picture, usual
+from odonata.sweeps.drawing import MOST_PANELS, Drawing, draw, panels, parsed, picture, usual
 from odonata.sweeps.outcomes import Outcome, outcome_of
 from odonata.sweeps.page import page
 from odonata.sweeps.table import Baseline, Swept
@@ -35,7 +35,7 @@ def made(**changes: object) -> Swept:
             {"mean_latency_ns": latency, "throughput": 0.1 * (n + 1)},
             {"fft": {"run_time_ps": 1e6 * latency}, "halo 1": {"run_time_ps": 1e6},
              "halo 2": {"run_time_ps": 3e6}},
-            f"digest {key}",
+            f"digest {key}", kinds={"halo 1": "halo", "halo 2": "halo"},
         )  # fmt: skip
     outcomes |= changes.get("outcomes", {})  # type: ignore[operator]
     for key in changes.get("without", ()):  # type: ignore[attr-defined]
@@ -51,10 +51,59 @@ def test_a_cell_has_a_value_for_each_seed() -> None:
     assert made().interval(cells[1]) == interval([111.0, 112.0, 113.0])
 
 
-def test_jobs_that_differ_in_their_number_are_shown_together() -> None:
+def test_jobs_of_one_section_are_shown_together() -> None:
     cells = [cell for cell in made().cells("run_time_ps") if cell.labels == ("par", "0.1")]
     assert [(cell.job, cell.values) for cell in cells] == [
         ("fft", (151e6, 152e6, 153e6)), ("halo (2)", (2e6, 2e6, 2e6))]  # fmt: skip
+
+
+def test_jobs_of_sections_of_their_own_are_shown_apart_whatever_their_names() -> None:
+    jobs: dict[str, dict[str, float | None]] = {
+        "halo 8": {"run_time_ps": 1.0},
+        "halo 32": {"run_time_ps": 2.0},
+    }
+    found = Swept({}, (1,), ("",), {"": Outcome({}, jobs, "d")})
+    assert [cell.job for cell in found.cells("run_time_ps")] == ["halo 8", "halo 32"]
+
+
+def test_how_many_jobs_there_were_is_said_of_all_points() -> None:
+    def point(count: int) -> Outcome:
+        names = [f"halo {n + 1}" for n in range(count)]
+        return Outcome({}, {name: {"nodes": 2.0} for name in names}, "d",
+                       kinds=dict.fromkeys(names, "halo"))  # fmt: skip
+
+    found = Swept({"jobs[0].count": ("2", "3")}, (1,), ("a", "b"), {"a": point(2), "b": point(3)})
+    assert [*found.kinds] == ["halo (2 to 3)"]
+
+
+def test_seeds_that_change_nothing_are_told() -> None:
+    same = {key: Outcome({"throughput": 1.0}, {}, "d") for key in ("011", "012", "013")}
+    found = made(outcomes=same)
+    assert found.combinations_alike == [("minimal", "0.2")]
+    assert "at 1 of 6 combinations" in notes(found, None)[1]
+    assert not made().combinations_alike
+
+
+def test_a_page_says_how_many_panels_it_leaves_out_and_a_drawing_is_refused(tmp_path: Path) -> None:
+    jobs: dict[str, dict[str, float | None]] = {f"job {n}": {"nodes": 2.0} for n in range(30)}
+    found = Swept({"a": ("1", "2")}, (1,), ("x", "y"),
+                  {key: Outcome({}, jobs, key) for key in "xy"})  # fmt: skip
+    drawing = Drawing("jobs.nodes", "a", "")
+    assert len(panels(found, drawing)) == 30
+    assert sum(axes.get_visible() for axes in picture(found, drawing).axes) == MOST_PANELS
+    with pytest.raises(Refused, match="30 panels, at most 24"):
+        draw(found, "nodes:a", tmp_path)
+    told = "The first 24 of 30 panels"
+    assert told in page(found, ["jobs.nodes"], None, tmp_path, "x.toml")
+    assert told not in page(made(), ["throughput"], None, tmp_path, "x.toml")
+
+
+def test_long_values_are_turned() -> None:
+    labels = tuple(f"a value with a long name {n}" for n in range(4))
+    outcomes = {label: Outcome({"throughput": 1.0}, {}, label) for label in labels}
+    found = Swept({"how": labels}, (1,), labels, outcomes)
+    (axes,) = picture(found, Drawing("throughput", "how", "")).axes
+    assert {label.get_rotation() for label in axes.get_xticklabels()} == {30.0}
 
 
 def test_what_failed_or_is_missing_is_left_out_and_named() -> None:

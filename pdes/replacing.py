@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,9 +11,9 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Gives another name to write to, with the same suffixes. Where that fails, a file that was
-    there stays, and the error names it."""
-    part = path.with_name(f".part-{path.name}")
+    """Gives another name to write to, with the same suffixes, which no other process has. Where
+    that fails, a file that was there stays, and the error names it."""
+    part = path.with_name(f".part-{platform.node()}-{os.getpid()}-{path.name}")
     try:
         yield part
         part.replace(path)
@@ -20,3 +22,9 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file of text; whoever reads it meanwhile has the one before."""
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
