@@ -4,8 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 
-# On how many ranks the parallel tests run; `make test-long` adds four.
+# On how many ranks the parallel tests run, and which of them; `make test-long` has the rest.
 RANKS  ?= 2 3
+WHICH  ?= not long
 
 .PHONY: help demo docs test test-long lint warm serial parallel bench doctor format clean
 
@@ -79,12 +80,13 @@ serial: warm
 parallel: $(READY)
 	@set -e; for n in $(RANKS); do echo "--- $$n ranks"; rm -rf .ranks; mkdir .ranks; \
 	  $(BIN)/mpiexec -n $$n sh -c 'exec $(BIN)/python -m pytest -q --with-mpi --only-mpi \
-	  --basetemp=.ranks/$$$$ -p no:cacheprovider tests/parallel'; done; rm -rf .ranks
+	  --basetemp=.ranks/$$$$ -p no:cacheprovider -m "$(WHICH)" tests/parallel'; done; rm -rf .ranks
 
 # What repeats at length what the tests above show: on more ranks, in more ways, by attack.
 test-long: warm $(VENV)/docs
 	$(BIN)/python -m pytest -q -m long -n auto --dist worksteal
-	$(MAKE) parallel RANKS=4
+	$(MAKE) parallel WHICH=long
+	$(MAKE) parallel RANKS=4 WHICH="long or not long"
 	$(BIN)/python scripts/attack_signals.py --count 60
 	$(BIN)/python scripts/attack_results.py --count 200
 

@@ -42,7 +42,7 @@ def merged(place: Path) -> dict[str, tuple[str, bytes]]:
     return found
 
 
-@pytest.mark.parametrize("protocol", ["window", "null"])
+@pytest.mark.parametrize("protocol", [pytest.param("window", marks=pytest.mark.long), "null"])
 def test_merged_they_are_the_bytes_of_one(place: Path, protocol: str) -> None:
     """Undisturbed, and with a restart."""
     ranks = world()

@@ -75,7 +75,7 @@ def test_any_ranks_and_protocol_give_the_same_bits(
     assert_same(place / "ranks", place / "alone", samples=6)
 
 
-@pytest.mark.parametrize("protocol", ["window", "null"])
+@pytest.mark.parametrize("protocol", [pytest.param("window", marks=pytest.mark.long), "null"])
 def test_samples_end_at_the_same_time_when_all_is_silent(place: Path, protocol: str) -> None:
     """Whatever events are left pending on a rank: credits that return, wakes that are stale. Other
     ranks, other seeds."""
@@ -87,7 +87,7 @@ def test_samples_end_at_the_same_time_when_all_is_silent(place: Path, protocol: 
         assert_same(ranks, alone)
 
 
-@pytest.mark.parametrize("every", [US, 1_300_000])
+@pytest.mark.parametrize("every", [pytest.param(US, marks=pytest.mark.long), 1_300_000])
 def test_a_checkpoint_in_the_middle_changes_no_bit(place: Path, every: int) -> None:
     model = network(PARALLEL, routing="ugal-l", pattern="adversarial", load=0.8)
     saved = place / "saved"

@@ -126,7 +126,7 @@ def merged(place: Path) -> dict[str, bytes]:
     return found
 
 
-@pytest.mark.parametrize("protocol", ["window", "null"])
+@pytest.mark.parametrize("protocol", ["window", pytest.param("null", marks=pytest.mark.long)])
 def test_restarted_all_is_written_as_if_nothing_had_happened(place: Path, protocol: str) -> None:
     ranks, cut = world(), 45 * US
     recorded(place / "parts", ranks, cut + 1, protocol=protocol, checkpoint_dir=place / "saved",

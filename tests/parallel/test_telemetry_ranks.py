@@ -51,8 +51,12 @@ def same(network: Network, together: Result) -> None:
     assert together.digest == here.digest
 
 
-@pytest.mark.parametrize("protocol", ["window", "null"])
-@pytest.mark.parametrize("name", ["nedd", "nedd-level", "low-stall-router"])
+@pytest.mark.parametrize(
+    ("name", "protocol"),
+    [("nedd", "null"), ("nedd-level", "window"), ("low-stall-router", "window"),
+     *(pytest.param(name, protocol, marks=pytest.mark.long) for name, protocol in
+       (("nedd", "window"), ("nedd-level", "null"), ("low-stall-router", "null")))],
+)  # fmt: skip
 def test_decisions_are_those_of_one_rank(name: str, protocol: str) -> None:
     network = model(name)
     same(network, run(network, None, protocol=protocol, show_compiling=False))
@@ -79,8 +83,13 @@ def test_decisions_go_by_the_counters_of_all_ranks() -> None:
     assert insensitive & sensitive == set()
 
 
-@pytest.mark.parametrize("protocol", ["window", "null"])
-@pytest.mark.parametrize("stop", [8 * US + 1, 11 * US - 1, 11 * US])
+@pytest.mark.parametrize(
+    ("stop", "protocol"),
+    [(11 * US - 1, "window"),
+     *(pytest.param(stop, protocol, marks=pytest.mark.long)
+       for stop in (8 * US + 1, 11 * US - 1, 11 * US) for protocol in ("window", "null")
+       if (stop, protocol) != (11 * US - 1, "window"))],
+)  # fmt: skip
 def test_a_restart_between_report_and_decision_changes_nothing(
     tmp_path: Path, protocol: str, stop: int
 ) -> None:
@@ -109,7 +118,7 @@ def merged(place: Path) -> dict[str, bytes]:
                 for log in LOGS for name, column in file[log].items()}  # fmt: skip
 
 
-@pytest.mark.parametrize("protocol", ["window", "null"])
+@pytest.mark.parametrize("protocol", ["window", pytest.param("null", marks=pytest.mark.long)])
 def test_the_logs_of_what_was_seen_are_those_of_one_rank_also_after_a_restart(
     tmp_path: Path, protocol: str
 ) -> None:

@@ -45,7 +45,7 @@ def merged(place: Path) -> dict[str, bytes]:
     return found
 
 
-@pytest.mark.parametrize("protocol", ["window", "null"])
+@pytest.mark.parametrize("protocol", [pytest.param("window", marks=pytest.mark.long), "null"])
 def test_paths_are_those_of_one_rank_also_after_a_restart(place: Path, protocol: str) -> None:
     ranks = world()
     together = recorded(place / "ranks", ranks, protocol=protocol)
