@@ -7,13 +7,14 @@ READY  := $(VENV)/ready
 # On how many ranks the parallel tests run, and which of them; `make test-long` has the rest.
 RANKS  ?= 2 3
 WHICH  ?= not long
+TOGETHER = -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
 
 .PHONY: help demo docs test test-long lint warm serial parallel bench doctor format clean
 
 help:
 	@echo "make demo      a dragonfly on two ranks, what it did, and a report to open"
 	@echo "make test      lint, types, contracts, serial and parallel tests"
-	@echo "make test-long what takes long: more ranks, signals and damaged files at random"
+	@echo "make test-long what takes long: more ranks, more of what is random, attacks (see CONTRIBUTING.md)"
 	@echo "make docs      the documentation as a site, with search and reference, to open"
 	@echo "make bench     how fast, against one rank and against ROSS"
 	@echo "make doctor    does this installation work?"
@@ -70,11 +71,12 @@ warm: $(READY)
 	  echo bench phold --end 1us --json; } \
 	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm-told out/warm-traced
 
-# As many tests at a time as there are cores, those of a file together; what times something, by
-# itself (of the files that have such a test: to collect them all takes longer than to run these).
+# One more test at a time than there are cores, as many wait for processes or sleep; what times
+# something, by itself (of the files that have such a test: to collect them all takes longer than to
+# run these).
 serial: warm
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
-	$(BIN)/python -m pytest -q -m "not alone and not long" -n auto --dist worksteal
+	$(BIN)/python -m pytest -q -m "not alone and not long" --ignore tests/parallel $(TOGETHER)
 
 # Each rank has a temporary directory of its own: pytest's usual one is swept by all that share it.
 parallel: $(READY)
@@ -84,7 +86,7 @@ parallel: $(READY)
 
 # What repeats at length what the tests above show: on more ranks, in more ways, by attack.
 test-long: warm $(VENV)/docs
-	$(BIN)/python -m pytest -q -m long -n auto --dist worksteal
+	$(BIN)/python -m pytest -q -m "(long or hypothesis) and not alone" --hypothesis-profile long $(TOGETHER)
 	$(MAKE) parallel WHICH=long
 	$(MAKE) parallel RANKS=4 WHICH="long or not long"
 	$(BIN)/python scripts/attack_signals.py --count 60

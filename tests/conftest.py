@@ -17,7 +17,8 @@ from zygote import Zygote
 from odonata.commands.doctor import find_mpiexec
 from pdes import launcher
 
-settings.register_profile("odonata", deadline=None, max_examples=150)
+settings.register_profile("odonata", deadline=None, max_examples=40)
+settings.register_profile("long", deadline=None, max_examples=200)
 settings.load_profile("odonata")
 
 PATIENCE = 300

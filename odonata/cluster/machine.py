@@ -141,7 +141,10 @@ def _predict(state: State, row: int) -> int:
     if ctl[STRETCHES] != 0:
         due = NEVER
         if job[REQUESTED] < NEVER:
-            due = end_of(begin, _length(_allowed(state, row), pace / state.slowdown[row]))
+            allowed, slowdown = _allowed(state, row), state.slowdown[row]
+            due = end_of(begin, _length(allowed, pace / slowdown))
+            if state.work[row] * slowdown <= allowed + 2e-6:  # it fits, whatever is rounded up
+                due = max(due, end)
         job[DUE] = due
     if ctl[KILLS] != 0 and end > job[DUE]:
         end = job[DUE]

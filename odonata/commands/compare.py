@@ -38,7 +38,8 @@ from pdes.errors import Refused
     "--against",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The run, or one of the runs, that changes are against, in place of the first.",
+    help="The run, or one of the runs, that changes are against, in place of the first; also a "
+    "run that is not among the others.",
 )
 @click.option(
     "--each",

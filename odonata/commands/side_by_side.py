@@ -124,10 +124,26 @@ def labels_of(directories: Sequence[Any]) -> list[str]:
 
 def differences(runs: Sequence[Opened]) -> dict[str, list[str]]:
     """Returns the settings that are not the same in all runs, by key, as a file would have them."""
-    asked = [run.experiment.written() for run in runs]
+    asked = asked_of(runs)
     paths = dict.fromkeys(path for each in asked for path in each)
     values = {path: [_asked(each, path) for each in asked] for path in paths}
     return {path: found for path, found in values.items() if len(set(found)) > 1}
+
+
+def asked_of(runs: Sequence[Opened]) -> list[dict[str, str]]:
+    """Returns the settings of each run. One of [[jobs]] or [[traffic]] that not all of them have is
+    one setting, what it is called, or else what it does."""
+    asked = [dict(run.experiment.written()) for run in runs]
+    sections = [{path.partition(".")[0] for path in each if "[" in path} for each in asked]
+    for section in sorted(set().union(*sections) - sections[0].intersection(*sections)):
+        for each in asked:
+            own = [path for path in each if path.startswith(f"{section}.")]
+            names = (each.get(f"{section}.{name}", '""') for name in ("name", "pattern"))
+            called = next((name for name in names if name != '""'), "-")
+            for path in own:
+                del each[path]
+            each[section] = called if own else "none"
+    return asked
 
 
 def _asked(written: Mapping[str, str], path: str) -> str:
@@ -252,9 +268,10 @@ def _table(groups: Sequence[Group], figures: Sequence[Figure], keys: Sequence[st
             row += [Text(changes[at] if changes else "", "cyan")] if at else []
         shown.add_row(*row)
 
-    written = [[column.run.experiment.written() for column in group.columns] for group in groups]
+    written = iter(asked_of([column.run for group in groups for column in group.columns]))
+    asked = [[next(written) for _ in group.columns] for group in groups]
     for path in keys:
-        add(path, [_together([_asked(each, path) for each in some]) for some in written])
+        add(path, [_together([_asked(each, path) for each in some]) for some in asked])
     if not keys:
         add("asked for the same", [])
     shown.add_row()

@@ -192,7 +192,7 @@ def apart(python: Callable[..., str], code: str) -> Any:
 
 def test_networks_go_on_with_other_ranks(python: Callable[..., str]) -> None:
     seen = apart(python, "print(json.dumps(campaign(0, 12)))")
-    assert seen["tried"] >= 4
+    assert seen["tried"] >= 3
     assert min(seen[name] for name in KINDS) >= 1, seen
 
 

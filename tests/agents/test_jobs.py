@@ -391,6 +391,7 @@ def mixed(**given: Any) -> Network:
     )
 
 
+@pytest.mark.long
 def test_without_the_compiler_the_answer_is_the_same_and_the_invariants_hold(
     python: Callable[..., str],
 ) -> None:

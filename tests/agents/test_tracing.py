@@ -54,6 +54,7 @@ def jobs(**given: Any) -> Network:
                    global_buffer=2048, **given)  # fmt: skip
 
 
+@pytest.mark.long
 def test_packets_of_jobs_add_up_to_what_is_counted_of_each_job(python: Callable[..., str]) -> None:
     python(
         "from agents.test_tracing import *\n"

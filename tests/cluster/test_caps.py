@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from clusters import trace_of
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from naive import Job
 from power_twin import Watts, joules, stretched
@@ -92,6 +92,7 @@ def test_whether_a_capped_job_is_killed_at_its_requested_time(
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=8), st.integers(600, 1600))
 @settings(max_examples=25, deadline=None)
+@example([1, 1, 39], 750)  # 39 / 0.6 is rounded up to more than 65
 def test_nobody_who_asks_for_just_enough_is_killed_where_limits_stretch(
     runs: list[int], cap: int
 ) -> None:

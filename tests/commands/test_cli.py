@@ -163,6 +163,7 @@ def test_a_resumed_run_says_from_when(odonata: Run, phold: Phold) -> None:
     assert "resumed at 28 us" in odonata("bench", "phold", *SHORT, "--resume").stdout
 
 
+@pytest.mark.long
 def test_a_checkpoint_goes_on_with_another_number_of_ranks(phold: Phold) -> None:
     phold(*SHORT, "--checkpoint-every", "7us")
     resumed = phold(*SHORT, "--resume", ranks=2)
@@ -312,6 +313,7 @@ def test_doctor_finds_this_installation_well(odonata: Run) -> None:
     assert findings["cores"]["found"]
 
 
+@pytest.mark.long
 def test_doctor_says_what_is_ill(odonata: Run) -> None:
     done = odonata("doctor", ODONATA_CACHE_DIR="/proc/nowhere")
     assert done.returncode == 1

@@ -104,6 +104,31 @@ def test_one_run_beside_a_group_says_nothing_about_significance(runs: Path) -> N
     assert {it["significant"] for it in found["groups"][1]["change"].values()} == {None}
 
 
+JOBS = """
+[machine]
+preset = "kim-72"
+[network]
+routing = "adaptive"
+[[jobs]]
+name = "a"
+nodes = 4
+[[jobs]]
+name = "b"
+nodes = 8
+"""
+
+
+def test_a_job_that_only_one_run_has_is_one_difference(tmp_path: Path) -> None:
+    (tmp_path / "jobs.toml").write_text(JOBS)
+    execute(Request(tmp_path / "jobs.toml", tmp_path / "both"))
+    execute(Request(tmp_path / "jobs.toml", tmp_path / "one", ["jobs[b]=none"]))
+    found = compared(tmp_path / "both", tmp_path / "one")
+    assert found["differences"] == {"jobs[1]": ["b", "none"]}
+    (row,) = (line for line in invoke(tmp_path / "both", tmp_path / "one").splitlines()
+              if line.startswith("jobs["))  # fmt: skip
+    assert row.split() == ["jobs[1]", "b", "none"]
+
+
 def test_a_picture_of_jobs_has_a_dot_for_each_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,10 +137,7 @@ def test_a_picture_of_jobs_has_a_dot_for_each_job(
     from odonata.figures.run_comparison import draw_runs
     from odonata.results.run import Run
 
-    (tmp_path / "jobs.toml").write_text(
-        '[machine]\npreset = "kim-72"\n[network]\nrouting = "adaptive"\n'
-        '[[jobs]]\nname = "a"\nnodes = 4\n[[jobs]]\nname = "b"\nnodes = 8\n'
-    )
+    (tmp_path / "jobs.toml").write_text(JOBS)
     drawn: list[tuple[float, float]] = []
     usual: Callable[..., Any] = Axes.errorbar
 

@@ -190,6 +190,7 @@ def test_without_an_answer_there_is_no_break_even_but_a_cure(tmp_path: Path) -> 
         assert words in found["cure"]
 
 
+@pytest.mark.long
 def test_figures_are_drawn_where_they_are_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,7 +124,8 @@ def test_by_default_it_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPat
         assert not wanted(False)
 
 
-@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.long), 2])
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [1, 2])
 def test_a_run_shows_a_bar_on_a_terminal_and_nothing_in_a_pipe(ranks: int) -> None:
     """Under mpiexec its stderr decides, whose ranks have pipes."""
     words = command("bench", "phold", "--lps", "1024", "--end", "500us", "--json", ranks=ranks)

@@ -144,6 +144,7 @@ def test_on_one_of_two_ranks_it_ends_both(parameters: str, protocol: str, reason
     assert done.stderr.count("odonata: rank") == 1
 
 
+@pytest.mark.long
 def test_for_an_agent_of_its_own_rank_an_order_may_be_sooner_than_the_lookahead() -> None:
     assert on_two_ranks("delay=0, target=0", "window").returncode == 0
 

@@ -85,6 +85,7 @@ def test_an_exception_on_one_rank_is_the_reason_and_ends_the_others() -> None:
     assert reasons(done) == []
 
 
+@pytest.mark.long
 def test_a_rank_that_leaves_alone_with_a_status_ends_the_others_with_it() -> None:
     done = ranks(WORLD + "if rank == 1: mine.leave_failed(3); sys.exit(3)\nt.everyone(None)")
     assert done.returncode == 3

@@ -163,26 +163,26 @@ EVENTS = st.lists(
 
 
 samples = given(
-    EVENTS,
-    st.integers(0, 2**32),
-    st.sampled_from(HIGHS),
-    st.booleans(),
-    st.sampled_from([0.0, 1.5]),
-    st.sampled_from([(4, 30, 3), (5, 9, 9), (2, 3, 3)]),
+    events=EVENTS,
+    seed=st.integers(0, 2**32),
+    high=st.sampled_from(HIGHS),
+    relearn=st.booleans(),
+    noise=st.sampled_from([0.0, 1.5]),
+    counts=st.sampled_from([(4, 30, 3), (5, 9, 9), (2, 3, 3)]),
 )
 
 
 @settings(max_examples=8)
 @samples
-def test_it_does_what_a_learner_of_lists_does(*case: Any) -> None:
-    assert_the_same_is_learned(*case)
+def test_it_does_what_a_learner_of_lists_does(**case: Any) -> None:
+    assert_the_same_is_learned(**case)
 
 
 @pytest.mark.long
 @settings(max_examples=100)
 @samples
-def test_it_does_what_a_learner_of_lists_does_at_length(*case: Any) -> None:
-    assert_the_same_is_learned(*case)
+def test_it_does_what_a_learner_of_lists_does_at_length(**case: Any) -> None:
+    assert_the_same_is_learned(**case)
 
 
 def assert_the_same_is_learned(
@@ -496,5 +496,6 @@ print(digest.hexdigest())
 """
 
 
+@pytest.mark.long
 def test_the_same_bits_are_learned_without_the_compiler(python: Callable[..., str]) -> None:
     assert python(DRIVE, jit="0") == python(DRIVE, jit="1")

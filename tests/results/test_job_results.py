@@ -363,6 +363,7 @@ def test_a_run_that_replaces_another_takes_its_report_away_and_nothing_else(tmp_
     assert list(mine.parent.iterdir()) == [mine]
 
 
+@pytest.mark.long
 def test_a_run_whose_plugin_is_gone_is_opened_compared_and_says_what_is_missing(
     tmp_path: Path,
 ) -> None:

@@ -254,6 +254,7 @@ def test_a_run_that_measured_no_packet_claims_no_latency(make: Make, only: Any) 
     assert "0.0 ns" not in seen.words
 
 
+@pytest.mark.long
 def test_a_machine_of_one_group_has_a_page(make: Make, only: Any) -> None:
     only("stalled-time", "traffic", "cables", "links", "router-stalls", "group-stalls",
          "congestion-map")  # fmt: skip

@@ -172,6 +172,7 @@ def test_a_run_leaves_what_it_measured(go: Callable[..., str], month: Path, tmp_
         tmp_path, go("report", "out", "--format", "png").strip()).iterdir()}  # fmt: skip
 
 
+@pytest.mark.long
 def test_runs_are_compared_by_their_measures(
     go: Callable[..., str], odonata: Odonata, month: Path, tmp_path: Path
 ) -> None:

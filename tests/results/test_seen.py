@@ -219,6 +219,7 @@ def test_a_map_has_the_traffic_of_every_router_and_outlines_those_of_the_job(run
         assert np.flatnonzero(own).tolist() == sorted(job.record.labels)
 
 
+@pytest.mark.long
 def test_the_report_says_by_which_rule_jobs_were_placed(run: Run) -> None:
     words = page(run)
     for said in ("What the scheduler saw", "The allocation policy nedd (sensitive jobs to the "
@@ -245,6 +246,7 @@ def test_a_terminal_shows_the_table(home: Path) -> None:
     assert re.search(r"insensitive <i> +insensitive +5\.0 +[\d.]+ GB/s +[\d.]+ GB/s", said)
 
 
+@pytest.mark.long
 def test_of_a_policy_that_goes_by_stalls_the_stalls_are_shown(home: Path) -> None:
     with made(home, "stalls", "scheduler.allocation=low-stall-router") as stalls:
         assert quantity(stalls).name == "stalls"

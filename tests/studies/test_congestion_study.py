@@ -282,6 +282,7 @@ def drawn(asked: Asked, outcomes: dict[str, Outcome], out: Path, pdf: bool = Fal
     return [path.name for path in paths]
 
 
+@pytest.mark.long
 def test_all_figures_are_drawn_of_all_outcomes(some: Asked, tmp_path: Path) -> None:
     files = [f"3.{number}.png" for number in (17, 18, 19, 20)]
     assert drawn(some, invented(some), tmp_path) == files

@@ -374,6 +374,7 @@ def test_quadrants_and_reductions_are_those_of_the_pairs() -> None:
     assert found.error == pytest.approx(0)
 
 
+@pytest.mark.long
 def test_pairs_without_an_outcome_do_not_count() -> None:
     asked = Asked(workloads=3)
     outcomes = alike(asked, {LEVEL_SPREAD: (1, 1), "simple": (2, 2)})

@@ -291,6 +291,7 @@ def drawn(asked: Asked, outcomes: dict[str, Outcome], out: Path) -> list[str]:
     return [path.name for path in paths]
 
 
+@pytest.mark.long
 def test_all_figures_are_drawn_and_those_without_outcomes_are_not(
     some: Asked, tmp_path: Path
 ) -> None:

@@ -256,6 +256,7 @@ def test_claims_are_what_json_can_hold() -> None:
     assert json.loads(json.dumps([asdict(claim) for claim in found]))
 
 
+@pytest.mark.long
 def test_all_figures_are_drawn_and_none_where_there_is_nothing(tmp_path: Path) -> None:
     asked = Asked(("year", "caps"), days=40, months=2)
     drawn = figures.draw(asked, invented(asked, ordinary), tmp_path / "figures")

@@ -156,7 +156,8 @@ def test_what_was_done_before_a_failure_is_kept(tmp_path: Path) -> None:
     assert fill(DICE, Asked(1, sides=(6,)), tmp_path, 1)[0].simulated == 0
 
 
-@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.long), 2])
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [1, 2])
 def test_killed_it_resumes_to_the_same_outcomes(
     tmp_path: Path, ranks: int, whole: dict[str, int]
 ) -> None:

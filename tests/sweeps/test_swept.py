@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from odonata.results.statistics import interval
-from odonata.sweeps.drawing import MOST_PANELS, Drawing, draw, panels, parsed, picture, usual
+from odonata.sweeps import drawing as drawing_of_sweeps
+from odonata.sweeps import page as page_of_sweeps
+from odonata.sweeps.drawing import Drawing, draw, panels, parsed, picture, usual
 from odonata.sweeps.outcomes import Outcome, outcome_of
 from odonata.sweeps.page import page
 from odonata.sweeps.table import Baseline, Swept
@@ -84,16 +86,20 @@ def test_seeds_that_change_nothing_are_told() -> None:
     assert not made().combinations_alike
 
 
-def test_a_page_says_how_many_panels_it_leaves_out_and_a_drawing_is_refused(tmp_path: Path) -> None:
-    jobs: dict[str, dict[str, float | None]] = {f"job {n}": {"nodes": 2.0} for n in range(30)}
+def test_a_page_says_how_many_panels_it_leaves_out_and_a_drawing_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawing_of_sweeps, "MOST_PANELS", 2)
+    monkeypatch.setattr(page_of_sweeps, "MOST_PANELS", 2)
+    jobs: dict[str, dict[str, float | None]] = {f"job {n}": {"nodes": 2.0} for n in range(3)}
     found = Swept({"a": ("1", "2")}, (1,), ("x", "y"),
                   {key: Outcome({}, jobs, key) for key in "xy"})  # fmt: skip
     drawing = Drawing("jobs.nodes", "a", "")
-    assert len(panels(found, drawing)) == 30
-    assert sum(axes.get_visible() for axes in picture(found, drawing).axes) == MOST_PANELS
-    with pytest.raises(Refused, match="30 panels, at most 24"):
+    assert len(panels(found, drawing)) == 3
+    assert sum(axes.get_visible() for axes in picture(found, drawing).axes) == 2
+    with pytest.raises(Refused, match="3 panels, at most 2"):
         draw(found, "nodes:a", tmp_path)
-    told = "The first 24 of 30 panels"
+    told = "The first 2 of 3 panels"
     assert told in page(found, ["jobs.nodes"], None, tmp_path, "x.toml")
     assert told not in page(made(), ["throughput"], None, tmp_path, "x.toml")
 
