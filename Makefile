@@ -9,6 +9,9 @@ RANKS  ?= 2 3
 WHICH  ?= not long
 TOGETHER = -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
 
+# The tests start hundreds of processes, each of which would compile every source anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo docs test test-long lint warm serial parallel bench doctor format clean
 
 help:

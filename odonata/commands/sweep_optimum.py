@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 
 from odonata.commands.output import print_json, print_table
 from odonata.study.filling import fill
-from odonata.sweeps.optimising import Asked, Search, asked_of
+from odonata.sweeps.optimising import TRIALS, Asked, Search, asked_of
 from odonata.sweeps.outcomes import plus_minus, shown
 from pdes.errors import Fault
 from pdes.replacing import write_whole
 from pdes.transport import together, world
 
-TRIALS = "trials.csv"
 MOST_TRIALS = 10
 """How many of the best trials are shown."""
 

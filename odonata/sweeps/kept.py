@@ -11,6 +11,7 @@ from typing import Any
 from odonata.study.filling import fill
 from odonata.study.store import read
 from odonata.sweeps.axes import Wanted, axes_of
+from odonata.sweeps.optimising import TRIALS
 from odonata.sweeps.plan import Plan, planned
 from odonata.sweeps.study import PLAN, Sweep
 from odonata.sweeps.table import Swept
@@ -29,6 +30,9 @@ def plan_in(directory: Path) -> dict[str, Any]:
             return facts
     except (OSError, ValueError, LookupError, TypeError):
         pass
+    if (directory / TRIALS).exists():
+        raise Refused(f"{directory}: holds a search; the command that made it shows it again, and "
+                      f"simulates nothing; all trials are in {directory / TRIALS}")  # fmt: skip
     raise Refused(f"{directory}: holds no sweep ({PLAN} is not there, or damaged)")
 
 

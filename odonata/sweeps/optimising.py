@@ -27,6 +27,7 @@ from odonata.sweeps.study import mark_of
 from odonata.sweeps.table import Swept
 from pdes.errors import Refused
 
+TRIALS = "trials.csv"
 BATCH = 8
 """Trials that are asked for at once, before the results of any of them are known."""
 BETWEEN = re.compile(r"([-+]?[\d.]+(?:[eE][-+]?\d+)?)\.\.([-+]?[\d.]+(?:[eE][-+]?\d+)?)")

@@ -132,6 +132,7 @@ def test_it_stops_wherever_a_packet_is_handled_and_comes_to_the_same_end(
     assert f"digest {run['digest'][:12]}" in printed.splitlines()[-1]
 
 
+@pytest.mark.long
 def test_it_steps_from_event_to_event_and_stops_at_breakpoints_of_the_user(
     quickly: Callable[..., str],
 ) -> None:

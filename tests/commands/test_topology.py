@@ -119,7 +119,7 @@ def test_a_picture_is_drawn(name: str, tmp_path: Path) -> None:
         Dragonfly(1, 1, 1, 2),
         Dragonfly(4, 30, 0, 1),
         Dragonfly(1, 1, 50, 51),
-        Dragonfly(1, 1600, 0, 1),
+        pytest.param(Dragonfly(1, 1600, 0, 1), marks=pytest.mark.long),
     ],
 )
 def test_even_odd_machines_can_be_drawn(machine: Dragonfly, tmp_path: Path) -> None:

@@ -254,7 +254,7 @@ tables_of_jobs = given(
                              max_size=5), min_size=1, max_size=3))  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @tables_of_jobs
 def test_whatever_jobs_hold_they_are_refused_in_words_or_right(
     tables: list[dict[str, str]],

@@ -120,6 +120,7 @@ def test_a_command_that_a_rank_starts_is_not_taken_for_the_rank() -> None:
     assert re.fullmatch(DIED, said)
 
 
+@pytest.mark.long
 def test_a_watchman_does_not_leave_when_ranks_are_told_to_stop() -> None:
     """A batch system tells every process of a job."""
     code = BEGIN + (

@@ -267,7 +267,8 @@ def test_a_run_without_jobs_says_so(opened: Run, monkeypatch: pytest.MonkeyPatch
 # -- ranks
 
 
-@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [2, 3])
 def test_one_rank_and_several_leave_the_same_bits(
     odonata: Callable[..., Any], tmp_path: Path, ranks: int
 ) -> None:

@@ -186,6 +186,7 @@ def test_a_run_without_a_checkpoint_resumes_from_the_beginning(
     assert "the same, bit for bit" in go("diff", out, "whole")
 
 
+@pytest.mark.long
 def test_sigterm_stops_at_a_checkpoint_and_says_how_to_go_on(
     odonata: Odonata, small: Path, tmp_path: Path
 ) -> None:

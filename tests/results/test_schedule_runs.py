@@ -190,6 +190,7 @@ def test_runs_are_compared_by_their_measures(
     assert "starts/time_us" in differ.stdout
 
 
+@pytest.mark.long
 def test_a_run_on_ranks_gives_the_same_bits_and_without_the_compiler_too(
     go: Callable[..., str], month: Path
 ) -> None:

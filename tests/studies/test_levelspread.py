@@ -487,6 +487,7 @@ def test_stopped_by_a_signal_it_keeps_what_it_has_and_says_so(tmp_path: Path) ->
     assert len(store.read(tmp_path / "study", STUDY).outcomes) == found["ran"]["simulated"] > 2
 
 
+@pytest.mark.long
 def test_every_figure_can_be_drawn(tmp_path: Path) -> None:
     asked = Asked(workloads=3, repeat=1)
     outcomes = {point.key: invent(point) for point in points(asked)}

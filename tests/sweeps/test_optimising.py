@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import odonata
 from odonata.commands.cli import cli
 from odonata.study.filling import fill
 from odonata.sweeps.axes import Value
@@ -91,6 +92,8 @@ def test_it_shows_the_best_trials(file: Path, tmp_path: Path) -> None:
     facts = json.loads(CliRunner().invoke(cli, [*words, "--json"], catch_exceptions=False).output)
     assert facts["best"][0]["values"] == {"traffic.load": "0.5"}
     assert facts["best"][0]["of"] == 2
+    with pytest.raises(Refused, match="holds a search; the command that made it shows it again"):
+        odonata.open_sweep(tmp_path / "s")
 
 
 def test_the_axes_and_seeds_of_the_file_are_searched_too(file: Path) -> None:
