@@ -6,6 +6,7 @@ import ctypes
 import signal
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -57,6 +58,43 @@ def test_what_the_compiler_calls_comes_to_its_end_first() -> None:
     with pytest.raises(KeyboardInterrupt), interruptible():
         work()
     assert done == [True]
+
+
+class Goes:
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_where_an_object_goes_it_is_not_lost() -> None:
+    def work() -> None:
+        Goes()
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            time.sleep(0.01)
+
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        work()
+
+
+@pytest.mark.parametrize("module", ["weakref", "_weakrefset"])
+def test_nor_where_a_weak_reference_is_told(module: str) -> None:
+    class Thing:
+        pass
+
+    def work() -> None:
+        done: list[bool] = []
+        names = {"__name__": module, "done": done}
+        exec(CALLED, names)
+        thing = Thing()
+        told = weakref.ref(thing, lambda _: names["called"]())
+        del thing
+        assert told() is None
+        until = time.monotonic() + PATIENCE
+        while time.monotonic() < until:
+            time.sleep(0.01)
+
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        work()
 
 
 def test_a_handler_of_the_program_is_kept() -> None:
