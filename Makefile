@@ -4,8 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 
-# On how many ranks the parallel tests run, and which of them; `make test-long` has the rest.
-RANKS  ?= 2 3
+# On how many ranks the parallel tests run, and which of them; `make test-long` has the rest. Two
+# ranks are those of many serial tests, which start them.
+RANKS  ?= 3
 WHICH  ?= not long
 TOGETHER = -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
 
@@ -91,7 +92,7 @@ parallel: $(READY)
 test-long: warm $(VENV)/docs
 	$(BIN)/python -m pytest -q -m "(long or hypothesis) and not alone" --hypothesis-profile long $(TOGETHER)
 	$(MAKE) parallel WHICH=long
-	$(MAKE) parallel RANKS=4 WHICH="long or not long"
+	$(MAKE) parallel RANKS="2 4" WHICH="long or not long"
 	$(BIN)/python scripts/attack_signals.py --count 60
 	$(BIN)/python scripts/attack_results.py --count 200
 

@@ -21,6 +21,12 @@ settings.register_profile("odonata", deadline=None, max_examples=40)
 settings.register_profile("long", deadline=None, max_examples=200)
 settings.load_profile("odonata")
 
+
+def examples(count: int) -> settings:
+    """Has hypothesis try so many examples, and five times as many in `make test-long`."""
+    return settings(max_examples=count * settings.default.max_examples // 40)
+
+
 PATIENCE = 300
 """For how many seconds a test waits for what must come, on the busiest machine."""
 NEEDED = "the tests need mpiexec: pip install 'odonata[test]'"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import code_on_ranks
-from hypothesis import given, settings
+from conftest import code_on_ranks, examples
+from hypothesis import given
 from hypothesis import strategies as st
 from machines import US
 from workloads import (
@@ -136,7 +136,7 @@ def starts_of(model: Network, durations: list[int]) -> list[int]:
     return [starts[i] for i in range(len(jobs))]
 
 
-@settings(max_examples=100)
+@examples(30)
 @given(st.data())
 def test_random_arrivals_are_all_served_and_never_share_a_node(data: Any) -> None:
     each = data.draw(st.integers(1, 3))

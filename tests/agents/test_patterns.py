@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from odonata.agents.layout import (
@@ -196,7 +197,7 @@ def test_nobody_waits_for_ever(pattern: str, exchange: str) -> None:
         check_nobody_waits_for_ever(said(tasks, pattern, 2, exchange=exchange), tasks)
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(st.sampled_from(WAYS), st.integers(2, 400), st.integers(1, 4), st.integers(0, 2**63 - 1))
 def test_the_books_balance_for_any_number_of_tasks(
     way: tuple[str, str], tasks: int, iterations: int, seed: int

@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from naive import (
     FACTOR,
     Cluster,
@@ -257,7 +258,7 @@ def test_a_known_request_is_not_planned_across_an_unknown_one() -> None:
 # What holds for any jobs.
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(traces())
 def test_fcfs_is_the_recursion_of_kiefer_and_wolfowitz(trace: tuple[list[Job], int]) -> None:
     jobs, nodes = trace
@@ -266,7 +267,7 @@ def test_fcfs_is_the_recursion_of_kiefer_and_wolfowitz(trace: tuple[list[Job], i
     assert waits == kiefer_wolfowitz(jobs, nodes)
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(traces(above=True))
 def test_nothing_is_killed_when_requests_are_above_the_runs(trace: tuple[list[Job], int]) -> None:
     jobs, nodes = trace

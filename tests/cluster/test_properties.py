@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from clusters import trace_of
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import Job
@@ -91,7 +92,7 @@ def reservation(moment: Moment, jobs: list[Job], nodes: int) -> int:
 
 
 @pytest.mark.parametrize("discipline", ["easy", "easy-strict", "fcfs"])
-@settings(max_examples=40)
+@examples(20)
 @given(traces(above=True, most_jobs=25))
 def test_the_first_that_waits_never_starts_after_its_reservation(
     discipline: str, case: Case
@@ -165,7 +166,7 @@ def most_held(held: list[tuple[int, int, int]], begin: int, end: int) -> int:
     return max(sum(n for start, to, n in held if start <= at < to) for at in points)
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(traces(above=True, unknown=False, most_jobs=25))
 def test_conservative_plans_each_job_as_early_as_can_be_and_never_delays_it(case: Case) -> None:
     """A plan is first made as early as the running jobs and the other plans allow, is only ever
@@ -203,7 +204,7 @@ def test_conservative_plans_each_job_as_early_as_can_be_and_never_delays_it(case
 
 
 @pytest.mark.parametrize("discipline", ["conservative", "fcfs"])
-@settings(max_examples=40)
+@examples(20)
 @given(case=traces(unknown=False, most_jobs=25), data=st.data())
 def test_nobody_is_delayed_by_who_comes_later_where_requests_are_exact(
     discipline: str, case: Case, data: st.DataObject
@@ -215,7 +216,7 @@ def test_nobody_is_delayed_by_who_comes_later_where_requests_are_exact(
     assert (whole.start_us[:some] == part.start_us).all()
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(case=traces(most_jobs=25), overrun=overruns, data=st.data())
 def test_first_come_first_served_is_never_changed_by_who_comes_later(
     case: Case, overrun: str, data: st.DataObject
@@ -249,7 +250,7 @@ def check_work(schedule: Schedule, overrun: str) -> None:
     assert (schedule.state == np.where(limit < trace.run_us, KILLED, FINISHED)).all()
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(
     case=traces(above=True, most_jobs=25),
     variant=st.sampled_from(
@@ -263,7 +264,7 @@ def test_preemption_loses_no_work(case: Case, variant: Variant) -> None:
     assert (schedule.state == FINISHED).all()
 
 
-@settings(max_examples=100)
+@examples(30)
 @given(case=traces(most_jobs=25), variant=variants, overrun=overruns)
 def test_every_job_gets_what_it_needs_and_no_node_runs_two(
     case: Case, variant: Variant, overrun: str
@@ -277,7 +278,7 @@ def test_every_job_gets_what_it_needs_and_no_node_runs_two(
             assert moment.running, "jobs wait on an idle machine"
 
 
-@settings(max_examples=50)
+@examples(20)
 @given(case=traces(most_jobs=25), variant=variants, overrun=overruns)
 def test_no_label_is_held_twice(case: Case, variant: Variant, overrun: str) -> None:
     jobs, nodes = case
@@ -298,7 +299,7 @@ def test_no_label_is_held_twice(case: Case, variant: Variant, overrun: str) -> N
 # -- accounts
 
 
-@settings(max_examples=100)
+@examples(30)
 @given(case=traces(most_jobs=25), variant=variants, overrun=overruns, data=st.data())
 def test_accounts_add_up_wherever_a_run_is_stopped(
     case: Case, variant: Variant, overrun: str, data: st.DataObject

@@ -7,7 +7,8 @@ import math
 from typing import NamedTuple
 
 import pytest
-from hypothesis import assume, given, settings
+from conftest import examples
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from rmap_twin import NEVER, Job, Machine, Record, Rules, Shares, Way
 from test_rmap_twin import Case, Kind, cases, model_of, real, records, worked_example
@@ -75,7 +76,7 @@ class Schedule:
 
 
 @given(any_case)
-@settings(max_examples=80)
+@examples(30)
 def test_no_plan_exceeds_the_nodes_or_the_bound_at_any_instant(case: Case) -> None:
     schedule = Schedule(case)
     for time in schedule.instants():
@@ -85,7 +86,7 @@ def test_no_plan_exceeds_the_nodes_or_the_bound_at_any_instant(case: Case) -> No
 
 
 @given(any_case)
-@settings(max_examples=40)
+@examples(20)
 def test_a_job_takes_the_energy_of_its_configuration_and_the_machine_keeps_its_cap(
     case: Case,
 ) -> None:
@@ -106,7 +107,7 @@ def test_a_job_takes_the_energy_of_its_configuration_and_the_machine_keeps_its_c
 
 
 @given(any_case)
-@settings(max_examples=80)
+@examples(30)
 def test_every_job_that_can_start_runs_once_for_its_time(case: Case) -> None:
     schedule = Schedule(case)
     for one in schedule.served:
@@ -125,7 +126,7 @@ def test_every_job_that_can_start_runs_once_for_its_time(case: Case) -> None:
 
 
 @given(any_case)
-@settings(max_examples=60)
+@examples(25)
 def test_a_job_runs_as_it_wants_to_unless_the_policy_is_adaptive(case: Case) -> None:
     schedule = Schedule(case)
     for one in schedule.served:
@@ -139,7 +140,7 @@ def test_a_job_runs_as_it_wants_to_unless_the_policy_is_adaptive(case: Case) -> 
 
 
 @given(cases(BUSY))
-@settings(max_examples=100)
+@examples(30)
 def test_without_its_fair_share_no_job_starts_that_takes_longer_than_it_tolerates(
     case: Case,
 ) -> None:
@@ -159,7 +160,7 @@ def test_without_its_fair_share_no_job_starts_that_takes_longer_than_it_tolerate
 
 
 @given(any_case)
-@settings(max_examples=150)
+@examples(40)
 def test_the_first_that_waits_never_starts_after_its_reservation(case: Case) -> None:
     assume(case.rules.backfill != "first-fit")
     schedule = Schedule(case)
@@ -207,7 +208,7 @@ def test_a_reservation_of_all_the_power_there_is_survives_rounding(
 
 
 @given(any_case)
-@settings(max_examples=40)
+@examples(20)
 def test_without_backfilling_nobody_overtakes(case: Case) -> None:
     schedule = Schedule(case._replace(rules=case.rules._replace(backfill="none")))
     starts = [one.record.start for one in schedule.served]

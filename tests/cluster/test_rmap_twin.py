@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import Job as Plain
@@ -249,19 +250,19 @@ def predicted(table: Table) -> list[Way]:
 
 
 @given(cases())
-@settings(max_examples=150)
+@examples(40)
 def test_every_policy_agrees_with_the_twin_job_by_job(case: Case) -> None:
     assert real(case) == twin(case)
 
 
 @given(cases(Kind(rough=True)))
-@settings(max_examples=100)
+@examples(30)
 def test_they_agree_where_watts_are_rounded(case: Case) -> None:
     assert real(case) == twin(case)
 
 
 @given(guessed())
-@settings(max_examples=60)
+@examples(25)
 def test_they_agree_where_times_and_watts_are_predicted(case: Case) -> None:
     assert real(case) == twin(case)
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from clusters import simulated
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from naive import kiefer_wolfowitz, simulate
 from random_traces import VARIANTS, random_trace, traces
 
@@ -49,7 +50,7 @@ def test_where_nobody_knows_who_is_sensitive_sensitive_first_is_easy() -> None:
 
 
 @given(traces(unknown=False))
-@settings(max_examples=150, deadline=None)
+@examples(40)
 def test_first_come_first_served_is_the_kiefer_wolfowitz_recursion(case: Any) -> None:
     jobs, nodes = case
     ours, _ = simulated(jobs, nodes, "fcfs", "extend")

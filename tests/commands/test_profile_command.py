@@ -69,6 +69,7 @@ def test_the_defaults_of_the_options_are_the_limits_of_the_rule() -> None:
         USUAL.collectives, USUAL.blocking, USUAL.slower)  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_shares_are_those_of_the_application_in_setting_one() -> None:
     (found,) = profiled("qmcpack", "--json")
     assert found["application"] == "qmcpack"

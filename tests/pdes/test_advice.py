@@ -45,7 +45,12 @@ def test_ranks_that_help_or_wait_for_other_reasons_are_not(
     ("model", "end", "advised"),
     [
         ("Phold(processes=64, population=1, lookahead_ps=1_000)", 2 * 10**8, True),
-        ("Phold(processes=1024, population=16, lookahead_ps=900_000)", 4 * 10**8, False),
+        pytest.param(
+            "Phold(processes=1024, population=16, lookahead_ps=900_000)",
+            4 * 10**8,
+            False,
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_a_real_run_says_so_once(model: str, end: int, advised: bool) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pdes import hdf5
@@ -220,7 +221,7 @@ KEYS = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(key=st.lists(KEYS, max_size=3).map(tuple))
 def test_parts_are_indexed_as_an_array_is(runs: dict[str, Path], key: tuple[Any, ...]) -> None:
     joined = Joined(runs["complete"] / "run.h5")

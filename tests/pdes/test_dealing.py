@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pdes.dealing import ByAgent, Dealing, Dealt, Other, Part, chained, dealt
@@ -183,7 +184,7 @@ def assert_free(pool: Pool, taken: set[int]) -> None:
     assert free == {*range(len(pool.rows))} - taken
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(
     chains=st.lists(st.integers(0, 4), min_size=AGENTS, max_size=AGENTS),
     events=st.lists(st.tuples(st.integers(0, 9), st.integers(0, AGENTS - 1), st.booleans()),

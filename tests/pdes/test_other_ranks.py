@@ -9,6 +9,7 @@ from pathlib import Path
 
 import h5py
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import Net, Office
@@ -69,7 +70,7 @@ def assert_goes_on(model: Model, legs: list[tuple[int, str, dict[int, int]]], se
     assert (ran.events, ran.digest) == (alone.events, alone.digest)
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(model=models, legs=legs, seed=st.integers(0, 2**32))
 def test_any_ranks_after_any_other_give_the_same_answer(
     model: Model, legs: list[tuple[int, str, dict[int, int]]], seed: int

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import Net
@@ -152,7 +153,7 @@ def assert_safe(seed: int, size: int, mean: int, every: int) -> None:
             assert (result.events, result.digest) == (alone.events, alone.digest)
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(seed=st.integers(0, 2**32), size=st.integers(2, 4), after=st.integers(1, 2000))
 def test_a_stop_comes_before_the_end(seed: int, size: int, after: int) -> None:
     """Asked on one rank early in a long run, all stop at one cut, and it lies where they were."""

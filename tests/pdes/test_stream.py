@@ -14,8 +14,8 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from conftest import PATIENCE, clean_environment
-from hypothesis import given, settings
+from conftest import PATIENCE, clean_environment, examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pdes import checkpoint, stream
@@ -146,7 +146,7 @@ def take(recorder: Recorder, at: int) -> None:
 shapes = st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple)
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(
     shape=shapes,
     tile=st.integers(0, 4),
@@ -184,7 +184,7 @@ def test_a_file_has_what_was_flushed(
     recorder.close()
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(samples=st.integers(1, 70), cut=st.integers(0, 70), seed=st.integers(0, 99))
 def test_a_file_that_is_gone_on_with_forgets_what_was_beyond_the_cut(
     tmp_path_factory: pytest.TempPathFactory, samples: int, cut: int, seed: int

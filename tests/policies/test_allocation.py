@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pdes.errors import Fault, Refused
@@ -234,7 +235,7 @@ def test_every_policy_has_a_twin_or_is_random() -> None:
 
 @pytest.mark.parametrize("name", TWINS)
 @given(sights())
-@settings(max_examples=80)
+@examples(30)
 def test_it_chooses_as_its_naive_twin(name: str, asked: tuple[Sight, int]) -> None:
     sight, nodes = asked
     hall = Hall(sight)
@@ -247,7 +248,7 @@ def test_it_chooses_as_its_naive_twin(name: str, asked: tuple[Sight, int]) -> No
 
 @pytest.mark.parametrize("name", ALL)
 @given(sights(), st.integers(0, 2**32))
-@settings(max_examples=50)
+@examples(20)
 def test_it_chooses_as_many_different_idle_nodes_and_the_same_again(
     name: str, asked: tuple[Sight, int], seed: int
 ) -> None:
@@ -275,7 +276,7 @@ def test_only_the_random_ones_draw(name: str) -> None:
 
 
 @given(sights(), st.integers(0, 10**6))
-@settings(max_examples=60)
+@examples(25)
 def test_random_routers_and_groups_are_taken_whole_but_for_the_last(
     asked: tuple[Sight, int], seed: int
 ) -> None:
@@ -336,7 +337,7 @@ def test_level_spread_random_favours_none_of_the_equal_nodes(nodes: int) -> None
 
 
 @given(sights(), st.integers(0, 10**6))
-@settings(max_examples=120)
+@examples(30)
 def test_level_spread_random_keeps_to_the_levels_of_level_spread(
     asked: tuple[Sight, int], seed: int
 ) -> None:

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pdes.errors import Refused
@@ -200,7 +201,7 @@ def test_every_policy_of_the_module_has_a_twin() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 @given(cases(), st.data())
-@settings(max_examples=80)
+@examples(30)
 def test_it_chooses_as_its_naive_twin(name: str, case: Case, data: st.DataObject) -> None:
     assert case.ask(name) == TWINS[name](case)
     parameters = data.draw(parameters_for(name, case))
@@ -209,7 +210,7 @@ def test_it_chooses_as_its_naive_twin(name: str, case: Case, data: st.DataObject
 
 @pytest.mark.parametrize("name", [it for it in BY_COUNTERS if it != "nedd-level"])
 @given(cases())
-@settings(max_examples=40)
+@examples(20)
 def test_without_counters_the_lowest_labels_come_first(name: str, case: Case) -> None:
     unknown = replace(case, sent=[])
     assert unknown.ask(name) == unknown.ask("simple")
@@ -220,7 +221,7 @@ def test_without_counters_the_lowest_labels_come_first(name: str, case: Case) ->
 
 @pytest.mark.parametrize("name", ALL)
 @given(cases(), st.integers(0, 10**6))
-@settings(max_examples=40)
+@examples(20)
 def test_how_the_nodes_of_a_router_share_its_traffic_does_not_matter(
     name: str, case: Case, seed: int
 ) -> None:
@@ -252,7 +253,7 @@ def test_no_rounding_decides_between_equal_routers(name: str) -> None:
 
 @pytest.mark.parametrize("name", BY_COUNTERS)
 @given(cases(least=1))
-@settings(max_examples=40)
+@examples(20)
 def test_where_all_routers_report_the_same_it_is_as_if_none_had_reported(
     name: str, case: Case
 ) -> None:
@@ -267,7 +268,7 @@ def test_where_all_routers_report_the_same_it_is_as_if_none_had_reported(
 
 @pytest.mark.parametrize("name", BY_TRAFFIC)
 @given(cases(least=1))
-@settings(max_examples=40)
+@examples(20)
 def test_a_threshold_that_nobody_exceeds_makes_all_routers_equal(name: str, case: Case) -> None:
     silent = replace(case, sent=[], received=[], stall=[], wait=[])
     most = max(naive_traffic(case)) / case.interval_s
@@ -276,7 +277,7 @@ def test_a_threshold_that_nobody_exceeds_makes_all_routers_equal(name: str, case
 
 @pytest.mark.parametrize("name", BY_COUNTERS)
 @given(cases(least=1), st.integers(1, 3))
-@settings(max_examples=40)
+@examples(20)
 def test_it_averages_over_the_last_intervals_that_there_are(
     name: str, case: Case, intervals: int
 ) -> None:
@@ -289,7 +290,7 @@ def test_it_averages_over_the_last_intervals_that_there_are(
 
 
 @given(cases())
-@settings(max_examples=60)
+@examples(25)
 def test_nedd_is_low_traffic_for_sensitive_jobs_and_high_traffic_for_others(case: Case) -> None:
     low, high = case.ask("low-traffic-router"), case.ask("high-traffic-router")
     assert replace(case, sensitive=True).ask("nedd") == low
@@ -300,7 +301,7 @@ def test_nedd_is_low_traffic_for_sensitive_jobs_and_high_traffic_for_others(case
 
 
 @given(cases())
-@settings(max_examples=60)
+@examples(25)
 def test_nedd_level_stays_in_the_smallest_level_that_holds_the_job(case: Case) -> None:
     sight = Sight(case.machine, np.array(case.idle))
     chosen, p, a = case.ask("nedd-level"), case.machine.nodes, case.machine.routers

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from conftest import examples
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from odonata.provisioning.cost import (
@@ -199,7 +200,7 @@ def test_the_overprovisioned_machine_exceeds_neither_money_nor_watts(
     assert found.n_ovp + 1 > min(found.n_wc * inputs.r_c, inputs.power_w / inputs.node_min_w)
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(inputs_of, lines, st.sampled_from([*RISING]))
 def test_a_sweep_is_the_model_at_every_value_of_it(inputs: Inputs, line: Line, name: str) -> None:
     for step in sweep(inputs, line, name).steps:
@@ -209,7 +210,7 @@ def test_a_sweep_is_the_model_at_every_value_of_it(inputs: Inputs, line: Line, n
         assert there == (None if shown is None else pytest.approx(shown))
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(inputs_of, lines, st.sampled_from([*RISING]))
 def test_at_a_break_even_s_passes_1(inputs: Inputs, line: Line, name: str) -> None:
     value = break_even(sweep(inputs, line, name), RISING[name]).value
@@ -333,7 +334,7 @@ def check_sweep(prices: Prices, what: str) -> None:
         assert speedup(there)[0] == (None if shown is None else pytest.approx(shown))
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(st.floats(3e4, 2e5), st.floats(2e3, 1.5e4), st.sampled_from([*SWEPT]))
 def test_a_sweep_of_prices_is_the_answer_at_every_value(
     money: float, power_w: float, what: str
@@ -466,7 +467,7 @@ def test_nodes_that_a_job_leaves_unused_are_told() -> None:
     ]
 
 
-@settings(max_examples=40)
+@examples(20)
 @given(st.floats(3e4, 1.2e5), st.floats(2e3, 1.2e4), st.integers(1, 3), st.sampled_from([*SWEPT]))
 def test_a_sweep_of_a_table_is_the_answer_at_every_value(
     money: float, power_w: float, jobs: int, what: str

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from odonata.provisioning.table import Point, Table, sorted_table
@@ -119,7 +120,7 @@ def test_columns_that_are_not_read_are_named(tmp_path: Path) -> None:
     assert told[0] == "The file has columns that are not read: host, date."
 
 
-@settings(max_examples=60)
+@examples(25)
 @given(st.data())
 def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
                                       ) -> None:  # fmt: skip

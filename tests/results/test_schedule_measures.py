@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from odonata.jobs.schedule import FINISHED, KILLED, RUNNING, TO_COME, WAITING, Schedule
@@ -212,7 +213,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
     return made(jobs, nodes=12, reached=reached, unit=1, users=("ann", "bob"))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(40)
 @given(schedules(), st.integers(0, 10), st.integers(0, 10))
 def test_integrals_equal_a_plain_count_of_every_tick(
     schedule: Schedule, warmup: int, cooldown: int
@@ -249,7 +250,7 @@ def test_integrals_equal_a_plain_count_of_every_tick(
     assert found.potential_load == (busy + waste) / length
 
 
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(schedules(), st.integers(0, 20))
 def test_sizes_and_users_add_up_to_all_jobs(schedule: Schedule, warmup: int) -> None:
     found = measures(schedule, warmup_us=warmup)
@@ -262,7 +263,7 @@ def test_sizes_and_users_add_up_to_all_jobs(schedule: Schedule, warmup: int) -> 
     assert states == found.jobs == len(schedule) - found.left_out
 
 
-@settings(max_examples=60, deadline=None)
+@examples(25)
 @given(schedules(), st.lists(st.integers(0, 40), min_size=2, max_size=6, unique=True))
 def test_bins_have_the_exact_mean_and_maximum(schedule: Schedule, edges: list[int]) -> None:
     series = steps(schedule)

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from test_schedule_measures import made
 
@@ -111,7 +112,7 @@ def test_virtual_nodes_are_the_lowest_that_are_free() -> None:
     assert found == [[0, 1], [2, 3], [4], [0, 1, 5], [4]]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(30)
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 9), st.integers(0, 8)), max_size=25))
 def test_no_virtual_node_is_given_twice_at_a_time(jobs: list[tuple[int, int, int]]) -> None:
     asked = [{"submit": at, "nodes": nodes, "held": [(at, at + run)]}

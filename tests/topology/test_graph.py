@@ -3,7 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import networkx as nx
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from test_dragonfly import machines
 
 from topology import Dragonfly
@@ -12,7 +13,7 @@ from topology.presets import PRESETS
 
 
 @given(machines())
-@settings(max_examples=40)
+@examples(20)
 def test_the_graph_has_every_cable_with_its_ports(m: Dragonfly) -> None:
     whole = graph(m, nodes=True)
     assert len(whole) == m.n_routers + m.n_nodes

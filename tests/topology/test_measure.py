@@ -8,7 +8,8 @@ from math import prod
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from test_dragonfly import machines
 
 from topology import Dragonfly
@@ -20,7 +21,7 @@ small = machines(routers=4, links=4, groups=7)
 
 
 @given(small)
-@settings(max_examples=60)
+@examples(25)
 def test_distances_and_paths_are_those_of_networkx(m: Dragonfly) -> None:
     whole = graph(m)
     distances, diversity = Counter[int](), Counter[int]()
@@ -33,7 +34,7 @@ def test_distances_and_paths_are_those_of_networkx(m: Dragonfly) -> None:
 
 
 @given(small)
-@settings(max_examples=60)
+@examples(25)
 def test_minimal_routes_cross_at_most_one_global_cable(m: Dragonfly) -> None:
     expected = Counter[int]()
     for i, j in permutations(range(m.groups), 2):
@@ -47,7 +48,7 @@ def test_minimal_routes_cross_at_most_one_global_cable(m: Dragonfly) -> None:
 
 
 @given(small)
-@settings(max_examples=60)
+@examples(25)
 def test_every_halving_of_the_groups_cuts_the_bisection(m: Dragonfly) -> None:
     far = m.far() // max(1, m.global_ports)
     for half in combinations(range(m.groups), m.groups // 2):

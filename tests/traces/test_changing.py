@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from odonata.traces import changing
@@ -67,7 +68,7 @@ def test_a_trace_can_begin_at_zero() -> None:
              min_size=2, max_size=20),
     st.floats(0.01, 5),
 )  # fmt: skip
-@settings(max_examples=60)
+@examples(25)
 def test_a_rescaled_trace_has_the_load_that_was_asked_for(
     rows: list[tuple[int, int, int]], load: float
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import PATIENCE, clean_environment
+from conftest import PATIENCE, clean_environment, examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -162,7 +162,7 @@ def test_decimals_are_exact_to_the_microsecond(text: str, us: int) -> None:
 
 
 @given(st.decimals(0, 31_535_999_999, allow_nan=False, allow_infinity=False, places=6))
-@settings(max_examples=60)
+@examples(25)
 def test_every_time_of_six_decimals_is_exact(value: object) -> None:
     assert times(str(value)) == int(value * 10**6)  # type: ignore[operator]
 
@@ -288,7 +288,7 @@ jobs = st.lists(
 
 
 @given(jobs, st.sampled_from([1, 10**3, 10**6]), st.none() | st.integers(1, 10**6))
-@settings(max_examples=50)
+@examples(20)
 def test_what_is_written_is_read_again(
     rows: list[tuple[int, ...]], unit: int, nodes: int | None
 ) -> None:

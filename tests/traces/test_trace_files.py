@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from odonata.traces import lines
@@ -246,7 +247,7 @@ def spoilt(draw: st.DrawFn) -> bytes:
 
 @pytest.mark.parametrize("format", [None, *FORMATS])
 @given(content=st.one_of(files(), spoilt(), st.binary(max_size=400), st.text().map(str.encode)))
-@settings(max_examples=120)
+@examples(30)
 def test_any_bytes_give_a_trace_or_a_refusal(
     format: str | None, content: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -271,7 +272,7 @@ keys = st.sampled_from(["id", "subtime", "res", "profile", "walltime", "runtime"
 
 @given(jobs=st.lists(st.dictionaries(keys, json_values), max_size=4), nodes=json_values,
        profile=json_values)  # fmt: skip
-@settings(max_examples=120)
+@examples(30)
 def test_any_json_gives_a_trace_or_a_refusal(
     jobs: list[object], nodes: object, profile: object,
     tmp_path_factory: pytest.TempPathFactory,
