@@ -8,7 +8,7 @@ READY  := $(VENV)/ready
 # ranks are those of many serial tests, which start them.
 RANKS  ?= 3
 WHICH  ?= not long
-TOGETHER = -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
+TOGETHER = -n auto --dist worksteal
 
 # The tests start hundreds of processes, each of which would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -75,9 +75,8 @@ warm: $(READY)
 	  echo bench phold --end 1us --json; } \
 	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm-told out/warm-traced
 
-# One more test at a time than there are cores, as many wait for processes or sleep; what times
-# something, by itself (of the files that have such a test: to collect them all takes longer than to
-# run these).
+# As many tests at a time as there are cores; what times something, by itself (of the files that
+# have such a test: to collect them all takes longer than to run these).
 serial: warm
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 	$(BIN)/python -m pytest -q -m "not alone and not long" --ignore tests/parallel $(TOGETHER)
