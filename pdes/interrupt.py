@@ -3,13 +3,14 @@
 Python raises it between any two instructions of the main thread, and that may be in a place which
 passes no exception on: a function that LLVM has called while it compiles a kernel, which is then
 lost too, or one that Python calls when an object goes. There Python prints the exception and
-forgets it. In such a place it is raised a moment later.
+forgets it. Within the compiler it is raised a moment later; where else it was lost, again.
 """
 
 from __future__ import annotations
 
 import _thread
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +19,6 @@ from typing import Any
 
 MOMENT_SECONDS = 0.01
 CALLED_BY_COMPILER = "llvmlite.binding"
-CALLED_FOR_OBJECTS = ("weakref", "_weakrefset")
-"""Modules whose functions Python calls when an object goes; and so it does every `__del__`."""
 
 
 @contextmanager
@@ -30,26 +29,33 @@ def interruptible(handler: Any = signal.default_int_handler) -> Iterator[None]:
     if not main or signal.getsignal(signal.SIGINT) != handler:
         yield
         return
+    told = sys.unraisablehook
     signal.signal(signal.SIGINT, _raise)
+    sys.unraisablehook = lambda lost: _again() if _is_ours(lost) else told(lost)
     try:
         yield
     finally:
+        sys.unraisablehook = told
         signal.signal(signal.SIGINT, handler)
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
     while frame is not None:
-        if _loses(frame):
-            again = threading.Timer(MOMENT_SECONDS, _thread.interrupt_main, [number])
-            again.daemon = True
-            again.start()
+        if frame.f_globals.get("__name__", "").startswith(CALLED_BY_COMPILER):
+            _again()
             return
         frame = frame.f_back
     raise KeyboardInterrupt
 
 
-def _loses(frame: FrameType) -> bool:
-    """Tells whether an exception that leaves this frame is lost."""
-    module = frame.f_globals.get("__name__", "")
-    called = module.startswith(CALLED_BY_COMPILER) or module in CALLED_FOR_OBJECTS
-    return called or frame.f_code.co_name == "__del__"
+def _again() -> None:
+    """Have SIGINT come again, in a moment."""
+    timer = threading.Timer(MOMENT_SECONDS, _thread.interrupt_main, [signal.SIGINT])
+    timer.daemon = True
+    timer.start()
+
+
+def _is_ours(lost: Any) -> bool:
+    """Tells whether an exception that nobody could pass on is an interrupt of the main thread."""
+    main = threading.current_thread() is threading.main_thread()
+    return main and issubclass(lost.exc_type, KeyboardInterrupt)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+LONGEST = 100
+"""Letters of a name that are kept, with its suffixes: what is before them would be too long."""
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Gives another name to write to, with the same suffixes, which no other process has. Where
     that fails, a file that was there stays, and the error names it."""
-    part = path.with_name(f".part-{platform.node()}-{os.getpid()}-{path.name}")
+    part = path.with_name(f".part-{platform.node()}-{os.getpid()}-{path.name[-LONGEST:]}")
     try:
         yield part
         part.replace(path)
@@ -21,7 +24,8 @@ def replacing(path: Path) -> Iterator[Path]:
         error.filename, error.filename2 = str(path), None
         raise
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
 
 
 def write_whole(path: Path, text: str) -> None:

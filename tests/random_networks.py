@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from contextlib import suppress
 from typing import Any
 
 from odonata.agents.layout import ARBITERS
@@ -12,6 +13,7 @@ from odonata.agents.network import Network
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
 from odonata.jobs.request import WAITS, Job, Stage
+from pdes.errors import Refused
 from topology import Dragonfly, LinkClass
 
 ROUTINGS = ("minimal", "valiant", "ugal-l", "ugal-g", "par", "adaptive")
@@ -204,7 +206,8 @@ def random_network(
     workload = random_workload(rng, machine, packet, coarse)
     other = random.Random(f"stages {seed}")
     if other.random() < (1 / 3 if stages is None else stages):
-        workload = in_stages(other, workload, machine, packet, coarse)
+        with suppress(Refused):  # two jobs of the same node, one of which never ends
+            workload = in_stages(other, workload, machine, packet, coarse)
     fields: dict[str, Any] = {
         "traffic": () if what == "jobs" else traffic,
         "workload": None if what == "traffic" else workload,

@@ -143,7 +143,8 @@ def _predict(state: State, row: int) -> int:
         if job[REQUESTED] < NEVER:
             allowed, slowdown = _allowed(state, row), state.slowdown[row]
             due = end_of(begin, _length(allowed, pace / slowdown))
-            if state.work[row] * slowdown <= allowed + 2e-6:  # it fits, whatever is rounded up
+            rounded = 2e-6 + 1e-12 * job[REQUESTED]
+            if state.work[row] * slowdown <= allowed + rounded:  # it fits
                 due = max(due, end)
         job[DUE] = due
     if ctl[KILLS] != 0 and end > job[DUE]:

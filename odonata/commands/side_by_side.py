@@ -131,10 +131,13 @@ def differences(runs: Sequence[Opened]) -> dict[str, list[str]]:
 
 
 def asked_of(runs: Sequence[Opened]) -> list[dict[str, str]]:
-    """Returns the settings of each run. One of [[jobs]] or [[traffic]] that not all of them have is
-    one setting, what it is called, or else what it does."""
+    """Returns the settings of each run. Jobs are known by their names, where all have one of their
+    own, and else by their numbers. One of [[jobs]] or [[traffic]] that not all runs have is one
+    setting, what it is called, or else what it does."""
     asked = [dict(run.experiment.written()) for run in runs]
-    sections = [{path.partition(".")[0] for path in each if "[" in path} for each in asked]
+    if all(map(_names, asked)):
+        asked = [_by_name(each) for each in asked]
+    sections = [{path.rpartition(".")[0] for path in each if "[" in path} for each in asked]
     for section in sorted(set().union(*sections) - sections[0].intersection(*sections)):
         for each in asked:
             own = [path for path in each if path.startswith(f"{section}.")]
@@ -144,6 +147,22 @@ def asked_of(runs: Sequence[Opened]) -> list[dict[str, str]]:
                 del each[path]
             each[section] = called if own else "none"
     return asked
+
+
+def _names(asked: Mapping[str, str]) -> dict[str, str]:
+    """Returns the names of jobs by their section; none where two have the same, or one has none."""
+    names = {path.removesuffix(".name"): value.strip('"') for path, value in asked.items()
+             if path.startswith("jobs[") and path.endswith("].name")}  # fmt: skip
+    return names if len({*names.values()} - {""}) == len(names) else {}
+
+
+def _by_name(asked: Mapping[str, str]) -> dict[str, str]:
+    names = _names(asked)
+    found = {}
+    for path, value in asked.items():
+        section, _, key = path.partition(".")
+        found[f"jobs[{names[section]}].{key}" if section in names else path] = value
+    return found
 
 
 def _asked(written: Mapping[str, str], path: str) -> str:

@@ -92,17 +92,13 @@ if TYPE_CHECKING:
 @click.option(
     "--direction",
     type=click.Choice(("minimise", "maximise")),
-    default="minimise",
-    show_default=True,
-    help="Whether --optimise looks for the least or the greatest.",
+    help="Whether --optimise looks for the least or the greatest.  [default: minimise]",
 )
 @click.option(
     "--trials",
     type=click.IntRange(1, 100_000),
     metavar="N",
-    default=50,
-    show_default=True,
-    help="How many combinations --optimise tries.",
+    help="How many combinations --optimise tries.  [default: 50]",
 )
 @plugin_option
 @click.option("--share", type=Quantity("I/N", lambda text: share_of(text)),
@@ -114,7 +110,7 @@ if TYPE_CHECKING:
 def command(
     file: Path | None, changes: tuple[str, ...], out: Path | None, jobs: int, listing: bool,
     plugins: tuple[Path, ...], share: tuple[int, int] | None, only: bool, check: bool,
-    optimise: str | None, direction: str, trials: int,
+    optimise: str | None, direction: str | None, trials: int | None,
     as_json: bool, **wanted: Any,
 ) -> None:  # fmt: skip
     """Run the experiment FILE once for each combination of values, with each seed, and show the
@@ -125,11 +121,13 @@ def command(
     """
     from pdes.transport import together, world
 
-    given = {name: value for name, value in wanted.items() if value}
+    given = {name: value for name, value in wanted.items() if value not in (None, ())}
     if only and not optimise:
         if world().rank == 0:
             _show_kept(out, given, listing, as_json)
         return
+    if not optimise and (trials is not None or direction is not None):
+        raise Refused("--trials and --direction are about --optimise FIGURE")
     if file is None:
         raise Refused("which experiment? odonata sweep FILE --set network.routing=minimal,ugal-l")
     path, out = file, out or Path("out") / f"sweep-{file.stem}"
@@ -139,7 +137,7 @@ def command(
 
         refuse_beside_a_search(given, {"--share": share, "--report": only, "--check": check,
                                        "--figures": listing})  # fmt: skip
-        wish = Wish(optimise, direction, trials, given.get("seeds"))
+        wish = Wish(optimise, direction or "minimise", trials or 50, given.get("seeds"))
         look(path, changes, plugins, wish, out, jobs, as_json)
         return
     from odonata.sweeps.plan import planned
@@ -247,12 +245,14 @@ def _show_kept(out: Path | None, given: dict[str, Any], listing: bool, as_json: 
 def _list_figures(plan: Plan, out: Path) -> None:
     """Print the names of the figures of a sweep: of what there is of it, or else of its first
     point, which is simulated for this alone."""
+    from odonata.study.store import every_path_in
     from odonata.sweeps.kept import open_sweep
     from odonata.sweeps.outcomes import simulate
     from odonata.sweeps.study import PLAN
     from odonata.sweeps.table import Swept
 
-    figures = open_sweep(out).figures if (out / PLAN).exists() else ()
+    kept = (out / PLAN).exists() and every_path_in(out)
+    figures = open_sweep(out).figures if kept else ()
     if not figures:
         first = plan.points[0]
         outcome = simulate(first)
@@ -294,20 +294,32 @@ def show(
     """Write the files of a sweep, and print its table."""
     from odonata.sweeps.drawing import draw
     from odonata.sweeps.page import write_page
-    from odonata.sweeps.words import by_kind, notes
 
     if not found.known:
         raise Refused(f"{out}: no point of this sweep has been simulated yet")
     baseline = baseline_of(found.axes, against)
-    written = found.write(out, baseline)
-    if plot:
-        written.append(draw(found, plot, out))
-    written.append(write_page(found, figures, baseline, out, file))
+    written = [*found.write(out, baseline), write_page(found, figures, baseline, out, file)]
+    refusal = None
+    try:
+        written += [draw(found, plot, out)] if plot else []
+    except Refused as reason:  # told when all else has been shown
+        refusal = reason
     if as_json:
         print_json(facts(found, figures, baseline, out, written))
-        return
+    else:
+        _print(found, figures, baseline, written)
+    if refusal:
+        raise refusal
+
+
+def _print(
+    found: Swept, figures: Sequence[str], baseline: Baseline | None, written: Sequence[Path]
+) -> None:
+    """Print the tables of a sweep, and what is to be known of them."""
     from rich.console import Console
     from rich.measure import Measurement
+
+    from odonata.sweeps.words import by_kind, notes
 
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:

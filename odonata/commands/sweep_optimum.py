@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,15 +49,19 @@ def optimise(
     if as_json:
         print_json({
             "out": str(out), "figure": asked.figure, "direction": asked.direction,
-            "trials": len(study.done),
+            "trials": asked.trials, **asdict(ran),
             "best": [{"trial": number, "values": dict(trial.values),
                       **{name: None if value != value else value
                          for name, value in mean._asdict().items()}}
                      for number, trial, mean in best],
         })  # fmt: skip
-        return
-    print_table(_table(asked, best), least=100, highlight=False, markup=False)
-    print(f"the best {len(best)} of {len(study.done):,} trials; all are in {out / TRIALS}\n{ran}")
+    else:
+        print_table(_table(asked, best), least=100, highlight=False, markup=False)
+        cut = f" (it was stopped by {ran.stopped}: {asked.trials:,} were asked for)"
+        print(f"the best {len(best)} of {len(ranked):,} trials{cut * bool(ran.stopped)}; all are "
+              f"in {out / TRIALS}\n{ran}")  # fmt: skip
+    if ran.failures:
+        raise Fault(f"{len(ran.failures):,} simulations have failed; the ranking is of the others")
 
 
 def _table(asked: Asked, best: Sequence[Any]) -> Any:
@@ -69,7 +74,8 @@ def _table(asked: Asked, best: Sequence[Any]) -> Any:
     for head in ("trial", *keys, how.title, "of"):
         table.add_column(Text(head), justify="left" if head in keys else "right", no_wrap=True)
     for number, trial, mean in best:
-        words = [_short(trial.values[key]) for key in keys]
+        words = [trial.values[space.key] if space.values else _short(trial.values[space.key])
+                 for space in asked.spaces]  # fmt: skip
         text = plus_minus(mean.mean * how.scale, mean.half * how.scale)
         table.add_row(f"{number}", *map(Text, words), text, f"{mean.of}")
     return table

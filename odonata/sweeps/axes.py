@@ -83,7 +83,7 @@ def of_file(
         problems.append(f"{where}: {SWEEP} = {show(table)}: a section, [{SWEEP}]")
         return before
     said = {name: table[name] for name in OPTIONS if name in table}
-    wrong = [name for name, value in said.items() if not _fits(name, value)]
+    wrong = [name for name, value in said.items() if not fits(name, value)]
     problems += [f"{where}: {SWEEP}.{name} = {show(said[name])}: {ACCEPTED[name]}"
                  for name in wrong]  # fmt: skip
     good: dict[str, Any] = {
@@ -106,7 +106,8 @@ ACCEPTED = {
 }
 
 
-def _fits(name: str, value: Any) -> bool:
+def fits(name: str, value: Any) -> bool:
+    """Tells whether an option of [sweep] can have a value."""
     if name == "seeds":
         return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1_000_000
     if name == "figures":
@@ -179,32 +180,49 @@ def of_shell(given: Sequence[str]) -> tuple[list[Axis], list[str]]:
     return axes, changes
 
 
-def merged(
-    axes: Iterable[Axis], varied: Iterable[Axis], fixed: Iterable[str]
-) -> tuple[dict[str, Axis], list[str]]:
+def merged(axes: Iterable[Axis], changes: Sequence[str]) -> tuple[dict[str, Axis], list[str]]:
     """Returns the axes by name, and the changes that are made to all points, if the command line
-    asks for `varied` axes and `fixed` changes: of a labelled axis it names labels, and any other
-    axis of the same name it replaces."""
+    asks for these changes: of a labelled axis they name labels, and any other axis of the same name
+    they replace. Refused where two axes, or an axis and a change, set the same key."""
+    labelled = {axis.name: axis for axis in axes if axis.labelled}
     every = {axis.name: axis for axis in axes}
-    for axis in varied:
-        own = every.get(axis.name)
-        every[axis.name] = _chosen(own, axis.labels) if own and own.labelled else axis
-    rest = []
-    for change in fixed:
-        name, _, label = (part.strip() for part in change.partition("="))
-        if name in every and every[name].labelled:
-            every[name] = _chosen(every[name], [label])
-        else:
-            every.pop(name, None)
-            rest.append(change)
+    own = [change for change in changes if change.partition("=")[0].strip() in labelled]
+    for change in own:
+        name, _, text = (part.strip() for part in change.partition("="))
+        every[name] = _chosen(labelled[name], text)
+    varied, rest = of_shell([change for change in changes if change not in own])
+    for change in rest:
+        every.pop(change.partition("=")[0].strip(), None)
+    every |= {axis.name: axis for axis in varied}
+    _check_apart(every, rest)
     return every, rest
 
 
-def _chosen(axis: Axis, labels: Sequence[str]) -> Axis:
+def _check_apart(axes: Mapping[str, Axis], fixed: Sequence[str]) -> None:
+    """Refuse a key that is set twice: which of its values holds nobody could tell."""
+    owners: dict[str, str] = {change.partition("=")[0].strip(): "--set" for change in fixed}
+    for axis in axes.values():
+        keys = {change.partition("=")[0].strip() for value in axis.values
+                for change in value.changes}  # fmt: skip
+        for key in sorted(keys):
+            if key in owners:
+                raise Refused(f"{key}: {owners[key]} sets it, and so does the axis {axis.name}; "
+                              f"--set {axis.name}=LABEL leaves one of its values")  # fmt: skip
+            owners[key] = f"the axis {axis.name}"
+
+
+def _chosen(axis: Axis, text: str) -> Axis:
+    """Returns an axis with the values whose labels a text has: one, or several with commas."""
+    labels = [text] if text in axis.labels else [_unquoted(part) for part in _split(text)]
     unknown = [label for label in labels if label not in axis.labels]
     if unknown:
         raise Refused(f"--set {axis.name}={unknown[0]}: one of {', '.join(axis.labels)}")
     return replace(axis, values=tuple(value for value in axis.values if value.label in labels))
+
+
+def _unquoted(text: str) -> str:
+    quoted_alike = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+    return text[1:-1] if quoted_alike else text
 
 
 def spread(text: str) -> Iterator[str]:

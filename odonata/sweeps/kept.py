@@ -4,13 +4,14 @@ outcome is a line, as studies keep them."""
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from odonata.study.filling import fill
 from odonata.study.store import read
-from odonata.sweeps.axes import Wanted, axes_of
+from odonata.sweeps.axes import OPTIONS, Wanted, axes_of, fits
 from odonata.sweeps.optimising import TRIALS
 from odonata.sweeps.plan import Plan, planned
 from odonata.sweeps.study import PLAN, Sweep
@@ -19,16 +20,20 @@ from pdes.errors import Refused
 
 READER = Sweep(Plan("", (), (), (), Wanted(), ()))
 """Reads the outcomes of any sweep: of no point in particular."""
-FACTS = {"file": str, "axes": dict, "seeds": list, "points": list, "wanted": dict}
 
 
 def plan_in(directory: Path) -> dict[str, Any]:
     """Returns what `Sweep.begin` has written."""
     try:
         facts: dict[str, Any] = json.loads((directory / PLAN).read_text(encoding="utf-8"))
-        if all(isinstance(facts[name], kind) for name, kind in FACTS.items()):
+        axes, wanted = facts["axes"], facts["wanted"]
+        whole = all(isinstance(label, str) for labels in axes.values() for label in labels)
+        whole &= all(fits(name, wanted[name]) for name in OPTIONS)
+        whole &= all(isinstance(seed, int) for seed in facts["seeds"])
+        size = math.prod(map(len, axes.values())) * len(facts["seeds"])
+        if whole and isinstance(facts["file"], str) and len(facts["points"]) == size:
             return facts
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         pass
     if (directory / TRIALS).exists():
         raise Refused(f"{directory}: holds a search; the command that made it shows it again, and "

@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 from odonata.experiment.reading import load
 from odonata.results.statistics import Interval, interval
 from odonata.study.contract import Claim, Study
-from odonata.sweeps.axes import SEED, Value, merged, of_shell
+from odonata.sweeps.axes import SEED, Value, merged
 from odonata.sweeps.outcomes import JOBS, Outcome, simulate
 from odonata.sweeps.plan import Point, asked_in, check, compiled_for, identities
 from odonata.sweeps.study import mark_of
-from odonata.sweeps.table import Swept
+from odonata.sweeps.table import Swept, mean_of
 from pdes.errors import Refused
 
 TRIALS = "trials.csv"
@@ -100,7 +100,9 @@ def asked_of(
     except ImportError:
         raise Refused("--optimise needs Optuna: pip install 'odonata[optimise]'") from None
     said, fixed = asked_in(file), []
-    axes, rest = merged(said.axes, *of_shell(changes))
+    axes, rest = merged(said.axes, changes)
+    if seeds is not None and axes.get(SEED) in said.axes:
+        del axes[SEED]
     spaces = {name: Space(name, axis.values) for name, axis in axes.items()}
     for change in rest:
         key, _, text = (part.strip() for part in change.partition("="))
@@ -258,10 +260,11 @@ def figure_of(outcome: Outcome | None, figure: str) -> float | None:
     name = figure.removeprefix(JOBS)
     of_jobs = [job[name] for job in outcome.jobs.values() if name in job]
     if of_jobs:
-        return None if None in of_jobs else sum(of_jobs) / len(of_jobs)  # type: ignore[arg-type]
+        return mean_of(of_jobs)
     job, _, last = name.rpartition(".")
-    if last in outcome.jobs.get(job, ()):
-        return outcome.jobs[job][last]
+    found = [outcome.jobs[job]] if job in outcome.jobs else outcome.of_kind(job)
+    if any(last in each for each in found):
+        return mean_of(each.get(last) for each in found)
     Swept({}, (1,), ("",), {"": outcome}).named(figure)  # which refuses it
     return None
 

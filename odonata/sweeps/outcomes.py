@@ -42,7 +42,11 @@ class Outcome:
     digest: str = ""
     failed: str = ""
     kinds: dict[str, str] = field(default_factory=dict)
-    """What the jobs of one [[jobs]] with a count are called together, by the name of each."""
+    """What the jobs of one [[jobs]] are called together, by the name of each."""
+
+    def of_kind(self, kind: str) -> list[Figures]:
+        """Returns the figures of the jobs that are called so together."""
+        return [figures for job, figures in self.jobs.items() if self.kinds.get(job, job) == kind]
 
 
 def simulate(point: Point) -> Outcome:
@@ -77,14 +81,11 @@ def outcome_of(facts: Mapping[str, Any], asked: Sequence[Job] = ()) -> Outcome:
 
 def _kinds(names: list[str], asked: Sequence[Job]) -> dict[str, str]:
     """Returns what jobs that are alike are called together: as their section is, or else what they
-    do."""
-    found: dict[str, str] = {}
-    at = 0
-    for job, count in folded(asked):
-        together = names[at : at + count]
-        found |= dict.fromkeys(together, job.name or job.does) if count > 1 else {}
-        at += count
-    return found
+    do and on how many nodes, which stays the same where other jobs are dropped."""
+    sections = [*folded(asked)]
+    called = _apart([job.name or f"{job.does} on {job.nodes} nodes" for job, _ in sections])
+    each = (kind for kind, (_, count) in zip(called, sections, strict=True) for _ in range(count))
+    return dict(zip(names, each, strict=True)) if asked else {}
 
 
 def _apart(names: list[str]) -> list[str]:

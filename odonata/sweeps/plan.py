@@ -21,7 +21,7 @@ from typing import Any
 from odonata.experiment.experiment import Experiment, JobExperiment
 from odonata.experiment.reading import load, text_of, tree_of, with_included
 from odonata.study.contract import Case
-from odonata.sweeps.axes import SEED, Axis, Wanted, merged, number_of, of_file, of_shell
+from odonata.sweeps.axes import SEED, Axis, Wanted, merged, number_of, of_file
 from pdes.errors import Refused
 
 AnyExperiment = Experiment | JobExperiment
@@ -96,12 +96,11 @@ def planned(
     file of that name; so are `axes`. `wanted` replaces what [sweep] says of seeds, figures and the
     rest. Every combination is read and checked. Refused with what is wrong."""
     said = replace(asked_in(file), **(wanted or {}))
-    varied, given = of_shell(changes)
-    every, fixed = merged([*said.axes, *axes], varied, given)
+    every, fixed = merged([*said.axes, *axes], changes)
     for axis in every.values():
         check(axis)
     if "seeds" in (wanted or {}) and SEED in every:
-        if every[SEED] not in said.axes:
+        if every[SEED] not in said.axes:  # but in the changes
             raise Refused(f"{SEED} = {', '.join(every[SEED].labels)}: which seeds, or how many "
                           "(--seeds), not both")  # fmt: skip
         del every[SEED]
@@ -123,7 +122,7 @@ def asked_in(file: Path) -> Wanted:
     return asked
 
 
-RESERVED = ("seed", "job", "figure", "digest", "mean", "low", "high", "of")
+RESERVED = ("seed", "job", "figure", "digest", "mean", "low", "high", "of", "trial")
 """Names of columns, which no axis can have."""
 
 

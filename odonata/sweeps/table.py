@@ -116,18 +116,14 @@ class Swept:
         return tuple(dict.fromkeys(name for it in self.known for name in it.jobs))
 
     @cached_property
-    def kinds(self) -> dict[str, list[str]]:
-        """Returns the jobs that are shown together, those of one [[jobs]] with a count, by the name
-        that they are shown under: with how many they are, if they are as many at all points."""
-        found: dict[str, dict[str, None]] = {}
+    def kinds(self) -> dict[str, str]:
+        """Returns what the jobs that are shown together are called, those of one [[jobs]], by the
+        words that they are shown under: with how many they are."""
         counts: dict[str, set[int]] = {}
         for it in self.known:
-            names = Counter(it.kinds.get(job, job) for job in it.jobs)
-            for job in it.jobs:
-                found.setdefault(it.kinds.get(job, job), {})[job] = None
-            for name, count in names.items():
+            for name, count in Counter(it.kinds.get(job, job) for job in it.jobs).items():
                 counts.setdefault(name, set()).add(count)
-        return {_with_count(name, counts[name]): [*jobs] for name, jobs in found.items()}
+        return {_with_count(name, each): name for name, each in counts.items()}
 
     @cached_property
     def figures(self) -> tuple[str, ...]:
@@ -185,11 +181,11 @@ class Swept:
                 )
                 continue
             name = figure.removeprefix(JOBS)
-            for kind, jobs in self.kinds.items():
-                if any(it and job in it.jobs for it in found for job in jobs):
-                    values = (_mean(it.jobs[job].get(name) for job in jobs if job in it.jobs)
-                              if it else None for it in found)  # fmt: skip
-                    yield Cell(labels, kind, tuple(values))
+            for words, kind in self.kinds.items():
+                each = [it.of_kind(kind) if it else [] for it in found]
+                if any(each):
+                    yield Cell(labels, words, tuple(mean_of(job.get(name) for job in jobs)
+                                                    for jobs in each))  # fmt: skip
 
     def saturated(self, labels: tuple[str, ...]) -> bool:
         """Tells whether the network was saturated at a combination, with any seed."""
@@ -202,7 +198,7 @@ class Swept:
         made = []
         for number, labels in enumerate(self.combinations):
             digests = [it.digest for it in self.at(number) if it is not None]
-            if len(digests) > 1 and len({*digests}) == 1:
+            if len(digests) == len(self.seeds) > 1 and len({*digests}) == 1:
                 made.append(labels)
         return made
 
@@ -316,7 +312,7 @@ def _values(it: Outcome | None, figure: str, jobs: Sequence[str]) -> Any:
     return [math.nan if value is None else value for value in found]
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
+def mean_of(values: Iterable[float | None]) -> float | None:
     """Returns the mean of values, None where one of them is not defined."""
     found = [*values]
     if not found or any(value is None for value in found):

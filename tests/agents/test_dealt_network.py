@@ -201,7 +201,7 @@ def test_networks_go_on_with_other_ranks(python: Callable[..., str]) -> None:
 def test_more_networks_go_on_with_other_ranks(python: Callable[..., str], share: int) -> None:
     seen = apart(python, f"print(json.dumps(campaign({12 + 60 * share}, {72 + 60 * share})))")
     assert seen["tried"] >= 20
-    assert min(seen[name] for name in (*KINDS, "ejected", "early", "parts")) >= 2, seen
+    assert min(seen.get(name, 0) for name in KINDS) >= 2, seen
 
 
 WRONG = {

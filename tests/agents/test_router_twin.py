@@ -195,7 +195,7 @@ def describe(network: Network) -> str:
 
 
 HERE = Path(__file__).parent
-SHARES, EACH = 8, 15
+SHARES, EACH = 4, 30
 APART = "import json, sys; sys.path[:0] = sys.argv[1:3]; from test_router_twin import *; "
 """For a process without the compiler: a variant of the kernels takes longer to compile than many
 small networks take to simulate without."""

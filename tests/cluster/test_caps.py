@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from clusters import trace_of
+from conftest import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from naive import Job
@@ -99,6 +100,17 @@ def test_nobody_who_asks_for_just_enough_is_killed_where_limits_stretch(
     jobs = [Job(n, n, run, 1 + n % 4, run) for n, run in enumerate(runs)]
     power = settings_with(policy="uniform", cap=f"{cap} W", idle_w=50.0)
     found, _ = agree(Cluster(trace_of(jobs), 8, power=power))
+    assert (found.schedule.state == FINISHED).all()
+
+
+@examples(10)
+@given(st.lists(st.integers(10**10, 10**11), min_size=8, max_size=12), st.integers(850, 2400))
+def test_nor_where_jobs_take_hours(runs: list[int], cap: int) -> None:
+    """There, floats are less exact than a millionth of a microsecond."""
+    jobs = [Job(n, n * 700 * 10**6, run, 1 + n % 4, run) for n, run in enumerate(runs)]
+    power = settings_with(policy="uniform", cap=f"{cap} W", idle_w=50.0,
+                          interval_ps=600 * 10**12)  # fmt: skip
+    found = simulate(Cluster(trace_of(jobs), 16, power=power))
     assert (found.schedule.state == FINISHED).all()
 
 

@@ -121,12 +121,12 @@ nodes = 8
 def test_a_job_that_only_one_run_has_is_one_difference(tmp_path: Path) -> None:
     (tmp_path / "jobs.toml").write_text(JOBS)
     execute(Request(tmp_path / "jobs.toml", tmp_path / "both"))
-    execute(Request(tmp_path / "jobs.toml", tmp_path / "one", ["jobs[b]=none"]))
+    execute(Request(tmp_path / "jobs.toml", tmp_path / "one", ["jobs[a]=none"]))
     found = compared(tmp_path / "both", tmp_path / "one")
-    assert found["differences"] == {"jobs[1]": ["b", "none"]}
+    assert found["differences"] == {"jobs[a]": ["a", "none"]}
     (row,) = (line for line in invoke(tmp_path / "both", tmp_path / "one").splitlines()
               if line.startswith("jobs["))  # fmt: skip
-    assert row.split() == ["jobs[1]", "b", "none"]
+    assert row.split() == ["jobs[a]", "a", "none"]
 
 
 def test_a_picture_of_jobs_has_a_dot_for_each_job(

@@ -90,6 +90,29 @@ def test_a_figure_that_is_not_there_costs_nothing_but_the_asking(
     assert "nothing was left" in invoke(*words[1:], "--figure", "throughput")
 
 
+def test_a_drawing_that_is_refused_takes_nothing_else_away(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "s"
+    words = ["sweep", str(file), "-o", str(out), "--jobs", "1", "--seeds", "1"]
+    found = CliRunner().invoke(cli, [*words, "--plot", "lateness:traffic.load"])
+    assert "lateness: no figure of this sweep" in str(found.exception)
+    assert "× minimal" in found.output
+    assert (out / "report.html").exists()
+    assert "× minimal" in invoke("--report", "-o", out, "--plot", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("wanted", {}), ("points", ["a"]), ("axes", {"x": 3}), ("axes", []), ("seeds", ["1"])],
+)
+def test_a_damaged_plan_is_refused(file: Path, tmp_path: Path, name: str, value: object) -> None:
+    out = tmp_path / "s"
+    invoke(file, "-o", out, "--jobs", 1, "--seeds", 1)
+    facts = json.loads((out / "sweep.json").read_text())
+    (out / "sweep.json").write_text(json.dumps({**facts, name: value}))
+    with pytest.raises(Refused, match="holds no sweep"):
+        odonata.open_sweep(out)
+
+
 def test_results_of_two_simulators_are_not_shown_as_one(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "s"
     invoke(file, "-o", out, "--jobs", 1, "--seeds", 1)

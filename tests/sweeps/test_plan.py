@@ -82,6 +82,36 @@ fast = { "traffic.load" = 0.5 }
         planned(file, ["how=quick"])
 
 
+def test_labels_are_named_as_they_are_written(file: Path) -> None:
+    file.write_text(
+        FILE
+        + """
+[sweep.mode]
+"a,b" = { "traffic.load" = 0.1 }
+"1e3" = { "traffic.load" = 0.2 }
+plain = {}
+"""
+    )
+
+    def chosen(*changes: str) -> tuple[str, ...]:
+        (axis,) = planned(file, changes).axes
+        return axis.labels
+
+    assert chosen("mode=a,b") == ("a,b",)
+    assert chosen('mode="a,b"') == ("a,b",)
+    assert chosen("mode=1e3,plain") == ("1e3", "plain")
+    assert chosen('mode="plain","a,b"') == ("a,b", "plain")
+    assert chosen("mode=plain", "mode=1e3") == ("1e3",)
+
+
+def test_a_key_that_is_set_twice_is_refused(file: Path) -> None:
+    file.write_text(FILE + '[sweep.mode]\nslow = { "traffic.load" = 0.1 }\nusual = {}\n')
+    for change in ("traffic.load=0.3", "traffic.load=0.3,0.4"):
+        with pytest.raises(Refused, match=r"traffic.load: .* sets it, and so does"):
+            planned(file, [change])
+    assert len(planned(file, ["traffic.load=0.3", "mode=usual"]).points) == 1
+
+
 def test_how_many_seeds_and_which_are_not_both_asked_for(file: Path) -> None:
     with pytest.raises(Refused, match="which seeds, or how many"):
         planned(file, ["run.seed=3,7"], wanted={"seeds": 10})

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from odonata.jobs.request import Job
 from odonata.results.statistics import interval
 from odonata.sweeps import drawing as drawing_of_sweeps
 from odonata.sweeps import page as page_of_sweeps
@@ -66,6 +67,29 @@ def test_jobs_of_sections_of_their_own_are_shown_apart_whatever_their_names() ->
     }
     found = Swept({}, (1,), ("",), {"": Outcome({}, jobs, "d")})
     assert [cell.job for cell in found.cells("run_time_ps")] == ["halo 8", "halo 32"]
+
+
+def test_jobs_that_are_called_otherwise_at_another_point_are_not_mixed_up() -> None:
+    """Without names of their own they are numbered, and the numbers shift where one is dropped."""
+    alone = Outcome({}, {"job 0": {"t": 5.0}}, "a", kinds={"job 0": "fft3d on 16 nodes"})
+    kinds = {"job 0": "halo3d on 4 nodes", "job 1": "fft3d on 16 nodes"}
+    shared = Outcome({}, {"job 0": {"t": 1.0}, "job 1": {"t": 7.0}}, "b", kinds=kinds)
+    found = Swept({"sharing": ("alone", "shared")}, (1,), ("a", "b"), {"a": alone, "b": shared})
+    cells = {(cell.labels, cell.job): cell.values for cell in found.cells("t")}
+    assert cells == {
+        (("alone",), "fft3d on 16 nodes"): (5.0,),
+        (("shared",), "fft3d on 16 nodes"): (7.0,),
+        (("shared",), "halo3d on 4 nodes"): (1.0,),
+    }
+
+
+def test_every_section_of_jobs_has_a_name() -> None:
+    jobs = (Job(4, "halo3d"), *(replace(Job(16, "fft3d"), name=f"a {n}") for n in (1, 2)),
+            Job(4, "halo3d"), replace(Job(4, "halo3d"), name="b"))  # fmt: skip
+    facts = {"digest": "d", "jobs": [{"name": name} for name in ("job 0", "a 1", "a 2", "x", "b")]}
+    assert [*outcome_of(facts, jobs).kinds.values()] == [
+        "halo3d on 4 nodes", "a", "a", "halo3d on 4 nodes #2", "b"
+    ]  # fmt: skip
 
 
 def test_how_many_jobs_there_were_is_said_of_all_points() -> None:
