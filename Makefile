@@ -13,7 +13,7 @@ TOGETHER = -n auto --dist worksteal
 # The tests start hundreds of processes, each of which would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo docs test test-long lint warm serial parallel bench doctor format clean
+.PHONY: help demo docs test test-long lint warm serial serial-tests parallel bench doctor format clean
 
 help:
 	@echo "make demo      a dragonfly on two ranks, what it did, and a report to open"
@@ -54,7 +54,10 @@ $(VENV)/docs: $(READY)
 	  > $(VENV)/install-docs.log 2>&1 || { cat $(VENV)/install-docs.log; exit 1; }
 	@touch $@
 
-test: lint serial parallel
+# The types are checked, on one core, while kernels are compiled.
+test: $(READY)
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint warm
+	@$(MAKE) --no-print-directory serial-tests parallel
 
 lint: $(READY)
 	$(BIN)/ruff check
@@ -77,7 +80,9 @@ warm: $(READY)
 
 # As many tests at a time as there are cores; what times something, by itself (of the files that
 # have such a test: to collect them all takes longer than to run these).
-serial: warm
+serial: warm serial-tests
+
+serial-tests: $(READY)
 	$(BIN)/python -m pytest -q -m alone $$(grep -rl --include='test_*.py' 'mark\.alone' tests)
 	$(BIN)/python -m pytest -q -m "not alone and not long" --ignore tests/parallel $(TOGETHER)
 

@@ -80,6 +80,7 @@ def test_the_shares_are_those_of_the_application_in_setting_one() -> None:
     assert found["why"] == f"allreduce + bcast {found['operations']['allreduce']:.1%} > 5%"
 
 
+@pytest.mark.long
 def test_an_application_of_ones_own_is_profiled_and_the_table_is_read(mine: Path) -> None:
     files, table = [mine / "eager.toml", mine / "lazy.toml"], mine / "table.toml"
     table.write_text("[other]\nsensitive = true\n[lazy]\nsensitive = true\nslowdown = 9\n")

@@ -21,6 +21,10 @@ from pdes.transport import world
 pytestmark = pytest.mark.mpi(min_size=2)
 
 END = 40 * US
+INSIDE = [pytest.param({"routing": "adaptive"}, id="plain"),
+          pytest.param(EVERYTHING, id="buffered", marks=pytest.mark.long),
+          pytest.param(DIRECT, id="direct", marks=pytest.mark.long)]  # fmt: skip
+"""What routers are like; crossbars take a quarter of a minute each to compile."""
 STAGES = (
     Stage("halo4d", 900, compute_ps=300_000, imbalance=0.4, overhead_ps=20_000, repeat=2),
     Stage("uniform", 700, wait="nothing", repeat=3),
@@ -45,7 +49,7 @@ def everything(inside: dict[str, Any]) -> Network:
 
 
 @pytest.mark.parametrize("protocol", ["window", "null"])
-@pytest.mark.parametrize("inside", [EVERYTHING, DIRECT], ids=["buffered", "direct"])
+@pytest.mark.parametrize("inside", INSIDE)
 def test_the_answer_is_that_of_one_rank(inside: dict[str, Any], protocol: str) -> None:
     model = everything(inside)
     result, here = run(model, END, protocol=protocol, show_compiling=False), alone(model, END)
@@ -57,9 +61,12 @@ def test_the_answer_is_that_of_one_rank(inside: dict[str, Any], protocol: str) -
     assert here.outcome["by_job"].sum(axis=0)[:2, : BY_HOPS + 1].all()
 
 
-def test_a_checkpoint_in_the_middle_of_stages_changes_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("inside", INSIDE[:2])
+def test_a_checkpoint_in_the_middle_of_stages_changes_nothing(
+    tmp_path: Path, inside: dict[str, Any]
+) -> None:
     place = Path(world().everyone(str(tmp_path))[0])
-    model = everything(EVERYTHING)
+    model = everything(inside)
     run(model, 21 * US, checkpoint_dir=place, checkpoint_every=10 * US, show_compiling=False)
     resumed = run(model, END, checkpoint_dir=place, resume=place, show_compiling=False)
     assert resumed.resumed_ps == 20 * US

@@ -62,6 +62,7 @@ def test_decisions_are_those_of_one_rank(name: str, protocol: str) -> None:
     same(network, run(network, None, protocol=protocol, show_compiling=False))
 
 
+@pytest.mark.long
 def test_a_scheduler_on_a_rank_of_its_own_hears_the_same_also_where_nodes_have_caps() -> None:
     for power in (None, Power("uniform", cap="13 kW", interval_ps=3 * US)):
         network = model(power=power)

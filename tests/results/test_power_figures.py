@@ -206,6 +206,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: home / name for name in texts}
 
 
+@pytest.mark.long
 def test_the_page_of_a_run_has_its_power(runs: dict[str, Path]) -> None:
     with ScheduleRun(runs["naive"]) as run:
         text, found = page(run), run.power_measures

@@ -330,7 +330,8 @@ main()
 """A run whose second rank is asked to stop after 15 us."""
 
 
-@pytest.mark.parametrize("ranks", [pytest.param(1, marks=pytest.mark.long), 3])
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [1, 3])
 def test_a_stopped_run_goes_on_with_any_number_of_ranks(
     odonata: Odonata, go: Callable[..., str], tmp_path: Path, ranks: int
 ) -> None:
