@@ -56,7 +56,7 @@ $(VENV)/docs: $(READY)
 
 # The types are checked, on one core, while kernels are compiled.
 test: $(READY)
-	@$(MAKE) --no-print-directory -j2 --output-sync=target lint warm
+	@$(MAKE) --no-print-directory -j2 lint warm
 	@$(MAKE) --no-print-directory serial-tests parallel
 
 lint: $(READY)

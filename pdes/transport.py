@@ -18,7 +18,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pdes import launcher, watch, watchman
+from pdes import launcher, watchman
 from pdes.arrays import doubled, grown
 from pdes.board import Board, board_bytes, place_bytes
 from pdes.errors import Refused
@@ -141,7 +141,7 @@ class Mpi:
         self._posted: list[tuple[Any, Rows]] = []
         self._watchman = watchman.begin()
         if self._watchman:
-            self._watchman.tell(watch.MAPPED)
+            self._watchman.has_mapped()
             self._watchman.before_leaving(self._leave)
 
     def carry(self, words: int) -> None:

@@ -29,9 +29,10 @@ from collections.abc import Callable
 from functools import partial
 
 SPEAK, LISTEN, DEAF, MAPPED, LEAVE, LEAVE_FAILED = range(0x80, 0x86)
-"""What a rank writes: it asks whether it may give a reason (answered with one byte); from now on,
-or no longer, it handles the signals that ask for a stop; it has mapped shared memory; it leaves,
-with status 0, or with the status that the next byte is."""
+"""What a rank writes: it asks whether it may give a reason (answered with YES or NO); from now on,
+or no longer, it handles the signals that ask for a stop; it has mapped shared memory (answered with
+SEEN); it leaves, with status 0, or with the status that the next byte is."""
+YES, NO, SEEN = b"y", b"n", b"s"
 ENDING = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGUSR1: "terminated"}
 """Signals that end a rank which does not handle them, and what is then said."""
 STOPPING = (signal.SIGTERM, signal.SIGUSR1)
@@ -185,13 +186,15 @@ class Watch:
         for word in it:
             if word == SPEAK:
                 with contextlib.suppress(OSError):
-                    rank.line.send(b"n" if self.spoken else b"y")  # type: ignore[union-attr]
+                    rank.line.send(NO if self.spoken else YES)  # type: ignore[union-attr]
                 self.spoken = True
                 self._later(self.answer + self.patience, partial(self._end, ""))
             elif word in (LISTEN, DEAF):
                 rank.listens = word == LISTEN
             elif word == MAPPED:
                 self.segments |= mapped(rank.pid)
+                with contextlib.suppress(OSError):
+                    rank.line.send(SEEN)  # type: ignore[union-attr]
             elif word in (LEAVE, LEAVE_FAILED):
                 rank.left = True
                 if word == LEAVE_FAILED:

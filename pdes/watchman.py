@@ -53,14 +53,27 @@ class Watchman:
             with suppress(OSError):  # somebody killed it
                 self._line.send(bytes([word]))
 
+    def has_mapped(self) -> None:
+        """Returns when the watchman has seen which shared memory this rank has mapped, which it
+        could not any more if the rank were killed now."""
+        self.tell(watch.MAPPED)
+        self._answer(watch.SEEN)
+
+    def _answer(self, *words: bytes) -> bytes:
+        """Returns the first of these words that the watchman answers; nothing, if it does not."""
+        until = time.monotonic() + ANSWER_SECONDS
+        with suppress(OSError):
+            while select.select([self._line], [], [], max(0.0, until - time.monotonic()))[0]:
+                word = self._line.recv(1)
+                if not word or word in words:
+                    return word
+        return b""
+
     def may_speak(self) -> bool:
         """A rank that is about to end asks before it gives the reason: the first of its host may,
         and from then on the watchman is silent."""
         self.tell(watch.SPEAK)
-        with suppress(OSError):
-            if select.select([self._line], [], [], ANSWER_SECONDS)[0]:
-                return self._line.recv(1) != b"n"
-        return True
+        return self._answer(watch.YES, watch.NO) != watch.NO
 
     def before_leaving(self, action: Callable[[], None]) -> None:
         """Done in an orderly end, while the watchman still watches: MPI's own end, which waits for
