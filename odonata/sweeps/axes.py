@@ -17,7 +17,7 @@ together:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -180,19 +180,24 @@ def of_shell(given: Sequence[str]) -> tuple[list[Axis], list[str]]:
     return axes, changes
 
 
-def merged(axes: Iterable[Axis], changes: Sequence[str]) -> tuple[dict[str, Axis], list[str]]:
+def key_of(change: str) -> str:
+    """Returns the key, or the axis, that a change such as "traffic.load=0.3" is of."""
+    return change.partition("=")[0].strip()
+
+
+def merged(axes: Sequence[Axis], changes: Sequence[str]) -> tuple[dict[str, Axis], list[str]]:
     """Returns the axes by name, and the changes that are made to all points, if the command line
     asks for these changes: of a labelled axis they name labels, and any other axis of the same name
     they replace. Refused where two axes, or an axis and a change, set the same key."""
     labelled = {axis.name: axis for axis in axes if axis.labelled}
     every = {axis.name: axis for axis in axes}
-    own = [change for change in changes if change.partition("=")[0].strip() in labelled]
+    own = [change for change in changes if key_of(change) in labelled]
     for change in own:
         name, _, text = (part.strip() for part in change.partition("="))
         every[name] = _chosen(labelled[name], text)
     varied, rest = of_shell([change for change in changes if change not in own])
     for change in rest:
-        every.pop(change.partition("=")[0].strip(), None)
+        every.pop(key_of(change), None)
     every |= {axis.name: axis for axis in varied}
     _check_apart(every, rest)
     return every, rest
@@ -200,9 +205,9 @@ def merged(axes: Iterable[Axis], changes: Sequence[str]) -> tuple[dict[str, Axis
 
 def _check_apart(axes: Mapping[str, Axis], fixed: Sequence[str]) -> None:
     """Refuse a key that is set twice: which of its values holds nobody could tell."""
-    owners: dict[str, str] = {change.partition("=")[0].strip(): "--set" for change in fixed}
+    owners: dict[str, str] = {key_of(change): "--set" for change in fixed}
     for axis in axes.values():
-        keys = {change.partition("=")[0].strip() for value in axis.values
+        keys = {key_of(change) for value in axis.values
                 for change in value.changes}  # fmt: skip
         for key in sorted(keys):
             if key in owners:

@@ -21,7 +21,7 @@ from typing import Any
 from odonata.experiment.experiment import Experiment, JobExperiment
 from odonata.experiment.reading import load, text_of, tree_of, with_included
 from odonata.study.contract import Case
-from odonata.sweeps.axes import SEED, Axis, Wanted, merged, number_of, of_file
+from odonata.sweeps.axes import SEED, Axis, Wanted, key_of, merged, number_of, of_file
 from pdes.errors import Refused
 
 AnyExperiment = Experiment | JobExperiment
@@ -130,7 +130,7 @@ def check(axis: Axis) -> None:
     """Refuse an axis whose values or name cannot be told from others."""
     if axis.name in RESERVED:
         raise Refused(f"{axis.name}: no name for an axis: a column of the results has it")
-    if axis.name != SEED and any(change.partition("=")[0].strip() == SEED
+    if axis.name != SEED and any(key_of(change) == SEED
                                  for value in axis.values for change in value.changes):  # fmt: skip
         raise Refused(f"{axis.name}: {SEED} cannot be changed with other keys: every combination "
                       "has the same seeds (--seeds, or --set run.seed=3,7)")  # fmt: skip

@@ -40,6 +40,13 @@ def call_back(module: str) -> list[bool]:
     return done
 
 
+def wait() -> None:
+    """Be where an interrupt can be raised, for as long as one may take."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        time.sleep(0.01)
+
+
 def test_it_is_raised_at_once_where_python_can_pass_it_on() -> None:
     with pytest.raises(KeyboardInterrupt), interruptible():
         signal.raise_signal(signal.SIGINT)
@@ -51,9 +58,7 @@ def test_what_the_compiler_calls_comes_to_its_end_first() -> None:
 
     def work() -> None:
         done.extend(call_back("llvmlite.binding.executionengine"))
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:
-            time.sleep(0.01)
+        wait()
 
     with pytest.raises(KeyboardInterrupt), interruptible():
         work()
@@ -68,9 +73,7 @@ class Goes:
 def test_where_an_object_goes_it_is_not_lost() -> None:
     def work() -> None:
         Goes()
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:
-            time.sleep(0.01)
+        wait()
 
     with pytest.raises(KeyboardInterrupt), interruptible():
         work()
@@ -85,9 +88,7 @@ def test_nor_where_a_weak_reference_is_told() -> None:
         told = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
         del thing
         assert told() is None
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until:
-            time.sleep(0.01)
+        wait()
 
     with pytest.raises(KeyboardInterrupt), interruptible():
         work()
