@@ -32,6 +32,9 @@ FORMAT = 1
 UNSAID = {"tick": "ps"}
 """The tick of an identity that names none: a model's tick is named only if it is another."""
 PARTIAL = ".partial"
+ASIDE = "at-.aside"
+"""The name of a checkpoint while another of the same moment takes its place: it sorts before those
+that have a time."""
 ABANDONED_SECONDS = 3600.0
 """Seconds after which the next run removes what a killed run left half written."""
 
@@ -97,9 +100,12 @@ def save(
 
 
 def _put_in_place(partial: Path, place: Path) -> None:
-    """Move a checkpoint of the same moment aside, if there is one: it is the same."""
-    aside = partial.with_name(partial.name + "-aside")
+    """Move a checkpoint of the same moment aside, if there is one: it is the same. Aside it is
+    still a checkpoint, and comes before all others: it is the newest only where a run dies between
+    the two."""
+    aside = place.with_name(ASIDE)
     if place.exists():
+        shutil.rmtree(aside, ignore_errors=True)
         place.rename(aside)
     partial.rename(place)
     sync(place.parent)

@@ -209,6 +209,7 @@ def _drive(
     transport = engine.transport
     go = PROTOCOLS[protocol]
     saved: Path | None = None
+    saved_at: int | None = None
     transport.everyone(None)
     began, before = engine.begin(), engine.events
     while True:
@@ -225,10 +226,10 @@ def _drive(
         metrics.sample(completed or stuck)
         if completed or stuck:
             break
-        if arrival.stopped or (every and arrival.time % every == 0):
+        if arrival.time != saved_at and (arrival.stopped or (every and arrival.time % every == 0)):
             assert directory is not None
             metrics.sync()
-            saved = engine.save(directory)
+            saved, saved_at = engine.save(directory), arrival.time
             engine.lap("checkpoint")
         if arrival.stopped:
             break

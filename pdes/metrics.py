@@ -24,6 +24,8 @@ class Metrics:
         self._engine, self._record = engine, record
         self.recorder: Recorder | None = None
         self._going = False
+        self._sampled = 0
+        """The time of the last sample, or 0."""
         if record:
             ends = f"end_{engine.model.tick}"
             about = {ends: LATEST if end is None else end, "protocol": protocol}
@@ -78,6 +80,7 @@ class Metrics:
         """Refuse metrics that end before the checkpoint."""
         assert self._record is not None
         times = {last.time for last in lasts}
+        self._sampled = max(times)
         self._going = sum(last.left or 0 for last in lasts) != 0 or times == {0}
         reach = min(times) + self._record.interval
         if len(times) > 1 or (self._going and reach <= resumed):
@@ -91,9 +94,12 @@ class Metrics:
         return following(self._engine.reached, self._record.interval)
 
     def sample(self, last: bool) -> None:
+        """Sample, where a sample is due at this cut. A run that is asked to stop before it has
+        handled anything more comes to the cut where it is, again: that was sampled."""
         if self.recorder and self._record and self._going:
             time = self._engine.reached
-            if time > 0 and (time % self._record.interval == 0 or last):
+            if time > self._sampled and (time % self._record.interval == 0 or last):
+                self._sampled = time
                 self._going = self._engine.record(self.recorder)
 
     def sync(self) -> None:

@@ -86,6 +86,33 @@ def test_an_event_left_behind_at_a_cut_is_a_fault(monkeypatch: pytest.MonkeyPatc
         run(MODEL, END)
 
 
+def test_a_run_that_dies_between_two_renames_has_a_checkpoint(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the same moment is moved aside, and there it is found."""
+    place, rename = only(saved), Path.rename
+
+    class Died(Exception):
+        pass
+
+    def die(path: Path, target: Path) -> Path:
+        if path == place:
+            rename(path, target)
+            raise Died
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", die)
+    with pytest.raises(Died):
+        run(MODEL, 35_000_000, checkpoint_dir=saved, checkpoint_every=30_000_000)
+    monkeypatch.undo()
+    assert not place.exists()
+    resumed = run(MODEL, END, resume=saved, checkpoint_dir=saved, checkpoint_every=10_000_000)
+    assert resumed.resumed == 30_000_000
+    assert resumed.digest == run(MODEL, END).digest
+    run(MODEL, 35_000_000, checkpoint_dir=saved, checkpoint_every=30_000_000)
+    assert only(saved) == place
+
+
 @pytest.mark.parametrize("name", ["rank-0000.h5", "manifest.json"])
 @pytest.mark.parametrize("damage", ["truncated", "altered", "emptied"])
 def test_a_damaged_checkpoint_is_refused_by_name(saved: Path, name: str, damage: str) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import h5py
 import pytest
@@ -17,7 +18,8 @@ from probe import YEAR, Diary
 from threads import bits, files, go, stop_when_asked
 
 from pdes import checkpoint
-from pdes.driver import run
+from pdes.driver import Result, run
+from pdes.engine import Engine
 from pdes.errors import Refused
 from pdes.model import Model
 from pdes.phold import Phold
@@ -228,3 +230,48 @@ def test_a_part_that_is_damaged_is_refused_on_whichever_rank_needs_it(tmp_path: 
     for ranks in (1, 3):
         with pytest.raises(Refused, match=r"rank-0001\.h5: does not match its checksum"):
             go(model, 4_000_000, ranks, resume=tmp_path)
+
+
+@pytest.mark.parametrize("protocol", ["window", "null"])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_a_stop_at_the_time_of_a_sample_does_not_sample_twice(
+    ranks: int, protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal comes while a checkpoint is written, and the next event is due at that very time:
+    so the cut of the stop is that of the checkpoint, which is also that of a sample. The next runs
+    are asked to stop as soon as they go on."""
+    model, saved = Diary(agents=6), tmp_path / "saved"
+    step = model.mean // 8
+    asked: list[bool] = []
+    monkeypatch.setattr(Engine, "stop_requested", property(lambda engine: any(asked)))
+    write = checkpoint.save
+
+    def save(*of: Any) -> Path:
+        place, (cut, arrays) = write(*of), of[3:5]
+        asked.extend(arrays["pending"][:, 0] == cut.time)
+        return place
+
+    def leg(name: str, size: int, **how: Any) -> Result:
+        record = Recording(tmp_path / name, step, (), logs=("visits",))
+        return go(model, 90 * step, size, protocol=protocol, record=record, **how)
+
+    leg("whole", 1)
+    monkeypatch.setattr(checkpoint, "save", save)
+    stopped = leg("ours", ranks, checkpoint_dir=saved, checkpoint_every=5 * step)
+    assert stopped.time % (5 * step) == 0
+    for size in (ranks, ranks % 3 + 1):
+        assert not leg("ours", size, checkpoint_dir=saved, resume=saved).completed
+    monkeypatch.setattr(checkpoint, "save", write)
+    asked.clear()
+    assert leg("ours", ranks, resume=saved).completed
+    assert bits(tmp_path / "ours") == bits(tmp_path / "whole")
+
+
+def test_a_run_that_goes_on_from_its_very_end_does_not_sample_it_twice(tmp_path: Path) -> None:
+    model, saved = Phold(processes=13, population=3, seed=5), tmp_path / "saved"
+    for name, legs in (("ours", (1_500_000, 1_000_000)), ("whole", (1_000_000,))):
+        record = Recording(tmp_path / name, 500_000, ("processes",))
+        for number, end in enumerate(legs):
+            go(model, end, 1, record=record, checkpoint_dir=saved, checkpoint_every=1_000_000,
+               resume=saved if number else None)  # fmt: skip
+    assert bits(tmp_path / "ours") == bits(tmp_path / "whole")
