@@ -87,10 +87,14 @@ serial-tests: $(READY)
 	$(BIN)/python -m pytest -q -m "not alone and not long" --ignore tests/parallel $(TOGETHER)
 
 # Each rank has a temporary directory of its own: pytest's usual one is swept by all that share it.
+# Features are crossed without the compiler: each combination would take it seconds.
 parallel: $(READY)
-	@set -e; for n in $(RANKS); do echo "--- $$n ranks"; rm -rf .ranks; mkdir .ranks; \
-	  $(BIN)/mpiexec -n $$n sh -c 'exec $(BIN)/python -m pytest -q --with-mpi --only-mpi \
-	  --basetemp=.ranks/$$$$ -p no:cacheprovider -m "$(WHICH)" tests/parallel'; done; rm -rf .ranks
+	@set -e; for n in $(RANKS); do for jit in 1 0; do \
+	  tests=tests/parallel; test $$jit = 1 || tests=tests/parallel/test_matrix_ranks.py; \
+	  echo "--- $$n ranks$$(test $$jit = 1 || echo ', features crossed')"; rm -rf .ranks; mkdir .ranks; \
+	  ODONATA_JIT=$$jit $(BIN)/mpiexec -n $$n sh -c 'exec $(BIN)/python -m pytest -q --with-mpi \
+	  --only-mpi --basetemp=.ranks/$$$$ -p no:cacheprovider -m "$(WHICH)" '$$tests; \
+	  done; done; rm -rf .ranks
 
 # What repeats at length what the tests above show: on more ranks, in more ways, by attack.
 test-long: warm $(VENV)/docs

@@ -544,12 +544,17 @@ class Engine:
     def outcome(self) -> dict[str, Any]:
         mine = self.model.outcome(self.state, self.queue.content(), self._pool.rows, self.reached)
         parts = self.transport.everyone(dict(mine))
+        self._rules.same_on_all_ranks("outcome", [sorted(part) for part in parts])
+        for name in parts[0]:
+            widths = [part[name].shape[1:] for part in parts]
+            self._rules.same_on_all_ranks(f"outcome[{name!r}]", widths)
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def digest(self) -> str:
         parts = self.transport.gather(self.model.fingerprint(self.state))
         value = None
         if parts is not None:
+            self._rules.same_on_all_ranks("fingerprint", [part.shape[1:] for part in parts])
             hashed = hashlib.blake2b(digest_size=16)
             for part in self.model.assemble(parts):
                 hashed.update(np.ascontiguousarray(part).tobytes())

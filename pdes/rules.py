@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from pdes.errors import Fault
 from pdes.events import KEY, TIME, unpack
 from pdes.loop import LATE, NOBODY, PAST, TOO_SOON
 from pdes.model import Model
@@ -49,3 +50,14 @@ class Rules(NamedTuple):
         if rule == NOBODY:
             return f"{did}: there are only {self.agents} agents"
         return f"{did}: more events than its fanout of {model.fanout}"
+
+    def same_on_all_ranks(self, what: str, found: Sequence[Any]) -> None:
+        """Raise a Fault where ranks differ in what may not follow from a rank's own part of the
+        model, which may be a single unit: the words of a row of `what`, say. `found` has each
+        rank's."""
+        for rank, theirs in enumerate(found):
+            if theirs != found[0]:
+                raise Fault(
+                    f"{self.model.name}: rows of `{what}` have {found[0]} on rank 0 and {theirs} "
+                    f"on rank {rank}: they may not depend on a rank's part of the model"
+                )

@@ -54,7 +54,8 @@ class Transport(Protocol):
         least one message."""
 
     def gather(self, array: npt.NDArray[Any]) -> list[npt.NDArray[Any]] | None:
-        """Returns every rank's array in rank order, on rank 0; None elsewhere."""
+        """Returns every rank's array in rank order, on rank 0; None elsewhere. They have one type,
+        and each a shape of its own."""
 
     def everyone(self, thing: T) -> list[T]:
         """Returns every rank's `thing`, on every rank. For small and rare things."""
@@ -237,14 +238,14 @@ class Mpi:
                 os.sched_yield()
 
     def gather(self, array: npt.NDArray[Any]) -> list[npt.NDArray[Any]] | None:
-        counts = self._comm.gather(len(array), 0)
+        shapes = self._comm.gather(array.shape, 0)
         flat = np.ascontiguousarray(array)
-        if counts is None:
+        if shapes is None:
             self._comm.Send(flat.view(np.uint8).reshape(-1), 0, self.TAG + 1)
             return None
         arrays: list[npt.NDArray[Any]] = [flat]
         for peer in range(1, self.size):
-            arrays.append(np.empty((counts[peer], *array.shape[1:]), array.dtype))
+            arrays.append(np.empty(shapes[peer], array.dtype))
             self._comm.Recv(arrays[peer].view(np.uint8).reshape(-1), peer, self.TAG + 1)
         return arrays
 

@@ -33,7 +33,8 @@ from odonata.jobs.board import Ledger
 def fingerprint(network: Configuration, state: State) -> Any:
     """Returns a row per group: the counters of every port, and those of its nodes. The
     scheduler's part is in the last word of group 0; a rank that has the scheduler and not that
-    group has it in a row of its own, which `assemble` puts there."""
+    group has it in a row of its own, which `assemble` puts there. Which words a row has follows
+    from the network, and not from what a rank has of it."""
     m, groups = network.machine, len(state.histogram)
     ports, nodes = m.routers * (m.radix + m.nodes), m.routers * m.nodes
     parts: list[tuple[npt.NDArray[Any], int]] = [
@@ -44,10 +45,10 @@ def fingerprint(network: Configuration, state: State) -> Any:
         (state.history, nodes),
         (state.histogram, 1),
     ]
-    if len(state.queues):
+    if network.switched:
         waits = [Q_SERVED, Q_WAITED, Q_ROOM, Q_EJECT, Q_LONGEST]
         parts.append((state.queues[:, :, waits], ports))
-    if len(state.drawn):
+    if len(state.drawn):  # a row per stream, on every rank
         parts.append((state.drawn.T, nodes))
     if network.workload:  # without the chains, whose numbers depend on the rank
         parts += [(state.slots[:, :, :EARLY], nodes), (state.matching, nodes)]

@@ -115,8 +115,8 @@ def _fill(part: Rows, link: LinkClass, capacity: int) -> None:
 
 def crossbars(network: Configuration, g0: int, g1: int, ports: int) -> dict[str, Any]:
     """Returns the arrays of `State` that are about crossbars and ejection."""
-    m, vcs = network.machine, network.channels
-    rows, routers = (ports, (g1 - g0) * m.routers) if network.switched else (0, 0)
+    m, vcs, switched = network.machine, network.channels, network.switched
+    rows, routers = (ports, (g1 - g0) * m.routers) if switched else (0, 0)
     queues = aligned((rows, vcs, QUEUE_WORDS))
     queues[:, :, [Q_HEAD, Q_WANTS, Q_LACKS, Q_SERVED]] = -1
     queues[:, :, C_LAST:] = -1
@@ -135,6 +135,6 @@ def crossbars(network: Configuration, g0: int, g1: int, ports: int) -> dict[str,
         "queues": queues,
         "rooms": rooms,
         "routers": waking,
-        "requests": np.zeros((routers, m.radix * vcs if routers else 0), np.int64),
+        "requests": np.zeros((routers, m.radix * vcs * switched), np.int64),
         "ejection": holding,
     }
