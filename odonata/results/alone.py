@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from odonata.agents.network import Network
 from odonata.jobs.board import BEGAN, OVER
 from odonata.jobs.record import JobRecord
+from pdes.checksum import is_intact, with_checksum
 from pdes.driver import run
 from pdes.errors import Refused
 from pdes.replacing import write_whole
@@ -56,14 +57,16 @@ def measure(run_: Run, told: Callable[[JobRecord, int], None] = lambda job, ps: 
         found.append(alone_ps(run_.network, record) if record.end_ps is not None else -1)
         told(record, found[-1])
     text = json.dumps({"id": run_.attributes["id"], "alone_ps": found})
-    write_whole(run_.path / FILE, text + "\n")
+    write_whole(run_.path / FILE, with_checksum(text) + "\n")
     return found
 
 
 def measured(path: Path, run_id: str, jobs: int) -> list[int] | None:
-    """Returns what `measure` has kept of this run; None where there is nothing."""
+    """Returns what `measure` has kept of this run; None where there is nothing, or where that has
+    been changed."""
     try:
-        kept = json.loads((path / FILE).read_text(encoding="utf-8"))
+        text = (path / FILE).read_bytes()
+        kept = json.loads(text) if is_intact(text) is not False else {}
         times = [int(ps) for ps in kept["alone_ps"]] if kept["id"] == run_id else []
     except (OSError, ValueError, KeyError, TypeError):
         return None

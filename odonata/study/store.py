@@ -3,7 +3,9 @@
 `DIR/results.jsonl` begins with a line about the simulator that made it: the study, the version and
 the mark, a digest over small simulations. Outcomes of a simulator that would answer otherwise are
 not mixed with these. Every other line has the `key` of a case, its fields (as `point`) and the
-fields of its outcome.
+fields of its outcome. Each line ends with its checksum (`pdes.checksum`), so that a changed digit
+is not believed; the first says so (`lines`). Stores that were begun before that have lines without,
+which are read as they are.
 """
 
 from __future__ import annotations
@@ -23,11 +25,13 @@ from typing import Any, Generic, NamedTuple, TextIO
 
 from odonata import __version__
 from odonata.study.contract import Case, O, Study
+from pdes.checksum import NAME, is_intact, with_checksum
 from pdes.errors import Refused, require
 
 FORMAT = 1
 SYNC_SECONDS = 5.0
 """Seconds between two syncs: older outcomes survive even the end of the host."""
+NOT_ITS_TEXT = "its checksum is not that of its text, which somebody or something has changed"
 
 
 class Answer(NamedTuple):
@@ -112,7 +116,7 @@ def opened(directory: Path, study: Study[Any, Any, O], mark: str) -> Iterator[St
     with file:
         _lock(file, path)
         if not path.stat().st_size:
-            file.write(json.dumps(_head(study, mark)) + "\n")
+            file.write(with_checksum(json.dumps(_head(study, mark))) + "\n")
             file.flush()
         head, outcomes, whole = _read(path, study)
         _check(path, head, mark)
@@ -128,13 +132,14 @@ def to_line(answer: Answer) -> str:
     """Returns one line of JSON; the case is written out, for whoever reads it with other programs.
     The case's fields are called `point`, as they were in the first stores."""
     fields = {"key": answer.case.key, "point": answer.case.fields(), **asdict(answer.outcome)}
-    return json.dumps(fields, separators=(",", ":")) + "\n"
+    return with_checksum(json.dumps(fields, separators=(",", ":"))) + "\n"
 
 
 def from_line(line: str, study: Study[Any, Any, O]) -> tuple[str, O]:
     """Returns the key and the outcome. Raises ValueError, KeyError, TypeError or AttributeError
     where it is none."""
     fields = json.loads(line)
+    fields.pop(NAME, None)
     key = fields.pop("key")
     fields.pop("point")
     if not isinstance(key, str):
@@ -155,7 +160,7 @@ def _head(study: Study[Any, Any, Any], mark: str) -> dict[str, Any]:
     return {
         "study": study.name, "format": FORMAT, "odonata": __version__, "mark": mark,
         "began": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "python": platform.python_version(),
-        "numpy": version("numpy"), "numba": version("numba"),
+        "numpy": version("numpy"), "numba": version("numba"), "lines": NAME,
     }  # fmt: skip
 
 
@@ -180,6 +185,9 @@ def _read(path: Path, study: Study[Any, Any, O]) -> tuple[dict[str, Any], dict[s
             f"{path}: no results of a study that can be read; use another -o",
         )
         assert head is not None
+        promised = head.get("lines") == NAME
+        require(is_intact(first) in ((True,) if promised else (True, None)),
+                f"{path}, line 1: damaged: {NOT_ITS_TEXT}; use another -o")  # fmt: skip
         require(
             head["study"] == study.name,
             f"{path}: results of the study {head['study']}, not of {study.name}; use another -o",
@@ -188,11 +196,16 @@ def _read(path: Path, study: Study[Any, Any, O]) -> tuple[dict[str, Any], dict[s
         for number, line in enumerate(file, 2):
             if not line.endswith(b"\n"):
                 break
+            cure = "delete that line, and its simulation is done again"
+            intact = is_intact(line)
+            require(intact is not False,
+                    f"{path}, line {number}: damaged: {NOT_ITS_TEXT}; {cure}")  # fmt: skip
             try:
+                if intact is None and promised:
+                    raise ValueError("no checksum")
                 key, outcome = from_line(line.decode(), study)
             except (ValueError, KeyError, TypeError, AttributeError):
-                raise Refused(f"{path}, line {number}: damaged; delete that line, and its "
-                              "simulation is done again") from None  # fmt: skip
+                raise Refused(f"{path}, line {number}: damaged; {cure}") from None
             outcomes[key] = outcome
             whole += len(line)
     return head, outcomes, whole

@@ -16,6 +16,7 @@ from odonata.sweeps.optimising import TRIALS
 from odonata.sweeps.plan import Plan, planned
 from odonata.sweeps.study import PLAN, Sweep
 from odonata.sweeps.table import Swept
+from pdes.checksum import is_intact
 from pdes.errors import Refused
 
 READER = Sweep(Plan("", (), (), (), Wanted(), ()))
@@ -23,11 +24,13 @@ READER = Sweep(Plan("", (), (), (), Wanted(), ()))
 
 
 def plan_in(directory: Path) -> dict[str, Any]:
-    """Returns what `Sweep.begin` has written."""
+    """Returns what `Sweep.begin` has written. What older versions wrote has no checksum."""
     try:
-        facts: dict[str, Any] = json.loads((directory / PLAN).read_text(encoding="utf-8"))
+        text = (directory / PLAN).read_bytes()
+        facts: dict[str, Any] = json.loads(text)
         axes, wanted = facts["axes"], facts["wanted"]
-        whole = all(isinstance(label, str) for labels in axes.values() for label in labels)
+        whole = is_intact(text) is not False
+        whole &= all(isinstance(label, str) for labels in axes.values() for label in labels)
         whole &= all(fits(name, wanted[name]) for name in OPTIONS)
         whole &= all(isinstance(seed, int) for seed in facts["seeds"])
         size = math.prod(map(len, axes.values())) * len(facts["seeds"])
@@ -38,7 +41,8 @@ def plan_in(directory: Path) -> dict[str, Any]:
     if (directory / TRIALS).exists():
         raise Refused(f"{directory}: holds a search; the command that made it shows it again, and "
                       f"simulates nothing; all trials are in {directory / TRIALS}")  # fmt: skip
-    raise Refused(f"{directory}: holds no sweep ({PLAN} is not there, or damaged)")
+    raise Refused(f"{directory}: holds no sweep ({PLAN} is not there, or damaged; the command that "
+                  "made the sweep writes it again)")  # fmt: skip
 
 
 def open_sweep(directory: Path | str) -> Swept:

@@ -18,6 +18,7 @@ import topology
 from odonata.study.contract import Claim, Study, digest
 from odonata.sweeps.outcomes import Outcome, simulate
 from odonata.sweeps.plan import Plan, Point
+from pdes.checksum import with_checksum
 from pdes.driver import run
 from pdes.replacing import write_whole
 from pdes.transport import Serial
@@ -60,7 +61,7 @@ class Sweep(Study[Plan, Point, Outcome]):
         """Write what is to be known of the plan when its results are opened."""
         wanted = {name: value for name, value in asdict(asked.wanted).items() if name != "axes"}
         text = json.dumps({**asked.facts(), "wanted": wanted}, indent=1)
-        write_whole(directory / PLAN, text + "\n")
+        write_whole(directory / PLAN, with_checksum(text) + "\n")
 
     def claims(self, asked: Plan, outcomes: Mapping[str, Outcome]) -> list[Claim]:
         return []

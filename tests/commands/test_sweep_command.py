@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import odonata
 from odonata.commands.cli import cli
 from odonata.results.execution import Request, execute
 from odonata.results.run_facts import run_facts
+from pdes.checksum import with_checksum
 from pdes.errors import Fault, Refused
 
 Go = Callable[..., str]
@@ -113,11 +115,32 @@ def test_a_damaged_plan_is_refused(file: Path, tmp_path: Path, name: str, value:
         odonata.open_sweep(out)
 
 
+def test_a_changed_digit_of_a_plan_is_not_believed(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "s"
+    invoke(file, "-o", out, "--jobs", 1, "--seeds", 1)
+    text = (out / "sweep.json").read_text()
+    assert json.loads(text)["seeds"] == [1]
+    (out / "sweep.json").write_text(re.sub(r'("seeds": \[\s*)1', r"\g<1>2", text))
+    with pytest.raises(Refused, match="or damaged; the command that made the sweep"):
+        odonata.open_sweep(out)
+    invoke(file, "-o", out, "--jobs", 1, "--seeds", 1)
+    assert (out / "sweep.json").read_text() == text
+    bare = {name: value for name, value in json.loads(text).items() if name != "crc32"}
+    (out / "sweep.json").write_text(json.dumps(bare))  # as before there were checksums
+    assert odonata.open_sweep(out).seeds == (1,)
+
+
+def otherwise(head: str) -> str:
+    """Returns the first line of a store as another simulator writes it."""
+    fields = {name: value for name, value in json.loads(head).items() if name != "crc32"}
+    return with_checksum(json.dumps({**fields, "mark": "another"}))
+
+
 def test_results_of_two_simulators_are_not_shown_as_one(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "s"
     invoke(file, "-o", out, "--jobs", 1, "--seeds", 1)
     head, *rest = (out / "results.jsonl").read_text().splitlines()
-    other = json.dumps({**json.loads(head), "mark": "another"})
+    other = otherwise(head)
     (out / "results-0001-of-0002.jsonl").write_text("\n".join([other, *rest]) + "\n")
     with pytest.raises(Refused, match="made by another simulator than"):
         odonata.open_sweep(out)
@@ -141,7 +164,7 @@ def test_a_sweep_that_is_refused_leaves_the_one_that_is_there_as_it_was(
     invoke(file, "-o", out, "--jobs", 1, "--seeds", 1)
     kept, plan = out / "results.jsonl", (out / "sweep.json").read_bytes()
     head, *rest = kept.read_text().splitlines()
-    other = json.dumps({**json.loads(head), "mark": "another"})
+    other = otherwise(head)
     kept.write_text("\n".join([other, *rest]) + "\n")
     words = ["sweep", str(file), "-o", str(out), "--jobs", "1", "--seeds", "2"]
     with pytest.raises(Refused, match="made by a simulator that answers otherwise"):

@@ -58,6 +58,7 @@ from odonata.study.contract import Claim
 from odonata.study.filling import Agenda, fill
 from odonata.study.report import report
 from odonata.study.store import Answer, from_line, to_line
+from pdes.checksum import with_checksum
 from pdes.errors import Refused
 from pdes.signals import StopSignals
 
@@ -327,7 +328,7 @@ def test_a_line_of_the_first_version_is_read_written_and_simulated_the_same() ->
     (point,) = homogeneous(Asked(repeat=1), 64, "broadcast", 1.0, "rdg")
     key, kept = from_line(LINE, STUDY)
     assert key == point.key
-    assert to_line(Answer(point, kept)) == LINE
+    assert to_line(Answer(point, kept)) == with_checksum(LINE) + "\n"
     assert replace(simulate(point), seconds=kept.seconds) == kept
 
 
@@ -342,7 +343,7 @@ def test_a_line_without_one_of_its_fields_is_damaged(tmp_path: Path, field: str)
         pass
     short = {name: value for name, value in json.loads(LINE).items() if name != field}
     with store.path_in(tmp_path).open("a") as file:
-        file.write(LINE + json.dumps(short) + "\n")
+        file.writelines(with_checksum(text) + "\n" for text in (LINE, json.dumps(short)))
     with pytest.raises(Refused, match=r"results.jsonl, line 3: damaged"):
         store.read(tmp_path, STUDY)
 

@@ -224,6 +224,53 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
             look()
 
 
+@pytest.mark.parametrize("place", ["key", "value", "sum"])
+def test_a_changed_digit_of_a_line_is_not_believed(tmp_path: Path, place: str) -> None:
+    fill(DICE, Asked(4), tmp_path, 1)
+    path = store.path_in(tmp_path)
+    lines = path.read_text().splitlines(keepends=True)
+    fields = json.loads(lines[3])
+    old = {"key": fields["key"], "value": f'"value":{fields["value"]}', "sum": fields["crc32"]}
+    new = old[place][:-1] + ("1" if old[place][-1] != "1" else "2")
+    lines[3] = lines[3].replace(old[place], new)
+    path.write_text("".join(lines))
+    assert json.loads(lines[3])["value"] in range(1, 7)  # what nothing but the checksum tells
+    for look in (lambda: fill(DICE, Asked(4), tmp_path, 1), lambda: store.read(tmp_path, DICE)):
+        with pytest.raises(Refused, match=r"line 4: damaged: its checksum is not .* delete"):
+            look()
+    path.write_text("".join([*lines[:3], *lines[4:]]))
+    assert fill(DICE, Asked(4), tmp_path, 1)[0].simulated == 1
+
+
+def test_the_first_line_has_a_checksum_too_and_tells_that_all_have(tmp_path: Path) -> None:
+    fill(DICE, Asked(4), tmp_path, 1)
+    path = store.path_in(tmp_path)
+    head, *lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([head.replace('"format": 1', '"format": 1 '), *lines]))
+    with pytest.raises(Refused, match=r"line 1: damaged: its checksum"):
+        store.read(tmp_path, DICE)
+    bare = lines[1][: lines[1].index(',"crc32"')] + "}\n"
+    path.write_text("".join([head, lines[0], bare]))
+    with pytest.raises(Refused, match="line 3: damaged; delete that line"):
+        store.read(tmp_path, DICE)
+
+
+def test_lines_of_a_store_from_before_checksums_are_read_and_new_ones_have_one(
+    tmp_path: Path,
+) -> None:
+    fill(DICE, Asked(20), tmp_path, 1)
+    before = values(tmp_path)
+    path = store.path_in(tmp_path)
+    head, *lines = (json.loads(line) for line in path.read_text().splitlines())
+    for line in (head, *lines):
+        del line["crc32"]
+    del head["lines"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in (head, *lines[:30])))
+    assert fill(DICE, Asked(20), tmp_path, 1)[0].simulated == 10
+    assert values(tmp_path) == before
+    assert path.read_text().count("crc32") == 10
+
+
 def test_a_store_of_another_simulator_or_study_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
