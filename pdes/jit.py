@@ -18,31 +18,26 @@ import inspect
 import os
 import platform
 import sys
-import tempfile
 import threading
 import time
 import traceback
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from pdes import launcher
 from pdes.compiler_words import explained
 from pdes.errors import Refused
+from pdes.kernel_cache import cache_root, folder_for, keep_in, prune
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
 ENABLED = os.environ.get("ODONATA_JIT", "1") != "0" and os.environ.get("NUMBA_DISABLE_JIT") != "1"
-
-KEEP_DAYS = 30
-"""Compiled kernels of other versions are removed when they have not been used for this long."""
-STAMP = "last-used"
 
 _cache_dir_lock = threading.Lock()
 """Numba knows one cache directory per process; it is ours only while one function is decorated."""
@@ -133,32 +128,21 @@ def entry(function: F) -> F:
     """
     if not ENABLED:
         return function
-    version = cache_root() / _digest(function)
-    with suppress(OSError):
-        version.mkdir(mode=0o700, exist_ok=True)
-        (version / STAMP).touch()
+    folder = folder_for(_digest(function))
     with _cache_dir_lock:
         before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(version)
+        numba.config.CACHE_DIR = str(folder)
         try:
             made = numba.njit(function, cache=True, **CALLED, **OPTIONS)
-        except RuntimeError:  # it comes from no file: a notebook, or standard input
+            keep_in(made._cache, folder)
+        except (RuntimeError, AttributeError, TypeError):
+            # It comes from no file: a notebook, or standard input. Or this numba keeps functions in
+            # another way, of which nobody knows what it loads.
             return numba.njit(function, **CALLED, **OPTIONS)  # type: ignore[no-any-return]
         finally:
             numba.config.CACHE_DIR = before
-    _keep_by_content(made._cache, version)
     _load_machine_code_alone(made._cache)
     return made  # type: ignore[no-any-return]
-
-
-def _keep_by_content(kept: Any, version: Path) -> None:
-    """Have what is kept of a function serve whatever has the same content. Numba would go by the
-    path of its file and by when that was written, which differ in every checkout of a version."""
-    with suppress(AttributeError, TypeError):  # a numba that is made otherwise: it goes by its own
-        folder = str(version / "kernels")
-        file = type(kept._cache_file)(folder, kept._impl.filename_base, version.name)
-        kept._impl.locator._cache_path = kept._cache_path = folder
-        kept._cache_file = file
 
 
 def _load_machine_code_alone(kept: Any) -> None:
@@ -231,54 +215,6 @@ def kind_of(argument: Any) -> Any:
     return type(argument)
 
 
-def cache_root() -> Path:
-    """Returns where compiled kernels are kept: ``$ODONATA_CACHE_DIR``, else the user's cache
-    directory.
-
-    The files are loaded as code, so a directory that others can write to is not used. Where there
-    is no other, and where the home directory cannot be written, it is a private directory under the
-    system's temporary one.
-    """
-    named = os.environ.get("ODONATA_CACHE_DIR")
-    if named:
-        root = Path(named).expanduser()
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if _private(root):
-            return root
-    else:
-        try:
-            base = os.environ.get("XDG_CACHE_HOME")
-            root = (Path(base) if base else Path.home() / ".cache") / "odonata" / "kernels"
-            root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if os.access(root, os.W_OK) and _private(root):
-                return root
-        except (OSError, RuntimeError):  # no home, or one that cannot be written
-            pass
-    root = Path(tempfile.gettempdir()) / f"odonata-kernels-{os.getuid()}"
-    root.mkdir(mode=0o700, exist_ok=True)
-    return root if _private(root) else _own_root()
-
-
-@cache
-def _own_root() -> Path:
-    return Path(tempfile.mkdtemp(prefix="odonata-kernels-"))
-
-
-@cache
-def _private(root: Path) -> bool:
-    """Tells whether nobody but this user can write there. If others can, that is printed once."""
-    status = root.stat()
-    if status.st_uid == os.getuid() and not status.st_mode & 0o022:
-        return True
-    if launcher.rank() == 0:
-        problem, cure = "others can write to it", f"chmod go-w {root}"
-        if status.st_uid != os.getuid():
-            problem, cure = "it belongs to another user", "name one of your own"
-        print(f"odonata: warning: {root}: {problem}, so compiled kernels are not kept there: {cure}"
-              " (ODONATA_CACHE_DIR names the place)", file=sys.stderr, flush=True)  # fmt: skip
-    return False
-
-
 def _digest(function: Callable[..., Any]) -> str:
     """Returns a name for all that is compiled into a function, under this compiler."""
     about = [numba.__version__, sys.version, platform.machine()]
@@ -321,19 +257,6 @@ def _describe(thing: Any, about: list[str], files: set[str], seen: set[int]) -> 
                     _describe(vars(value)[attribute], about, files, seen)
         else:
             _describe(value, about, files, seen)
-
-
-def _prune(root: Path) -> None:
-    """Remove kernels of other versions of ours, and nothing else, that were not used for long."""
-    oldest = time.time() - KEEP_DAYS * 86400
-    for stamp in root.glob(f"[0-9a-f]*/{STAMP}"):
-        with suppress(OSError):  # another run may be doing the same
-            if stamp.stat().st_mtime < oldest:
-                for kept in stamp.parent.glob("*/*.nb[ic]"):
-                    kept.unlink()
-                stamp.unlink()
-                for folder in (*stamp.parent.iterdir(), stamp.parent):
-                    folder.rmdir()
 
 
 @contextmanager
@@ -405,7 +328,7 @@ def compile_notice(show: bool, how_often: str) -> Iterator[None]:
         yield
     if compiled and show:
         say(f"compiled in {time.perf_counter() - compiled.began:.1f} s")
-        _prune(cache_root())
+        prune(cache_root())
 
 
 if ENABLED:

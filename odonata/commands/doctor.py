@@ -86,7 +86,7 @@ def _cores(_: list[Finding]) -> list[Finding]:
 
 
 def _cache(_: list[Finding]) -> list[Finding]:
-    from pdes.jit import cache_root
+    from pdes.kernel_cache import cache_root
 
     cure = "set ODONATA_CACHE_DIR to a directory that can be written"
     try:

@@ -76,7 +76,8 @@ def command(
     """Compile what the experiments in FILE... need; without FILE, every routing of traffic and of
     jobs. It is kept on disk, and runs load it."""
     from odonata.study.pool import share
-    from pdes.jit import ENABLED, cache_root
+    from pdes.jit import ENABLED
+    from pdes.kernel_cache import cache_root
 
     require(ENABLED, "ODONATA_JIT=0: nothing is compiled; unset it")
     if (launcher.ranks() or 1) > 1:  # one of them does it, as if it were alone
