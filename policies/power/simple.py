@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from pdes.errors import Refused
-from policies.memory import Sizes
+from policies.memory import Memory, Sizes
 from policies.parameters import parameter
 from policies.policy import Arrays
 from policies.power.base import Caps, Configuration, PowerPolicy, PowerView, power
-from policies.views import Request
+from policies.views import Ended, Request
 
 WALLACE = (
     "S. Wallace et al.: A data driven scheduling approach for power management on HPC systems, "
@@ -50,10 +51,17 @@ class IdleSleep(Sleeping):
 @power("naive", about="measured power plus the candidate's maximum stays below the cap",
        source=WALLACE)  # fmt: skip
 class Naive(Sleeping):
-    """Jobs start one by one, in order, while the power that was measured, with the most that each
-    could draw which has started since, stays below the cap. As a reading is a mean over an
-    interval, it has only a part of a job that started within that; the rest counts until the next
-    reading."""
+    """Jobs start one by one, in order, while the power of all nodes, with the most that the job
+    could draw, stays below the cap. Power is that of the jobs which run now, each as it was last
+    measured, or its maximum as long as it was not; all other nodes are idle. So what a job drew
+    does not count from the moment on at which it ends, and no job that has started is counted
+    twice. No sum of these exceeds what the nodes could draw at most: a cap of all nodes' maximum
+    never has a job wait.
+
+    Where nodes sleep, some of a job's may still wake up in the interval in which it starts and in
+    the next: there its third reading is the first that counts. Where a job was suspended since the
+    last measurement, all jobs count with their maximum until the next.
+    """
 
     deadlock: str = parameter(
         "run", about="a job that never fits starts when nothing else runs, or never: run, idle"
@@ -63,33 +71,56 @@ class Naive(Sleeping):
         _check_deadlock(self.deadlock)
 
     def remembers(self, sizes: Sizes) -> Arrays:
-        names = ("since_w", "before_w", "late", "unread_w")
-        return {name: np.zeros(1) for name in names} | {"read_at": np.zeros(1, np.int64)}
+        """By job: its nodes, the watts of all of them as last measured, and how often they were.
+        In sum: the watts and the nodes of those that run and whose measurement counts, and the
+        nodes of all that run, as far as this policy has heard of it."""
+        return {
+            "nodes": np.zeros(sizes.jobs, np.int64), "read_w": np.zeros(sizes.jobs),
+            "times_read": np.zeros(sizes.jobs, np.int64), "known_w": np.zeros(1),
+            "known_nodes": np.zeros(1, np.int64), "held_nodes": np.zeros(1, np.int64),
+        }  # fmt: skip
 
     def observe(self, view: PowerView) -> tuple[float, ...]:
-        memory = view.memory
+        memory, readings = view.memory, view.readings
         assert memory is not None
-        memory.unread_w = memory.late / max(1, view.time - int(memory.read_at[0]))
-        if self.sleep_after_s >= 0:  # what has started may have waited for nodes that wake up
-            memory.unread_w = memory.since_w + memory.before_w
-        memory.before_w = memory.since_w
-        memory.since_w = memory.late = 0.0
-        memory.read_at = view.time
+        assert readings is not None
+        jobs = readings.jobs
+        memory.read_w[jobs] = memory.nodes[jobs] * readings.watts
+        memory.times_read[jobs] += 1
+        counted = jobs[memory.times_read[jobs] >= self._least_read]
+        memory.known_w = math.fsum(memory.read_w[counted].tolist())
+        memory.known_nodes = memory.nodes[counted].sum()
+        memory.held_nodes = view.busy
         return ()
 
+    @property
+    def _least_read(self) -> int:
+        return 3 if self.sleep_after_s >= 0 else 1
+
+    def learn(self, ended: Ended, memory: Memory) -> None:
+        number = ended.request.number
+        memory.held_nodes -= memory.nodes[number]
+        if memory.times_read[number] >= self._least_read:
+            memory.known_w -= memory.read_w[number]
+            memory.known_nodes -= memory.nodes[number]
+
     def configure(self, view: PowerView, job: Request) -> Configuration | None:
-        assert view.memory is not None
-        memory, sleeps = view.memory, self.sleep_after_s >= 0
-        more_w = job.nodes * (view.most_w - (0.0 if sleeps else view.idle_w))
-        soon_w = view.budget.measured_w + memory.unread_w[0] + memory.since_w[0] + more_w
-        if sleeps:  # nodes that slept when power was measured may be idle and awake soon
-            soon_w += (view.free - job.nodes) * view.idle_w
-        alone = sleeps and not view.busy and _fits_alone(view, job, view.most_w)
-        fits = soon_w <= view.budget.cap_w or alone
-        how = Configuration(job.nodes) if fits else _alone(self.deadlock, view, job, view.most_w)
+        memory = view.memory
+        assert memory is not None
+        busy, free = view.busy + job.nodes, view.free - job.nodes
+        # Written so that rounding never brings it above what all nodes draw at most.
+        soon_w = (busy + free) * view.most_w - free * (view.most_w - view.idle_w)
+        if memory.held_nodes[0] == view.busy:
+            unread = busy - int(memory.known_nodes[0])
+            known_w = memory.known_w[0] + unread * view.most_w + free * view.idle_w
+            soon_w = min(soon_w, known_w)
+        if soon_w <= view.budget.cap_w:
+            how: Configuration | None = Configuration(job.nodes)
+        else:
+            how = _alone(self.deadlock, view, job, view.most_w)
         if how is not None:
-            memory.since_w += more_w
-            memory.late += more_w * (view.time - int(memory.read_at[0]))
+            memory.nodes[job.number], memory.times_read[job.number] = job.nodes, 0
+            memory.held_nodes += job.nodes
         return how
 
 

@@ -397,6 +397,20 @@ def test_every_interval_above_the_cap_has_its_cause() -> None:
     assert all(name in CAUSES for name in ("deadlock", "cap lowered", "not controlled"))
 
 
+@pytest.mark.parametrize("policy", ["naive", "uniform"])
+@pytest.mark.parametrize("interval_ps", [3 * US, 40 * US])
+def test_a_cap_of_what_all_nodes_draw_at_most_has_nobody_wait(
+    policy: str, interval_ps: int
+) -> None:
+    """Each job takes the place of another, whose watts are in the last measurement."""
+    jobs = [Job(n, **PAIR, arrival_ps=n * US) for n in (40, 60, 25, 72, 8, 64, 10)]
+    cap = f"{NODES * ACTIVE} W"
+    free, capped = (logged(*jobs, power=Power(name, cap=cap, interval_ps=interval_ps))
+                    for name in ("none", policy))  # fmt: skip
+    assert [job.start_ps for job in capped.ran.jobs] == [job.start_ps for job in free.ran.jobs]
+    assert capped.took == free.took
+
+
 def test_a_policy_of_ones_own_measures_caps_and_remembers() -> None:
     jobs = (Job(8, "allreduce", 100, iterations=9, compute_ps=4 * US),
             Job(70, "permutation", 100, arrival_ps=5, compute_ps=30 * US))  # fmt: skip

@@ -195,6 +195,54 @@ def test_a_cap_that_changes_is_broken_only_by_those_who_ran_when_it_was_lowered(
                    for when in before)  # fmt: skip
 
 
+ENOUGH = 8 * 230
+"""Watts of eight nodes at their maximum, which is more than they ever draw."""
+
+
+@pytest.mark.parametrize("policy", [*ADMITTING, "rmap-traditional", "rmap-adaptive"])
+@given(many(), st.sampled_from(("fcfs", "easy", "first-fit", "lcfs-pr")),
+       st.sampled_from((-1.0, 4e-6)), st.sampled_from(("events", "intervals")))  # fmt: skip
+@settings(max_examples=12, deadline=None)
+def test_a_cap_of_what_all_nodes_draw_at_most_has_nobody_wait(
+    policy: str, jobs: list[Job], scheduling: str, sleep: float, passes: str
+) -> None:
+    """Whatever was measured, and however long ago. A policy that selects is held against itself
+    under twice the cap, as it lets others pass than the discipline does."""
+    selects = policy in ("dynamic-learner", "rmap-traditional", "rmap-adaptive")
+    if selects and scheduling == "lcfs-pr":
+        scheduling = "wfp"  # which has an order
+    after = () if policy.startswith("rmap") else (("sleep_after_s", sleep),)
+
+    def starts(policy: str, cap: int) -> list[int]:
+        how = settings_with(policy=policy, cap=f"{cap} W", maximum_w=230.0, passes=passes,
+                            policy_parameters=after)  # fmt: skip
+        return simulate(Cluster(trace_of(jobs), 8, scheduling, power=how)
+                        ).schedule.segment_from_us.tolist()  # fmt: skip
+
+    rival = (policy, 2 * ENOUGH) if selects else ("none", ENOUGH)
+    assert starts(policy, ENOUGH) == starts(*rival)
+
+
+@given(many(), st.integers(800, 1700))
+@settings(max_examples=25, deadline=None)
+def test_naive_forgets_no_watts_of_those_who_take_the_place_of_the_suspended(
+    jobs: list[Job], cap: int
+) -> None:
+    power = settings_with(policy="naive", cap=f"{cap} W")
+    found = simulate(Cluster(trace_of(jobs), 8, "lcfs-pr", power=power))
+    assert set(causes(found)) <= {"within", "deadlock"}
+
+
+@pytest.mark.parametrize(("cap", "start"), [(1600, 5), (1599, 25), (1400, 25)])
+def test_naive_takes_the_watts_of_a_job_that_ended_for_free_at_once(cap: int, start: int) -> None:
+    """Of eight nodes six are busy, at 200 W each; two more would make 1,600 W, and 1,400 W when the
+    first job has ended. The last measurement before, at 20, still has that job."""
+    jobs = [Job(0, 0, 25, 2, None), Job(1, 0, 50, 4, None), Job(2, 5, 10, 2, None)]
+    found = simulate(Cluster(trace_of(jobs), 8, power=settings_with(
+        policy="naive", cap=f"{cap} W")))  # fmt: skip
+    assert found.schedule.start_us.tolist() == [0, 0, start]
+
+
 @pytest.mark.parametrize("lowered", [9, 10])
 def test_a_cap_that_is_lowered_when_power_is_measured_is_the_cause_of_what_follows(
     lowered: int,
