@@ -13,6 +13,7 @@ import click
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import json_option
 from odonata.commands.output import print_json, print_table
+from odonata.commands.provision_words import answer, how, notes, reasons, starved, uses_of
 from pdes import launcher
 from pdes.errors import Refused
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from odonata.provisioning.purchase import Machine
     from odonata.provisioning.scaling import Curve, Line
 
-BARELY = 1.1
-"""The share of its least power below which a node is taken to have hardly any to compute with."""
 COMPARED = ("t_ovp", "t_wc", "s_ovp", "n_lim")
 
 
@@ -36,6 +35,10 @@ COMPARED = ("t_ovp", "t_wc", "s_ovp", "n_lim")
               "node_max_w or node_min_w of the model; repeatable.")  # fmt: skip
 @click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Draw there how the answer changes with each input.")  # fmt: skip
+@click.option("--near", type=click.FloatRange(0, 1, max_open=True), metavar="SHARE",
+              help="With PRICES: a machine that takes longer than the fastest by no more than this "
+              "share of its time is nearly as fast, and the cheapest of these is recommended; 0: "
+              "only the fastest.  [default: 0.01]")  # fmt: skip
 @json_option
 def command(**asked: Any) -> None:
     """Compare fewer high-end nodes with more cheaper nodes than can be powered at once.
@@ -53,17 +56,21 @@ def report(
     applications: Sequence[str] = (),
     changes: Sequence[str] = (),
     out: Path | None = None,
+    near: float | None = None,
     as_json: bool = False,
 ) -> None:
     """Compute, draw and print, of a buyer's prices or of the thesis."""
     if prices is None:
+        if near is not None:
+            raise Refused(f"--near {near:g}: which machine to buy is asked with a file of prices")
         _thesis(applications, changes, out, as_json)
         return
     from odonata.provisioning.prices import read_prices
+    from odonata.provisioning.recommendation import NEAR
 
     told = read_prices(prices, changes)
     told = replace(told, applications=_only(told.applications, applications))
-    found = price_facts(told)
+    found = price_facts(told, NEAR if near is None else near)
     drawn = []
     if out is not None:
         from odonata.figures.provision import FIGURES
@@ -292,14 +299,16 @@ def _thesis_notes(found: Mapping[str, Any]) -> list[str]:
 # -- a buyer's prices: what programs read
 
 
-def price_facts(prices: Prices) -> dict[str, Any]:
-    """Returns what the prices buy, and what each application makes of it."""
+def price_facts(prices: Prices, near: float) -> dict[str, Any]:
+    """Returns what the prices buy, what each application makes of it, and what to buy, where times
+    that differ by no more than a share, `near`, are nearly equal."""
     from odonata.provisioning.cost import cost_ratio, limit_ratio
     from odonata.provisioning.purchase import machines
 
     ratio = cost_ratio(prices.money, prices.high_end.price, prices.cheaper.price, prices.rack)
     several = len(prices.applications) > 1
-    return {
+    built = {_key(prices, one): _machine_facts(prices, one) for one in machines(prices)}
+    facts: dict[str, Any] = {
         "currency": prices.currency,
         "budget": {"money": prices.money, "power_w": prices.power_w},
         "r_p": prices.r_p,
@@ -307,26 +316,26 @@ def price_facts(prices: Prices) -> dict[str, Any]:
             "this_budget": None if ratio is None else ratio.by_node,
             "many_racks": limit_ratio(prices.high_end.price, prices.cheaper.price, prices.rack),
         },
-        "machines": {_key(prices, one): _machine_facts(prices, one) for one in machines(prices)},
+        "machines": built,
         "applications": {name: _use_facts(prices, name) for name in prices.applications},
         "mix": _use_facts(prices, None) if several else None,
-        "warning": starved(prices),
+        "warning": starved(built.values()),
     }
+    return facts | {"recommendation": _recommendation(facts, near)}
 
 
-def starved(prices: Prices) -> str | None:
-    """Returns a warning where the overprovisioned machine has so many nodes that each can hardly
-    draw more than its least; None where it has not."""
-    from odonata.provisioning.purchase import compared
+def _recommendation(facts: Mapping[str, Any], near: float) -> dict[str, Any] | None:
+    """Returns what to buy for the mix, or for the only application, of all machines whose time is
+    known; None where that of one of the two that are compared is not."""
+    from odonata.provisioning.recommendation import Offer, recommended
 
-    one = compared(prices)[1]
-    if one.watts_per_node is None or one.kind.min_w is None:
+    what, it = list(uses_of(facts).items())[-1]
+    if it["s_ovp"] is None:
         return None
-    if one.watts_per_node >= BARELY * one.kind.min_w:
-        return None
-    return (f"{one.nodes:,} {one.kind.name} have {one.watts_per_node:,.0f} W each, and need "
-            f"{one.kind.min_w:g} W at least: can they compute as fast so near it? Measure, or "
-            "buy fewer")  # fmt: skip
+    offers = [Offer(key, seconds, facts["machines"][key]["cost"], it["cost_per_job"][key])
+              for key, seconds in it["seconds_per_job"].items() if seconds is not None]  # fmt: skip
+    found = recommended(offers, near)
+    return None if found is None else {"of": what, **asdict(found)}
 
 
 def _key(prices: Prices, one: Machine) -> str:
@@ -343,6 +352,8 @@ def _machine_facts(prices: Prices, one: Machine) -> dict[str, Any]:
         "nodes": one.nodes,
         "limited_by": one.limited_by,
         **facts,
+        "least_w": one.kind.min_w,
+        "starved": one.starved,
         "cost_per_year": None if running is None else running.per_year,
         "cost_per_core_hour": None if running is None else running.per_core_hour,
     }
@@ -433,52 +444,22 @@ def price_tables(prices: Prices, found: Mapping[str, Any]) -> list[Any]:
             f"cheaper one ({ratio['many_racks']:.2f} times if all racks are full), and takes "
             f"{prices.r_p:.1%} less time")  # fmt: skip
     tables = [Text(head), "", _machine_table(prices, found), "", _use_table(prices, found)]
-    tables += ["", Text(answer(found), "bold"), *(Text(words) for words in reasons(found))]
+    first, *others = answer(found)
+    tables += ["", Text(first, "bold"), *map(Text, others), *map(Text, reasons(found))]
     if found["warning"]:
-        tables.append(Text(f"But {found['warning']}."))
+        advice = found["recommendation"]
+        but = "But " if advice and found["machines"][advice["buy"]]["starved"] else ""
+        tables.append(Text(f"{but}{found['warning']}."))
     return tables + [Text(words, "dim") for words in notes(found)]
-
-
-def reasons(found: Mapping[str, Any]) -> list[str]:
-    """Returns why there is no answer for an application, and what to change."""
-    return [f"{name}: {it['why_not']}: {it['cure']}." for name, it in found["applications"].items()
-            if it["why_not"]]  # fmt: skip
-
-
-def notes(found: Mapping[str, Any]) -> list[str]:
-    """Returns what a buyer should know about each application, in sentences: where its times come
-    from, what it leaves unused, and what is odd about its table, once for each file."""
-    said: list[str] = []
-    odd: dict[str, None] = {}
-    for name, it in found["applications"].items():
-        if it["measured"]:
-            line = it["line_not_used"]
-            off = f" (a straight line would be {line['error']:.0%} off)" if line else ""
-            said.append(f"{name}: the best times that were measured, on {it['from_nodes']} to "
-                        f"{it['limit']} nodes, interpolated in logarithms{off}.")  # fmt: skip
-        said += [f"{name}: {words}." for words in it["remarks"]]
-        odd |= dict.fromkeys(it["repairs"])
-    return [*said, *odd]
 
 
 def _or_dash(value: float | None, form: str) -> str:
     return "-" if value is None else f"{value:{form}}"
 
 
-def _how(one: Mapping[str, Any]) -> str:
-    if one["at_full_power"]:
-        return "at full power"
-    return "overprovisioned" if one["overprovisioned"] else "worst case"
-
-
-def _uses(found: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    mix = {"the mix": found["mix"]} if found["mix"] else {}
-    return {**found["applications"], **mix}
-
-
 def _machine_table(prices: Prices, found: Mapping[str, Any]) -> Any:
     built, money = found["machines"], prices.currency
-    rows = _columns("", *(f"{it['name']},\n{_how(it)}" for it in built.values()))
+    rows = _columns("", *(f"{it['name']},\n{how(it)}" for it in built.values()))
     shown = [("nodes", "nodes", ",d"), ("limited by", "limited_by", ""),
              (f"cost, {money}", "cost", ",.0f"), (f"left, {money}", "money_left", ",.0f"),
              ("needed, W", "watts_needed", ",.0f"), ("left, W", "watts_left", ",.0f"),
@@ -492,7 +473,7 @@ def _machine_table(prices: Prices, found: Mapping[str, Any]) -> Any:
                             (f", {money} a job", "cost_per_job", ",.4f")):  # fmt: skip
         if key == "seconds_per_job" or prices.running is not None:
             rows.add_row()
-            for name, it in _uses(found).items():
+            for name, it in uses_of(found).items():
                 rows.add_row(f"{name}{what}", *(_or_dash(it[key][each], form) for each in built))
     return rows
 
@@ -503,7 +484,7 @@ def _use_table(prices: Prices, found: Mapping[str, Any]) -> Any:
              f"cheaper node,\n{money} to", "performance\nloss to")  # fmt: skip
     rows = _columns("", *heads)
     forms = {"money": "{:,.0f}", "power_w": "{:,.0f}", "price": "{:,.0f}", "loss": "{:.1%}"}
-    for name, it in _uses(found).items():
+    for name, it in uses_of(found).items():
         points = _points(it["break_even"], forms) if it["s_ovp"] is not None else ["-"] * len(forms)
         rows.add_row(name, _or_dash(it["s_ovp"], ".2f"), *points)
     return rows
@@ -514,26 +495,3 @@ def _points(points: Mapping[str, Any], forms: Mapping[str, str]) -> list[str]:
     return [form.format(points[key]) if points[key] is not None
             else "always" if reasons[key] == "always" else "none"
             for key, form in forms.items()]  # fmt: skip
-
-
-def answer(found: Mapping[str, Any]) -> str:
-    """Returns the buyer's answer in a sentence: how many nodes of which kind."""
-    (first, second), uses = list(found["machines"].values())[:2], _uses(found)
-    what, it = list(uses.items())[-1]
-    if it["s_ovp"] is None:
-        silent = [name for name, one in found["applications"].items() if one["why_not"]]
-        why = "" if what in silent else f", as there is none for {', '.join(silent)}"
-        return f"No answer for {what}{why}:"
-    more = it["s_ovp"] >= 1
-    best, other = (second, first) if more else (first, second)
-    by = (it["s_ovp"] if more else 1 / it["s_ovp"]) - 1
-    these = f"{best['nodes']:,} {best['name']}"
-    others = f"{other['nodes']:,} {other['name']}"
-    if by < 5e-4:
-        return f"{these} and {others} are as fast as each other for {what}."
-    words = (f"Buy {these} ({_how(best)}), limited by {best['limited_by']}: {by:.0%} faster for "
-             f"{what} than {others}.")  # fmt: skip
-    if not best["at_full_power"]:
-        return words
-    return (f"{words}\nThis is not overprovisioned: all are at full power, and "
-            f"{best['watts_left']:,.0f} W are left that this money cannot use.")  # fmt: skip

@@ -15,6 +15,9 @@ from odonata.provisioning.prices import Application, Kind, Prices
 from odonata.provisioning.scaling import ROUNDING, Curve, Line
 from pdes.errors import Refused
 
+BARELY = 1.1
+"""The share of its least power below which a node is taken to have hardly any to compute with."""
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -47,6 +50,13 @@ class Machine:
         if self.by_money == self.by_watts:
             return "money and watts"
         return "money" if self.by_money < self.by_watts else "watts"
+
+    @property
+    def starved(self) -> bool:
+        """Tells whether it has so many nodes that each can hardly draw more than its least."""
+        if not self.overprovisioned or self.watts_per_node is None or self.kind.min_w is None:
+            return False
+        return self.watts_per_node < BARELY * self.kind.min_w
 
     @property
     def name(self) -> str:
