@@ -58,7 +58,7 @@ def cores() -> int:
 
 
 class Quantity(click.ParamType):  # type: ignore[type-arg]
-    """A number with a unit, by one of the parsers of `odonata.experiment.units`."""
+    """A value that is read by a function, such as the parsers of `odonata.experiment.units`."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name, self.parse = name, parse

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +17,32 @@ if TYPE_CHECKING:
 def print_json(facts: Any) -> None:
     """Print one JSON object (or list) on stdout."""
     print(json.dumps(facts, indent=1, ensure_ascii=False))
+
+
+def beside(path: Path, label: str) -> Path:
+    """Returns the name of a file that is one of several: the label stands before the suffix, which
+    is what follows the last dot, or two of them where the file is compressed.
+
+    >>> beside(Path("a-1.0.csv"), "wfp:backfill=none").name, beside(Path("a.swf.gz"), "easy").name
+    ('a-1.0-wfp-backfill-none.csv', 'a-easy.swf.gz')
+    """
+    stem, suffix = os.path.splitext(path.name)
+    if suffix.lower() == ".gz":
+        stem, inner = os.path.splitext(stem)
+        suffix = inner + suffix
+    safe = "-".join(re.findall(r"[\w.+-]+", label))
+    return path.with_name(f"{stem}-{safe}{suffix}")
+
+
+def command_seconds() -> float | None:
+    """Returns for how long this process has been there, the start of Python and all imports
+    included, as `time` tells it; None where the system does not tell (Linux does, in /proc)."""
+    try:
+        *_, fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")
+        began = int(fields.split()[19]) / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - began
+    except (OSError, AttributeError, ValueError, IndexError):
+        return None
 
 
 def say_missing(*runs: Opened) -> None:

@@ -81,10 +81,11 @@ def schedule_table(finished: Finished, made: JobExperiment) -> list[Any]:
 
     from odonata.results.power_measures import power_rows
     from odonata.results.run_facts import has_metrics
+    from odonata.results.schedule_facts import jobs_per_second
     from odonata.results.schedule_rows import account_of, rows_of
     from odonata.results.schedule_run import ScheduleRun
 
-    model, result = made.model(), finished.result
+    model = made.model()
     heading, *about = account_of(model.trace, model.nodes, model.machine, model.overrun)
     how = f"{made.name}: {model.scheduling}" + f", {model.allocation}" * bool(model.machine)
     how += f", {made.power.policy}" if made.power is not None else ""
@@ -101,7 +102,7 @@ def schedule_table(finished: Finished, made: JobExperiment) -> list[Any]:
                 for row in power_rows(run.power_measures):
                     shown.add_row(*row)
         shown.add_section()
-    _add_engine(shown, finished, f"{show_count(len(model.trace) / result.wall_seconds)} jobs/s")
+    _add_engine(shown, finished, f"{show_count(jobs_per_second(finished.result))} jobs/s")
     return [Text(heading, "bold"), *(Text(line, "dim") for line in about), shown]
 
 

@@ -15,12 +15,14 @@ import click
 
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import Quantity, json_option, plot_option, plugin_option
-from odonata.commands.output import print_json
+from odonata.commands.output import beside, command_seconds, print_json
 from odonata.commands.schedule_asked import (
     MICROSECOND_PS,
+    PARTS,
     check_outputs,
     label,
     machine_of,
+    part_of,
     powers_of,
     several,
 )
@@ -74,9 +76,9 @@ DURATION = Quantity("TIME", time_us)
               "last TIME.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
               help="Seed of a model, and of allocations that draw at random.")  # fmt: skip
-@click.option("--by", type=click.Choice(["size", "user", "application"]), multiple=True,
-              help="Also show mean waits, or turnarounds of moldable jobs, by size of job, by user "
-              "or by application; repeatable.")  # fmt: skip
+@click.option("--by", type=Quantity("WORD", part_of), multiple=True,
+              help="Also show mean waits, or turnarounds of moldable jobs, by size of job, user, "
+              "project (account and group are the same) or application; repeatable.")  # fmt: skip
 @click.option("--csv", type=click.Path(path_type=Path, dir_okay=False),
               help="Write the jobs with Batsim's columns.")  # fmt: skip
 @click.option("--swf", type=click.Path(path_type=Path, dir_okay=False),
@@ -104,7 +106,10 @@ class Ran:
     power: PowerRecord | None
     measures: Measures
     seconds: float
-    """From the reading of the trace to the last measure, without compiling."""
+    """From the trace's file to the last measure: reading, building the machine, simulating and
+    measuring. Importing Python's packages and compiling or loading kernels are not among it."""
+    read_seconds: float
+    """To read the trace, or to make it."""
 
     @cached_property
     def power_measures(self) -> PowerMeasures | None:
@@ -118,7 +123,7 @@ class Ran:
         return power_measures(self.power, self.model.trace, price, carbon)
 
     def facts(self) -> dict[str, Any]:
-        from odonata.results.schedule_facts import facts_of
+        from odonata.results.schedule_facts import facts_of, jobs_per_second
 
         model = self.model
         placed = model.allocation if model.machine else None
@@ -126,9 +131,12 @@ class Ran:
         facts = facts_of(self.schedule, self.measures, model.scheduling, placed)
         if model.power is not None and watts is not None:
             facts |= {"power": model.power.policy, **watts.facts()}
+        result = self.result
         return facts | {
-            "seconds": self.seconds, "jobs_per_second": len(model.trace) / self.seconds,
-            "events": self.result.events, "digest": self.result.digest,
+            "seconds": self.seconds, "read_seconds": self.read_seconds,
+            "compile_seconds": result.compile_seconds, "wall_seconds": result.wall_seconds,
+            "jobs_per_second": jobs_per_second(result), "events": result.events,
+            "digest": result.digest,
         }  # fmt: skip
 
 
@@ -167,11 +175,11 @@ def schedule(
     check_outputs(csv, swf, plot)
     for module in ("changing", "reading", "lublin", "mira", "poisson", "rmap"):
         import_module(f"odonata.traces.{module}")  # which is not part of reading a trace
-    began = time.perf_counter()
     source = Source("" if trace is None else str(trace), model, kind, jobs, nodes, first, load,
                     requests=requests, overrun=overrun)  # fmt: skip
     powers = powers_of(power, cap, changes, "mira" if model == "mira" else "constant")
     measured = next((watts.measured for watts in powers.values() if watts), {})
+    began = time.perf_counter()
     read, size = source.trace(dragonfly.n_nodes if dragonfly else None, seed, measured)
     reading = time.perf_counter() - began
     from odonata.cluster.model import Cluster
@@ -197,7 +205,7 @@ def schedule(
     runs = simulated(models, reading, cut)
     if not all(one.measures.jobs for one in runs):
         raise Refused(f"--warmup, --cooldown: none of {len(read):,} jobs is left to be measured; "
-                      f"they are submitted within {read.span_us / 86400e6:,.1f} days")  # fmt: skip
+                      f"they are submitted within {show_duration(read.span_us / 1e6)}")  # fmt: skip
     if launcher.rank() > 0:
         return
     write_files(runs, csv, swf, plot)
@@ -235,7 +243,7 @@ def simulated(models: dict[str, Cluster], reading: float, cut: dict[str, int]) -
                 line.close()
         measured = measures(found, **cut)
         seconds = time.perf_counter() - began - result.compile_seconds + reading
-        made.append((number, found, result, power, measured, seconds))
+        made.append((number, found, result, power, measured, seconds, reading))
     named = list(models.items())
     gathered = sorted((one for part in transport.everyone(made) for one in part),
                       key=lambda it: it[0])  # fmt: skip
@@ -254,9 +262,11 @@ def write_files(runs: Sequence[Ran], csv: Path | None, swf: Path | None, plot: P
     for one in runs:
         if csv is not None:
             energy_j = None if one.power is None else one.power.energy_j
-            write_csv(one.schedule, _named(csv, one, runs), one.model.trace.name, energy_j)
+            path = beside(csv, one.label) if len(runs) > 1 else csv
+            write_csv(one.schedule, path, one.model.trace.name, energy_j)
         if swf is not None:
-            write_swf(one.schedule, _named(swf, one, runs), [f"Scheduling: {one.label}"])
+            path = beside(swf, one.label) if len(runs) > 1 else swf
+            write_swf(one.schedule, path, [f"Scheduling: {one.label}"])
     if plot is not None:
         from odonata.figures.schedule import write_overview
         from odonata.figures.schedule_comparison import draw_schedules
@@ -270,14 +280,6 @@ def write_files(runs: Sequence[Ran], csv: Path | None, swf: Path | None, plot: P
             price, carbon = (None if power is None else power.steps(name, MICROSECOND_PS)
                              for name in ("price", "carbon"))  # fmt: skip
             write_overview(one.schedule, plot, Watts.of(one.schedule, one.power, price, carbon))
-
-
-def _named(path: Path, one: Ran, runs: Sequence[Ran]) -> Path:
-    if len(runs) == 1:
-        return path
-    stem, dot, suffix = path.name.partition(".")
-    safe = one.label.replace(", ", "-").replace(":", "-").replace("=", "-")
-    return path.with_name(f"{stem}-{safe}{dot}{suffix}")
 
 
 def show(runs: Sequence[Ran], by: Sequence[str] = ()) -> None:
@@ -302,6 +304,17 @@ def show(runs: Sequence[Ran], by: Sequence[str] = ()) -> None:
         for what in by:
             console.print()
             console.print(parts_table(runs[at : at + each], what))
+    console.print()
+    console.print(Text(time_words(runs), "dim"), soft_wrap=True)
+
+
+def time_words(runs: Sequence[Ran]) -> str:
+    """Returns what took time besides the simulations."""
+    loaded = sum(one.result.compile_seconds for one in runs)
+    words = (f"trace read in {show_duration(runs[0].read_seconds)}, kernels compiled or loaded in "
+             f"{show_duration(loaded)}")  # fmt: skip
+    whole = command_seconds()
+    return words if whole is None else f"{words}; the whole command took {show_duration(whole)}"
 
 
 NAMES_WIDTH = 26
@@ -313,6 +326,7 @@ def table(runs: Sequence[Ran]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
+    from odonata.results.schedule_facts import jobs_per_second
     from odonata.results.schedule_rows import FIGURES, fewest_rows, spread_rows
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
@@ -327,8 +341,8 @@ def table(runs: Sequence[Ran]) -> Any:
         shown.add_row(fewest[0][0], *(row[1] for row in fewest))
     for watts in watts_rows(runs):
         shown.add_row(*watts)
-    speeds = [show_count(len(one.model.trace) / one.seconds) for one in runs]
-    shown.add_row("jobs per second", *speeds)
+    shown.add_row("simulated in", *(show_duration(one.result.wall_seconds) for one in runs))
+    shown.add_row("jobs per second", *(show_count(jobs_per_second(it.result)) for it in runs))
     shown.add_row("digest", *(one.result.digest[:12] for one in runs))
     return shown
 
@@ -344,8 +358,8 @@ def watts_rows(runs: Sequence[Ran]) -> list[list[str]]:
 
 
 def parts_table(runs: Sequence[Ran], by: str) -> Any:
-    """Returns mean waits by size, user or application, a column per run; turnarounds where jobs are
-    moldable, whose run times depend on the policy."""
+    """Returns mean waits by one of PARTS, a column per run; turnarounds where jobs are moldable,
+    whose run times depend on the policy."""
     from rich.table import Table
     from rich.text import Text
 
@@ -356,10 +370,10 @@ def parts_table(runs: Sequence[Ran], by: str) -> Any:
     shown.add_column("jobs", justify="right", style="dim")
     for one in runs:
         shown.add_column(Text(one.label), justify="right", no_wrap=True)
-    parts = [getattr(one.measures, f"by_{by}") for one in runs]
+    parts = [getattr(one.measures, f"by_{PARTS[by]}") for one in runs]
     for rows in zip(*parts, strict=True):
         if rows[0].jobs:
             means = (getattr(part, f"mean_{what}_s") for part in rows)
-            shown.add_row(rows[0].name or "unknown", f"{rows[0].jobs:,}",
+            shown.add_row(rows[0].name, f"{rows[0].jobs:,}",
                           *map(show_duration, means))  # fmt: skip
     return shown

@@ -18,6 +18,22 @@ Named = tuple[str, tuple[tuple[str, Any], ...]]
 """A policy's name, and its parameters."""
 
 
+PARTS = {"size": "size", "user": "user", "project": "project", "account": "project",
+         "group": "project", "application": "application"}  # fmt: skip
+"""What `--by` takes, and by what jobs are then told apart: a project is Slurm's account and the
+group of the Standard Workload Format."""
+
+
+def part_of(text: str) -> str:
+    """Returns one of PARTS, for `--by`."""
+    if text in PARTS:
+        return text
+    why = ""
+    if text in ("queue", "partition", "qos"):
+        why = "; the simulated machine has no queues or partitions, and traces are read without"
+    raise ValueError(f"{text!r}: one of {', '.join(PARTS)}{why}")
+
+
 def several(text: str, kind: str, option: str) -> list[Named]:
     """Read 'fcfs,wfp:backfill=none'; a further parameter follows another colon. Times are given
     with their unit."""

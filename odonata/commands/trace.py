@@ -210,10 +210,7 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     lines.append(
         (
             "jobs",
-            f"{found['jobs']:,}"
-            + (
-                "" if found["jobs_per_day"] is None else f", {_number(found['jobs_per_day'])} a day"
-            ),
+            f"{found['jobs']:,}{_rate(found['jobs_per_day'], found['span_s'])}",
         )
     )
     lines.append(("submitted", _submitted(found)))
@@ -227,7 +224,7 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
             "load",
             "none: all jobs are submitted together"
             if found["load"] is None
-            else f"{found['load']:.3f} on these, {found['node_hours']:,.0f} node-hours",
+            else f"{found['load']:.3f} on these, {_number(found['node_hours'])} node-hours",
         )
     )
     sizes, asked = found["nodes"], found["requested_s"]
@@ -257,8 +254,19 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     return lines
 
 
+def _rate(per_day: float | None, span_s: float) -> str:
+    """Returns how many jobs are submitted per day, hour or minute: the longest of these that the
+    trace has."""
+    if per_day is None:
+        return ""
+    for unit_s, word in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if span_s >= unit_s:
+            return f", {_number(per_day * unit_s / 86400)} per {word}"
+    return ""
+
+
 def _submitted(found: dict[str, Any]) -> str:
-    words = f"within {show_duration(found['span_s'])}"
+    words = f"within {show_duration(found['span_s'])}" if found["span_s"] else "together"
     if found["first_submission"] is not None:
         words += (f", from {found['first_submission']} to {found['last_submission']} "
                   f"({_printable(found['time_zone'])})")  # fmt: skip

@@ -45,7 +45,7 @@ from odonata.traces.trace import SECOND, UNKNOWN, Trace, Whole
 
 PALE = "#8fbbd9"
 MOST_BARS = 210
-STEPS = {60: "minute", HOUR: "hour", DAY: "day", 7 * DAY: "week", 30 * DAY: "30 days"}
+STEPS = {1: "second", 60: "minute", HOUR: "hour", DAY: "day", 7 * DAY: "week", 30 * DAY: "30 days"}
 """What submissions are counted by, in seconds: the shortest with at most MOST_BARS bars."""
 SHORTEST_S = 1.0
 """What is shorter is drawn here on logarithmic axes."""
@@ -124,7 +124,7 @@ def over_time(trace: Trace, nodes: int, above: Axes, below: Axes) -> None:
         begin, end = clock.words(trace.submit_us[[0, -1]])
         below.set_xlabel(f"time of submission, {begin} to {end} ({clock.name})")
         return
-    unit, word = next(it for it in ((DAY, "days"), (HOUR, "hours"), (60, "minutes"))
+    unit, word = next(it for it in ((DAY, "days"), (HOUR, "hours"), (60, "minutes"), (1, "s"))
                       if it[0] <= step)  # fmt: skip
     round_ones = MaxNLocator(9, steps=[1, 2, 5, 10])
     ticks = np.asarray(round_ones.tick_values(ends[0] / unit, ends[-1] / unit))

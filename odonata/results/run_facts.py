@@ -16,6 +16,7 @@ from odonata.results.job_network import JobNetwork
 from odonata.results.job_network import facts as network_facts
 from odonata.results.job_table import job_facts, makespan_ps, mean
 from odonata.results.performance import job_records, performance
+from odonata.results.schedule_facts import jobs_per_second
 from pdes.clock import TICKS
 from pdes.driver import Result, run
 from pdes.transport import Transport
@@ -37,7 +38,7 @@ def run_facts(finished: Finished) -> dict[str, Any]:
         facts: dict[str, Any] = {"jobs": len(made.model().trace), "nodes": made.model().nodes}
         if has_metrics(result):
             facts = schedule_facts(made, finished.out)
-        return known | facts | {"jobs_per_second": len(made.model().trace) / result.wall_seconds}
+        return known | facts | {"jobs_per_second": jobs_per_second(result)}
     known |= network_facts_of(made, result, finished.jobs)
     if made.power is not None and has_metrics(result):
         from odonata.results.run import Run

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from odonata.jobs.schedule import Schedule
+from odonata.jobs.schedule import FINISHED, Schedule
 from odonata.results.schedule_measures import Measures
 from odonata.results.schedule_series import fragmentation
+from pdes.driver import Result
 
 
 def facts_of(schedule: Schedule, measured: Measures, scheduling: str, allocation: str | None
@@ -25,3 +26,11 @@ def facts_of(schedule: Schedule, measured: Measures, scheduling: str, allocation
         "offered_load": load if load == load else None,
         "measured_jobs": facts.pop("jobs"), **facts, **(found.facts() if found else {}),
     }  # fmt: skip
+
+
+def jobs_per_second(result: Result) -> float:
+    """Returns how many jobs came to their end per second of `wall_seconds`, in which nothing is
+    read, compiled or loaded any more: of a run that was resumed, those of the rest only."""
+    ended = result.outcome["end_us"] >= (result.resumed or 0)
+    done = (result.outcome["state"] >= FINISHED) & ended
+    return float(done.sum() / result.wall_seconds)

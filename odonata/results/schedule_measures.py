@@ -1,5 +1,5 @@
-"""The measures of a schedule: waits, slowdowns, utilisation, queue, and what users and sizes of
-jobs got.
+"""The measures of a schedule: waits, slowdowns, utilisation, queue, and what jobs got by size, by
+user, by project and by application.
 
 Measures of jobs are means over those that are done, so that wait and turnaround are of the same
 jobs; a run that was stopped early leaves out the ones that waited longest. Measures of the system
@@ -27,17 +27,19 @@ from pdes.errors import Refused
 
 MOST_USERS = 10
 """The largest number of users that have a row to themselves."""
+UNNAMED = "unknown"
+"""Stands for the user, project or application of jobs of which it is not recorded."""
 HOUR = 3600 * SECOND
 Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Part:
-    """What the jobs of a size, of a user or of an application got. Means are over those that are
-    done; None where there are none."""
+    """What the jobs of a size, a user, a project or an application got. Means are over those that
+    are done; None where there are none."""
 
     name: str
-    """Numbers of nodes, such as "5-8", a user or an application."""
+    """Numbers of nodes, such as "5-8", or the name of a user, a project or an application."""
     jobs: int
     node_hours: float
     """What these jobs have held, whether or not they are done."""
@@ -96,6 +98,8 @@ class Measures:
     """By number of nodes: 1, 2, 3-4, 5-8 and so on, up to the size of the machine."""
     by_user: tuple[Part, ...]
     """The users with the most node-time, and the others together."""
+    by_project: tuple[Part, ...]
+    """The projects, which are Slurm's accounts and SWF's groups, likewise."""
     by_application: tuple[Part, ...]
     """The applications likewise."""
 
@@ -103,7 +107,7 @@ class Measures:
         """Returns all of them for JSON."""
         flat = {one.name: getattr(self, one.name) for one in fields(self)}
         parts = {name: [asdict(part) for part in flat[name]]
-                 for name in ("by_size", "by_user", "by_application")}  # fmt: skip
+                 for name in flat if name.startswith("by_")}  # fmt: skip
         return flat | parts
 
 
@@ -129,6 +133,7 @@ def measures(
             raise Refused(f"{name} = {value}: 0 or more")
     if slowdown_bound_us < 1:
         raise Refused(f"slowdown_bound_us = {slowdown_bound_us}: above 0")
+    trace = schedule.trace
     kept, cut = _kept(schedule, **given)
     state = np.bincount(schedule.state[kept], minlength=KILLED + 1).tolist()
     times = job_times(schedule, slowdown_bound_us)
@@ -159,10 +164,9 @@ def measures(
         mean_sojourn_s=mean_turnaround,
         **_of_system(schedule, cut),
         by_size=by_size(schedule, times, kept),
-        by_user=by_name(schedule, times, kept, schedule.trace.user, schedule.trace.users),
-        by_application=by_name(
-            schedule, times, kept, schedule.trace.application, schedule.trace.applications
-        ),
+        by_user=by_name(schedule, times, kept, trace.user, trace.users),
+        by_project=by_name(schedule, times, kept, trace.project, trace.projects),
+        by_application=by_name(schedule, times, kept, trace.application, trace.applications),
     )
 
 
@@ -240,7 +244,7 @@ def _seconds(us: float | None) -> float | None:
     return None if us is None else us / SECOND
 
 
-# -- by size and by user
+# -- by size, user, project and application
 
 
 def size_classes(schedule: Schedule) -> tuple[list[str], Whole]:
@@ -262,15 +266,15 @@ def by_size(schedule: Schedule, times: JobTimes, kept: Bools) -> tuple[Part, ...
 def by_name(
     schedule: Schedule, times: JobTimes, kept: Bools, of: Whole, known: Sequence[str]
 ) -> tuple[Part, ...]:
-    """Returns users or applications in order of the node-time that their jobs need, which is the
-    same under all disciplines. `of` is that of each job, `known` are their names."""
+    """Returns users, projects or applications in order of the node-time that their jobs need, which
+    is the same under all disciplines. `of` is that of each job, `known` are their names."""
     trace = schedule.trace
     held = np.bincount(of, trace.run_us.astype(np.float64) * trace.nodes * kept, len(known))
     jobs = np.bincount(of[kept], minlength=len(known))
     order = np.lexsort((-jobs, -held))
     order = order[jobs[order] > 0]
     shown = order if len(order) <= MOST_USERS + 1 else order[:MOST_USERS]
-    names = [known[user] or "unknown" for user in shown.tolist()]
+    names = [known[which] or UNNAMED for which in shown.tolist()]
     place = np.full(len(known), len(shown))
     place[shown] = np.arange(len(shown))
     if len(order) > len(shown):

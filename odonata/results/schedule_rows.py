@@ -69,7 +69,8 @@ def account_of(trace: Trace, nodes: int, machine: Dragonfly | None, overrun: str
             "extend": "they run on"}.get(overrun, "")  # fmt: skip
     late = [f"{longer:,} run for longer than requested: {fate}"] if longer and fate else []
     load = trace.load(nodes)
-    about = [f"{trace.span_us / 86400e6:,.1f} days"]
+    span = trace.span_us / 1e6
+    about = [f"submitted within {show_duration(span)}" if span else "submitted together"]
     about += [f"offered load {load:.3f}"] if load == load else []
     if machine is not None:
         about.append(f"placed on a dragonfly p={machine.nodes} a={machine.routers} "

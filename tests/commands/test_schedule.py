@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,10 @@ from conftest import code_on_ranks
 
 from odonata.cluster.model import Cluster
 from odonata.cluster.simulation import simulate
+from odonata.commands import schedule
 from odonata.commands.cli import cli
+from odonata.commands.output import beside
+from odonata.results.schedule_facts import jobs_per_second
 from odonata.traces.reading import read
 from odonata.traces.source import Source
 from pdes.errors import Fault, Refused
@@ -97,6 +102,69 @@ def test_several_disciplines_give_a_column_each_and_files_by_name(
     shown = ask(six, "--scheduling", "fcfs,easy", "--by", "size", "--by", "user").stdout
     assert "six: 6 jobs on 10 nodes" in shown
     assert "mean wait, by user" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [("a-1.0.csv", "a-1.0-fcfs.csv"), ("v2.1", "v2-fcfs.1"), ("plain", "plain-fcfs")],
+)
+def test_a_name_with_dots_keeps_them_before_the_label(
+    name: str, written: str, six: Path, tmp_path: Path
+) -> None:
+    facts(six, "--scheduling", "fcfs,easy", "--csv", tmp_path / name)
+    assert (tmp_path / written).exists(), [*tmp_path.iterdir()]
+
+
+def test_a_label_has_nothing_that_a_file_name_cannot() -> None:
+    assert beside(Path("d.0/a-1.0.swf.gz"), "wfp:backfill=none, a/b").as_posix() == (
+        "d.0/a-1.0-wfp-backfill-none-a-b.swf.gz"
+    )
+
+
+@pytest.mark.parametrize("word", ["project", "account", "group"])
+def test_projects_are_shown_under_each_of_their_names(word: str, six: Path) -> None:
+    shown = ask(six, "--by", word).stdout
+    assert f"mean wait, by {word}" in shown
+    assert [part["jobs"] for part in facts(six)["by_project"]] == [6]
+
+
+def test_parts_that_no_trace_has_are_refused_with_the_reason(six: Path) -> None:
+    told = " ".join(ask(six, "--by", "queue").output.split())
+    assert "one of size, user, project, account, group, application; the simulated mac" in told
+
+
+def test_a_short_trace_is_told_in_seconds(six: Path) -> None:
+    assert "submitted within 50 s, offered load" in ask(six).stdout
+    assert "they are submitted within 50 s" in refused(six, "--warmup", "40s", "--cooldown", "40s")
+
+
+def test_the_speed_counts_only_jobs_that_were_simulated(six: Path) -> None:
+    """Neither those that a run has not come to, nor those that it had done before it went on."""
+    _, result, _ = simulate(Cluster(*Source(file=str(six)).trace(), "easy"), 155 * 10**6)
+    assert (result.outcome["end_us"][:3] // 10**6).tolist() == [100, 150, 80]
+    assert jobs_per_second(result) * result.wall_seconds == pytest.approx(3)
+    rest = replace(result, resumed=100 * 10**6)
+    assert jobs_per_second(rest) * rest.wall_seconds == pytest.approx(2)
+
+
+def test_the_speed_is_that_of_the_simulation_alone(
+    six: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Imports, reading and loading kernels are told, and not counted: they are of the process."""
+    asked_of = schedule.powers_of
+
+    def slowly(*words: Any) -> Any:
+        time.sleep(0.3)  # as long as importing takes in a new process
+        return asked_of(*words)
+
+    monkeypatch.setattr(schedule, "powers_of", slowly)
+    found = facts(six)
+    assert found["jobs_per_second"] == pytest.approx(6 / found["wall_seconds"])
+    assert found["read_seconds"] + found["wall_seconds"] < found["seconds"]
+    assert found["read_seconds"] < 0.3
+    shown = ask(six).stdout
+    assert "simulated in" in shown
+    assert "trace read in" in shown
 
 
 def test_jobs_are_placed_where_a_machine_is_given(six: Path, tmp_path: Path) -> None:

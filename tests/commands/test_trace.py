@@ -92,7 +92,7 @@ def test_people_get_a_table(log: Path) -> None:
     for words in (
         "log computer a [bold]small[/bold] one installation a test records 5",
         "dropped 1: run time unknown repaired none",
-        "jobs 4, 4 a day submitted within 24 h, from 1993-10-01 00:00 to 1993-10-02 00:00",
+        "jobs 4, 4 per day submitted within 24 h, from 1993-10-01 00:00 to 1993-10-02 00:00",
         "machine 8 nodes load 0.089",
         "25.0% of jobs have one node, 75.0% a power of two",
         "requested times 2 jobs; run times are 125% of them on average, 1 are longer",
@@ -118,6 +118,22 @@ def test_what_a_trace_does_not_tell_is_null(tmp_path: Path) -> None:
     assert "3 nodes, as many as the largest job has: the trace does not tell" in table
     assert "load none: all jobs are submitted together" in table
     assert "users none" in table
+
+
+@pytest.mark.parametrize(
+    ("gap_s", "words"),
+    [
+        (1, "jobs 3 submitted within 2 s"),
+        (60, "jobs 3, 1.5 per minute submitted within 2 min"),
+        (3600, "jobs 3, 1.5 per hour submitted within 2 h"),
+    ],
+)
+def test_a_short_trace_is_told_in_units_that_fit(tmp_path: Path, gap_s: int, words: str) -> None:
+    path, line = tmp_path / "short.swf", "{} {} -1 120 4 -1 -1 4 -1 -1 1 1 1 1 -1 -1 -1 -1\n"
+    path.write_text("".join(line.format(n + 1, n * gap_s) for n in range(3)))
+    table = " ".join(run(path, "--plot", tmp_path / "short.png").split())
+    assert words in table
+    assert "0.4 node-hours" in table  # and not 0
 
 
 def test_nobody_is_counted_who_was_left_out(log: Path) -> None:
@@ -305,7 +321,7 @@ def test_a_date_is_told_where_there_is_one(lines: dict[str, Any], shown: str | N
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_the_picture_is_drawn(kind: str, log: Path, tmp_path: Path) -> None:
     path = tmp_path / f"trace.{kind}"
-    assert "4 a day" in run(log, "--plot", path)
+    assert "4 per day" in run(log, "--plot", path)
     assert {"png": b"\x89PNG", "svg": b"<svg"}[kind] in path.read_bytes()[:1000]
     assert path.stat().st_size > 20_000
 
@@ -342,7 +358,8 @@ def test_bars_end_where_the_trace_does() -> None:
     assert bars_of(np.array([0, 2 * day + 60]), day).tolist() == [0, day, 2 * day + 60]
     assert bars_of(np.array([day - 60, 2 * day]), day).tolist() == [day - 60, 2 * day]
     assert bars_of(np.array([5, 90]), day).tolist() == [5, 90]
-    assert step_of(0) == (60, "minute")
+    assert step_of(0) == (1, "second")
+    assert step_of(600) == (60, "minute")
     assert step_of(92 * day) == (day, "day")
     assert step_of(365 * day) == (7 * day, "week")
     assert step_of(10**10)[0] % day == 0

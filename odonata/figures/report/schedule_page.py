@@ -8,7 +8,7 @@ from odonata.figures.network import style
 from odonata.figures.report import Shown, inlined, provenance, rendered
 from odonata.figures.schedule import PICTURES, drawn
 from odonata.results.power_measures import power_rows
-from odonata.results.schedule_measures import Part
+from odonata.results.schedule_measures import UNNAMED, Part
 from odonata.results.schedule_rows import account_of, number, rows_of
 from odonata.results.schedule_run import ScheduleRun
 
@@ -78,9 +78,12 @@ def _sections(run: ScheduleRun) -> dict[str, list[Shown]]:
             sections.setdefault(section, []).append(shown)
             if picture.name == "gantt":
                 sections |= _of_power(run)
-    for title, name, parts in (("By size", "sizes", run.measures.by_size),
-                               ("By user", "users", run.measures.by_user)):  # fmt: skip
-        sections["Jobs"].append(_parts(title, name, parts))
+    found = run.measures
+    sections["Jobs"].append(_parts("By size", "sizes", "nodes", found.by_size))
+    for name in ("user", "project", "application"):
+        parts = getattr(found, f"by_{name}")
+        if name == "user" or [part.name for part in parts] != [UNNAMED]:
+            sections["Jobs"].append(_parts(f"By {name}", f"{name}s", name, parts))
     return sections
 
 
@@ -101,11 +104,10 @@ def _of_power(run: ScheduleRun) -> dict[str, list[Shown]]:
     return {"Power": [found[0], rows, *found[1:]]}
 
 
-def _parts(title: str, name: str, parts: tuple[Part, ...]) -> Shown:
-    """Returns a table of sizes or of users."""
-    heads = ("nodes" if name == "sizes" else "user", "jobs", "node-hours", "wait, mean",
-             "bounded slowdown, mean")  # fmt: skip
-    rows = [(part.name or "unknown", f"{part.jobs:,}", f"{part.node_hours:,.1f}",
+def _parts(title: str, name: str, head: str, parts: tuple[Part, ...]) -> Shown:
+    """Returns a table of sizes, users, projects or applications."""
+    heads = (head, "jobs", "node-hours", "wait, mean", "bounded slowdown, mean")
+    rows = [(part.name, f"{part.jobs:,}", f"{part.node_hours:,.1f}",
              show_duration(part.mean_wait_s), number(part.mean_bounded_slowdown))
             for part in parts if part.jobs]  # fmt: skip
     return Shown(title, name=name, heads=heads, rows=rows)
