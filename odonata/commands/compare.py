@@ -124,15 +124,10 @@ def draw(groups: Sequence[Group], path: Path) -> None:
     if isinstance(first, ScheduleRun):
         from odonata.figures.schedule_comparison import draw_schedules
 
-        draw_schedules(
-            {
-                column.label: column.run.schedule
-                for group in groups
-                for column in group.columns
-                if isinstance(column.run, ScheduleRun)
-            },
-            path,
-        )
+        columns = [column for group in groups for column in group.columns]
+        runs = {it.label: it.run for it in columns if isinstance(it.run, ScheduleRun)}
+        power = {label: run.power for label, run in runs.items() if run.power is not None}
+        draw_schedules({label: run.schedule for label, run in runs.items()}, path, power)
         return
     from odonata.figures.run_comparison import draw_runs
 

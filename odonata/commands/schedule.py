@@ -272,12 +272,13 @@ def write_files(runs: Sequence[Ran], csv: Path | None, swf: Path | None, plot: P
         from odonata.figures.schedule_comparison import draw_schedules
 
         if len(runs) > 1:
-            draw_schedules({one.label: one.schedule for one in runs}, plot)
+            power = {one.label: one.power for one in runs if one.power is not None}
+            draw_schedules({one.label: one.schedule for one in runs}, plot, power)
         else:
             from odonata.figures.power import Watts
 
-            one, power = runs[0], runs[0].model.power
-            price, carbon = (None if power is None else power.steps(name, MICROSECOND_PS)
+            one, given = runs[0], runs[0].model.power
+            price, carbon = (None if given is None else given.steps(name, MICROSECOND_PS)
                              for name in ("price", "carbon"))  # fmt: skip
             write_overview(one.schedule, plot, Watts.of(one.schedule, one.power, price, carbon))
 

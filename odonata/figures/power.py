@@ -170,7 +170,7 @@ def _draw_power(watts: Watts, axes: Axes) -> None:
     begins, shown = _since(watts)
     drew, found = record.power_w[shown], watts.measures
     peak = max(top(drew), top(record.cap_w[shown]))
-    size, unit = _unit(peak)
+    size, unit = unit_of(peak)
     steps = merged(begins, drew, MOST_READINGS)
     edges = clock.at(steps.edges_us)
     if steps.readings > 1:
@@ -217,7 +217,7 @@ def _draw_violations(watts: Watts, axes: Axes, clock: Clock) -> int:
     return len(found)
 
 
-def _unit(most_w: float) -> tuple[float, str]:
+def unit_of(most_w: float) -> tuple[float, str]:
     """Returns the unit of an axis, as `show_power` would choose it."""
     units = ((1.0, "W"), (1e3, "kW"), (1e6, "MW"))
     return next((it for it in units if most_w / it[0] < 10_000), (1e9, "GW"))

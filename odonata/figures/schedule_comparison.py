@@ -17,6 +17,7 @@ from odonata.figures.machine import check_name
 from odonata.figures.network import (
     DASHES,
     GREY,
+    INK,
     RUN_COLOURS,
     Floats,
     dress,
@@ -25,6 +26,7 @@ from odonata.figures.network import (
     thousands,
     top,
 )
+from odonata.figures.power import changes, merged, unit_of
 from odonata.figures.schedule import (
     COUNTS,
     SHORTEST_S,
@@ -35,6 +37,7 @@ from odonata.figures.schedule import (
     slowdown_curve,
     wait_curve,
 )
+from odonata.jobs.metering import PowerRecord
 from odonata.jobs.schedule import Schedule
 from odonata.results.schedule_measures import Measures, job_times, measures
 from odonata.results.schedule_series import Steps, binned, first_us, fragmentation, steps
@@ -45,24 +48,30 @@ COMPARED_STEPS = 240
 """The number of steps of each curve over time."""
 
 
-def comparison(schedules: Mapping[str, Schedule]) -> Figure:
+def comparison(
+    schedules: Mapping[str, Schedule], power: Mapping[str, PowerRecord] | None = None
+) -> Figure:
     """Returns a figure of several schedules by name: nodes in use and the queue over time,
-    distributions of waits and slowdowns, and their means; where all are placed, also over how many
-    groups and routers their jobs are spread."""
+    distributions of waits and slowdowns, and their means; where `power` has something measured of
+    any, what it drew and its cap over time; where all are placed, also over how many groups and
+    routers their jobs are spread."""
     placed = all(schedule.labels is not None for schedule in schedules.values())
-    figure = Figure(figsize=(12.0, 13.4 if placed else 9.2), facecolor="white",
-                    layout="constrained")  # fmt: skip
+    watts = {name: it for name, it in (power or {}).items() if len(it.time)}
+    inches = {"over time": 5.7 + 2.9 * bool(watts), "jobs": 3.5, "spread": 4.6 * placed}
+    shown = {name: high for name, high in inches.items() if high}
+    figure = Figure(figsize=(12.0, sum(shown.values())), facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
-    parts: Any = figure.subfigures(2 + placed, 1, height_ratios=(1.6, 1.0, 1.4)[: 2 + placed])
-    above, below = parts[0].subplots(2, 1, sharex=True)
-    waits, slowdowns, bars_wait, bars_slowdown = parts[1].subplots(1, 4, width_ratios=(3, 3, 2, 2))
+    made: Any = figure.subfigures(len(shown), 1, height_ratios=[*shown.values()])
+    parts = dict(zip(shown, made, strict=True))
+    above, below, *drawn = parts["over time"].subplots(2 + bool(watts), 1, sharex=True)
+    waits, slowdowns, bars_wait, bars_slowdown = parts["jobs"].subplots(
+        1, 4, width_ratios=(3, 3, 2, 2)
+    )
     clocks = [clock_of(schedule) for schedule in schedules.values()]
     clock = Clock(0, max((it.end_us - it.origin_us for it in clocks), default=1))
     found: dict[str, Measures] = {}
     for at, (name, schedule) in enumerate(schedules.items()):
-        colour = RUN_COLOURS[at % len(RUN_COLOURS)]
-        look: dict[str, Any] = {"color": colour, "lw": 1.2,
-                                "ls": "-" if at < len(RUN_COLOURS) else DASHES}  # fmt: skip
+        look = _look(at)
         found[name] = measures(schedule)
         series = _rebased(steps(schedule), first_us(schedule))
         edges, mean, _ = _few(clock, series, series.busy)
@@ -87,7 +96,7 @@ def comparison(schedules: Mapping[str, Schedule]) -> Figure:
     below.yaxis.set_major_formatter(FuncFormatter(thousands))
     below.set_ylabel("jobs in the queue")
     clock.dress(above, label=False)
-    clock.dress(below)
+    clock.dress(below, label=not watts)
     slowdowns.set_ylabel("")
     remark(
         above, f"a step is the mean over {show_duration(clock.end_us / COMPARED_STEPS / SECOND)}"
@@ -107,9 +116,55 @@ def comparison(schedules: Mapping[str, Schedule]) -> Figure:
         at_load = f", offered load {load:.2f}" if load == load else ""
         title = f"{one.trace.name}: {len(one.trace):,} jobs on {one.nodes:,} nodes{at_load}"
         figure.suptitle(title, x=0.01, ha="left", weight="bold")
+    if watts:
+        _power(schedules, watts, clock, drawn[0])
     if placed:
-        _spread(schedules, clock, parts[2].subplots(2, 1, sharex=True))
+        _spread(schedules, clock, parts["spread"].subplots(2, 1, sharex=True))
     return figure
+
+
+def _look(at: int) -> dict[str, Any]:
+    """Returns how the curves of a schedule look."""
+    return {"color": RUN_COLOURS[at % len(RUN_COLOURS)], "lw": 1.2,
+            "ls": "-" if at < len(RUN_COLOURS) else DASHES}  # fmt: skip
+
+
+def _power(
+    schedules: Mapping[str, Schedule], watts: Mapping[str, PowerRecord], clock: Clock, axes: Axes
+) -> None:
+    """Draw what machines drew, in the colours of their schedules, and their caps: one line where
+    all have the same, else dashed in those colours."""
+    capped = {name: it for name, it in watts.items() if it.capped}
+    longest = max(capped, key=lambda name: len(capped[name].time), default="")
+    one_cap = all(_same_cap(it, capped[longest]) for it in capped.values())
+    size, unit = unit_of(max(float(top(it.power_w)) for it in watts.values()))
+    steps = 0.0
+    for at, (name, schedule) in enumerate(schedules.items()):
+        if name not in watts:
+            continue
+        record, origin = watts[name], first_us(schedule)
+        begins = np.maximum(np.append(0, record.time) - origin, 0)
+        drew = merged(begins, record.power_w, COMPARED_STEPS)
+        axes.stairs(drew.mean / size, clock.at(drew.edges_us), baseline=None, **_look(at))
+        steps = max(steps, float(np.diff(drew.edges_us).max()))
+        if name == longest or (record.capped and not one_cap):
+            edges, cap = changes(begins, np.where(np.isfinite(record.cap_w), record.cap_w, np.nan))
+            look = _look(at) | {"ls": DASHES} | ({"color": INK, "lw": 1.5} if one_cap else {})
+            axes.stairs(cap / size, clock.at(edges), baseline=None, zorder=4, **look)
+    axes.set_ylim(0)
+    axes.yaxis.set_major_formatter(FuncFormatter(thousands))
+    axes.set_ylabel(f"power ({unit})")
+    clock.dress(axes)
+    words = f"; dashed: {'the cap' if one_cap else 'their caps'}" if capped else ""
+    remark(axes, f"a step is the mean over {show_duration(steps / SECOND)} or less{words}")
+
+
+def _same_cap(one: PowerRecord, longest: PowerRecord) -> bool:
+    """Tells whether two machines had the same cap for as long as the first of them ran, but for the
+    rounding of means over intervals."""
+    n = len(one.time)
+    times = np.array_equal(one.time, longest.time[:n])
+    return times and np.allclose(one.cap_w, longest.cap_w[:n], rtol=1e-9, atol=0.0)
 
 
 def _spread(schedules: Mapping[str, Schedule], clock: Clock, panels: Sequence[Axes]) -> None:
@@ -171,11 +226,16 @@ def _bars(
     axes.spines["left"].set_visible(False)
 
 
-def draw_schedules(schedules: Mapping[str, Schedule], path: str | Path) -> None:
-    """Save a comparison to a file, in the format that its name ends in: .png, .svg or .pdf."""
+def draw_schedules(
+    schedules: Mapping[str, Schedule],
+    path: str | Path,
+    power: Mapping[str, PowerRecord] | None = None,
+) -> None:
+    """Save a comparison to a file, in the format that its name ends in: .png, .svg or .pdf. `power`
+    has, by the same names, what was measured of power."""
     path = Path(path)
     check_name(path)
     if not schedules:
         raise Refused(f"{path}: no schedule to draw")
     with style():
-        save(comparison(schedules), path, path.suffix.lstrip(".").lower())
+        save(comparison(schedules, power), path, path.suffix.lstrip(".").lower())

@@ -18,8 +18,10 @@ from odonata.figures import schedule as figures
 from odonata.figures import schedule_comparison as comparisons
 from odonata.figures.network import style
 from odonata.figures.placement import FEW
+from odonata.jobs.metering import PowerRecord
 from odonata.jobs.schedule import RUNNING, TO_COME, WAITING, Schedule
 from odonata.results.schedule_measures import measures
+from odonata.traces.trace import SECOND
 from topology import Dragonfly
 
 MACHINE = Dragonfly(nodes=2, routers=4, global_links=1, groups=5)
@@ -135,6 +137,39 @@ def test_a_comparison_has_bars_of_the_means() -> None:
     heights = [bar.get_height() for bar in slowdowns.patches]  # type: ignore[attr-defined]
     assert heights == [it.mean_bounded_slowdown or 0 for it in found]
     assert [text.get_text() for text in waits.texts] == ["12.5 s", "27.5 s", "-"]
+
+
+def measured(readings: int, cap_w: float = np.inf) -> PowerRecord:
+    """Returns readings of 100 W, 200 W and so on, one every 50 s."""
+    none = np.zeros(0, np.int64)
+    times = 50 * SECOND * np.arange(1, readings + 1)
+    return PowerRecord(
+        times, 100.0 * np.arange(1, readings + 1), np.full(readings, cap_w),
+        np.zeros(readings, np.int8), int(times[-1]), np.zeros(1), 0.0, 0.0, 0.0,
+        (none, none, np.zeros(0)), (none, np.zeros(0)), {},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("caps", "lines", "words"),
+    [((400.0, 400.0), 3, "the cap"), ((400.0, 300.0), 4, "their caps"),
+     ((np.inf, np.inf), 2, "")],
+)  # fmt: skip
+def test_a_comparison_has_a_panel_of_power(
+    caps: tuple[float, float], lines: int, words: str
+) -> None:
+    schedules = {"one": some(6), "two": some(12), "not measured": some(3)}
+    power = {"one": measured(3, caps[0]), "two": measured(6, caps[1])}
+    with style():
+        figure = comparisons.comparison(schedules, power)
+        figure.canvas.draw()
+    panel = figure.axes[2]
+    assert panel.get_ylabel() == "power (W)"
+    drawn = [it for it in panel.patches if isinstance(it, StepPatch)]
+    assert len(drawn) == lines
+    values = [it.get_data().values.tolist() for it in drawn]
+    assert [100.0, 200.0, 300.0] in values
+    assert panel.get_title(loc="right").endswith(words)
 
 
 def test_more_schedules_than_colours_can_be_compared(tmp_path: Path) -> None:
