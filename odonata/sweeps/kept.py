@@ -51,7 +51,8 @@ def open_sweep(directory: Path | str) -> Swept:
     outcomes = read(Path(directory), READER).outcomes
     axes = {name: tuple(labels) for name, labels in facts["axes"].items()}
     return Swept(axes, tuple(facts["seeds"]), tuple(facts["points"]), outcomes,
-                 facts["wanted"]["interval"], facts["wanted"]["confidence"])  # fmt: skip
+                 facts["wanted"]["interval"], facts["wanted"]["confidence"],
+                 facts.get("seeded"))  # fmt: skip
 
 
 def sweep(

@@ -74,6 +74,8 @@ class Plan:
     wanted: Wanted
     variants: tuple[Point, ...]
     """A point for each program that is compiled."""
+    seeded: bool | None = None
+    """Whether the seed decides anything at any combination; None where only runs can tell."""
 
     def facts(self) -> dict[str, Any]:
         """Returns what is kept of it beside the outcomes."""
@@ -82,6 +84,7 @@ class Plan:
             "axes": {axis.name: list(axis.labels) for axis in self.axes},
             "seeds": list(self.seeds),
             "points": [point.key for point in self.points],
+            "seeded": self.seeded,
         }
 
 
@@ -106,8 +109,8 @@ def planned(
         del every[SEED]
     seeds = _seeds(every.pop(SEED, None), said.seeds, file, fixed, plugins, every)
     order = tuple(every.values())
-    points, variants = _points(file, order, seeds, fixed, tuple(map(str, plugins)))
-    return Plan(str(file), order, seeds, points, replace(said, axes=order), variants)
+    points, variants, seeded = _points(file, order, seeds, fixed, tuple(map(str, plugins)))
+    return Plan(str(file), order, seeds, points, replace(said, axes=order), variants, seeded)
 
 
 def asked_in(file: Path) -> Wanted:
@@ -158,7 +161,7 @@ def _seeds(
 def _points(
     file: Path, axes: tuple[Axis, ...], seeds: tuple[int, ...], fixed: Sequence[str],
     plugins: tuple[str, ...],
-) -> tuple[tuple[Point, ...], tuple[Point, ...]]:  # fmt: skip
+) -> tuple[tuple[Point, ...], tuple[Point, ...], bool | None]:  # fmt: skip
     count = math.prod(len(axis.values) for axis in axes) * len(seeds)
     if count > MOST_POINTS:
         raise Refused(f"{count:,} points; at most {MOST_POINTS:,}")
@@ -167,6 +170,7 @@ def _points(
     points: list[Point] = []
     variants: dict[str, Point] = {}
     problems: dict[str, None] = {}
+    drawn: set[bool | None] = set()
     for values in combinations:
         changes = (*fixed, *(change for value in values for change in value.changes))
         labels = tuple(value.label for value in values)
@@ -178,11 +182,25 @@ def _points(
         for seed, identity in zip(seeds, identities(made, seeds), strict=True):
             points.append(Point(str(file), changes, plugins, labels, names, seed, identity))
         variants.setdefault(compiled_for(made), points[-1])
+        drawn.add(seed_decides(made))
     if problems:
         more = len(problems) - MOST_PROBLEMS
         lines = [*problems][:MOST_PROBLEMS] + [f"and {more:,} more problems"] * (more > 0)
         raise Refused("\n".join(lines))
-    return tuple(points), tuple(variants.values())
+    seeded = True if True in drawn else None if None in drawn else False
+    return tuple(points), tuple(variants.values()), seeded
+
+
+def seed_decides(made: AnyExperiment) -> bool | None:
+    """Tells whether the seed of an experiment changes its outcome: generated traffic and generated
+    jobs are drawn at random, while the jobs of a file that are only counted, without power, are not
+    (disciplines do not draw). None where it depends on the policies and patterns: only runs can
+    tell."""
+    if not isinstance(made, JobExperiment):
+        return True if made.traffic else None
+    if made.trace.model is not None:
+        return True
+    return False if made.machine is None and made.power is None else None
 
 
 def compiled_for(made: AnyExperiment) -> str:

@@ -82,13 +82,16 @@ class Swept:
     outcomes: Mapping[str, Outcome]
     method: str = "t"
     confidence: float = CONFIDENCE
+    seeded: bool | None = None
+    """Whether the seed decides anything; None where that is not known but from the outcomes."""
 
     @classmethod
     def of(cls, plan: Plan, outcomes: Mapping[str, Outcome]) -> Swept:
         """Returns the results of a plan."""
         axes = {axis.name: axis.labels for axis in plan.axes}
         keys = tuple(point.key for point in plan.points)
-        return cls(axes, plan.seeds, keys, outcomes, plan.wanted.interval, plan.wanted.confidence)
+        return cls(axes, plan.seeds, keys, outcomes, plan.wanted.interval, plan.wanted.confidence,
+                   plan.seeded)  # fmt: skip
 
     @property
     def names(self) -> tuple[str, ...]:

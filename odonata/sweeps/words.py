@@ -11,6 +11,19 @@ SATURATED = " *"
 """Stands behind the number of points where the network was saturated."""
 
 
+INSTEAD = (
+    "Vary what ought not to matter, such as the load of a trace (trace.load) or which part of it "
+    "is taken (trace.first; odonata trace --from --to), or the seed of a model of jobs."
+)
+"""How to learn how far a difference holds where nothing is random."""
+ADVICE = {
+    True: "--seeds 5 gives some.",
+    False: f"other seeds would give the same runs, as nothing here is random. {INSTEAD}",
+    None: "--seeds 5 gives some, where the seed decides anything.",
+}
+"""What to do about a sweep with one seed, by `Swept.seeded`."""
+
+
 def by_kind(figures: Sequence[str]) -> list[list[str]]:
     """Returns the figures of jobs and those of runs, apart: each if there are any."""
     of_jobs = [name for name in figures if name.startswith(JOBS)]
@@ -62,8 +75,13 @@ def ratio_text(compared: Compared | None) -> str:
 def notes(found: Swept, baseline: Baseline | None) -> list[str]:
     """Returns what a reader has to know, first what the numbers are."""
     how = "Student's t" if found.method == "t" else "bootstrap"
-    lines = ["One seed: there are no intervals; --seeds 5 gives some."]
-    if len(found.seeds) > 1:
+    same = found.combinations_alike
+    alike = len(same) == len(found.combinations)
+    lines = [f"One seed: there are no intervals; {ADVICE[found.seeded]}"]
+    if alike:
+        lines = [f"All {len(found.seeds)} seeds give the same run everywhere: nothing random "
+                 f"decides it, and ± 0 says nothing about other runs. {INSTEAD}"]  # fmt: skip
+    elif len(found.seeds) > 1:
         lines = [f"± is half of the {100 * found.confidence:.4g} % confidence interval of the mean "
                  f"over {len(found.seeds)} seeds ({how})."]  # fmt: skip
     if baseline:
@@ -71,8 +89,7 @@ def notes(found: Swept, baseline: Baseline | None) -> list[str]:
             f"× {baseline.label}: the mean ratio to {baseline.axis}={baseline.label}, "
             "seed by seed; ~ the difference is not significant at this confidence."
         )
-    same = found.combinations_alike
-    if same:
+    if same and not alike:
         lines.append(f"All seeds give the same run at {len(same):,} of "
                      f"{len(found.combinations):,} combinations: nothing random decides it there, "
                      "and ± 0 says nothing about other runs.")  # fmt: skip

@@ -167,6 +167,34 @@ def test_a_point_depends_on_the_contents_of_the_files_that_it_names(tmp_path: Pa
     assert keys(planned(file, ["trace.file=other.swf"])) != before
 
 
+LINE = "1 0 -1 10 2 -1 -1 2 10 -1 1 -1 -1 -1 -1 -1 -1 -1\n"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "changes", "seeded"),
+    [
+        ('file = "trace.swf"', ("scheduler.order=fcfs,easy",), False),
+        ('file = "trace.swf"', ("machine.preset=kim-72", "scheduler.allocation=simple,rdn"), None),
+        ('file = "trace.swf"', ("power.policy=none",), None),
+        ('model = "lublin"', ("trace.jobs=9",), True),
+        ('model = "lublin"', ("trace.jobs=9", "power.policy=none"), True),
+    ],
+)
+def test_whether_the_seed_decides_anything_is_known_as_far_as_it_can_be(
+    jobs: str, changes: tuple[str, ...], seeded: bool | None, tmp_path: Path
+) -> None:
+    (tmp_path / "trace.swf").write_text(LINE)
+    file = tmp_path / "job.toml"
+    file.write_text(f'fidelity = "job"\n[trace]\n{jobs}\nnodes = 8\n')
+    assert planned(file, changes).facts()["seeded"] is seeded
+
+
+def test_generated_traffic_is_random(file: Path) -> None:
+    assert planned(file).seeded is True
+    jobs = ["traffic=none", "jobs[+]={nodes=2, pattern='all-to-all'}"]
+    assert planned(file, jobs).seeded is None
+
+
 def test_what_is_wrong_in_any_combination_is_refused_before_anything_runs(file: Path) -> None:
     with pytest.raises(Refused) as refusal:
         planned(file, ["network.routing=minimal,maximal", "traffic.load=0.1,x"])

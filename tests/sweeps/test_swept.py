@@ -110,6 +110,26 @@ def test_seeds_that_change_nothing_are_told() -> None:
     assert not made().combinations_alike
 
 
+def test_where_all_seeds_give_the_same_there_is_no_talk_of_intervals() -> None:
+    same = {key: Outcome({"mean_wait_s": 1.0}, {}, key[0]) for key in ("a1", "a2", "b1", "b2")}
+    found = Swept({"scheduler.order": ("a", "b")}, (1, 2), tuple(same), same)
+    (note,) = notes(found, None)
+    assert note.startswith("All 2 seeds give the same run everywhere: nothing random")
+    assert "trace.load" in note
+
+
+@pytest.mark.parametrize(
+    ("seeded", "words"),
+    [(True, "--seeds 5 gives some."), (False, "other seeds would give the same runs"),
+     (None, "--seeds 5 gives some, where the seed decides anything")],
+)  # fmt: skip
+def test_seeds_are_not_advised_where_nothing_is_random(seeded: bool | None, words: str) -> None:
+    found = Swept({}, (1,), ("",), {"": Outcome({"mean_wait_s": 1.0}, {}, "d")}, seeded=seeded)
+    (note,) = notes(found, None)
+    assert words in note
+    assert ("--seeds" in note) == (seeded is not False)
+
+
 def test_a_page_says_how_many_panels_it_leaves_out_and_a_drawing_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
