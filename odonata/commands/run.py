@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from odonata.experiment.experiment import Experiment, JobExperiment
     from odonata.results.execution import Finished, Request
+    from odonata.results.kept_summary import Summary
 
 
 @click.command("run", context_settings=SETTINGS)
@@ -74,14 +75,29 @@ def forget_report(out: Path) -> None:
                 (drawn / f"{name}.{kind}").unlink(missing_ok=True)
 
 
-def schedule_table(finished: Finished, made: JobExperiment) -> list[Any]:
-    """Returns the same for people."""
+def tables(summary: Summary) -> list[Any]:
+    """Returns what people read of a run."""
+    from odonata.experiment.experiment import JobExperiment
+    from odonata.results.job_network import network_table
+    from odonata.results.job_table import job_table
+
+    made, jobs = summary.experiment, summary.jobs
+    if isinstance(made, JobExperiment):
+        return schedule_table(summary, made)
+    shown: list[Any] = [run_table(summary, made)]
+    shown += [job_table(made.machine, jobs)] if jobs else []
+    if summary.networks:
+        shown.append(network_table(summary.networks, [job.name for job in jobs]))
+        shown += _seen(summary, made)
+    return shown
+
+
+def schedule_table(summary: Summary, made: JobExperiment) -> list[Any]:
+    """Returns the heading and the table of a run of the job fidelity."""
     from rich.table import Table
     from rich.text import Text
 
     from odonata.results.power_measures import power_rows
-    from odonata.results.run_facts import has_metrics
-    from odonata.results.schedule_facts import jobs_per_second
     from odonata.results.schedule_rows import account_of, rows_of
     from odonata.results.schedule_run import ScheduleRun
 
@@ -93,8 +109,8 @@ def schedule_table(finished: Finished, made: JobExperiment) -> list[Any]:
     shown.add_column()
     shown.add_column(justify="right")
     shown.add_column(min_width=26)
-    if has_metrics(finished.result):
-        with ScheduleRun(finished.out) as run:
+    if summary.metrics:
+        with ScheduleRun(summary.out) as run:
             for row in rows_of(run.measures, run.schedule):
                 shown.add_row(*row)
             if run.power_measures is not None:
@@ -102,43 +118,52 @@ def schedule_table(finished: Finished, made: JobExperiment) -> list[Any]:
                 for row in power_rows(run.power_measures):
                     shown.add_row(*row)
         shown.add_section()
-    _add_engine(shown, finished, f"{show_count(jobs_per_second(finished.result))} jobs/s")
+    _add_engine(shown, summary, f"{show_count(summary.speed or 0.0)} jobs/s")
     return [Text(heading, "bold"), *(Text(line, "dim") for line in about), shown]
 
 
 def show(finished: Finished | None, request: Request, as_json: bool) -> None:
     """Print the results of a run, on one rank."""
-    from odonata.experiment.experiment import JobExperiment
-    from odonata.results.job_network import JobNetwork, network_table
-    from odonata.results.job_table import MOST_SHOWN, job_table
+    from odonata.results.kept_summary import Summary
+    from odonata.results.run_facts import run_facts
     from pdes.transport import world
 
     if world().rank > 0:
         return
     if finished is None:
-        print(f"odonata: {request.out}: is complete already", file=sys.stderr)
-        if as_json:
-            print_json({"out": str(request.out), "completed": True})
+        show_complete(request, as_json)
         return
     if as_json:
-        from odonata.results.run_facts import run_facts
-
         print_json(run_facts(finished))
-    elif isinstance(finished.experiment, JobExperiment):
-        print_table(*schedule_table(finished, finished.experiment), markup=False, highlight=False)
     else:
-        jobs = [job_table(finished.experiment.machine, finished.jobs)] if finished.jobs else []
-        if 0 < len(finished.jobs) <= MOST_SHOWN:
-            made = JobNetwork.of(finished.experiment.model(), finished.result.outcome)
-            jobs.append(network_table(made, [job.name for job in finished.jobs]))
-            jobs += _seen(finished, finished.experiment)
-        print_table(run_table(finished, finished.experiment), *jobs, markup=False)
+        _print(Summary.of(finished))
     if not finished.result.completed:
         ranks = world().size
         on_ranks = f"mpiexec -n {ranks} " if ranks > 1 else ""
         without = "" if request.metrics else " --no-metrics"
         print(f"odonata: stopped at {show_time(finished.result.time_ps)}; go on with: {on_ranks}"
               f"odonata run --resume -o {finished.out}{without}", file=sys.stderr)  # fmt: skip
+
+
+def show_complete(request: Request, as_json: bool) -> None:
+    """Print the results of a run that had come to its end before: what it printed then."""
+    from odonata.results.execution import asked
+    from odonata.results.kept_summary import Summary, kept
+
+    experiment, out = asked(request)
+    print(f"odonata: {out}: is complete already; this is its summary", file=sys.stderr)
+    if as_json:
+        print_json(kept(out, experiment))
+    else:
+        _print(Summary.of_files(out, experiment))
+
+
+def _print(summary: Summary) -> None:
+    """Print the tables of a run."""
+    from odonata.experiment.experiment import JobExperiment
+
+    plain = {"highlight": False} if isinstance(summary.experiment, JobExperiment) else {}
+    print_table(*tables(summary), markup=False, **plain)
 
 
 def show_plan(request: Request, as_json: bool) -> None:
@@ -174,66 +199,64 @@ def show_plan(request: Request, as_json: bool) -> None:
     print(f"odonata: this can be run: {', '.join(parts)}, into {out}", file=sys.stderr)
 
 
-def run_table(finished: Finished, experiment: Experiment) -> Table:
+def run_table(summary: Summary, experiment: Experiment) -> Table:
     """Returns a dozen rows; the report has the rest."""
     from rich.table import Table
 
-    from odonata.results.performance import performance
     from odonata.results.summary_rows import explained, of_run
 
-    result = finished.result
-    measured = performance(experiment.model(), result)
-    ranks = f"{result.ranks} rank{'s' * (result.ranks > 1)}"
+    known, measured = summary.known, summary.measured
+    assert measured is not None
+    ranks = f"{known['ranks']} rank{'s' * (known['ranks'] > 1)}"
     shown = Table(title=f"{experiment.name} on {ranks}", title_justify="left",
                   show_header=False, min_width=64)  # fmt: skip
     shown.add_column()
     shown.add_column(justify="right")
     shown.add_column(min_width=26)
-    for row in of_run(experiment, measured, result.time_ps, result.completed, finished.jobs):
+    for row in of_run(experiment, measured, known["time_ps"], known["completed"], summary.jobs):
         shown.add_row(*row)
     shown.caption = explained(measured) or None
     shown.caption_justify = "left"
-    for row in _watts(finished):
+    for row in _watts(summary):
         shown.add_row(*row)
     shown.add_section()
-    _add_engine(shown, finished, f"{show_count(result.events_per_second)}/s events")
+    _add_engine(shown, summary, f"{show_count(known.get('events_per_second', 0.0))}/s events")
     return shown
 
 
-def _watts(finished: Finished) -> list[tuple[str, str, str]]:
+def _watts(summary: Summary) -> list[tuple[str, str, str]]:
     """Returns what was measured of power in a run of packets, where it was kept."""
-    from odonata.results.run_facts import has_metrics
-
-    if finished.experiment.power is None or not has_metrics(finished.result):
+    if summary.experiment.power is None or not summary.metrics:
         return []
     from odonata.results.network_power import watts_rows
     from odonata.results.run import Run
 
-    with Run(finished.out) as run:
+    with Run(summary.out) as run:
         return watts_rows(run)
 
 
-def _seen(finished: Finished, made: Experiment) -> list[Table]:
+def _seen(summary: Summary, made: Experiment) -> list[Table]:
     """Returns the table of what the scheduler saw of the network, where that was kept."""
-    from odonata.results.run_facts import has_metrics
-
-    if made.model().telemetry is None or not has_metrics(finished.result):
+    if made.model().telemetry is None or not summary.metrics:
         return []
     from odonata.results.run import Run
     from odonata.results.seen import seen_table, unseen
 
-    with Run(finished.out) as run:
+    with Run(summary.out) as run:
         return [seen_table(run)] if any(run.seen) or unseen(run) else []
 
 
-def _add_engine(shown: Table, finished: Finished, speed: str) -> None:
-    """Add what is to be known of the run itself."""
-    result = finished.result
-    shown.add_row("wall time", f"{result.wall_seconds:.2f} s", speed)
-    if part := result.seconds["metrics"] / (sum(result.seconds.values()) or 1.0):
-        shown.add_row("metrics", f"{part:.1%}", f"of that; {_size(finished.out)} in {finished.out}")
-    about = "the same on any number of ranks" if result.completed else "of the state at the stop"
-    shown.add_row("digest", result.digest[:12], about)
+def _add_engine(shown: Table, summary: Summary, speed: str) -> None:
+    """Add what is to be known of the run itself, as far as it was kept."""
+    known = summary.known
+    if "wall_seconds" in known:
+        shown.add_row("wall time", f"{known['wall_seconds']:.2f} s", speed)
+        seconds = known["seconds"]
+        if part := seconds["metrics"] / (sum(seconds.values()) or 1.0):
+            where = f"{_size(summary.out)} in {summary.out}"
+            shown.add_row("metrics", f"{part:.1%}", f"of that; {where}")
+    about = "the same on any number of ranks" if known["completed"] else "of the state at the stop"
+    shown.add_row("digest", (known["digest"] or "-")[:12], about)
 
 
 def _size(out: Path) -> str:

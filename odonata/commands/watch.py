@@ -123,7 +123,7 @@ def _of_jobs(run: ScheduleRun, state: Text) -> RenderableType:
     name = Text.assemble((run.experiment.name, "bold"), "  ", state)
     listed = ", ".join(f"{count:,} {word}" for word, count in zip(STATES, counts, strict=True)
                        if count)  # fmt: skip
-    line = Text(f"{bar} {done:4.0%}  {show_duration(run.reached / 1e6)} simulated")
+    line = Text(f"{bar} {done:4.0%}  {show_duration(run.simulated_us / 1e6)} simulated")
     return Group(name, line, Text(f"jobs: {listed}"))
 
 

@@ -45,6 +45,8 @@ from policies.register import PLUGINS, REGISTERS
 
 AnyExperiment = Experiment | JobExperiment
 EXPERIMENT, CHECKPOINT = "experiment.toml", "checkpoint"
+SUMMARY = "summary.json"
+"""What `odonata run --json` prints of a complete run."""
 SWF = "jobs.swf"
 """The jobs of a run of the job fidelity, in the Standard Workload Format, with their waits."""
 
@@ -160,6 +162,10 @@ def execute(
         from odonata.cluster.simulation import check_all_done
 
         check_all_done(experiment.model(), result)
+    if transport.rank == 0 and request.metrics and result.completed:
+        from odonata.results.kept_summary import keep
+
+        keep(finished)
     return finished
 
 
@@ -406,7 +412,7 @@ def _prepare(
     if resume is None:
         if (out / NAME.format(0)).exists():
             replaced(out)
-        for name in (JOINED, accounts.FILE, SWF):
+        for name in (JOINED, accounts.FILE, SWF, SUMMARY):
             (out / name).unlink(missing_ok=True)
         shutil.rmtree(out / CHECKPOINT, ignore_errors=True)
         turnover.forget(out)

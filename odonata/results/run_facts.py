@@ -15,7 +15,7 @@ from odonata.jobs.record import JobRecord
 from odonata.results.job_network import JobNetwork
 from odonata.results.job_network import facts as network_facts
 from odonata.results.job_table import job_facts, makespan_ps, mean
-from odonata.results.performance import job_records, performance
+from odonata.results.performance import Performance, job_records, performance
 from odonata.results.schedule_facts import jobs_per_second
 from pdes.clock import TICKS
 from pdes.driver import Result, run
@@ -39,7 +39,7 @@ def run_facts(finished: Finished) -> dict[str, Any]:
         if has_metrics(result):
             facts = schedule_facts(made, finished.out)
         return known | facts | {"jobs_per_second": jobs_per_second(result)}
-    known |= network_facts_of(made, result, finished.jobs)
+    known |= _network_facts(made, result, finished.jobs)
     if made.power is not None and has_metrics(result):
         from odonata.results.run import Run
 
@@ -72,7 +72,7 @@ def simulated_facts(
         return {**result_facts(result), **facts}
     result = run(made.model(), end, transport=transport)
     jobs = job_records(made.model(), result) if made.jobs else ()
-    return {**result_facts(result), **network_facts_of(made, result, jobs)}
+    return {**result_facts(result), **_network_facts(made, result, jobs)}
 
 
 def result_facts(result: Result) -> dict[str, Any]:
@@ -80,14 +80,27 @@ def result_facts(result: Result) -> dict[str, Any]:
     return {name: value for name, value in result.in_ps().items() if name not in UNTOLD}
 
 
-def network_facts_of(made: Experiment, result: Result, jobs: Sequence[JobRecord]) -> dict[str, Any]:
-    """Returns the figures of the network, and of the jobs if there are any."""
-    measured = vars(performance(made.model(), result))
+def _network_facts(made: Experiment, result: Result, jobs: Sequence[JobRecord]) -> dict[str, Any]:
+    measured = performance(made.model(), result)
+    network = JobNetwork.of(made.model(), result.outcome) if made.jobs else []
+    return network_facts_of(made, measured, jobs, network)
+
+
+def network_facts_of(
+    made: Experiment,
+    performed: Performance,
+    jobs: Sequence[JobRecord],
+    network: Sequence[JobNetwork],
+) -> dict[str, Any]:
+    """Returns the figures of the network, and of the jobs, if there are any, with what it did for
+    each, if that is known."""
+    measured = vars(performed)
     if not made.jobs:
         return dict(measured)
-    found = JobNetwork.of(made.model(), result.outcome)
-    facts = [{**job, "network": network_facts(of)} for job, of in zip(
-        job_facts(made.machine, jobs), found, strict=True)]  # fmt: skip
+    facts = job_facts(made.machine, jobs)
+    if network:
+        facts = [{**job, "network": network_facts(of)}
+                 for job, of in zip(facts, network, strict=True)]  # fmt: skip
     return {
         **{name: value for name, value in measured.items() if name not in OF_TRAFFIC},
         "makespan_ps": makespan_ps(jobs),

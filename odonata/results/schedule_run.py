@@ -108,6 +108,13 @@ class ScheduleRun(Opened):
             return None
         return Steps.of(self.read(f"{name}/since_us"), self.read(f"{name}/value"))
 
+    @property
+    def simulated_us(self) -> int:
+        """Returns the time that it has simulated: where it went on until all jobs were done, to the
+        end of the last of them, and not to when that was noticed."""
+        ended = self.complete and self.experiment.run.end is None
+        return int(self.schedule.end_us.max()) if ended else self.reached
+
     @cached_property
     def measures(self) -> Measures:
         """Returns the measures of the schedule, without any warm-up."""

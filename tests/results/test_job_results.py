@@ -32,6 +32,7 @@ from odonata.jobs.record import JobRecord
 from odonata.results import job_table as accounts
 from odonata.results.derived import summary
 from odonata.results.execution import Finished, Request, execute
+from odonata.results.kept_summary import Summary
 from odonata.results.opening import open as open_run
 from odonata.results.performance import job_records, performance
 from odonata.results.run import Run
@@ -229,7 +230,8 @@ def test_a_table_for_people_and_json_have_the_jobs(queue: Finished) -> None:
     assert "offered" not in facts
     console = Console(width=100, file=StringIO())
     console.print(
-        run_table(queue, queue.experiment), accounts.job_table(queue.experiment.machine, queue.jobs)
+        run_table(Summary.of(queue), queue.experiment),
+        accounts.job_table(queue.experiment.machine, queue.jobs),
     )
     said = console.file.getvalue()  # type: ignore[attr-defined]
     for words in ("4 of 4", "run time", "halo3d26", "late <i>"):

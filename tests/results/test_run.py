@@ -243,8 +243,8 @@ def test_a_directory_belongs_to_one_run(odonata: Odonata, small: Path, tmp_path:
     assert "out: holds a run already; --resume goes on" in refused(str(small), "-o", "out")
     differs = refused(str(small), "-o", "out", "--resume", "--set", "traffic.load=0.5")
     assert "traffic.load = 0.4, not 0.5" in differs
-    complete = odonata("run", "-o", "out", "--resume")
-    assert (complete.returncode, complete.stdout) == (0, "")
+    complete = odonata("run", "-o", "out", "--resume", "--json")
+    assert (complete.returncode, complete.stdout) == (0, first.stdout)
     assert "out: is complete already" in complete.stderr
     assert (tmp_path / "out" / "run.h5").exists()
     again = json.loads(odonata("run", str(small), "-o", "out", "--overwrite", "--json").stdout)

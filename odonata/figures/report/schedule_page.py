@@ -49,7 +49,7 @@ def page(run: ScheduleRun) -> str:
     return rendered(
         run,
         machine=" · ".join([heading, policies, *about]),
-        reached=f"{show_duration(run.reached / 1e6)} simulated",
+        reached=f"{show_duration(run.simulated_us / 1e6)} simulated",
         summary=_summary(run),
         sections=list(_sections(run).items()),
         provenance=provenance(run, ("system", "jobs", *["power"] * (run.power is not None))),

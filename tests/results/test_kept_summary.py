@@ -1,0 +1,111 @@
+"""A run that is complete already is shown again as it was: a job that Slurm has put back into the
+queue once more does not lose its summary."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from conftest import code_on_ranks
+
+from odonata.commands.cli import cli
+
+PACKETS = """
+[machine]
+preset = "kim-72"
+[network]
+routing = "adaptive"
+[metrics]
+interval = "5 us"
+ports = false
+[run]
+duration = "done"
+[[jobs]]
+nodes = 8
+pattern = "all-to-all"
+"""
+MONTH = """
+fidelity = "job"
+[trace]
+model = "lublin"
+jobs = 60
+nodes = 64
+[power]
+policy = "none"
+[metrics]
+interval = "1 d"
+"""
+OF_THE_HOST = ("wall_seconds", "events", "seconds", "max_rss_mb", "mpi")
+"""Some of what nobody can tell from the metrics."""
+
+
+def ask(*words: Any) -> Result:
+    done = CliRunner().invoke(cli, ["run", *map(str, words), "--no-progress"])
+    assert done.exception is None, done.exception
+    return done
+
+
+def same(found: Any) -> str:
+    """Returns facts as a text, in which NaN equals NaN."""
+    return json.dumps(found)
+
+
+@pytest.fixture(params=[PACKETS, MONTH], ids=["packets", "jobs"])
+def file(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "mine.toml"
+    path.write_text(request.param)
+    return path
+
+
+def test_a_complete_run_is_shown_again_as_it_was(file: Path, tmp_path: Path) -> None:
+    printed = ask(file, "-o", "one", "--json").stdout
+    again = ask("-o", "one", "--resume", "--json")
+    assert again.stdout == printed
+    assert "one: is complete already; this is its summary" in again.stderr
+    table = ask(file, "-o", "two").stdout
+    assert ask("-o", "two", "--resume").stdout == table
+    assert "digest" in table
+    (tmp_path / "one").rename(tmp_path / "moved")
+    moved = json.loads(ask("-o", "moved", "--resume", "--json").stdout)
+    assert moved["out"] == "moved"
+    assert same(moved | {"out": "one"}) == same(json.loads(printed))
+    ask(file, "--json")
+    assert "out/mine: is complete already" in ask(file, "--resume").stderr  # and not "None"
+
+
+def test_without_its_summary_a_run_is_shown_from_its_metrics(file: Path, tmp_path: Path) -> None:
+    first = json.loads(ask(file, "-o", "out", "--json").stdout)
+    kept = tmp_path / "out" / "summary.json"
+    for text in (None, "{", '{"digest": "of another run"}'):
+        kept.unlink(missing_ok=True)
+        if text is not None:
+            kept.write_text(text)
+        found = json.loads(ask("-o", "out", "--resume", "--json").stdout)
+        assert found["completed"] is True
+        assert not found.keys() & {*OF_THE_HOST}
+        for name in ("digest", "time_ps", "mean_latency_ns", "jobs", "mean_wait_s", "energy_kwh"):
+            if name in first and not (name == "jobs" and isinstance(first[name], list)):
+                assert found[name] == first[name], name
+        assert "digest" in ask("-o", "out", "--resume").stdout
+
+
+def test_what_a_new_run_replaces_is_not_shown_of_it(file: Path, tmp_path: Path) -> None:
+    ask(file, "-o", "out")
+    ask(file, "-o", "out", "--overwrite", "--no-metrics")
+    assert not (tmp_path / "out" / "summary.json").exists()
+
+
+def test_on_two_ranks_the_summary_is_printed_once(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(MONTH)
+    out = tmp_path / "out"
+    code = "import sys; sys.argv = {!r}; from odonata.commands.cli import main; main()"
+    words = ["odonata", "run", str(file), "-o", str(out), "--resume", "--json", "--no-progress"]
+    first, again = (code_on_ranks(2, code.format(words)) for _ in range(2))
+    assert (first.returncode, again.returncode) == (0, 0), first.stderr + again.stderr
+    assert json.loads(first.stdout)["ranks"] == 2
+    assert again.stdout == first.stdout
