@@ -77,7 +77,7 @@ def format_of(head: bytes, path: Where = "") -> str | None:
         return "sacct"
     if b"," in line and {name.encode() for name in karelian.COLUMNS} & {*titles.split(b",")}:
         return "karelian"
-    fields = line.split()
+    fields = line.split()[: swf.FIELDS]  # what follows may be text
     if len(fields) > 2 and all(_NUMBER.fullmatch(field) for field in fields):
         return "swf"
     name = os.fspath(path).lower().removesuffix(".gz")

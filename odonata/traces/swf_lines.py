@@ -27,13 +27,15 @@ NUMBER, SUBMIT, WAIT, RUN, NODES, REQUESTED, USER, GROUP, EXECUTABLE = range(9)
 """The columns that are kept, as rows of the array that the kernel fills."""
 COLUMNS = 9
 FIELDS, MORE_FIELDS = 18, 21
+"""Numbers of a record. Those of some machines have three fields more, or text, which are not read:
+`{1,1} q_1d 1:ppn=4`. A line of 19 numbers is taken for a damaged one."""
 SHORTEST_LINE = 2 * FIELDS
 """Bytes, with its end; a block has no more jobs than this goes into it, plus one."""
 
 (FEW_FIELDS, NOT_NUMBERS, FRACTION, PARTIAL, NO_SUBMIT, CANCELLED, NO_RUN, SIZELESS, GIANT, LONG,
  KEPT, REQUEST, WAITED, ROUNDED) = range(14)  # fmt: skip
 DROPPED = {
-    FEW_FIELDS: "a line that has not 18 (or 21) fields",
+    FEW_FIELDS: "a line that has not 18 fields (or 21, or text after the 18th)",
     NOT_NUMBERS: "a line with fields that are not numbers",
     FRACTION: "a fraction (or more than 18 digits) where a whole number belongs",
     PARTIAL: "part of a checkpointed job (status 2, 3 or 4): only the whole job counts",
@@ -156,9 +158,12 @@ def _read_fields(fields: Any) -> bool:
 
 
 @kernel
-def _judged(fields: Any, found: int, numbers: bool, rows: Any, row: int, counts: Any) -> int:
-    """Returns what becomes of a line, and writes it down as a row if it is kept."""
-    if found != FIELDS and found != MORE_FIELDS:
+def _judged(
+    fields: Any, found: int, numbers: bool, text: bool, rows: Any, row: int, counts: Any
+) -> int:
+    """Returns what becomes of a line, and writes it down as a row if it is kept. `numbers`: its
+    first 18 fields are such; `text`: one after these is not."""
+    if found < FIELDS or (found != FIELDS and found != MORE_FIELDS and not text):
         return FEW_FIELDS
     if not numbers:
         return NOT_NUMBERS
@@ -221,7 +226,7 @@ def parse(text: Any, rows: Any, comments: Any, fields: Any, counts: Any, done: A
             comments[done[COMMENTS], 0], comments[done[COMMENTS], 1] = begin, at
             done[COMMENTS] += 1
             continue
-        found, numbers = 0, True
+        found, numbers, more = 0, True, False
         while at < end:
             byte = np.int64(text[at])
             if byte == _LF or byte == _CR:  # noqa: SIM109
@@ -231,11 +236,15 @@ def parse(text: Any, rows: Any, comments: Any, fields: Any, counts: Any, done: A
                 continue
             digits, power, negative, at = _number(text, at, end)
             if at < 0:
-                at, numbers = -at - 1, False
+                at = -at - 1
+                if found < FIELDS:
+                    numbers = False
+                else:
+                    more = True
             if found < FIELDS:
                 fields[0, found], fields[1, found], fields[2, found] = digits, power, negative
             found += 1
-        outcome = _judged(fields, found, numbers, rows, done[ROWS], counts)
+        outcome = _judged(fields, found, numbers, more, rows, done[ROWS], counts)
         counts[outcome] += 1
         done[ROWS] += outcome == KEPT
     done[AT] = at

@@ -91,8 +91,8 @@ def test_every_field_that_counts_is_where_it_belongs() -> None:
         ({"run": "."}, "a line with fields that are not numbers"),
         ({"run": "--1"}, "a line with fields that are not numbers"),
         ({"think": "1.2.3"}, "a line with fields that are not numbers"),
-        ({"think": ""}, "a line that has not 18 (or 21) fields"),
-        ({"think": "1 2"}, "a line that has not 18 (or 21) fields"),
+        ({"think": ""}, "a line that has not 18 fields (or 21, or text after the 18th)"),
+        ({"think": "1 2"}, "a line that has not 18 fields (or 21, or text after the 18th)"),
     ],
 )
 def test_what_cannot_be_a_job_is_dropped_with_its_reason(
@@ -103,6 +103,21 @@ def test_what_cannot_be_a_job_is_dropped_with_its_reason(
     assert len(made) == 1
     with pytest.raises(Refused, match=r"some\.swf: no job is left of 1 records \(1 dropped: "):
         trace(line(**changes))
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["-1 {1,1} q_1d 1:ppn=4", "-1 1 2 3", "-1 q_1d", "-1 {1,1} q_1d 1:ppn=4:mem=2gb x y", "-1 ; x"],
+)
+def test_fields_after_the_eighteenth_are_not_read_whatever_they_are(more: str) -> None:
+    made = trace(JOB, line(number=2, submit=1, think=more), line(number=3, submit=2))
+    assert made.account == Account(3)
+    assert equal(made, trace(JOB, line(number=2, submit=1), line(number=3, submit=2)))
+
+
+def test_a_file_without_a_header_whose_lines_end_in_text_is_swf(tmp_path: Path) -> None:
+    (tmp_path / "it").write_text(f"{JOB} {{1,1}} q_1d 1:ppn=4\n")
+    assert len(read(tmp_path / "it")) == 1
 
 
 def test_what_may_be_a_job_is_kept() -> None:
