@@ -52,6 +52,7 @@ setup(
         "numpy>=1.26",
         "rich>=13",
         "scipy>=1.11",
+        "tzdata",
         "xarray>=2024.7",
     ],
     extras_require={

@@ -70,6 +70,10 @@ DURATION = Quantity("TIME", time_us)
 @click.option("--load", type=float, help="Rescale gaps between submissions to this offered load.")
 @click.option("--format", "kind", metavar="NAME", help="The format of TRACE, where it is not "
               "found: swf, batsim, sacct or karelian.")  # fmt: skip
+@click.option("--epoch", metavar="DATE", help="The date of time 0 of the trace, such as "
+              "2026-03-02T00:00+01:00.  [default: what the trace tells]")  # fmt: skip
+@click.option("--timezone", metavar="ZONE", help="The time zone of the trace, such as "
+              "Europe/Stockholm or +01:00.  [default: what the trace tells]")  # fmt: skip
 @click.option("--warmup", type=DURATION, default="0 s", help="Leave out jobs submitted in the "
               "first TIME, such as 7d.")  # fmt: skip
 @click.option("--cooldown", type=DURATION, default="0 s", help="Leave out jobs submitted in the "
@@ -157,6 +161,8 @@ def schedule(
     first: int | None,
     load: float | None,
     kind: str | None,
+    epoch: str | None,
+    timezone: str | None,
     warmup: int,
     cooldown: int,
     seed: int,
@@ -176,7 +182,7 @@ def schedule(
     for module in ("changing", "reading", "lublin", "mira", "poisson", "rmap"):
         import_module(f"odonata.traces.{module}")  # which is not part of reading a trace
     source = Source("" if trace is None else str(trace), model, kind, jobs, nodes, first, load,
-                    requests=requests, overrun=overrun)  # fmt: skip
+                    requests=requests, overrun=overrun, epoch=epoch, timezone=timezone)  # fmt: skip
     powers = powers_of(power, cap, changes, "mira" if model == "mira" else "constant")
     measured = next((watts.measured for watts in powers.values() if watts), {})
     began = time.perf_counter()

@@ -41,6 +41,10 @@ SUFFIXES = (".swf", ".swf.gz")
 @click.option("--scale-sizes", is_flag=True, help="Scale sizes of jobs from the trace's own "
               "machine to --nodes.")  # fmt: skip
 @click.option("--load", type=float, help="Rescale gaps between submissions to this offered load.")
+@click.option("--epoch", metavar="DATE", help="The date of time 0 of the trace, such as "
+              "2026-03-02T00:00+01:00.  [default: what the trace tells]")  # fmt: skip
+@click.option("--timezone", metavar="ZONE", help="The time zone of the trace, such as "
+              "Europe/Stockholm or +01:00.  [default: what the trace tells]")  # fmt: skip
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the jobs, as .swf or .swf.gz.")  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace the file of -o, if there is one.")
@@ -65,6 +69,8 @@ def report(
     nodes: int | None = None,
     scale_sizes: bool = False,
     load: float | None = None,
+    epoch: str | None = None,
+    timezone: str | None = None,
     out: Path | None = None,
     overwrite: bool = False,
     plot: Path | None = None,
@@ -81,7 +87,7 @@ def report(
 
         check_name(plot)
     source = Source("" if file is None else str(file), model, format, jobs, nodes, first, load,
-                    scale_sizes)  # fmt: skip
+                    scale_sizes, epoch=epoch, timezone=timezone)  # fmt: skip
     check(source, begin, end)
     trace, size, nodes_from = jobs_of(source, seed, begin, end)
     found = facts(trace, size, nodes_from)

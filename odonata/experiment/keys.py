@@ -46,6 +46,8 @@ KINDS = {
     "mix": 'pairs of a size and a number above 0, as [["64 B", 9], ["4 KiB", 1]]',
     "power": 'a power with its unit, as "90 W"',
     "energy": 'an energy with its unit, as "30 kJ"',
+    "date": 'a date, as "2026-03-02T00:00" or "2026-03-02T00:00+01:00"',
+    "zone": 'a time zone, as "Europe/Stockholm" or "+01:00"',
     "steps": 'a power with its unit, as "3000 kW", pairs of a time and a power, or a CSV file',
     "price": "a number, pairs of a time and a number, or a CSV file",
     "carbon": "a number, pairs of a time and a number, or a CSV file",

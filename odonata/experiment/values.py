@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 from odonata.experiment.experiment import COUNT, KEYS, SECTIONS, of
@@ -61,6 +62,10 @@ def read(key: Key, value: Any, long: bool = False) -> Any:
     if key.kind == "text" and isinstance(value, str):
         if not value.isascii() and any(0xD800 <= ord(letter) < 0xE000 for letter in value):
             raise ValueError("text in UTF-8")
+        return value
+    if key.kind == "date" and isinstance(value, date):  # TOML has them, too
+        return value.isoformat()
+    if key.kind in ("date", "zone") and isinstance(value, str):
         return value
     if key.kind in READERS and isinstance(value, str):
         return _quantity(key, value, long)

@@ -40,7 +40,7 @@ from odonata.figures.network import (
     thousands,
     top,
 )
-from odonata.results.trace_facts import DAY, HOUR, busiest_users, clock_of, node_seconds
+from odonata.results.trace_facts import DAY, HOUR, busiest_users, node_seconds
 from odonata.traces.trace import SECOND, UNKNOWN, Trace, Whole
 
 PALE = "#8fbbd9"
@@ -87,7 +87,7 @@ def over_time(trace: Trace, nodes: int, above: Axes, below: Axes) -> None:
     guessed = ", as many as the largest job has" if trace.machine_nodes is None else ""
     _title(below, f"Offered load on {nodes:,} nodes{guessed}")
     step, name = step_of(trace.span_us / SECOND)
-    clock, at_s = clock_of(trace), _local_s(trace)
+    clock, at_s = trace.clock, _local_s(trace)
     order = np.argsort(at_s, kind="stable")  # in autumn an hour comes twice
     at_s = at_s[order]
     if at_s[0] == at_s[-1]:
@@ -136,7 +136,7 @@ def over_time(trace: Trace, nodes: int, above: Axes, below: Axes) -> None:
 
 def _local_s(trace: Trace) -> Whole:
     """[job]: when it is submitted, in seconds since a midnight, as far as the trace tells."""
-    clock = clock_of(trace)
+    clock = trace.clock
     return trace.submit_us // SECOND if clock is None else clock.local_s(trace.submit_us)
 
 
@@ -149,7 +149,7 @@ def _bars(axes: Axes, heights: Any, edges: Floats) -> None:
 
 def by_hour(trace: Trace, axes: Axes, rescaled: bool = False) -> None:
     """Draw the share of jobs that is submitted in each hour of the day."""
-    clock = clock_of(trace)
+    clock = trace.clock
     share = np.bincount(_local_s(trace) % DAY // HOUR, minlength=24) / max(1, len(trace))
     _bars(axes, share, np.arange(25.0))
     if trace.span_us >= DAY * SECOND:

@@ -284,6 +284,8 @@ def provenance(experiment: AnyExperiment) -> dict[str, Any]:
         model = experiment.model()
         of_trace = {"trace": model.trace.name, "nodes": model.nodes,
                     "account": json.dumps(asdict(model.trace.account))}  # fmt: skip
+        if (clock := model.trace.clock) is not None:
+            of_trace |= {"epoch": clock.date(0), "clock": json.dumps(asdict(clock))}
     return of_trace | {
         "experiment": experiment.to_toml(),
         "id": secrets.token_hex(8),

@@ -18,9 +18,12 @@ def facts_of(schedule: Schedule, measured: Measures, scheduling: str, allocation
     account, load = trace.account, trace.load(schedule.nodes)
     found = fragmentation(schedule)
     facts = measured.facts()
+    clock = trace.clock
     return {
-        "trace": trace.name, "nodes": schedule.nodes, "scheduling": scheduling,
-        "allocation": allocation, "jobs": len(trace), "dropped": account.total_dropped,
+        "trace": trace.name, "epoch": None if clock is None else clock.date(0),
+        "time_zone": None if clock is None else clock.name, "nodes": schedule.nodes,
+        "scheduling": scheduling, "allocation": allocation, "jobs": len(trace),
+        "dropped": account.total_dropped,
         "repaired": account.total_repaired, "dropped_by_reason": dict(account.dropped),
         "repaired_by_reason": dict(account.repaired),
         "offered_load": load if load == load else None,

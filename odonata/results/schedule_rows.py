@@ -71,6 +71,9 @@ def account_of(trace: Trace, nodes: int, machine: Dragonfly | None, overrun: str
     load = trace.load(nodes)
     span = trace.span_us / 1e6
     about = [f"submitted within {show_duration(span)}" if span else "submitted together"]
+    if trace.clock is not None and len(trace):
+        begin, end = trace.clock.words(trace.submit_us[[0, -1]])
+        about.append(f"from {begin} to {end} ({trace.clock.name})")
     about += [f"offered load {load:.3f}"] if load == load else []
     if machine is not None:
         about.append(f"placed on a dragonfly p={machine.nodes} a={machine.routers} "

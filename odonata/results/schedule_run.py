@@ -17,6 +17,7 @@ from odonata.jobs.series import Steps
 from odonata.results.opened import Opened
 from odonata.results.power_measures import PowerMeasures, power_measures
 from odonata.results.schedule_measures import Measures, measures
+from odonata.traces.clock import WallClock
 from odonata.traces.trace import Account, Trace, Whole
 
 NAMED = ("user", "project", "application")
@@ -41,13 +42,19 @@ class ScheduleRun(Opened):
         return Trace(
             self.attributes["trace"], **columns, **names,
             wait_us=self.read("jobs/recorded_wait_us"), machine_nodes=self.nodes,
-            account=self.account,
+            account=self.account, clock=self.clock,
         )  # fmt: skip
 
     @property
     def account(self) -> Account:
         """Returns what was dropped and repaired when the trace was read."""
         return Account(**json.loads(self.attributes["account"]))
+
+    @property
+    def clock(self) -> WallClock | None:
+        """Returns which date time 0 has, and what clocks show then; None where nobody told it."""
+        told = self.attributes.get("clock")
+        return None if told is None else WallClock(**json.loads(told))
 
     @property
     def nodes(self) -> int:

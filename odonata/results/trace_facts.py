@@ -7,15 +7,14 @@ What a trace does not tell is None, and never nan: these facts become JSON.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from odonata.traces.swf import told
 from odonata.traces.trace import SECOND, UNKNOWN, Trace, Whole
 
 HOUR, DAY = 3600, 86400
@@ -30,16 +29,16 @@ Floats = npt.NDArray[np.float64]
 def facts(trace: Trace, nodes: int, nodes_from: str = GIVEN) -> dict[str, Any]:
     """Returns the facts by name; times are in seconds. The load is that on so many nodes, and
     `nodes_from` says where this number comes from."""
-    clock, account, span_s = clock_of(trace), trace.account, trace.span_us / SECOND
+    clock, account, span_s = trace.clock, trace.account, trace.span_us / SECOND
     ends = (
         [None, None] if clock is None or not len(trace) else clock.words(trace.submit_us[[0, -1]])
     )
     busiest = busiest_users(trace)
     return {
         "name": trace.name,
-        "computer": told(trace, "Computer"),
-        "installation": told(trace, "Installation"),
-        "model": told(trace, "Model"),
+        "computer": told(trace.header, "Computer"),
+        "installation": told(trace.header, "Installation"),
+        "model": told(trace.header, "Model"),
         "records": account.records,
         "jobs": len(trace),
         "dropped": dict(account.dropped),
@@ -50,6 +49,7 @@ def facts(trace: Trace, nodes: int, nodes_from: str = GIVEN) -> dict[str, Any]:
         "first_submission": ends[0],
         "last_submission": ends[1],
         "time_zone": None if clock is None else clock.name,
+        "epoch": None if clock is None else clock.date(0),
         "machine_nodes": nodes,
         "machine_nodes_from": nodes_from,
         "load": _finite(trace.load(nodes)),
@@ -151,72 +151,3 @@ def busiest_users(trace: Trace, most: int = MOST_USERS) -> list[User]:
 def _known(positions: Whole, names: Sequence[str]) -> int:
     """Returns how many of these appear in the trace and have a name."""
     return sum(1 for at in np.unique(positions).tolist() if names[at])
-
-
-# -- the header, and the time of day
-
-
-def told(trace: Trace, key: str) -> str | None:
-    """Returns what the first line "Key: value" of the header says; None without one."""
-    for line in trace.header:
-        name, colon, value = line.partition(":")
-        if colon and name.strip() == key and value.strip():
-            return value.strip()
-    return None
-
-
-@dataclass(frozen=True)
-class Clock:
-    """The date and the time of day of a trace whose header tells when it begins."""
-
-    begin_s: int
-    """Time 0 of the trace, in seconds since 1970 (UTC)."""
-    zone: tzinfo
-    name: str
-
-    def local_s(self, times_us: Whole) -> Whole:
-        """Returns what clocks there show at these times of the trace, in seconds since a midnight:
-        that of 1 January 1970."""
-        seconds = times_us // SECOND + self.begin_s
-        hours, of = np.unique(seconds // HOUR, return_inverse=True)
-        shift = [self._shift_s(int(hour) * HOUR) for hour in hours]
-        return seconds + np.array(shift, np.int64)[of]
-
-    def _shift_s(self, at_s: int) -> int:
-        there = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=at_s)).astimezone(self.zone)
-        return int((there.utcoffset() or timedelta()).total_seconds())
-
-    def words(self, times_us: Whole) -> list[str]:
-        """Returns dates and times of day: "1993-10-01 00:00"."""
-        epoch = datetime(1970, 1, 1)
-        return [f"{epoch + timedelta(seconds=at):%Y-%m-%d %H:%M}"
-                for at in self.local_s(times_us).tolist()]  # fmt: skip
-
-
-def clock_of(trace: Trace) -> Clock | None:
-    """Returns the clock of a trace; None where its header does not tell when it begins, or tells a
-    time that has no date. Its time zone is that of TimeZoneString or, where nobody knows of such a
-    one, of TimeZone; without these it is UTC."""
-    text = told(trace, "UnixStartTime") or ""
-    if not re.fullmatch(r"[0-9]{1,12}", text, re.ASCII) or int(text) == 0:
-        return None
-    clock = Clock(int(text), *_zone(told(trace, "TimeZoneString"), told(trace, "TimeZone")))
-    try:
-        clock.words(trace.submit_us[-1:])
-    except (OverflowError, ValueError):  # after the year 9999
-        return None
-    return clock
-
-
-def _zone(named: str | None, shift: str | None) -> tuple[tzinfo, str]:
-    from zoneinfo import ZoneInfo
-
-    if named:
-        try:
-            return ZoneInfo(named), named
-        except (OSError, ValueError, KeyError):
-            pass
-    if shift and re.fullmatch(r"[+-]?[0-9]{1,5}", shift, re.ASCII) and abs(int(shift)) < DAY:
-        zone = timezone(timedelta(seconds=int(shift)))
-        return zone, str(zone)
-    return UTC, "UTC"

@@ -7,15 +7,18 @@ would leave no job is refused.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from odonata.traces.clock import SINCE_1970_US, WallClock
 from odonata.traces.columns import LONGEST_US, MOST_NODES
 from odonata.traces.trace import SECOND, UNKNOWN, Trace
 from pdes.errors import Refused
 
 NO_REQUEST = "no requested time: the run time is taken"
+SINCE_1970 = "submitted at a time since 1970: counted from the first submission"
 
 
 def first(trace: Trace, n: int) -> Trace:
@@ -39,10 +42,23 @@ def between(trace: Trace, from_us: int, to_us: int) -> Trace:
 
 
 def from_zero(trace: Trace) -> Trace:
-    """Returns the same jobs, earlier by one time, so that the first is submitted at 0."""
+    """Returns the same jobs, earlier by one time, so that the first is submitted at 0; on the wall
+    clock they stay where they are."""
     if not len(trace):
         return trace
-    return trace.where(slice(None), submit_us=trace.submit_us - trace.submit_us[0])
+    begin = int(trace.submit_us[0])
+    clock = None if trace.clock is None else trace.clock.moved(begin)
+    return trace.where(slice(None), submit_us=trace.submit_us - begin, clock=clock)
+
+
+def since_first(trace: Trace) -> Trace:
+    """Returns the same jobs; where their times count from 1970 (`SINCE_1970_US`), from the first
+    submission, whose date that is, and the account says so."""
+    if not len(trace) or trace.submit_us[0] < SINCE_1970_US:
+        return trace
+    zone = None if trace.clock is None else trace.clock.zone
+    account = trace.account.but(repaired={SINCE_1970: len(trace)})
+    return replace(from_zero(replace(trace, clock=WallClock(0, zone))), account=account)
 
 
 def rescaled(trace: Trace, load: float, nodes: int) -> Trace:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from odonata.traces.clock import WallClock
 from odonata.traces.lines import Where, name_of
 from odonata.traces.trace import SECOND, UNKNOWN, Account, Trace, Whole
 from pdes.errors import Refused
@@ -83,8 +84,9 @@ class Rows:
                               user, project, application))  # fmt: skip
 
     def trace(
-        self, path: Where, machine_nodes: int | None = None, header: Sequence[str] = ()
-    ) -> Trace:
+        self, path: Where, machine_nodes: int | None = None, header: Sequence[str] = (),
+        clock: WallClock | None = None,
+    ) -> Trace:  # fmt: skip
         """Returns the jobs as a trace."""
         *numbers, user, project, application = (
             zip(*self.kept, strict=True) if self.kept else [()] * 9
@@ -94,7 +96,7 @@ class Rows:
             dict(zip(("number", "submit_us", "wait_us", "run_us", "nodes", "requested_us"),
                      (np.array(column, np.int64) for column in numbers), strict=True)),
             {"user": coded(user), "project": coded(project), "application": coded(application)},
-            Account(self.records).but(self.dropped, self.repaired), machine_nodes, header,
+            Account(self.records).but(self.dropped, self.repaired), machine_nodes, header, clock,
         )  # fmt: skip
 
 
@@ -115,6 +117,7 @@ def trace_of(
     account: Account,
     machine_nodes: int | None = None,
     header: Sequence[str] = (),
+    clock: WallClock | None = None,
 ) -> Trace:
     """Returns the trace of jobs that are in the order of their source; refused without a job. The
     columns are taken out of the dictionaries one by one, so that they are not held twice."""
@@ -128,7 +131,7 @@ def trace_of(
         positions, those = names.pop(name)
         made[name], made[f"{name}s"] = _in_order(positions[order], those)
     return Trace(name_of(path), **made, machine_nodes=machine_nodes, header=tuple(header),
-                 account=account.but(repaired={OUT_OF_ORDER: late}))  # fmt: skip
+                 account=account.but(repaired={OUT_OF_ORDER: late}), clock=clock)  # fmt: skip
 
 
 def no_job(path: Where, account: Account) -> str:

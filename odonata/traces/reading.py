@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 
 from odonata.traces import batsim, karelian, sacct, swf
+from odonata.traces.changing import since_first
 from odonata.traces.lines import Where, pieces
 from odonata.traces.trace import Trace
 from pdes.errors import Refused
@@ -38,10 +39,11 @@ OTHERS = {
 _NUMBER = re.compile(rb"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?")
 
 
-def read(path: Where, format: str | None = None) -> Trace:
+def read(path: Where, format: str | None = None, timezone: str | None = None) -> Trace:
     """Returns the trace that a file holds, of this `format` (a key of FORMATS) or of the one that
     it is found to have. Its `account` tells what was dropped or repaired, by reason; a file of
-    which no job can be kept is refused."""
+    which no job can be kept is refused. Dates without a zone, as sacct has them, are of
+    `timezone`. Times that count from 1970 are counted from the first submission."""
     if format is not None and format not in FORMATS:
         raise Refused(f"format {format!r}: known are {', '.join(FORMATS)}")
     text = pieces(path)
@@ -61,7 +63,9 @@ def read(path: Where, format: str | None = None) -> Trace:
         raise Refused(
             f"{where}: neither its text nor its suffix tells its format: known are {ABOUT}"
         )
-    return FORMATS[found](chain([first], text), path)
+    if found == "sacct":
+        return sacct.read(chain([first], text), path, timezone)
+    return since_first(FORMATS[found](chain([first], text), path))
 
 
 def format_of(head: bytes, path: Where = "") -> str | None:

@@ -1,7 +1,8 @@
 """The accounting of Slurm, as `sacct --parsable2` prints it: a title line, then a job per line.
 
-Its dates are local times without a zone: across a change of the clocks a wait time is wrong by an
-hour. Run times are not, since Slurm tells them by themselves.
+Its dates are local times without a zone. Where nobody gives the zone, they are taken as if clocks
+were never changed: across a change the time between two submissions, and a wait time, is wrong by
+an hour. Run times are not, since Slurm tells them by themselves.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
 
+from odonata.traces.clock import LATEST_US, WallClock, instant_us, zone_of
 from odonata.traces.columns import LONGEST_US, MOST_NODES, Rows
 from odonata.traces.lines import Where, blocks, lines
 from odonata.traces.trace import SECOND, UNKNOWN, Trace
@@ -35,12 +38,14 @@ BAD_START = "start not readable: wait time taken as unknown"
 _SPAN = re.compile(r"(?:([0-9]{1,9})-)?(?:([0-9]{1,9}):)?([0-9]{1,9}):([0-9]{1,2})(?:\.([0-9]+))?")
 _WHOLE, _EPOCH_SECONDS = re.compile(r"[0-9]{1,12}"), re.compile(r"[0-9]{9,11}")
 _LEADING, _SIZE = re.compile(r"[0-9]{1,18}"), re.compile(r"0*[1-9][0-9]*")
-_DAY_0 = datetime(1970, 1, 1).toordinal()
 
 
-def read(pieces: Iterable[bytes], path: Where) -> Trace:
+def read(pieces: Iterable[bytes], path: Where, zone: str | None = None) -> Trace:
     """Returns the trace that the pieces of a file's text hold; `path` is for its name, and for what
-    is refused. The earliest submission is at 0."""
+    is refused. The earliest submission is at 0. Dates without a zone are of `zone`; where none is
+    given, they have to be all alike for the trace to have a wall clock."""
+    reading = Reading(zone_of(zone) if zone else None)
+    zone = None if reading.zone is None else str(reading.zone)
     text = lines(blocks(pieces, path))
     title = next(text, "").strip()
     titles = [name.strip().lower() for name in title.split("|")]
@@ -53,12 +58,48 @@ def read(pieces: Iterable[bytes], path: Where) -> Trace:
             rows.dropped[BROKEN] += 1
         elif fields[0].strip().lower() == titles[0]:  # files put together
             rows.records -= 1
-        elif reason := _add(rows, dict(zip(titles, map(str.strip, fields), strict=True))):
+        elif reason := _add(rows, dict(zip(titles, map(str.strip, fields), strict=True)), reading):
             rows.dropped[reason] += 1
+    clock = None
     if rows.kept:
         first = min(row[1] for row in rows.kept)
         rows.kept = [(row[0], row[1] - first, *row[2:]) for row in rows.kept]
-    return rows.trace(path, header=(title,))
+        clock = reading.clock(first, zone)
+    return rows.trace(path, header=(title,), clock=clock)
+
+
+@dataclass
+class Reading:
+    """How dates are read, and which kinds of them there were."""
+
+    zone: tzinfo | None
+    instants: bool = False
+    """Whether there was one with a zone, or in seconds since 1970."""
+    local: bool = False
+
+    def date_us(self, text: str, after_us: int | None = None) -> int | None:
+        """Returns a date in us since 1970; as if local times were universal ones, where no zone is
+        given. Also one that is told in seconds (SLURM_TIME_FORMAT=%s). None where it is none. Of a
+        local time that comes twice it is the first after `after_us`."""
+        if _EPOCH_SECONDS.fullmatch(text):
+            self.instants = True
+            return int(text) * SECOND
+        if not text[:1].isdigit():
+            return None
+        try:
+            date = datetime.fromisoformat(text)
+            found = instant_us(date, self.zone, after_us)
+        except (ValueError, OverflowError):
+            return None
+        self.instants |= date.tzinfo is not None
+        self.local |= date.tzinfo is None
+        return found
+
+    def clock(self, begin_us: int, zone: str | None) -> WallClock | None:
+        """Returns the wall clock of a trace whose first submission was at this date."""
+        if not 0 < begin_us <= LATEST_US or (self.instants and self.local and zone is None):
+            return None
+        return WallClock(begin_us, zone, local=self.local and zone is None)
 
 
 def _require_columns(titles: list[str], path: Where) -> None:
@@ -73,13 +114,15 @@ def _require_columns(titles: list[str], path: Where) -> None:
                       f"{COMMAND} prints what is needed")  # fmt: skip
 
 
-def _add(rows: Rows, job: dict[str, str]) -> str | None:
+def _add(rows: Rows, job: dict[str, str], reading: Reading) -> str | None:
     """Keep a job, or return why not."""
     identity = job.get("jobid") or job.get("jobidraw", "")
     if "." in identity or "." in job.get("jobidraw", ""):
         return STEP
     state = job.get("state", "").upper()
-    start_us, end_us = _date_us(job.get("start", "")), _date_us(job.get("end", ""))
+    submit_us = reading.date_us(job.get("submit", ""))
+    start_us = reading.date_us(job.get("start", ""), None if submit_us is None else submit_us - 1)
+    end_us = reading.date_us(job.get("end", ""), None if start_us is None else start_us - 1)
     run_us = _run_us(job, start_us, end_us)
     if state.startswith(("PENDING", "REQUEUED", "REQUEUE_HOLD", "CONFIGURING")) and not run_us:
         return PENDING
@@ -94,9 +137,8 @@ def _add(rows: Rows, job: dict[str, str]) -> str | None:
     if run_us is None:
         return NO_RUN
     repaired = []
-    submit_us = _date_us(job.get("submit", ""))
     if submit_us is None:
-        submit_us = _date_us(job.get("eligible", ""))
+        submit_us = reading.date_us(job.get("eligible", ""))
         if submit_us is None:
             return NO_SUBMIT
         repaired += [ELIGIBLE] if "submit" in job else []
@@ -162,20 +204,3 @@ def _span_us(text: str) -> int | None:
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[:4])
     time = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
     return min(time * SECOND + int((found[5] or "0").ljust(6, "0")[:6]), LONGEST_US + 1)
-
-
-def _date_us(text: str) -> int | None:
-    """Returns a date in us since 1970, as if local times were universal ones; also one that is told
-    in seconds (SLURM_TIME_FORMAT=%s)."""
-    if _EPOCH_SECONDS.fullmatch(text):
-        return int(text) * SECOND
-    if not text[:1].isdigit():
-        return None
-    try:
-        date = datetime.fromisoformat(text)
-        if date.tzinfo:
-            date = date.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-    hours = (date.toordinal() - _DAY_0) * 24 + date.hour
-    return ((hours * 60 + date.minute) * 60 + date.second) * SECOND + date.microsecond

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from odonata.traces.clock import clock_given, parse_epoch, zone_of
 from pdes.errors import Findings, Refused
 from topology.settings import setting, settings_of
 
@@ -68,6 +69,15 @@ class Source:
         "scheduler does that (`Cluster.of`, or an experiment), and not the trace.",
         words=("kill", "extend"),
     )  # fmt: skip
+    epoch: str | None = setting(
+        None, "date", "The date of time 0 of the trace, by which dated caps, prices and carbon "
+        "intensities are placed.", none="auto",
+        otherwise="what the file tells: UnixStartTime of SWF, the first submission of sacct",
+    )  # fmt: skip
+    timezone: str | None = setting(
+        None, "zone", "The time zone of the trace, of dates that have none of their own, and of "
+        "what is shown.", none="auto", otherwise="what the file tells, as TimeZoneString of SWF",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         found = Findings()
@@ -90,6 +100,11 @@ class Source:
             given = f"{one.name} = {value}"
             if how.words:
                 found.unless(value in how.words, given, f"one of {', '.join(how.words)}", one.name)
+            elif how.kind in ("date", "zone"):
+                try:
+                    (parse_epoch if how.kind == "date" else zone_of)(value)
+                except ValueError as error:
+                    found.unless(False, given, str(error), one.name)
             elif how.kind in ("whole", "number"):
                 fine = (value >= how.least if how.least is not None else value > 0) and (
                     how.most is None or value <= how.most)  # fmt: skip
@@ -119,12 +134,17 @@ class Source:
     def given(
         self, nodes: int | None, seed: int = 1, measured: Mapping[str, Table] | None = None
     ) -> Trace:
-        """Returns the jobs as the file has them, or as the model makes them for so many nodes."""
+        """Returns the jobs as the file has them, or as the model makes them for so many nodes, with
+        the wall clock that was told or given."""
         from odonata.traces.reading import read
 
         if not self.file and self.model is None:
             raise Refused("which jobs? a file, or a model: " + ", ".join(MODELS))
-        return self._made(nodes, seed, measured) if self.model else read(self.file, self.format)
+        if self.model:
+            trace = self._made(nodes, seed, measured)
+        else:
+            trace = read(self.file, self.format, self.timezone)
+        return replace(trace, clock=clock_given(trace.clock, self.epoch, self.timezone))
 
     def changed(self, trace: Trace, nodes: int) -> Trace:
         """Returns the jobs of a trace with all changes that were asked for, on so many nodes; a

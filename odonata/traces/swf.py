@@ -1,7 +1,8 @@
 """The Standard Workload Format: a line of 18 numbers per job, as in the Parallel Workloads Archive.
 
-Sizes are in processors and times in seconds. What SWF has no numbers for, text names of users,
-groups and programs, is written as comments of the form "User: 3 alice" and read back from them.
+Sizes are in processors and times in seconds; comments may say which date time 0 has. What SWF has
+no numbers for, text names of users, groups and programs, is written as comments of the form
+"User: 3 alice" and read back from them.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ import io
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import timedelta, timezone
 from typing import Any, TextIO, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from odonata.traces import swf_lines
+from odonata.traces.clock import LATEST_US, WallClock, zone_of
 from odonata.traces.columns import numbered, trace_of
 from odonata.traces.digits import LONGEST, put_short_seconds, put_signed
 from odonata.traces.lines import Where, blocks, words
-from odonata.traces.trace import Account, Trace, Whole
+from odonata.traces.trace import SECOND, Account, Trace, Whole
 from pdes.jit import entry
 
 KEPT = {"number": swf_lines.NUMBER, "submit_us": swf_lines.SUBMIT, "wait_us": swf_lines.WAIT,
@@ -35,6 +38,10 @@ CHANGED = ("MaxJobs", "MaxRecords", "MaxNodes", "MaxProcs", "MaxQueues", "MaxPar
            "AllowOveruse", "User", "Group", "Executable")  # fmt: skip
 """The keys of comments that need not be true of what is written: it has no queues, and other jobs.
 """
+DATED = ("UnixStartTime", "TimeZone", "TimeZoneString", "StartTime", "LocalTime")
+"""The keys of comments that say which date time 0 has."""
+LOCAL_TIME = "LocalTime"
+"""Our own key: UnixStartTime is what local clocks showed, in a zone that nobody told."""
 WRITTEN = "Note: written by Odonata"
 ROOM_FOR_COMMENTS = 1 << 10
 LINES = 1 << 16
@@ -68,7 +75,7 @@ def read(pieces: Iterable[bytes], path: Where) -> Trace:
     return trace_of(
         path, {name: column(which) for name, which in KEPT.items()},
         {name: numbered(column(which), known[key]) for name, (key, which) in NAMED.items()},
-        account, machine_nodes(header), header,
+        account, machine_nodes(header), header, clock_of(header),
     )  # fmt: skip
 
 
@@ -95,6 +102,38 @@ def machine_nodes(header: Iterable[str]) -> int | None:
         if found := re.match(r"(MaxProcs|MaxNodes):\s*0*([1-9][0-9]{0,8})(?![0-9])", line.strip()):
             told.setdefault(found[1], int(found[2]))
     return told.get("MaxProcs", told.get("MaxNodes"))
+
+
+def told(header: Iterable[str], key: str) -> str | None:
+    """Returns what the first comment "Key: value" says; None without one."""
+    for line in header:
+        name, colon, value = line.partition(":")
+        if colon and name.strip() == key and value.strip():
+            return value.strip()
+    return None
+
+
+def clock_of(header: Sequence[str]) -> WallClock | None:
+    """Returns the wall clock that comments tell of; None where they do not tell when the trace
+    begins (UnixStartTime; 0 is none), or a time that has no date. Its zone is that of
+    TimeZoneString or, where nobody knows of such a one, of TimeZone."""
+    text = told(header, "UnixStartTime") or ""
+    found = re.fullmatch(r"([0-9]{1,12})(?:\.([0-9]{1,6}))?", text, re.ASCII)
+    begin_us = int(found[1]) * SECOND + int((found[2] or "").ljust(6, "0")) if found else 0
+    if not 0 < begin_us <= LATEST_US:
+        return None
+    local = told(header, LOCAL_TIME) is not None
+    return WallClock(begin_us, None if local else _zone(header), local)
+
+
+def _zone(header: Sequence[str]) -> str | None:
+    named, shift = told(header, "TimeZoneString"), told(header, "TimeZone")
+    with suppress(ValueError):
+        if named and zone_of(named):
+            return named
+    if shift and re.fullmatch(r"[+-]?[0-9]{1,5}", shift, re.ASCII) and abs(int(shift)) < 86400:
+        return str(timezone(timedelta(seconds=int(shift)))) if int(shift) else "UTC"
+    return None
 
 
 def _names(header: Iterable[str]) -> dict[str, dict[int, str]]:
@@ -194,17 +233,21 @@ def _header(
     trace: Trace, numbers: dict[str, list[int]], comments: Sequence[str]
 ) -> Iterator[str]:  # fmt: skip
     """Yields the comments of a file, without their mark."""
-    kept, told = False, [_one_line(line) for line in comments]
+    kept, added = False, [_one_line(line) for line in comments]
+    same_dates = trace.clock is None or trace.clock == clock_of(trace.header)
+    changed = CHANGED if same_dates else (*CHANGED, *DATED)
     if not any(line.startswith("Version:") for line in trace.header):
         yield "Version: 2.2"
     for line in map(_one_line, trace.header):
         found = _KEY.fullmatch(line)
         if found:  # what is indented belongs to the line above it
-            kept = found[1] not in CHANGED and line != WRITTEN and line not in told
+            kept = found[1] not in changed and line != WRITTEN and line not in added
         elif not line.startswith(" "):
             kept = False
         if kept:
             yield line
+    if trace.clock is not None and not same_dates:
+        yield from _dates(trace.clock)
     yield f"MaxJobs: {len(trace)}"
     yield f"MaxRecords: {len(trace)}"
     if trace.machine_nodes is not None:
@@ -215,7 +258,21 @@ def _header(
             if text and str(number) != text:
                 yield f"{key}: {number} {_one_line(text)}"
     yield WRITTEN
-    yield from told
+    yield from added
+
+
+def _dates(clock: WallClock) -> Iterator[str]:
+    """Yields the comments from which `clock_of` reads a clock back."""
+    seconds, part = divmod(clock.begin_us, SECOND)
+    yield f"UnixStartTime: {seconds}" + (f".{part:06}".rstrip("0") if part else "")
+    if clock.local:
+        yield f"{LOCAL_TIME}: UnixStartTime is what clocks showed, in a zone that is not known"
+    elif clock.zone:
+        offset = clock.tz.utcoffset(None)  # None of a zone whose clocks are changed
+        named = offset is None or clock.zone == "UTC"
+        seconds = 0 if offset is None else int(offset.total_seconds())
+        yield f"TimeZoneString: {clock.zone}" if named else f"TimeZone: {seconds}"
+    yield f"StartTime: {clock.date(0)}"
 
 
 def _one_line(text: str) -> str:

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from odonata.traces.clock import WallClock
 
 Whole = npt.NDArray[np.int64]
 UNKNOWN = -1
@@ -93,6 +96,8 @@ class Trace:
     header: tuple[str, ...] = ()
     """The header lines of its source, without the mark of a comment."""
     account: Account = Account()
+    clock: WallClock | None = None
+    """Which date time 0 has, and what clocks show then; None where nobody tells it."""
 
     def __post_init__(self) -> None:
         for name in COLUMNS:

@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from odonata.commands.trace import command
-from odonata.results.trace_facts import clock_of, facts
+from odonata.results.trace_facts import facts
 from odonata.traces.reading import read
+from odonata.traces.swf import clock_of
 from odonata.traces.trace import SECOND, UNKNOWN, Account, Trace
 from pdes.errors import Refused
 
@@ -280,7 +281,8 @@ def jobs(submit_s: Any, **more: Any) -> Trace:
     columns = {"number": np.arange(n), "submit_us": np.array(submit_s) * SECOND, "nodes": ones,
                "run_us": 60 * SECOND * ones, "requested_us": -ones, "wait_us": -ones,
                "user": 0 * ones, "project": 0 * ones, "application": 0 * ones}  # fmt: skip
-    return Trace("jobs", account=Account(n), **columns | more)
+    clock = clock_of(more.get("header", ()))
+    return Trace("jobs", account=Account(n), clock=clock, **columns | more)
 
 
 def header(**lines: Any) -> tuple[str, ...]:
@@ -290,7 +292,7 @@ def header(**lines: Any) -> tuple[str, ...]:
 def test_clocks_are_put_back_in_autumn() -> None:
     begin = 749458803  # 1 October 1993, 0:00:03 in California
     trace = jobs([0, 40 * 86400], header=header(UnixStartTime=begin, TimeZoneString="US/Pacific"))
-    clock = clock_of(trace)
+    clock = trace.clock
     assert clock is not None
     assert clock.words(trace.submit_us) == ["1993-10-01 00:00", "1993-11-09 23:00"]
 
