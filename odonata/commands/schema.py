@@ -165,6 +165,10 @@ def _accepted(key: Key) -> dict[str, Any]:
     if key.kind == "text":
         limits = {"minLength": int(key.default is None), "maxLength": NAME_LENGTH}
         return {"type": "string"} | (limits if key.name == "name" else {})
+    if key.kind == "date":
+        return {"type": "string", "pattern": r"^\s*[0-9]{4}-?[0-9W]"}
+    if key.kind == "zone":
+        return {"type": "string", "minLength": 1}
     if key.kind == "word":
         names = {"enum": list(words_of(key))}
         if how.register not in PARAMETRISED:

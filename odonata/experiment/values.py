@@ -15,6 +15,7 @@ from typing import Any
 from odonata.experiment.experiment import COUNT, KEYS, SECTIONS, of
 from odonata.experiment.keys import KINDS, READERS, SERIES, Key, quoted
 from odonata.experiment.units import long_time_ps, size_bytes
+from odonata.traces.clock import parse_epoch, zone_of
 from policies.register import OF_YOUR_OWN, REGISTERS
 
 
@@ -63,9 +64,11 @@ def read(key: Key, value: Any, long: bool = False) -> Any:
         if not value.isascii() and any(0xD800 <= ord(letter) < 0xE000 for letter in value):
             raise ValueError("text in UTF-8")
         return value
-    if key.kind == "date" and isinstance(value, date):  # TOML has them, too
-        return value.isoformat()
-    if key.kind in ("date", "zone") and isinstance(value, str):
+    if key.kind == "date" and isinstance(value, str | date):  # TOML has them, too
+        parse_epoch(value)
+        return value if isinstance(value, str) else value.isoformat()
+    if key.kind == "zone" and isinstance(value, str):
+        zone_of(value)
         return value
     if key.kind in READERS and isinstance(value, str):
         return _quantity(key, value, long)
