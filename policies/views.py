@@ -24,6 +24,18 @@ Words = npt.NDArray[np.int64]
 Rates = npt.NDArray[np.float64]
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 
+NEVER = 1 << 62
+"""Stands for a time that is not known: after all others."""
+HAIR = 1e-6
+"""A millionth of a tick, by which a product may be too large without becoming a tick more."""
+
+
+def held_for(asked: float, pace: float) -> int:
+    """Returns for how many ticks a job holds its nodes that may hold them for `asked` ticks at a
+    pace of 1: the rule for waiting and running jobs alike, in Python and in kernels."""
+    ticks = max(0.0, asked - HAIR) * pace
+    return NEVER if not ticks < NEVER else np.int64(np.ceil(ticks))  # type: ignore[return-value]
+
 
 class Request(NamedTuple):
     """What a job asks for. `submit` is when it joined the queue, `requested` the time after which
@@ -58,12 +70,15 @@ class Running(NamedTuple):
     request: Request
     start: int
     labels: Labels
+    due: int | None = None
+    """When it will have ended at its present pace, where a model keeps account of that; None: it
+    does not, and what the job asked for is counted from its start."""
 
     @property
     def requested_end(self) -> int | None:
         """The time by which it will have ended, None if it named none."""
         asked = self.request.requested
-        return None if asked is None else self.start + asked
+        return None if asked is None else self.start + asked if self.due is None else self.due
 
 
 class Ended(NamedTuple):
@@ -277,6 +292,17 @@ class View(NamedTuple):
     """The arrays of the policy that is asked; None where it declares none."""
     tick: str = "ps"
     """The unit of all times here."""
+    pace: float = 1.0
+    """The ticks for which a job that starts now would hold its nodes, per tick that it asked for:
+    other than 1 under a service rate or a cap, by which limits stretch."""
+
+    def expected_end(self, job: Request) -> int | None:
+        """Returns when a job will have ended that starts now, at the pace that it would have; None
+        if it did not say how long it runs."""
+        asked = job.requested
+        if asked is None:
+            return None
+        return self.time + (asked if self.pace == 1.0 else int(held_for(asked, self.pace)))
 
 
 def starts(counts: Counts) -> Labels:

@@ -34,7 +34,7 @@ from policies.memory import memory_of
 from policies.power.choices import Choices
 from policies.scheduling import select
 from policies.scheduling.compiled import Compiled
-from policies.scheduling.desk import CHOSEN, FIRST, FREE, LAST, NODES, RUNNING, SINCE
+from policies.scheduling.desk import CHOSEN, DUE, FIRST, FREE, LAST, NODES, RUNNING, SINCE
 from policies.views import Ended, Labels, Request, Running, Sight, View
 from topology import Dragonfly
 
@@ -114,6 +114,8 @@ class Passes:
         if self.powering is not None and self.powering.policy.selects:
             log = self.powering.select(state, time)
         else:
+            if self.powering is not None:
+                self.powering.foresee(state, time)
             if isinstance(self.asked.discipline, Compiled):
                 entries.choose(state, time)
             else:
@@ -149,7 +151,8 @@ class Passes:
             sight = None if self.machine is None else Sight(self.machine, state.owner < 0)
             mine = memory_of(self.asked.layouts[0], state.memory)
             running = Holders(lambda: self.holders(state))
-            view = View(time, queue, running, free, sight, memory=mine, tick=self.tick)
+            view = View(time, queue, running, free, sight, memory=mine, tick=self.tick,
+                        pace=float(state.start_pace[0]))  # fmt: skip
             chosen = select(self.asked.discipline, view)
         state.chosen[: len(chosen)] = chosen
         ctl[CHOSEN] = len(chosen)
@@ -205,8 +208,8 @@ class Passes:
         """Returns the jobs that hold nodes, by number."""
         rows = sorted(state.running[: state.ctl[RUNNING]].tolist())
         words = state.jobs.data  # of which Python reads a word five times as fast
-        return [Running(self.request(row), words[row, SINCE], self._labels(state, row))
-                for row in rows]  # fmt: skip
+        return [Running(self.request(row), words[row, SINCE], self._labels(state, row),
+                        words[row, DUE]) for row in rows]  # fmt: skip
 
     def _labels(self, state: Any, row: int) -> Labels:
         found, node = [], int(state.jobs[row, NODE]) if self.machine else -1

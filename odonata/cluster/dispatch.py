@@ -38,6 +38,7 @@ from odonata.cluster.layout import (
     LAST_END,
     LAUNCH,
     LAUNCHED,
+    LEAST_W,
     MEASURE,
     NEXT,
     NODE_W,
@@ -48,6 +49,7 @@ from odonata.cluster.layout import (
     PASSING,
     PATIENCE,
     PAUSED,
+    PEAK_W,
     PICKED,
     PREEMPTS,
     READ_W,
@@ -57,15 +59,18 @@ from odonata.cluster.layout import (
     SLEEP,
     SLEEP_AFTER,
     SLEEPS,
+    SLOWDOWN,
     SPEED,
     SPEEDED,
     STATUS,
     STILL,
+    STRETCHES,
     State,
     desk_of,
     key,
 )
-from odonata.cluster.machine import change, end, start, suspend
+from odonata.cluster.machine import change, end, note_served, start, suspend
+from odonata.jobs.power import stretch
 from odonata.jobs.schedule import WAITING
 from pdes.events import KEY, WORDS, A, B, kind_of
 from pdes.events import TIME as WHEN
@@ -76,15 +81,27 @@ from policies.scheduling.desk import (
     FIRST,
     LAST,
     NEVER,
+    REPACED,
     REQUESTED,
+    RULE,
     RUNNING,
     SINCE,
     SUBMIT,
     TIME,
 )
-from policies.scheduling.rules import choose, first_in_order
+from policies.scheduling.rules import SERVE_DEPARTURES, choose, first_in_order
 
 # -- the pass
+
+
+@kernel
+def _choose(state: State, time: int) -> None:
+    """Have a compiled discipline choose."""
+    state.ctl[TIME] = time
+    if state.rule[RULE] == SERVE_DEPARTURES:
+        for i in range(state.ctl[RUNNING]):
+            note_served(state, state.running[i], time)
+    choose(desk_of(state))
 
 
 @kernel
@@ -174,8 +191,7 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
         asks = True
     elif kind == PASS:
         ctl[PASSING] = 0
-        ctl[TIME] = time
-        choose(desk_of(state))
+        _choose(state, time)
         idle = _settle(state, time) > 0
     elif kind == MEASURE:
         if not over or ctl[LAST_END] == time:
@@ -231,8 +247,7 @@ def entries_of(state: State) -> Entries:
 @entry
 def choose_now(state: State, time: int) -> None:
     """Have a compiled discipline choose."""
-    state.ctl[TIME] = time
-    choose(desk_of(state))
+    _choose(state, time)
 
 
 @entry
@@ -295,6 +310,23 @@ def cap_now(state: State, time: int, jobs: Any, caps: Any, rows: Any) -> int:
     return count
 
 
+@kernel
+def _set_start_pace(state: State, cap_w: float) -> None:
+    """Find out at which pace a job would run that starts now under such a cap per node. What it
+    demands is not known beforehand: it is taken to be the most that a node can draw."""
+    meter = state.meter
+    pace = stretch(cap_w, meter[PEAK_W], meter[LEAST_W], meter[SLOWDOWN]) / meter[SPEED]
+    if state.ctl[STRETCHES] != 0 and state.start_pace[0] != pace:
+        state.start_pace[0] = pace
+        state.ctl[REPACED] = 1
+
+
+@entry
+def pace_now(state: State, cap_w: float) -> None:
+    """Tell disciplines under which cap per node a job would run that starts now."""
+    _set_start_pace(state, cap_w)
+
+
 @entry
 def speed_now(state: State, time: int, rate: float, busy_w: float, idle_w: float, rows: Any) -> int:
     """Change the service rate of all nodes. The new ends of all running jobs are written to `rows`,
@@ -309,6 +341,7 @@ def speed_now(state: State, time: int, rate: float, busy_w: float, idle_w: float
         count_job(state, state.running[i], time)
     meter[SPEED], meter[BUSY_W], meter[IDLE_W] = rate, busy_w, idle_w
     note(state, time, -1, SPEEDED, rate)
+    _set_start_pace(state, np.inf)
     count = 0
     for i in range(ctl[RUNNING]):
         state.heap[i] = state.running[i]  # as their order may change

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from odonata.cluster.energy import (
@@ -55,7 +53,9 @@ from policies.scheduling.desk import (
     SERVED,
     SINCE,
     end_of,
+    held_for,
 )
+from policies.views import HAIR
 
 
 @kernel
@@ -121,12 +121,24 @@ def _length(work: float, pace: float) -> int:
 
 
 @kernel
-def _allowed(state: State, row: int) -> Any:
-    """Returns for how long a job may yet run without any cap, where limits stretch: less a
-    millionth of a tick, so that what floats have rounded up does not become a tick."""
-    job = state.jobs[row]
-    done = (job[RUN] - state.work[row]) * state.slowdown[row]
-    return max(0.0, job[REQUESTED] - done - 1e-6)
+def _used(state: State, row: int, work: float) -> float:
+    """Returns how much of its requested time a job has used up of which so much work is left, where
+    limits stretch: what the rest of its work took, had there been no cap and a service rate of 1.
+    """
+    return (state.jobs[row, RUN] - work) * state.slowdown[row]  # type: ignore[no-any-return]
+
+
+@kernel
+def note_served(state: State, row: int, time: int) -> None:
+    """Tell disciplines how much of its requested time a job has used up by now."""
+    job, work = state.jobs[row], state.work[row]
+    runs = job[SINCE] >= 0
+    if state.ctl[STRETCHES] == 0:
+        state.served[row] = job[SERVED] + (time - job[SINCE] if runs else 0)
+        return
+    if runs:
+        work -= max(0, time - job[COUNTED]) / state.pace[row]
+    state.served[row] = _used(state, row, work)
 
 
 @kernel
@@ -141,10 +153,11 @@ def _predict(state: State, row: int) -> int:
     if ctl[STRETCHES] != 0:
         due = NEVER
         if job[REQUESTED] < NEVER:
-            allowed, slowdown = _allowed(state, row), state.slowdown[row]
-            due = end_of(begin, _length(allowed, pace / slowdown))
+            slowdown = state.slowdown[row]
+            left = job[REQUESTED] - _used(state, row, state.work[row])
+            due = end_of(begin, held_for(left, pace / slowdown))
             rounded = 2e-6 + 1e-12 * job[REQUESTED]
-            if state.work[row] * slowdown <= allowed + rounded:  # it fits
+            if state.work[row] * slowdown <= max(0.0, left - HAIR) + rounded:  # it fits
                 due = max(due, end)
         job[DUE] = due
     if ctl[KILLS] != 0 and end > job[DUE]:
@@ -220,6 +233,7 @@ def suspend(state: State, at: int, time: int) -> None:
     row = state.running[at]
     count_work(state, row, time)
     joules = _leave(state, at, time)
+    note_served(state, row, time)
     job = state.jobs[row]
     job[STATUS] = WAITING
     job[SEGMENT] += 1  # so that the event of its end is no longer about it

@@ -401,6 +401,8 @@ class Cluster(Model):
         desk.ctl[PREEMPTS] = discipline.preemptive
         if here:
             self._fill(desk.jobs)
+            if self.power is not None and self.power.limits == "stretch":
+                desk.pace[0] = 1.0 / self.power.made(TICK_PS).first_rate
         most = min(here, self.nodes)
         return State(
             *desk,

@@ -82,6 +82,7 @@ def power_arrays(
     meter[[IDLE_W, SLEEP_W, WAKE_W]] = power.idle, power.sleep, power.wake_w
     meter[[LEAST_W, SLOWDOWN, PEAK_W]] = power.least, power.slowdown, power.maximum
     meter[LAST_W] = nodes * power.idle  # before anything was measured
+    meter[SPEED] = policy.first_rate
     if len(caps):
         meter[MACHINE_CAP_W] = caps[0]
         ctl[CAPS_LEFT] = len(caps) - 1

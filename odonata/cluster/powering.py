@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from odonata.cluster.dispatch import cap_now, entries_of, readings_now, speed_now, work_now
+from odonata.cluster.dispatch import (
+    cap_now,
+    entries_of,
+    pace_now,
+    readings_now,
+    speed_now,
+    work_now,
+)
 from odonata.cluster.layout import (
     AGAIN,
     AGAIN_AT,
@@ -44,7 +51,7 @@ from odonata.jobs.schedule import RUNNING as RUNS
 from pdes.events import WORDS, pack
 from policies.memory import Layout, Memory, memory_of
 from policies.power import Choices, Configuration, Mold, Powered, PowerPolicy, PowerView, Readings
-from policies.power.base import PowerDesk, admit, caps, configuration, observe
+from policies.power.base import PowerDesk, admit, caps, configuration, observe, start_cap_w
 from policies.scheduling import Discipline, SchedulingPolicy
 from policies.scheduling.compiled import Compiled
 from policies.scheduling.desk import (
@@ -276,6 +283,17 @@ class Powering:
         rows = state.queue[ctl[FIRST] : ctl[LAST]].tolist()
         order = self.discipline.order([self.request(row) for row in rows])
         return _locked(np.array([rows[position] for position in order[:most]], np.int64))
+
+    @cached_property
+    def _foresees(self) -> bool:
+        """Tells whether the policy says under which cap a job would start."""
+        return type(self.policy).start_cap_w is not PowerPolicy.start_cap_w
+
+    def foresee(self, state: Any, time: int) -> None:
+        """Have the discipline know at which pace a job would run that starts now."""
+        if self._foresees:
+            cap_w = start_cap_w(self.policy, self.view(state, time, self._waiting(state)))
+            pace_now(state, cap_w / self.worst)
 
     def configure(self, state: Any, time: int) -> None:
         """Ask what each of the chosen jobs starts with; the first that has to wait, and all behind

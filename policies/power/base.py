@@ -189,6 +189,11 @@ class PowerPolicy(Policy):
     """The names of the numbers that `observe` returns, which are kept in a log."""
 
     @property
+    def first_rate(self) -> float:
+        """Returns the service rate of nodes until it first sets one."""
+        return 1.0
+
+    @property
     def shown(self) -> int:
         """Returns how many of the waiting jobs it is shown if it selects; 0: all."""
         return 0
@@ -204,6 +209,12 @@ class PowerPolicy(Policy):
     def select(self, view: PowerView) -> Admitted:
         """Returns the jobs of `view.queue` that start now."""
         return Admitted(())
+
+    def start_cap_w(self, view: PowerView) -> float:
+        """Returns the watts per node to which a job would be held that starts now, as far as that
+        is known before one is chosen; infinity: to none. Called before the scheduling policy is
+        asked, which takes waiting jobs to run for as much longer as such a cap may make them."""
+        return math.inf
 
     def configure(self, view: PowerView, job: Request) -> Configuration | None:
         """Returns the configuration that a job starts with now; None: it waits, and so do those
@@ -328,6 +339,16 @@ def _checked_mold(policy: PowerPolicy, view: PowerView, job: Request, mold: Mold
         raise Fault(f"power {policy.name}: it ends job {job.number} after {mold.limit}; more than "
                     "0")  # fmt: skip
     return mold
+
+
+@_read
+def start_cap_w(policy: PowerPolicy, view: PowerView) -> float:
+    """Ask to which cap per node a job would be held that starts now."""
+    cap_w = float(_asked(policy, "start_cap_w", view))
+    if not cap_w >= 0:
+        raise Fault(f"power {policy.name}: it would hold a job that starts now to {cap_w} W; at "
+                    "least 0")  # fmt: skip
+    return cap_w
 
 
 @_read

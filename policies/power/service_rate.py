@@ -53,6 +53,10 @@ class ServiceRate(PowerPolicy):
         if not self.low <= self.high:
             raise Refused(f"low = {self.low:g}: at most high, {self.high:g}")
 
+    @property
+    def first_rate(self) -> float:
+        return self.low
+
     def remembers(self, sizes: Sizes) -> Arrays:
         return {"fast": np.full(1, -1, np.int64), "draws": np.zeros(1, np.int64)}
 

@@ -143,6 +143,12 @@ class Uniform(Sleeping):
             return Configuration(job.nodes)
         return _alone(self.deadlock, view, job, view.least_w)
 
+    def start_cap_w(self, view: PowerView) -> float:
+        """Returns the cap of the jobs that run; where none does, that of a full machine."""
+        if view.running:
+            return view.running[0].configuration.cap_w
+        return view.budget.cap_w / view.free
+
     def caps(self, view: PowerView) -> Caps:
         if not view.busy:
             return Caps()

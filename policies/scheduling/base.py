@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pdes.errors import Fault
 from policies.policy import FunctionPolicy, Learn, Policy, Remembers, enter
 from policies.register import REGISTERS, Entry, Register, described
-from policies.views import Request, View
+from policies.views import NEVER, Request, View
 
 
 class SchedulingPolicy(Policy):
@@ -113,7 +113,7 @@ def backfilling(view: View, order: Iterable[int]) -> list[int]:
     head = waiting.pop(0)
     ends = [(NEVER if job.requested_end is None else max(job.requested_end, now + 1),
              job.request.nodes) for job in view.running]  # fmt: skip
-    ends += [(_end(now, job), job.nodes) for job in chosen]
+    ends += [(_end(view, job), job.nodes) for job in chosen]
     there, shadow = free, now
     for end, nodes in sorted(ends):
         if there >= head.nodes and end > shadow:
@@ -121,7 +121,7 @@ def backfilling(view: View, order: Iterable[int]) -> list[int]:
         shadow, there = end, there + nodes
     spare = there - head.nodes
     for job in waiting:
-        late = _end(now, job) > shadow
+        late = _end(view, job) > shadow
         if job.nodes <= free and (not late or job.nodes <= spare):
             chosen.append(job)
             free -= job.nodes
@@ -129,13 +129,10 @@ def backfilling(view: View, order: Iterable[int]) -> list[int]:
     return [job.number for job in chosen]
 
 
-def _end(now: int, job: Request) -> int:
-    """Returns when a job that starts now is expected to end."""
-    return NEVER if job.requested is None else min(NEVER, now + job.requested)
+def _end(view: View, job: Request) -> int:
+    end = view.expected_end(job)
+    return NEVER if end is None else min(NEVER, end)
 
-
-NEVER = 1 << 62
-"""Stands for a time that is not known: after all others."""
 
 Written = TypeVar("Written", bound=Callable[..., Any] | type[SchedulingPolicy])
 

@@ -50,7 +50,7 @@ from policies.scheduling.rules import (
     choose_from,
 )
 from policies.scheduling.usage import STEPS
-from policies.views import Request, View
+from policies.views import Request, Running, View
 
 PLAIN: dict[str, Callable[[Request], int] | None] = {
     "arrival": None,
@@ -106,7 +106,8 @@ class Compiled(SchedulingPolicy):
             raise Fault(f"scheduling {self.name}: asked through a view, which does not tell for "
                         "how long suspended jobs were served; only the job model does")  # fmt: skip
         jobs = sorted(
-            [(job, -1) for job in view.queue] + [(job.request, job.start) for job in view.running],
+            [(job, -1, 0) for job in view.queue]
+            + [(job.request, job.start, _due(job)) for job in view.running],
             key=lambda it: (it[0].submit, it[0].number),
         )
         busy = sum(job.request.nodes for job in view.running)
@@ -114,13 +115,12 @@ class Compiled(SchedulingPolicy):
             len(jobs), view.free + busy, JOB_WORDS, words,
             memory.get("whole", np.zeros(0, np.int64)), memory.get("real", np.zeros(0)),
         )  # fmt: skip
-        desk.jobs[:, [NODES, SUBMIT, REQUESTED, USER, NUMBER, SINCE]] = np.array(
-            [(job.nodes, job.submit, _known(job), job.user_number, job.number, since)
-             for job, since in jobs], np.int64,
-        ).reshape(-1, 6)  # fmt: skip
+        desk.jobs[:, [NODES, SUBMIT, REQUESTED, USER, NUMBER, SINCE, DUE]] = np.array(
+            [(job.nodes, job.submit, _known(job), job.user_number, job.number, since, due)
+             for job, since, due in jobs], np.int64,
+        ).reshape(-1, 7)  # fmt: skip
+        desk.pace[0] = view.pace
         runs = desk.jobs[:, SINCE] >= 0
-        ends = np.minimum(NEVER - desk.jobs[:, SINCE], desk.jobs[:, REQUESTED])
-        desk.jobs[runs, DUE] = (desk.jobs[:, SINCE] + ends)[runs]
         waiting, running = np.flatnonzero(~runs), np.flatnonzero(runs)
         desk.queue[: len(waiting)] = waiting
         desk.running[: len(running)] = running[np.argsort(desk.jobs[running, DUE], kind="stable")]
@@ -134,6 +134,11 @@ class Compiled(SchedulingPolicy):
 
 def _known(job: Request) -> int:
     return NEVER if job.requested is None else job.requested
+
+
+def _due(job: Running) -> int:
+    end = job.requested_end
+    return NEVER if end is None else min(NEVER, end)
 
 
 class Remembering(Compiled):

@@ -17,12 +17,13 @@ from policies.scheduling.desk import (
     LAST,
     NODES,
     NUMBER,
-    REQUESTED,
+    REPACED,
     RUNNING,
     TIME,
     Desk,
     end_of,
     expected_end,
+    expected_time,
 )
 
 PLANS = 2
@@ -49,10 +50,10 @@ def _point(desk: Desk, size: int, time: int) -> Any:
 
 @kernel
 def _occupy(desk: Desk, size: int, begin: int, row: int, sign: int) -> int:
-    """Take a job's nodes out of the profile from `begin` on for its requested time, or put them
+    """Take a job's nodes out of the profile from `begin` on for its expected time, or put them
     back. Returns the profile's size."""
     first, size = _point(desk, size, begin)
-    last, size = _point(desk, size, end_of(begin, desk.jobs[row, REQUESTED]))
+    last, size = _point(desk, size, end_of(begin, expected_time(desk, row)))
     for i in range(first, last):
         desk.room[i] -= sign * desk.jobs[row, NODES]
     return size  # type: ignore[no-any-return]
@@ -60,8 +61,8 @@ def _occupy(desk: Desk, size: int, begin: int, row: int, sign: int) -> int:
 
 @kernel
 def _earliest(desk: Desk, size: int, row: int) -> int:
-    """Returns the earliest time at which a job has room for all of its requested time."""
-    needed, time = desk.jobs[row, NODES], desk.jobs[row, REQUESTED]
+    """Returns the earliest time at which a job has room for all of its expected time."""
+    needed, time = desk.jobs[row, NODES], expected_time(desk, row)
     first = at = 0
     while at < size:
         if desk.room[at] < needed:
@@ -94,7 +95,7 @@ def plan(desk: Desk, ended: bool) -> None:
     if ctl[FIRST] == ctl[LAST]:
         return
     size = _profile(desk)
-    valid = True
+    valid = ctl[REPACED] == 0
     for i in range(ctl[FIRST], ctl[LAST]):
         row = desk.queue[i]
         begin = plans[desk.jobs[row, NUMBER]]
@@ -106,7 +107,7 @@ def plan(desk: Desk, ended: bool) -> None:
         size = _occupy(desk, size, begin, row, 1)
     for i in range(size):
         valid = valid and desk.room[i] >= 0
-    if not valid:  # a job has run for longer than requested: what was planned cannot be kept
+    if not valid:  # a job has run for longer than requested, or all take another time than planned
         size = _profile(desk)
         for i in range(ctl[FIRST], ctl[LAST]):
             plans[desk.jobs[desk.queue[i], NUMBER]] = -1

@@ -12,18 +12,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pdes.jit import kernel
-from policies.scheduling.base import NEVER as NEVER
+from policies import views
+from policies.views import NEVER as NEVER
 
 NODES, SUBMIT, REQUESTED, USER, NUMBER, SERVED, SINCE, DUE = range(8)
 """Words of a job: the nodes it needs; when it joined the queue; the run time that its user asked
 for, NEVER where none is known; its user's number; its own; for how long it has been served before
-the segment that it is in; when that segment began; and when it is due by its request."""
+the segment that it is in; when that segment began; and when it is due by its request, at its
+present pace."""
 JOB_WORDS = 8
 
-TIME, FREE, FIRST, LAST, RUNNING, ALL, CHOSEN = range(7)
+TIME, FREE, FIRST, LAST, RUNNING, ALL, CHOSEN, REPACED = range(8)
 """Words of `Desk.ctl`: the time; idle nodes; the waiting jobs are queue[FIRST:LAST]; the number of
-running jobs; the nodes of the machine; how many jobs were chosen."""
-CTL_WORDS = 7
+running jobs; the nodes of the machine; how many jobs were chosen; and whether `Desk.pace` has
+changed since jobs were last chosen."""
+CTL_WORDS = 8
 
 ORDER, RULE, STEP, RULE_WORDS = range(4)
 """Words of `Desk.rule`: in which order waiting jobs are tried; what happens when one does not fit;
@@ -31,8 +34,8 @@ and the interval at which usage decays, in ticks."""
 
 
 class Desk(NamedTuple):
-    """The arrays. What a discipline remembers is in `whole` and `real`; the last four are room to
-    work in, of which nothing has to be kept."""
+    """The arrays. What a discipline remembers is in `whole` and `real`; from `heap` to `room` they
+    are room to work in, of which nothing has to be kept."""
 
     ctl: Any
     rule: Any
@@ -55,6 +58,12 @@ class Desk(NamedTuple):
     times: Any
     room: Any
     """The idle nodes expected from each of `times` on."""
+    served: Any
+    """[row], float64: how much it has used of the time that it asked for. Of a running job it is up
+    to date only where the rule goes by it (`rules.SERVE_DEPARTURES`)."""
+    pace: Any
+    """[1], float64: the ticks for which a job that starts now would hold its nodes, per tick that
+    it asked for."""
 
 
 def new_desk(
@@ -69,7 +78,7 @@ def new_desk(
         ctl, rule, np.zeros((rows, words), np.int64), np.zeros(most, np.int64),
         np.zeros(min(most, nodes) + 1, np.int64), whole, real,
         np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most),
-        np.zeros(points, np.int64), np.zeros(points, np.int64),
+        np.zeros(points, np.int64), np.zeros(points, np.int64), np.zeros(rows), np.ones(1),
     )  # fmt: skip
 
 
@@ -81,9 +90,24 @@ def expected_end(desk: Desk, row: int) -> int:
 
 
 @kernel
-def end_of(begin: int, requested: int) -> int:
-    """Returns when a job that begins then is expected to end; NEVER where nothing was requested."""
-    return NEVER if requested >= NEVER - begin else begin + requested
+def end_of(begin: int, ticks: int) -> int:
+    """Returns when a job ends that begins then and holds its nodes for so long; NEVER where that is
+    not known."""
+    return NEVER if ticks >= NEVER - begin else begin + ticks
+
+
+held_for = kernel(views.held_for)
+
+
+@kernel
+def expected_time(desk: Desk, row: int) -> int:
+    """Returns for how long a waiting job is expected to hold nodes: what is left of the time that
+    it asked for, at the pace that it would have if it started now. The one rule of all disciplines
+    that plan; NEVER where nothing was requested."""
+    requested, served, pace = desk.jobs[row, REQUESTED], desk.served[row], desk.pace[0]
+    if requested == NEVER or (served == 0.0 and pace == 1.0):
+        return requested  # type: ignore[no-any-return]
+    return held_for(requested - served, pace)
 
 
 # -- a heap of rows: the least key first and, among equals, the smaller row

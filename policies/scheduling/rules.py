@@ -19,17 +19,17 @@ from policies.scheduling.desk import (
     NEVER,
     NODES,
     ORDER,
+    REPACED,
     REQUESTED,
     RULE,
     RUNNING,
-    SERVED,
-    SINCE,
     SUBMIT,
     TIME,
     USER,
     Desk,
     end_of,
     expected_end,
+    expected_time,
     heapify,
     pop,
 )
@@ -71,10 +71,10 @@ def _key(desk: Desk, row: int) -> Any:
         return usage_of(desk, job[USER])
     if order == NEWEST:
         return -float(row)
-    left = job[REQUESTED]
-    if desk.rule[RULE] == SERVE_DEPARTURES and left < NEVER:
-        left -= job[SERVED] + (now - job[SINCE] if job[SINCE] >= 0 else 0)
-    return -float(left) if order == LONG else float(left)
+    left = float(job[REQUESTED])
+    if desk.rule[RULE] == SERVE_DEPARTURES and job[REQUESTED] < NEVER:
+        left -= desk.served[row]
+    return -left if order == LONG else left
 
 
 @kernel
@@ -109,7 +109,7 @@ def _shadow(desk: Desk, free: int, needed: int) -> Any:
     now, chosen = desk.ctl[TIME], desk.ctl[CHOSEN]
     for i in range(chosen):  # sorted by insertion: they are few
         end, size, at = (
-            end_of(now, desk.jobs[desk.chosen[i], REQUESTED]),
+            end_of(now, expected_time(desk, desk.chosen[i])),
             desk.jobs[desk.chosen[i], NODES],
             i,
         )
@@ -166,7 +166,7 @@ def _backfill(desk: Desk, free: int) -> None:
             continue
         if needed > free:
             continue
-        end = end_of(now, desk.jobs[row, REQUESTED])
+        end = end_of(now, expected_time(desk, row))
         if rule == EASY and end > when:
             if needed > spare:
                 continue
@@ -217,6 +217,7 @@ def choose(desk: Desk) -> None:
         whole[AFTER_RUNNING] = running + ctl[CHOSEN]
     else:
         _backfill(desk, ctl[FREE])
+    ctl[REPACED] = 0
     if desk.rule[ORDER] == USAGE:
         note_held(desk)
 
