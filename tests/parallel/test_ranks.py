@@ -46,8 +46,9 @@ def shared(ranks: Mpi, tmp_path: Path) -> Path:
         Phold(processes=40, population=2, lookahead_ps=1_000, mean_ps=100_000, seed=4),
         Phold(processes=9, population=1, remote=0.02, seed=5),
         Phold(processes=30, population=0, seed=6),
+        Phold(processes=12, population=2, remote=1.0, mean_ps=500_000, seed=7),
     ],
-    ids=["benchmark", "sparse", "dense", "short-sighted", "lonely", "empty"],
+    ids=["benchmark", "sparse", "dense", "short-sighted", "lonely", "empty", "exact"],
 )
 def test_ranks_give_the_same_bytes_as_one(ranks: Mpi, model: Phold, protocol: str) -> None:
     end = 20_000_000 if model.lookahead_ps > 1_000 else 2_000_000

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import examples
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from pdes.driver import LATEST, run
 from pdes.events import FOREVER
 from pdes.model import Model
 from pdes.phold import Phold
-from pdes.protocol import Channels
+from pdes.protocol import Channels, window
 from pdes.transport import Serial
 
 
@@ -66,6 +67,49 @@ timings = given(
     every=st.sampled_from([None, 90_000, 700_001, 3_000_000]),
     stops=st.dictionaries(st.integers(0, 3), st.integers(0, 300), max_size=3),
 )
+
+
+@pytest.mark.parametrize("protocol", ["window", "null"])
+@pytest.mark.parametrize("size", [2, 3, 6])
+def test_what_takes_the_lookahead_and_no_tick_more_arrives_in_time(
+    size: int, protocol: str
+) -> None:
+    """What the earliest event of all sends arrives at the horizon itself: a horizon, or a promise,
+    of one tick more is too late for it."""
+    model = Phold(6, 2, remote=1.0, lookahead_ps=100_000, mean_ps=100_000)
+    alone = run(model, 1_000_000, transport=Serial())
+    for result in run_threads(model, 1_000_000, size, 1, {}, protocol=protocol):
+        assert (result.events, result.digest) == (alone.events, alone.digest)
+
+
+class Scripted:
+    """A rank alone whose earliest events are at these times, and which notes how far it is let."""
+
+    transport, lookahead, reach, rounds, stop_requested = Serial(), 100, 100, 0, False
+
+    def __init__(self, *times: int) -> None:
+        self.times = [*times]
+        self.horizons: list[int] = []
+
+    def letters(self) -> tuple[Any, list[int]]:
+        return np.array([[self.times[0], 0, 0, 0]]), [0, 1]
+
+    def advance(self, horizon: int) -> None:
+        self.horizons.append(horizon)
+        self.times = [time for time in self.times if time >= horizon]
+
+    def look(self) -> None: ...
+    def deliver(self, letters: list[Any]) -> None: ...
+    def report(self, reached: int, events: int) -> None: ...
+    def lap(self, what: str) -> float:
+        return 0.0
+
+
+def test_a_window_ends_a_lookahead_after_the_earliest_event_or_at_the_cut() -> None:
+    """An event at the end of one window is in the next."""
+    engine = Scripted(7, 50, 106, 107, 300, 399, 400, 10**6)
+    assert window(engine, 450) == (450, False)  # type: ignore[arg-type]
+    assert engine.horizons == [107, 207, 400, 450]
 
 
 @settings(max_examples=5)
