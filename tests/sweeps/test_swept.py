@@ -130,6 +130,19 @@ def test_seeds_are_not_advised_where_nothing_is_random(seeded: bool | None, word
     assert ("--seeds" in note) == (seeded is not False)
 
 
+def test_of_one_seed_there_is_neither_an_interval_nor_anything_alike() -> None:
+    found = Swept({"x": ("a", "b")}, (1,), ("a", "b"),
+                  {key: Outcome({"throughput": 1.0}, {}, "d") for key in ("a", "b")})  # fmt: skip
+    (only,) = notes(found, None)
+    assert only.startswith("One seed")
+    assert "±" not in only
+    assert found.combinations_alike == []
+    cells = [*found.cells("throughput")]
+    assert [found.interval(cell).half for cell in cells] == [
+        pytest.approx(math.nan, nan_ok=True)
+    ] * 2
+
+
 def test_a_page_says_how_many_panels_it_leaves_out_and_a_drawing_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
