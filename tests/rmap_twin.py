@@ -39,7 +39,8 @@ class Way(NamedTuple):
 
 class Job(NamedTuple):
     """What is asked for. Jobs are numbered from 0 in order of submission. A job of no known
-    application is rigid: it runs for `run` on as many nodes as it asks for."""
+    application is rigid: it runs for `run` on as many nodes as it asks for; and so does one that
+    asks for fewer nodes than its application was measured on."""
 
     number: int
     submit: int
@@ -87,6 +88,12 @@ class Machine(NamedTuple):
     """What the policy believes of each application."""
     true: Mapping[str, Sequence[Way]] = {}
     """What is so: as long as `known`, configuration by configuration."""
+
+    def moldable(self, job: Job) -> bool:
+        """Tells whether a job has a choice: its application is known, on as few nodes as it asks
+        for, or fewer."""
+        ways = self.known.get(job.application or "", ())
+        return any(way.nodes <= job.nodes for way in ways)
 
 
 @dataclass(frozen=True)
@@ -136,7 +143,7 @@ class Shares:
         """Returns the configurations that a job can choose from, the best first: the fastest; of
         those the one that draws least, on the fewest nodes, with the fewest cores, at the lowest
         cap."""
-        if job.application is None or job.application not in self.machine.known:
+        if not self.machine.moldable(job):
             time = NEVER if job.requested is None else job.requested
             return [Way(job.nodes, 0, math.inf, time, job.nodes * self.machine.most_w)]
         return sorted(self.machine.known[job.application],
@@ -154,7 +161,7 @@ class Shares:
 
     def limit(self, job: Job, way: Way) -> int:
         """Returns how long a job may run at most."""
-        if job.application not in self.machine.known:
+        if not self.machine.moldable(job):
             return way.time
         time = math.ceil(way.time * (1.0 + self.rules.grace))
         return time if job.requested is None else max(job.requested, time)
@@ -182,7 +189,7 @@ class Shares:
         packed: dict[int, Way] = {}
         for way in sorted(ways, key=lambda way: (way.cores, way.cap_w)):
             packed[way.nodes] = way  # of each number of nodes the most cores, the highest cap
-        most = max((nodes for nodes in packed if nodes <= job.nodes), default=min(packed))
+        most = max(nodes for nodes in packed if nodes <= job.nodes)
         for nodes in sorted(packed, reverse=True):
             fits = nodes <= min(most, self.machine.nodes)
             if fits and self.power(packed[nodes]) <= self.cluster_w:
@@ -199,7 +206,7 @@ class Shares:
         """Tells whether a job waits for all of its share, whatever it takes. A rigid one does not,
         as its share tells nothing about how it runs."""
         strict = self.rules.policy == "naive" and self.rules.strict
-        return strict and job.application in self.machine.known
+        return strict and self.machine.moldable(job)
 
 
 class Pass:
@@ -278,8 +285,8 @@ class Pass:
         self.free -= way.nodes
         self.available -= power
         truth = job.run
-        if job.application is not None and job.application in self.shares.machine.known:
-            same = self.shares.machine.true[job.application]
+        if self.shares.machine.moldable(job):
+            same = self.shares.machine.true[job.application or ""]
             truth = next(each.time for each in same if each.name == way.name)
         held = Held(job, way, self.now, self.shares.limit(job, way), truth)
         self.running.append(held)
@@ -317,7 +324,7 @@ def simulate(
         for held in [held for held in running if held.end == now]:
             running.remove(held)
             state = "killed" if held.limit < held.truth else "finished"
-            way = held.way.name if held.job.application in machine.known else None
+            way = held.way.name if machine.moldable(held.job) else None
             found[held.job.number] = Record(state, held.since, now, held.way.nodes, way)
         waiting += [job for job in to_come if job.submit == now]
         to_come = [job for job in to_come if job.submit > now]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from odonata.cluster.admission import admitted
 from odonata.cluster.decisions import Passes, Slowdown, rehearse
 from odonata.cluster.dispatch import handle
 from odonata.cluster.layout import (
@@ -167,15 +168,15 @@ class Cluster(Model):
         power: Power | None = None,
     ) -> Cluster:
         """Returns the machine that runs the jobs of a source, which is read now: with its nodes,
-        and its `overrun`. Where nobody says what jobs demand, those of Mira's model demand what
-        Mira's did."""
+        and its `overrun`, without jobs that its power policy can never start. Where nobody says
+        what jobs demand, those of Mira's model demand what Mira's did."""
         measured = power.measured if power else {}
         trace, nodes = source.trace(machine.n_nodes if machine else None, seed, measured)
         if power is not None and power.demand is None:
             power = replace(power, demand="mira" if source.model == "mira" else "constant")
-        return cls(trace, nodes, scheduling, scheduling_parameters, machine, allocation,
-                   allocation_parameters, source.overrun, seed, power=power,
-                   applications=measured)  # fmt: skip
+        return admitted(cls(trace, nodes, scheduling, scheduling_parameters, machine, allocation,
+                            allocation_parameters, source.overrun, seed, power=power,
+                            applications=measured))  # fmt: skip
 
     name, tick, kinds, fanout = "cluster", "us", KINDS, FANOUT
     handle = staticmethod(handle)

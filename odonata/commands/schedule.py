@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from odonata.jobs.schedule import Schedule
     from odonata.results.power_measures import PowerMeasures
     from odonata.results.schedule_measures import Measures
+    from odonata.traces.trace import Trace
     from pdes.driver import Result
 
 DURATION = Quantity("TIME", time_us)
@@ -193,22 +194,22 @@ def schedule(
     places = several(allocation or "level-spread", "allocation", "--allocation")
     asked = [(named, placed, watts) for named in several(scheduling, "order", "--scheduling")
              for placed in places for watts in powers]  # fmt: skip
-    models = {
-        label(one, asked): Cluster(
-            read,
-            size,
-            *one[0],
-            dragonfly,
-            *one[1],
-            overrun,
-            seed,
-            power=powers[one[2]],
-            applications=measured,
-        )
-        for one in asked
-    }
+    from odonata.cluster.admission import admitted
+
+    models: dict[str, Cluster] = {}
+    failed: dict[str, Fault | Refused] = {}
+    for one in asked:
+        name = label(one, asked)
+        made = Cluster(read, size, *one[0], dragonfly, *one[1], overrun, seed,
+                       power=powers[one[2]], applications=measured)  # fmt: skip
+        try:
+            models[name] = admitted(made)
+        except Refused as refusal:  # it can start none of the jobs, and others may
+            failed[name] = refusal
     cut = {"warmup_us": warmup, "cooldown_us": cooldown}
-    runs = simulated(models, reading, cut)
+    runs = simulated(models, reading, cut, failed)
+    if not runs:
+        raise next(iter(failed.values()))
     if not all(one.measures.jobs for one in runs):
         raise Refused(f"--warmup, --cooldown: none of {len(read):,} jobs is left to be measured; "
                       f"they are submitted within {show_duration(read.span_us / 1e6)}")  # fmt: skip
@@ -220,10 +221,16 @@ def schedule(
         print_json(facts[0] if len(facts) == 1 else {"runs": facts})
     else:
         show(runs, by)
+    for name, why in failed.items():  # when all others have been told
+        raise type(why)(f"{name}: {why}")
 
 
-def simulated(models: dict[str, Cluster], reading: float, cut: dict[str, int]) -> list[Ran]:
-    """Returns the runs. On several ranks each rank has some of them, and the first gets all."""
+def simulated(
+    models: dict[str, Cluster], reading: float, cut: dict[str, int],
+    failed: dict[str, Fault | Refused],
+) -> list[Ran]:  # fmt: skip
+    """Returns the runs; those that failed go to `failed`, by their labels. On several ranks each
+    rank has some of them, and the first gets all."""
     from odonata.cluster.simulation import simulate
     from odonata.experiment.progress import ProgressLine, wanted
     from odonata.results.schedule_measures import measures
@@ -253,9 +260,8 @@ def simulated(models: dict[str, Cluster], reading: float, cut: dict[str, int]) -
     named = list(models.items())
     gathered = sorted((one for part in transport.everyone(made) for one in part),
                       key=lambda it: it[0])  # fmt: skip
-    for failed in (one[1] for one in gathered if len(one) == 2):
-        raise failed
-    return [Ran(named[one[0]][0], named[one[0]][1], *one[1:]) for one in gathered]
+    failed |= {named[one[0]][0]: one[1] for one in gathered if len(one) == 2}
+    return [Ran(*named[one[0]], *one[1:]) for one in gathered if len(one) > 2]
 
 
 # -- what a user reads
@@ -300,7 +306,8 @@ def show(runs: Sequence[Ran], by: Sequence[str] = ()) -> None:
     if not console.is_terminal:  # a file or a pipe is as wide as it must be
         console.width = 100_000
     first = runs[0].model
-    heading, *about = account_of(first.trace, first.nodes, first.machine, first.overrun)
+    heading, *about = account_of(read_by_all(runs), first.nodes, first.machine, first.overrun)
+    about += differences(runs)
     for line in (Text(heading, "bold"), *(Text(line, "dim") for line in about)):
         console.print(line, soft_wrap=True)
     widest = max(12, *(len(one.label) for one in runs)) + 2
@@ -324,6 +331,35 @@ def time_words(runs: Sequence[Ran]) -> str:
     return words if whole is None else f"{words}; the whole command took {show_duration(whole)}"
 
 
+def read_by_all(runs: Sequence[Ran]) -> Trace:
+    """Returns the trace of the run with the most jobs, with the account that all runs share."""
+    from odonata.traces.trace import Account
+
+    accounts = [one.model.trace.account for one in runs]
+
+    def shared(name: str) -> dict[str, int]:
+        return {reason: count for reason, count in getattr(accounts[0], name).items()
+                if all(getattr(it, name).get(reason) == count for it in accounts)}  # fmt: skip
+
+    account = Account(accounts[0].records, *map(shared, ("dropped", "repaired", "noted")))
+    return replace(max((one.model.trace for one in runs), key=len), account=account)
+
+
+def differences(runs: Sequence[Ran]) -> list[str]:
+    """Returns sentences on what became of jobs in some of the runs only; where not all of them run
+    the same jobs, that is said."""
+    shared, found = {*read_by_all(runs).account.lines()}, dict[str, list[str]]()
+    for one in runs:
+        for line in one.model.trace.account.lines():
+            if line not in shared:
+                found.setdefault(line, []).append(one.label)
+    lines = [f"{', '.join(labels)}: {line}" for line, labels in found.items()]
+    if len({len(one.model.trace) for one in runs}) > 1:
+        lines.append("Not all columns are of the same jobs: those that drop some are not to be "
+                     "compared with the others.")  # fmt: skip
+    return lines
+
+
 NAMES_WIDTH = 26
 """Letters that the names of measures take."""
 
@@ -334,13 +370,22 @@ def table(runs: Sequence[Ran]) -> Any:
     from rich.text import Text
 
     from odonata.results.schedule_facts import jobs_per_second
-    from odonata.results.schedule_rows import FIGURES, fewest_rows, spread_rows
+    from odonata.results.schedule_rows import (
+        FIGURES,
+        STATES_SHOWN,
+        fewest_rows,
+        molded_rows,
+        spread_rows,
+    )
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
     shown.add_column("", no_wrap=True, style="dim")
     for one in runs:
         shown.add_column(Text(one.label), justify="right", no_wrap=True)
-    for figure in FIGURES:
+    for at, figure in enumerate(FIGURES):
+        if at == STATES_SHOWN and any(one.schedule.molds is not None for one in runs):
+            shown.add_row("molded", *(dict(it[:2] for it in molded_rows(one.schedule)).get(
+                "molded", "-") for one in runs))  # fmt: skip
         shown.add_row(figure.name, *(figure.text(figure.of(one.measures)) for one in runs))
     for rows in zip(*(spread_rows(one.schedule) for one in runs), strict=True):
         shown.add_row(rows[0][0], *(row[1] for row in rows))
@@ -377,10 +422,11 @@ def parts_table(runs: Sequence[Ran], by: str) -> Any:
     shown.add_column("jobs", justify="right", style="dim")
     for one in runs:
         shown.add_column(Text(one.label), justify="right", no_wrap=True)
-    parts = [getattr(one.measures, f"by_{PARTS[by]}") for one in runs]
-    for rows in zip(*parts, strict=True):
-        if rows[0].jobs:
-            means = (getattr(part, f"mean_{what}_s") for part in rows)
-            shown.add_row(rows[0].name, f"{rows[0].jobs:,}",
-                          *map(show_duration, means))  # fmt: skip
+    parts = [{part.name: part for part in getattr(one.measures, f"by_{PARTS[by]}")} for one in runs]
+    for name in dict.fromkeys(name for of in parts for name in of):
+        rows = [of.get(name) for of in parts]
+        jobs = max(part.jobs for part in rows if part is not None)  # a run may drop some
+        if jobs:
+            means = (None if part is None else getattr(part, f"mean_{what}_s") for part in rows)
+            shown.add_row(name or "unknown", f"{jobs:,}", *map(show_duration, means))
     return shown

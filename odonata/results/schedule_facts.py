@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from odonata.jobs.schedule import FINISHED, Schedule
 from odonata.results.schedule_measures import Measures
 from odonata.results.schedule_series import fragmentation
@@ -25,7 +27,8 @@ def facts_of(schedule: Schedule, measured: Measures, scheduling: str, allocation
         "scheduling": scheduling, "allocation": allocation, "jobs": len(trace),
         "dropped": account.total_dropped,
         "repaired": account.total_repaired, "dropped_by_reason": dict(account.dropped),
-        "repaired_by_reason": dict(account.repaired),
+        "repaired_by_reason": dict(account.repaired), "noted": dict(account.noted),
+        "molded_jobs": None if schedule.molds is None else len(np.unique(schedule.molds.job)),
         "offered_load": load if load == load else None,
         "measured_jobs": facts.pop("jobs"), **facts, **(found.facts() if found else {}),
     }  # fmt: skip

@@ -62,6 +62,10 @@ FIGURES: Sequence[Figure] = (
 )
 
 
+STATES_SHOWN = 3
+"""The first of these count jobs; those that were molded come after them."""
+
+
 def account_of(trace: Trace, nodes: int, machine: Dragonfly | None, overrun: str = "") -> list[str]:
     """Returns sentences about the trace and the machine: a heading, and what is to be known."""
     longer = int(((trace.run_us > trace.requested_us) & (trace.requested_us >= 0)).sum())
@@ -101,10 +105,20 @@ def fewest_rows(schedule: Schedule) -> list[tuple[str, str]]:
             for word in ("groups", "routers") if facts]  # fmt: skip
 
 
+def molded_rows(schedule: Schedule) -> list[tuple[str, str, str]]:
+    """Returns how many jobs ran in a configuration that a power policy chose, where jobs are
+    moldable."""
+    if schedule.molds is None:
+        return []
+    return [("molded", f"{len({*schedule.molds.job.tolist()}):,}",
+             "jobs, whose run times and watts are those that were measured")]  # fmt: skip
+
+
 def rows_of(measures: Measures, schedule: Schedule) -> list[tuple[str, str, str]]:
     """Returns all rows of one schedule; states that no job is in are left out."""
     rows = [(it.name, it.text(it.of(measures)), it.note) for it in FIGURES]
     left = [(name, f"{count:,}", "jobs, not done") for name, count in
             (("running", measures.running), ("waiting", measures.waiting),
              ("to come", measures.to_come)) if count]  # fmt: skip
-    return [*rows[:3], *left, *rows[3:], *spread_rows(schedule)]
+    return [*rows[:STATES_SHOWN], *left, *molded_rows(schedule), *rows[STATES_SHOWN:],
+            *spread_rows(schedule)]  # fmt: skip

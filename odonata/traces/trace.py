@@ -26,19 +26,25 @@ SECOND = 10**6
 
 @dataclass(frozen=True)
 class Account:
-    """What became of the records of a source: how many there were, and how many of them were
-    dropped or repaired, by reason. A record that was dropped is not among those repaired."""
+    """What became of the records of a source: how many there were, how many of them were dropped or
+    repaired, by reason, and what else is to be known of some that were not. A record that was
+    dropped is not among the others."""
 
     records: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
     repaired: Mapping[str, int] = field(default_factory=dict)
     """One record may have been repaired for several reasons."""
+    noted: Mapping[str, int] = field(default_factory=dict)
+    """By what is to be known of them: words that follow their number."""
 
     def but(
-        self, dropped: Mapping[str, int] | None = None, repaired: Mapping[str, int] | None = None
-    ) -> Account:
-        """Returns the same with more records dropped or repaired; reasons with 0 are left out."""
-        return Account(self.records, _sum(self.dropped, dropped), _sum(self.repaired, repaired))
+        self, dropped: Mapping[str, int] | None = None, repaired: Mapping[str, int] | None = None,
+        noted: Mapping[str, int] | None = None,
+    ) -> Account:  # fmt: skip
+        """Returns the same with more records dropped, repaired or noted; reasons with 0 are left
+        out."""
+        return Account(self.records, _sum(self.dropped, dropped), _sum(self.repaired, repaired),
+                       _sum(self.noted, noted))  # fmt: skip
 
     @property
     def total_dropped(self) -> int:
@@ -52,7 +58,8 @@ class Account:
         """Returns a sentence per reason, the most frequent first."""
         return [f"{count:,} {what}: {reason}"
                 for what, counts in (("dropped", self.dropped), ("repaired", self.repaired))
-                for reason, count in sorted(counts.items(), key=lambda it: -it[1])]  # fmt: skip
+                for reason, count in sorted(counts.items(), key=lambda it: -it[1])
+                ] + [f"{count:,} {words}" for words, count in self.noted.items()]  # fmt: skip
 
 
 def _sum(there: Mapping[str, int], more: Mapping[str, int] | None) -> dict[str, int]:

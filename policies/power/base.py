@@ -216,6 +216,12 @@ class PowerPolicy(Policy):
         asked, which takes waiting jobs to run for as much longer as such a cap may make them."""
         return math.inf
 
+    def never_starts(self, view: PowerView, job: Request) -> bool:
+        """Tells whether a job can never start, not even on a machine that is otherwise idle, as
+        `view` is, under the highest cap that is still to come. Such a job is dropped before a run,
+        as one that is larger than the machine."""
+        return False
+
     def configure(self, view: PowerView, job: Request) -> Configuration | None:
         """Returns the configuration that a job starts with now; None: it waits, and so do those
         that would come after it. Called only for jobs that the scheduling policy wants to start;

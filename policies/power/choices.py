@@ -62,6 +62,13 @@ class Choices:
         return self.nodes, self.cores, self.cap_w, self.watts, self.time
 
     @cached_property
+    def fewest(self) -> int:
+        """Returns the smallest number of nodes that was measured. A job that asks for fewer is not
+        moldable: nobody knows what it would take there, and more than it asks for it shall not be
+        made to hold."""
+        return int(self.nodes.min())
+
+    @cached_property
     def digest(self) -> bytes:
         """Returns a hash of all of it."""
         found = hashlib.blake2b(digest_size=16)

@@ -5,7 +5,7 @@ w - n·idle, and the machine has its cap less what it would draw if all of it we
 power is not counted (0 W), this is as in the thesis. It is counted in whole microwatts (**uw**), so
 that sums are exact and a job that needs all there is gets it when all is free. Jobs whose
 application nobody measured are rigid: they run on the nodes that they asked for, and may draw the
-most that nodes can.
+most that nodes can. So are jobs that ask for fewer nodes than their application was measured on.
 """
 
 from __future__ import annotations
@@ -157,6 +157,14 @@ class Rmap(PowerPolicy):
         return Admitted([*started], (), {number: mold for number, mold in started.items()
                                          if mold is not None})  # fmt: skip
 
+    def never_starts(self, view: PowerView, job: Request) -> bool:
+        machine, known = self._machine(view), self._known(job, view)
+        if machine.uw < 0:
+            return True
+        if known is None:
+            return _rigid(job, machine).uw > machine.uw
+        return self.wanted(job, machine, known) < 0
+
     def _machine(self, view: PowerView) -> Machine:
         total = view.free + view.busy
         cap_w = min(view.budget.cap_w, MOST_W)
@@ -173,7 +181,7 @@ class Rmap(PowerPolicy):
                 nodes = job.configuration.nodes
                 uw = _micro(nodes * (machine.most_w - machine.idle_w))
             else:
-                known = self._known(job.run.request.application, view)
+                known = self._of_application(job.run.request.application, view)
                 assert known is not None
                 nodes, uw = mold.nodes, known.uw_list[known.choices.place(*mold[:3])]
             found.append((math.inf if job.due is None else job.due, nodes, uw))
@@ -184,7 +192,7 @@ class Rmap(PowerPolicy):
         reserved: Reservation,
     ) -> Plan | None:  # fmt: skip
         """Returns what a job starts in now, None if it waits."""
-        known = self._known(job.application, view)
+        known = self._known(job, view)
         if known is None:
             plan = _rigid(job, machine)
         else:
@@ -201,7 +209,7 @@ class Rmap(PowerPolicy):
     ) -> Reservation:  # fmt: skip
         """Returns the reservation of the first job that waits; one that stops nobody, if no time is
         known at which it can start."""
-        known = self._known(job.application, view)
+        known = self._known(job, view)
         if known is None:
             plan = _rigid(job, machine)
             needed, wanted = plan.nodes, plan.uw
@@ -272,7 +280,14 @@ class Rmap(PowerPolicy):
     def _seen(self) -> dict[Any, Any]:
         return {}
 
-    def _known(self, application: str, view: PowerView) -> Known | None:
+    def _known(self, job: Request, view: PowerView) -> Known | None:
+        """Returns what is known of a waiting job, None if it is rigid."""
+        choices = view.choices.get(job.application)
+        if choices is None or job.nodes < choices.fewest:
+            return None
+        return self._of_application(job.application, view)
+
+    def _of_application(self, application: str, view: PowerView) -> Known | None:
         choices = view.choices.get(application)
         if choices is None:
             return None
@@ -310,12 +325,13 @@ class Rmap(PowerPolicy):
 @power("rmap-traditional", about="all cores of the nodes asked for, uncapped; waits for the power",
        source=PATKI)  # fmt: skip
 class Traditional(Rmap):
-    """A job runs on the nodes that it asked for, with all cores and without a cap; if that exceeds
-    the bound, on as many as do not. No share of the power is fair."""
+    """A job runs on the nodes that it asked for, or on the largest number up to these that was
+    measured, with all cores and without a cap; if that exceeds the bound, on as many as do not. No
+    share of the power is fair."""
 
     def wanted(self, job: Request, machine: Machine, known: Known) -> int:
         nodes = known.nodes[known.packed]
-        asked = known.packed[: int((nodes <= job.nodes).sum()) or 1]
+        asked = known.packed[: int((nodes <= job.nodes).sum())]
         fits = np.flatnonzero((known.uw[asked] <= machine.uw)
                               & (known.nodes[asked] <= machine.nodes))  # fmt: skip
         return int(asked[fits[-1]]) if len(fits) else -1

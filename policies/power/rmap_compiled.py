@@ -183,11 +183,10 @@ def _wanted(shelf: Shelf, rule: Rule, machine: Machine, which: int, asked: int) 
     """Returns the place of the choice that a moldable job waits for, -1 if there is none."""
     found = -1
     if rule.policy == TRADITIONAL:
-        begin = shelf.first_packed[which]
-        for i in range(begin, shelf.first_packed[which + 1]):
+        for i in range(shelf.first_packed[which], shelf.first_packed[which + 1]):
             at = shelf.packed[i]
             fits = shelf.uw[at] <= machine.uw and shelf.nodes[at] <= machine.nodes
-            if fits and (i == begin or shelf.nodes[at] <= asked):
+            if fits and shelf.nodes[at] <= asked:
                 found = at
         return found
     fair = _fair(rule, machine, asked)
@@ -275,6 +274,8 @@ def started_from(
             break
         row = desk.queue[i]
         which, requested, asked = desk.application[row], desk.requested[row], desk.nodes[row]
+        if which >= 0 and asked < shelf.nodes[shelf.packed[shelf.first_packed[which]]]:
+            which = -1  # it asks for fewer nodes than were measured, so it is rigid
         # What it waits for, which is also what it starts in, unless it runs slower.
         at, fair = -1, 0
         nodes, uw, limit, needed = asked, 0, requested, 0

@@ -251,6 +251,62 @@ def test_a_discipline_that_leaves_jobs_waiting_is_no_success(six: Path, tmp_path
     assert "scheduling lazy: it has left 3 of 6 jobs waiting" in str(done.exception)
 
 
+BIG = """; MaxNodes: 64
+; Executable: 1 big
+; Executable: 2 strange
+1  0 -1 100  3 -1 -1  3 100 -1 1 1 1 1 -1 -1 -1 -1
+2 10 -1 100 32 -1 -1 32 100 -1 1 1 1 1 -1 -1 -1 -1
+3 20 -1  50 64 -1 -1 64  50 -1 1 2 1 2 -1 -1 -1 -1
+4 30 -1  60  8 -1 -1  8  60 -1 1 2 1 2 -1 -1 -1 -1
+"""
+MEASURED = """application,nodes,cores,cap_w,seconds,watts
+big,16,16,115,400,3200
+big,16,16,65,560,2400
+big,32,16,115,200,6400
+"""
+
+
+@pytest.fixture
+def big(tmp_path: Path) -> tuple[Path, ...]:
+    (tmp_path / "big.swf").write_text(BIG)
+    (tmp_path / "big.csv").write_text(MEASURED)
+    return tmp_path / "big.swf", tmp_path / "big.csv"
+
+
+def test_jobs_that_fit_under_no_cap_are_dropped_in_their_column_only(
+    big: tuple[Path, Path],
+) -> None:
+    """64 nodes of which 290 W each are assumed do not fit under 9 kW."""
+    asked = (big[0], "--power", "none,rmap-traditional,rmap-adaptive", "--cap", "9kW", "--set",
+             f"applications={big[1]}")  # fmt: skip
+    none, *molded = facts(*asked)["runs"]
+    assert (none["jobs"], none["dropped"], none["molded_jobs"]) == (4, 0, None)
+    for one in molded:
+        assert (one["jobs"], one["finished"], one["dropped"], one["molded_jobs"]) == (3, 3, 1, 1)
+        (reason,) = one["dropped_by_reason"]
+        assert reason.endswith("as their application was not measured (number 3)")
+        assert sorted(one["noted"].values()) == [1, 1]
+    shown = ask(*asked, "--by", "user", "--by", "application")
+    assert shown.exit_code == 0
+    said = shown.stdout
+    assert said.startswith("big: 4 jobs on 64 nodes\n")
+    assert (
+        "rmap-traditional, rmap-adaptive: 1 dropped: their power policy could never start" in said
+    )
+    assert ("rmap-traditional, rmap-adaptive: 1 run as submitted, at up to 290 W per node, while "
+            "others are molded: they ask for fewer nodes than") in said  # fmt: skip
+    assert "Not all columns are of the same jobs" in said
+    assert "molded                             -                 1              1" in said
+
+
+def test_a_column_that_fails_is_told_when_the_others_have_been(big: tuple[Path, Path]) -> None:
+    done = ask(big[0], "--power", "naive:deadlock=idle,none,rmap-naive", "--cap", "300W", "--set",
+               f"applications={big[1]}", "--set", "idle=0 W")  # fmt: skip
+    assert isinstance(done.exception, Fault | Refused)
+    assert "rmap-naive: big: no job is left to run; " in str(done.exception)
+    assert "\nfinished                           4\n" in done.stdout
+
+
 def test_odd_names_reach_every_file_in_one_piece(tmp_path: Path) -> None:
     names = ["a,b", 'say "x"', "new\nline", "\ud800", "Müller", "", "<script>", "x" * 5000]
     jobs = [{"id": n, "subtime": n, "walltime": 9, "res": 1, "profile": "p", "user": name}

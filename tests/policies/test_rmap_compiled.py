@@ -151,7 +151,9 @@ def test_a_policy_that_is_derived_from_one_of_them_is_asked_itself() -> None:
             return -1
 
     views = [some_view(random.Random(seed)) for seed in range(40)]
-    kept = [view._replace(queue=[job for job in view.queue if job.application]) for view in views]
+    kept = [view._replace(queue=[job for job in view.queue if job.application
+                                 and job.nodes >= view.choices[job.application].fewest])
+            for view in views]  # fmt: skip
     rows = [np.array([job.number for job in view.queue], np.int64) for view in kept]
     shown = [view._replace(desk=view.desk._replace(queue=queue))
              for view, queue in zip(kept, rows, strict=True) if view.desk]  # fmt: skip
