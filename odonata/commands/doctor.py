@@ -105,14 +105,65 @@ def _one_rank(_: list[Finding]) -> list[Finding]:
     return [_attempt("one rank", [], lambda out: f"digest {out['digest'][:12]}")]
 
 
+CLUSTER = ("LMOD_CMD", "MODULESHOME", "CRAYPE_VERSION", "SLURM_CLUSTER_NAME", "SLURM_JOB_ID",
+           "PBS_JOBID", "LSB_JOBID")  # fmt: skip
+"""Variables that are set where a site provides software in modules, or within a job of its
+scheduler."""
+SCHEDULERS = ("srun", "sbatch", "qsub", "bsub", "aprun", "jsrun")
+"""Commands that there are where jobs are submitted."""
+COMPILERS = ("mpicc", "cc")
+"""What mpi4py is built with; `cc` is Cray's, which knows MPI."""
+
+
+def cluster() -> str:
+    """Returns what tells that this is a machine of a site with an MPI of its own: "srun on the
+    PATH"; "" where nothing does."""
+    found = [f"{name} on the PATH" for name in SCHEDULERS if shutil.which(name)][:1]
+    return ", ".join(found + [name for name in CLUSTER if os.environ.get(name)][:1])
+
+
+def site_compiler() -> str | None:
+    """Returns the compiler of an MPI that is installed outside this Python's environment."""
+    names = COMPILERS if "CRAYPE_VERSION" in os.environ else COMPILERS[:1]
+    beside = Path(sys.executable).parent.resolve()
+    for name in names:
+        path = shutil.which(name)
+        if path and Path(path).parent.resolve() != beside:
+            return path
+    return None
+
+
+def how_to_get_mpi() -> str:
+    """Returns how mpi4py is installed here: on a cluster, or where there is an MPI already, with
+    that MPI; elsewhere with one of its own."""
+    compiler = site_compiler()
+    if compiler:
+        return f"build it with the MPI of {compiler}: pip install --no-binary=mpi4py mpi4py"
+    if where := cluster():
+        return (f"this is a cluster ({where}): load the site's MPI module, then pip install "
+                "--no-binary=mpi4py mpi4py; not the extra `mpi`, whose MPICH knows nothing of the "
+                "site's network and launcher")  # fmt: skip
+    return "pip install mpi4py mpich"
+
+
 def _mpi(_: list[Finding]) -> list[Finding]:
     if _version("mpi4py") is None:
         return [Finding("MPI", None, "mpi4py is not installed: one rank only",
-                        "for more: pip install mpi4py mpich")]  # fmt: skip
-    mpiexec = find_mpiexec()
+                        f"for more: {how_to_get_mpi()}")]  # fmt: skip
+    mpiexec, where = find_mpiexec(), cluster()
     if mpiexec is None:
-        return [Finding("MPI", False, f"mpi4py {_version('mpi4py')}, but no mpiexec on the PATH",
-                        "pip install mpich, or load your site's MPI module")]  # fmt: skip
+        cure = "pip install mpich, or load your site's MPI module"
+        if where:
+            launch = "srun -n 2 " if shutil.which("srun") else ""
+            cure = (f"this is a cluster ({where}): load the site's MPI module, or start ranks with "
+                    f"its launcher within a job: {launch}odonata {' '.join(TRY)}")  # fmt: skip
+        words = f"mpi4py {_version('mpi4py')}, but no mpiexec on the PATH"
+        return [Finding("MPI", None if where else False, words, cure)]
+    if where and _version("mpich"):
+        return [Finding("MPI", None, f"mpi4py {_version('mpi4py')}, {mpiexec}, from the package "
+                        f"mpich {_version('mpich')} on a cluster ({where})",
+                        "it does not use the site's network and launcher; for more than one host: "
+                        f"pip uninstall mpich mpi4py; {how_to_get_mpi()}")]  # fmt: skip
     return [Finding("MPI", True, f"mpi4py {_version('mpi4py')}, {mpiexec}")]
 
 
@@ -140,11 +191,25 @@ def _attempt(what: str, prefix: list[str], judge: Callable[[dict[str, str]], str
             env=dict(launcher.environment_without()),
         )  # fmt: skip
         if done.returncode:
-            raise ValueError(f"exit status {done.returncode}: {done.stderr.strip()[-400:]}")
+            raise ValueError(f"exit status {done.returncode}: {told(done.stderr, done.stdout)}")
         verdict = judge(json.loads(done.stdout))
     except (ValueError, OSError, subprocess.TimeoutExpired) as error:
         return Finding(what, False, str(error), f"try: {' '.join(command)}")
     return Finding(what, True, f"{verdict} ({time.perf_counter() - began:.1f} s)")
+
+
+MOST_LINES, FIRST_LINES = 40, 20
+"""The most lines that are shown of what a trial has printed, and how many of them are its first."""
+
+
+def told(stderr: str, stdout: str) -> str:
+    """Returns what a trial that failed has printed. MPI libraries begin with what went wrong, and
+    launchers end with what became of it, so of a very long text the middle is left out."""
+    lines = (stderr.strip() or stdout.strip()).splitlines()
+    left_out = len(lines) - MOST_LINES
+    if left_out > 0:
+        lines[FIRST_LINES : FIRST_LINES + left_out] = [f"[{left_out:,} lines are left out]"]
+    return "\n".join(lines)
 
 
 def _show(findings: list[Finding]) -> None:
