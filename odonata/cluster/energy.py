@@ -68,6 +68,7 @@ from odonata.cluster.layout import (
     SLOWDOWN,
     SPEED,
     SPREAD,
+    UNCAPPED,
     WAKE_TIME,
     WAKE_W,
     WAKES,
@@ -115,6 +116,8 @@ def count_idle(state: State, time: int) -> None:
         meter[SLEEP_J] += ctl[ASLEEP] * meter[SLEEP_W] * seconds
         if meter[MACHINE_CAP_W] < np.inf:
             meter[ALLOWED_J] += meter[MACHINE_CAP_W] * seconds
+        else:
+            ctl[UNCAPPED] = 1
         ctl[METERED] = time
 
 
@@ -388,14 +391,16 @@ def set_machine_cap(state: State, time: int, cap_w: float) -> None:
 @kernel
 def measure(state: State, time: int) -> None:
     """Measure what the machine and each of its jobs drew since the last measurement; write down the
-    reading, with the cause if it violates the cap; and draw what jobs demand from now on."""
+    reading, with the cause if it violates the cap; and draw what jobs demand from now on. An
+    interval in which there was no cap for some time has none."""
     ctl, meter = state.ctl, state.meter
     total, began = drawn(state, time), ctl[MEASURED]
     seconds = (time - began) * SECOND
     joules, allowed = total - meter[LAST_J], meter[ALLOWED_J] - meter[LAST_ALLOWED_J]
     cause, allowed_w = WITHIN, np.inf
-    if meter[MACHINE_CAP_W] < np.inf:
+    if ctl[UNCAPPED] == 0:
         allowed_w = allowed / seconds
+    ctl[UNCAPPED] = 0
     if joules > allowed_w * seconds * (1.0 + TOLERANCE):
         cause = ESTIMATE
         if ctl[CONTROLS] == 0:

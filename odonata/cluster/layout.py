@@ -47,8 +47,8 @@ them ended; whether jobs are killed at their requested time; whether the discipl
 
 (POWERED, METERED, INTERVAL, MEASURED, READ, ASLEEP, BOTTOM, HEAPS, SLEEP_AFTER, WAKE_TIME,
  STRETCHES, BY_INTERVAL, CONTROLS, FORCED_NOW, FORCED_SEEN, LOWERED, READINGS, NOISE_SEED, ARRIVED,
- DEPARTED, WAKES, ASKS, AGAIN, AGAIN_AT, STILL, CAPS_LEFT) = range(
-    PREEMPTS + 1, PREEMPTS + 27
+ DEPARTED, WAKES, ASKS, AGAIN, AGAIN_AT, STILL, CAPS_LEFT, UNCAPPED) = range(
+    PREEMPTS + 1, PREEMPTS + 28
 )  # fmt: skip
 """Words about power: whether it is simulated; until when the energy of idle nodes is counted; the
 interval between measurements; when power was last measured; whether that was at this instant, and
@@ -60,9 +60,9 @@ one of these has run in this interval; whether the cap was lowered under running
 nobody has collected; the seed of what jobs demand; how many jobs have arrived and ended since
 caps were last asked for; how many nodes have been woken; whether measurements and new caps make a
 pass; how often a policy has asked to be asked again, and when it wants that; at how many
-measurements in a row no job got on and none was to come; and caps of the machine that are to come.
-"""
-CTL_WORDS = CAPS_LEFT + 1
+measurements in a row no job got on and none was to come; caps of the machine that are to come; and
+whether there was none for some time of this interval."""
+CTL_WORDS = UNCAPPED + 1
 NEVER_ASKS, AT_READINGS, AT_CAPS = range(3)
 """What `ASKS` says: neither a measurement nor a new cap of the machine makes a pass; both do; or
 only a new cap does."""

@@ -78,6 +78,7 @@ from odonata.jobs.powering import has_order
 from odonata.jobs.schedule import FINISHED
 from odonata.jobs.schedule import RUNNING as IS_RUNNING
 from odonata.jobs.series import Steps
+from odonata.jobs.series_dates import Period
 from odonata.provisioning.table import Table as Measured
 from odonata.traces.demand import Demand, constant, like_mira
 from odonata.traces.demand_file import read_demand
@@ -211,7 +212,7 @@ class Cluster(Model):
         policy, discipline = self.power_policy, self.policies[0]
         self.cap  # noqa: B018 which may be impossible
         for name in ("price", "carbon"):
-            power.steps(name, TICK_PS)
+            self.steps(name)
         often = self.trace.span_us // power.interval(TICK_PS, USUAL_INTERVAL_PS)
         if often > MOST_READINGS:
             raise Refused(f"power.interval = {power.interval_ps} ps: {often:,} measurements until "
@@ -266,7 +267,15 @@ class Cluster(Model):
     @cached_property
     def cap(self) -> Steps | None:
         """Returns the cap of the machine over time, None where there is none."""
-        return None if self.power is None else self.power.checked_cap(self.nodes, TICK_PS)
+        if self.power is None:
+            return None
+        return self.power.checked_cap(self.nodes, TICK_PS, Period.of(self.trace))
+
+    def steps(self, name: str) -> Steps | None:
+        """Returns the price or the carbon intensity over time, None where there is none."""
+        if self.power is None:
+            return None
+        return self.power.steps(name, TICK_PS, Period.of(self.trace))
 
     @cached_property
     def choices(self) -> Mapping[str, Choices]:
@@ -487,7 +496,7 @@ class Cluster(Model):
         found = {**tables(self.trace, self.power is not None)}
         for name, unit, about in (("price", "1/kWh", "the price of a kWh"),
                                   ("carbon", "g/kWh", "the carbon intensity")):  # fmt: skip
-            steps = None if self.power is None else self.power.steps(name, TICK_PS)
+            steps = self.steps(name)
             if steps is not None:
                 found[name] = series_table(name, steps, unit, about)
         return found

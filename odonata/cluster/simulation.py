@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -105,7 +106,8 @@ def _rigid(model: Cluster, result: Result) -> str:
     if not rigid:
         return "; they draw more than the cap in each of their configurations"
     known = ", ".join(model.applications) or "none: set power.applications"
-    high = "" if cap is None else f" of {cap.least:,g} W at its lowest"
+    finite = cap is not None and cap.least < math.inf
+    high = f" of {cap.least:,g} W at its lowest" if cap is not None and finite else ""
     return (f"; some are of applications that were not measured ({', '.join(rigid[:5])}), of which "
             f"{model.power.maximum:g} W per node are assumed, under a cap{high}; measured are: "
             f"{known}")  # fmt: skip

@@ -17,7 +17,6 @@ from odonata.commands.group import SETTINGS
 from odonata.commands.options import Quantity, json_option, plot_option, plugin_option
 from odonata.commands.output import beside, command_seconds, print_json
 from odonata.commands.schedule_asked import (
-    MICROSECOND_PS,
     PARTS,
     check_outputs,
     label,
@@ -121,10 +120,9 @@ class Ran:
         """Returns the measures of power, None where it was not simulated."""
         from odonata.results.power_measures import power_measures
 
-        power = self.model.power
-        if self.power is None or power is None:
+        if self.power is None or self.model.power is None:
             return None
-        price, carbon = (power.steps(name, MICROSECOND_PS) for name in ("price", "carbon"))
+        price, carbon = (self.model.steps(name) for name in ("price", "carbon"))
         return power_measures(self.power, self.model.trace, price, carbon)
 
     def facts(self) -> dict[str, Any]:
@@ -289,9 +287,8 @@ def write_files(runs: Sequence[Ran], csv: Path | None, swf: Path | None, plot: P
         else:
             from odonata.figures.power import Watts
 
-            one, given = runs[0], runs[0].model.power
-            price, carbon = (None if given is None else given.steps(name, MICROSECOND_PS)
-                             for name in ("price", "carbon"))  # fmt: skip
+            one = runs[0]
+            price, carbon = (one.model.steps(name) for name in ("price", "carbon"))
             write_overview(one.schedule, plot, Watts.of(one.schedule, one.power, price, carbon))
 
 

@@ -42,7 +42,7 @@ from odonata.experiment.sections import (
 from odonata.experiment.units import show_count, show_time
 from odonata.jobs.power import FILE, Power
 from odonata.jobs.request import Job
-from odonata.jobs.series_text import FILES, read_steps
+from odonata.jobs.series_text import FILES, check_steps
 from odonata.traces.source import Source
 from pdes import launcher
 from pdes.clock import TICKS
@@ -193,8 +193,8 @@ class Building(JobSections):
                 given = fields[key.field] = str((home / given).absolute())
             if not self.stand_in:
                 try:
-                    read_steps(given, SERIES[key.kind], TICKS["us" if self.of_jobs else "ps"], "",
-                               gaps=self.get("power.gaps"))  # fmt: skip
+                    check_steps(given, SERIES[key.kind], TICKS["us" if self.of_jobs else "ps"], "",
+                                gaps=self.get("power.gaps"))  # fmt: skip
                 except Refused as refusal:
                     self.complain(str(refusal), key)
                     del fields[key.field]
@@ -202,12 +202,13 @@ class Building(JobSections):
         return made
 
     def _blame_power(self, words: str) -> bool:
-        """Blame the key of [power] that a refusal begins with, as in 'power.cap = 3 W: …'; tells
-        whether it was one."""
+        """Blame the key of [power] that a refusal begins with, as in 'power.cap = 3 W: …' or
+        'power.cap: cap.csv: …'; tells whether it was one."""
         path, _, rest = words.partition(" ")
-        if not path.startswith("power.") or path not in BY_PATH:
+        key = BY_PATH.get(path.removesuffix(":"))
+        if key is None or key.section != "power":
             return False
-        self.complain(rest.partition(": ")[2], BY_PATH[path])
+        self.complain(rest if path.endswith(":") else rest.partition(": ")[2], key)
         return True
 
     def _only_in(self, fidelity: str, paths: Iterable[str]) -> None:

@@ -181,11 +181,11 @@ def _draw_power(watts: Watts, axes: Axes) -> None:
     axes.stairs(steps.mean / size, edges, baseline=None, color=BLUE, lw=0.8, zorder=3,
                 label=f"mean over {each}")  # fmt: skip
     if record.capped:
-        cap = np.where(np.isfinite(record.cap_w[shown]), record.cap_w[shown], np.nan)
-        at, caps = changes(begins, cap)
+        at, caps = changes(begins, record.cap_w[shown])
         if len(caps) > MOST_READINGS:
-            few = merged(begins, cap, MOST_READINGS)
+            few = merged(begins, record.cap_w[shown], MOST_READINGS)
             at, caps = few.edges_us, few.mean
+        caps = np.where(np.isfinite(caps), caps, np.nan)  # no cap, no line
         axes.stairs(caps / size, clock.at(at), baseline=None, color=ORANGE, lw=1.5, zorder=4,
                     label="cap")  # fmt: skip
     lanes = _draw_violations(watts, axes, clock)

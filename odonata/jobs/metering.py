@@ -140,7 +140,13 @@ class PowerRecord:
 
     @property
     def capping_success(self) -> float | None:
-        """Returns the part of the readings that are within the cap; None where there was none."""
-        if not self.capped or not len(self.time):
+        """Returns the part of the readings that are within the cap, of those that had one; None
+        where there was none."""
+        if not self.capped_readings:
             return None
-        return float((self.cause == WITHIN).mean())
+        return float((self.cause == WITHIN)[np.isfinite(self.cap_w)].mean())
+
+    @property
+    def capped_readings(self) -> int:
+        """Returns how many readings had a cap, for all of their interval."""
+        return int(np.isfinite(self.cap_w).sum())

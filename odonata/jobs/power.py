@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from odonata.jobs.series import Steps
+from odonata.jobs.series_dates import Period
 from odonata.jobs.series_text import HOLD, REFUSE, read_steps
 from odonata.provisioning.fitted import MACHINES, tables
 from odonata.provisioning.table import Table
@@ -244,19 +245,19 @@ class Power:
         )
         return policy
 
-    def steps(self, name: str, tick_ps: int) -> Steps | None:
-        """Returns the cap, the price or the carbon intensity over time, None where there is
-        none."""
+    def steps(self, name: str, tick_ps: int, period: Period | None = None) -> Steps | None:
+        """Returns the cap, the price or the carbon intensity over time, None where there is none.
+        Dates have their place in the period of the run; None: it has no dates."""
         given = getattr(self, name)
         unit = {"cap": "power"}.get(name, name)
         if given is None:
             return None
-        return read_steps(given, unit, tick_ps, f"power.{name}", gaps=self.gaps)
+        return read_steps(given, unit, tick_ps, f"power.{name}", period=period, gaps=self.gaps)
 
-    def checked_cap(self, nodes: int, tick_ps: int) -> Steps | None:
+    def checked_cap(self, nodes: int, tick_ps: int, period: Period | None = None) -> Steps | None:
         """Returns the cap of a machine with so many nodes; refused where it is below what they draw
         when they are all idle, as nothing could keep it then."""
-        cap = self.steps("cap", tick_ps)
+        cap = self.steps("cap", tick_ps, period)
         if cap is not None and cap.least < nodes * self.idle:
             asleep = self.made(tick_ps).sleep_after_s >= 0
             floor = nodes * (self.sleep if asleep else self.idle)

@@ -19,7 +19,8 @@ from pdes.clock import LATEST
 @dataclass(frozen=True)
 class Steps:
     """A value over time: `levels[i]` holds from `begins[i]`, in ticks of the model, until
-    `begins[i + 1]`; the last one for ever. The first begins at 0."""
+    `begins[i + 1]`; the last one for ever. The first begins at 0. A level may be infinite: that of
+    a cap where there is none."""
 
     begins: tuple[int, ...]
     levels: tuple[float, ...]
@@ -30,8 +31,8 @@ class Steps:
             raise ValueError("steps begin at time 0, and have a level each")
         if any(late <= early for early, late in pairwise(begins)):
             raise ValueError("the times of steps are ascending")
-        if begins[-1] > LATEST or not all(map(math.isfinite, levels)):
-            raise ValueError(f"the times of steps are at most {LATEST:,}, the levels finite")
+        if begins[-1] > LATEST or not all(level > -math.inf for level in levels):
+            raise ValueError(f"the times of steps are at most {LATEST:,}, the levels numbers")
 
     @classmethod
     def of(cls, times: Sequence[int] | Any, values: Sequence[float] | Any) -> Steps:

@@ -12,13 +12,15 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from odonata.jobs.series import Steps
+from odonata.jobs.series_dates import Period, Row, overlapping, placed, space
+from odonata.traces.clock import parse_date
 from odonata.traces.lines import Where, pieces
 from pdes.clock import LATEST, TICKS, show_ticks
 from pdes.errors import Refused
@@ -34,6 +36,8 @@ TIMES: Mapping[str, Decimal | None] = {"time": None} | {
 LONGEST_PS = 1000 * 365 * 86400 * 10**12
 """A thousand years: a time beyond it is a mistake."""
 FILES = (".csv", ".csv.gz")
+NONE = "none"
+"""What a cap says that does not hold for now."""
 REFUSE, HOLD = "refuse", "hold"
 """What becomes of a gap in a file: it is refused, or the last value holds until the next one."""
 
@@ -51,13 +55,14 @@ class Kind(NamedTuple):
     bare: bool = False
     """Whether a bare number is a value, in the unit of the model."""
     signed: bool = False
+    limit: bool = False
+    """Whether it is a limit, of which there may be none for some time."""
 
     @property
     def accepted(self) -> str:
         """What is accepted, for a sentence."""
-        return (
-            f"a number {'alone or with' if self.bare else 'and'} one of {', '.join(self.written)}"
-        )
+        bare = "alone or with" if self.bare else "and"
+        return f"a number {bare} one of {', '.join(self.written)}" + f", or {NONE}" * self.limit
 
 
 KINDS = {
@@ -67,6 +72,7 @@ KINDS = {
          "GW": Decimal(10**9)},
         ("W", "kW", "MW", "GW", "mW"),
         {"watts": Decimal(1), "kw": Decimal(10**3), "mw": Decimal(10**6), "power": None},
+        limit=True,
     ),
     "price": Kind(
         "a price of electricity",
@@ -94,40 +100,57 @@ OTHERS = {unit: kind.noun for kind in KINDS.values() for unit in kind.units} | {
 
 _QUANTITY = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*(.*)")
 _DATE = re.compile(r"[0-9]{4}-")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class Row(NamedTuple):
-    """One step as it was given: where, and since when, as text and in ps."""
-
-    place: str
-    text: str
-    ps: int
-    scale: str
-    """What the time counts from: "time", "date", or "date without a zone"."""
-    value: float
 
 
 def read_steps(
     given: object, unit: str, tick_ps: int, where: str, *, folder: Where = "",
-    origin: str | date | None = None, gaps: str = REFUSE,
+    period: Period | None = None, gaps: str = REFUSE,
 ) -> Steps:  # fmt: skip
     """Returns the steps that an experiment file gives: a value, a list of pairs [time, value], or
     the name of a CSV file, which is looked for in `folder`. Whatever is wrong is refused.
 
     `unit` is one of KINDS; `tick_ps` is the tick of the model in ps; `where` names the key that
-    gives it. Times are such with a unit, or dates: then the first is time 0, or `origin` is.
-    `gaps`: "hold" lets the last value hold where a file has a gap.
+    gives it. Times are such with a unit, which count from time 0 of the run, or dates, which have
+    their place in its `period`. `gaps`: "hold" lets the last value hold where a file has a gap, and
+    the first one before its date.
     """
-    kind = KINDS[unit]
-    rules = _Rules(kind, tick_ps, f"{where}: " if where else "", gaps)
+    rules = _Rules(KINDS[unit], tick_ps, f"{where}: " if where else "", gaps)
+    rows = _rows(given, rules, folder)
+    if isinstance(rows, Steps):
+        return rows
+    _require_alike(rows)
+    dated = rows[0].date is not None
+    if dated:
+        rows = placed(rows, period)
+    _require_ascending(rows)
+    if dated and period is not None:
+        rows = overlapping(rows, period, gaps == HOLD)
+    return _steps(rows, rules, regular=isinstance(given, str) and gaps != HOLD)
+
+
+def check_steps(
+    given: object, unit: str, tick_ps: int, where: str, *, folder: Where = "", gaps: str = REFUSE
+) -> None:
+    """Refuse what is wrong with steps, whichever the period of the run may be: where dates have
+    their place is not known yet."""
+    rules = _Rules(KINDS[unit], tick_ps, f"{where}: " if where else "", gaps)
+    rows = _rows(given, rules, folder)
+    if isinstance(rows, Steps):
+        return
+    _require_alike(rows)
+    if rows[0].date is None:
+        _require_ascending(rows)
+        _steps(rows, rules, regular=isinstance(given, str) and gaps != HOLD)
+
+
+def _rows(given: object, rules: _Rules, folder: Where) -> list[Row] | Steps:
+    """Returns the rows of a file or of pairs; the steps of a value that holds for ever."""
     if isinstance(given, str) and given.lower().endswith(FILES):
-        path = Path(folder) / given
-        return _steps(_file_rows(path, rules), rules, origin, regular=gaps != HOLD)
+        return _file_rows(Path(folder) / given, rules)
     if isinstance(given, list | tuple):
-        return _steps(_pair_rows(given, rules), rules, origin, regular=False)
+        return _pair_rows(given, rules)
     try:
-        return Steps.constant(_value(given, kind))
+        return Steps.constant(_value(given, rules.kind))
     except ValueError as error:
         also = "; or pairs [time, value], or the name of a .csv file"
         raise Refused(f"{rules.where}{error}{also}") from None
@@ -168,8 +191,14 @@ def _sized(given: object, number: Decimal, size: Decimal, kind: Kind) -> float:
     return value
 
 
+def _is_none(given: object, kind: Kind) -> bool:
+    return kind.limit and isinstance(given, str) and given.strip().lower() == NONE
+
+
 def _value(given: object, kind: Kind) -> float:
-    """Returns a value as an experiment file has it."""
+    """Returns a value as an experiment file has it; infinity where a limit is none."""
+    if _is_none(given, kind):
+        return math.inf
     if isinstance(given, int | float) and not isinstance(given, bool):
         if not kind.bare:
             raise ValueError(f"{_shown(given)} is a bare number: {kind.noun} is {kind.accepted}")
@@ -189,11 +218,12 @@ def _value(given: object, kind: Kind) -> float:
 
 def _cell(text: str, size: Decimal | None, column: str, kind: Kind) -> float:
     """Returns the value of a file's cell; `size` is that of a column of bare numbers."""
-    if size is None:
+    if size is None or _is_none(text, kind):
         return _value(text, kind)
     parts = _parted(text)
     if parts is None:
-        raise ValueError(f"{_shown(text)} is not a number: {column} has finite numbers")
+        other = f", or {NONE}" * kind.limit
+        raise ValueError(f"{_shown(text)} is not a number: {column} has finite numbers{other}")
     if parts[1]:
         other = OTHERS.get(parts[1], "")
         is_other = f" is {other}, and" if other not in ("", kind.noun) else ":"
@@ -203,12 +233,15 @@ def _cell(text: str, size: Decimal | None, column: str, kind: Kind) -> float:
     return _sized(text, parts[0], size, kind)
 
 
-def _time(given: object, size: Decimal | None, tick_ps: int) -> tuple[int, str]:
-    """Returns a time in ps, and what it counts from; `size` is that of a column of bare numbers."""
+def _time(given: object, size: Decimal | None, tick_ps: int) -> tuple[int, datetime | None]:
+    """Returns a time in ps, or a date; `size` is that of a column of bare numbers."""
     text = given.isoformat() if isinstance(given, date) else given
     accepted = "a number and one of ps, ns, us, ms, s, min, h, d, or a date like 2014-01-31T12:00Z"
     if size is None and isinstance(text, str) and _DATE.match(text.strip()):
-        return _date_ps(text)
+        try:
+            return 0, parse_date(text)
+        except ValueError as error:
+            raise ValueError(f"{_shown(text)} is {error}") from None
     parts = _parted(text) if isinstance(text, str) else None
     if size is not None:
         if parts is None or parts[1]:
@@ -224,7 +257,7 @@ def _time(given: object, size: Decimal | None, tick_ps: int) -> tuple[int, str]:
             raise ValueError(f"{_shown(given)} {is_other} a time: {accepted}")
     if parts[0] < 0:
         raise ValueError(f"{_shown(given)}: a time is not negative")
-    return _whole(given, parts[0], size, tick_ps), "time"
+    return _whole(given, parts[0], size, tick_ps), None
 
 
 def _whole(given: object, number: Decimal, size: Decimal, tick_ps: int) -> int:
@@ -238,17 +271,6 @@ def _whole(given: object, number: Decimal, size: Decimal, tick_ps: int) -> int:
     return int(ps)
 
 
-def _date_ps(text: str) -> tuple[int, str]:
-    try:
-        found = datetime.fromisoformat(text.strip())
-        scale = "date" if found.tzinfo else "date without a zone"
-        since = (found if found.tzinfo else found.replace(tzinfo=UTC)) - _EPOCH
-    except (ValueError, OverflowError):
-        raise ValueError(f"{_shown(text)} is not a date: one like 2014-01-31T12:00Z") from None
-    us = (since.days * 86400 + since.seconds) * 10**6 + since.microseconds
-    return us * 10**6, scale
-
-
 def _pair_rows(pairs: Sequence[Any], rules: _Rules) -> list[Row]:
     if not pairs:
         raise Refused(f"{rules.where}an empty list: pairs [time, value] are needed")
@@ -258,8 +280,8 @@ def _pair_rows(pairs: Sequence[Any], rules: _Rules) -> list[Row]:
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise Refused(f"{place}: {_shown(pair)}: a pair [time, value] is needed")
         try:
-            ps, scale = _time(pair[0], None, rules.tick_ps)
-            rows.append(Row(place, str(pair[0]), ps, scale, _value(pair[1], rules.kind)))
+            ps, date = _time(pair[0], None, rules.tick_ps)
+            rows.append(Row(place, str(pair[0]), ps, date, _value(pair[1], rules.kind)))
         except ValueError as error:
             raise Refused(f"{place}: {error}") from None
     return rows
@@ -285,12 +307,12 @@ def _file_rows(path: Path, rules: _Rules) -> list[Row]:
         if not value and time and rules.gaps == HOLD and rows:
             continue
         try:
-            ps, scale = _time(time, since, rules.tick_ps)
+            ps, date = _time(time, since, rules.tick_ps)
             column = header[1 - at]
             if not value:
                 raise ValueError("an empty cell is a gap: give the value"
                                  + _or_hold(not rows))  # fmt: skip
-            rows.append(Row(place, time, ps, scale, _cell(value, size, column, rules.kind)))
+            rows.append(Row(place, time, ps, date, _cell(value, size, column, rules.kind)))
         except ValueError as error:
             raise Refused(f"{place}, column {column}: {error}") from None
     return rows
@@ -353,45 +375,40 @@ def _header(
     return at, TIMES[names[at]], kind.columns[name]
 
 
-def _steps(
-    rows: Sequence[Row], rules: _Rules, origin: str | date | None, *, regular: bool
-) -> Steps:
-    """Returns the steps of rows; what was before time 0 is cut off. `regular`: where the rows are
-    evenly spaced, none may be missing."""
-    first = rows[0]
-    zero = first.ps if first.scale != "time" else 0
-    if origin is not None and first.scale != "time":
-        try:
-            zero, scale = _date_ps(origin if isinstance(origin, str) else origin.isoformat())
-        except ValueError as error:
-            raise Refused(f"{rules.where}origin = {error}") from None
-        if scale != first.scale:
-            raise Refused(f"{first.place}: {first.text!r} is a {first.scale}, and the origin "
-                          f"{str(origin)!r} a {scale}: give a zone to both or none")  # fmt: skip
+def _require_alike(rows: Sequence[Row]) -> None:
     for before, row in pairwise(rows):
         if row.scale != before.scale:
             raise Refused(f"{row.place}: {row.text!r} is a {row.scale}, and {before.text!r} before "
                           f"it a {before.scale}: all must be alike")  # fmt: skip
+
+
+def _require_ascending(rows: Sequence[Row]) -> None:
+    for before, row in pairwise(rows):
         if row.ps == before.ps:
             raise Refused(f"{row.place}: {row.text!r} is the same time as {before.text!r} before "
                           "it: times ascend, with one value each")  # fmt: skip
         if row.ps < before.ps:
             raise Refused(f"{row.place}: {row.text!r} is earlier than {before.text!r} before it: "
                           "times ascend")  # fmt: skip
-    if first.ps > zero:
-        begin = "0" if first.scale == "time" else str(origin)
-        raise Refused(f"{first.place}: the first time, {first.text!r}, is after {begin}: nothing "
-                      f"is known before it; give the value since {begin}")  # fmt: skip
+
+
+def _steps(rows: Sequence[Row], rules: _Rules, *, regular: bool) -> Steps:
+    """Returns the steps of rows; what was before time 0 is cut off. `regular`: where the rows are
+    evenly spaced, none may be missing."""
+    first = rows[0]
+    if first.ps > 0:
+        raise Refused(f"{first.place}: the first time, {first.text!r}, is after 0: nothing is "
+                      "known before it; give the value since 0")  # fmt: skip
     if regular:
         _refuse_gaps(rows)
-    ticks = [_tick(row, zero, rules.tick_ps) for row in rows]
+    ticks = [_tick(row, rules.tick_ps) for row in rows]
     begun = bisect_right(ticks, 0) - 1
     return Steps((0, *ticks[begun + 1 :]), tuple(row.value for row in rows[begun:]))
 
 
-def _tick(row: Row, zero: int, tick_ps: int) -> int:
+def _tick(row: Row, tick_ps: int) -> int:
     try:
-        return _whole(row.text, Decimal(max(row.ps - zero, 0)), Decimal(1), tick_ps) // tick_ps
+        return _whole(row.text, Decimal(max(row.ps, 0)), Decimal(1), tick_ps) // tick_ps
     except ValueError as error:
         raise Refused(f"{row.place}: {error}") from None
 
@@ -399,7 +416,7 @@ def _tick(row: Row, zero: int, tick_ps: int) -> int:
 def _refuse_gaps(rows: Sequence[Row]) -> None:
     """Refuse rows most of which are evenly spaced, the others being whole multiples apart: there a
     row is missing."""
-    spaces = [late.ps - early.ps for early, late in pairwise(rows)]
+    spaces = [space(early, late) for early, late in pairwise(rows)]
     least = min(spaces, default=0)
     even = spaces.count(least)
     if even < 2 or 2 * even <= len(spaces) or even == len(spaces):
@@ -433,6 +450,8 @@ def _show_time(ps: int) -> str:
 
 def _show_value(value: float, kind: Kind) -> str:
     """Returns the shortest text that reads back as the same value, the first of several."""
+    if value == math.inf:
+        return NONE
     exact = Decimal(repr(value))
     texts = [f"{(exact / kind.units[unit]).normalize():f} {unit}" for unit in kind.written]
     return min((text for text in texts if _value(text, kind) == value), key=len)

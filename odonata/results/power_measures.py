@@ -34,8 +34,10 @@ class PowerMeasures:
     """The highest reading, which is a mean over an interval."""
     intervals: int
     """How often power was measured."""
+    capped_intervals: int
+    """How many of these had a cap, from beginning to end."""
     capping_success: float | None
-    """The part of these that was within the cap."""
+    """The part of these that was within it."""
     violations: Mapping[str, int]
     """How many were not, by cause."""
     excess_kwh: float | None
@@ -70,7 +72,7 @@ def power_measures(
     return PowerMeasures(
         record.total_j / KWH, record.jobs_j / KWH, record.idle_j / KWH, record.sleep_j / KWH,
         record.total_j / (hours * 3600) if hours else None, peak, len(record.time),
-        record.capping_success, record.violations,
+        record.capped_readings, record.capping_success, record.violations,
         None if excess is None else float((excess * record.seconds).sum()) / KWH,
         None if excess is None else float(excess.max(initial=0.0)), learning_rate(record), cost,
         None if grams is None else grams / 1000, _by_user(record, trace),
@@ -124,7 +126,7 @@ def power_rows(measures: PowerMeasures) -> list[tuple[str, str, str]]:
         rows.append(("power, highest", show_power(m.peak_power_w), "mean over an interval"))
     if m.capping_success is not None:
         causes = ", ".join(f"{word} {count:,}" for word, count in m.violations.items() if count)
-        note = f"of {m.intervals:,} intervals" + f"; else {causes}" * bool(causes)
+        note = f"of {m.capped_intervals:,} intervals" + f"; else {causes}" * bool(causes)
         rows.append(("within the cap", f"{m.capping_success:.2%}", note))
         if m.highest_excess_w:
             rows.append(("above the cap", show_energy((m.excess_kwh or 0.0) * KWH),

@@ -65,8 +65,7 @@ def simulated_facts(
         schedule, result, watts = simulate(made.model(), end_us, transport=transport)
         facts = facts_of(schedule, measures(schedule), made.scheduler.order, _placed(made))
         if made.power is not None and watts is not None:
-            price, carbon = (made.power.steps(name, TICKS[made.tick])
-                             for name in ("price", "carbon"))  # fmt: skip
+            price, carbon = (made.model().steps(name) for name in ("price", "carbon"))
             found = power_measures(watts, schedule.trace, price, carbon)
             facts |= {"power": made.power.policy, **found.facts()}
         return {**result_facts(result), **facts}

@@ -8,8 +8,11 @@ import math
 import pickle
 import time
 import tomllib
+from collections.abc import Iterable
 from fractions import Fraction
+from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,13 +20,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odonata.experiment.units import exact_power, power_w
+from odonata.jobs.series_dates import Period
 from odonata.jobs.series_text import HOLD, KINDS, Steps, read_steps, steps_to_toml
+from odonata.traces.clock import WallClock, clock_given
 from pdes.errors import Refused
 
 US, HOUR = 10**6, 3_600_000_000
 """A microsecond in ps; an hour in us."""
 LEVELS = st.floats(0, 1e9)
 W0 = ["0 s", "1 W"]
+PERIOD = Period(clock_given(None, "2014-01-01T00:00", "UTC"), 10**12)
+"""A run from the beginning of 2014 on."""
 
 
 @st.composite
@@ -113,7 +120,7 @@ def test_steps_are_values() -> None:
 @pytest.mark.parametrize(
     ("begins", "levels"),
     [((), ()), ((1,), (1.0,)), ((0, 0), (1.0, 1.0)), ((0, 2, 1), (1.0,) * 3), ((0,), ()),
-     ((0,), (math.nan,)), ((0,), (math.inf,)), ((0, 2**63), (1.0, 1.0))],
+     ((0,), (math.nan,)), ((0,), (-math.inf,)), ((0, 2**63), (1.0, 1.0))],
 )  # fmt: skip
 def test_what_are_no_steps_is_not_made(begins: tuple[int, ...], levels: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="steps"):
@@ -155,7 +162,7 @@ def test_pairs_have_long_times_and_short_ones() -> None:
 
 def test_dates_of_toml_are_times() -> None:
     table = tomllib.loads('p = [[2014-01-01T00:00:00Z, 0.1], ["2014-01-01T02:00:00+01:00", -1]]')
-    assert read_steps(table["p"], "price", US, "p") == Steps((0, HOUR), (0.1, -1.0))
+    assert read_steps(table["p"], "price", US, "p", period=PERIOD) == Steps((0, HOUR), (0.1, -1.0))
 
 
 @pytest.mark.parametrize("unit", KINDS)
@@ -229,9 +236,14 @@ def test_what_cannot_be_meant_is_refused_in_a_line(given: object, unit: str, wor
 # -- how a CSV file gives them
 
 
-def from_file(folder: Path, text: str | bytes, unit: str = "power", **options: str) -> Steps:
+def period(begin: str, zone: str | None = None, days: int = 365) -> Period:
+    return Period(clock_given(None, begin, zone), days * 24 * HOUR)
+
+
+def from_file(folder: Path, text: str | bytes, unit: str = "power", **options: Any) -> Steps:
     data = text if isinstance(text, bytes) else text.encode()
     (folder / "it.csv").write_bytes(data)
+    options = {"period": PERIOD} | options
     return read_steps("it.csv", unit, US, "power.cap", folder=folder, **options)
 
 
@@ -267,22 +279,123 @@ def test_a_packed_file_is_read(tmp_path: Path) -> None:
 DATED = "time,watts\n" + "".join(f"2014-01-01T0{hour}:00Z,{hour}\n" for hour in range(6))
 
 
-def test_what_was_before_the_origin_is_cut_off(tmp_path: Path) -> None:
-    some = from_file(tmp_path, DATED, origin="2014-01-01T03:30Z")
+def test_dates_have_their_place_by_the_wall_clock_of_the_trace(tmp_path: Path) -> None:
+    some = from_file(tmp_path, DATED, period=period("2014-01-01T03:30Z"))
     assert some == Steps((0, HOUR // 2, HOUR * 3 // 2), (3.0, 4.0, 5.0))
-    assert from_file(tmp_path, DATED, origin="2014-01-01T00:00Z") == from_file(tmp_path, DATED)
-    assert from_file(tmp_path, DATED, origin="2015-01-01T00:00Z") == Steps.constant(5.0)
+    assert from_file(tmp_path, DATED, period=period("2014-01-01T04:30+01:00")) == some
+    local = DATED.replace("Z", "")
+    assert from_file(tmp_path, local, period=period("2014-01-01T03:30")) == some
+    assert from_file(tmp_path, local, period=period("2014-01-01T03:30", "Asia/Tokyo")) == some
+    tokyo = period("2014-01-01T12:30", "Asia/Tokyo")
+    assert from_file(tmp_path, DATED, period=tokyo) == some
+    pairs = [["2014-01-01T00:00Z", "1 W"], ["2014-01-01T05:00Z", "2 W"]]
+    assert read_steps(pairs, "power", US, "", period=tokyo) == Steps((0, HOUR * 3 // 2), (1.0, 2.0))
 
 
 @pytest.mark.parametrize(
-    ("origin", "words"),
-    [("2013-12-31T23:00Z", "line 2: the first time, .* is after 2013-12-31T23:00Z"),
-     ("2014-01-01T00:00", "line 2: .* is a date, and the origin .* a date without a zone"),
-     ("new year", "origin = 'new year' is not a date")],
+    ("when", "text", "words"),
+    [
+        (period("2013-12-31T23:00Z"), DATED,
+         "it.csv: line 2: its dates, 2014-01-01 00:00 to 2014-01-01 05:00, begin after those of "
+         "the trace, 2013-12-31 23:00 to 2014-12-31 23:00 (UTC), and nothing is known before "
+         "them: "),
+        (period("2015-01-01T00:00Z"), DATED,
+         "its dates, 2014-01-01 00:00 to 2014-01-01 05:00, and those of the trace, 2015-01-01 "
+         "00:00 to 2016-01-01 00:00 (UTC), have no time in common: "),
+        (period("2012-01-01T00:00Z"), DATED, "have no time in common"),
+        (period("2014-01-01T00:00"), DATED, "'2014-01-01T00:00Z' has a time zone, and the dates of "
+         "the trace have none: give the zone of the trace, trace.timezone"),
+        (Period(WallClock(10**15), 5), DATED.replace("Z", ""), "'2014-01-01T00:00' has no time "
+         "zone, and the trace does not tell its own: give the zone of the trace, trace.timezone"),
+        (Period(None, 5), DATED, "'2014-01-01T00:00Z' is a date, and nothing tells that of the "
+         "trace: give the date of its time 0, as trace.epoch (--epoch) = \"2014-01-01T00:00Z\""),
+        (None, DATED, "only a run of jobs has dates, with fidelity = \"job\": give times"),
+    ],
 )  # fmt: skip
-def test_an_origin_that_does_not_fit_is_refused(tmp_path: Path, origin: str, words: str) -> None:
-    with pytest.raises(Refused, match=words):
-        from_file(tmp_path, DATED, origin=origin)
+def test_dates_without_a_place_are_refused_with_the_cure(
+    tmp_path: Path, when: Period | None, text: str, words: str
+) -> None:
+    with pytest.raises(Refused) as refusal:
+        from_file(tmp_path, text, period=when)
+    assert words in str(refusal.value)
+
+
+def test_with_hold_the_first_value_holds_before_its_date_and_the_last_after(tmp_path: Path) -> None:
+    early = from_file(tmp_path, DATED, period=period("2013-12-31T23:00Z"), gaps="hold")
+    assert early == Steps(
+        (0, *(hour * HOUR for hour in range(2, 7))), (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
+    )
+    late = from_file(tmp_path, DATED, period=period("2015-01-01T00:00Z"), gaps="hold")
+    assert late == Steps.constant(5.0)
+
+
+# -- when clocks are changed: in Stockholm at 1:00 UTC on 29 March and on 25 October 2026
+
+
+def local_hours(day: str, hours: Iterable[int | str]) -> str:
+    return "time,watts\n" + "".join(f"{day}T{hour:02}:00,{at}\n" for at, hour in enumerate(hours))
+
+
+SPRING = period("2026-03-29T00:00", "Europe/Stockholm")
+AUTUMN = period("2026-10-25T00:00", "Europe/Stockholm")
+
+
+@pytest.mark.parametrize("hours", [(0, 1, 3, 4, 5, 17), (0, 1, 2, 3, 4, 5, 17)])
+def test_an_hour_that_clocks_skip_may_be_there_or_not(
+    tmp_path: Path, hours: tuple[int, ...]
+) -> None:
+    """If it is, its value holds for no time."""
+    some = from_file(tmp_path, local_hours("2026-03-29", hours), gaps="hold", period=SPRING)
+    assert some.begins == tuple(h * HOUR for h in (0, 1, 2, 3, 4, 16))
+    assert some.levels == tuple(float(at) for at, hour in enumerate(hours) if hour != 2)
+    rows = local_hours("2026-03-29", [it for it in range(24) if it in hours or it > 2])
+    assert len(from_file(tmp_path, rows, period=SPRING).begins) == 23
+
+
+@pytest.mark.parametrize(
+    ("hours", "begins"),
+    [((0, 1, 2, 2, 3, 4), (0, 1, 2, 3, 4, 5)), ((0, 1, 2, 3, 4), (0, 1, 2, 4, 5))],
+)
+def test_an_hour_that_comes_twice_is_the_first_unless_that_is_over(
+    tmp_path: Path, hours: tuple[int, ...], begins: tuple[int, ...]
+) -> None:
+    some = from_file(tmp_path, local_hours("2026-10-25", hours), period=AUTUMN)
+    assert some.begins == tuple(hour * HOUR for hour in begins)
+    with pytest.raises(Refused, match="line 6: '2026-10-25T02:00' is the same time as"):
+        from_file(tmp_path, local_hours("2026-10-25", (0, 1, 2, 2, 2)), period=AUTUMN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-13-01",
+        "2026-02-30T00:00",
+        "2026-03-02T25:00",
+        "2026-03-02T00:00+99:00",
+        "2026-03-02 noon",
+        "9999-12-31T23:59",
+    ],
+)
+def test_dates_that_are_none_are_refused_with_their_line(tmp_path: Path, text: str) -> None:
+    with pytest.raises(Refused) as refusal:
+        from_file(tmp_path, f"time,watts\n2014-01-01,1\n{text},2\n")
+    assert "it.csv: line 3, column time: " in str(refusal.value)
+    assert text in str(refusal.value)
+
+
+# -- no cap for some time
+
+
+def test_a_cap_may_be_none_for_some_time(tmp_path: Path) -> None:
+    some = Steps((0, HOUR, 2 * HOUR), (inf, 60e3, inf))
+    pairs = [["0 s", "none"], ["1 h", "60 kW"], ["2 h", "none"]]
+    assert read_steps(pairs, "power", US, "") == some
+    assert from_file(tmp_path, "time_h,kw\n0,none\n1,60\n2, None\n") == some
+    assert from_file(tmp_path, "time,power\n0 h,none\n1 h,60 kW\n2 h,NONE\n") == some
+    assert read_steps(steps_to_toml(some, "power", US), "power", US, "") == some
+    for unit in ("price", "carbon"):
+        with pytest.raises(Refused, match="'none' is not a"):
+            read_steps([["0 s", "none"]], unit, US, "")
 
 
 HOURLY = "time_h,watts\n0,1\n1,2\n2,3\n5,4\n6,5\n"
