@@ -1,7 +1,8 @@
-"""Arrays that grow."""
+"""Arrays that grow, and the memory that there is for them."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -35,3 +36,8 @@ def aligned(shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
     spare = np.zeros(size + LINE_WORDS, np.int64)
     skip = -(spare.ctypes.data // 8) % LINE_WORDS
     return spare[skip : skip + size].reshape(shape)
+
+
+def host_memory() -> int:
+    """Returns the memory of this host, in bytes."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

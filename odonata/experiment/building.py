@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -45,6 +44,7 @@ from odonata.jobs.request import Job
 from odonata.jobs.series_text import FILES, check_steps
 from odonata.traces.source import Source
 from pdes import launcher
+from pdes.arrays import host_memory
 from pdes.clock import TICKS
 from pdes.errors import Refused
 from topology import BadMachine, Dragonfly
@@ -170,6 +170,8 @@ class Building(JobSections):
                 if self._blame_power(words):
                     return made
                 to_blame = "nodes" if "nodes" in words and not fields.get("file") else "file"
+                if words.startswith("jobs = "):
+                    to_blame, words = "jobs", words.partition(": ")[2]
                 self.complain(words, BY_PATH[f"trace.{to_blame}"])
             else:
                 if "metrics.interval" not in self.given:
@@ -475,7 +477,3 @@ def memory_bytes(machine: Dragonfly, channels: int, switched: bool = False) -> i
         + machine.groups**2 * 8
     )
 
-
-def host_memory() -> int:
-    """Returns the memory of this host, in bytes."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

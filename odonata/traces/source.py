@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odonata.traces.clock import clock_given, parse_epoch, zone_of
+from pdes.arrays import host_memory
 from pdes.errors import Findings, Refused
 from topology.settings import setting, settings_of
 
@@ -24,6 +25,8 @@ MOST_NODES = 10**9
 MODELS = ("poisson", "lublin", "mira", "rmap-small", "rmap-large", "rmap-random")
 REQUESTS = ("recorded", "exact")
 MOST_JOBS, MOST_LOAD = 10**9, 20
+LEAST_JOB_BYTES = 2 * 8 * 9
+"""What a job takes at the least: the nine columns of a trace, as they are made and in order."""
 USUAL_JOBS = 10_000
 """Jobs that a model makes where nobody says how many; Mira's year has its own number, and so have
 the traces of RMAP."""
@@ -169,6 +172,10 @@ class Source:
         from odonata.traces.rmap import JOBS, NODES, rmap
 
         jobs, load = self.jobs or USUAL_JOBS, self.load
+        need, have = jobs * LEAST_JOB_BYTES, host_memory()
+        if need > have:
+            raise Refused(f"jobs = {jobs:,}: they need {need / 1e9:,.0f} GB of memory or more, and "
+                          f"there are {have / 1e9:,.0f} GB")  # fmt: skip
         given: dict[str, Any] = {} if load is None else {"load": load}
         if self.model == "mira":
             return mira_year(seed, jobs=self.jobs, **given)

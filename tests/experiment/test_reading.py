@@ -22,6 +22,7 @@ from odonata.experiment.building import memory_bytes, round_up
 from odonata.experiment.experiment import Experiment
 from odonata.experiment.reading import load, parse
 from odonata.experiment.sections import Metrics, NetworkSettings, RunSettings
+from odonata.traces import source
 from pdes import launcher
 from pdes.errors import Refused
 from policies.routing import ROUTINGS
@@ -230,3 +231,19 @@ def test_memory_is_estimated_from_above_and_not_far(preset: str, routing: str, r
     taken = sum(array.nbytes for array in state if hasattr(array, "nbytes"))
     estimate = memory_bytes(network.machine, network.channels, network.switched)
     assert taken < estimate < 2 * taken
+
+
+@pytest.mark.parametrize("model", ["poisson", "lublin", "mira", "rmap-random"])
+def test_more_jobs_than_there_is_memory_for_are_refused_before_any_is_made(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "host_memory", lambda: 16 * 10**9)
+    text = f"""
+        fidelity = "job"
+        [trace]
+        model = "{model}"
+        nodes = 64
+        jobs = 1_000_000_000
+    """
+    assert refusal(text) == ["demo.toml: trace.jobs = 1000000000: they need 144 GB of memory or more, "
+                             "and there are 16 GB"]  # fmt: skip
