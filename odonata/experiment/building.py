@@ -476,4 +476,3 @@ def memory_bytes(machine: Dragonfly, channels: int, switched: bool = False) -> i
         + gates * 8 * 4
         + machine.groups**2 * 8
     )
-

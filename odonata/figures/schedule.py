@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import (
@@ -58,6 +59,7 @@ from odonata.results.schedule_series import (
     until_us,
 )
 from odonata.results.schedule_table import ranges
+from odonata.traces.clock import WallClock
 from odonata.traces.trace import SECOND, Whole
 
 if TYPE_CHECKING:
@@ -88,10 +90,12 @@ LEGEND: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "b
 
 @dataclass(frozen=True)
 class Clock:
-    """The axis of time: from the first submission, in a unit that suits its length."""
+    """The axis of time, from the first submission on: in a unit that suits its length or, where
+    there is a wall clock, in dates, which are days since 1970 to the axis."""
 
     origin_us: int
     end_us: int
+    wall: WallClock | None = None
 
     @property
     def unit(self) -> tuple[int, str]:
@@ -106,20 +110,32 @@ class Clock:
         return np.unique(np.linspace(0, long, MOST_STEPS + 1).astype(np.int64)) + self.origin_us
 
     def at(self, us: Any) -> Floats:
-        value: Floats = (np.asarray(us) - self.origin_us) / self.unit[0]
+        value: Floats
+        if self.wall is None:
+            value = (np.asarray(us) - self.origin_us) / self.unit[0]
+        else:
+            value = (np.asarray(us) + self.wall.begin_us) / UNITS[0][0]
         return value
 
     def dress(self, axes: Axes, label: bool = True) -> None:
-        axes.set_xlim(0, max(float(self.at(self.end_us)), 1e-9))
-        axes.xaxis.set_major_formatter(FuncFormatter(thousands))
+        begin, end = (float(self.at(us)) for us in (self.origin_us, self.end_us))
+        axes.set_xlim(begin, max(end, begin + 1e-9))
+        if self.wall is None:
+            axes.xaxis.set_major_formatter(FuncFormatter(thousands))
+        else:
+            locator: Any = AutoDateLocator(tz=self.wall.tz, minticks=4, maxticks=9)  # type: ignore[no-untyped-call]
+            formatter: Any = ConciseDateFormatter(locator, tz=self.wall.tz)  # type: ignore[no-untyped-call]
+            axes.xaxis.set_major_locator(locator)
+            axes.xaxis.set_major_formatter(formatter)
         if label:
-            axes.set_xlabel(f"time since the first submission ({self.unit[1]})")
+            since = f"time since the first submission ({self.unit[1]})"
+            axes.set_xlabel(since if self.wall is None else f"date ({self.wall.name})")
         dress(axes)
 
 
 def clock_of(schedule: Schedule) -> Clock:
     origin = first_us(schedule)
-    return Clock(origin, max(until_us(schedule), origin + 1))
+    return Clock(origin, max(until_us(schedule), origin + 1), schedule.trace.clock)
 
 
 def _shown(
@@ -197,7 +213,7 @@ def gantt(schedule: Schedule, axes: Axes) -> None:
     if as_image:
         image = _raster(clock, (begin, end, held.low, held.high + 1), colours, high)
         axes.imshow(image, aspect="auto", interpolation="nearest", origin="lower", zorder=2,
-                    extent=(0, float(clock.at(clock.end_us)), 0, high))  # fmt: skip
+                    extent=(*clock.at([clock.origin_us, clock.end_us]), 0, high))  # fmt: skip
     else:
         left, right = clock.at(begin), clock.at(end)
         corners = [(left, held.low), (right, held.low), (right, held.high + 1),

@@ -20,6 +20,7 @@ from odonata.jobs.schedule import FINISHED, KILLED, Schedule
 from odonata.results.job_table import COLUMNS
 from odonata.results.schedule_series import LABELS_AT_ONCE, steps
 from odonata.traces import swf
+from odonata.traces.clock import WallClock
 from odonata.traces.digits import put, put_seconds
 from odonata.traces.trace import SECOND, UNKNOWN, Whole
 from pdes.jit import entry, kernel
@@ -30,6 +31,8 @@ BATSIM_STATES = ("NOT_SUBMITTED", "SUBMITTED", "RUNNING", "COMPLETED_SUCCESSFULL
 """Batsim's words for the states of a job, in our order."""
 ENERGY = "consumed_energy"
 """Batsim's name of the column of energies, which is there where power was simulated."""
+DATES = ("submission_date", "starting_date", "finish_date")
+"""The last columns where the trace has a wall clock: the dates of the times of these names."""
 ROWS_AT_ONCE = 50_000
 MOST_STRETCHED = 1e12
 """The largest stretch that is written; a larger one has this."""
@@ -197,15 +200,17 @@ def to_csv(schedule: Schedule, workload_name: str = "", energy_j: Any = None) ->
 
     Times are in seconds. As in Batsim `execution_time` is from the first start to the end, with the
     time for which a job was suspended, and `stretch` is `turnaround_time` over it. The resources
-    are those of its first segment. Where the energy of each job is given, Batsim's column of it is
-    the last, in J; that of a job which is not done is unknown.
+    are those of its first segment. Where the energy of each job is given, Batsim's column of it
+    follows, in J; that of a job which is not done is unknown. Where the trace has a wall clock,
+    dates are the last columns.
     """
     return "".join(_texts(schedule, workload_name, energy_j))
 
 
 def _texts(schedule: Schedule, workload_name: str, energy_j: Any) -> Iterator[str]:
     """Returns the file in pieces."""
-    yield ",".join((*COLUMNS, *[ENERGY] * (energy_j is not None))) + "\n"
+    clock = schedule.trace.clock
+    yield ",".join((*COLUMNS, *[ENERGY] * (energy_j is not None), *(DATES if clock else ()))) + "\n"
     trace, where = schedule.trace, ranges(schedule)
     started = np.full(len(schedule), -1, np.int64)
     backwards = np.arange(len(schedule.segment_job))[::-1]
@@ -244,6 +249,7 @@ def _texts(schedule: Schedule, workload_name: str, energy_j: Any) -> Iterator[st
             _named(projects, trace.project[some]),
             _named(applications, trace.application[some]),
             *([] if energy_j is None else [_joules(energy_j[some], schedule.done[some])]),
+            *([] if clock is None else [_dates(clock, us) for us in (submit, start, end)]),
             strict=True,
         )  # fmt: skip
         yield "\n".join(map(",".join, rows)) + "\n"
@@ -263,6 +269,11 @@ def _joules(energy_j: Any, done: Any) -> list[str]:
     """Returns energies as text that reads back as the same number."""
     pairs = zip(np.asarray(energy_j, np.float64).tolist(), done.tolist(), strict=True)
     return [repr(joules) if over else "" for joules, over in pairs]
+
+
+def _dates(clock: WallClock, us: Whole) -> list[str]:
+    """Returns dates as ISO 8601 has them, to the second; nothing for times below 0."""
+    return [date if at >= 0 else "" for date, at in zip(clock.dates(us), us.tolist(), strict=True)]
 
 
 def _resources(where: Ranges, segments: Whole) -> list[str]:

@@ -245,5 +245,5 @@ def test_more_jobs_than_there_is_memory_for_are_refused_before_any_is_made(
         nodes = 64
         jobs = 1_000_000_000
     """
-    assert refusal(text) == ["demo.toml: trace.jobs = 1000000000: they need 144 GB of memory or more, "
-                             "and there are 16 GB"]  # fmt: skip
+    words = "they need 144 GB of memory or more, and there are 16 GB"
+    assert refusal(text) == [f"demo.toml: trace.jobs = 1000000000: {words}"]
