@@ -86,6 +86,8 @@ def dealing(network: Configuration) -> Dealing:
         "history": rows(node),
         "histogram": rows(1),
         "received": rows(1),
+        "flows": rows(1),
+        "span_bits": rows(1),
         "places": Other.SAME,  # every rank is noticed of them at the same instant
         "slots": rows(node * jobs, lambda slots: (slots[:, :, EARLY], slots[:, :, PARTS]),
                       lambda slots: (slots[:, :, LATEST_EARLY],)),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from odonata.agents import ejection, link, node, power, router, task, tracing
 from odonata.agents import switch as switching
 from odonata.agents.ejection import drain
+from odonata.agents.flows import add_flow
 from odonata.agents.layout import (
     ARRIVE,
     BY_BYTES,
@@ -21,6 +22,7 @@ from odonata.agents.layout import (
     CREDIT_DUE,
     DELIVER,
     ENDED,
+    F_INJECTED,
     GENERATE,
     INJECTED,
     JOB,
@@ -40,6 +42,7 @@ from odonata.agents.layout import (
     SWITCH,
     TELL,
     VC_BITS,
+    WAITING,
     WAKE,
     WITHIN,
     nic_row,
@@ -86,8 +89,10 @@ def grant(sim: Sim, state: Any, time: int, key: int, awaited: bool) -> None:
         if time != state.slow[row, vc, WAKE]:
             return
         state.slow[row, vc, WAKE] = FOREVER
+    waiting = state.slow[row, vc, WAITING]
     started = pump(sim, state, row, vc, time, key)
     if node >= 0:
+        add_flow(state, group, time, F_INJECTED, waiting - state.slow[row, vc, WAITING])
         state.nodes[node_row(shape, group, node), INJECTED] += started
         if HALF_DUPLEX:
             drain(sim, state, time, key)

@@ -152,6 +152,20 @@ within it that were delivered, and their latencies; packets generated within it.
 packet was delivered."""
 NODE_WORDS = 15
 
+# -- flows over time: State.flows, State.span_bits (`odonata.agents.flows`)
+
+(F_GENERATED,  # B    of messages generated in the span
+ F_INJECTED,   # B    whose sending was granted in the span: they left a source queue
+ F_DELIVERED,  # B    delivered in the span
+ F_PACKETS,    # 1    packets of the messages generated in the span
+ F_ARRIVED,    # 1    of these, those delivered by now
+ F_LATENCY,    # ps   sum of the latencies of those
+) = range(6)  # fmt: skip
+"""Words of a span in `State.flows`."""
+FLOW_WORDS = 6
+SPANS = 512
+"""Spans of `State.flows`: at least half of them are in use."""
+
 SEED, HOW, TOTAL, GROUP_NODES, STRIDE, MESSAGE_BYTES, LIMIT, STOP, SLOT, HOT, HOT_EVERY = range(11)
 """Words of a row of `State.traffic`, one row per traffic (and one where there is none, for SEED,
 TOTAL and GROUP_NODES); SLOT is 0 for a Poisson process, HOT a threshold for 32 random bits."""
@@ -306,6 +320,8 @@ class State(NamedTuple):
     history: npt.NDArray[np.uint64]  # [node] a hash of every packet delivered
     histogram: Words  # [group, BINS] latencies
     received: Words  # [group, source group] bytes
+    flows: Words  # [group, SPANS, FLOW_WORDS]
+    span_bits: Words  # [group] a span of `flows` takes 2**bits ps
     places: Words  # [task of any job] where it is: PLACE_BITS
     slots: Words  # [node, slot, SLOT_WORDS]
     matching: Words  # [node] until when its NIC is busy matching

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from odonata.agents.configuration import Configuration
+from odonata.agents.flows import by_level
 from odonata.agents.layout import (
     ACCEPTED,
     BINS,
@@ -147,6 +148,11 @@ def counted(state: Any, time: int, channels: int = 0) -> tuple[Any, Any]:
     tally(state, time, int(channels > 0), counters, busy)
     return counters, busy
 
+
+FLOWS = (
+    "by the length of a span, 2**(10 + level) ps; words: B generated, injected and delivered in "
+    "it; packets generated in it, those of them delivered, and the sum of their latencies in ps"
+)
 
 LOGS = {
     "starts": Log(
@@ -330,6 +336,8 @@ def tables(network: Configuration, interval: int) -> Mapping[str, Table]:
                     "measured packets by latency: 64 bins an octave, from 1 ps", narrow,
                     tile=OCTAVE)),
             groups,
+            totals=(Total("flows/levels", ("level", "span", "word"), "1", FLOWS,
+                          lambda state: by_level(state.flows, state.span_bits)),),
         ),
     }  # fmt: skip
 

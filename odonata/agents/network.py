@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from odonata.agents import ejection, tracing
+from odonata.agents import ejection, flows, tracing
 from odonata.agents.commands import events_of, power_events
 from odonata.agents.configuration import Configuration, rate_at, rate_of
 from odonata.agents.dealing import dealing, to_global, to_local
@@ -288,6 +288,7 @@ class Network(Configuration, Model):
             history=np.zeros(n, np.uint64),
             histogram=np.zeros((g1 - g0, BINS), np.int64),
             received=np.zeros((g1 - g0, m.groups), np.int64),
+            **flows.arrays(g1 - g0),
             **jobs,
         )  # fmt: skip
         return state if self.trace_packets is None else tracing.traced(state, self.trace_packets)
@@ -472,6 +473,7 @@ class Network(Configuration, Model):
             ),
             "nodes": state.nodes,
             "histogram": state.histogram,
+            "flows": flows.by_level(state.flows, state.span_bits)[None],
             "board": state.board,
             "labels": state.labels,
             "pending": np.array([(~np.isin(pending[:, KEY] >> KIND_SHIFT, self.perpetual)).sum()]),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from odonata.agents.flows import add_flow
 from odonata.agents.layout import (
     ACCEPTED,
     BIN_BITS,
@@ -15,6 +16,11 @@ from odonata.agents.layout import (
     BINS,
     DELIVERED,
     DELIVERED_BYTES,
+    F_ARRIVED,
+    F_DELIVERED,
+    F_GENERATED,
+    F_LATENCY,
+    F_PACKETS,
     FIRST_GROUP,
     GENERATED,
     GENERATED_BYTES,
@@ -107,6 +113,18 @@ def target(state: Any, source: int, node: int, row: int, word: Any) -> int:
     return other + (1 if other >= node else 0)
 
 
+@kernel
+def note_generated(state: Any, tally: Any, group: int, time: int, size: int) -> None:
+    """Count the bytes and the packets of a message that a node generates, if they are measured, and
+    in the flows of its group."""
+    packets = (size + state.largest[0] - 1) // state.largest[0]
+    add_flow(state, group, time, F_GENERATED, size)
+    add_flow(state, group, time, F_PACKETS, packets)
+    if state.measured[0] <= time < state.measured[1]:
+        tally[OFFERED] += size
+        tally[MEASURED_GENERATED] += packets
+
+
 def generate(sim: Sim, state: Any, time: int, key: int) -> bool:
     """Generate a message, chain it to the source queue, and schedule the next. Returns whether it
     is the first there, and may go at once."""
@@ -136,9 +154,7 @@ def generate(sim: Sim, state: Any, time: int, key: int) -> bool:
     message[ENDS], message[BORN], message[SIZE] = (here << 32) | there, time, size
     message[PATH], message[CAME], message[TAIL] = 0, -1, 0
     message[RANDOM] = np.int64(w3) | OPEN_LOOP
-    if state.measured[0] <= time < state.measured[1]:
-        tally[OFFERED] += size
-        tally[MEASURED_GENERATED] += (size + state.largest[0] - 1) // state.largest[0]
+    note_generated(state, tally, group, time, size)
     nic = nic_row(shape, group, index)
     block(sim, state, nic, 0, number, time)
     return state.ports[nic, 1, HEAD] == number  # type: ignore[no-any-return]
@@ -185,6 +201,9 @@ def deliver(sim: Sim, state: Any, time: int, key: int, number: int) -> int:
     state.received[group - shape[FIRST_GROUP], source] += size
     mixed = U64(time) ^ (U64(packet[ENDS]) * GOLDEN) ^ (U64(born) << U64(20)) ^ U64(size)
     state.history[row] = (state.history[row] ^ mixed) * GOLDEN
+    add_flow(state, group, time, F_DELIVERED, size)
+    add_flow(state, group, born, F_ARRIVED, 1)
+    add_flow(state, group, born, F_LATENCY, latency)
     if state.measured[0] <= time < state.measured[1]:
         tally[ACCEPTED] += size
     if state.measured[0] <= born < state.measured[1]:

@@ -49,10 +49,8 @@ from odonata.agents.layout import (
     LATEST_EARLY,
     LAUNCH,
     MATCH,
-    MEASURED_GENERATED,
     MESSAGE,
     NODES,
-    OFFERED,
     OVERHEAD,
     OVERHEAD_PS,
     PARTS,
@@ -84,6 +82,7 @@ from odonata.agents.layout import (
     node_at_key,
 )
 from odonata.agents.link import block, wake
+from odonata.agents.node import note_generated
 from odonata.agents.packet import (
     ADDRESS,
     BORN,
@@ -136,9 +135,7 @@ def inject(sim: Sim, state: Any, time: int, key: int, number: int) -> bool:
     tally, size = state.nodes[row], sim.pool.rows[number, SIZE]
     tally[GENERATED] += 1
     tally[GENERATED_BYTES] += size
-    if state.measured[0] <= time < state.measured[1]:
-        tally[OFFERED] += size
-        tally[MEASURED_GENERATED] += (size + state.largest[0] - 1) // state.largest[0]
+    note_generated(state, tally, group, time, size)
     nic = nic_row(state.shape, group, index)
     block(sim, state, nic, 0, number, time)
     return state.ports[nic, 1, HEAD] == number  # type: ignore[no-any-return]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +147,7 @@ def bench_facts(report: Report) -> dict[str, Any]:
     """Returns all but the arrays, which are for Python."""
     facts = {k: v for k, v in report.result.in_ps().items() if k != "outcome"}
     if report.network:
-        facts |= vars(report.network)
+        facts |= asdict(report.network)
         facts["hops_per_second"] = report.network.packet_hops / report.result.wall_seconds
         facts["bytes_per_node"] = bytes_per_node(report)
     if report.alone:

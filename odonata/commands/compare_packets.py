@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from odonata.commands.side_by_side import Column, Figure, same_runs
@@ -15,6 +16,7 @@ from odonata.results.job_table import by_pattern, makespan_ps, mean
 from odonata.results.opened import INCOMPLETE
 from odonata.results.performance import Performance
 from odonata.results.run import Run
+from odonata.results.steadiness import Steadiness
 from odonata.results.summary_rows import simulated_text, still
 
 FEW = 6
@@ -35,10 +37,10 @@ class Known(NamedTuple):
         return self.run.reached_ps > self.run.network.warmup_ps
 
     @property
-    def saturated(self) -> bool | None:
-        """Returns whether it is saturated; None where that is not known: too early, or only jobs
-        send."""
-        return self.measured.saturated if self.begun and not self.run.experiment.jobs else None
+    def steadiness(self) -> Steadiness | None:
+        """Returns whether it is of a steady state; None where that is not asked: too early, or only
+        jobs send."""
+        return self.measured.steadiness if self.begun and not self.run.experiment.jobs else None
 
 
 class Read(NamedTuple):
@@ -194,11 +196,12 @@ def columns_of(labels: Sequence[str], runs: Sequence[Run]) -> tuple[list[Column]
         said = {"simulated": simulated_text(one.run.experiment.run.end, simulated(one.run)),
                 "state": "complete" if one.run.complete else "INCOMPLETE"}  # fmt: skip
         if not jobs_alone:
-            said["saturated"] = {True: "yes", False: "no", None: "-"}[one.saturated]
+            said["steady state"] = "-" if one.steadiness is None else one.steadiness.verdict
         facts: dict[str, Any] = {
             "reached_ps": one.run.reached_ps,
             "simulated_ps": simulated(one.run),
-            "saturated": one.saturated,
+            "saturated": None if one.steadiness is None else one.measured.saturated,
+            "steadiness": None if one.steadiness is None else asdict(one.steadiness),
             "notes": [*_notes(label, one)],
         }
         values = {figure.path: figure.value(one) for figure in shown}
@@ -217,7 +220,8 @@ def _notes(label: str, one: Known) -> Iterator[str]:
         yield (f"{label}: INCOMPLETE: {show_time(run.reached_ps)} "
                f"{'' if run.experiment.run.end else 'and '}{still(run.experiment)}; "
                f"{INCOMPLETE[run.state]}")  # fmt: skip
-    if one.measured.saturated and not run.experiment.jobs:
-        yield f"{label}: saturated: source queues grow, so its latencies grow with its duration"
+    if one.steadiness is not None and one.steadiness.marked:
+        yield (f"{label}: {one.steadiness.verdict}: {one.steadiness.why}; its latencies are not "
+               "means of a steady state")  # fmt: skip
     if not one.measured.measured_packets:
         yield f"{label}: no packet was measured"

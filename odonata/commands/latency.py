@@ -42,6 +42,10 @@ def _loads(text: str) -> Any:
 @click.option("--drain", "drain_ps", type=TIME,
               help="Time after the measurement in which measured packets may arrive, under the "
               "same load; by default all three suit the machine.")  # fmt: skip
+@click.option("--longest", "longest_ps", type=TIME,
+              help="A run that has not settled is made again, twice as long, up to this; by "
+              "default 16 times the first one, or not at all where one of the three phases is "
+              "given.")  # fmt: skip
 @click.option("--all", "everything", is_flag=True,
               help="Go on to the last load, however far beyond saturation.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1), metavar="N", default=cores, help="Points at a "
@@ -108,6 +112,7 @@ def curve_facts(asked: Sweep, found: Sequence[Curve]) -> dict[str, Any]:
     return {
         "network": common,
         "drain_ps": asked.drain_ps,
+        "longest_ps": asked.longest_ps,
         "zero_load_ns": None if zero is None else zero / 1e3,
         "curves": [
             {
@@ -123,6 +128,7 @@ def curve_facts(asked: Sweep, found: Sequence[Curve]) -> dict[str, Any]:
                 "traffic": traffic_of(network).pattern,
                 "load": point.load,
                 "seed": network.seed,
+                "stretch": point.stretch,
                 **asdict(point.performance),
                 "events": point.events,
                 "digest": point.digest,
@@ -150,13 +156,13 @@ def curve_table(asked: Sweep, found: Sequence[Curve]) -> Group:
         rows.add_row()
         rows.add_row(Text(curve.routing, "bold", justify="left"))
         for point in curve.points:
-            rows.add_row(*_cells(curve, point))
+            rows.add_row(*_cells(point))
     return Group(f"[bold]{title(asked)}[/bold]", "", rows, "", *_notes(asked, found))
 
 
-def _cells(curve: Curve, point: Point) -> list[str]:
+def _cells(point: Point) -> list[str]:
     p = point.performance
-    mark = "*" if point.saturated or point.late > LATE else " "
+    mark = "*" if not point.steady or point.late > LATE else " "
     times = [
         f"{ns:,.0f}{mark}" for ns in (p.mean_latency_ns, p.median_latency_ns, p.p99_latency_ns)
     ]
@@ -164,14 +170,13 @@ def _cells(curve: Curve, point: Point) -> list[str]:
         times = ["-", "-", "-"]
     busy = [f"{min(1.0, p.links[kind]['max_utilisation']):.0%}" if kind in p.links else "-"
             for kind in ("global", "local")]  # fmt: skip
-    verdict = "saturated" if point.saturated else "steady"
-    if not point.saturated and point.late > LATE:
+    verdict = point.verdict
+    if point.steady and point.late > LATE:
         verdict = f"{point.late:.1%} late"
-    if not p.measured_packets and not point.saturated:
-        verdict = "too short"
-    if curve.unsettled(point):
-        verdict = "unsettled"
-    return [f"{point.load:g}", f"{p.throughput:.3f}", *times, f"{p.mean_hops:.2f}", *busy, verdict]
+    if point.stretch > 1:
+        verdict += f" ×{point.stretch}"
+    accepted = f"{p.throughput:.3f}{' ' if point.settled else '*'}"
+    return [f"{point.load:g}", accepted, *times, f"{p.mean_hops:.2f}", *busy, verdict]
 
 
 def _notes(asked: Sweep, found: Sequence[Curve]) -> list[str]:
@@ -186,14 +191,21 @@ def _notes(asked: Sweep, found: Sequence[Curve]) -> list[str]:
     if zero is not None:
         notes.append(f"minimal paths through an empty network: {zero / 1e3:.0f} ns on average")
     points = [point for curve in found for point in curve.points]
-    if any(point.saturated or point.late > LATE for point in points):
-        notes.append("* only of the measured packets that arrived in time")
-    if any(curve.unsettled(point) for curve in found for point in curve.points):
-        notes.append("unsettled: queues were still filling; a longer --warmup settles it")
-    for curve in found:
-        if curve.saturated_at is None:
-            notes.append(f"{curve.routing}: not saturated; throughput {curve.throughput:.3f}")
-        else:
-            notes.append(f"{curve.routing}: saturated at a load of {curve.saturated_at:g}; "
-                         f"saturation throughput {curve.throughput:.3f}")  # fmt: skip
-    return notes
+    if any(not point.steady or point.late > LATE for point in points):
+        notes.append("* not of a steady state: of the measured packets that arrived in time")
+    if any(point.stretch > 1 for point in points):
+        notes.append("×2, ×4, ...: phases so many times as long, as it had not settled before")
+    if any(not point.settled for point in points):
+        notes.append(f"not settled, too short: even in {show_time(asked.longest_ps)}; a longer "
+                     "--longest may settle it")  # fmt: skip
+    return notes + [f"{curve.routing}: {concluded_of(curve)}" for curve in found]
+
+
+def concluded_of(curve: Curve) -> str:
+    """Returns where a curve is saturated, as far as points that have settled tell."""
+    if curve.throughput is None:
+        return "no point has settled, so that its throughput is not known"
+    if curve.saturated_at is None:
+        return f"not saturated; throughput {curve.throughput:.3f}"
+    return (f"saturated at a load of {curve.saturated_at:g}; "
+            f"saturation throughput {curve.throughput:.3f}")  # fmt: skip

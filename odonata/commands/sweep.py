@@ -380,6 +380,7 @@ def facts(
                 "figure": name,
                 **({"job": cell.job} if cell.job else {}),
                 **_numbers(found.interval(cell)),
+                "steady_state": found.judged(cell.labels) or None,
             }
             if cell in beside:
                 row |= {"ratio": _numbers(beside[cell].ratio),

@@ -52,19 +52,23 @@ def optimise(
             "trials": asked.trials, **asdict(ran),
             "best": [{"trial": number, "values": dict(trial.values),
                       **{name: None if value != value else value
-                         for name, value in mean._asdict().items()}}
+                         for name, value in mean._asdict().items()},
+                      "steady_state": study.verdict(trial, kept.outcomes)}
                      for number, trial, mean in best],
         })  # fmt: skip
     else:
-        print_table(_table(asked, best), least=100, highlight=False, markup=False)
+        starred = [study.misleads(trial, kept.outcomes) for _, trial, _ in best]
+        print_table(_table(asked, best, starred), least=100, highlight=False, markup=False)
         cut = f" (it was stopped by {ran.stopped}: {asked.trials:,} were asked for)"
         print(f"the best {len(best)} of {len(ranked):,} trials{cut * bool(ran.stopped)}; all are "
               f"in {out / TRIALS}\n{ran}")  # fmt: skip
+        if any(starred):
+            print("* not of a steady state (trials.csv says which): no mean to choose by")
     if ran.failures:
         raise Fault(f"{len(ran.failures):,} simulations have failed; the ranking is of the others")
 
 
-def _table(asked: Asked, best: Sequence[Any]) -> Any:
+def _table(asked: Asked, best: Sequence[Any], starred: Sequence[bool]) -> Any:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -73,10 +77,10 @@ def _table(asked: Asked, best: Sequence[Any]) -> Any:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for head in ("trial", *keys, how.title, "of"):
         table.add_column(Text(head), justify="left" if head in keys else "right", no_wrap=True)
-    for number, trial, mean in best:
+    for (number, trial, mean), star in zip(best, starred, strict=True):
         words = [trial.values[space.key] if space.values else _short(trial.values[space.key])
                  for space in asked.spaces]  # fmt: skip
-        text = plus_minus(mean.mean * how.scale, mean.half * how.scale)
+        text = plus_minus(mean.mean * how.scale, mean.half * how.scale) + " *" * star
         table.add_row(f"{number}", *map(Text, words), text, f"{mean.of}")
     return table
 

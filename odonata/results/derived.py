@@ -284,6 +284,9 @@ def summary(run: Run) -> Performance:
     counters = busy = None
     if recorded(run, "ports"):
         counters, busy = _by_group(run)
+    levels = run.read("flows/levels") if "flows" in run.file else None
+    if levels is not None and not levels.any():  # it goes on, or died
+        levels = None
     inputs = input_counters(run) if counters is not None and run.network.switched else None
     return summarise(
         run.network,
@@ -297,6 +300,7 @@ def summary(run: Run) -> Performance:
             longest_ps=last(groups.longest_latency_ps), last_in_ps=last_in_ps(run),
         ),
         total_over_time(groups.latencies, "group"),
+        levels,
         counters,
         busy,
         inputs,

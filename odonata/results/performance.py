@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from odonata.agents import flows
 from odonata.agents.audit import conclude
 from odonata.agents.layout import (
     ACCEPTED,
@@ -30,14 +31,12 @@ from odonata.experiment.units import show_time
 from odonata.jobs.board import JOB_BYTES, JOB_ENERGY_J
 from odonata.jobs.record import JobRecord, records
 from odonata.results.input_waits import by_port, input_waits
+from odonata.results.steadiness import SATURATED, Steadiness, of_run
 from pdes.errors import Fault
 
 if TYPE_CHECKING:
     from pdes.driver import Result
     from pdes.events import Rows
-
-GROWTH = 0.02
-"""The fraction of its offered load by which a saturated source's queue grows, at least."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +69,9 @@ class Performance:
     backlog_growth: float
     """The fraction of the offered load by which the source queues grew."""
     saturated: bool
+    """Whether that is the verdict of `steadiness`."""
+    steadiness: Steadiness
+    """Whether all this is of a steady state (`odonata.results.steadiness`)."""
     links: Mapping[str, Mapping[str, float]]
     """By class: mean and largest utilisation, and stall-to-flit ratio (flit times per flit)."""
     inputs: Mapping[str, Any]
@@ -107,6 +109,7 @@ def performance(network: Network, result: Result) -> Performance:
             longest_ps=int(nodes[:, LONGEST].max()), last_in_ps=int(nodes[:, LAST_IN].max()),
         ),
         outcome["histogram"].sum(axis=0),
+        outcome["flows"].sum(axis=0),
         outcome["counters"].sum(axis=2),
         outcome["busy_ps"],
         _inputs(network, outcome) if network.switched else None,
@@ -139,13 +142,15 @@ def summarise(
     time_ps: int,
     total: Totals,
     histogram: Rows,
+    levels: Rows | None,
     counters: Any,
     busy_ps: Any,
     inputs: Any = None,
 ) -> Performance:
-    """Returns the performance of a run that has reached `time_ps`. `counters` (by group, port and
-    counter) and `busy_ps` may be None where ports were not recorded, and so may `inputs` (by
-    router, port and counter), also where there are no crossbars."""
+    """Returns the performance of a run that has reached `time_ps`. `levels` (flows by level, span
+    and word) may be None while a run goes on, `counters` (by group, port and counter) and `busy_ps`
+    where ports were not recorded, and so may `inputs` (by router, port and counter), also where
+    there are no crossbars."""
     start = min(network.warmup_ps, time_ps)
     end = min(time_ps, start + (network.measure_ps or time_ps))
     end = min(end, active_ps(network, time_ps, total.last_in_ps))
@@ -153,6 +158,9 @@ def summarise(
     full = network.machine.n_nodes * network.machine.terminal.bandwidth * span / 1e12
     growth = max(0.0, (total.offered - total.injected) / total.offered) if total.offered else 0.0
     elapsed = active_ps(network, time_ps, total.last_in_ps)
+    flowed, span_ps = (None, 1) if levels is None else flows.total(levels)
+    mean_ps = total.latency_ps / max(1, total.measured)
+    found = of_run(network, flowed, span_ps, time_ps, mean_ps)
     return Performance(
         nodes=network.machine.n_nodes,
         messages=total.messages,
@@ -161,7 +169,7 @@ def summarise(
         mean_hops=total.hops / max(1, total.packets),
         measured_packets=total.measured,
         undelivered_packets=total.made - total.measured,
-        mean_latency_ns=total.latency_ps / max(1, total.measured) / 1e3,
+        mean_latency_ns=mean_ps / 1e3,
         median_latency_ns=min(total.longest_ps, quantile(histogram, 0.5)) / 1e3,
         p99_latency_ns=min(total.longest_ps, quantile(histogram, 0.99)) / 1e3,
         max_latency_ns=total.longest_ps / 1e3,
@@ -169,7 +177,8 @@ def summarise(
         offered=total.offered / full,
         throughput=total.accepted / full,
         backlog_growth=growth,
-        saturated=growth > GROWTH,
+        saturated=found.verdict == SATURATED,
+        steadiness=found,
         links=_links(network, counters, busy_ps, elapsed) if counters is not None else {},
         inputs={} if inputs is None else input_waits(network, inputs, elapsed)._asdict(),
     )

@@ -7,6 +7,7 @@ experiment that is simulated in memory and leaves nothing on disk. Both have the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 UNTOLD = ("outcome", "parameters")
 """Fields of a result that are in the files, and in the experiment."""
-OF_TRAFFIC = ("offered", "backlog_growth", "saturated")
+OF_TRAFFIC = ("offered", "backlog_growth", "saturated", "steadiness")
 """Fields of a performance that mean nothing where jobs send when they are ready to."""
 
 
@@ -93,7 +94,7 @@ def network_facts_of(
 ) -> dict[str, Any]:
     """Returns the figures of the network, and of the jobs, if there are any, with what it did for
     each, if that is known."""
-    measured = vars(performed)
+    measured = asdict(performed)
     if not made.jobs:
         return dict(measured)
     facts = job_facts(made.machine, jobs)

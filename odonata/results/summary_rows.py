@@ -150,24 +150,27 @@ def _sent(network: Network) -> list[Row]:
 
 
 def of_network(figures: Performance) -> list[Row]:
-    state = (
-        f"of {figures.offered:.3f} offered, saturated: source queues grow"
-        if figures.saturated
-        else f"of {figures.offered:.3f} offered"
-    )
+    found = figures.steadiness
+    star = MARK if found.marked and not found.settled else ""
     return [
         *_packets(figures),
-        ("throughput", f"{figures.throughput:.3f}", state),
+        ("throughput", f"{figures.throughput:.3f}{star}", f"of {figures.offered:.3f} offered"),
         _latency(figures),
+        ("steady state", found.verdict, (MARK.strip() + " " if found.marked else "") + found.why),
         *_links(figures),
     ]
+
+
+MARK = " *"
+"""Stands behind a mean that is not of a steady state."""
 
 
 def _latency(figures: Performance) -> Row:
     if not figures.measured_packets:
         return ("latency, mean", "-", "no packet was measured")
     return (
-        "latency, mean", f"{figures.mean_latency_ns:,.1f} ns",
+        "latency, mean",
+        f"{figures.mean_latency_ns:,.1f} ns{MARK if figures.steadiness.marked else ''}",
         f"median {figures.median_latency_ns:,.0f}, 99 % {figures.p99_latency_ns:,.0f}, "
         f"most {figures.max_latency_ns:,.0f}",
     )  # fmt: skip

@@ -146,6 +146,9 @@ def _panel(
             means.append(made.mean * scale)
             below.append(0.0 if made.low != made.low else (made.mean - made.low) * scale)
             above.append(0.0 if made.high != made.high else (made.high - made.mean) * scale)
+        hollow = [n for n, cell in enumerate(some) if found.misleads(drawing.figure, cell.labels)]
+        axes.scatter([at[n] for n in hollow], [means[n] for n in hollow], s=14, zorder=4,
+                     facecolors="white", edgecolors=RUN_COLOURS[number], clip_on=False)  # fmt: skip
         axes.errorbar(at, means, (below, above), fmt="o-" if numeric else "o", ms=4.5, lw=1.2,
                       elinewidth=1.2, capsize=3, color=RUN_COLOURS[number], label=hue,
                       clip_on=False)  # fmt: skip

@@ -186,7 +186,7 @@ class Search(Study[Asked, Point, Outcome]):
                 break
             for trial, suggested in zip(batch, self._asked[self._told :], strict=True):
                 mean = self.mean(trial, outcomes).mean
-                if mean == mean:
+                if mean == mean and not self.misleads(trial, outcomes):
                     study.tell(suggested, mean)
                 else:
                     study.tell(suggested, state=_failed())
@@ -231,22 +231,37 @@ class Search(Study[Asked, Point, Outcome]):
         return interval([figure_of(outcomes.get(point.key), self.asked.figure)
                          for point in trial.points])  # fmt: skip
 
+    def misleads(self, trial: Trial, outcomes: Mapping[str, Outcome]) -> bool:
+        """Tells whether the mean of a trial would be read as that of steady states, and is none."""
+        found = (outcomes.get(point.key) for point in trial.points)
+        return any(it is not None and it.misleads(self.asked.figure) for it in found)
+
+    def verdict(self, trial: Trial, outcomes: Mapping[str, Outcome]) -> str:
+        """Returns the verdicts on the points of a trial, each once."""
+        found = (outcomes.get(point.key) for point in trial.points)
+        return ", ".join(dict.fromkeys(it.verdict for it in found if it is not None and it.verdict))
+
     def ranked(self, outcomes: Mapping[str, Outcome]) -> list[tuple[int, Trial, Interval]]:
-        """Returns the trials that have a mean, the best first, each with its number."""
+        """Returns the trials that have a mean, the best first, each with its number; those whose
+        means are not of steady states come after all others."""
         found = [(number, trial, self.mean(trial, outcomes))
                  for number, trial in enumerate(self.done, 1)]  # fmt: skip
         sign = 1 if self.asked.direction == "minimise" else -1
-        return sorted((it for it in found if it[2].of), key=lambda it: sign * it[2].mean)
+        return sorted(
+            (it for it in found if it[2].of),
+            key=lambda it: (self.misleads(it[1], outcomes), sign * it[2].mean),
+        )
 
     def to_csv(self, outcomes: Mapping[str, Outcome]) -> str:
         """Returns a row for each trial, in the order in which they were suggested."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         keys = [space.key for space in self.asked.spaces]
-        writer.writerow(["trial", *keys, "mean", "low", "high", "of"])
+        writer.writerow(["trial", *keys, "mean", "low", "high", "of", "steady_state"])
         for number, trial in enumerate(self.done, 1):
             made = ["" if value != value else value for value in self.mean(trial, outcomes)]
-            writer.writerow([number, *(trial.values[key] for key in keys), *made])
+            verdict = self.verdict(trial, outcomes)
+            writer.writerow([number, *(trial.values[key] for key in keys), *made, verdict])
         return text.getvalue()
 
 

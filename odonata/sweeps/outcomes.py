@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from odonata.experiment.experiment import folded
 from odonata.jobs.request import Job
 from odonata.results.run_facts import simulated_facts
+from odonata.results.steadiness import MARKED, SATURATED
 from odonata.sweeps.plan import Point, identities
 from pdes.errors import Fault
 from pdes.transport import Serial
@@ -43,6 +44,21 @@ class Outcome:
     failed: str = ""
     kinds: dict[str, str] = field(default_factory=dict)
     """What the jobs of one [[jobs]] are called together, by the name of each."""
+    verdict: str = ""
+    """Whether it is of a steady state (`odonata.results.steadiness`); "" where that was not
+    asked."""
+    why: str = ""
+
+    @property
+    def marked(self) -> bool:
+        """Tells whether its latencies are not means of a steady state."""
+        return self.verdict in MARKED
+
+    def misleads(self, figure: str) -> bool:
+        """Tells whether a figure would be read as a mean of a steady state, and is none."""
+        if figure == "throughput":
+            return self.marked and self.verdict != SATURATED
+        return self.marked and figure.endswith("_latency_ns") and not figure.startswith(JOBS)
 
     def of_kind(self, kind: str) -> list[Figures]:
         """Returns the figures of the jobs that are called so together."""
@@ -65,7 +81,7 @@ def simulate(point: Point) -> Outcome:
 def outcome_of(facts: Mapping[str, Any], asked: Sequence[Job] = ()) -> Outcome:
     """Returns the figures among the facts of a run; `asked` are the jobs of its experiment."""
     known = {name: value for name, value in facts.items() if name not in OF_THE_HOST}
-    jobs = known.pop("jobs", [])
+    jobs, found = known.pop("jobs", []), known.pop("steadiness", {})
     if not isinstance(jobs, list):
         known["jobs"], jobs = jobs, []
     names = _apart([job["name"] for job in jobs])
@@ -76,7 +92,8 @@ def outcome_of(facts: Mapping[str, Any], asked: Sequence[Job] = ()) -> Outcome:
     figures = dict(_flat(known))
     if figures.get("measured_packets") == 0:  # whose latency is not 0, but unknown
         figures |= {name: None for name in figures if name.endswith("_latency_ns")}
-    return Outcome(figures, by_job, str(facts["digest"]), kinds=_kinds(names, asked))
+    judged = found.get("verdict", ""), found.get("why", "")
+    return Outcome(figures, by_job, str(facts["digest"]), "", _kinds(names, asked), *judged)
 
 
 def _kinds(names: list[str], asked: Sequence[Job]) -> dict[str, str]:

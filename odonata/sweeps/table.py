@@ -190,10 +190,27 @@ class Swept:
                     yield Cell(labels, words, tuple(mean_of(job.get(name) for job in jobs)
                                                     for jobs in each))  # fmt: skip
 
-    def saturated(self, labels: tuple[str, ...]) -> bool:
-        """Tells whether the network was saturated at a combination, with any seed."""
+    def judged(self, labels: tuple[str, ...]) -> str:
+        """Returns the verdict at a combination: that of all seeds or, where some are of a steady
+        state and others are not, those of the latter with how many they are; "" where nothing was
+        judged."""
+        known = [it for it in self.at(self.combinations.index(labels)) if it is not None]
+        verdicts = Counter(it.verdict for it in known)
+        if len(verdicts) <= 1:
+            return next(iter(verdicts), "")
+        marked = Counter(it.verdict for it in known if it.marked)
+        return ", ".join(f"{count} of {len(known)} {it}" for it, count in marked.items())
+
+    def marked(self, labels: tuple[str, ...]) -> bool:
+        """Tells whether any seed of a combination gave a run that is not of a steady state."""
         found = self.at(self.combinations.index(labels))
-        return any(it is not None and it.figures.get("saturated") for it in found)
+        return any(it is not None and it.marked for it in found)
+
+    def misleads(self, figure: str, labels: tuple[str, ...]) -> bool:
+        """Tells whether a figure at a combination would be read as a mean of steady states, and is
+        none with any seed."""
+        found = self.at(self.combinations.index(labels))
+        return any(it is not None and it.misleads(figure) for it in found)
 
     @cached_property
     def combinations_alike(self) -> list[tuple[str, ...]]:
@@ -254,11 +271,14 @@ class Swept:
         return xarray.Dataset(variables, coordinates)
 
     def points_csv(self) -> str:
-        """Returns a row for each point: its labels, its seed, its digest, and every figure."""
+        """Returns a row for each point: its labels, its seed, its digest, every figure, and where
+        that was asked whether it is of a steady state, and why."""
         own = [name for name in self.figures if not name.startswith(JOBS)]
-        rows: list[Sequence[Any]] = [[*self.axes, "seed", "digest", *own]]
+        judged = ["steady_state", "why"] if any(it.verdict for it in self.known) else []
+        rows: list[Sequence[Any]] = [[*self.axes, "seed", "digest", *own, *judged]]
         for labels, seed, it in self._rows():
-            rows.append([*labels, seed, it.digest[:12], *(it.figures.get(name) for name in own)])
+            rows.append([*labels, seed, it.digest[:12], *(it.figures.get(name) for name in own),
+                         *([it.verdict, it.why] if judged else [])])  # fmt: skip
         return _csv(rows)
 
     def jobs_csv(self) -> str:
@@ -272,16 +292,18 @@ class Swept:
 
     def summary_csv(self, baseline: Baseline | None = None) -> str:
         """Returns a row for each figure at each combination: its mean, the limits of its interval,
-        and of how many points that is; with a baseline also the ratio to it, its limits, and
-        whether the difference is significant."""
+        of how many points that is, and whether these are of a steady state; with a baseline also
+        the ratio to it, its limits, and whether the difference is significant."""
+        judged = ["steady_state"] if any(it.verdict for it in self.known) else []
         beside = ["ratio", "ratio_low", "ratio_high", "significant"] if baseline else []
         rows: list[Sequence[Any]] = [
-            [*self.axes, "job", "figure", "mean", "low", "high", "of", *beside]
+            [*self.axes, "job", "figure", "mean", "low", "high", "of", *judged, *beside]
         ]
         for figure in self.figures:
             others = self.against(figure, baseline) if baseline else {}
             for cell in self.cells(figure):
                 row = [*cell.labels, cell.job, figure, *self.interval(cell)]
+                row += [self.judged(cell.labels)] if judged else []
                 if cell in others:
                     known = others[cell].significant
                     row += [*others[cell].ratio[:3], "" if known is None else int(known)]

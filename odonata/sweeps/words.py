@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
+from odonata.results.steadiness import SATURATED, SHORT, UNSETTLED
 from odonata.sweeps.outcomes import JOBS, plus_minus, shown
 from odonata.sweeps.table import Baseline, Cell, Compared, Swept
 
-SATURATED = " *"
-"""Stands behind the number of points where the network was saturated."""
+MARK = " *"
+"""Stands behind means that are not of a steady state, and behind the number of points where one is
+not."""
 
 
 INSTEAD = (
@@ -53,7 +56,7 @@ def rows(found: Swept, figures: Sequence[str], baseline: Baseline | None) -> lis
             count = max(count, 0 if cell is None else found.interval(cell).of)
             if baseline:
                 words.append("" if cell is None else ratio_text(beside[name].get(cell)))
-        mark = SATURATED if found.saturated(labels) else ""
+        mark = MARK if found.marked(labels) else ""
         made.append([*labels, *[job] * figures[0].startswith(JOBS), *words, f"{count}{mark}"])
     return made
 
@@ -61,7 +64,8 @@ def rows(found: Swept, figures: Sequence[str], baseline: Baseline | None) -> lis
 def mean_text(found: Swept, figure: str, cell: Cell) -> str:
     """Returns a mean and half of its interval, in the unit in which the figure is shown."""
     made, scale = found.interval(cell), shown(figure).scale
-    return plus_minus(made.mean * scale, made.half * scale)
+    mark = MARK if found.misleads(figure, cell.labels) else ""
+    return plus_minus(made.mean * scale, made.half * scale) + mark
 
 
 def ratio_text(compared: Compared | None) -> str:
@@ -93,9 +97,23 @@ def notes(found: Swept, baseline: Baseline | None) -> list[str]:
         lines.append(f"All seeds give the same run at {len(same):,} of "
                      f"{len(found.combinations):,} combinations: nothing random decides it there, "
                      "and ± 0 says nothing about other runs.")  # fmt: skip
-    if any(map(found.saturated, found.combinations)):
-        lines.append("* saturated: source queues grow, so latencies grow with the duration of the "
-                     "run, and there is no mean to which they settle.")  # fmt: skip
+    lines += [*_marks(found)]
     if found.missing:
         lines.append(f"INCOMPLETE: {found.missing:,} of {len(found.keys):,} points are missing.")
     return lines + [f"failed: {line}" for line in found.failures]
+
+
+def _marks(found: Swept) -> Iterator[str]:
+    """Returns what the marks stand for: each verdict, with how many points have it."""
+    verdicts = Counter(it.verdict for it in found.known if it.marked)
+    for verdict, count in verdicts.items():
+        yield f"* {verdict}: {count:,} of {len(found.known):,} points; {ABOUT[verdict]}"
+
+
+ABOUT = {
+    SATURATED: "the network accepts less than it is offered, so latencies grow with the duration "
+    "of the run, and there is no mean to which they settle.",
+    UNSETTLED: "what was measured is not of a steady state, and neither is its mean: a longer "
+    "warm-up (traffic.warmup) and a longer run (run.duration) may settle it.",
+    SHORT: "too little was measured to tell whether it is of a steady state.",
+}

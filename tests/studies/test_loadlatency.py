@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from odonata.agents.network import Network
 from odonata.agents.traffic import Traffic
 from odonata.commands.latency import curve_table
+from odonata.results.steadiness import SATURATED, UNSETTLED, Steadiness
 from odonata.studies.loadlatency import LoadLatency
 from odonata.studies.loadlatency.cases import (
     BEYOND,
@@ -36,7 +37,7 @@ from odonata.studies.loadlatency.cases import (
     zero_load_ps,
 )
 from odonata.studies.loadlatency.claims import claims
-from odonata.studies.loadlatency.simulation import Point, mark, saturated, slot_ps, traffic_of
+from odonata.studies.loadlatency.simulation import Point, mark, slot_ps, traffic_of
 from odonata.study import pool
 from odonata.study.filling import fill, simulate
 from odonata.study.store import Answer, from_line, to_line
@@ -48,7 +49,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 US = 10**6
 SMALL = PRESETS["kim-72"].machine
 STUDY = LoadLatency()
-SHORT = {"warmup_ps": 4 * US, "measure_ps": 6 * US, "drain_ps": 4 * US}
+SHORT = {"warmup_ps": 4 * US, "measure_ps": 6 * US, "drain_ps": 4 * US,
+         "longest_ps": 14 * 8 * US}  # fmt: skip
 
 
 def network(pattern: str = "uniform", **changes: Any) -> Network:
@@ -152,22 +154,34 @@ def test_a_curve_ends_soon_after_it_is_saturated_unless_all_of_it_is_wanted() ->
     assert [point.load for point in whole.points] == [0.1, 0.3, 0.5, 0.7, 0.9]
 
 
-def test_a_network_that_still_fills_its_buffers_is_saturated_too() -> None:
+def test_a_network_that_still_fills_its_buffers_has_not_settled() -> None:
     """Just above saturation source queues stay empty for as long as there is room elsewhere."""
     asked = sweep(network("adversarial"), ["minimal"], [0.14], warmup_ps=2 * US,
                   measure_ps=8 * US, drain_ps=2 * US)  # fmt: skip
     (found,) = curves(asked, simulated(asked))
     (point,) = found.points
     assert point.performance.backlog_growth < 0.01
-    assert point.saturated
+    assert point.verdict == UNSETTLED
+    assert "what is in the network still changes" in point.performance.steadiness.why
+    assert (point.settled, point.stretch, found.throughput) == (False, 1, None)
 
 
-def test_a_few_packets_fewer_are_chance() -> None:
-    point = curve("uniform", "minimal", "0.1:0.9:0.2").points[0]
-    model = sweep(network(), ["minimal"], [0.1], **SHORT).at("minimal", 0.1).network
-    p = point.performance
-    assert not saturated(model, replace(p, throughput=0.97 * p.offered))
-    assert saturated(model, replace(p, throughput=0.8 * p.offered))
+def test_a_run_is_made_twice_as_long_until_it_has_settled() -> None:
+    asked = sweep(network("adversarial"), ["minimal"], [0.2], **SHORT)
+    (found,) = curves(asked, simulated(asked))
+    (point,) = found.points
+    assert (point.verdict, point.stretch > 1) == (SATURATED, True)
+    once = sweep(network("adversarial"), ["minimal"], [0.2], warmup_ps=4 * US * point.stretch,
+                 measure_ps=6 * US * point.stretch, drain_ps=4 * US * point.stretch)  # fmt: skip
+    assert once.longest_ps == once.end_ps
+    (same,) = simulated(once).values()
+    assert (same.digest, same.performance) == (point.digest, point.performance)
+    assert point.events > same.events
+
+
+def test_the_longest_run_is_at_least_the_first() -> None:
+    with pytest.raises(Refused, match="longest = 10 us: at least the first run's 14 us"):
+        sweep(network(), ["minimal"], [0.2], **{**SHORT, "longest_ps": 10 * US})
 
 
 @pytest.mark.parametrize("preset", ["kim-72", "kim-1056", "codes-d", "frontier"])
@@ -197,7 +211,7 @@ def test_the_table_marks_latencies_of_saturated_points() -> None:
     (full,) = (line for line in lines if line.split()[:1] == ["0.15"])
     assert steady.split()[-1] == "steady"
     assert "*" not in steady
-    assert full.split()[-1] == "saturated"
+    assert "saturated" in full
     assert full.count("*") == 3
     assert any("saturation throughput 0.125" in line for line in lines)
     assert not any("…" in line for line in lines)
@@ -212,7 +226,8 @@ def test_curves_go_up_together_and_end_past_saturation() -> None:
     assert [str(case) for case in wanted(asked, {})] == [
         "minimal at load 0.1", "ugal-l at load 0.1"]  # fmt: skip
     point = curve("uniform", "minimal", "0.1:0.9:0.2").points[0]
-    full = replace(point, performance=replace(point.performance, saturated=True))
+    judged = Steadiness(SATURATED, "it is full")
+    full = replace(point, performance=replace(point.performance, steadiness=judged))
     known = {asked.at("minimal", load).key: full for load in (0.1, 0.2)}
     assert len(wanted(asked, known)) == 9 + 1
     known |= {asked.at("minimal", load).key: full for load in (0.3, 0.6)}

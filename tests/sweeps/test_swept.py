@@ -291,7 +291,7 @@ def test_a_summary_has_the_ratios_to_a_baseline() -> None:
 
 
 def test_a_saturated_combination_is_marked() -> None:
-    full = Outcome({"mean_latency_ns": 1.0, "saturated": 1.0}, {}, "d")
+    full = Outcome({"mean_latency_ns": 1.0, "saturated": 1.0}, {}, "d", verdict="saturated")
     found = made(outcomes={"012": full})
     counts = [row[-1] for row in rows(found, ["mean_latency_ns"], None)]
     assert counts == ["3", "3 *", "3", "3", "3", "3"]

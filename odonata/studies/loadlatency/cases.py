@@ -1,7 +1,7 @@
 """The points of the curves: every routing at every load, until the network is saturated.
 
-A **curve** is the points of one routing, by increasing load, up to a few past the first that is
-saturated. Points do not depend on each other, so they are simulated in parallel, each on one core;
+A **curve** is the points of one routing, by increasing load, up to a few past the first that is not
+steady. Points do not depend on each other, so they are simulated in parallel, each on one core;
 how many at a time changes nothing that is printed.
 """
 
@@ -29,8 +29,10 @@ from topology.dragonfly import LinkClass
 
 MOST_LOADS = 1000
 BEYOND = 2
-"""Saturated points past the first: they show whether throughput is flat there, or falls, and
-distinguish saturation from queues that were still filling."""
+"""Points past the first that is not steady: they show whether throughput is flat there, or
+falls."""
+STRETCH = 16
+"""How many times as long as at first a point is simulated at the most, where nobody says."""
 
 
 # -- what is asked for
@@ -73,20 +75,30 @@ def _range(part: str, text: str) -> list[Decimal]:
 @dataclass(frozen=True)
 class Sweep:
     """Every routing at every load, on one network; its traffic says how long to warm up and to
-    measure. `everything`: also far beyond saturation. `kept`: outcomes are, and may meet another
-    simulator's."""
+    measure at first, and `longest_ps` how long a run may be made. `everything`: also far beyond
+    saturation. `kept`: outcomes are, and may meet another simulator's."""
 
     network: Network
     routings: tuple[str, ...]
     loads: tuple[float, ...]
     drain_ps: int
+    longest_ps: int
     everything: bool = False
     kept: bool = False
 
     def __post_init__(self) -> None:
         require(bool(self.routings) and bool(self.loads), "a curve needs a routing and a load")
-        require(self.end_ps <= LATEST, f"phases of {show_time(self.end_ps)} together: at most "
-                f"{show_time(LATEST)}")  # fmt: skip
+        for what, ps in (("phases", self.end_ps), ("the longest run", self.longest_ps)):
+            require(
+                ps <= LATEST,
+                f"{what} of {show_time(ps)} {'together' if what == 'phases' else ''}: at most "
+                f"{show_time(LATEST)}",
+            )
+        require(
+            self.longest_ps >= self.end_ps,
+            f"longest = {show_time(self.longest_ps)}: at least the first run's "
+            f"{show_time(self.end_ps)}",
+        )
         for routing in self.routings:  # what cannot be built is refused now
             self._network(routing, self.loads[0])
 
@@ -94,7 +106,7 @@ class Sweep:
         if (routing, load) not in self._cases:
             own = mark(routing) if self.kept else ""
             network = self._network(routing, load)
-            self._cases[routing, load] = AtLoad(network, self.end_ps, own)
+            self._cases[routing, load] = AtLoad(network, self.end_ps, self.longest_ps, own)
         return self._cases[routing, load]
 
     def _network(self, routing: str, load: float) -> Network:
@@ -119,21 +131,28 @@ def sweep(
     warmup_ps: int | None = None,
     measure_ps: int | None = None,
     drain_ps: int | None = None,
+    longest_ps: int | None = None,
     everything: bool = False,
     kept: bool = False,
 ) -> Sweep:
-    """Returns a Sweep with phases that suit the machine (`phases`) where none are given. The
-    network's own routing, load and number of messages do not matter."""
+    """Returns a Sweep with phases that suit the machine (`phases`) where none are given. Where one
+    is, runs are made no longer unless `longest_ps` says so. The network's own routing, load and
+    number of messages do not matter."""
     usual = phases(network)
+    own = warmup_ps is None and measure_ps is None and drain_ps is None
     warmup_ps, measure_ps, drain_ps = (
-        own if given is None else given
-        for given, own in zip((warmup_ps, measure_ps, drain_ps), usual, strict=True)
+        usually if given is None else given
+        for given, usually in zip((warmup_ps, measure_ps, drain_ps), usual, strict=True)
     )
     traffic = replace(
         traffic_of(network), messages=None, stop_ps=None, warmup_ps=warmup_ps, measure_ps=measure_ps
     )
     routings, loads = tuple(dict.fromkeys(routings)), tuple(sorted(set(loads)))
-    return Sweep(with_traffic(network, traffic), routings, loads, drain_ps, everything, kept)
+    if longest_ps is None:
+        longest_ps = (warmup_ps + measure_ps + drain_ps) * (STRETCH if own else 1)
+    return Sweep(
+        with_traffic(network, traffic), routings, loads, drain_ps, longest_ps, everything, kept
+    )
 
 
 def phases(network: Network) -> tuple[int, int, int]:
@@ -237,25 +256,21 @@ class Curve:
     points: tuple[Point, ...]
 
     @property
-    def throughput(self) -> float:
-        """Returns the largest accepted load; where no point is saturated, more may be possible."""
-        return max(point.performance.throughput for point in self.points)
+    def throughput(self) -> float | None:
+        """Returns the largest accepted load of a point that has settled, None where none has; where
+        no point is saturated, more may be possible."""
+        return max((it.performance.throughput for it in self.points if it.settled), default=None)
 
     @property
     def saturated_at(self) -> float | None:
-        """Returns the lowest saturated load, above which all were saturated."""
+        """Returns the lowest saturated load above which none was steady."""
         lowest = None
         for point in reversed(self.points):
-            if not point.saturated:
+            if point.steady:
                 break
-            lowest = point.load
+            if point.saturated:
+                lowest = point.load
         return lowest
-
-    def unsettled(self, point: Point) -> bool:
-        """Did it look saturated only because queues were still filling? At low loads an adaptive
-        routing turns to non-minimal paths when the buffers on the minimal path are full, which
-        takes the longer the lower the load; a higher load that is steady gives it away."""
-        return point.saturated and (self.saturated_at is None or point.load < self.saturated_at)
 
 
 def wanted(asked: Sweep, outcomes: Mapping[str, Point]) -> list[AtLoad]:
@@ -294,12 +309,12 @@ def curves(asked: Sweep, outcomes: Mapping[str, Point]) -> list[Curve]:
 
 
 def _length(asked: Sweep, routing: str, outcomes: Mapping[str, Point]) -> int:
-    """Returns how many points a curve has, as far as is known: to the first that is saturated like
-    those before it, BEYOND of them."""
+    """Returns how many points a curve has, as far as is known: to the first that is not steady, and
+    BEYOND more, none of which is."""
     running = 0
     for i, load in enumerate(asked.loads if not asked.everything else ()):
         point = outcomes.get(asked.at(routing, load).key)
-        running = running + 1 if point is not None and point.saturated else 0
+        running = running + 1 if point is not None and not point.steady else 0
         if running > BEYOND:
             return i + 1
     return len(asked.loads)

@@ -98,10 +98,10 @@ def _throughputs(axes: Any, found: Sequence[Curve], reach: float) -> None:
 def _line(
     axes: Any, x: Sequence[float], y: Sequence[float], points: Sequence[Point], which: int
 ) -> None:
-    """Draw a curve with a mark at every point, hollow where it is saturated."""
+    """Draw a curve with a mark at every point, hollow where it is not steady."""
     colour = COLOURS[which % len(COLOURS)]
     axes.plot(x, y, color=colour, lw=1.9, zorder=3)
-    faces = ["white" if point.saturated else colour for point in points]
+    faces = ["white" if not point.steady else colour for point in points]
     axes.scatter(x, y, s=30, marker=MARKS[which % len(MARKS)], facecolors=faces, edgecolors=colour,
                  linewidths=1.4, zorder=4)  # fmt: skip
 
@@ -111,16 +111,16 @@ def _legend(figure: Figure, found: Sequence[Curve]) -> None:
 
     keys = []
     for i, curve in enumerate(found):
-        top = f"saturated: {curve.throughput:.3f}"
-        if curve.saturated_at is None:
-            top = "not saturated"
+        top = "not saturated" if curve.throughput is not None else "not settled"
+        if curve.saturated_at is not None:
+            top = f"saturated: {curve.throughput:.3f}"
         keys.append(Line2D([], [], color=COLOURS[i % len(COLOURS)], marker=MARKS[i % len(MARKS)],
                            ms=6, lw=1.9, label=f"{curve.routing} ({top})"))  # fmt: skip
     style = [
         Line2D([], [], color=INK, lw=1.9, label="mean"),
         Line2D([], [], color=INK, lw=0.9, ls=(0, (4, 3)), label="99th percentile"),
         Line2D([], [], color=INK, marker="o", mfc="white", mew=1.4, ms=6, ls="",
-               label="saturated: latency of what arrived in time"),
+               label="not of a steady state: latency of what arrived in time"),
     ]  # fmt: skip
     common: dict[str, Any] = {"loc": "lower center", "frameon": False, "columnspacing": 2.2}
     figure.legend(handles=keys, ncols=min(6, len(keys)), bbox_to_anchor=(0.5, 0.045), **common)

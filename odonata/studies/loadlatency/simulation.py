@@ -1,28 +1,26 @@
-"""One routing at one load: a run of three phases, and whether the network was saturated.
+"""One routing at one load: a run of three phases, which is made longer until it has settled.
 
 The network warms up; messages generated during the measurement are those whose latency counts; and
-while these drain the sources go on, so that the last of them meets the same load as the first. A
-point is **steady**, or **saturated**: the network accepts less than it is offered, and its latency
-is only that of the packets that arrived.
+while these drain the sources go on, so that the last of them meets the same load as the first. Then
+the run is judged (`odonata.results.steadiness`). If it is neither steady nor saturated, it is made
+again with all three phases twice as long, until it is, or until the next would last longer than it
+may: then the point has not settled, and says so.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from odonata.agents.network import Network
 from odonata.agents.traffic import Traffic
-from odonata.results.performance import GROWTH, Performance, performance
+from odonata.results.performance import Performance, performance
+from odonata.results.steadiness import STEADY, Steadiness
 from odonata.study.contract import Case, digest
 from pdes.driver import run
 from pdes.transport import Serial
 from topology.presets import PRESETS
-
-SIGMAS = 3
-"""Standard deviations that chance is allowed."""
 
 
 def traffic_of(network: Network) -> Traffic:
@@ -46,11 +44,13 @@ def slot_ps(network: Network) -> float:
 
 @dataclass(frozen=True)
 class AtLoad(Case):
-    """One point. `mark`: a digest of this simulator with the same routing, where outcomes are kept,
-    so that those of a simulator which answers otherwise have another key."""
+    """One point. `end_ps`: the end of the first run; `longest_ps`: of the longest that may follow.
+    `mark`: a digest of this simulator with the same routing, where outcomes are kept, so that those
+    of a simulator which answers otherwise have another key."""
 
     network: Network
     end_ps: int
+    longest_ps: int
     mark: str = ""
 
     @property
@@ -62,6 +62,7 @@ class AtLoad(Case):
             "routing": self.network.routing,
             "load": self.load,
             "end_ps": self.end_ps,
+            "longest_ps": self.longest_ps,
             "mark": self.mark,
             "network": parameters(self.network),
         }
@@ -72,17 +73,32 @@ class AtLoad(Case):
 
 @dataclass(frozen=True)
 class Point:
-    """The verdict in its performance is that of `saturated`, which sees more than source queues."""
+    """What the last of its runs gave, `stretch` times as long as the first; `events` are those of
+    all of them."""
 
     routing: str
     load: float
     performance: Performance
     events: int
     digest: str
+    stretch: int = 1
+
+    @property
+    def verdict(self) -> str:
+        return self.performance.steadiness.verdict
+
+    @property
+    def steady(self) -> bool:
+        return self.verdict == STEADY
 
     @property
     def saturated(self) -> bool:
         return self.performance.saturated
+
+    @property
+    def settled(self) -> bool:
+        """Tells whether its throughput is that of a steady state."""
+        return self.performance.steadiness.settled
 
     @property
     def late(self) -> float:
@@ -92,34 +108,32 @@ class Point:
 
 
 def simulate(case: AtLoad) -> Point:
-    """Simulate a point on this core, whatever ranks there are."""
-    network = case.network
-    result = run(network, case.end_ps, transport=Serial())
-    found = performance(network, result)
-    found = replace(found, saturated=saturated(network, found))
-    return Point(network.routing, case.load, found, result.events, result.digest)
+    """Simulate a point on this core, whatever ranks there are, until it has settled."""
+    stretch, events = 1, 0
+    while True:
+        network = stretched(case.network, stretch)
+        result = run(network, case.end_ps * stretch, transport=Serial())
+        found, events = performance(network, result), events + result.events
+        if found.steadiness.settled or case.end_ps * stretch * 2 > case.longest_ps:
+            return Point(network.routing, case.load, found, events, result.digest, stretch)
+        stretch *= 2
+
+
+def stretched(network: Network, times: int) -> Network:
+    """Returns the network with a warm-up and a measurement that are so many times as long."""
+    traffic = traffic_of(network)
+    assert traffic.measure_ps is not None
+    longer = replace(
+        traffic, warmup_ps=traffic.warmup_ps * times, measure_ps=traffic.measure_ps * times
+    )
+    return with_traffic(network, longer)
 
 
 def revive(fields: dict[str, Any]) -> Point:
     """Returns a point from what JSON has of it."""
-    return Point(**fields | {"performance": Performance(**fields["performance"])})
-
-
-def saturated(network: Network, result: Performance) -> bool:
-    """Tells whether the network accepts less than it is offered.
-
-    Source queues that grow show it, but only once the buffers between them and the bottleneck are
-    full, which just above saturation takes longer than any run. So what is accepted may not fall
-    short by GROWTH either, and by more than chance: so many messages are under way when the
-    measurement begins, and so many when it ends, that either number varies by about its root.
-    """
-    measure_ps = traffic_of(network).measure_ps
-    assert measure_ps is not None
-    generated = result.offered * network.machine.n_nodes * measure_ps / slot_ps(network)
-    under_way = generated * result.mean_latency_ns * 1e3 / measure_ps
-    missing = generated * (1 - result.throughput / result.offered) if generated else 0.0
-    chance = SIGMAS * math.sqrt(2 * under_way)
-    return result.saturated or missing > max(GROWTH * generated, chance)
+    found = dict(fields["performance"])
+    found["steadiness"] = Steadiness(**found["steadiness"])
+    return Point(**fields | {"performance": Performance(**found)})
 
 
 @cache

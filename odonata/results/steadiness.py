@@ -1,0 +1,301 @@
+"""Whether what a run measured is of a steady state: one judgement for all commands.
+
+It sees the flows of the network over time (`odonata.agents.flows`): what was generated, injected
+and delivered in each of some hundred spans, and the latencies of the packets generated in each.
+These are four series:
+
+| series | what it is |
+|---|---|
+| accepted | what is delivered per span |
+| under way | what was generated and is not delivered: in source queues and in the network |
+| in the network | what was injected and is not delivered |
+| latency | mean latency of the packets generated in a span, where 99 % of them have arrived |
+
+**Warm-up** is found by MSER-5: the truncation, within the first half, that minimises the squared
+standard error of the mean of what is left, over batches of five (K. P. White, "An effective
+truncation heuristic for bias reduction in simulation output", Simulation 69(6), 1997; with batches
+of five: White, Cobb and Spratt, WSC 2000). It is the later of those of the accepted load and of the
+latency. What is judged is the measurement from there on.
+
+**Drift** is the mean of the second half of what is judged, less that of the first, over the mean of
+both. It counts where it is above a tolerance, and above SIGMAS of its standard errors, from means
+of BATCHES batches in each half. What is accepted falls short of what is offered by exactly the
+growth of what is under way, so that one test is for both.
+
+The verdicts: **steady** (neither latency nor what is under way drifts, and the mean latency that is
+reported is that of what is judged), **saturated** (what is under way grows, and neither what is in
+the network nor the accepted load drifts: the network is full, accepts less than is offered, and
+source queues grow), **not settled** (anything else: the network still fills, or its latency still
+changes), **too short** (too little was measured to tell). Of the last three no latency is a mean of
+a steady state, and of the last two no throughput is. Traffic that stops by itself is **finite**:
+its means are of all its messages, whatever the state. **Not judged** is what has no flows, or jobs,
+which come and go.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from odonata.agents.layout import (
+    F_ARRIVED,
+    F_DELIVERED,
+    F_GENERATED,
+    F_INJECTED,
+    F_LATENCY,
+    F_PACKETS,
+)
+
+if TYPE_CHECKING:
+    from odonata.agents.network import Network
+    from pdes.events import Rows
+
+Floats = npt.NDArray[np.float64]
+
+STEADY, SATURATED, UNSETTLED, SHORT = "steady", "saturated", "not settled", "too short"
+FINITE, UNJUDGED = "finite", "not judged"
+MARKED = (SATURATED, UNSETTLED, SHORT)
+"""Verdicts on runs of which no latency is a mean of a steady state."""
+TOLERANCE = 0.05
+"""The fraction by which latency and contents may drift: the mean is then within half of this of
+either half's."""
+ACCEPTED_TOLERANCE = 0.02
+"""The same for the accepted load, of which there is less noise and more is expected."""
+SIGMAS = 4
+"""Standard errors that chance is allowed. (It is a t-test with 14 degrees of freedom: 1 in 700.)"""
+BATCHES = 8
+"""Batches in each half of what is judged."""
+BLIND = 0.25
+"""Where chance could hide a drift of latency as large as this, nothing can be said."""
+PACKETS = 10
+"""Packets that are generated in a span, on the average; spans are added up until there are."""
+ARRIVED = 0.99
+"""The fraction of a span's packets that have to have arrived for their mean latency to count."""
+BATCH = 5
+"""Spans in a batch of MSER-5."""
+
+
+@dataclass(frozen=True)
+class Steadiness:
+    """A verdict, and why. Drifts are fractions of the mean; None where nothing was judged."""
+
+    verdict: str
+    why: str
+    warmup_ns: float | None = None
+    """The warm-up that the data show."""
+    shortfall: float | None = None
+    """The fraction of the offered load that was not accepted."""
+    latency_drift: float | None = None
+    """None also where too few of the packets have arrived."""
+    under_way_drift: float | None = None
+    in_network_drift: float | None = None
+    accepted_drift: float | None = None
+
+    @property
+    def marked(self) -> bool:
+        """Tells whether latencies are not means of a steady state, and are to be marked so."""
+        return self.verdict in MARKED
+
+    @property
+    def settled(self) -> bool:
+        """Tells whether the accepted load is that of a steady state."""
+        return self.verdict in (STEADY, SATURATED)
+
+
+UNKNOWN = Steadiness(UNJUDGED, "its flows are known when it has ended, and not of older runs")
+WITH_JOBS = Steadiness(UNJUDGED, "jobs come and go, so that nothing has to be steady")
+
+
+class Drift(NamedTuple):
+    """A drift, and what of it chance explains, both as fractions of the mean."""
+
+    drift: float
+    chance: float
+
+    def beyond(self, tolerance: float) -> bool:
+        return abs(self.drift) > max(tolerance, self.chance)
+
+
+def of_run(
+    network: Network, flows: Rows | None, span_ps: int, time_ps: int, mean_latency_ps: float
+) -> Steadiness:
+    """Returns the judgement of a run that has reached a time, in ps, with the mean latency that it
+    reports. `flows` are None where they are not known."""
+    if network.workload is not None:
+        return WITH_JOBS
+    if not network.traffic or flows is None:
+        return UNKNOWN
+    if any(traffic.messages is not None for traffic in network.traffic):
+        return Steadiness(FINITE, "every node sends so many messages, and then no more")
+    ends = [time_ps, *(it.stop_ps for it in network.traffic if it.stop_ps is not None)]
+    if network.measure_ps is not None:
+        ends.append(network.warmup_ps + network.measure_ps)
+    return judge(flows, span_ps, network.warmup_ps, min(ends), mean_latency_ps)
+
+
+def judge(
+    flows: Rows, span_ps: int, start_ps: int, end_ps: int, mean_latency_ps: float
+) -> Steadiness:
+    """Returns the judgement of a measurement from `start_ps` to `end_ps` that reports this mean
+    latency, given the flows by span and word from time 0."""
+    flows, span_ps = _with_packets(flows[: end_ps // span_ps], span_ps)
+    if len(flows) < 4 * BATCHES or start_ps >= end_ps:
+        return Steadiness(SHORT, f"{int(flows[:, F_PACKETS].sum()):,} packets in {len(flows)} "
+                          "spans: too few to tell")  # fmt: skip
+    seen = _Seen.of(flows)
+    truncated = [mser5(seen.accepted), mser5(_means(seen.latency, seen.arrived))]
+    warmup, first = max(truncated), min(-(-start_ps // span_ps), len(flows) - 2 * BATCHES)
+    begin = min(max(first, warmup), len(flows) - 2 * BATCHES)
+    # Where MSER-5 finds no warm-up within the first half, the beginning of what is judged may be
+    # part of it, and what looks like chance there is not.
+    excused = begin > warmup or warmup < half(len(flows))
+    grows, fills, flow = seen.drifts(begin, excused)
+    late, short = seen.latency_drift(begin, excused), seen.shortfall(begin)
+    found = (warmup * span_ps / 1e3, short.drift, None if late is None else late.drift,
+             grows.drift, fills.drift, flow.drift)  # fmt: skip
+
+    after = f"that after a warm-up of {warmup * span_ps / 1e6:,.3g} us"
+    warming = "its {1} is {0:+.1%} off " + after
+    off = float(seen.accepted[first:].mean() / max(1.0, float(seen.accepted[begin:].mean()))) - 1
+
+    def unsettled(why: str) -> Steadiness:
+        return Steadiness(UNSETTLED, why, *found)
+
+    if grows.beyond(TOLERANCE) or short.beyond(ACCEPTED_TOLERANCE):
+        of_it = f"{1 - short.drift:.1%} of what is offered is accepted"
+        for it, tolerance, words in ((fills, TOLERANCE, "what is in the network"),
+                                     (flow, ACCEPTED_TOLERANCE, "the accepted load")):  # fmt: skip
+            if it.beyond(tolerance):
+                return unsettled(f"{words} still changes, by {it.drift:+.1%}; {of_it}")
+        if grows.drift > 0 and grows.beyond(TOLERANCE):
+            if abs(off) > ACCEPTED_TOLERANCE:
+                return unsettled(warming.format(off, "throughput"))
+            return Steadiness(SATURATED, f"{of_it}, and source queues grow", *found)
+        return unsettled(f"what is under way still changes, by {grows.drift:+.1%}; {of_it}")
+    if late is None:
+        return unsettled("too few of the measured packets have arrived")
+    if late.beyond(TOLERANCE):
+        return unsettled(f"the latency still changes, by {late.drift:+.1%}")
+    if late.chance > BLIND:
+        return Steadiness(
+            SHORT, f"chance may hide a change of the latency by {late.chance:.0%}", *found
+        )
+    for apart, words in ((mean_latency_ps / seen.mean_latency_ps(begin) - 1, "mean latency"),
+                         (off, "throughput")):  # fmt: skip
+        if abs(apart) > TOLERANCE:
+            return unsettled(warming.format(apart, words))
+    return Steadiness(STEADY, f"latency changes by {late.drift:+.1%}, what is under way by "
+                      f"{grows.drift:+.1%}", *found)  # fmt: skip
+
+
+class _Seen(NamedTuple):
+    """The series that are judged, by span; of latencies those up to the last span whose packets
+    have arrived: their sum, and of how many."""
+
+    generated: Floats
+    accepted: Floats
+    under_way: Floats
+    inside: Floats
+    latency: Floats
+    arrived: Floats
+
+    @classmethod
+    def of(cls, flows: Rows) -> _Seen:
+        every = flows.astype(np.float64).T
+        generated, accepted = every[F_GENERATED], every[F_DELIVERED]
+        whole = np.flatnonzero(every[F_ARRIVED] >= ARRIVED * every[F_PACKETS]).max(initial=-1) + 1
+        return cls(
+            generated, accepted, np.cumsum(generated - accepted),
+            np.cumsum(every[F_INJECTED] - accepted), every[F_LATENCY][:whole],
+            every[F_ARRIVED][:whole],
+        )  # fmt: skip
+
+    def drifts(self, begin: int, excused: bool) -> tuple[Drift, Drift, Drift]:
+        """Returns the drifts from a span on: of what is under way, of what is in the network, and
+        of the accepted load; chance is an excuse, or not."""
+        one, two, three = (drift(it[begin:], None, excused)
+                           for it in (self.under_way, self.inside, self.accepted))  # fmt: skip
+        return one, two, three
+
+    def latency_drift(self, begin: int, excused: bool) -> Drift | None:
+        """Returns the drift of the latency, None where too few packets have arrived."""
+        if len(self.latency) - begin < 2 * BATCHES:
+            return None
+        return drift(self.latency[begin:], self.arrived[begin:], excused)
+
+    def shortfall(self, begin: int) -> Drift:
+        """Returns the fraction of the offered load that is not accepted, from a span on. Its chance
+        is that of the means of batches, which are less than independent: if more is accepted in
+        one, less is in the next."""
+        missing = _batches(self.generated[begin:] - self.accepted[begin:]).reshape(-1)
+        offered = max(1.0, float(_batches(self.generated[begin:]).mean()))
+        error = float(missing.std(ddof=1)) / math.sqrt(missing.size)
+        return Drift(float(missing.mean()) / offered, SIGMAS * error / offered)
+
+    def mean_latency_ps(self, begin: int) -> float:
+        return float(self.latency[begin:].sum() / max(1.0, float(self.arrived[begin:].sum())))
+
+
+def mser5(values: Floats) -> int:
+    """Returns the warm-up of a series by MSER-5: how many of its values are left out, at most half.
+
+    >>> mser5(np.array([9.0] * 10 + [1.0, 2.0] * 20))
+    10
+    """
+    batches = len(values) // BATCH
+    if batches < 2:
+        return 0
+    means = values[: batches * BATCH].reshape(batches, BATCH).mean(axis=1)
+    means = means - means.mean()  # so that little is lost where squares are subtracted
+    left = np.arange(batches, 0, -1)
+    sums = np.cumsum(means[::-1])[::-1]
+    squares = np.cumsum(means[::-1] ** 2)[::-1]
+    errors = (squares - sums**2 / left) / left**2
+    return BATCH * int(np.argmin(errors[: half(len(values)) // BATCH + 1]))
+
+
+def half(spans: int) -> int:
+    """Returns the most that MSER-5 leaves out of so many values."""
+    return BATCH * (spans // BATCH // 2)
+
+
+def drift(sums: Floats, counts: Floats | None = None, excused: bool = True) -> Drift:
+    """Returns the drift of a series, or of a ratio of two sums: from the first half to the second,
+    each of BATCHES batches; not `excused`, nothing of it is by chance."""
+    over = _batches(sums)
+    under = _batches(np.ones_like(sums) if counts is None else counts)
+    middle = float(over.sum() / max(1.0, float(under.sum())))
+    if middle <= 0:
+        return Drift(0.0, 0.0)
+    means = over / np.maximum(under, 1)
+    error = math.sqrt(float(means.var(axis=1, ddof=1).sum()) / BATCHES) * excused
+    halves = over.sum(axis=1) / np.maximum(under.sum(axis=1), 1)
+    return Drift(float(halves[1] - halves[0]) / middle, SIGMAS * error / middle)
+
+
+def _batches(values: Floats) -> Floats:
+    """Returns the sums of batches, by half; what cannot be divided among these is left out at the
+    beginning."""
+    length = len(values) // (2 * BATCHES)
+    kept = values[len(values) - 2 * BATCHES * length :]
+    return kept.reshape(2, BATCHES, length).sum(axis=2)  # type: ignore[no-any-return]
+
+
+def _with_packets(flows: Rows, span_ps: int) -> tuple[Rows, int]:
+    """Returns flows with spans added up in pairs until PACKETS are generated in one."""
+    while len(flows) > 1 and flows[:, F_PACKETS].sum() < PACKETS * len(flows):
+        pairs = len(flows) // 2
+        flows, span_ps = flows[: 2 * pairs].reshape(pairs, 2, -1).sum(axis=1), 2 * span_ps
+    return flows, span_ps
+
+
+def _means(sums: Floats, counts: Floats) -> Floats:
+    """Returns the means of spans; the one before, where there was no packet."""
+    if not len(sums):
+        return sums
+    known = np.maximum.accumulate(np.where(counts > 0, np.arange(len(sums)), 0))
+    return (sums / np.maximum(counts, 1))[known]  # type: ignore[no-any-return]
