@@ -16,7 +16,7 @@ from odonata.results.job_table import by_pattern, makespan_ps, mean
 from odonata.results.opened import INCOMPLETE
 from odonata.results.performance import Performance
 from odonata.results.run import Run
-from odonata.results.steadiness import Steadiness
+from odonata.results.steadiness import Steadiness, misleads
 from odonata.results.summary_rows import simulated_text, still
 
 FEW = 6
@@ -205,7 +205,9 @@ def columns_of(labels: Sequence[str], runs: Sequence[Run]) -> tuple[list[Column]
             "notes": [*_notes(label, one)],
         }
         values = {figure.path: figure.value(one) for figure in shown}
-        columns.append(Column(label, one.run, values, said, facts))
+        verdict = "" if one.steadiness is None else one.steadiness.verdict
+        marked = frozenset(path for path in values if misleads(verdict, path))
+        columns.append(Column(label, one.run, values, said, facts, marked))
     return columns, [figure.figure for figure in shown]
 
 
@@ -221,7 +223,7 @@ def _notes(label: str, one: Known) -> Iterator[str]:
                f"{'' if run.experiment.run.end else 'and '}{still(run.experiment)}; "
                f"{INCOMPLETE[run.state]}")  # fmt: skip
     if one.steadiness is not None and one.steadiness.marked:
-        yield (f"{label}: {one.steadiness.verdict}: {one.steadiness.why}; its latencies are not "
-               "means of a steady state")  # fmt: skip
+        yield (f"{label}: {one.steadiness.verdict}: {one.steadiness.why} (* not a mean of a "
+               "steady state)")  # fmt: skip
     if not one.measured.measured_packets:
         yield f"{label}: no packet was measured"

@@ -37,13 +37,15 @@ class Figure(NamedTuple):
 class Column(NamedTuple):
     """A run beside others. `label` is the user's name for it, as short as is clear; `values` are
     those of its figures by path, None where there is none, such as the latency of no packet; `said`
-    are rows of words about it; `facts` are for JSON."""
+    are rows of words about it; `facts` are for JSON; `marked` are the figures that would be read as
+    means of a steady state, and are none."""
 
     label: str
     run: Opened
     values: Mapping[str, float | None]
     said: Mapping[str, str]
     facts: Mapping[str, Any]
+    marked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,10 @@ class Group:
 
     def mean(self, path: str) -> Interval:
         return interval(self.values(path))
+
+    def mark(self, path: str) -> str:
+        """Returns what stands behind a figure that is not of a steady state, in any of its runs."""
+        return " *" if any(path in column.marked for column in self.columns) else ""
 
 
 class Change(NamedTuple):
@@ -302,7 +308,8 @@ def _table(groups: Sequence[Group], figures: Sequence[Figure], keys: Sequence[st
         means = [group.mean(figure.path) for group in groups]
         if any(mean.of for mean in means):
             changes = [change(group, groups[0], figure.path) for group in groups]
-            add(figure.name, [mean_text(figure, mean) for mean in means],
+            add(figure.name, [mean_text(figure, mean) + group.mark(figure.path)
+                              for group, mean in zip(groups, means, strict=True)],
                 [change_text(it) for it in changes])  # fmt: skip
     return shown
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from odonata.experiment.experiment import folded
 from odonata.jobs.request import Job
 from odonata.results.run_facts import simulated_facts
-from odonata.results.steadiness import MARKED, SATURATED
+from odonata.results.steadiness import MARKED, misleads
 from odonata.sweeps.plan import Point, identities
 from pdes.errors import Fault
 from pdes.transport import Serial
@@ -56,9 +56,7 @@ class Outcome:
 
     def misleads(self, figure: str) -> bool:
         """Tells whether a figure would be read as a mean of a steady state, and is none."""
-        if figure == "throughput":
-            return self.marked and self.verdict != SATURATED
-        return self.marked and figure.endswith("_latency_ns") and not figure.startswith(JOBS)
+        return misleads(self.verdict, figure)
 
     def of_kind(self, kind: str) -> list[Figures]:
         """Returns the figures of the jobs that are called so together."""

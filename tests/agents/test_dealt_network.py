@@ -49,7 +49,7 @@ from pdes.events import KEY, KIND_SHIFT
 from pdes.partition import deal
 from pdes.stream import Recording
 
-OVER_RANKS = ("by_job", "spent", "job_latencies", "bytes", "pending")
+OVER_RANKS = ("by_job", "spent", "job_latencies", "flows", "bytes", "pending")
 """Parts of an outcome that every rank has: they add up."""
 IN_NO_ORDER = ("blocked", "waits")
 
