@@ -27,6 +27,7 @@ from pdes.log import Appended
 from pdes.metrics import Metrics, following
 from pdes.model import Model
 from pdes.protocol import PROTOCOLS
+from pdes.shown import say
 from pdes.signals import StopSignals
 from pdes.stream import Recording
 from pdes.transport import Transport, together, world
@@ -278,7 +279,7 @@ def _advise(engine: Engine, events: int, seconds: Mapping[str, float]) -> None:
         least = model.lookahead(engine.partition)
         words = advice.on_ranks(size, events, engine.rounds, seconds, least, model.tick)
         if words:
-            print(f"odonata: warning: {words}", file=sys.stderr, flush=True)
+            say(f"warning: {words}")
 
 
 def _look(time: int, earliest: int = 0) -> int:

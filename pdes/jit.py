@@ -30,6 +30,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from pdes import shown
 from pdes.compiler_words import explained
 from pdes.errors import Refused
 from pdes.kernel_cache import cache_root, folder_for, keep_in, prune
@@ -322,7 +323,7 @@ def compile_notice(show: bool, how_often: str) -> Iterator[None]:
 
     def say(words: str) -> None:
         if show:
-            print(f"odonata: {words}", file=sys.stderr, flush=True)
+            shown.say(words)
 
     with compiling(lambda: say(f"compiling kernels, {how_often} ...")) as compiled:
         yield

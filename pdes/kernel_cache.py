@@ -14,7 +14,6 @@ import io
 import os
 import pickle
 import stat
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pdes import launcher
+from pdes.shown import say
 
 KEEP_DAYS = 30
 """Compiled kernels of other versions are removed when they have not been used for this long."""
@@ -98,7 +98,7 @@ def _wrong(status: os.stat_result, owners: tuple[int, ...]) -> str | None:
 
 def _warn(words: str) -> None:
     if launcher.rank() == 0:
-        print(f"odonata: warning: {words}", file=sys.stderr, flush=True)
+        say(f"warning: {words}")
 
 
 @cache

@@ -24,6 +24,7 @@ from pdes.board import Board, board_bytes, place_bytes
 from pdes.errors import Refused
 from pdes.events import WORDS, Rows
 from pdes.interrupt import interruptible
+from pdes.shown import say
 from pdes.watchman import MPI_SECONDS, SAID_SECONDS
 
 T = TypeVar("T")
@@ -114,7 +115,7 @@ class Serial:
         return action()
 
     def fail(self, reason: str, patience: float = 0.0, status: int = 1) -> NoReturn:
-        print(f"odonata: {reason}", file=sys.stderr, flush=True)
+        say(reason)
         raise SystemExit(status)
 
     def watching(self) -> AbstractContextManager[None]:
@@ -291,7 +292,7 @@ class Mpi:
         status of those that it kills itself. The watchman does it where MPI does not."""
         time.sleep(patience)
         if self._watchman is None or self._watchman.may_speak():
-            print(f"odonata: rank {self.rank}: {reason}", file=sys.stderr, flush=True)
+            say(f"rank {self.rank}: {reason}")
             sys.stdout.flush()
             time.sleep(SAID_SECONDS)
         else:

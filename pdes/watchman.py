@@ -30,6 +30,7 @@ from typing import Any, NoReturn
 
 from pdes import launcher, watch
 from pdes.interrupt import interruptible
+from pdes.shown import say
 
 ANSWER_SECONDS = 2.0
 """So long a watchman on a busy machine may take to answer, and a rank to act on a signal."""
@@ -111,7 +112,7 @@ class Watchman:
     def fail(self, reason: str, status: int) -> NoReturn:
         """Ends all ranks with this status, giving the reason once."""
         if self.may_speak():
-            print(f"odonata: rank {self.rank}: {reason}", file=sys.stderr, flush=True)
+            say(f"rank {self.rank}: {reason}")
         self.end_all(status)
 
     def end_all(self, status: int) -> NoReturn:

@@ -14,6 +14,7 @@ from odonata import __version__
 from odonata.commands.group import SETTINGS, LazyGroup
 from pdes import launcher
 from pdes.errors import Fault, Refused, os_words
+from pdes.shown import say
 
 cli = LazyGroup(
     "odonata",
@@ -77,5 +78,6 @@ def main() -> None:
 def _leave(status: int, reason: str) -> NoReturn:
     """Ends this rank; all ranks come here together, and one says why."""
     if launcher.rank() == 0:
-        print("\n".join(f"odonata: {line}" for line in reason.split("\n")), file=sys.stderr)
+        for line in reason.split("\n"):
+            say(line)
     sys.exit(status)

@@ -23,6 +23,7 @@ from odonata.commands.side_by_side import (
     labels_of,
     tables,
 )
+from odonata.experiment.terminal import plain_console
 from odonata.results.opening import open as open_run
 from odonata.results.run import Run
 from odonata.results.schedule_run import ScheduleRun
@@ -105,9 +106,7 @@ def show(
 
 
 def _print(groups: Sequence[Group], figures: Sequence[Figure], notes: Sequence[str]) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False)
+    console = plain_console(highlight=False, markup=False)
     if not console.is_terminal:  # a file or a pipe is as wide as it must be
         console.width = 100_000
     for shown in tables(groups, figures, console):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import difflib
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from odonata.commands.output import print_json, print_table
 from odonata.experiment.units import power_w, show_power
 from pdes import launcher
 from pdes.errors import Refused
+from pdes.shown import say
 
 if TYPE_CHECKING:
     from odonata.provisioning.search import Found
@@ -109,7 +109,7 @@ def report(
     check_out(csv, overwrite, out)
     tables, repairs = tables_of(file, machine or RZMERL, repair)
     for words in repairs:
-        print(f"odonata: {file}: {words}", file=sys.stderr)
+        say(f"{file}: {words}")
     known = MACHINES[machine or RZMERL]
     most_w = max(table.most_node_w for table in tables.values()) if file else known.node_w
     watts = most_w if node_w is None else node_w

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import os
 import re
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from odonata.experiment.terminal import plain_console
+from pdes.shown import HIDDEN, say
 
 if TYPE_CHECKING:
     from odonata.results.opened import Opened
 
 
 def print_json(facts: Any) -> None:
-    """Print one JSON object (or list) on stdout."""
-    print(json.dumps(facts, indent=1, ensure_ascii=False))
+    """Print one JSON object (or list) on stdout; what a terminal would obey is written out, as JSON
+    does."""
+    text = json.dumps(facts, indent=1, ensure_ascii=False)
+    print(HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def beside(path: Path, label: str) -> Path:
@@ -49,15 +53,13 @@ def say_missing(*runs: Opened) -> None:
     """Print on stderr which plug-ins of these runs are missing."""
     for run in runs:
         if run.missing:
-            print(f"odonata: {run.path}: {run.missing}", file=sys.stderr)
+            say(f"{run.path}: {run.missing}")
 
 
 def print_table(*parts: Any, least: int = 0, **how: Any) -> None:
     """Print tables, or whatever else rich can draw, on stdout, `least` columns wide or more: cells
     are cut off where a table is too narrow. `how` is for rich's console."""
-    from rich.console import Console
-
-    console = Console(**how)
+    console = plain_console(**how)
     console.width = max(console.width, least)
     for part in parts:
         console.print(part)

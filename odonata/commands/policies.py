@@ -13,6 +13,7 @@ import click
 
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import json_option, plugin_option
+from odonata.experiment.terminal import plain_console
 from pdes import launcher
 from pdes.errors import Refused
 from policies.parameters import Parameter
@@ -64,9 +65,7 @@ def report(name: str | None, as_json: bool) -> None:
         listed = {kind: [described(entry) for entry in kinds[kind]] for kind in kinds}
         print(json.dumps(listed, indent=1))
         return
-    from rich.console import Console
-
-    console = Console(highlight=False)
+    console = plain_console(highlight=False)
     if name is not None:
         for entries in kinds.values():
             console.print("\n".join(sentences(entries[0])), markup=False, soft_wrap=True)

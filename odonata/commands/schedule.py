@@ -25,6 +25,7 @@ from odonata.commands.schedule_asked import (
     powers_of,
     several,
 )
+from odonata.experiment.terminal import plain_console
 from odonata.experiment.units import show_count, show_duration, time_us
 from pdes import launcher
 from pdes.errors import Fault, Refused
@@ -294,12 +295,11 @@ def write_files(runs: Sequence[Ran], csv: Path | None, swf: Path | None, plot: P
 
 def show(runs: Sequence[Ran], by: Sequence[str] = ()) -> None:
     """Print the trace, and tables of so many runs as the terminal is wide for."""
-    from rich.console import Console
     from rich.text import Text
 
     from odonata.results.schedule_rows import account_of
 
-    console = Console(highlight=False)
+    console = plain_console(highlight=False)
     if not console.is_terminal:  # a file or a pipe is as wide as it must be
         console.width = 100_000
     first = runs[0].model

@@ -13,7 +13,9 @@ import click
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import Quantity, cores, json_option, plugin_option
 from odonata.commands.output import print_json
+from odonata.experiment.terminal import plain_console
 from pdes.errors import Fault, Refused
+from pdes.shown import say
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -221,7 +223,7 @@ def _tell_missing(
         print_json({"out": str(out), "share": share, **asdict(ran), "missing": found.missing})
         return
     for line in found.failures:
-        print(f"odonata: failed: {line}", file=sys.stderr)
+        say(f"failed: {line}")
     which = f"share {share[0]} of {share[1]}: " if share else ""
     print(f"odonata: {which}{ran}; {found.missing:,} of {len(found.keys):,} points are missing; "
           f"what there is: odonata sweep --report -o {out}", file=sys.stderr)  # fmt: skip
@@ -316,12 +318,11 @@ def _print(
     found: Swept, figures: Sequence[str], baseline: Baseline | None, written: Sequence[Path]
 ) -> None:
     """Print the tables of a sweep, and what is to be known of them."""
-    from rich.console import Console
     from rich.measure import Measurement
 
     from odonata.sweeps.words import by_kind, notes
 
-    console = Console(highlight=False, markup=False)
+    console = plain_console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = max(console.width, 200)
     for some in by_kind(figures):

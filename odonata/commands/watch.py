@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from odonata.commands.group import SETTINGS
+from odonata.experiment.terminal import plain_console
 from odonata.experiment.units import show_count, show_duration, show_time
 from odonata.jobs.schedule import STATES
 from odonata.results.derived import simulated, system
@@ -42,7 +43,7 @@ QUIET = 5
 @click.option("--once", is_flag=True, help="One look; so too where this is not a terminal.")
 def command(path: Path, every: float, once: bool) -> None:
     """Follow the run in DIR while it goes on."""
-    watch(path, every, once, Console(markup=False))
+    watch(path, every, once, plain_console(markup=False))
 
 
 class Frame(NamedTuple):

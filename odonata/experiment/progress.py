@@ -6,9 +6,11 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from odonata.experiment.terminal import plain_console
 from odonata.experiment.units import show_count, show_time
 from pdes import launcher
 from pdes.clock import TICKS
+from pdes.shown import plain
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -39,7 +41,7 @@ class Bar:
         self._next = time.perf_counter() + (EVERY if self._terminal else EVERY_LINE)
         share = "" if done is None else f"{done:4.0%}  "
         if not self._terminal:
-            print(f"{share}{words}".strip(), file=sys.stderr, flush=True)
+            print(plain(f"{share}{words}".strip()), file=sys.stderr, flush=True)
             return
         if self._progress is None:
             self._progress = _opened()
@@ -56,10 +58,9 @@ class Bar:
 def _opened() -> Progress:
     """Returns the console. Under a launcher stderr is a pipe to a terminal, which rich would not
     take for one. The cursor stays visible: a run that is killed could not bring it back."""
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
-    console = Console(file=sys.stderr, force_terminal=True)
+    console = plain_console(file=sys.stderr, force_terminal=True)
     columns = BarColumn(bar_width=20), TextColumn("{task.description}", markup=False)
     progress = Progress(*columns, console=console, auto_refresh=False, transient=True,
                         redirect_stdout=False, redirect_stderr=False)  # fmt: skip

@@ -8,7 +8,6 @@ power integrated over time, exactly: every change of power ends one piece and be
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -25,6 +24,7 @@ from odonata.provisioning.fitted import MACHINES, tables
 from odonata.provisioning.table import Table
 from pdes.errors import Findings, Refused, os_words
 from pdes.jit import kernel
+from pdes.shown import say
 from policies.parameters import in_ticks
 from policies.power import POWERS, PowerPolicy
 from topology.settings import setting, settings_of
@@ -280,7 +280,7 @@ def _read_aloud(path: str, version: tuple[int, int]) -> Mapping[str, Table]:
         cure = f"; `odonata configurations {path} --repair --csv NEW.csv` mends what can be"
         raise Refused(f"power.applications = {path}: {refusal}{cure}") from None
     for line in found.repairs:
-        print(f"odonata: {line}", file=sys.stderr, flush=True)
+        say(line)
     return found.tables
 
 

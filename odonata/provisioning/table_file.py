@@ -35,6 +35,7 @@ from odonata.provisioning.table_checks import (
 )
 from pdes.errors import Refused, os_words
 from pdes.replacing import replacing
+from pdes.shown import csv_cell, csv_text
 
 Where = str | os.PathLike[str]
 
@@ -95,7 +96,7 @@ def write_tables(path: Where, tables: Mapping[str, Table]) -> None:
     text.writelines(f"# {line}\n" for line in COMMENTS)
     text.write(",".join(COLUMNS) + "\n")
     for application, table in tables.items():
-        name = _quoted(application)
+        name = _quoted(csv_cell(application))
         columns = (table.nodes, table.cores, table.cap_w, table.seconds, table.watts)
         for row in zip(*(column.tolist() for column in columns), strict=True):
             cells = (repr(value).removesuffix(".0") for value in row)
@@ -142,6 +143,7 @@ def _rows(path: Where, told: list[str]) -> dict[str, list[_Row]]:
     rows: dict[str, list[_Row]] = {}
     for line, cells in table:
         application, *texts = (cells[places[column]] for column in COLUMNS)
+        application = csv_text(application)
         if not application or not application.isprintable():
             column = names[places["application"]]
             raise Refused(f"{name}: line {line}, column {column}: {_shown(application)}: the name "

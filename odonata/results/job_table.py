@@ -12,6 +12,7 @@ import numpy as np
 
 from odonata.experiment.units import show_count
 from odonata.jobs.placement import ranges
+from pdes.shown import csv_cell
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -207,12 +208,13 @@ def to_csv(records: Sequence[JobRecord], workload: str, time_ps: int) -> str:
         stretch = f"{turnaround / execution:.6f}" if turnaround and execution else ""
         labels = ranges(np.array(it.labels, np.int64), len(it.labels)) if it.labels else ""
         writer.writerow([
-            it.number, workload, it.pattern, seconds(it.arrival_ps), it.nodes,
+            it.number, csv_cell(workload), csv_cell(it.pattern), seconds(it.arrival_ps), it.nodes,
             -1 if it.requested_ps is None else seconds(it.requested_ps), int(done),
             STATES[state(it, time_ps)], seconds(it.start_ps), seconds(execution),
             seconds(it.end_ps), seconds(it.waiting_ps), seconds(turnaround), stretch,
-            labels.replace(",", "").replace("–", "-"), it.name,
-            it.user, it.project, it.application, *([it.energy_j, it.received_bytes] * energy),
+            labels.replace(",", "").replace("–", "-"),
+            *map(csv_cell, (it.name, it.user, it.project, it.application)),
+            *([it.energy_j, it.received_bytes] * energy),
         ])  # fmt: skip
     return text.getvalue()
 

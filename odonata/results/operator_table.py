@@ -21,6 +21,7 @@ from odonata.results.operator_counters import (
     Threshold,
     cumulative,
 )
+from pdes.shown import csv_cell
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -113,7 +114,7 @@ def job_rows(
 def write_jobs(file: TextIO, rows: Iterable[tuple[Any, ...]]) -> None:
     """Write a row per job; what is not known is empty."""
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerows([JOB_COLUMNS, *rows])
+    writer.writerows([JOB_COLUMNS, *(map(csv_cell, row) for row in rows)])
 
 
 def job_table(rows: Iterable[tuple[Any, ...]]) -> Table:

@@ -25,6 +25,7 @@ from odonata.traces.digits import put, put_seconds
 from odonata.traces.trace import SECOND, UNKNOWN, Whole
 from pdes.jit import entry, kernel
 from pdes.replacing import replacing
+from pdes.shown import csv_cell
 
 BATSIM_STATES = ("NOT_SUBMITTED", "SUBMITTED", "RUNNING", "COMPLETED_SUCCESSFULLY",
                  "COMPLETED_WALLTIME_REACHED")  # fmt: skip
@@ -335,6 +336,6 @@ def _quoted(names: Sequence[str]) -> list[str]:
     for name in names:
         text.seek(0)
         text.truncate()
-        writer.writerow([name, ""])
+        writer.writerow([csv_cell(name), ""])
         fields.append(text.getvalue()[:-1])
     return fields

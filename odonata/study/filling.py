@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import deque
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from odonata.study.pool import Failure
 from odonata.study.store import Answer, Store
 from pdes.driver import explain
 from pdes.errors import Fault
+from pdes.shown import say
 from pdes.signals import StopSignals
 from pdes.transport import together, world
 
@@ -130,11 +130,12 @@ def fill(study: Study[A, C, O], asked: A, out: Path | None, jobs: int) -> tuple[
             pool.share(agenda, partial(simulate, study), jobs, "simulations")
         finally:
             for failure in agenda.failures if agenda else ():
-                print(f"odonata: {failure}", file=sys.stderr)
+                say(failure)
             if agenda and agenda.missing and out is not None:
-                print(f"odonata: {agenda.missing:,} of {agenda.wanted:,} simulations are missing; "
-                      f"what there is is kept in {out}, and the same command goes on from there",
-                      file=sys.stderr)  # fmt: skip
+                say(
+                    f"{agenda.missing:,} of {agenda.wanted:,} simulations are missing; "
+                    f"what there is is kept in {out}, and the same command goes on from there"
+                )
         ran = Ran(0, 0, 0.0, 1, None)
         if agenda:
             ran = Ran(agenda.noted, agenda.missing, time.perf_counter() - began,

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odonata.experiment.terminal import plain_console
 from odonata.study import store
 from odonata.study.contract import A, C, Claim, O, Study
 from odonata.study.filling import Ran, fill
@@ -49,9 +50,7 @@ def report(
     if as_json:
         print(found.to_json())
         return
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False)
+    console = plain_console(highlight=False, markup=False)
     if not console.is_terminal:  # a line of a file or a pipe may be longer
         console.width = max(console.width, 160)
     if found.claims:

@@ -14,7 +14,6 @@ import fcntl
 import json
 import os
 import platform
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from odonata import __version__
 from odonata.study.contract import Case, O, Study
 from pdes.checksum import NAME, is_intact, with_checksum
 from pdes.errors import Refused, require
+from pdes.shown import say
 
 FORMAT = 1
 SYNC_SECONDS = 5.0
@@ -121,8 +121,7 @@ def opened(directory: Path, study: Study[Any, Any, O], mark: str) -> Iterator[St
         head, outcomes, whole = _read(path, study)
         _check(path, head, mark)
         if whole < path.stat().st_size:
-            print(f"odonata: {path}: the last line was not finished; that simulation is done again",
-                  file=sys.stderr)  # fmt: skip
+            say(f"{path}: the last line was not finished; that simulation is done again")
             os.truncate(path, whole)
         yield Store(path, head, _others(directory, path, study, mark) | outcomes, file)
         os.fsync(file.fileno())

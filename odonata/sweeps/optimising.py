@@ -26,6 +26,7 @@ from odonata.sweeps.plan import Point, asked_in, check, compiled_for, identities
 from odonata.sweeps.study import mark_of
 from odonata.sweeps.table import Swept, mean_of
 from pdes.errors import Refused
+from pdes.shown import csv_cell
 
 TRIALS = "trials.csv"
 BATCH = 8
@@ -257,11 +258,13 @@ class Search(Study[Asked, Point, Outcome]):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         keys = [space.key for space in self.asked.spaces]
-        writer.writerow(["trial", *keys, "mean", "low", "high", "of", "steady_state"])
+        writer.writerow(
+            ["trial", *map(csv_cell, keys), "mean", "low", "high", "of", "steady_state"]
+        )
         for number, trial in enumerate(self.done, 1):
             made = ["" if value != value else value for value in self.mean(trial, outcomes)]
-            verdict = self.verdict(trial, outcomes)
-            writer.writerow([number, *(trial.values[key] for key in keys), *made, verdict])
+            values = (csv_cell(trial.values[key]) for key in keys)
+            writer.writerow([number, *values, *made, self.verdict(trial, outcomes)])
         return text.getvalue()
 
 

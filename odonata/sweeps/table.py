@@ -27,6 +27,7 @@ from odonata.sweeps.outcomes import JOBS, Outcome
 from odonata.sweeps.plan import Plan
 from pdes.errors import Refused
 from pdes.replacing import write_whole
+from pdes.shown import csv_cell
 
 if TYPE_CHECKING:
     import xarray
@@ -362,10 +363,10 @@ def _csv(rows: Sequence[Sequence[Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for row in rows:
-        writer.writerow(["" if cell is None or cell != cell else _short(cell) for cell in row])
+        writer.writerow(["" if each is None or each != each else _short(each) for each in row])
     return text.getvalue()
 
 
-def _short(cell: Any) -> Any:
-    whole = isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53
-    return int(cell) if whole else cell
+def _short(value: Any) -> Any:
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return int(value) if whole else csv_cell(value)
