@@ -27,6 +27,7 @@ from odonata.cluster.layout import (
     FORCED,
     FORCED_NOW,
     FORCED_SEEN,
+    GOT_ON,
     HEAPS,
     IDLE_J,
     IDLE_W,
@@ -68,6 +69,7 @@ from odonata.cluster.layout import (
     SLOWDOWN,
     SPEED,
     SPREAD,
+    STRETCH,
     UNCAPPED,
     WAKE_TIME,
     WAKE_W,
@@ -90,6 +92,14 @@ from policies.scheduling.desk import FREE, NODES, RUNNING, SINCE
 
 
 @kernel
+def stretched_by(state: State, row: int) -> float:
+    """Returns how many times as long a job has taken, under its caps, as it would have without."""
+    if row < 0 or state.stretched.shape[0] == 0 or state.stretched[row, UNCAPPED] == 0.0:
+        return 1.0
+    return state.stretched[row, GOT_ON] / state.stretched[row, UNCAPPED]  # type: ignore[no-any-return]
+
+
+@kernel
 def note(state: State, time: int, row: int, what: int, value: float) -> None:
     """Write down what has happened, for the logs."""
     n = state.ctl[NOTES]
@@ -100,6 +110,7 @@ def note(state: State, time: int, row: int, what: int, value: float) -> None:
     line[3] = bits(value)
     line[4] = bits(state.meter[IDLE_J])
     line[5] = bits(state.meter[SLEEP_J])
+    line[6] = bits(stretched_by(state, row))
     state.ctl[NOTES] = n + 1
 
 
@@ -158,9 +169,21 @@ def count_node(state: State, node: int, ready: int, time: int) -> None:
 
 
 @kernel
+def count_stretch(state: State, row: int, time: int) -> None:
+    """Count for how long a running job has got on since its progress was counted, and how long that
+    would have taken without a cap."""
+    passed = time - state.jobs[row, COUNTED]
+    if state.stretched.shape[0] > 0 and passed > 0 and state.pace[row] < np.inf:
+        words = state.stretched[row]
+        words[GOT_ON] += passed
+        words[UNCAPPED] += passed / words[STRETCH]
+
+
+@kernel
 def count_work(state: State, row: int, time: int) -> None:
     """Count the progress of a running job up to now."""
     job = state.jobs[row]
+    count_stretch(state, row, time)
     if time > job[COUNTED]:
         passed, pace = time - job[COUNTED], state.pace[row]
         done = float(passed) if pace == 1.0 else passed / pace
@@ -178,7 +201,9 @@ def set_pace(state: State, row: int) -> None:
     if state.ctl[POWERED] != 0:
         energy = state.energy[row]
         cap = energy[CAP_W] / energy[FACTOR]
-        pace = pace * stretch(cap, energy[MEAN_W], meter[LEAST_W], meter[SLOWDOWN]) / meter[SPEED]
+        longer = stretch(cap, energy[MEAN_W], meter[LEAST_W], meter[SLOWDOWN])
+        state.stretched[row, STRETCH] = longer
+        pace = pace * longer / meter[SPEED]
         if state.jobs[row, PAUSED] != 0:
             pace = np.inf
     state.pace[row] = pace

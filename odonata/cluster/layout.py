@@ -92,9 +92,15 @@ METER_WORDS = 16
 STARTED, CAPPED, MACHINE_CAPPED, SPEEDED = 0, 4, 5, 6
 """What a note is about: a start, or FINISHES, KILLS or SUSPENDS of `odonata.jobs.schedule`; or a
 job's cap, the machine's, or the service rate."""
-NOTE_WORDS = 6
+NOTE_WORDS = 7
 """Words of a note: the time, the job, what happened; as the bits of floats, the energy of the
-segment that has ended, or the new cap or rate; and the energies of idle and sleeping nodes."""
+segment that has ended, or the new cap or rate; the energies of idle and sleeping nodes; and by how
+much caps have stretched the job so far."""
+GOT_ON, UNCAPPED, STRETCH = range(3)
+"""Words of a row of `State.stretched`: for how many ticks the job has got on, awake and not
+suspended; in how many it would have got as far without a cap; and how many times as long it takes
+under the cap that it has now."""
+STRETCHED_WORDS = 3
 READING_WORDS = 4
 """Words of a reading: the time, the watts that the machine drew on average since the one before and
 those that it was allowed, both as the bits of a float, and a cause of `odonata.jobs.metering`."""
@@ -167,6 +173,8 @@ class State(NamedTuple):
     """[node, 2]: until when its energy is counted, and since when it has been idle."""
     readings: Any
     """[reading, READING_WORDS]"""
+    stretched: Any
+    """[job, STRETCHED_WORDS]: what is told of caps, and nothing depends on."""
 
 
 @kernel

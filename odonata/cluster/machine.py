@@ -7,6 +7,7 @@ import numpy as np
 from odonata.cluster.energy import (
     begin_drawing,
     count_job,
+    count_stretch,
     count_work,
     end_drawing,
     note,
@@ -249,6 +250,7 @@ def suspend(state: State, at: int, time: int) -> None:
 @kernel
 def end(state: State, row: int, time: int) -> None:
     """Take a job off its nodes that is finished, or is killed."""
+    count_stretch(state, row, time)
     joules = _leave(state, _place_of(state, row), time)
     job = state.jobs[row]
     job[OVER] = time

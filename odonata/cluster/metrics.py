@@ -69,7 +69,8 @@ POWERED_ENDS = Log(
     (*ENDS.columns,
      Field("energy_j", "J", "the energy that it took since it got them", "f8"),
      Field("idle_j", "J", "the energy of idle nodes until then", "f8"),
-     Field("sleep_j", "J", "the energy of sleeping nodes until then", "f8")),
+     Field("sleep_j", "J", "the energy of sleeping nodes until then", "f8"),
+     Field("cap_stretch", "1", "how many times as long it took, under its caps, as without", "f8")),
     ENDS.about,
 )  # fmt: skip
 SPEEDS = Log((Field("rate", "1", "work per time", "f8"),),
@@ -81,10 +82,11 @@ def notes(state: Any) -> list[tuple[str, Block]]:
     count, found = int(state.ctl[NOTES]), []
     powered = state.ctl[POWERED] != 0
     if count:
-        time, job, what, value, idle, asleep = state.notes[:count].T.copy()
+        time, job, what, value, idle, asleep, longer = state.notes[:count].T.copy()
         state.ctl[NOTES] = 0
         began, ended = what == STARTED, (what > STARTED) & (what < CAPPED)
-        joules = tuple(it[ended].view(np.float64) for it in (value, idle, asleep) if powered)
+        joules = tuple(it[ended].view(np.float64)
+                       for it in (value, idle, asleep, longer) if powered)  # fmt: skip
         found = [("starts", Block(time[began], (job[began],))),
                  ("ends", Block(time[ended], (job[ended], what[ended], *joules)))]  # fmt: skip
         if powered:

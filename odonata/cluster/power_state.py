@@ -36,6 +36,7 @@ from odonata.cluster.layout import (
     SLOWDOWN,
     SPEED,
     SPREAD,
+    STRETCHED_WORDS,
     STRETCHES,
     WAKE_TIME,
     WAKE_W,
@@ -61,6 +62,7 @@ def no_power() -> dict[str, Any]:
         "idle": np.zeros((0, 2), np.int64), "node": np.zeros((0, NODE_WORDS)),
         "node_since": np.zeros((0, 2), np.int64),
         "readings": np.zeros((0, READING_WORDS), np.int64),
+        "stretched": np.zeros((0, STRETCHED_WORDS)),
     }  # fmt: skip
 
 
@@ -99,4 +101,5 @@ def power_arrays(
         "energy": energy, "meter": meter, "caps": caps, "idle": idle, "node": node,
         "node_since": np.zeros((placed, 2), np.int64),
         "readings": np.zeros((NOTES_KEPT + 2, READING_WORDS), np.int64),
+        "stretched": np.tile([0.0, 0.0, 1.0], (jobs, 1)),
     }  # fmt: skip

@@ -272,9 +272,8 @@ def write_files(runs: Sequence[Ran], csv: Path | None, swf: Path | None, plot: P
 
     for one in runs:
         if csv is not None:
-            energy_j = None if one.power is None else one.power.energy_j
             path = beside(csv, one.label) if len(runs) > 1 else csv
-            write_csv(one.schedule, path, one.model.trace.name, energy_j)
+            write_csv(one.schedule, path, one.model.trace.name, one.power)
         if swf is not None:
             path = beside(swf, one.label) if len(runs) > 1 else swf
             write_swf(one.schedule, path, [f"Scheduling: {one.label}"])

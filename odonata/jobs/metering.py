@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from odonata.jobs.schedule import SUSPENDS
 from odonata.traces.trace import Whole
 from pdes.log import Field, Log
 
@@ -80,6 +81,9 @@ class PowerRecord:
     """[reading], by name: what the policy counted."""
     tick_s: float = 1e-6
     """A tick, in s."""
+    cap_stretch: Numbers | None = None
+    """[job]: how many times as long it took as it would have without caps; nan while it is not
+    over. None where a run has not kept it."""
 
     @classmethod
     def of_logs(
@@ -103,8 +107,13 @@ class PowerRecord:
         else:
             until, idle_j, sleep_j, by_job, jobs_j = so_far
             running_j = jobs_j - math.fsum(by_job)
+        longer = None
+        if "cap_stretch" in ends:  # which older runs do not have
+            over = ends["how"] != SUSPENDS
+            longer = np.full(jobs, np.nan)
+            longer[ends["job"][over]] = ends["cap_stretch"][over]
         return cls(*power, int(until), by_job, float(idle_j), float(sleep_j), running_j, caps,
-                   speeds, figures)  # fmt: skip
+                   speeds, figures, cap_stretch=longer)  # fmt: skip
 
     @cached_property
     def jobs_j(self) -> float:
@@ -137,6 +146,13 @@ class PowerRecord:
         """Returns how many readings are above the cap, by cause."""
         counts = np.bincount(self.cause, minlength=len(CAUSES)).tolist()
         return dict(zip(CAUSES[1:], counts[1:], strict=True))
+
+    @property
+    def stretches(self) -> Numbers:
+        """Returns how many times as long each job that is over took as without caps."""
+        if self.cap_stretch is None:
+            return np.zeros(0)
+        return self.cap_stretch[~np.isnan(self.cap_stretch)]
 
     @property
     def capping_success(self) -> float | None:

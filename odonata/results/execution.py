@@ -216,8 +216,7 @@ def _jobs_again(out: Path) -> None:
 
     with open_run(out) as run:
         if isinstance(run, ScheduleRun):
-            energy_j = None if run.power is None else run.power.energy_j
-            write_csv(run.schedule, out / accounts.FILE, run.experiment.name, energy_j)
+            write_csv(run.schedule, out / accounts.FILE, run.experiment.name, run.power)
             write_swf(run.schedule, out / SWF, [f"Experiment: {run.experiment.name}"])
         elif run.experiment.jobs:
             _write_jobs(run.job_records, out, run.experiment, run.reached_ps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -46,6 +47,13 @@ class PowerMeasures:
     learning_rate: float | None
     """The part of the jobs that had a known profile of power when they started; None where nobody
     learns."""
+    mean_cap_stretch: float | None
+    """How many times as long jobs took, on average over those that are over, as they would have
+    without caps; None where none is over, or the run has not kept it. In runs of packets only what
+    they compute stretches, and this is of that."""
+    max_cap_stretch: float | None
+    stretched_jobs: int | None
+    """How many took longer at all."""
     cost: float | None
     """What the energy cost, in the money of the price."""
     co2_kg: float | None
@@ -74,9 +82,17 @@ def power_measures(
         record.total_j / (hours * 3600) if hours else None, peak, len(record.time),
         record.capped_readings, record.capping_success, record.violations,
         None if excess is None else float((excess * record.seconds).sum()) / KWH,
-        None if excess is None else float(excess.max(initial=0.0)), learning_rate(record), cost,
+        None if excess is None else float(excess.max(initial=0.0)), learning_rate(record),
+        *_stretches(record), cost,
         None if grams is None else grams / 1000, _by_user(record, trace),
     )  # fmt: skip
+
+
+def _stretches(record: PowerRecord) -> tuple[float | None, float | None, int | None]:
+    found = record.stretches
+    if not len(found):
+        return None, None, None
+    return math.fsum(found) / len(found), float(found.max()), int((found > 1.0).sum())
 
 
 def learning_rate(record: PowerRecord, reading: int = -1) -> float | None:
@@ -131,6 +147,11 @@ def power_rows(measures: PowerMeasures) -> list[tuple[str, str, str]]:
         if m.highest_excess_w:
             rows.append(("above the cap", show_energy((m.excess_kwh or 0.0) * KWH),
                          f"at most by {show_power(m.highest_excess_w)}"))  # fmt: skip
+    if m.mean_cap_stretch is not None and m.max_cap_stretch is not None and (
+        m.capping_success is not None or m.stretched_jobs):  # fmt: skip
+        rows += [("stretch by caps, mean", f"{m.mean_cap_stretch:.3f}",
+                  f"of jobs, of which {m.stretched_jobs:,} were stretched"),
+                 ("stretch by caps, most", f"{m.max_cap_stretch:.3f}", "")]  # fmt: skip
     if m.learning_rate is not None:
         rows.append(("profiles known", f"{m.learning_rate:.1%}", "of jobs, when they started"))
     if m.cost is not None:

@@ -153,6 +153,8 @@ class ScheduleRun(Opened):
         }  # fmt: skip
         if self.power is not None:
             columns["energy_j"] = self.power.energy_j
+            if self.power.cap_stretch is not None:
+                columns["cap_stretch"] = self.power.cap_stretch
         if (molds := schedule.molds) is not None:
             columns["held_nodes"] = schedule.job_nodes
             cores, cap_w = np.zeros(len(trace), np.int64), np.full(len(trace), nan)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from odonata.jobs.metering import PowerRecord
 from odonata.jobs.schedule import FINISHED, KILLED, Schedule
 from odonata.results.job_table import COLUMNS
 from odonata.results.schedule_series import LABELS_AT_ONCE, steps
@@ -32,6 +33,8 @@ BATSIM_STATES = ("NOT_SUBMITTED", "SUBMITTED", "RUNNING", "COMPLETED_SUCCESSFULL
 """Batsim's words for the states of a job, in our order."""
 ENERGY = "consumed_energy"
 """Batsim's name of the column of energies, which is there where power was simulated."""
+STRETCHED = "cap_stretch"
+"""Our name of the column of what caps did to jobs; Batsim's `stretch` is of their turnaround."""
 DATES = ("submission_date", "starting_date", "finish_date")
 """The last columns where the trace has a wall clock: the dates of the times of these names."""
 ROWS_AT_ONCE = 50_000
@@ -176,11 +179,11 @@ def _free(free: Any, count: int, low: int, high: int) -> int:
 
 
 def write_csv(
-    schedule: Schedule, path: Path, workload_name: str = "", energy_j: Any = None
+    schedule: Schedule, path: Path, workload_name: str = "", power: PowerRecord | None = None
 ) -> None:
     """Write the jobs as Batsim does to a file, in order of submission."""
     with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(_texts(schedule, workload_name, energy_j))
+        file.writelines(_texts(schedule, workload_name, power))
 
 
 def write_swf(schedule: Schedule, path: Path, comments: Sequence[str] = ()) -> None:
@@ -196,22 +199,29 @@ def write_swf(schedule: Schedule, path: Path, comments: Sequence[str] = ()) -> N
         swf.write(part, trace, waits, status, comments)
 
 
-def to_csv(schedule: Schedule, workload_name: str = "", energy_j: Any = None) -> str:
+def to_csv(
+    schedule: Schedule, workload_name: str = "", power: PowerRecord | None = None
+) -> str:  # fmt: skip
     """Returns the jobs as Batsim writes them, in order of submission; unknown is empty.
 
     Times are in seconds. As in Batsim `execution_time` is from the first start to the end, with the
     time for which a job was suspended, and `stretch` is `turnaround_time` over it. The resources
-    are those of its first segment. Where the energy of each job is given, Batsim's column of it
-    follows, in J; that of a job which is not done is unknown. Where the trace has a wall clock,
-    dates are the last columns.
+    are those of its first segment. Where power was simulated, Batsim's column of energies follows,
+    in J, and `cap_stretch`: how many times as long a job took as it would have without caps. Both
+    are unknown of a job which is not done. Where the trace has a wall clock, dates are the last
+    columns.
     """
-    return "".join(_texts(schedule, workload_name, energy_j))
+    return "".join(_texts(schedule, workload_name, power))
 
 
-def _texts(schedule: Schedule, workload_name: str, energy_j: Any) -> Iterator[str]:
+def _texts(
+    schedule: Schedule, workload_name: str, power: PowerRecord | None
+) -> Iterator[str]:  # fmt: skip
     """Returns the file in pieces."""
+    columns = {} if power is None else {ENERGY: power.energy_j, STRETCHED: power.cap_stretch}
+    more = {name: values for name, values in columns.items() if values is not None}
     clock = schedule.trace.clock
-    yield ",".join((*COLUMNS, *[ENERGY] * (energy_j is not None), *(DATES if clock else ()))) + "\n"
+    yield ",".join((*COLUMNS, *more, *(DATES if clock else ()))) + "\n"
     trace, where = schedule.trace, ranges(schedule)
     started = np.full(len(schedule), -1, np.int64)
     backwards = np.arange(len(schedule.segment_job))[::-1]
@@ -249,7 +259,7 @@ def _texts(schedule: Schedule, workload_name: str, energy_j: Any) -> Iterator[st
             _named(users, trace.user[some]),
             _named(projects, trace.project[some]),
             _named(applications, trace.application[some]),
-            *([] if energy_j is None else [_joules(energy_j[some], schedule.done[some])]),
+            *(_numbers(values[some], schedule.done[some]) for values in more.values()),
             *([] if clock is None else [_dates(clock, us) for us in (submit, start, end)]),
             strict=True,
         )  # fmt: skip
@@ -266,10 +276,10 @@ def _seconds(us: Whole, known: Any = None, unknown: str = "") -> list[str]:
     return texts
 
 
-def _joules(energy_j: Any, done: Any) -> list[str]:
-    """Returns energies as text that reads back as the same number."""
-    pairs = zip(np.asarray(energy_j, np.float64).tolist(), done.tolist(), strict=True)
-    return [repr(joules) if over else "" for joules, over in pairs]
+def _numbers(values: Any, done: Any) -> list[str]:
+    """Returns numbers of jobs that are done as text that reads back as the same number."""
+    pairs = zip(np.asarray(values, np.float64).tolist(), done.tolist(), strict=True)
+    return [repr(value) if over else "" for value, over in pairs]
 
 
 def _dates(clock: WallClock, us: Whole) -> list[str]:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from clusters import trace_of
 from conftest import examples
@@ -24,6 +25,7 @@ from odonata.cluster.simulation import Simulated, simulate
 from odonata.jobs.metering import CAUSES
 from odonata.jobs.power import Power, efficiencies
 from odonata.jobs.schedule import FINISHED, KILLED
+from odonata.results.power_measures import power_measures, power_rows
 from pdes.driver import run
 from policies.power import POWERS, Caps, PowerPolicy, PowerView, power
 from policies.power.learner import DynamicLearner
@@ -77,6 +79,58 @@ def test_a_cap_lowered_and_raised_again_costs_exactly_the_stretched_work(registe
     assert (at, job, cap) == ([100, 300, 600], [0, 0, 0], [150.0, 175.0, math.inf])
     watts = Fraction(3, 10**6) * (200 * 100 + 150 * 200 + 175 * 300 + 200 * 600)
     assert found.power.energy_j[0] == pytest.approx(float(watts), rel=1e-15)
+    assert found.power.stretches.tolist() == [pytest.approx(1.2, rel=1e-12)]
+
+
+def test_how_much_caps_stretch_a_job_leaves_out_waking_and_suspension(registered: Any) -> None:
+    """The nodes of the job sleep at 20 us and need 5 us to wake up. It is capped to half of its
+    pace for 40 us, and suspended for 30 us."""
+
+    class Restless(PowerPolicy):
+        sleep_after_s = 2e-6
+
+        def caps(self, view: PowerView) -> Caps:
+            number = [job.run.request.number for job in view.running]
+            again = min((time for time in (50, 90, 120) if time > view.time), default=None)
+            if not number:
+                return Caps(again=again)
+            what = {50: Caps({number[0]: 150.0}, again=again),
+                    90: Caps({number[0]: math.inf}, number, again=again),
+                    120: Caps(resume=number, again=again)}  # fmt: skip
+            return what.get(view.time, Caps(again=again))
+
+    registered("restless", Restless)
+    model = Cluster(trace_of([Job(0, 20, 100, 3, None)]), 4,
+                    power=settings_with(policy="restless"))  # fmt: skip
+    found = simulate(model)
+    assert found.power is not None
+    got_on = 25 + 40 + (100 - 25 - 20)
+    assert found.schedule.end_us.tolist() == [25 + got_on + 30]
+    assert found.power.stretches.tolist() == [pytest.approx(got_on / 100, rel=1e-12)]
+
+
+@pytest.mark.parametrize("scheduling", ["fcfs", "lcfs-pr"])
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=8), st.integers(600, 1600))
+@settings(max_examples=15, deadline=None)
+def test_the_stretch_of_a_job_is_its_time_on_nodes_over_its_run_time(
+    scheduling: str, runs: list[int], cap: int
+) -> None:
+    """Times are whole microseconds, so that it may be longer by one for each segment."""
+    jobs = [Job(n, 1000 * n, 1000 * run, 1 + n % 4, None) for n, run in enumerate(runs)]
+    power = settings_with(policy="uniform", cap=f"{cap} W", idle_w=50.0, interval_ps=10**8)
+    found = simulate(Cluster(trace_of(jobs), 8, scheduling, power=power))
+    assert found.power is not None
+    assert found.power.cap_stretch is not None
+    schedule = found.schedule
+    held = np.bincount(schedule.segment_job, schedule.segment_to_us - schedule.segment_from_us)
+    expected = held / np.array([job.run for job in jobs])
+    assert found.power.cap_stretch == pytest.approx(expected, rel=0.01)
+    assert (found.power.cap_stretch <= 2.0 * (1 + 1e-12)).all()
+    measured = power_measures(found.power, None)
+    assert measured.mean_cap_stretch == pytest.approx(found.power.cap_stretch.mean(), rel=1e-12)
+    assert measured.max_cap_stretch == found.power.cap_stretch.max()
+    assert measured.stretched_jobs == (found.power.cap_stretch > 1).sum()
+    assert [row[0] for row in power_rows(measured)].count("stretch by caps, mean") == 1
 
 
 @pytest.mark.parametrize(("limits", "state", "end"), [

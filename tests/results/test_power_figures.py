@@ -8,6 +8,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,10 +185,14 @@ def test_the_overview_and_the_files_have_power_where_it_is_given(tmp_path: Path)
 def test_the_table_of_jobs_has_batsims_column_of_energy_where_it_is_known() -> None:
     schedule = made([{"submit": 0, "held": [(0, 4)]},
                      {"submit": 1, "held": [], "state": WAITING}], reached=9)  # fmt: skip
-    text = to_csv(schedule, energy_j=np.array([1e6 / 3, 0.0]))
-    assert text.splitlines()[0] == ",".join((*COLUMNS, "consumed_energy"))
+    record = watts([], [], [], energy_j=np.array([1e6 / 3, 0.0]), idle_j=0.0).record
+    record = replace(record, cap_stretch=np.array([1.25, np.nan]))
+    text = to_csv(schedule, power=record)
+    assert text.splitlines()[0] == ",".join((*COLUMNS, "consumed_energy", "cap_stretch"))
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["consumed_energy"] for row in rows] == [repr(1e6 / 3), ""]
+    assert [row["cap_stretch"] for row in rows] == ["1.25", ""]
+    assert "cap_stretch" not in to_csv(schedule, power=replace(record, cap_stretch=None))
     assert to_csv(schedule).splitlines()[0] == ",".join(COLUMNS)
 
 
