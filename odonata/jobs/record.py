@@ -33,6 +33,9 @@ class JobRecord:
     """What its nodes took while they had tasks of it; None: not yet, or no power was simulated."""
     received_bytes: int | None = None
     """What its tasks received from other nodes; None: likewise."""
+    cap_stretch: float | None = None
+    """How many times as long its tasks computed as they would have without caps; None: likewise, or
+    they compute nothing."""
 
     @property
     def j_per_byte(self) -> float | None:
@@ -55,22 +58,27 @@ class JobRecord:
 
 
 def records(
-    jobs: Sequence[Job], board: Words, labels: Words, taken: Numbers | None = None
-) -> list[JobRecord]:
+    jobs: Sequence[Job], board: Words, labels: Words, taken: Numbers | None = None,
+    stretches: Sequence[float] = (),
+) -> list[JobRecord]:  # fmt: skip
     """Returns a record per job, from the scheduler's board (`odonata.jobs.board`). Where power was
-    simulated, `taken` are the energy and the bytes of each job that is done."""
+    simulated, `taken` are the energy and the bytes of each job that is done, and `stretches` by how
+    much caps stretched what it computes, where that is known; nan: it computes nothing."""
     found, first = [], 0
     for number, (job, row) in enumerate(zip(jobs, board.tolist(), strict=True)):
         began, done = row[STATUS] != QUEUED, row[STATUS] == DONE
-        energy_j, received = (None, None)
+        energy_j, received, longer = (None, None, None)
         if taken is not None and done:
             energy_j, received = float(taken[number, 0]), int(taken[number, 1])
+            if len(stretches) and stretches[number] == stretches[number]:
+                longer = float(stretches[number])
         found.append(
             JobRecord(
                 number, job.name or f"job {number}", job.nodes, job.does, job.arrival_ps,
                 row[BEGAN] if began else None, row[OVER] if done else None,
                 tuple(labels[first : first + job.nodes].tolist()) if began else (),
                 job.requested_ps, job.user, job.project, job.application, energy_j, received,
+                longer,
             )
         )  # fmt: skip
         first += job.nodes

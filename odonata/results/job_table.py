@@ -109,8 +109,9 @@ def microseconds(ps: float | None) -> str:
 
 
 HEADS = ("job", "nodes", "pattern", "groups", "routers", "waited (us)", "ran (us)")
-ENERGY_HEADS = ("J", "nJ/B")
-"""More of them, where power was simulated: its energy, also per byte that it received."""
+ENERGY_HEADS = ("J", "nJ/B", "stretch")
+"""More of them, where power was simulated: its energy, also per byte that it received; and how many
+times as long it computed as it would have without caps."""
 
 
 def powered(records: Sequence[JobRecord]) -> bool:
@@ -135,11 +136,12 @@ def cells(machine: Dragonfly, record: JobRecord, energy: bool = False) -> tuple[
             *(_joules(record) if energy else ()))  # fmt: skip
 
 
-def _joules(record: JobRecord) -> tuple[str, str]:
+def _joules(record: JobRecord) -> tuple[str, str, str]:
     per_byte = record.j_per_byte
     nano = None if per_byte is None else per_byte * 1e9
     return ("-" if record.energy_j is None else f"{record.energy_j:,.3g}",
-            "-" if nano is None else f"{nano:{',.0f' if nano >= 1000 else ',.3g'}}")  # fmt: skip
+            "-" if nano is None else f"{nano:{',.0f' if nano >= 1000 else ',.3g'}}",
+            "-" if record.cap_stretch is None else f"{record.cap_stretch:.3f}")  # fmt: skip
 
 
 def _us(ps: float | None) -> str:
@@ -188,7 +190,8 @@ def job_facts(machine: Dragonfly, records: Sequence[JobRecord]) -> list[dict[str
             "waiting_ps": record.waiting_ps, "run_time_ps": record.run_time_ps,
             **spread(machine, record)._asdict(), "labels": list(record.labels),
             **({"energy_j": record.energy_j, "received_bytes": record.received_bytes,
-                "j_per_byte": record.j_per_byte} if energy else {}),
+                "j_per_byte": record.j_per_byte, "cap_stretch": record.cap_stretch}
+               if energy else {}),
         }
         for record in records
     ]  # fmt: skip
@@ -196,11 +199,12 @@ def job_facts(machine: Dragonfly, records: Sequence[JobRecord]) -> list[dict[str
 
 def to_csv(records: Sequence[JobRecord], workload: str, time_ps: int) -> str:
     """Write the jobs as Batsim does, for a run that has reached a time; unknown is empty. Where
-    power was simulated, Batsim's column of energies is there, in J."""
+    power was simulated, Batsim's column of energies is there, in J, and `cap_stretch`: how many
+    times as long its tasks computed as they would have without caps."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     energy = powered(records)
-    writer.writerow([*COLUMNS, *["consumed_energy", "received_bytes"] * energy])
+    writer.writerow([*COLUMNS, *["consumed_energy", "received_bytes", "cap_stretch"] * energy])
     for it in records:
         done = it.end_ps is not None
         turnaround = it.end_ps - it.arrival_ps if it.end_ps is not None else None
@@ -214,7 +218,7 @@ def to_csv(records: Sequence[JobRecord], workload: str, time_ps: int) -> str:
             seconds(it.end_ps), seconds(it.waiting_ps), seconds(turnaround), stretch,
             labels.replace(",", "").replace("–", "-"),
             *map(csv_cell, (it.name, it.user, it.project, it.application)),
-            *([it.energy_j, it.received_bytes] * energy),
+            *([it.energy_j, it.received_bytes, it.cap_stretch] * energy),
         ])  # fmt: skip
     return text.getvalue()
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from odonata.agents import flows
 from odonata.agents.audit import conclude
+from odonata.agents.computing import cap_stretches
 from odonata.agents.layout import (
     ACCEPTED,
     BIN_BITS,
@@ -221,10 +222,11 @@ def _links(network: Network, counters: Any, busy: Any, until: int) -> dict[str, 
 
 def job_records(network: Network, result: Result) -> list[JobRecord]:
     """Returns a record per job, in the order of the workload."""
-    outcome, taken = result.outcome, None
-    if network.power:
+    outcome, taken, stretches = result.outcome, None, list[float]()
+    if network.power and network.workload:
         taken = outcome["accounts"][:, [JOB_ENERGY_J, JOB_BYTES]]
-    return records(network.jobs, outcome["board"], outcome["labels"], taken)
+        stretches = cap_stretches(network.workload, network.seed, outcome["spent"].sum(axis=0))
+    return records(network.jobs, outcome["board"], outcome["labels"], taken, stretches)
 
 
 def node_energy_j(result: Result) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from odonata.agents.computing import cap_stretches
 from odonata.agents.layout import BIN_BITS, BIN_ONE, BINS
 from odonata.agents.metrics import SPENT
 from odonata.agents.network import Network
@@ -173,7 +174,19 @@ class Run(Opened):
     @cached_property
     def job_records(self) -> list[JobRecord]:
         """Returns a record per job, with the labels of its nodes."""
-        return records(self.network.jobs, *self._board, self._taken)
+        return records(self.network.jobs, *self._board, self._taken, self._stretches)
+
+    @cached_property
+    def _stretches(self) -> list[float]:
+        """Returns by how much caps stretched what each job computes; right of those that are over.
+        Empty where that is not known: while a run goes on, and without power."""
+        network, known = self.network, "stages/computed_ps" in self.file
+        if self._taken is None or not known or self.state in ("running", "died", "failed"):
+            return []
+        spent = np.stack([self.read(f"stages/{name}") for name in SPENT], axis=-1)
+        if network.workload is None or len(spent) != sum(len(job.parts) for job in network.jobs):
+            return []
+        return cap_stretches(network.workload, network.seed, spent)
 
     @cached_property
     def seen(self) -> list[Seen | None]:
@@ -211,6 +224,7 @@ class Run(Opened):
             readings["cause"], int(self.time[-1]), by_job, total - math.fsum(by_job), 0.0, 0.0,
             (caps["time_ps"], caps["job"], caps["cap_w"]), (np.zeros(0, np.int64), np.zeros(0)),
             figures, 1e-12,
+            np.array([it.cap_stretch for it in self.job_records], np.float64),
         )  # fmt: skip
 
     @cached_property

@@ -20,7 +20,7 @@ from workloads import LAUNCH, Ran, go, network
 from odonata.agents.power import energy_at
 from odonata.jobs.metering import CAUSES, DEADLOCK, LOWERED_CAP, UNCONTROLLED, WITHIN
 from odonata.jobs.power import Power, efficiencies
-from odonata.jobs.request import Job
+from odonata.jobs.request import Job, Stage
 from odonata.results.job_table import HEADS, cells, heads, job_facts, to_csv
 from odonata.results.performance import node_energy_j, performance
 from pdes.errors import Fault, Refused
@@ -180,6 +180,40 @@ def test_a_communication_bound_job_stretches_by_its_compute_share_only() -> None
     factor = stretched(174.0)
     assert capped.took[0] == free.took[0] + 3 * (math.ceil(2 * US * factor) - 2 * US)
     assert capped.took[0] / free.took[0] == pytest.approx(1 + share * (factor - 1), rel=1e-6)
+
+
+STAGED = Job(6, iterations=3, stages=(
+    Stage("allreduce", 100, compute_ps=3 * US, overhead_ps=US, imbalance=0.7, repeat=2),
+    Stage("halo2d", 900, compute_ps=0, overhead_ps=2 * US, name="edges"),
+    Stage("permutation", 8, compute_ps=777_777, imbalance=0.1),
+))  # fmt: skip
+"""Tasks that differ, several passes and phases, and time in MPI."""
+
+
+def test_without_a_cap_no_job_is_stretched_to_the_last_bit() -> None:
+    """So what a job has to compute is known exactly, wherever its tasks differ."""
+    talks = Job(3, "permutation", 8, iterations=2)
+    ran = logged(STAGED, Job(2, **PAIR), talks, tasks_per_node=2, power=Power(interval_ps=3 * US))
+    assert [job.cap_stretch for job in ran.ran.jobs] == [1.0, 1.0, None]
+
+
+def test_every_job_says_by_how_much_caps_stretched_what_it_computes() -> None:
+    """Overhead is work of the processor: it stretches as computing does, and the network does
+    not."""
+    ran = logged(STAGED, Job(2, **PAIR), power=fixed(226.0))
+    first, second = ran.ran.jobs
+    longer = math.ceil(5 * US * stretched(226.0))
+    assert first.cap_stretch == pytest.approx(1.215, rel=1e-6)
+    assert second.cap_stretch == longer / (5 * US) == pytest.approx(1.215)
+    alone = Job(2, stages=(Stage("permutation", 8, compute_ps=0, overhead_ps=5 * US),))
+    free, capped = (logged(alone, power=fixed(watts)).took[0] for watts in (math.inf, 226.0))
+    assert capped == free + longer - 5 * US
+    text = to_csv(ran.ran.jobs, "x", 10**12)
+    assert [line.rsplit(",", 1)[1] for line in text.splitlines()] == [
+        "cap_stretch", str(first.cap_stretch), str(second.cap_stretch)]  # fmt: skip
+    facts = job_facts(SMALL, ran.ran.jobs)
+    assert [it["cap_stretch"] for it in facts] == [first.cap_stretch, second.cap_stretch]
+    assert cells(SMALL, second, True)[-1] == "1.215"
 
 
 def test_a_cap_below_the_least_is_the_least() -> None:
