@@ -16,7 +16,7 @@ from odonata.commands.options import (
     progress_option,
 )
 from odonata.commands.output import print_json, print_table
-from odonata.experiment.units import show_count, show_time
+from odonata.experiment.units import show_count, show_simulated
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -141,8 +141,9 @@ def show(finished: Finished | None, request: Request, as_json: bool) -> None:
         ranks = world().size
         on_ranks = f"mpiexec -n {ranks} " if ranks > 1 else ""
         without = "" if request.metrics else " --no-metrics"
-        print(f"odonata: stopped at {show_time(finished.result.time_ps)}; go on with: {on_ranks}"
-              f"odonata run --resume -o {finished.out}{without}", file=sys.stderr)  # fmt: skip
+        reached = show_simulated(finished.result.time_ps, finished.result.tick)
+        print(f"odonata: stopped at {reached}; go on with: {on_ranks}odonata run --resume "
+              f"-o {finished.out}{without}", file=sys.stderr)  # fmt: skip
 
 
 def show_complete(request: Request, as_json: bool) -> None:

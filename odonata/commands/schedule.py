@@ -303,7 +303,7 @@ def show(runs: Sequence[Ran], by: Sequence[str] = ()) -> None:
         console.width = 100_000
     first = runs[0].model
     heading, *about = account_of(read_by_all(runs), first.nodes, first.machine, first.overrun)
-    about += differences(runs)
+    about += [*differences(runs), *left_out_words(runs[0])]
     for line in (Text(heading, "bold"), *(Text(line, "dim") for line in about)):
         console.print(line, soft_wrap=True)
     widest = max(12, *(len(one.label) for one in runs)) + 2
@@ -316,6 +316,15 @@ def show(runs: Sequence[Ran], by: Sequence[str] = ()) -> None:
             console.print(parts_table(runs[at : at + each], what))
     console.print()
     console.print(Text(time_words(runs), "dim"), soft_wrap=True)
+
+
+def left_out_words(one: Ran) -> list[str]:
+    """Returns what --warmup and --cooldown leave out, which is the same in all runs."""
+    if not one.measures.left_out:
+        return []
+    whole = "the makespan is" if one.power is None else "the makespan, energy and power are"
+    return [f"{one.measures.left_out:,} jobs are left out, as they are submitted in the warm-up or "
+            f"the cool-down; {whole} of the whole run"]  # fmt: skip
 
 
 def time_words(runs: Sequence[Ran]) -> str:

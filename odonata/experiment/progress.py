@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from odonata.experiment.terminal import plain_console
-from odonata.experiment.units import show_count, show_time
+from odonata.experiment.units import show_count, show_simulated
 from pdes import launcher
 from pdes.clock import TICKS
 from pdes.shown import plain
@@ -76,7 +76,7 @@ class ProgressLine:
     without an end is done when its jobs are, so these tell how long it may still take."""
 
     def __init__(self, end: int | None, tick: str = "ps") -> None:
-        self._end, self._tick_ps = end, TICKS[tick]
+        self._end, self._tick = end, tick
         self._bar = Bar()
         self._first: tuple[float, int, int, int] | None = None
         """When it was first called, and with what."""
@@ -88,10 +88,11 @@ class ProgressLine:
             return
         then, reached_then, events_then, counted_then = self._first
         seconds = max(time.perf_counter() - then, 1e-9)
-        words = [show_time(reached * self._tick_ps // 1000 * 1000)]
+        ps = TICKS[self._tick]
+        words = [show_simulated(reached * ps // 1000 * 1000, self._tick)]
         done, before = None, 0.0
         if self._end is not None:
-            words[0] += f" of {show_time(self._end * self._tick_ps)}"
+            words[0] += f" of {show_simulated(self._end * ps, self._tick)}"
             done, before = (min(1.0, at / self._end) if self._end else 1.0
                             for at in (reached, reached_then))  # fmt: skip
         else:

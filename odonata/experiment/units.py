@@ -95,6 +95,12 @@ def show_time(ps: int) -> str:
     return f"{ps} ps"
 
 
+def show_simulated(ps: int, tick: str) -> str:
+    """Returns a simulated time for people: exact where packets are simulated, and else, where a
+    tick is longer than a picosecond, in the unit that fits, up to days."""
+    return show_time(ps) if tick == "ps" else show_duration(ps / 1e12)
+
+
 def show_count(value: float) -> str:
     """Returns a count as '15.2 M': three figures and a prefix."""
     for size, prefix in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):

@@ -285,15 +285,19 @@ def by_name(
 def _parts(
     schedule: Schedule, times: JobTimes, kept: Bools, names: list[str], classes: Whole
 ) -> tuple[Part, ...]:
-    done, many = kept & schedule.done, len(names)
+    """Returns a part for each name. `classes` has that of each job; of one that is not kept it may
+    be beyond them."""
+    many = len(names)
+    done = np.flatnonzero(kept & schedule.done)
     jobs = np.bincount(classes[kept], minlength=many).tolist()
-    node_us = times.service_us * schedule.job_nodes * kept
-    hours = (np.bincount(classes, node_us, many) / HOUR).tolist()
-    count = np.bincount(classes[done], minlength=many)
+    node_us = times.service_us * schedule.job_nodes
+    hours = (np.bincount(classes[kept], node_us[kept], many) / HOUR).tolist()
+    of = classes[done]
+    count = np.bincount(of, minlength=many)
     each = np.maximum(count, 1)
-    wait = (np.bincount(classes, times.wait_us * done, many) / each / SECOND).tolist()
-    slowdown = (np.bincount(classes, times.bounded_slowdown * done, many) / each).tolist()
-    took = (np.bincount(classes, times.turnaround_us * done, many) / each / SECOND).tolist()
+    wait = (np.bincount(of, times.wait_us[done], many) / each / SECOND).tolist()
+    slowdown = (np.bincount(of, times.bounded_slowdown[done], many) / each).tolist()
+    took = (np.bincount(of, times.turnaround_us[done], many) / each / SECOND).tolist()
     nothing = (None, None, None)
     return tuple(
         Part(name, jobs[i], hours[i], *((wait[i], slowdown[i], took[i]) if count[i] else nothing))

@@ -18,6 +18,7 @@ from odonata.cluster.simulation import simulate
 from odonata.commands import schedule
 from odonata.commands.cli import cli
 from odonata.commands.output import beside
+from odonata.figures import schedule_comparison
 from odonata.results.schedule_facts import jobs_per_second
 from odonata.traces.reading import read
 from odonata.traces.source import Source
@@ -136,6 +137,26 @@ def test_parts_that_no_trace_has_are_refused_with_the_reason(six: Path) -> None:
 def test_a_short_trace_is_told_in_seconds(six: Path) -> None:
     assert "submitted within 50 s, offered load" in ask(six).stdout
     assert "they are submitted within 50 s" in refused(six, "--warmup", "40s", "--cooldown", "40s")
+
+
+def test_jobs_that_are_left_out_are_told(six: Path) -> None:
+    told = (
+        "2 jobs are left out, as they are submitted in the warm-up or the cool-down; the makespan"
+    )
+    assert f"{told} is of the whole run" in ask(six, "--warmup", "11s").stdout
+    shown = ask(six, "--warmup", "11s", "--power", "none").stdout
+    assert f"{told}, energy and power are of the whole run" in shown
+    assert "left out" not in ask(six).stdout
+
+
+def test_every_policy_is_in_the_panel_of_power(
+    six: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(schedule_comparison, "draw_schedules", lambda *given: drawn.append(given))
+    facts(six, "--power", "none,idle-sleep", "--plot", tmp_path / "both.png")
+    ((schedules, _, power),) = drawn
+    assert [*schedules] == [*power] == ["none", "idle-sleep"]
 
 
 def test_the_speed_counts_only_jobs_that_were_simulated(six: Path) -> None:

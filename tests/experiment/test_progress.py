@@ -73,7 +73,7 @@ def test_time_is_that_of_the_model(clock: Clock, capsys: pytest.CaptureFixture[s
     line(0, 0)
     clock.now += 2
     line(1800, 10)
-    assert "50%  1800 s of 3600 s  5 events/s  2 s left" in capsys.readouterr().err
+    assert "50%  30 min of 1 h  5 events/s  2 s left" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("terminal")

@@ -174,6 +174,16 @@ def test_a_parameter_out_of_range_is_refused() -> None:
         measures(made(THREE, users=("", "")), slowdown_bound_us=0)
 
 
+def test_a_user_all_of_whose_jobs_are_left_out_has_no_row() -> None:
+    jobs = [{"submit": 10 * i, "held": [(10 * i + i, 10 * i + 9)], "user": i // 2}
+            for i in range(6)]  # fmt: skip
+    found = measures(made(jobs, users=("ann", "bob", "eve")), warmup_us=15 * SECOND)
+    assert {part.name: (part.jobs, part.mean_wait_s) for part in found.by_user} == {
+        "bob": (2, 2.5), "eve": (2, 4.5)
+    }  # fmt: skip
+    assert [part.jobs for part in found.by_project] == [4]
+
+
 def test_users_beyond_the_tenth_are_together() -> None:
     jobs = [{"submit": i, "nodes": 1, "held": [(i, 2 * i + 1)], "user": i} for i in range(14)]
     parts = measures(made(jobs, nodes=20, users=("", *(f"u{i}" for i in range(1, 14))))).by_user

@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
-from odonata.experiment.units import show_time
+from odonata.experiment.units import show_simulated, show_time
 from odonata.figures import contents as pictures
 from odonata.figures import network as figures
 from odonata.results import job_network as network
@@ -245,7 +245,7 @@ def provenance(run: Opened, kept: Sequence[str]) -> list[Row]:
     """Returns where a run comes from; `kept` are the tables that it has."""
     facts, ranks = run.attributes, int(run.attributes["ranks"])
     versions = {"Python": facts["python"], **{k: v for k, v in run.packages.items() if v}}
-    interval = show_time(run.experiment.metrics.interval_ps)
+    interval = show_simulated(run.experiment.metrics.interval_ps, run.tick)
     return [
         ("digest", run.digest or "-", _about_digest(run)),
         ("odonata", str(facts["odonata"]), ", ".join(f"{k} {v}" for k, v in versions.items())),

@@ -8,7 +8,7 @@ from odonata.figures.network import style
 from odonata.figures.report import Shown, inlined, provenance, rendered
 from odonata.figures.schedule import PICTURES, drawn
 from odonata.results.power_measures import power_rows
-from odonata.results.schedule_measures import UNNAMED, Part
+from odonata.results.schedule_measures import Part
 from odonata.results.schedule_rows import account_of, number, rows_of
 from odonata.results.schedule_run import ScheduleRun
 
@@ -82,7 +82,7 @@ def _sections(run: ScheduleRun) -> dict[str, list[Shown]]:
     sections["Jobs"].append(_parts("By size", "sizes", "nodes", found.by_size))
     for name in ("user", "project", "application"):
         parts = getattr(found, f"by_{name}")
-        if name == "user" or [part.name for part in parts] != [UNNAMED]:
+        if name == "user" or len(parts) > 1:
             sections["Jobs"].append(_parts(f"By {name}", f"{name}s", name, parts))
     return sections
 
