@@ -56,6 +56,8 @@ def _figures(found: Swept, figure: str, baseline: Baseline | None) -> list[Shown
     coloured = f", in colours for {drawing.hue}" * bool(drawing.hue)
     left, whole = len(panels(found, drawing)), MOST_PANELS
     only = f" The first {whole} of {left} panels; --plot draws others." * (left > whole)
+    hollow = any(found.misleads(figure, labels) for labels in found.combinations)
+    only += " Hollow points are not means of a steady state." * hollow
     caption = f"{words} {over}{coloured}; bars are confidence intervals of the means.{only}"
     table = rows(found, [figure], baseline)
     return [

@@ -61,6 +61,28 @@ def test_the_least_latency_is_found_at_the_least_load(file: Path) -> None:
     assert means == sorted(means)
 
 
+def test_a_latency_that_is_no_mean_of_a_steady_state_is_never_the_best(file: Path) -> None:
+    """The least latency of all may be that of the few packets that got through."""
+    search = sought(file, "traffic.load=0.1,0.5,0.9", trials=6)
+    fill(search, search.asked, None, 1)
+    loads = {point.key: trial.values["traffic.load"] for trial in search.done
+             for point in trial.points}  # fmt: skip
+    known = {
+        key: Outcome({"mean_latency_ns": latency}, {}, "d", verdict=verdict)
+        for key, load in loads.items()
+        for latency, verdict in [
+            {"0.1": (700.0, "steady"), "0.5": (900.0, "steady"), "0.9": (600.0, "not settled")}[
+                load
+            ]
+        ]
+    }
+    order = [trial.values["traffic.load"] for _, trial, _ in search.ranked(known)]
+    assert order == sorted(order)
+    rows = [*csv.DictReader(search.to_csv(known).splitlines())]
+    assert {row["traffic.load"]: row["steady_state"] for row in rows} == {
+        load: "not settled" if load == "0.9" else "steady" for load in loads.values()}  # fmt: skip
+
+
 def test_a_search_suggests_the_same_when_it_is_resumed(file: Path, tmp_path: Path) -> None:
     changes = ("traffic.load=0.05..0.9", "network.routing=minimal,valiant")
     whole = sought(file, *changes)

@@ -298,6 +298,28 @@ def test_a_saturated_combination_is_marked() -> None:
     assert notes(found, None)[1].startswith("* saturated")
 
 
+def test_a_mean_over_seeds_is_marked_if_one_run_is_not_of_a_steady_state() -> None:
+    outcomes = {key: replace(it, verdict="steady") for key, it in made().outcomes.items()}
+    figures = {"mean_latency_ns": 1.0, "throughput": 0.5}
+    found = made(outcomes=outcomes | {
+        "012": Outcome(figures, {}, "d", verdict="not settled", why="it still fills"),
+        "022": Outcome(figures, {}, "e", verdict="saturated", why="queues grow"),
+    })  # fmt: skip
+    assert found.judged(("minimal", "0.2")) == "1 of 3 not settled"
+    assert found.judged(("minimal", "0.1")) == "steady"
+    shown = rows(found, ["mean_latency_ns", "throughput"], None)
+    assert [[cell.endswith("*") for cell in row[2:]] for row in shown[:3]] == [
+        [False, False, False], [True, True, True], [True, False, True]]  # fmt: skip
+    lines = [*csv.DictReader(io.StringIO(found.summary_csv()))]
+    assert [row["steady_state"] for row in lines[:3]] == [
+        "steady", "1 of 3 not settled", "1 of 3 saturated"]  # fmt: skip
+    points = [*csv.DictReader(io.StringIO(found.points_csv()))]
+    assert [row["why"] for row in points if row["why"]] == ["it still fills", "queues grow"]
+    axes = picture(found, Drawing("mean_latency_ns", "traffic.load", "network.routing")).axes[0]
+    hollow = [len(some.get_offsets()) for some in axes.collections if hasattr(some, "get_sizes")]
+    assert sum(hollow) == 2
+
+
 def test_of_one_seed_nothing_is_said_about_significance() -> None:
     found = replace(made(), seeds=(1,), keys=made().keys[::3])
     beside = found.against("mean_latency_ns", Baseline("network.routing", "minimal"))
