@@ -45,6 +45,7 @@ from odonata import (
 from odonata.agents.layout import DELIVERED, HOPS, LATENCY_SUM
 from odonata.agents.network import COUNTERS
 from odonata.agents.node import LONGEST
+from odonata.studies.loadlatency.limits import limit
 
 SLOW_INSIDE = dict(  # noqa: C408
     terminal=LinkClass(25e9, 30_000),
@@ -189,11 +190,18 @@ def accepted(pattern: str, routing: str, load: float, **settings: Any) -> float:
     return simulate(Network(LARGE, traffic, routing, **settings)).throughput
 
 
+def full_at(pattern: str, routing: str) -> float:
+    """Returns the load at which the first link is full."""
+    found = limit(Network(LARGE, Traffic(pattern)), routing)
+    assert found is not None
+    return found.load
+
+
 def saturation(how: How) -> list[Row]:
     """Measure the accepted load when every node offers all it can, and check that slightly less
     than that is accepted in full."""
-    m, rows = LARGE, []
-    direct = 1 / (m.nodes * m.routers)
+    rows: list[Row] = []
+    direct = full_at("adversarial", "minimal")
     full: dict[tuple[str, str], float] = {}
 
     def flood(pattern: str, routing: str) -> float:
@@ -209,15 +217,14 @@ def saturation(how: How) -> list[Row]:
     steady("adversarial", "minimal", 0.9 * direct)
     if how.quick:
         return rows
-    ours, half = flood("adversarial", "valiant"), 0.5 * (m.groups - 2) / (m.groups - 1)
+    ours, half = flood("adversarial", "valiant"), full_at("adversarial", "valiant")
     rows.append(Row("adversarial, valiant", ours, 0.5, "0.45 … 0.5", 0.45 <= ours <= 0.5))
     rows.append(within("adversarial, valiant: (g-2)/(g-1)/2", ours, half, 0.01))
     steady("adversarial", "valiant", 0.95 * half)
     ours = flood("uniform", "minimal")
     rows.append(Row("uniform, minimal", ours, 1.0, "> 0.8", ours > 0.8))
-    outside = (m.n_nodes - m.nodes * m.routers) / (m.n_nodes - 1)
-    rows.append(within("uniform, valiant: half, and what stays in its group",
-                       flood("uniform", "valiant"), 0.5 / outside, 0.01))  # fmt: skip
+    ours, half = flood("uniform", "valiant"), full_at("uniform", "valiant")
+    rows.append(within("uniform, valiant: half, and what stays in its group", ours, half, 0.01))
     for routing in ("ugal-l", "ugal-g", "par"):
         for pattern in ("uniform", "adversarial"):
             best = max(full[pattern, "minimal"], full[pattern, "valiant"])

@@ -37,6 +37,7 @@ from odonata.studies.loadlatency.cases import (
     zero_load_ps,
 )
 from odonata.studies.loadlatency.claims import claims
+from odonata.studies.loadlatency.limits import limit
 from odonata.studies.loadlatency.simulation import Point, mark, slot_ps, traffic_of
 from odonata.study import pool
 from odonata.study.filling import fill, simulate
@@ -177,6 +178,42 @@ def test_a_run_is_made_twice_as_long_until_it_has_settled() -> None:
     (same,) = simulated(once).values()
     assert (same.digest, same.performance) == (point.digest, point.performance)
     assert point.events > same.events
+
+
+def saturation(preset: str, pattern: str, routing: str, load: float) -> tuple[float, float]:
+    """Returns what is accepted at a load far above saturation, and the load that fills a link."""
+    model = Network(PRESETS[preset].machine, Traffic(pattern))
+    asked = sweep(model, [routing], [load])
+    (found,) = curves(asked, simulated(asked))
+    known = limit(model, routing)
+    assert known is not None
+    assert known.exact
+    assert found.points[0].verdict == SATURATED, found.points[0].performance.steadiness
+    assert found.throughput is not None
+    return found.throughput, known.load
+
+
+@pytest.mark.parametrize(("pattern", "load"), [("adversarial", 0.3), ("hotspot", 0.6)])
+def test_a_settled_throughput_is_what_fills_the_first_link(pattern: str, load: float) -> None:
+    ours, theory = saturation("kim-72", pattern, "minimal", load)
+    assert ours == pytest.approx(theory, rel=0.03)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("pattern", "routing", "load"),
+    [
+        ("hotspot", "minimal", 0.35),
+        ("hotspot", "minimal", 0.5),
+        ("hotspot", "valiant", 0.5),
+        ("adversarial", "minimal", 0.05),
+        ("adversarial", "valiant", 0.6),
+        ("uniform", "valiant", 0.6),
+    ],
+)
+def test_on_1056_nodes_too(pattern: str, routing: str, load: float) -> None:
+    ours, theory = saturation("kim-1056", pattern, routing, load)
+    assert ours == pytest.approx(theory, rel=0.03)
 
 
 def test_the_longest_run_is_at_least_the_first() -> None:
