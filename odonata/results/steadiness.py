@@ -119,13 +119,15 @@ WITH_JOBS = Steadiness(UNJUDGED, "jobs come and go, so that nothing has to be st
 
 
 class Drift(NamedTuple):
-    """A drift, and what of it chance explains, both as fractions of the mean."""
+    """A drift, and what of it chance explains, both as fractions of the mean; `excused`, it may be
+    due to chance."""
 
     drift: float
     chance: float
+    excused: bool = True
 
     def beyond(self, tolerance: float) -> bool:
-        return abs(self.drift) > max(tolerance, self.chance)
+        return abs(self.drift) > max(tolerance, self.chance if self.excused else 0.0)
 
 
 def of_run(
@@ -273,16 +275,16 @@ def half(spans: int) -> int:
 
 def drift(sums: Floats, counts: Floats | None = None, excused: bool = True) -> Drift:
     """Returns the drift of a series, or of a ratio of two sums: from the first half to the second,
-    each of BATCHES batches; not `excused`, nothing of it is by chance."""
+    each of BATCHES batches."""
     over = _batches(sums)
     under = _batches(np.ones_like(sums) if counts is None else counts)
     middle = float(over.sum() / max(1.0, float(under.sum())))
     if middle <= 0:
-        return Drift(0.0, 0.0)
+        return Drift(0.0, 0.0, excused)
     means = over / np.maximum(under, 1)
-    error = math.sqrt(float(means.var(axis=1, ddof=1).sum()) / BATCHES) * excused
+    error = math.sqrt(float(means.var(axis=1, ddof=1).sum()) / BATCHES)
     halves = over.sum(axis=1) / np.maximum(under.sum(axis=1), 1)
-    return Drift(float(halves[1] - halves[0]) / middle, SIGMAS * error / middle)
+    return Drift(float(halves[1] - halves[0]) / middle, SIGMAS * error / middle, excused)
 
 
 def _batches(values: Floats) -> Floats:

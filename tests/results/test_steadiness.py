@@ -258,11 +258,13 @@ def test_just_below_saturation_it_is_steady_and_just_above_it_is_saturated() -> 
     assert verdict("adversarial", 0.14, 3, 10).verdict == UNSETTLED
 
 
-def test_few_steady_runs_are_called_anything_else() -> None:
-    """Over seeds and loads, also where packets are few: at most one in forty."""
+@pytest.mark.parametrize("seeds", [3, pytest.param(40, marks=pytest.mark.long)])
+def test_few_steady_runs_are_called_anything_else(seeds: int) -> None:
+    """Over seeds and loads, also where packets are few: one in a hundred, or less."""
     found = [verdict("uniform", load, 3, 12, seed=seed)
-             for load in (0.05, 0.3, 0.6, 0.8) for seed in range(1, 11)]  # fmt: skip
-    assert sum(it.verdict != STEADY for it in found) <= 1, [it for it in found if it.marked]
+             for load in (0.05, 0.3, 0.8) for seed in range(1, seeds + 1)]  # fmt: skip
+    wrong = [it for it in found if it.verdict != STEADY]
+    assert len(wrong) <= 0.01 * len(found), wrong
 
 
 def test_traffic_that_ends_by_itself_and_runs_with_jobs_are_not_judged() -> None:
