@@ -1,5 +1,5 @@
 """Room on the disk, reserved before it is needed: a full disk then is an error like any other; and
-what is on the disk for sure."""
+what is on the disk for sure, under the name that it was given."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from pdes.errors import Fault
 
 SLACK = 1 << 18
 """Room on the disk for HDF5's own bookkeeping, at each flush."""
@@ -34,8 +36,24 @@ def full(path: Path) -> OSError:
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
+def require_there(handle: int, path: Path) -> None:
+    """Raise a Fault where an open file is no longer the one of this name: it could still be written
+    to, and nobody would ever find it."""
+    try:
+        there = os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        there = False
+    if not there:
+        raise Fault(
+            f"{path}: was removed, moved or replaced while the run wrote to it, and what it "
+            "measures would be lost; begin again, in a directory that stays"
+        )
+
+
 def reserve(handle: int, size: int, path: Path) -> None:
-    """Has so many bytes behind the end of an open file, without changing its length; or ENOSPC."""
+    """Has so many bytes behind the end of an open file, without changing its length; or ENOSPC. The
+    file must still be there."""
+    require_there(handle, path)
     if _fallocate is None:
         return
     if _fallocate(handle, KEEP_SIZE, os.fstat(handle).st_size, size):

@@ -236,7 +236,8 @@ def _drive(
             break
     finish = engine.over() if completed and end is None else engine.reached
     engine.collect()
-    metrics.finish(completed, stuck)
+    digest = engine.digest()
+    metrics.finish(completed, stuck, digest)
     wall = engine.lap("exchange") - began
     engine.look()  # what came last is in no queue yet
     engine.check()
@@ -256,7 +257,7 @@ def _drive(
         resumed=resumed,
         time=finish,
         events=sum(events),
-        digest=engine.digest(),
+        digest=digest,
         wall_seconds=max(walls),
         events_per_second=sum(handled) / max(walls),
         compile_seconds=preparing["compile"],

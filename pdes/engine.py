@@ -555,7 +555,7 @@ class Engine:
         value = None
         if parts is not None:
             self._rules.same_on_all_ranks("fingerprint", [part.shape[1:] for part in parts])
-            hashed = hashlib.blake2b(digest_size=16)
+            hashed = hashlib.blake2b(digest_size=stream.DIGEST_BYTES)
             for part in self.model.assemble(parts):
                 hashed.update(np.ascontiguousarray(part).tobytes())
             value = hashed.hexdigest()

@@ -4,6 +4,9 @@ Python raises it between any two instructions of the main thread, and that may b
 passes no exception on: a function that LLVM has called while it compiles a kernel, which is then
 lost too, or one that Python calls when an object goes. There Python prints the exception and
 forgets it. Within the compiler it is raised a moment later; where else it was lost, again.
+
+A plug-in may raise a KeyboardInterrupt too, by mistake or because a library of its own does so:
+that is an error of the plug-in's, and `by_signal` tells the two apart.
 """
 
 from __future__ import annotations
@@ -19,6 +22,18 @@ from typing import Any
 
 MOMENT_SECONDS = 0.01
 CALLED_BY_COMPILER = "llvmlite.binding"
+
+
+class Interrupted(KeyboardInterrupt):
+    """SIGINT has come."""
+
+
+def by_signal(error: BaseException) -> bool:
+    """Tells whether an exception came of SIGINT. Outside of `interruptible` every KeyboardInterrupt
+    is taken for that."""
+    if not isinstance(error, KeyboardInterrupt):
+        return False
+    return isinstance(error, Interrupted) or signal.getsignal(signal.SIGINT) is not _raise
 
 
 @contextmanager
@@ -45,7 +60,7 @@ def _raise(number: int, frame: FrameType | None) -> None:
             _again()
             return
         frame = frame.f_back
-    raise KeyboardInterrupt
+    raise Interrupted
 
 
 def _again() -> None:

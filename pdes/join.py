@@ -22,7 +22,7 @@ from pdes import turnover
 from pdes.errors import Refused
 from pdes.hdf5 import SEAL, Source, check, is_written_to, open_file, read, reading, repack, seal
 from pdes.log import is_log, merge
-from pdes.stream import COMPLETE, DIED, FAILED, NAME, RUNNING, TOTAL, times_of
+from pdes.stream import COMPLETE, DIED, DIGEST, FAILED, NAME, RUNNING, TOTAL, times_of
 
 JOINED = "run.h5"
 LOCK = ".lock"
@@ -112,7 +112,8 @@ class Described(NamedTuple):
 
 def join(directory: Path, target: Path, attributes: Mapping[str, Any] | None = None) -> None:
     """Describe the run in `directory` by a file `target`; whatever was there is replaced. It has
-    the attributes that the ranks' files share, and those given."""
+    the attributes that the ranks' files share, those given, and the digest of a run that is
+    over."""
     import h5py
 
     partial = target.with_name(f".{target.name}.{os.getpid()}")
@@ -128,7 +129,7 @@ def join(directory: Path, target: Path, attributes: Mapping[str, Any] | None = N
         if len(texts) > 1 or any((clock[: len(times)] != times).any() for clock in clocks):
             raise Refused(f"{directory}: its files are of different runs")
         complete = all(file.read("status") == COMPLETE for file in files)
-        shared = files[0].tried(lambda it: {**it.attrs})
+        shared = files[0].tried(lambda it: {**it.attrs, **_digest(it)})
         described = [file.tried(_datasets) for file in files]
         logs = files[0].tried(_logs)
         for file in files:  # so that what is damaged is known by its name
@@ -167,6 +168,12 @@ def join(directory: Path, target: Path, attributes: Mapping[str, Any] | None = N
             partial.replace(target)
         except RuntimeError as error:  # HDF5's, where the disk is full
             raise OSError(errno.EIO, "cannot be written", str(target)) from error
+
+
+def _digest(file: Any) -> dict[str, str]:
+    """Returns the digest as an attribute; files of earlier versions have none."""
+    digest = file[DIGEST][()].decode() if DIGEST in file else ""
+    return {DIGEST: digest} if digest else {}
 
 
 def _datasets(file: Any) -> dict[str, Described]:

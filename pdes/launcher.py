@@ -78,16 +78,35 @@ def parent() -> tuple[int, str]:
     return (known[0].pid, known[0].started) if known else (os.getppid(), "")
 
 
+def launchers() -> list[int]:
+    """Returns the processes on this machine whose end leaves the ranks alone: the nearest one that
+    starts ranks here, and the nearest launcher, which may be the same."""
+    found: list[int] = []
+    for names in (SPAWNERS, LAUNCHERS):
+        found += [process.pid for process in ancestors() if process.name in names][:1]
+    return [*dict.fromkeys(found)]
+
+
 def stderr() -> int:
     """Returns a file descriptor for words that must reach the user even if the launcher is about to
     end: the launcher's own stderr, where it is a terminal or a pipe on this machine (a file may be
     written from the place where the launcher stands in it, and words would be lost), or 2."""
+    return _opened_stderr((*TERMINALS, "pipe:"), os.O_WRONLY | os.O_NOCTTY)
+
+
+def last_words() -> int:
+    """Returns a file descriptor for words that must reach the user when the launcher is gone: its
+    stderr, whatever that is, for nobody else writes there any more; or 2."""
+    return _opened_stderr(("/", "pipe:"), os.O_WRONLY | os.O_NOCTTY | os.O_APPEND)
+
+
+def _opened_stderr(kinds: tuple[str, ...], how: int) -> int:
     for process in ancestors():
         if process.name in LAUNCHERS:
             try:
                 path = f"/proc/{process.pid}/fd/2"
-                if os.readlink(path).startswith((*TERMINALS, "pipe:")):
-                    return os.open(path, os.O_WRONLY | os.O_NOCTTY)
+                if os.readlink(path).startswith(kinds):
+                    return os.open(path, how)
             except OSError:
                 pass
             break

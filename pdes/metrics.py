@@ -60,6 +60,7 @@ class Metrics:
             if first_rank:
                 turnover.replace_all(directory, engine.transport.size)
             engine.transport.everyone(None)
+            recorder.take_place()
 
     def _past(self, recorder: Recorder, directory: Path) -> Past:
         """Returns what was recorded before of all that this rank records."""
@@ -107,12 +108,12 @@ class Metrics:
             self._engine.collect()
             self.recorder.sync(self._engine.reached)
 
-    def finish(self, completed: bool, stuck: bool) -> None:
+    def finish(self, completed: bool, stuck: bool, digest: str) -> None:
         """Finish the recording, while it is still timed: what was sampled is on its way to the
         disk."""
         if self.recorder:
             state = COMPLETE if completed else STUCK if stuck else STOPPED
-            self.recorder.finish(state, self._engine.reached, self._engine.state)
+            self.recorder.finish(state, self._engine.reached, self._engine.state, digest)
             self._engine.lap("metrics")
 
     def __enter__(self) -> None:

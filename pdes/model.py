@@ -60,6 +60,9 @@ class Lookahead(NamedTuple):
 
     time: int
     cause: str
+    one_rank: bool = False
+    """Whether one rank has all there is to do, and nothing ever goes to another; then `cause` says
+    what this rank has."""
 
 
 @kernel

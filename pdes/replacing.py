@@ -12,11 +12,16 @@ LONGEST = 100
 """Letters of a name that are kept, with its suffixes: what is before them would be too long."""
 
 
+def partial_name(path: Path, whose: str) -> Path:
+    """Returns the name under which a process, of a host, writes a file."""
+    return path.with_name(f".part-{whose}-{path.name[-LONGEST:]}")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Gives another name to write to, with the same suffixes, which no other process has. Where
     that fails, a file that was there stays, and the error names it."""
-    part = path.with_name(f".part-{platform.node()}-{os.getpid()}-{path.name[-LONGEST:]}")
+    part = partial_name(path, f"{platform.node()}-{os.getpid()}")
     try:
         yield part
         part.replace(path)

@@ -63,6 +63,10 @@ STUCK = 5
 """The value of `status` of a run that ended because its model had come to a standstill."""
 STATUS = "0: runs, or died; 1: stopped at a checkpoint; 2: complete; 3: failed; 5: deadlocked"
 NAME = "rank-{:04d}.h5"
+DIGEST = "digest"
+"""The dataset that has the digest of the run (`pdes.driver.Result.digest`), in hexadecimal, once it
+is over; until then it is empty."""
+DIGEST_BYTES = 16
 TOTAL = "total"
 """The attribute `kind` of what is written when a run ends."""
 
@@ -201,6 +205,8 @@ class Recorder:
         }  # fmt: skip
         self.path = recording.directory / NAME.format(rank)
         self._file: Any = None
+        self._place = self.path
+        """The name that the file has now."""
         self._oldest = 0.0
         self._rows = 0
         self._times: Array = np.zeros(0, np.int64)
@@ -221,9 +227,13 @@ class Recorder:
 
     def start(self, state: Any) -> None:
         """Create the file, under another name until it can be followed."""
-        fresh = fresh_name(self.path)
-        self._create(fresh, state)
-        fresh.replace(self.path)
+        self._create(fresh_name(self.path), state)
+        self._place.replace(self.path)
+        self.take_place()
+
+    def take_place(self) -> None:
+        """Note that the file has its own name now."""
+        self._place = self.path
 
     @property
     def series(self) -> list[str]:
@@ -241,8 +251,7 @@ class Recorder:
         to ranks in another way, it keeps its other name (`pdes.turnover`)."""
         with ExitStack() as failed, past:
             failed.callback(self.close)
-            fresh = fresh_name(self.path)
-            self._create(fresh, state)
+            self._create(fresh_name(self.path), state)
             times = past.times(cut)
             for first in range(0, len(times), self._rows):
                 part = slice(first, min(first + self._rows, len(times)))
@@ -265,7 +274,8 @@ class Recorder:
             failed.pop_all()
         self.sync(cut)
         if not past.redealt:
-            fresh.replace(self.path)
+            self._place.replace(self.path)
+            self.take_place()
         return last
 
     def _create(self, path: Path, state: Any) -> None:
@@ -284,6 +294,7 @@ class Recorder:
         columns = [(it, np.asarray(it.of(state))) for table in self._tables for it in table.columns]
         if disk.free_bytes(path.parent) < 2 * SLACK + sum(a.nbytes for _, a in columns):
             raise disk.full(path)
+        self._place = path
         self._file = file = open_file(path, "w", libver="latest")
         file.attrs.update(self._attributes)
         self._time_set = file.create_dataset(
@@ -293,6 +304,8 @@ class Recorder:
         describe(self._time_set, ("time",), self._tick, about)
         self._status = checked_scalar(file, "status", np.int8(RUNNING))
         describe(self._status, (), "1", STATUS)
+        self._digest = checked_scalar(file, DIGEST, np.array(b"", f"S{2 * DIGEST_BYTES}"))
+        describe(self._digest, (), "1", "a hash over the final state of every agent, on all ranks")
         self._sets = [self._create_set(s, a) for s, a in zip(self._series, samples, strict=True)]
         for column, values in columns:
             made = file.create_dataset(column.name, data=values)
@@ -362,18 +375,18 @@ class Recorder:
     def write_logs(self, final: int) -> None:
         """Write the rows of logs before this time, before which nothing more will happen."""
         self.book.final = final
-        self.book.write(self._file, self._fd, self.path)
+        self.book.write(self._file, self._fd, self._place)
 
     def flush(self) -> None:
         """Hand what was sampled to the operating system, where a reader finds it."""
-        self.book.write(self._file, self._fd, self.path)
+        self.book.write(self._file, self._fd, self._place)
         n = self._filled
         if n == self._flushed:
             return
         pieces = [piece for made, buffer in zip(self._sets, self._buffers, strict=True)
                   for piece in _pieces(made, buffer, self._base)]  # fmt: skip
         size = sum(len(data) for _, _, data in pieces)
-        disk.reserve(self._fd, size + SLACK, self.path)
+        disk.reserve(self._fd, size + SLACK, self._place)
         length = self._base + n
         with disk.writing(self.path):
             for made in self._sets:
@@ -398,22 +411,24 @@ class Recorder:
         self.book.final = now
         self.flush()
         os.fsync(self._fd)
+        disk.require_there(self._fd, self._place)
 
     # -- ends
 
-    def finish(self, status: int, now: int = 0, state: Any = None) -> None:
-        """End a run, or a part of it, at a cut. Where samples came slowly, so that most were
-        flushed before their chunk was full, chunks were written several times, and HDF5 does not
-        reuse such room while a file may be followed: then the file is packed, if there is room for
-        both."""
+    def finish(self, status: int, now: int = 0, state: Any = None, digest: str = "") -> None:
+        """End a run, or a part of it, at a cut. Whoever finds that it is complete finds its digest
+        too. Where samples came slowly, so that most were flushed before their chunk was full,
+        chunks were written several times, and HDF5 does not reuse such room while a file may be
+        followed: then the file is packed, if there is room for both."""
         self.book.final = max(self.book.final, now)
         self.flush()
         found = [(made, np.asarray(total.of(state))) for total, made in self._totals]
-        disk.reserve(self._fd, sum(values.nbytes for _, values in found) + SLACK, self.path)
+        disk.reserve(self._fd, sum(values.nbytes for _, values in found) + SLACK, self._place)
         with disk.writing(self.path):
             for made, values in found:
                 if values.any():
                     made[...] = values
+            self._digest[()] = digest.encode()
         self.close(status)
         if self._replaced > WASTE * self._written:
             room = self._written - self._replaced + 4 * SLACK

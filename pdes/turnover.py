@@ -5,7 +5,8 @@ A run that goes on with other ranks writes their files anew (`pdes.past`), each 
 there are from now on; then the files are renamed, and what is left of the old ones is removed, and
 the note. Where a run dies before the note, the old files are as they were. Where it dies after, the
 note is there: readers find each file under whichever name it has, and the next run goes on with the
-renaming.
+renaming. A run that begins anew removes all files of the one before in the same way: they are those
+of no ranks.
 """
 
 from __future__ import annotations
@@ -31,6 +32,13 @@ def replace_all(directory: Path, ranks: int) -> None:
     partial.replace(note)
     sync(directory)
     finish(directory)
+
+
+def remove_all(directory: Path) -> None:
+    """Remove the files of all ranks, whatever they are."""
+    left = (NOTE, ANY, fresh_name(Path(ANY)).name)
+    if any(path for name in left for path in directory.glob(name)):
+        replace_all(directory, 0)
 
 
 def finish(directory: Path) -> None:

@@ -4,20 +4,27 @@ It needs nothing but the standard library, so that it is there some milliseconds
 rank's first line. Ranks connect to its socket, say which rank they are, and write one byte for each
 thing that it must know (those below; all other bytes are the numbers of signals that have reached
 the rank, written by Python's C handler even while the rank is inside a compiler or MPI). It sleeps
-on the ranks' process handles and on these bytes:
+on the ranks' process handles, on those of their launcher, and on these bytes:
 
-* a rank goes without having said that it leaves: it is named, and the others are killed;
+* a rank goes without having said that it leaves: it is named, and the others are killed. The
+  launcher may be quicker and kill them itself, so that several are gone when the watchman looks:
+  the one that went first is named, as epoll tells of files in the order in which they became
+  ready;
+* a launcher goes before its ranks: it is named, and they are killed;
 * a rank gives its reason itself: the watchman says nothing, and gives MPI a while to end the rest;
 * a signal that ends a rank has reached one that cannot act on it: the watchman gives the reason,
   and asks the launcher to end all ranks;
 * a rank leaves with a status other than 0: the others have a while to do the same.
 
-In the end it removes what dead ranks had in shared memory and nobody has any more.
+In the end it removes what dead ranks had in shared memory and nobody has any more. MPI makes its
+files there while it starts, and a rank may be killed before it can tell of them: so the watchman is
+told by the kernel (inotify) when there is a new file, and looks which of its ranks has it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import select
 import signal
@@ -41,6 +48,9 @@ PEER = 17
 """SO_PEERCRED, which the socket module does not name everywhere."""
 EXITING = 0x4
 """PF_EXITING, the kernel's flag of a process that has begun to end."""
+CREATED = 0x100
+"""IN_CREATE of inotify."""
+NEVER = float("inf")
 
 
 class Rank:
@@ -50,10 +60,14 @@ class Rank:
     def __init__(self, number: int, pid: int, line: socket.socket | None = None) -> None:
         self.number, self.pid, self.line = number, pid, line
         self.listens = self.left = False
-        try:
-            self.handle: int | None = os.pidfd_open(pid)
-        except ProcessLookupError:
-            self.handle = None
+        self.handle = handle_of(pid)
+        self.went: float = NEVER
+        """The place of the first sign that it goes among all such signs."""
+
+    def files(self) -> list[int]:
+        """Returns the file descriptors that tell of it."""
+        line = None if self.line is None else self.line.fileno()
+        return [fd for fd in (self.handle, line) if fd is not None]
 
     def is_dying(self) -> bool:
         """Tells whether the process is on its way out, though its handle does not say so yet: a
@@ -74,42 +88,89 @@ class Rank:
 
 
 class Watch:
+    """`parent` is the process that started the ranks of this host, and `launchers` are those whose
+    end before that of the ranks ends the run. `last_words` is a file for what is said when one of
+    them is gone, with whom the way to the user may be gone."""
+
     def __init__(
-        self, door: socket.socket, parent: int, ranks: int, answer: float, patience: float
-    ) -> None:
+        self, door: socket.socket, parent: int, ranks: int, answer: float, patience: float,
+        launchers: tuple[int, ...] = (), last_words: int = 2,
+    ) -> None:  # fmt: skip
         self.door, self.parent, self.expected = door, parent, ranks
-        self.answer, self.patience = answer, patience
+        self.answer, self.patience, self.last_words = answer, patience, last_words
         self.ranks: dict[int, Rank] = {}
         self.spoken = False
-        self.deadline = float("inf")
+        self.deadline = NEVER
         self.due: Callable[[], None] = lambda: None
         """What is done at the deadline."""
         self.segments: set[str] = set()
         door.setblocking(False)
-        self.poll = select.poll()
-        self.poll.register(door, select.POLLIN)
+        self.poll = select.epoll()
+        self.poll.register(door, select.EPOLLIN)
+        self.signs = 0
+        """How many signs of an end there were."""
+        self.launchers: dict[int, str] = {}
+        """What each is called, by its handle."""
+        for pid in launchers:
+            if (handle := handle_of(pid)) is not None:
+                self.launchers[handle] = f"{name_of(pid)} (process {pid} on {socket.gethostname()})"
+                self.poll.register(handle, select.EPOLLIN)
+        self.created = notices()
+        if self.created is not None:
+            self.poll.register(self.created, select.EPOLLIN)
 
     def run(self) -> None:
         """The first rank is at the door already."""
         while True:
-            wait = None if self.deadline == float("inf") else self.deadline - time.monotonic()
-            ready = {fd for fd, _ in self.poll.poll(None if wait is None else max(0, wait) * 1000)}
+            wait = None if self.deadline == NEVER else max(0.0, self.deadline - time.monotonic())
+            ready = dict(self.poll.poll(wait))
             while self._greet():
                 pass
+            launcher, when = self._note_signs(ready)
             for rank in list(self.ranks.values()):
                 self._hear(rank)
+            if self.created in ready:
+                self._see_created()
             gone = [rank for rank in self.ranks.values() if rank.handle in {None, *ready}]
             died = [rank for rank in gone if not rank.left]
-            if died:  # and perhaps at the launcher's hand, because another was dying before it
+            if died or launcher:  # and perhaps at the launcher's hand, as another went before
                 died = [rank for rank in self.ranks.values() if rank in died or rank.is_dying()]
             for rank in gone:
                 self._forget(rank)
-            if died:
-                self._end(f"{' and '.join(map(str, died))} died; the run ends here")
+            first = min(died, key=lambda rank: rank.went, default=None)
+            if launcher and (first is None or when < first.went):
+                self._end(f"{launcher} died; the run ends here", to=self.last_words)
+            elif first:
+                self._end(f"{first} died; the run ends here")
             elif time.monotonic() >= self.deadline:
                 self.due()
             if all(rank.handle is None for rank in self.ranks.values()):
+                self._clean()
                 return
+
+    def _note_signs(self, ready: dict[int, int]) -> tuple[str, float]:
+        """Note in which order ranks went. Returns the launcher that is gone, if one is, and its
+        place in this order."""
+        launcher, when = "", NEVER
+        by_file = {fd: rank for rank in self.ranks.values() for fd in rank.files()}
+        for fd, what in ready.items():
+            self.signs += 1
+            if fd in self.launchers:
+                self.poll.unregister(fd)
+                launcher, when = launcher or self.launchers.pop(fd), min(when, self.signs)
+            elif fd in by_file and (fd == by_file[fd].handle or what & select.EPOLLHUP):
+                by_file[fd].went = min(by_file[fd].went, self.signs)
+        return launcher, when
+
+    def _see_created(self) -> None:
+        """There is a new file in shared memory: perhaps a rank has made it."""
+        assert self.created is not None
+        with contextlib.suppress(OSError):
+            while os.read(self.created, 1 << 16):
+                pass
+        for rank in self.ranks.values():
+            if rank.handle is not None:
+                self.segments |= mapped(rank.pid) | opened(rank.pid)
 
     def _greet(self) -> bool:
         """Was somebody at the door?"""
@@ -136,9 +197,8 @@ class Watch:
                 return
             self._forget(before)
         self.ranks[rank.number] = rank
-        for fd in (rank.handle, rank.line and rank.line.fileno()):
-            if fd is not None:
-                self.poll.register(fd, select.POLLIN)
+        for fd in rank.files():
+            self.poll.register(fd, select.EPOLLIN)
 
     def _forget(self, rank: Rank) -> None:
         if rank.line is not None:
@@ -164,7 +224,7 @@ class Watch:
 
     def _miss(self) -> None:
         """One that nobody has seen died before there was a watchman."""
-        self.deadline = float("inf")
+        self.deadline = NEVER
         if len(self.ranks) < self.expected:
             self._end("a rank died before its first line; the run ends here")
 
@@ -207,22 +267,22 @@ class Watch:
 
     def _later(self, seconds: float, due: Callable[[], None]) -> None:
         """The first of these counts, but a rank that speaks has more time."""
-        if self.deadline == float("inf") or self.spoken:
+        if self.deadline == NEVER or self.spoken:
             self.deadline, self.due = time.monotonic() + seconds, due
 
-    def _end(self, reason: str, status: int = 0) -> None:
+    def _end(self, reason: str, status: int = 0, to: int = 2) -> None:
         """Say it, unless a rank has; have all ranks end, by the launcher, by MPI, or here."""
         alive = [rank for rank in self.ranks.values() if rank.handle is not None]
         for rank in alive:
             self.segments |= mapped(rank.pid)
         if not self.spoken and reason:
             with contextlib.suppress(OSError):  # nobody is there any more to read it
-                os.write(2, f"odonata: {reason}\n".encode())
+                os.write(to, f"odonata: {reason}\n".encode())
         if status:
             abort(status)
         until = time.monotonic() + (self.patience if self.spoken or status else 0)
         while alive and time.monotonic() < until:
-            ready = {fd for fd, _ in self.poll.poll(100)}
+            ready = dict(self.poll.poll(0.1))
             for rank in [rank for rank in alive if rank.handle in ready]:
                 self._forget(rank)
                 alive.remove(rank)
@@ -241,10 +301,36 @@ class Watch:
         left = {path for path in self.segments if os.path.exists(path)}
         if left:
             for pid, _ in processes():
-                left -= mapped(pid)
+                left -= mapped(pid) | opened(pid)
         for path in left:
             with contextlib.suppress(OSError):
                 os.unlink(path)
+
+
+def handle_of(pid: int) -> int | None:
+    """Returns a handle of a process, None where it is gone."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+
+
+def name_of(pid: int) -> str:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/comm") as file:
+        return file.read().strip()
+    return "the launcher"
+
+
+def notices() -> int | None:
+    """Returns a file descriptor that can be read when there is a new file in shared memory; None
+    where the system has no inotify."""
+    try:
+        system = ctypes.CDLL(None)
+        fd = int(system.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        watches = fd >= 0 and system.inotify_add_watch(fd, SHARED.encode(), CREATED) >= 0
+    except (OSError, AttributeError):
+        return None
+    return fd if watches else None
 
 
 def processes() -> list[tuple[int, int]]:
@@ -280,6 +366,16 @@ def mapped(pid: int) -> set[str]:
     return found
 
 
+def opened(pid: int) -> set[str]:
+    """Returns the files in shared memory that a process has opened."""
+    found = set()
+    with contextlib.suppress(OSError):
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return {path for path in found if path.startswith(SHARED) and not path.endswith(" (deleted)")}
+
+
 def abort(status: int) -> None:
     """Has the launcher end all ranks with this status, where it speaks MPICH's language (PMI-1)."""
     if "PMI_FD" in os.environ:
@@ -291,13 +387,14 @@ def main() -> None:
     for meant_for_ranks in ENDING:
         signal.signal(meant_for_ranks, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
-    door, parent, ranks, answer, patience = map(float, sys.argv[1:])
-    kept = {0, 1, 2, int(door), int(os.environ.get("PMI_FD", 2))}
+    door, last_words, parent, ranks, answer, patience, *launchers = map(float, sys.argv[1:])
+    kept = {0, 1, 2, int(door), int(last_words), int(os.environ.get("PMI_FD", 2))}
     for fd in os.listdir("/proc/self/fd"):
         if int(fd) not in kept:
             with contextlib.suppress(OSError):
                 os.close(int(fd))
-    Watch(socket.socket(fileno=int(door)), int(parent), int(ranks), answer, patience).run()
+    Watch(socket.socket(fileno=int(door)), int(parent), int(ranks), answer, patience,
+          tuple(map(int, launchers)), int(last_words)).run()  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -202,9 +202,11 @@ def _line_to(parent: int, started: str) -> socket.socket:
 
 def _start(door: socket.socket, parent: int) -> None:
     """A process of its own session, that has nothing open but the door and a way to the user."""
-    words = [door.fileno(), parent, launcher.here(), ANSWER_SECONDS, MPI_SECONDS]
+    stderr, last_words = launcher.stderr(), launcher.last_words()
+    words = [door.fileno(), last_words, parent, launcher.here(), ANSWER_SECONDS, MPI_SECONDS,
+             *launcher.launchers()]  # fmt: skip
     door.set_inheritable(True)
-    stderr = launcher.stderr()
+    os.set_inheritable(last_words, True)
     script = str(Path(__file__).with_name("watch.py"))
     os.posix_spawn(
         sys.executable,
@@ -218,5 +220,5 @@ def _start(door: socket.socket, parent: int) -> None:
         setsid=True,
         setsigmask=watch.ENDING,
     )
-    if stderr != 2:
-        os.close(stderr)
+    for fd in {stderr, last_words} - {2}:
+        os.close(fd)

@@ -113,7 +113,7 @@ def remembered(
 def _declared(policy: Declares, sizes: Sizes) -> list[tuple[str, Any]]:
     try:
         return [*policy.remembers(sizes).items()]
-    except Exception as error:
+    except BaseException as error:
         raise Refused(f"{policy.name}: what it remembers: {described(error)}") from error
 
 

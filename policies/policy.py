@@ -74,7 +74,7 @@ def learn(kind: str, policy: Policy, ended: Ended, memory: Memory | None) -> Non
         return
     try:
         policy.learn(ended, memory)
-    except Exception as error:
+    except BaseException as error:
         raise Fault(f"{kind} {policy.name} failed to learn from job {ended.request.number}: "
                     f"{described(error)}") from error  # fmt: skip
 

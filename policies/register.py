@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pdes.errors import Refused
+from pdes.interrupt import by_signal, interruptible
 from policies.parameters import Parameter
 
 KINDS = ("routing", "allocation", "scheduling", "power", "bidding", "traffic", "pattern", "profile")
@@ -160,7 +161,9 @@ class Register(dict[str, E], Generic[E]):
             try:
                 with _importing_from(point.dist.name if point.dist else point.value):
                     point.load()
-            except Exception as error:  # theirs, and nobody else's policies may suffer
+            except BaseException as error:  # theirs, and nobody else's policies may suffer
+                if by_signal(error):
+                    raise
                 why = f"{type(error).__name__}: {error}"
                 self.broken[point.name] = f"entry point {point.value} does not load: {why}"
 
@@ -279,12 +282,15 @@ def load_plugin(path: Path | str) -> Plugin:
         for (kind, name), entry in replaced.items():
             REGISTERS[kind][name] = entry
 
-    try:
-        _execute(plugin, content)
-    except (Exception, SystemExit) as error:
-        put_back()
-        raise Refused(f"plug-in {path}{_line(error, str(path))}: "
-                      f"{type(error).__name__}: {_reason(error)}") from error  # fmt: skip
+    with interruptible():
+        try:
+            _execute(plugin, content)
+        except BaseException as error:
+            put_back()
+            if by_signal(error):
+                raise
+            raise Refused(f"plug-in {path}{_line(error, str(path))}: "
+                          f"{type(error).__name__}: {_reason(error)}") from error  # fmt: skip
     registered = tuple(dict.fromkeys(_entered[first:]))
     if not registered:
         put_back()
@@ -328,9 +334,12 @@ def _reason(error: BaseException) -> str:
     return error.msg if isinstance(error, SyntaxError) else str(error)
 
 
-def described(error: Exception) -> str:
+def described(error: BaseException) -> str:
     """Says what went wrong in a policy, and in which line of which file, if it is one of its
-    author's and not of ours."""
+    author's and not of ours. An interrupt by SIGINT is no mistake of the policy's, and is raised
+    again."""
+    if by_signal(error):
+        raise error
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if Path(frame.filename) in PLUGINS]
     others = [frame for frame in frames if not _is_ours(Path(frame.filename))]

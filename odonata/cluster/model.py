@@ -368,7 +368,7 @@ class Cluster(Model):
         return np.arange(MOST_RANKS + 2)
 
     def lookahead(self, partition: Partition) -> Lookahead:
-        return Lookahead(MONTH_US, "nothing: all of a job run is on the first rank")
+        return Lookahead(MONTH_US, "all of a job run", one_rank=True)
 
     @cached_property
     def _memory(self) -> tuple[Buffer, tuple[Layout | None, ...]]:

@@ -98,7 +98,7 @@ class PowerRecord:
     ) -> PowerRecord:
         """Returns what the logs of a job run tell of: `ends` by its columns. Where some jobs are
         not done, `so_far` has the time, the energies of idle and of sleeping nodes, those of jobs,
-        and of jobs in all."""
+        and of jobs in all; without it, they are known up to the end of the last job."""
         by_job: Numbers
         running_j = 0.0
         if so_far is None:

@@ -36,10 +36,11 @@ from pdes.checkpoint import begun_with, newest
 from pdes.clock import TICKS
 from pdes.driver import Result, run
 from pdes.errors import Refused
-from pdes.hdf5 import Source, fresh_name, read
+from pdes.hdf5 import Source, read
 from pdes.join import JOINED, LOCK, is_joined, join, mend, ranks_of, status_of
+from pdes.replacing import partial_name, write_whole
 from pdes.signals import StopSignals
-from pdes.stream import COMPLETE, NAME, Recording
+from pdes.stream import COMPLETE, NAME, Recording, times_of
 from pdes.transport import Transport, together, world
 from policies.register import PLUGINS, REGISTERS
 
@@ -49,6 +50,8 @@ SUMMARY = "summary.json"
 """What `odonata run --json` prints of a complete run."""
 SWF = "jobs.swf"
 """The jobs of a run of the job fidelity, in the Standard Workload Format, with their waits."""
+TABLES = (accounts.FILE, SWF)
+"""What is written of the jobs when a run is over; where packets are simulated, only the first."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +125,9 @@ def execute(
     with _claimed(out, transport, request, experiment):
         resume = None
         if request.resume:
-            together(transport, lambda: turnover.finish(out) if transport.rank == 0 else None)
+            together(transport, lambda: _finish(out) if transport.rank == 0 else None)
             if together(transport, lambda: _is_complete(out, experiment, request.metrics)):
-                together(transport, lambda: _rejoin(out, transport.rank))
+                together(transport, lambda: _rejoin(out, experiment, transport.rank))
                 return None
             resume = together(transport, lambda: _checkpoint(out, experiment))
         together(transport, lambda: _prepare(out, experiment, request, resume, transport, replaced))
@@ -153,9 +156,11 @@ def execute(
                 line.close()
         finished = Finished(experiment, out, result)
         with StopSignals(True):  # nothing is left to be stopped, and this is only known now
-            if transport.rank == 0 and request.metrics:
-                join(out, out / JOINED, {"digest": result.digest})
             if transport.rank == 0:
+                for name in TABLES:  # of where it was stopped before
+                    (out / name).unlink(missing_ok=True)
+                if request.metrics:
+                    join(out, out / JOINED)
                 _keep_jobs(finished, request.metrics)
             transport.everyone(None)
     if isinstance(experiment, JobExperiment) and experiment.run.end is None:
@@ -167,6 +172,17 @@ def execute(
 
         keep(finished)
     return finished
+
+
+def _finish(out: Path) -> None:
+    """Finish the renaming of files that a run which died had begun, and remove what it left half
+    written."""
+    turnover.finish(out)
+    for name in (EXPERIMENT, *TABLES):
+        for left in out.glob(partial_name(Path(name), "*").name):
+            left.unlink()
+    for left in out.glob(f".{JOINED}.*"):
+        left.unlink()
 
 
 def how_to_go_on(out: Path, experiment: AnyExperiment, metrics: bool, ranks: int) -> str:
@@ -197,14 +213,18 @@ def _keep_jobs(finished: Finished, metrics: bool) -> None:
 
 
 def _write_jobs(jobs: Sequence[JobRecord], out: Path, experiment: Experiment, time: int) -> None:
-    (out / accounts.FILE).write_text(accounts.to_csv(jobs, experiment.name, time), encoding="utf-8")
+    write_whole(out / accounts.FILE, accounts.to_csv(jobs, experiment.name, time))
 
 
-def _rejoin(out: Path, rank: int) -> None:
+def _rejoin(out: Path, experiment: AnyExperiment, rank: int) -> None:
     """Write what is made of the ranks' files of a complete run, if it was interrupted before that;
     refused if it is damaged."""
-    if rank == 0 and not is_joined(out / JOINED, ranks_of(out)[0]):
+    if rank > 0:
+        return
+    if not is_joined(out / JOINED, ranks_of(out)[0]):
         join(out, out / JOINED)
+    tables = TABLES if isinstance(experiment, JobExperiment) else TABLES[: bool(experiment.jobs)]
+    if not all((out / name).exists() for name in tables):
         _jobs_again(out)
 
 
@@ -226,6 +246,8 @@ def _is_complete(out: Path, experiment: AnyExperiment, metrics: bool) -> bool:
     """Tells whether nothing is left of the run that is there, if one is. It cannot go on with
     another experiment, as where its file was damaged, nor without the metrics it has written."""
     first = out / NAME.format(0)
+    if metrics and not _has_recorded(out):
+        return False
     if not first.exists():
         others = [path.name for path in (out / JOINED, *out.glob(turnover.ANY)) if path.exists()]
         if others or (metrics and newest(out / CHECKPOINT)):
@@ -241,6 +263,20 @@ def _is_complete(out: Path, experiment: AnyExperiment, metrics: bool) -> bool:
         text = file.tried(lambda it: it.attrs["experiment"])
     _compare(out, parse(text, str(first), stand_in=True), experiment)
     return status_of(out)[0] == COMPLETE
+
+
+def _has_recorded(out: Path) -> bool:
+    """Tells whether anything would be lost if the run there began anew. A run that was killed while
+    its ranks created their files has some of them, with nothing in any."""
+    if newest(out / CHECKPOINT) or (out / JOINED).exists():
+        return True
+
+    def has(file: Any) -> bool:
+        tick = file.attrs.get("tick", "ps")
+        logged = f"logged_{tick}" in file and file[f"logged_{tick}"][()] > 0
+        return bool(logged or len(times_of(file)) or file["status"][()] == COMPLETE)
+
+    return any(read(path, has) for path in out.glob(turnover.ANY))
 
 
 def _checkpoint(out: Path, experiment: AnyExperiment) -> Path | None:
@@ -413,13 +449,20 @@ def _prepare(
     if resume is None:
         if (out / NAME.format(0)).exists():
             replaced(out)
-        for name in (JOINED, accounts.FILE, SWF, SUMMARY):
+        for name in (JOINED, *TABLES, SUMMARY):
             (out / name).unlink(missing_ok=True)
-        shutil.rmtree(out / CHECKPOINT, ignore_errors=True)
-        turnover.forget(out)
-        for path in [*out.glob(turnover.ANY), *out.glob(fresh_name(Path(turnover.ANY)).name)]:
-            path.unlink()
+        _remove_all(out / CHECKPOINT)
+        turnover.remove_all(out)
     kept = out / EXPERIMENT
     its_own = kept.exists() and (request.file is None or kept.samefile(request.file))
     if not (its_own and load(kept, stand_in=True) == experiment):
-        kept.write_text(experiment.to_toml())
+        write_whole(kept, experiment.to_toml())
+
+
+def _remove_all(directory: Path) -> None:
+    """Remove a directory; whoever is killed meanwhile leaves nothing of it under its name."""
+    going = directory.with_name(f".{directory.name}")
+    shutil.rmtree(going, ignore_errors=True)
+    if directory.exists():
+        directory.rename(going)
+        shutil.rmtree(going)

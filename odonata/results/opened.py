@@ -138,7 +138,7 @@ class Opened:
     @property
     def digest(self) -> str | None:
         """Returns the digest of a complete run, or None."""
-        return self.attributes.get("digest")
+        return self.attributes.get("digest") if self.complete else None
 
     @property
     def packages(self) -> dict[str, str]:

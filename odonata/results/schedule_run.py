@@ -93,13 +93,21 @@ class ScheduleRun(Opened):
         power, caps, speeds = (tuple(logs[log][name] for name in names)
                                for log, names in columns.items())  # fmt: skip
         so_far = None
-        if not self.schedule.done.all() and self.system.sizes["time"]:
-            last, ends = self.system.isel(time=-1, scheduler=0), logs["ends"]
+        if not self.schedule.done.all():
+            ends = logs["ends"]
             by_job = np.bincount(ends["job"], ends["energy_j"], len(self.trace)).astype(np.float64)
-            so_far = (int(self.time[-1]), float(last.idle_j), float(last.sleep_j), by_job,
-                      float(last.jobs_j))  # fmt: skip
+            until, idle_j, sleep_j, jobs_j = self._energies()
+            so_far = (until, idle_j, sleep_j, by_job, jobs_j)
         return PowerRecord.of_logs(len(self.trace), power, logs["ends"], caps, speeds, figures,
                                    so_far)  # fmt: skip
+
+    def _energies(self) -> tuple[int, float, float, float]:
+        """Returns the time of the last sample, and the energies of idle nodes, of sleeping ones and
+        of jobs up to then; before the first sample they are those at time 0."""
+        if not len(self.time):
+            return 0, 0.0, 0.0, 0.0
+        last = self.system.isel(time=-1, scheduler=0)
+        return int(self.time[-1]), float(last.idle_j), float(last.sleep_j), float(last.jobs_j)
 
     @cached_property
     def power_measures(self) -> PowerMeasures | None:

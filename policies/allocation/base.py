@@ -110,7 +110,7 @@ def allocate(
         raise ValueError(f"{nodes} nodes: 1 to {sight.free} can be had, as many are idle")
     try:
         answer = policy.choose(sight, job, rng)
-    except Exception as error:
+    except BaseException as error:
         raise Fault(f"allocation {policy.name}, asked for {nodes} nodes, failed: "
                     f"{described(error)}") from error  # fmt: skip
     try:

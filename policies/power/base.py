@@ -260,7 +260,7 @@ def _asked(policy: PowerPolicy, what: str, *arguments: Any) -> Any:
         return getattr(policy, what)(*arguments)
     except Fault:
         raise
-    except Exception as error:
+    except BaseException as error:
         raise Fault(f"power {policy.name} failed ({what}): {described(error)}") from error
 
 

@@ -204,7 +204,7 @@ def select(policy: SchedulingPolicy, view: View) -> list[int]:
         chosen = [index(number) for number in answer]
     except Fault:
         raise
-    except Exception as error:
+    except BaseException as error:
         raise Fault(f"scheduling {policy.name} failed: {described(error)}") from error
     if not chosen:
         return chosen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import tomllib
@@ -334,3 +335,60 @@ def test_a_routing_of_ones_own_is_measured_by_its_name(
     assert [curve["routing"] for curve in curves] == ["fine", "minimal"]
     unknown = odonata("bench", "dragonfly", *own[2:], "--routing", "fine")
     assert unknown.returncode == 2
+
+
+RAISES = """
+import os, signal
+from odonata import allocation
+
+
+@allocation("last", about="one that raises", source="a test")
+def last(sight, job, rng):
+    {}
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize("raised", ["KeyboardInterrupt", "SystemExit"])
+def test_a_policy_that_raises_what_is_no_exception_is_named(
+    odonata: Callable[..., subprocess.CompletedProcess[str]],
+    tmp_path: Path,
+    raised: str,
+    ranks: int,
+) -> None:
+    """Python's own words for "the user pressed Ctrl-C" and "end here" are a mistake of the
+    plug-in's where no signal has come."""
+    (tmp_path / "mine.py").write_text(RAISES.format(f"raise {raised}('of mine')"))
+    (tmp_path / "mine.toml").write_text(RUN)
+    done = odonata("run", "mine.toml", "-o", "out", ranks=ranks, ODONATA_JIT="0")
+    assert done.returncode == 1
+    said = f"allocation last, asked for 4 nodes, failed: {raised}: of mine ("
+    assert said in done.stderr
+    assert f"{tmp_path / 'mine.py'}, line 8)" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("raised", ["KeyboardInterrupt", "SystemExit"])
+def test_a_plugin_that_raises_what_is_no_exception_while_it_is_loaded_is_named(
+    odonata: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, raised: str
+) -> None:
+    (tmp_path / "mine.py").write_text(f"raise {raised}('of mine')")
+    (tmp_path / "mine.toml").write_text(RUN)
+    done = odonata("run", "mine.toml", "-o", "out", ODONATA_JIT="0")
+    assert done.returncode == 2
+    assert f"plug-in {tmp_path / 'mine.py'}, line 1: {raised}: of mine" in done.stderr
+
+
+def test_ctrl_c_while_a_policy_decides_is_no_mistake_of_the_policy(
+    odonata: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        (tmp_path / "mine.py").write_text(RAISES.format("os.kill(os.getpid(), signal.SIGINT)"))
+        (tmp_path / "mine.toml").write_text(RUN)
+        done = odonata("run", "mine.toml", "-o", "out", ODONATA_JIT="0")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert done.returncode == 130
+    assert "odonata: interrupted; what was measured is in out" in done.stderr
+    assert "failed" not in done.stderr

@@ -5,6 +5,7 @@ import re
 import pytest
 from conftest import code_on_ranks
 
+from odonata.cluster.model import Cluster
 from pdes.advice import MANY_EVENTS, on_ranks
 from pdes.clock import show_ticks
 from pdes.model import Lookahead
@@ -23,6 +24,17 @@ def test_ranks_slower_than_one_are_told_with_the_link() -> None:
         "because the cable from group 1 to group 2 may take only 10 ns (the lookahead). Use "
         "fewer ranks, or a longer latency there"
     )
+
+
+def test_ranks_that_have_nothing_to_do_are_told_so() -> None:
+    """No latency is to blame, and none would help."""
+    lookahead = Lookahead(30 * 24 * 3600 * 10**6, "all of a job run", one_rank=True)
+    words = on_ranks(4, 42_000, 1000, spent(0.4, 5.4), lookahead, "us")
+    assert words == (
+        "4 ranks took 6 s, and one would take about 2 s: all of a job run is on one rank, whatever "
+        "their number. Use one rank"
+    )
+    assert Cluster.lookahead(None, None).one_rank  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

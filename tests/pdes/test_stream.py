@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -500,3 +501,24 @@ def test_a_full_disk_ends_the_run_with_that_reason_and_what_was_written_stays(
     assert len(times) == len(handled) > 10
     assert (handled.sum(axis=1) > 0).all()
     assert status_of(small_disk)[0] == FAILED
+
+
+@pytest.mark.parametrize("how", ["removed", "moved"])
+def test_a_directory_that_goes_while_a_run_writes_there_ends_it_at_the_next_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    place, taken, take = tmp_path / "out", [], Recorder.take
+
+    def lose(recorder: Recorder, state: Any, now: int, *rest: Any) -> None:
+        take(recorder, state, now, *rest)
+        taken.append(now)
+        if len(taken) == 3:
+            if how == "moved":
+                place.rename(tmp_path / "elsewhere")
+            else:
+                shutil.rmtree(place)
+
+    monkeypatch.setattr(Recorder, "take", lose)
+    with pytest.raises(Fault, match=r"out/rank-0000\.h5: was removed, moved or replaced while"):
+        run(MODEL, 60 * US, record=recording(place, US, flush_s=0.0))
+    assert len(taken) < 6

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, code_on_ranks
+from conftest import PATIENCE, clean_environment, code_on_ranks
 
+from odonata.commands.doctor import find_mpiexec
 from pdes import launcher, watch
 
 BEGIN = """
@@ -25,8 +28,8 @@ def soon(number):  # this rank gets it in half a second, wherever it is then
     subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -{number} {os.getpid()}"])
 """
 WORLD = BEGIN + "from pdes.transport import world\nt = world()\nt.everyone(None)\n"
-DIED = r"odonata: (.* and )?rank 1 \(process \d+ on \S+\)( and .*)? died; the run ends here"
-"""Where the launcher was quicker and has killed others too, they are named beside it."""
+DIED = r"odonata: rank 1 \(process \d+ on \S+\) died; the run ends here"
+"""Also where the launcher was quicker than the watchman and has killed the others too."""
 
 
 def ranks(code: str, n: int = 2) -> subprocess.CompletedProcess[str]:
@@ -166,6 +169,84 @@ def test_what_killed_ranks_had_in_shared_memory_is_removed(tmp_path: Path) -> No
         assert kept.exists()
     finally:
         kept.unlink()
+
+
+KILLED_EARLY = """
+if rank == 1:
+    waits = '''
+import os, sys, time
+before = set(os.listdir("/dev/shm"))
+print(flush=True)
+until = time.monotonic() + 60
+while not set(os.listdir("/dev/shm")) - before and time.monotonic() < until:
+    pass
+time.sleep(0.05)
+os.kill(int(sys.argv[1]), 9)
+'''
+    words = [sys.executable, "-S", "-c", waits, str(os.getpid())]
+    subprocess.Popen(words, stdout=subprocess.PIPE).stdout.readline()
+time.sleep(0.1 * (rank == 0))
+from pdes.transport import world
+world()
+time.sleep(60)
+"""
+"""The second rank is killed when MPI has made its first file in shared memory, and has not told of
+it."""
+
+
+def test_what_ranks_killed_in_the_start_of_mpi_had_in_shared_memory_is_removed() -> None:
+    before = {*Path("/dev/shm").iterdir()}
+    done = ranks(BEGIN + KILLED_EARLY, n=3)
+    assert done.returncode == 9
+    (said,) = reasons(done)
+    assert re.fullmatch(DIED, said)
+    until = time.monotonic() + PATIENCE  # the watchman outlives mpiexec by a moment
+    while left := {*Path("/dev/shm").glob("mpich_shm_*")} - before:
+        assert time.monotonic() < until, left
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("to", ["a file", pytest.param("a pipe", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "which", ["mpiexec", pytest.param("hydra_pmi_proxy", marks=pytest.mark.long)]
+)
+def test_a_launcher_that_is_killed_is_named_and_its_ranks_end(
+    tmp_path: Path, which: str, to: str
+) -> None:
+    code = WORLD + f"Path({str(tmp_path)!r}, str(rank)).write_text(str(os.getpid()))\n"
+    code += "while True: t.everyone(None); time.sleep(0.01)"
+    mpiexec = find_mpiexec()
+    assert mpiexec
+    with (tmp_path / "said").open("wb") as file:
+        process = subprocess.Popen([mpiexec, "-n", "2", sys.executable, "-c", code],
+                                   stderr=file if to == "a file" else subprocess.PIPE,
+                                   env=clean_environment())  # fmt: skip
+    until = time.monotonic() + PATIENCE
+    pids = [tmp_path / str(rank) for rank in range(2)]
+    while not all(path.exists() and path.read_text() for path in pids):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    alive = [int(path.read_text()) for path in pids]
+    parents = dict(watch.processes())
+    victim = process.pid if which == "mpiexec" else parents[alive[0]]
+    if watch.name_of(victim) != which:
+        process.kill()
+        pytest.skip(f"ranks are not started by {which}: its end was NOT tried")
+    os.kill(victim, signal.SIGKILL)
+    said = (process.communicate(timeout=PATIENCE)[1] or b"").decode()
+    while {*alive} & {pid for pid, _ in watch.processes()}:
+        assert time.monotonic() < until, "a rank goes on alone"
+        time.sleep(0.02)
+    reason = (
+        f"odonata: {which} (process {victim} on {socket.gethostname()}) died; the run ends here"
+    )
+    if to == "a file" and which != "mpiexec":
+        return  # mpiexec lives and may write over what was said
+    while reason not in (said := said or (tmp_path / "said").read_text()):
+        assert time.monotonic() < until, said
+        said = ""
+        time.sleep(0.02)
+    assert said.count("odonata:") == 1
 
 
 def test_what_a_user_has_set_for_a_launcher_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
