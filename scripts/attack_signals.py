@@ -2,10 +2,12 @@
 
     python scripts/attack_signals.py --count 60 --seed 1
 
-Each run has 2 to 4 ranks; one of them gets SIGKILL, SIGINT or SIGTERM at a moment between 0.1 s
-after the start and the end of the run. After that nothing may be left within 10 seconds, stderr
-must give exactly one reason, and the status of mpiexec must be the one in docs/engine.md. One line
-per run; the exit status is 1 if any of them broke a promise.
+Each run has 2 to 4 ranks; one of them gets SIGKILL, SIGINT or SIGTERM (or mpiexec SIGKILL, which
+is rank -1) at a moment between 0.1 s after the start and the end of the run. After that nothing may
+be left within 10 seconds, in shared memory neither; stderr must give one reason only, which names
+the one that was killed, and the status of mpiexec must be the one in docs/engine.md. One line per
+run; the exit status is 1 if any of them broke a promise. For signals at certain moments, see
+tests/results/test_moments.py.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from odonata.commands.doctor import find_mpiexec
 from pdes import launcher, watch
 
 PATIENCE = 10.0
+LAUNCHER = -1
+"""The victim that is no rank."""
 MARK = "ODONATA_ATTACK"
 NOT_REASONS = ("odonata: compiling", "odonata: compiled", "odonata: warning")
 STATUSES = {
@@ -80,6 +84,20 @@ def begun(pid: int) -> bool:
     return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
 
 
+def shared_memory() -> set[str]:
+    """Returns MPICH's files in shared memory that no process has."""
+    left = {str(path) for path in Path(watch.SHARED).glob("mpich_shm_*")}
+    for pid, _ in watch.processes() if left else ():
+        left -= watch.mapped(pid) | watch.opened(pid)
+    return left
+
+
+def names(reason: str, victim: int, launcher_pid: int) -> bool:
+    """Tells whether a reason names the one that was killed, and nobody else."""
+    who = f"process {launcher_pid}" if victim == LAUNCHER else f"rank {victim} "
+    return who in reason and " and " not in reason
+
+
 def attack(
     ranks: int, protocol: str, number: signal.Signals, victim: int, delay: float, cold: bool
 ) -> Outcome:
@@ -95,18 +113,19 @@ def attack(
                  "--end", "6ms", "--protocol", protocol, "--checkpoint-dir", f"{name}/kept",
                  "--json"]  # fmt: skip
         began, target = time.monotonic(), list[int]()
+        before = shared_memory()
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                    text=True, env=environment)  # fmt: skip
         time.sleep(delay)
         while process.poll() is None and time.monotonic() - began < delay + PATIENCE:
-            target = [p.pid for p in processes(token) if p.rank == victim]
+            target = [p.pid for p in processes(token) if p.rank == max(0, victim)]
             if target:
                 break
             time.sleep(0.01)
         sent, early = False, bool(target) and not begun(target[0])
         if process.poll() is None and target:
             try:
-                os.kill(target[0], number)
+                os.kill(process.pid if victim == LAUNCHER else target[0], number)
                 sent = True
             except ProcessLookupError:
                 pass
@@ -123,7 +142,11 @@ def attack(
     tracebacks = [line for line in said if line.startswith("Traceback")]
     status = process.returncode
     verdict = "kept"
-    if left:
+    while (segments := shared_memory() - before) and time.monotonic() - at < limit:
+        time.sleep(0.02)
+    if segments:
+        verdict = f"LEFT IN SHARED MEMORY: {', '.join(sorted(segments))}"
+    elif left:
         verdict = f"LEFT: {len(left)} processes"
     elif early and len(reasons) <= 1:
         verdict = "kept (before its first line)"
@@ -135,6 +158,10 @@ def attack(
         verdict = "FAILED BY ITSELF"
     elif len(reasons) != 1:
         verdict = f"{len(reasons)} REASONS"
+    elif number == signal.SIGKILL and not names(reasons[0], victim, process.pid):
+        verdict = "NAMES ANOTHER"
+    elif victim == LAUNCHER:
+        pass
     elif status not in STATUSES[number] or (status == 137 and hydra):
         verdict = f"STATUS {status}"
     elif not any(word in reasons[0] for word in (STATUSES[number][status], "died")):
@@ -157,6 +184,8 @@ def main() -> int:
         ranks, protocol = rng.randint(2, 4), rng.choice(("window", "null"))
         number = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)[i % 3]
         victim, cold = rng.randrange(ranks), rng.random() < 0.25
+        if number == signal.SIGKILL and rng.random() < 0.25:
+            victim = LAUNCHER
         delay = rng.uniform(0.1, chosen.longest if rng.random() < 0.5 else 3.0)
         outcome = attack(ranks, protocol, number, victim, delay, cold)
         broken += not outcome.verdict.startswith("kept")

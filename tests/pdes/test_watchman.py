@@ -194,6 +194,12 @@ time.sleep(60)
 it."""
 
 
+def in_use() -> set[Path]:
+    """Returns the files in shared memory that some process has: those of other tests."""
+    found = [watch.mapped(pid) | watch.opened(pid) for pid, _ in watch.processes()]
+    return {Path(path) for path in set[str]().union(*found)}
+
+
 def test_what_ranks_killed_in_the_start_of_mpi_had_in_shared_memory_is_removed() -> None:
     before = {*Path("/dev/shm").iterdir()}
     done = ranks(BEGIN + KILLED_EARLY, n=3)
@@ -201,7 +207,7 @@ def test_what_ranks_killed_in_the_start_of_mpi_had_in_shared_memory_is_removed()
     (said,) = reasons(done)
     assert re.fullmatch(DIED, said)
     until = time.monotonic() + PATIENCE  # the watchman outlives mpiexec by a moment
-    while left := {*Path("/dev/shm").glob("mpich_shm_*")} - before:
+    while left := {*Path("/dev/shm").glob("mpich_shm_*")} - before - in_use():
         assert time.monotonic() < until, left
         time.sleep(0.05)
 
