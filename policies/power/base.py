@@ -150,12 +150,13 @@ class Caps(NamedTuple):
 class PowerPolicy(Policy):
     """Divides a power budget among jobs.
 
-    It is asked up to four times. `observe`, when power has been measured. `select`, only where it
-    says `selects`: which of the first waiting jobs start now? Otherwise `configure`, for each job
-    that the scheduling policy wants to start, in its order: which configuration does it get, or is
-    it to wait, and all behind it? `caps`, after that: what may the running jobs draw from now on?
-    Each has an answer for who does not care. An example, by which all jobs give up the same part of
-    what they may draw::
+    It is asked up to five times. `observe`, when power has been measured. `select`, only where it
+    says `selects`: which of the first waiting jobs start now? Otherwise `start_cap_w`: under which
+    cap would a job start, as far as that is known? And `configure`, for each job that the
+    scheduling policy wants to start, in its order: which configuration does it get, or is it to
+    wait, and all behind it? `caps`, after that: what may the running jobs draw from now on? Each
+    has an answer for who does not care. An example, by which all jobs give up the same part of what
+    they may draw::
 
         @power("even", about="one ratio for all jobs", source="ours")
         class Even(PowerPolicy):

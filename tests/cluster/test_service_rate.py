@@ -1,17 +1,18 @@
 """Service-rate control in the job model, against the paper's recursion, written out naively.
 
 The recursion is that of Rumyantsev et al. (2018), equations 1 to 12, with exact fractions: served
-are the first customers that fit together, an epoch is the next arrival, departure or switch, and
-all servers have one rate. One correction: the workload falls by the rate of all who are served (the
-printed time of the switch is right for one customer). The model counts whole microseconds, and
-rounds ends and switches up to them, so its times may be off by one for every epoch before; with
-rates of 1 and 2 and times that can be halved often, they are not.
+are the first customers that fit together, or those of one of the paper's other disciplines; an
+epoch is the next arrival, departure or switch, and all servers have one rate. A discipline compares
+work with work, so that rates do not matter to it. One correction: the workload falls by the rate of
+all who are served (the printed time of the switch is right for one customer). The model counts
+whole microseconds, and rounds ends and switches up to them, so its times may be off by one for
+every epoch before; with rates of 1 and 2 and times that can be halved often, they are not.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -70,9 +71,72 @@ def prefix(jobs: Sequence[Job], present: Sequence[int], servers: int) -> list[in
     return served
 
 
+class Present(NamedTuple):
+    """Who is there at an epoch: in order of arrival, with the work that is left of each; who of
+    them is served; and who has just arrived (-1: somebody has departed, -2: neither)."""
+
+    labels: Sequence[int]
+    left: Mapping[int, Fraction]
+    served: Sequence[int]
+    arrived: int
+
+    def fill(self, jobs: Sequence[Job], servers: int, order: Sequence[int]) -> list[int]:
+        """Returns who is served, if those of an order join them until one does not fit."""
+        found = [*self.served]
+        for label in order:
+            if sum(jobs[other].nodes for other in (*found, label)) > servers:
+                break
+            found.append(label)
+        return found
+
+
+Serves = Callable[[Sequence[Job], int, Present], list[int]]
+"""Returns who is served from now on."""
+
+
+def fcfs(jobs: Sequence[Job], servers: int, here: Present) -> list[int]:
+    return prefix(jobs, here.labels, servers)
+
+
+def lcfs_pr(jobs: Sequence[Job], servers: int, here: Present) -> list[int]:
+    return prefix(jobs, here.labels[::-1], servers)
+
+
+def easy_strict(jobs: Sequence[Job], servers: int, here: Present) -> list[int]:
+    """First come, first served; and then those with less work than has to pass before the first
+    that waits can start."""
+    served = here.fill(jobs, servers, [label for label in here.labels if label not in here.served])
+    waiting = [label for label in here.labels if label not in served]
+    free = servers - sum(jobs[label].nodes for label in served)
+    if not waiting:
+        return served
+    there, passes = free, Fraction(0)
+    for label in sorted(served, key=here.left.__getitem__):
+        if there < jobs[waiting[0]].nodes:
+            there, passes = there + jobs[label].nodes, here.left[label]
+    for label in waiting[1:]:
+        if jobs[label].nodes <= free and here.left[label] < passes:
+            served.append(label)
+            free -= jobs[label].nodes
+    return served
+
+
+def by_amount(sign: int) -> Serves:
+    """Returns shortest (1) or longest (-1) processing time first, not preemptive, in a new order at
+    departures; an arrival is served if it fits and nobody waits."""
+
+    def serves(jobs: Sequence[Job], servers: int, here: Present) -> list[int]:
+        waiting = [label for label in here.labels if label not in here.served]
+        if here.arrived != -1 and waiting != [here.arrived]:
+            return [*here.served]
+        return here.fill(jobs, servers, sorted(waiting, key=lambda it: sign * here.left[it]))
+
+    return serves
+
+
 def recursion(
     jobs: Sequence[Job], servers: int, rates: tuple[Fraction, Fraction], rule: Rule,
-    energies: str = "swapped", switch_at: Fraction | None = None,
+    energies: str = "swapped", switch_at: Fraction | None = None, serves: Serves = fcfs,
 ) -> Track:  # fmt: skip
     """Returns the run of the recursion. `switch_at`: the workload at which fast servers become slow
     between two events, if there is one."""
@@ -117,7 +181,9 @@ def recursion(
             present.remove(label)
             track.end[label] = now
         # equations 1, 6 and 5
-        served = prefix(jobs, present, servers)
+        arrived = {"arrival": label, "departure": -1}.get(what, -2)
+        served = [other for other in served if other in left]
+        served = serves(jobs, servers, Present(present, left, served, arrived))
         for other in served:
             track.start.setdefault(other, now)
         epoch = Epoch(what == "arrival", what == "departure", len(present),
@@ -172,10 +238,12 @@ def randomised(up: float, down: float, seed: int) -> Rule:
 # -- the same in the model
 
 
-def run(jobs: Sequence[Job], servers: int, policy: str, idle_w: float = 14.0, **parameters: Any
-        ) -> Simulated:  # fmt: skip
+def run(
+    jobs: Sequence[Job], servers: int, policy: str, idle_w: float = 14.0, discipline: str = "fcfs",
+    **parameters: Any
+) -> Simulated:  # fmt: skip
     power = Power(policy, tuple(parameters.items()), demand="constant", idle_w=idle_w)
-    return simulate(Cluster(trace_of(jobs), servers, overrun="extend", power=power))
+    return simulate(Cluster(trace_of(jobs), servers, discipline, overrun="extend", power=power))
 
 
 def random_jobs(seed: int, count: int, grain: int) -> tuple[list[Job], int]:
@@ -241,6 +309,46 @@ def test_at_rates_of_one_and_two_the_model_is_the_recursion_to_the_tick(control:
             compare(track, found, 0, (ONE, TWO))
             compared += 1
     assert compared >= 6
+
+
+DISCIPLINES: dict[str, Serves] = {"lcfs-pr": lcfs_pr, "easy-strict": easy_strict,
+                                 "spf": by_amount(1), "lpf": by_amount(-1)}  # fmt: skip
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+def test_other_disciplines_are_the_recursion_to_the_tick_while_rates_change(
+    discipline: str,
+) -> None:
+    """Also in who is suspended for how long: energies and the mean workload say that."""
+    rule, policy, parameters = CLASSES["two thresholds"]
+    serves, compared, others = DISCIPLINES[discipline], 0, 0
+    for seed in range(8):
+        jobs, servers = random_jobs(500 + seed, 20, 2**20)
+        track = recursion(jobs, servers, (ONE, TWO), rule, serves=serves)
+        if not track.ties:
+            found = run(jobs, servers, policy, discipline=discipline, low=1.0, high=2.0,
+                        **parameters)  # fmt: skip
+            compare(track, found, 0, (ONE, TWO))
+            compared += 1
+            others += track.start != recursion(jobs, servers, (ONE, TWO), rule).start
+    assert compared >= 4
+    assert others >= 2
+
+
+@pytest.mark.parametrize("discipline", DISCIPLINES)
+def test_other_disciplines_at_the_papers_rates_by_workload(discipline: str) -> None:
+    compared = 0
+    for seed in range(3):
+        jobs, servers = random_jobs(600 + seed, 30, 999_983)
+        least, most = Fraction(300 * SECOND), Fraction(1500 * SECOND)
+        track = recursion(jobs, servers, (LOW, HIGH), by_workload(least, most), "swapped", least,
+                          DISCIPLINES[discipline])  # fmt: skip
+        if not track.ties:
+            found = run(jobs, servers, "rate-by-workload", discipline=discipline, little=300.0,
+                        much=1500.0)  # fmt: skip
+            compare(track, found, track.epochs, (LOW, HIGH))
+            compared += 1
+    assert compared >= 2
 
 
 @pytest.mark.parametrize(("up", "down"), [(0.5, 0.5), (0.2, 0.9), (1.0, 1.0)])

@@ -15,7 +15,10 @@ from odonata.cluster.simulation import simulate as run
 from odonata.studies import named
 from odonata.studies.rumyantsev import PARTS, Rumyantsev
 from odonata.studies.rumyantsev.cases import (
+    DISCIPLINES,
     NUMBERS,
+    SOME_NUMBERS,
+    SOME_THRESHOLDS,
     THRESHOLDS,
     TWO_THRESHOLDS,
     Asked,
@@ -77,9 +80,11 @@ def whole(file: str, directory: Path) -> tuple[Asked, dict[str, Outcome]]:
 def test_every_part_has_its_simulations_and_they_share_those_they_can(file: str) -> None:
     assert isinstance(named("rumyantsev"), Rumyantsev)
     counts = {part: len(cases(STUDY.ask(trace=file, part=part))) for part in PARTS}
-    assert counts == {"hysteresis": 1, "threshold": 31, "comparison": 31 + len(NUMBERS) + 3}
+    of_one = 1 + len(SOME_THRESHOLDS) + len(SOME_NUMBERS)
+    assert counts == {"hysteresis": 1, "threshold": 31, "comparison": 31 + len(NUMBERS) + 3,
+                      "disciplines": 6 * of_one}  # fmt: skip
     every = STUDY.cases(STUDY.ask(trace=file), {})
-    assert len({case.key for case in every}) == len(every) == 32 + len(NUMBERS) + 3
+    assert len({case.key for case in every}) == len(every) == 32 + len(NUMBERS) + 3 + 5 * of_one
     assert THRESHOLDS[0] == 0
     assert np.diff(THRESHOLDS).tolist() == [1e5] * 30
     assert (every[0].lower, every[0].upper) == TWO_THRESHOLDS == (1e5, 3e5)
@@ -185,6 +190,25 @@ def test_the_measures_of_a_run_that_one_can_follow_by_hand(tmp_path: Path) -> No
     assert of["energy (swapped)"]["max"] == pytest.approx(64 * 34 * 500)
 
 
+def test_the_measures_of_customers_who_are_suspended(tmp_path: Path) -> None:
+    """As above under lcfs-pr: the first is served from 0 to 100 s, waits for the second until 600 s
+    and is served until 1,000 s."""
+    path = tmp_path / "two.csv"
+    path.write_text("interarrival,delays,service,cores_used\n0,0,1000,40\n100,0,1000,64\n")
+    found = simulate(STUDY.ask(trace=str(path)).at("workload", 1e9, 1e9, discipline="lcfs-pr"))
+    system, of = found.system, found.per_customer
+    # the first: 1,000 to 800 in 100 s, 800 for 500 s, to 0 in 400 s; the second: to 0 in 500 s
+    assert system["workload"] == pytest.approx((90_000 + 400_000 + 160_000 + 250_000) / 1000)
+    assert system["waiting"] == pytest.approx(0.5)
+    assert system["busy servers"] == pytest.approx((500 * 40 + 500 * 64) / 1000)
+    assert of["delay"]["max"] == 0
+    assert of["waiting"]["max"] == pytest.approx(500)
+    assert of["service"]["mean"] == pytest.approx(500)
+    assert of["slowdown"]["mean"] == pytest.approx((1000 / 500 + 1) / 2)
+    assert of["energy (swapped)"]["max"] == pytest.approx(64 * 34 * 500)
+    assert of["energy (swapped)"]["mean"] == pytest.approx((64 + 40) / 2 * 34 * 500)
+
+
 # -- what is kept, said and drawn
 
 
@@ -207,13 +231,17 @@ def test_the_whole_study_of_a_small_trace_is_told_and_drawn(
     report(STUDY, asked, directory, 1, only=True, pdf=False, as_json=True)
     told = json.loads(capsys.readouterr().out)
     assert told["completed"]
-    drawn = ["figures/1.png", "figures/3.png", "figures/tradeoff.png"]
+    drawn = ["figures/1.png", "figures/3.png", "figures/tradeoff.png", "figures/disciplines.png"]
     assert told["figures"] == drawn, "no customer has a row of figure 2"
     assert all((directory / path).stat().st_size > 10_000 for path in drawn)
     names = {one["name"] for one in told["claims"]}
     assert {"swapped: mean power over k", "mean waste", "slowdown: mean, 99 %"} <= names
     same = next(one for one in told["claims"] if one["name"] == "mean power at k = 0: the same")
     assert same["holds"], "by number and by workload"
+    for name in ("fcfs", *DISCIPLINES):
+        same_at_0 = f"{name}: the same by workload and by number at k = 0"
+        alike = next(one for one in told["claims"] if one["name"] == same_at_0)
+        assert alike["holds"], name
 
 
 def test_the_customers_of_figure_2_are_drawn_where_they_are_there(

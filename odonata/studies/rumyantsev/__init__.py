@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from odonata.studies.rumyantsev.cases import Asked
     from odonata.studies.rumyantsev.simulation import Outcome, Run
 
-PARTS = ("hysteresis", "threshold", "comparison")
+PARTS = ("hysteresis", "threshold", "comparison", "disciplines")
 
 
 class Rumyantsev(Packaged["Asked", "Run", "Outcome"]):
@@ -24,8 +24,9 @@ class Rumyantsev(Packaged["Asked", "Run", "Outcome"]):
     options = (
         Option("trace", "The Karelian trace, a CSV file: data set HPC_KRC2 of the R package "
                "hpcwld.", "krc2.csv", metavar="FILE"),
-        Option("part", "Figures 1 and 2 (hysteresis), figure 3 (threshold), or control by workload "
-               "against control by number (comparison).", "all", choices=("all", *PARTS)),
+        Option("part", "Figures 1 and 2 (hysteresis), figure 3 (threshold), control by workload "
+               "against control by number (comparison), or other disciplines than first come, "
+               "first served (disciplines).", "all", choices=("all", *PARTS)),
         Option("recorded_rate", "The service rate at which service times were recorded: a job "
                "amount is the recorded time times this. 2.66: the high rate.", 1.0, float),
         Option("zero_gap_ms", "By how many ms a customer comes later who is recorded to have come "

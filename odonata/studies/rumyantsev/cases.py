@@ -2,13 +2,14 @@
 
 Figures 1 and 2 are of one run with two thresholds, figure 3 of runs with one threshold each. Beside
 them stand runs that the paper describes and does not show: control by the number of customers, with
-one threshold each, and randomised control.
+one threshold each; randomised control; and the disciplines other than first come, first served,
+under both controls, with one threshold each and with two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from odonata.studies import rumyantsev
 from odonata.studies.rumyantsev.simulation import HIGH, SERVERS, Run, epochs_of, model_of
@@ -24,6 +25,12 @@ NUMBERS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 49)
 COINS = ((0.9, 0.1), (0.5, 0.5), (0.1, 0.9))
 """Probabilities that a departure sets the low rate and an arrival the high one: the paper has no
 values."""
+DISCIPLINES = ("easy-strict", "easy", "lcfs-pr", "spf", "lpf")
+"""Those of the paper besides first come, first served; its EASY backfilling is `easy-strict`, and
+`easy` the usual one, which also fills servers that the first waiting customer leaves over."""
+SOME_THRESHOLDS = (0.0, 1e5, 2e5, 3e5, 5e5, 1e6, 2e6, 3e6)
+SOME_NUMBERS = (0, 1, 2, 3, 5, 8, 15, 49)
+"""Those of THRESHOLDS and NUMBERS at which disciplines are compared."""
 CUSTOMERS = (7000, 7500)
 """The rows of the trace that figure 2 shows, counted from 1: from the first, up to the last."""
 LEAST_RATE, MOST_RATE, MOST_GAP_MS = 0.001, 1000.0, 1e6
@@ -46,9 +53,11 @@ class Asked:
         require(0 <= self.zero_gap_ms <= MOST_GAP_MS, f"zero-gap-ms = {self.zero_gap_ms:g}: "
                 f"0 .. {MOST_GAP_MS:g}")  # fmt: skip
 
-    def at(self, control: str, lower: float, upper: float, kept: bool = False) -> Run:
+    def at(
+        self, control: str, lower: float, upper: float, kept: bool = False, discipline: str = "fcfs"
+    ) -> Run:
         return Run(self.trace, self.data, control, float(lower), float(upper), self.recorded_rate,
-                   round(self.zero_gap_ms * 1000), kept)  # fmt: skip
+                   round(self.zero_gap_ms * 1000), kept, discipline)  # fmt: skip
 
     @property
     def hysteresis(self) -> Run:
@@ -67,6 +76,15 @@ class Asked:
     def randomised(self) -> list[Run]:
         return [self.at("randomised", down, up) for down, up in COINS]
 
+    def under(self, discipline: str, control: str) -> list[Run]:
+        """Returns the runs of a discipline with one threshold each."""
+        some = SOME_THRESHOLDS if control == "workload" else SOME_NUMBERS
+        return [self.at(control, k, k, discipline=discipline) for k in some]
+
+    def two_thresholds(self, discipline: str) -> Run:
+        """Returns a discipline's run with the two thresholds of figure 1."""
+        return self.at("workload", *TWO_THRESHOLDS, discipline == "fcfs", discipline)
+
 
 def cases(asked: Asked) -> list[Run]:
     """Returns each case once, in the order of the parts."""
@@ -76,6 +94,11 @@ def cases(asked: Asked) -> list[Run]:
 def _of(asked: Asked, part: str) -> Iterator[Run]:
     if part == "hysteresis":
         yield asked.hysteresis
+    elif part == "disciplines":
+        for discipline in ("fcfs", *DISCIPLINES):
+            yield asked.two_thresholds(discipline)
+            yield from asked.under(discipline, "workload")
+            yield from asked.under(discipline, "number")
     else:
         yield from asked.by_workload
     if part == "comparison":
@@ -84,15 +107,18 @@ def _of(asked: Asked, part: str) -> Iterator[Run]:
 
 
 def mark() -> str:
-    """Returns a digest of this simulator under every control, on a few random jobs."""
+    """Returns a digest of this simulator under every control and every discipline, on a few random
+    jobs."""
     from odonata.cluster.simulation import simulate as run
     from odonata.traces.changing import filled
     from odonata.traces.poisson import poisson
 
     trace, found = filled(poisson(60, SERVERS, seed=1, load=0.9)), []
-    for control, (lower, upper) in {"workload": (2e4, 5e4), "number": (3, 6),
-                                    "randomised": (0.5, 0.5)}.items():  # fmt: skip
-        result = run(model_of(Run("", "", control, lower, upper), trace), transport=Serial())
+    thresholds = {"workload": (2e4, 5e4), "number": (3, 6), "randomised": (0.5, 0.5)}
+    some = [Run("", "", control, *of) for control, of in thresholds.items()]
+    some += [replace(some[0], discipline=discipline) for discipline in DISCIPLINES]
+    for case in some:
+        result = run(model_of(case, trace), transport=Serial())
         epochs = epochs_of(result)
         found.append(f"{result.result.digest} {epochs.mean_work:.9g}")
     return digest(found)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from odonata.studies.rumyantsev.cases import TWO_THRESHOLDS, Asked
+from odonata.studies.rumyantsev.cases import DISCIPLINES, TWO_THRESHOLDS, Asked
 from odonata.studies.rumyantsev.simulation import Outcome, Run
 from odonata.study.contract import Claim
 
@@ -19,6 +19,8 @@ Outcomes = Mapping[str, Outcome]
 Measure = Callable[[Outcome], float]
 AT_POWERS_W = (1500.0, 1475.0, 1450.0, 1425.0, 1400.0)
 """Mean powers at which two controls are compared, with the energies `swapped`."""
+AT_POWER_W = 1450.0
+"""The one at which disciplines are."""
 
 
 def workload(outcome: Outcome) -> float:
@@ -27,6 +29,10 @@ def workload(outcome: Outcome) -> float:
 
 def delay(outcome: Outcome) -> float:
     return outcome.per_customer["delay"]["mean"]
+
+
+def waiting(outcome: Outcome) -> float:
+    return outcome.per_customer["waiting"]["mean"]
 
 
 def power(preset: str) -> Measure:
@@ -43,7 +49,7 @@ def found(outcomes: Outcomes, cases: Sequence[Run]) -> list[Outcome]:
 def claims(asked: Asked, outcomes: Outcomes) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
     return [*_threshold(asked, outcomes), *_comparison(asked, outcomes),
-            *_measures(asked, outcomes)]  # fmt: skip
+            *_disciplines(asked, outcomes), *_measures(asked, outcomes)]  # fmt: skip
 
 
 # -- figure 3
@@ -103,9 +109,47 @@ def _comparison(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
             if one is None or other is None:
                 continue
             yield Claim(f"mean {name} at {watts:,.0f} W", "",
-                        f"{one:,.0f} and {other:,.0f} s ({100 * (other / one - 1):+.1f} %)", None,
+                        f"{one:,.0f} and {other:,.0f} s ({_change(one, other)})", None,
                         len(by_workload) + len(by_number), {"workload": one, "number": other}
                         )  # fmt: skip
+
+
+# -- disciplines other than first come, first served
+
+
+def _disciplines(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+    first: dict[str, float] = {}
+    for name in ("fcfs", *DISCIPLINES):
+        by_workload, by_number = (found(outcomes, asked.under(name, control))
+                                  for control in ("workload", "number"))  # fmt: skip
+        two = outcomes.get(asked.two_thresholds(name).key)
+        if not by_workload or not by_number or two is None:
+            continue
+        yield _trend(f"{name}: mean power over k", "", by_workload, power("swapped"), "W", -1)
+        yield _trend(f"{name}: mean workload over k", "", by_workload, workload, "s", 1)
+        ours, theirs = ([power("swapped")(runs[0]), workload(runs[0]), waiting(runs[0])]
+                        for runs in (by_workload, by_number))  # fmt: skip
+        yield Claim(f"{name}: the same by workload and by number at k = 0", "",
+                    f"{ours[0]:,.0f} W, {ours[1]:,.0f} s, {ours[2]:,.0f} s of waiting",
+                    ours == theirs, 2, {"workload": ours[1], "number": theirs[1]})  # fmt: skip
+        yield Claim(f"{name}: two thresholds", "",
+                    f"{power('swapped')(two):,.0f} W, {workload(two):,.0f} s, {two.switches} "
+                    "switches", None, two.customers, {"switches": two.switches})  # fmt: skip
+        for what, of in (("workload", workload), ("waiting", waiting)):
+            one, other = (at_power(runs, of, AT_POWER_W) for runs in (by_workload, by_number))
+            if one is None or other is None:
+                continue
+            if name == "fcfs":
+                first[what] = one
+            than = "" if name == "fcfs" else f"; fcfs {first[what]:,.0f} s"
+            yield Claim(f"{name}: mean {what} at {AT_POWER_W:,.0f} W", "",
+                        f"{one:,.0f} and {other:,.0f} s ({_change(one, other)}){than}", None,
+                        len(by_workload) + len(by_number), {"workload": one, "number": other}
+                        )  # fmt: skip
+
+
+def _change(one: float, other: float) -> str:
+    return f"{100 * (other / one - 1):+.1f} %" if one else "nobody waits"
 
 
 # -- the measures of one run

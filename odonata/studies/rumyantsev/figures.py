@@ -1,7 +1,7 @@
 """The figures of the study, from what its store has; those that it has nothing for are left out.
 
 Figures 1 to 3 show what the paper's do. `tradeoff` sets control by number beside control by
-workload.
+workload, `disciplines` both under every discipline.
 """
 
 from __future__ import annotations
@@ -18,16 +18,25 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from odonata.figures.network import BLUE, FAINT, GREEN, GREY, INK, ORANGE
+from odonata.figures.network import BLUE, DASHES, FAINT, GREEN, GREY, INK, ORANGE, PURPLE
 from odonata.studies.rumyantsev.cases import (
     COINS,
     CUSTOMERS,
+    DISCIPLINES,
     NUMBERS,
     THRESHOLDS,
     TWO_THRESHOLDS,
     Asked,
 )
-from odonata.studies.rumyantsev.claims import Measure, Outcomes, delay, found, power, workload
+from odonata.studies.rumyantsev.claims import (
+    Measure,
+    Outcomes,
+    delay,
+    found,
+    power,
+    waiting,
+    workload,
+)
 from odonata.studies.rumyantsev.simulation import HIGH, LOW, SERVERS, Outcome
 from odonata.study.drawing import draw_all, dress_small, panels_of
 from policies.power.service_rate import ENERGIES
@@ -263,7 +272,39 @@ def _name_points(
                       textcoords="offset points", fontsize=7.5, color=colour)  # fmt: skip
 
 
+def disciplines(asked: Asked, outcomes: Outcomes) -> Figure | None:
+    """Draw mean workload and mean waiting over mean power under every discipline, by control."""
+    curves = {(name, control): found(outcomes, asked.under(name, control))
+              for name in DISCIPLINE_LOOKS for control in ("workload", "number")}  # fmt: skip
+    if not all(curves.values()):
+        return None
+    figure, panels = panels_of(9.4, 4.8, 1, 2, left=0.08, right=0.985, top=0.86, bottom=0.11,
+                               wspace=0.2)  # fmt: skip
+    for axes, of, scale, label in ((panels[0, 0], workload, 1e3, "mean workload (10³ s)"),
+                                   (panels[0, 1], waiting, 1.0, "mean time without service (s)"),
+                                   ):  # fmt: skip
+        for (name, control), runs in curves.items():
+            axes.plot([power("swapped")(run) for run in runs], [of(run) / scale for run in runs],
+                      color=DISCIPLINE_LOOKS[name], marker="o" if control == "workload" else "D",
+                      ms=3.5, lw=1.4, ls="-" if control == "workload" else DASHES)  # fmt: skip
+        axes.set_xlabel("mean power (W), swapped")
+        axes.set_ylabel(label)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        dress_small(axes)
+    keys = [Line2D([], [], color=colour, lw=2, label=name)
+            for name, colour in DISCIPLINE_LOOKS.items()]  # fmt: skip
+    keys += [Line2D([], [], color=GREY, lw=1.4, marker="o", ms=3.5, label="by workload"),
+             Line2D([], [], color=GREY, lw=1.4, marker="D", ms=3.5, ls=DASHES,
+                    label="by number of customers")]  # fmt: skip
+    figure.legend(handles=keys, ncols=4, loc="upper center", bbox_to_anchor=(0.5, 1.0))
+    return figure
+
+
 # -- how they look
+
+DISCIPLINE_LOOKS = dict(zip(("fcfs", *DISCIPLINES), (INK, BLUE, FAINT, PURPLE, GREEN, ORANGE),
+                            strict=True))  # fmt: skip
 
 PRESET_LOOKS: dict[str, dict[str, Any]] = {
     "swapped": {"color": BLUE, "marker": "o"},
@@ -276,4 +317,5 @@ FIGURES: dict[str, Callable[[Asked, Outcomes], Figure | None]] = {
     "2": figure_2,
     "3": figure_3,
     "tradeoff": tradeoff,
+    "disciplines": disciplines,
 }

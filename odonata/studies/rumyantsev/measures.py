@@ -46,7 +46,7 @@ class Epochs:
         cls, schedule: Schedule, speeds: tuple[Whole, Floats], low: float, high: float
     ) -> Epochs:
         """Returns the epochs of a run to its end, whose service rate is `low` before the first of
-        the changes in `speeds`. No customer may have been suspended."""
+        the changes in `speeds`."""
         series, (switch_us, rates) = steps(schedule), speeds
         switched = switch_us <= series.until_us
         time_us = np.unique(np.concatenate([[0], series.time_us, switch_us[switched]]))
@@ -82,12 +82,8 @@ class Epochs:
 
     def energy_j(self, watts: Energies) -> Floats:
         """Returns the energy that each customer takes while it is served, equation 9."""
-        begin, end = (np.searchsorted(self.time_us, at) for at in
-                      (self.schedule.start_us, self.schedule.end_us))  # fmt: skip
         drawn = np.where(self.fast, watts.busy_high_w, watts.busy_low_w) * self.lengths_s
-        joules = np.concatenate([[0.0], np.cumsum(drawn)])
-        energy: Floats = self.schedule.trace.nodes * (joules[end] - joules[begin])
-        return energy
+        return self.schedule.trace.nodes * _while_served(self.schedule, self.time_us, drawn)
 
     def system(self) -> dict[str, float]:
         """Returns the means of the system over time: loads and waste are service rates times
@@ -105,14 +101,20 @@ class Epochs:
         }
 
     def customers(self) -> dict[str, dict[str, float]]:
-        """Returns the distribution of each measure of customers: times in s, energies in J."""
+        """Returns the distribution of each measure of customers: times in s, energies in J. Delay
+        is the time before a customer is first served, `waiting` all the time in which it is not."""
         begin, end = self.schedule.start_us, self.schedule.end_us
         submit = self.schedule.trace.submit_us
+        sojourn = (end - submit) / SECOND
+        service = _while_served(self.schedule, self.time_us, self.lengths_s)
+        if len(self.schedule.segment_job) == len(self.schedule):  # nobody was ever suspended
+            service = (end - begin) / SECOND
         found = {
             "delay": (begin - submit) / SECOND,
-            "sojourn": (end - submit) / SECOND,
-            "service": (end - begin) / SECOND,
-            "slowdown": (end - submit) / (end - begin),
+            "waiting": np.maximum(0.0, sojourn - service),
+            "sojourn": sojourn,
+            "service": service,
+            "slowdown": sojourn / service,
         } | {f"energy ({name})": self.energy_j(watts) for name, watts in ENERGIES.items()}
         return {name: five(values) for name, values in found.items()}
 
@@ -123,18 +125,26 @@ def five(values: Floats) -> dict[str, float]:
     return dict(zip(FIVE, (float(values.mean()), *ranks), strict=True))
 
 
+def _while_served(schedule: Schedule, time_us: Whole, each: Floats) -> Floats:
+    """Returns the sum of a value per epoch over those in which each customer is served."""
+    sums = np.concatenate([[0.0], np.cumsum(each)])
+    begin, end = (np.searchsorted(time_us, at) for at in
+                  (schedule.segment_from_us, schedule.segment_to_us))  # fmt: skip
+    found = np.zeros(len(schedule))
+    np.add.at(found, schedule.segment_job, sums[end] - sums[begin])
+    return found
+
+
 def _work(
     schedule: Schedule, time_us: Whole, lengths: Floats, rate: Floats, served: Whole, anybody: Bools
 ) -> Floats:
     """Returns the workload at each epoch. Where nobody is there it is 0, and not what sums of
     rounded numbers leave."""
     amount = schedule.trace.run_us / SECOND
-    arrives, begin, end = (
-        np.searchsorted(time_us, at)
-        for at in (schedule.trace.submit_us, schedule.start_us, schedule.end_us)
-    )
-    done = np.concatenate([[0.0], np.cumsum(rate * lengths)])
-    left = amount - (done[end] - done[begin])  # as departures are at whole microseconds
+    arrives, end = (np.searchsorted(time_us, at)
+                    for at in (schedule.trace.submit_us, schedule.end_us))  # fmt: skip
+    done = _while_served(schedule, time_us, rate * lengths)
+    left = amount - done  # as departures are at whole microseconds
     n = len(time_us) + 1
     off = np.concatenate([[0.0], rate * served * lengths])
     change = np.bincount(arrives, amount, n) - np.bincount(end, left, n) - off

@@ -1,5 +1,5 @@
-"""One simulation of the study: the Karelian trace, served first come, first served, under one
-control of the service rate; and what it gives.
+"""One simulation of the study: the Karelian trace, served by one discipline under one control of
+the service rate; and what it gives.
 
 Energies decide nothing, so that one simulation gives the power of every preset. Job amounts are
 recorded seconds times `recorded_rate`: 1 by choice, as the thresholds of the paper then lie where
@@ -62,12 +62,13 @@ class Run(Case):
     recorded_rate: float = 1.0
     zero_gap_us: int = 1000
     kept: bool = False
+    discipline: str = "fcfs"
 
     def fields(self) -> dict[str, Any]:
         return {name: value for name, value in super().fields().items() if name != "file"}
 
     def __str__(self) -> str:
-        return f"control by {self.control}, {self.lower:g} and {self.upper:g}"
+        return f"{self.discipline}, control by {self.control}, {self.lower:g} and {self.upper:g}"
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def model_of(case: Run, trace: Trace, energies: str = "swapped") -> Cluster:
                   upper: kind(case.upper)}  # fmt: skip
     power = Power(policy, tuple(parameters.items()), demand="constant", interval_ps=RARELY_PS,
                   idle_w=ENERGIES[energies].idle_low_w)  # fmt: skip
-    return Cluster(trace, SERVERS, "fcfs", overrun="extend", power=power)
+    return Cluster(trace, SERVERS, case.discipline, overrun="extend", power=power)
 
 
 def epochs_of(found: Simulated) -> Epochs:
