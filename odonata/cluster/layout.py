@@ -133,6 +133,11 @@ class State(NamedTuple):
     keys: Any
     times: Any
     room: Any
+    heads: Any
+    blocks: Any
+    held: Any
+    marks: Any
+    holes: Any
     work: Any
     """[job], float64: what is left of its run time, when nothing slows it down."""
     pace: Any
@@ -171,7 +176,8 @@ def desk_of(state: State) -> Desk:
     """Returns the part of the state that a discipline works on."""
     return Desk(
         state.ctl, state.rule, state.jobs, state.queue, state.running, state.whole, state.real,
-        state.chosen, state.heap, state.keys, state.times, state.room,
+        state.chosen, state.heap, state.keys, state.times, state.room, state.heads,
+        state.blocks, state.held, state.marks, state.holes,
     )  # fmt: skip
 
 

@@ -30,9 +30,49 @@ ORDER, RULE, STEP, RULE_WORDS = range(4)
 and the interval at which usage decays, in ticks."""
 
 
+RULES = ("strict", "first-fit", "easy", "easy-strict", "conservative", "departures", "serve",
+         "serve-departures")  # fmt: skip
+STRICT, FIRST_FIT, EASY, EASY_STRICT, CONSERVATIVE, DEPARTURES, SERVE, SERVE_DEPARTURES = range(
+    len(RULES)
+)
+"""What happens when a job does not fit: nobody passes it; all that fit pass it; those pass it that
+do not delay it (EASY), or that will have ended before it starts (easy-strict); every job has a
+planned start that nobody delays. `departures` is strict, and tries anew only when a job has ended.
+The last two preempt: the first jobs in order that fit together are served, at every pass or only
+when a job has ended."""
+
+BLOCK = 128
+"""Points of a block of the profile at most."""
+FULLEST = 3 * BLOCK // 4
+"""Two neighbouring blocks with no more points than this become one when one of them loses one. As a
+block is split in halves, any two neighbours have more than BLOCK / 2."""
+FROM, PLACE, SIZE, MOST, ADD, SPARE = range(6)
+"""Words of `Desk.blocks`: the time of its first point; where in `times`, `room` and `heads` its
+points are; how many; a bound of their `room`; and what has to be added to each `room`. The last is
+not of the block: a place that no block has."""
+BLOCK_WORDS = 5
+
+PLAN, FINISH, NEXT, PREVIOUS, KIND, TOUCHED, HOLDER = range(7)
+"""Words of `Desk.held`: the planned start of a job (-1: none); the end of its part of the profile,
+also while it runs; the next and the previous job with the same planned start; its kind
+(`conservative`); and whether its plan may be moved. The last is not of the job: a row of those that
+run, as far as the profile knows."""
+HELD_WORDS = 7
+
+BUILT, BLOCKS, USED, SPARES, HOLDERS, LEAST, LONGEST, TURN, GROWN = range(9)
+"""Words of `Desk.marks`: whether there is a profile; its blocks; places that have been used for
+blocks, and how many of them are not any more; the running jobs that the profile knows; the fewest
+nodes of a planned job, as a level, and the longest time; which of the two tables of `Desk.holes` is
+that of this compression; and, for each of them, whether room has grown since it was begun."""
+MARK_WORDS = GROWN + 2
+KINDS = 256
+"""Kinds of lengths that `Desk.holes` tells apart (`conservative`)."""
+
+
 class Desk(NamedTuple):
-    """The arrays. What a discipline remembers is in `whole` and `real`; the last four are room to
-    work in, of which nothing has to be kept."""
+    """The arrays. What a discipline remembers is in `whole` and `real`; all from `heap` on are room
+    to work in. Nothing of it has to be kept but between passes, if those from `times` on are those
+    of conservative backfilling, which builds them anew where BUILT is 0."""
 
     ctl: Any
     rule: Any
@@ -55,6 +95,15 @@ class Desk(NamedTuple):
     times: Any
     room: Any
     """The idle nodes expected from each of `times` on."""
+    heads: Any
+    """The first of the jobs that are planned to start at each of `times`, or -1."""
+    blocks: Any
+    """[block, BLOCK_WORDS + 1], in order of time"""
+    held: Any
+    """[row, HELD_WORDS]"""
+    marks: Any
+    holes: Any
+    """[2, level, kind]: from when on there may be room that there was not (`conservative`)."""
 
 
 def new_desk(
@@ -62,14 +111,21 @@ def new_desk(
 ) -> Desk:
     """Returns a desk for so many jobs on so many nodes, with nothing on it yet."""
     most = max(1, rows)
-    points = 3 * most + 4  # of a profile: two for each plan, and one for each that is moved
+    plans = rule[RULE] == CONSERVATIVE
+    points = 2 * most + 4  # of a profile: two for each job, those of one that is moved, and now
+    blocks = 2 * points // (BLOCK // 2) + 4 if plans else 0
+    places = blocks * BLOCK if plans else most
     ctl = np.zeros(ctl_words, np.int64)
     ctl[[FREE, ALL]] = nodes
+    held = np.full((most if plans else 0, HELD_WORDS), -1)
     return Desk(
         ctl, rule, np.zeros((rows, words), np.int64), np.zeros(most, np.int64),
         np.zeros(min(most, nodes) + 1, np.int64), whole, real,
         np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most),
-        np.zeros(points, np.int64), np.zeros(points, np.int64),
+        np.zeros(places, np.int64), np.zeros(places, np.int64),
+        np.zeros(places if plans else 0, np.int64), np.zeros((blocks, BLOCK_WORDS + 1), np.int64),
+        held, np.zeros(MARK_WORDS, np.int64),
+        np.zeros((2, int(nodes).bit_length() if plans else 0, KINDS), np.int64),
     )  # fmt: skip
 
 
@@ -78,6 +134,13 @@ def expected_end(desk: Desk, row: int) -> int:
     """Returns when a running job is expected to end: at its requested time or, where that has
     passed, a tick from now."""
     return max(desk.jobs[row, DUE], desk.ctl[TIME] + 1)  # type: ignore[no-any-return]
+
+
+@kernel
+def expected_time(desk: Desk, row: int) -> int:
+    """Returns for how long a waiting job is expected to hold nodes: the one rule of all disciplines
+    that plan."""
+    return desk.jobs[row, REQUESTED]  # type: ignore[no-any-return]
 
 
 @kernel

@@ -13,6 +13,10 @@ from policies.scheduling.conservative import plan
 from policies.scheduling.desk import (
     ALL,
     CHOSEN,
+    CONSERVATIVE,
+    DEPARTURES,
+    EASY,
+    EASY_STRICT,
     FIRST,
     FREE,
     LAST,
@@ -22,14 +26,18 @@ from policies.scheduling.desk import (
     REQUESTED,
     RULE,
     RUNNING,
+    SERVE,
+    SERVE_DEPARTURES,
     SERVED,
     SINCE,
+    STRICT,
     SUBMIT,
     TIME,
     USER,
     Desk,
     end_of,
     expected_end,
+    expected_time,
     heapify,
     pop,
 )
@@ -39,17 +47,6 @@ ORDERS = ("arrival", "small", "large", "short", "long", "wfp", "usage", "newest"
 ARRIVAL, SMALL, LARGE, SHORT, LONG, WFP, USAGE, NEWEST = range(len(ORDERS))
 """The orders: by arrival; fewest, most nodes first; least, most requested time first; by WFP's
 score; by the user's decayed usage; newest first."""
-
-RULES = ("strict", "first-fit", "easy", "easy-strict", "conservative", "departures", "serve",
-         "serve-departures")  # fmt: skip
-STRICT, FIRST_FIT, EASY, EASY_STRICT, CONSERVATIVE, DEPARTURES, SERVE, SERVE_DEPARTURES = range(
-    len(RULES)
-)
-"""What happens when a job does not fit: nobody passes it; all that fit pass it; those pass it that
-do not delay it (EASY), or that will have ended before it starts (easy-strict); every job has a
-planned start that nobody delays. `departures` is strict, and tries anew only when a job has ended.
-The last two preempt: the first jobs in order that fit together are served, at every pass or only
-when a job has ended."""
 
 AFTER_RUNNING, AFTER_WAITING = 0, 1
 """Words of `Desk.whole` for rules that have to know what has happened since the last pass: how many
@@ -109,7 +106,7 @@ def _shadow(desk: Desk, free: int, needed: int) -> Any:
     now, chosen = desk.ctl[TIME], desk.ctl[CHOSEN]
     for i in range(chosen):  # sorted by insertion: they are few
         end, size, at = (
-            end_of(now, desk.jobs[desk.chosen[i], REQUESTED]),
+            end_of(now, expected_time(desk, desk.chosen[i])),
             desk.jobs[desk.chosen[i], NODES],
             i,
         )
@@ -166,7 +163,7 @@ def _backfill(desk: Desk, free: int) -> None:
             continue
         if needed > free:
             continue
-        end = end_of(now, desk.jobs[row, REQUESTED])
+        end = end_of(now, expected_time(desk, row))
         if rule == EASY and end > when:
             if needed > spare:
                 continue
