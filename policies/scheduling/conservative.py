@@ -4,17 +4,19 @@
 (`profile`) is kept between passes.
 
 **Which plans can be moved.** When a job has ended, plans are compressed: by arrival, each is moved
-to the earliest time that there is. Most stay where they are, and are not even looked at. A plan that
-could not be moved when it was last tried can be moved only where room has grown since: a running job
-has ended early, or another plan has been moved. Then either
+to the earliest time that there is. Most stay where they are, and are not tried at all. A plan that
+could not be moved when it was last tried can be moved only where room has grown since, as a running
+job has ended early or another plan has been moved. Then either
 
 - the job has room just before its planned start, so that it can be moved by some time; or
 - there is a **hole** before its planned start, as long as the job.
 
 Whoever makes room (`_freed`) notes both: the jobs that are planned to start in that interval or at
-its end, and have room before (TOUCHED); and for every **level** (room of 2^level nodes or more) and
-every **kind** of length from when on a hole has become that long (`Desk.holes`, a table for the
-last compression and one for this). Both are cautious: a job that is tried in vain stays.
+its end, and have room before (TOUCHED); and for every **level** (room for 2^level nodes or more)
+and every **kind** of length from when on a hole has become that long. `Desk.holes` has a table of
+these for the last compression and one for this, between which every plan has been tried. A third
+(FLOOR) says before when there is no room at all for a job of a level and a kind, so that a search
+begins there. All three are cautious: a job that is tried in vain stays where it is.
 """
 
 from __future__ import annotations
@@ -54,14 +56,17 @@ from policies.scheduling.desk import (
     expected_end,
     expected_time,
     heapify,
+    place_in,
     pop,
 )
-from policies.scheduling.profile import add, advance, clear, first_fit, room_before, seek
+from policies.scheduling.profile import add, advance, clear, first_fit, leave, room_before, seek
 
 PLANS = 2
 """Where in `Desk.whole` the planned starts begin; -1: none yet."""
-QUARTERS = 4
-"""Kinds of lengths for every power of two."""
+FINENESS = 3
+"""There are 2^FINENESS kinds of lengths for every power of two."""
+FLOOR = 2
+"""The table of `Desk.holes` before whose times there is no room, whenever it came to be."""
 
 
 @kernel
@@ -80,7 +85,26 @@ def _level(number: int) -> int:
 def _kind(length: int) -> int:
     """Returns the kind of a length: no smaller for a longer one."""
     level = _level(length)
-    return QUARTERS * level + ((length >> level - 2) & 3 if level >= 2 else 0)
+    shift = max(0, level - FINENESS)
+    return (shift << FINENESS) + (length >> shift)
+
+
+@kernel
+def _raise_floor(desk: Desk, row: int, length: int, time: int) -> None:
+    """Note that there is no room before this time for any job with as many nodes and as long."""
+    floor, nodes = desk.holes[FLOOR], desk.jobs[row, NODES]
+    last = _kind(desk.marks[LONGEST])
+    level, least = _level(nodes), _kind(length)
+    if 1 << level < nodes:
+        level += 1
+    if _kind(length - 1) == least:
+        least += 1
+    while level < floor.shape[0] and least <= last and floor[level, least] < time:
+        kind = least
+        while kind <= last and floor[level, kind] < time:
+            floor[level, kind] = time
+            kind += 1
+        level += 1
 
 
 @kernel
@@ -144,9 +168,13 @@ def _freed(desk: Desk, begin: int, end: int) -> None:
             steps += 1
         if steps == BLOCK:  # too far to go: there may be room from now on for all
             since, until = 0, NEVER
-        kind = _kind(min(until - since, longest))
+        kind = longest_like = _kind(min(until - since, longest))
         while kind >= 0 and table[level, kind] > since:
             table[level, kind] = since
+            kind -= 1
+        kind = longest_like
+        while kind >= 0 and desk.holes[FLOOR, level, kind] > since:
+            desk.holes[FLOOR, level, kind] = since
             kind -= 1
         level -= 1
 
@@ -154,14 +182,8 @@ def _freed(desk: Desk, begin: int, end: int) -> None:
 @kernel
 def _waits(desk: Desk, row: int) -> bool:
     """Tells whether a job is in the queue."""
-    low, high = desk.ctl[FIRST], desk.ctl[LAST]
-    while low < high:
-        middle = (low + high) >> 1
-        if desk.queue[middle] < row:
-            low = middle + 1
-        else:
-            high = middle
-    return low < desk.ctl[LAST] and desk.queue[low] == row  # type: ignore[no-any-return]
+    at = place_in(desk.queue, desk.ctl[FIRST], desk.ctl[LAST], row)
+    return at < desk.ctl[LAST] and desk.queue[at] == row  # type: ignore[no-any-return]
 
 
 @kernel
@@ -274,6 +296,25 @@ def _earlier(desk: Desk, row: int) -> int:
 
 
 @kernel
+def _move(desk: Desk, row: int, begin: int, finish: int) -> None:
+    """Give a job another planned start, or its first."""
+    held, nodes = desk.held, desk.jobs[row, NODES]
+    before, released = held[row, PLAN], held[row, FINISH]
+    freed = max(before, finish)  # from when on, if it had a plan
+    if before >= 0:
+        leave(desk, row, before)
+    for step in range(2):
+        if step == 0:
+            add(desk, begin, finish if before < 0 else min(before, finish), -nodes, row)
+        elif before >= 0:
+            add(desk, freed, released, nodes, -1)
+    _set_plan(desk, row, begin)
+    held[row, FINISH] = finish
+    if before >= 0 and freed < released:
+        _freed(desk, freed, released)
+
+
+@kernel
 def plan(desk: Desk, ended: bool) -> None:
     """Choose the jobs whose planned start is now, after planning anew what has to be."""
     ctl, held, marks, now = desk.ctl, desk.held, desk.marks, desk.ctl[TIME]
@@ -302,30 +343,24 @@ def plan(desk: Desk, ended: bool) -> None:
             if new == 0:
                 level, kind = held[row, KIND] // KINDS, held[row, KIND] % KINDS
                 since = min(desk.holes[0, level, kind], desk.holes[1, level, kind])
+                since = max(since, desk.holes[FLOOR, level, kind])
                 if since >= before and held[row, TOUCHED] == 0:
                     continue
                 held[row, TOUCHED] = 0
             else:
                 limit = NEVER + 1
-                held[row, FINISH] = _measure(desk, row, 0)
+                _measure(desk, row, 0)
+                level, kind = held[row, KIND] // KINDS, held[row, KIND] % KINDS
+                since = desk.holes[FLOOR, level, kind]
             needed, length = desk.jobs[row, NODES], expected_time(desk, row)
             if since < limit:
                 begin = first_fit(desk, max(since, now), needed, length, limit)
+                _raise_floor(desk, row, length, begin)
             if begin == before:
                 begin = _earlier(desk, row)
             if begin == before:
                 continue
-            released = held[row, FINISH]
-            finish = end_of(begin, length)
-            for step in range(new, 2):
-                if step == 0:
-                    add(desk, before, released, needed, row)
-                else:
-                    add(desk, begin, finish, -needed, row)
-            _set_plan(desk, row, begin)
-            held[row, FINISH] = finish
-            if new == 0 and max(before, finish) < released:
-                _freed(desk, max(before, finish), released)
+            _move(desk, row, begin, end_of(begin, length))
     _choose(desk)
 
 

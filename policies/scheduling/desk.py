@@ -41,7 +41,7 @@ planned start that nobody delays. `departures` is strict, and tries anew only wh
 The last two preempt: the first jobs in order that fit together are served, at every pass or only
 when a job has ended."""
 
-BLOCK = 128
+BLOCK = 64
 """Points of a block of the profile at most."""
 FULLEST = 3 * BLOCK // 4
 """Two neighbouring blocks with no more points than this become one when one of them loses one. As a
@@ -65,7 +65,7 @@ blocks, and how many of them are not any more; the running jobs that the profile
 nodes of a planned job, as a level, and the longest time; which of the two tables of `Desk.holes` is
 that of this compression; and, for each of them, whether room has grown since it was begun."""
 MARK_WORDS = GROWN + 2
-KINDS = 256
+KINDS = 512
 """Kinds of lengths that `Desk.holes` tells apart (`conservative`)."""
 
 
@@ -103,7 +103,7 @@ class Desk(NamedTuple):
     """[row, HELD_WORDS]"""
     marks: Any
     holes: Any
-    """[2, level, kind]: from when on there may be room that there was not (`conservative`)."""
+    """[3, level, kind]: from when on there may be room (`conservative`)."""
 
 
 def new_desk(
@@ -125,8 +125,20 @@ def new_desk(
         np.zeros(places, np.int64), np.zeros(places, np.int64),
         np.zeros(places if plans else 0, np.int64), np.zeros((blocks, BLOCK_WORDS + 1), np.int64),
         held, np.zeros(MARK_WORDS, np.int64),
-        np.zeros((2, int(nodes).bit_length() if plans else 0, KINDS), np.int64),
+        np.zeros((3, int(nodes).bit_length() if plans else 0, KINDS), np.int64),
     )  # fmt: skip
+
+
+@kernel
+def place_in(queue: Any, first: int, last: int, row: int) -> int:
+    """Returns where in queue[first:last], which is in order, a row is or would have to be."""
+    while first < last:
+        middle = (first + last) >> 1
+        if queue[middle] < row:
+            first = middle + 1
+        else:
+            last = middle
+    return first
 
 
 @kernel

@@ -3,8 +3,8 @@
 It is a sorted list of **points** (a time, the **room** from it to the next point, and the waiting
 jobs that are planned to start there), kept in **blocks** of at most BLOCK points, with a directory
 of them. So a point is found by bisection, is put in or taken out by moving no more than a block,
-and a job's nodes are taken from a whole block at once. Each block knows a bound of its room, so that
-a search for room passes over a full one.
+and a job's nodes are taken from a whole block at once. Each block knows a bound of its room, so
+that a search for room passes over a full one.
 
 A point stays only as long as the room changes at it or a job is planned to start there. All of it
 follows from the running jobs and the plans: it is kept between passes to save the work of building
@@ -83,11 +83,17 @@ def _move_blocks(desk: Desk, at: int, by: int) -> None:
 @kernel
 def _move_points(desk: Desk, source: int, to: int, count: int) -> None:
     """Copy points to other places, which may overlap with theirs."""
-    for i in range(count):
-        one = i if to < source else count - 1 - i
-        desk.times[to + one] = desk.times[source + one]
-        desk.room[to + one] = desk.room[source + one]
-        desk.heads[to + one] = desk.heads[source + one]
+    times, room, heads = desk.times, desk.room, desk.heads
+    if to < source:
+        for i in range(count):
+            times[to + i] = times[source + i]
+            room[to + i] = room[source + i]
+            heads[to + i] = heads[source + i]
+    else:
+        for i in range(count - 1, -1, -1):
+            times[to + i] = times[source + i]
+            room[to + i] = room[source + i]
+            heads[to + i] = heads[source + i]
 
 
 @kernel
@@ -156,48 +162,62 @@ def room_before(desk: Desk, at: int, place: int) -> int:
 
 
 @kernel
+def leave(desk: Desk, row: int, begin: int) -> None:
+    """Take a job from those that are planned to start then."""
+    held = desk.held
+    before, after = held[row, PREVIOUS], held[row, NEXT]
+    if after >= 0:
+        held[after, PREVIOUS] = before
+    if before >= 0:
+        held[before, NEXT] = after
+    else:
+        at, place = seek(desk, begin)
+        desk.heads[desk.blocks[at, PLACE] + place] = after
+
+
+@kernel
 def add(desk: Desk, begin: int, end: int, nodes: int, row: int) -> None:
-    """Add nodes to the room of an interval; where fewer than 0, a job takes them. If that is a plan,
-    with its row (-1: a running job), it is entered at its start, or taken from there."""
-    blocks, held = desk.blocks, desk.held
+    """Add nodes to the room of an interval; where fewer than 0, a job takes them. The job of this
+    row, if it is not -1, is entered as one that is planned to start at its beginning."""
+    blocks, held, times = desk.blocks, desk.held, desk.times
     at = place = 0
     for side in range(2):  # the end first: `at` and `place` are those of the beginning then
         time = begin if side == 1 else end
         at, place = seek(desk, time)
-        if desk.times[blocks[at, PLACE] + place] != time:
+        if times[blocks[at, PLACE] + place] != time:
             at, place = _put(desk, at, place, time)
     if row >= 0:
         one = blocks[at, PLACE] + place
-        if nodes < 0:
-            after = desk.heads[one]
-            held[row, NEXT], held[row, PREVIOUS] = after, -1
-            desk.heads[one] = row
-            if after >= 0:
-                held[after, PREVIOUS] = row
-        else:
-            before, after = held[row, PREVIOUS], held[row, NEXT]
-            if before >= 0:
-                held[before, NEXT] = after
-            else:
-                desk.heads[one] = after
-            if after >= 0:
-                held[after, PREVIOUS] = before
-    count = desk.marks[BLOCKS]
-    while at < count and blocks[at, FROM] < end:
+        after = desk.heads[one]
+        held[row, NEXT], held[row, PREVIOUS] = after, -1
+        desk.heads[one] = row
+        if after >= 0:
+            held[after, PREVIOUS] = row
+    first, first_place, count = at, place, desk.marks[BLOCKS]
+    while at < count:
         base, size = blocks[at, PLACE], blocks[at, SIZE]
         if place == 0 and at + 1 < count and blocks[at + 1, FROM] <= end:
             blocks[at, ADD] += nodes
         else:
             most = blocks[at, MOST]
-            while place < size and desk.times[base + place] < end:
+            while place < size and times[base + place] < end:
                 desk.room[base + place] += nodes
                 most = max(most, desk.room[base + place])
                 place += 1
             blocks[at, MOST] = most
+            if place < size:  # the end
+                break
         at += 1
         place = 0
     for side in range(2):
-        at, place = seek(desk, begin if side == 1 else end)
+        if side == 1:
+            at, place = first, first_place
+            if (
+                at >= desk.marks[BLOCKS]
+                or place >= blocks[at, SIZE]
+                or times[blocks[at, PLACE] + place] != begin
+            ):  # blocks have become one
+                at, place = seek(desk, begin)
         one = blocks[at, PLACE] + place
         if desk.heads[one] < 0 and room_before(desk, at, place) == desk.room[one] + blocks[at, ADD]:
             _drop(desk, at, place)

@@ -133,12 +133,41 @@ def _shadow(desk: Desk, free: int, needed: int) -> Any:
 
 
 @kernel
+def _passes(desk: Desk, row: int, free: int, when: int, spare: int) -> bool:
+    """Tells whether a job may pass the first that does not fit, whose shadow time and extra nodes
+    these are."""
+    rule, needed = desk.rule[RULE], desk.jobs[row, NODES]
+    if needed > free:
+        return False
+    if rule not in (EASY, EASY_STRICT):
+        return True
+    end = end_of(desk.ctl[TIME], expected_time(desk, row))
+    if rule == EASY:
+        return end <= when or needed <= spare  # type: ignore[no-any-return]
+    return end < when  # type: ignore[no-any-return]
+
+
+@kernel
+def _narrow(desk: Desk, size: int, free: int, when: int, spare: int) -> int:
+    """Keep in the heap only those who may pass, so that it is ordered no further than it has to be:
+    who may not now will not when others have. Returns its size."""
+    kept = 0
+    for i in range(size):
+        row = desk.heap[i]
+        if _passes(desk, row, free, when, spare):
+            desk.heap[kept] = row
+            kept += 1
+    heapify(desk.heap, kept, desk.keys)
+    return kept
+
+
+@kernel
 def _backfill(desk: Desk, free: int) -> None:
     """Start jobs in order while they fit, and then by the rule."""
     rule, now = desk.rule[RULE], desk.ctl[TIME]
     arrival = desk.rule[ORDER] == ARRIVAL
     size = desk.ctl[LAST] - desk.ctl[FIRST]
-    if not arrival:
+    if not arrival and free > 0:
         size = _begin(desk, False)
     at, waits = 0, False
     when, spare = now, 0
@@ -160,16 +189,13 @@ def _backfill(desk: Desk, free: int) -> None:
             waits = True
             if rule in (EASY, EASY_STRICT):
                 when, spare = _shadow(desk, free, needed)
+            if not arrival:
+                size = _narrow(desk, size, free, when, spare)
             continue
-        if needed > free:
+        if not _passes(desk, row, free, when, spare):
             continue
-        end = end_of(now, expected_time(desk, row))
-        if rule == EASY and end > when:
-            if needed > spare:
-                continue
+        if rule == EASY and end_of(now, expected_time(desk, row)) > when:
             spare -= needed
-        elif rule == EASY_STRICT and end >= when:
-            continue
         _take(desk, row)
         free -= needed
 
