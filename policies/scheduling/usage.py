@@ -41,7 +41,7 @@ def settle(desk: Desk) -> None:
             for _ in range(min(lives, VANISHED)):
                 left *= 0.5
             for user in range(users):
-                charge = held[user] * step * LASTING
+                charge = LASTING * held[user] * step
                 desk.real[user] = desk.real[user] * left + charge * (1.0 - left)
             then += lives * step * STEPS
             continue
