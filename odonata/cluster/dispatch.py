@@ -85,11 +85,13 @@ from policies.scheduling.desk import (
     REQUESTED,
     RULE,
     RUNNING,
+    SERVE_DEPARTURES,
     SINCE,
     SUBMIT,
     TIME,
+    place_in,
 )
-from policies.scheduling.rules import SERVE_DEPARTURES, choose, first_in_order
+from policies.scheduling.rules import choose, first_in_order
 
 # -- the pass
 
@@ -124,15 +126,16 @@ def _settle(state: State, time: int) -> int:
                 suspended += 1
     ctl[CHOSEN] = starting
     ctl[LAUNCHED] = 0
-    left, at = starting, ctl[FIRST]
-    while left > 0:  # to the last of them
-        if jobs[state.queue[at], PICKED] == ctl[PASSES]:
-            left -= 1
-        at += 1
-    to = at
-    while at > ctl[FIRST]:
-        at -= 1
-        if jobs[state.queue[at], PICKED] != ctl[PASSES]:
+    last = ctl[FIRST] - 1
+    for i in range(starting):
+        at = place_in(state.queue, ctl[FIRST], ctl[LAST], state.chosen[i])
+        state.heap[i] = at
+        last = max(last, at)
+    for i in range(starting):
+        state.queue[state.heap[i]] = -1
+    to = last + 1
+    for at in range(last, ctl[FIRST] - 1, -1):
+        if state.queue[at] >= 0:
             to -= 1
             state.queue[to] = state.queue[at]
     ctl[FIRST] = to

@@ -142,6 +142,11 @@ class State(NamedTuple):
     served: Any
     start_pace: Any
     """[1], float64: the pace of `Desk`."""
+    heads: Any
+    blocks: Any
+    held: Any
+    marks: Any
+    holes: Any
     work: Any
     """[job], float64: what is left of its run time, when nothing slows it down."""
     pace: Any
@@ -183,7 +188,7 @@ def desk_of(state: State) -> Desk:
     return Desk(
         state.ctl, state.rule, state.jobs, state.queue, state.running, state.whole, state.real,
         state.chosen, state.heap, state.keys, state.times, state.room, state.served,
-        state.start_pace,
+        state.start_pace, state.heads, state.blocks, state.held, state.marks, state.holes,
     )  # fmt: skip
 
 

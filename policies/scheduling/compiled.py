@@ -20,6 +20,7 @@ from policies.scheduling.base import SchedulingPolicy, fitting
 from policies.scheduling.conservative import PLANS
 from policies.scheduling.desk import (
     CHOSEN,
+    CONSERVATIVE,
     DUE,
     FIRST,
     FREE,
@@ -32,7 +33,10 @@ from policies.scheduling.desk import (
     REQUESTED,
     RULE,
     RULE_WORDS,
+    RULES,
     RUNNING,
+    SERVE,
+    SERVE_DEPARTURES,
     SINCE,
     STEP,
     SUBMIT,
@@ -40,15 +44,7 @@ from policies.scheduling.desk import (
     USER,
     new_desk,
 )
-from policies.scheduling.rules import (
-    CONSERVATIVE,
-    ORDERS,
-    RULES,
-    SERVE,
-    SERVE_DEPARTURES,
-    USAGE,
-    choose_from,
-)
+from policies.scheduling.rules import ORDERS, USAGE, choose_from
 from policies.scheduling.usage import STEPS
 from policies.views import Request, Running, View
 

@@ -1,130 +1,388 @@
 """Conservative backfilling: every waiting job has a planned start, and nobody delays it.
 
-`Desk.times` and `Desk.room` are the **profile**: room[i] nodes are expected to be idle from
-times[i] to times[i + 1], the last for ever. `Desk.whole` has the planned start of each job, behind
-two words of the rule's.
+`Desk.whole` has the planned start of each job, behind two words of the rule's. The profile
+(`profile`) is kept between passes.
+
+**Which plans can be moved.** When a job has ended, plans are compressed: by arrival, each is moved
+to the earliest time that there is. Most stay where they are, and are not tried at all. A plan that
+could not be moved when it was last tried can be moved only where room has grown since, as a running
+job has ended early or another plan has been moved. Then either
+
+- the job has room just before its planned start, so that it can be moved by some time; or
+- there is a **hole** before its planned start, as long as the job.
+
+Whoever makes room (`_freed`) notes both: the jobs that are planned to start in that interval or at
+its end, and have room before (TOUCHED); and for every **level** (room for 2^level nodes or more)
+and every **kind** of length from when on a hole has become that long. `Desk.holes` has a table of
+these for the last compression and one for this, between which every plan has been tried. A third
+(FLOOR) says before when there is no room at all for a job of a level and a kind, so that a search
+begins there. All three are cautious: a job that is tried in vain stays where it is.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from pdes.jit import kernel
 from policies.scheduling.desk import (
+    ADD,
+    BLOCK,
+    BLOCKS,
+    BUILT,
     CHOSEN,
+    FINISH,
     FIRST,
     FREE,
+    GROWN,
+    HOLDER,
+    HOLDERS,
+    KIND,
+    KINDS,
     LAST,
+    LEAST,
+    LONGEST,
+    NEVER,
+    NEXT,
     NODES,
     NUMBER,
+    PLACE,
+    PLAN,
     REPACED,
     RUNNING,
+    SINCE,
+    SIZE,
     TIME,
+    TOUCHED,
+    TURN,
     Desk,
     end_of,
     expected_end,
     expected_time,
+    heapify,
+    place_in,
+    pop,
 )
+from policies.scheduling.profile import add, advance, clear, first_fit, leave, room_before, seek
 
 PLANS = 2
 """Where in `Desk.whole` the planned starts begin; -1: none yet."""
+FINENESS = 3
+"""There are 2^FINENESS kinds of lengths for every power of two."""
+FLOOR = 2
+"""The table of `Desk.holes` before whose times there is no room, whenever it came to be."""
 
 
 @kernel
-def _point(desk: Desk, size: int, time: int) -> Any:
-    """Returns where in the profile this time is, which is put there if it is not, and the size."""
-    low, high = 0, size
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if desk.times[middle] <= time:
-            low = middle
-        else:
-            high = middle
-    if desk.times[low] == time:
-        return low, size
-    for i in range(size, low + 1, -1):
-        desk.times[i], desk.room[i] = desk.times[i - 1], desk.room[i - 1]
-    desk.times[low + 1], desk.room[low + 1] = time, desk.room[low]
-    return low + 1, size + 1
+def _level(number: int) -> int:
+    """Returns the power of two that a number is no smaller than; 0 for 0."""
+    found, shift = 0, 32
+    while shift > 0:
+        if number >> shift > 0:
+            number >>= shift
+            found += shift
+        shift >>= 1
+    return found
 
 
 @kernel
-def _occupy(desk: Desk, size: int, begin: int, row: int, sign: int) -> int:
-    """Take a job's nodes out of the profile from `begin` on for its expected time, or put them
-    back. Returns the profile's size."""
-    first, size = _point(desk, size, begin)
-    last, size = _point(desk, size, end_of(begin, expected_time(desk, row)))
-    for i in range(first, last):
-        desk.room[i] -= sign * desk.jobs[row, NODES]
-    return size  # type: ignore[no-any-return]
+def _kind(length: int) -> int:
+    """Returns the kind of a length: no smaller for a longer one."""
+    level = _level(length)
+    shift = max(0, level - FINENESS)
+    return (shift << FINENESS) + (length >> shift)
 
 
 @kernel
-def _earliest(desk: Desk, size: int, row: int) -> int:
-    """Returns the earliest time at which a job has room for all of its expected time."""
-    needed, time = desk.jobs[row, NODES], expected_time(desk, row)
-    first = at = 0
-    while at < size:
-        if desk.room[at] < needed:
-            first = at + 1
-        elif at + 1 == size or desk.times[at + 1] >= end_of(desk.times[first], time):
+def _raise_floor(desk: Desk, row: int, length: int, time: int) -> None:
+    """Note that there is no room before this time for any job with as many nodes and as long."""
+    floor, nodes = desk.holes[FLOOR], desk.jobs[row, NODES]
+    last = _kind(desk.marks[LONGEST])
+    level, least = _level(nodes), _kind(length)
+    if 1 << level < nodes:
+        level += 1
+    if _kind(length - 1) == least:
+        least += 1
+    while level < floor.shape[0] and least <= last and floor[level, least] < time:
+        kind = least
+        while kind <= last and floor[level, kind] < time:
+            floor[level, kind] = time
+            kind += 1
+        level += 1
+
+
+@kernel
+def _freed(desk: Desk, begin: int, end: int) -> None:
+    """Note whose plans may be moved because room has grown in this interval."""
+    blocks, held, marks = desk.blocks, desk.held, desk.marks
+    left, left_place = seek(desk, begin)
+    right, right_place = left, left_place
+    room = desk.room[blocks[left, PLACE] + left_place] + blocks[left, ADD]
+    most, until = room, end
+    while True:
+        right_place += 1
+        if right_place == blocks[right, SIZE]:
+            right, right_place = right + 1, 0
+            if right == marks[BLOCKS]:
+                until = NEVER
+                break
+        one = blocks[right, PLACE] + right_place
+        until = desk.times[one]
+        if until > end:
             break
-        at += 1
-    return desk.times[first]  # type: ignore[no-any-return]
+        row = desk.heads[one]
+        while row >= 0:
+            if desk.jobs[row, NODES] <= room:
+                held[row, TOUCHED] = 1
+            row = held[row, NEXT]
+        if until == end:
+            break
+        room = desk.room[one] + blocks[right, ADD]
+        most = max(most, room)
+    marks[GROWN + marks[TURN]] = 1
+    table = desk.holes[marks[TURN]]
+    longest, steps = marks[LONGEST], 0
+    level = _level(most)
+    while level >= marks[LEAST] and most > 0:
+        needed = 1 << level
+        since = desk.times[blocks[left, PLACE] + left_place]
+        while (
+            steps < BLOCK
+            and begin - since < longest
+            and room_before(desk, left, left_place) >= needed
+        ):
+            if left_place == 0:
+                left -= 1
+                left_place = blocks[left, SIZE]
+            left_place -= 1
+            since = desk.times[blocks[left, PLACE] + left_place]
+            steps += 1
+        while (
+            steps < BLOCK
+            and right < marks[BLOCKS]
+            and until - since < longest
+            and desk.room[blocks[right, PLACE] + right_place] + blocks[right, ADD] >= needed
+        ):
+            right_place += 1
+            if right_place == blocks[right, SIZE]:
+                right, right_place = right + 1, 0
+            until = NEVER
+            if right < marks[BLOCKS]:
+                until = desk.times[blocks[right, PLACE] + right_place]
+            steps += 1
+        if steps == BLOCK:  # too far to go: there may be room from now on for all
+            since, until = 0, NEVER
+        kind = longest_like = _kind(min(until - since, longest))
+        while kind >= 0 and table[level, kind] > since:
+            table[level, kind] = since
+            kind -= 1
+        kind = longest_like
+        while kind >= 0 and desk.holes[FLOOR, level, kind] > since:
+            desk.holes[FLOOR, level, kind] = since
+            kind -= 1
+        level -= 1
 
 
 @kernel
-def _profile(desk: Desk) -> int:
-    """Write the profile of the running jobs alone. Returns its size."""
-    desk.times[0], desk.room[0] = desk.ctl[TIME], desk.ctl[FREE]
-    size = 1
-    for i in range(desk.ctl[RUNNING]):
-        row = desk.running[i]
-        end = expected_end(desk, row)
-        if end > desk.times[size - 1]:
-            desk.times[size], desk.room[size] = end, desk.room[size - 1]
-            size += 1
-        desk.room[size - 1] += desk.jobs[row, NODES]
-    return size
+def _waits(desk: Desk, row: int) -> bool:
+    """Tells whether a job is in the queue."""
+    at = place_in(desk.queue, desk.ctl[FIRST], desk.ctl[LAST], row)
+    return at < desk.ctl[LAST] and desk.queue[at] == row  # type: ignore[no-any-return]
+
+
+@kernel
+def _set_plan(desk: Desk, row: int, begin: int) -> None:
+    desk.held[row, PLAN] = desk.whole[PLANS + desk.jobs[row, NUMBER]] = begin
+
+
+@kernel
+def _update(desk: Desk) -> bool:
+    """Have the profile be that of the running jobs and of all plans. Where that has just to be
+    kept up, jobs that have ended make room. Where it cannot, it is built anew; and if what was
+    planned cannot be kept, without any plan: a job has run for longer than requested, or the pace
+    of jobs has changed. Returns whether it was built anew."""
+    ctl, jobs, held, marks, now = desk.ctl, desk.jobs, desk.held, desk.marks, desk.ctl[TIME]
+    effort = 0 if marks[BUILT] != 0 and advance(desk, now) else 1
+    if ctl[REPACED] != 0:  # all take another time than planned
+        effort = 2
+    while True:
+        count, fine = marks[HOLDERS], True
+        if effort > 0:
+            count = ctl[RUNNING] + (ctl[LAST] - ctl[FIRST])
+            room = ctl[FREE]
+            for i in range(ctl[RUNNING]):
+                room += jobs[desk.running[i], NODES]
+            clear(desk, now, room)
+            desk.holes[:] = 0  # everybody has to be tried
+            marks[GROWN + marks[TURN]] = 1
+            marks[LEAST], marks[LONGEST] = NEVER, 0
+        marks[HOLDERS] = 0
+        for i in range(count):
+            begin, plan_of = now, -1
+            if effort == 0:
+                row = held[i, HOLDER]
+                end, nodes = held[row, FINISH], jobs[row, NODES]
+                if jobs[row, SINCE] >= 0:
+                    begin = expected_end(desk, row)
+                    fine = fine and begin <= end
+                    held[marks[HOLDERS], HOLDER] = row
+                    marks[HOLDERS] += 1
+                    held[row, FINISH] = begin
+                else:
+                    fine = fine and not _waits(desk, row)
+            elif i < ctl[RUNNING]:
+                row = desk.running[i]
+                end, nodes = expected_end(desk, row), -jobs[row, NODES]
+                held[marks[HOLDERS], HOLDER] = row
+                marks[HOLDERS] += 1
+                held[row, FINISH] = end
+            else:
+                row = desk.queue[ctl[FIRST] + i - ctl[RUNNING]]
+                if effort > 1:
+                    _set_plan(desk, row, -1)
+                begin = held[row, PLAN] = desk.whole[PLANS + jobs[row, NUMBER]]
+                held[row, TOUCHED] = 1
+                if begin < 0:
+                    continue
+                plan_of, nodes = row, -jobs[row, NODES]
+                end = held[row, FINISH] = _measure(desk, row, begin)
+                fine = fine and begin >= now
+            if not fine:
+                break
+            if begin < end or plan_of >= 0:
+                add(desk, begin, end, nodes, plan_of)
+                if effort == 0:
+                    _freed(desk, begin, end)
+        if effort == 0:
+            fine = fine and marks[HOLDERS] == ctl[RUNNING]
+        elif fine:
+            for at in range(marks[BLOCKS]):
+                for i in range(desk.blocks[at, SIZE]):
+                    room = desk.room[desk.blocks[at, PLACE] + i] + desk.blocks[at, ADD]
+                    fine = fine and room >= 0
+        if fine:
+            break
+        effort += 1
+    marks[BUILT] = 1
+    return effort > 0
+
+
+@kernel
+def _measure(desk: Desk, row: int, begin: int) -> int:
+    """Note of which kind a job is. Returns when it will have ended that begins then."""
+    marks, length = desk.marks, expected_time(desk, row)
+    level = _level(desk.jobs[row, NODES])
+    desk.held[row, KIND] = level * KINDS + _kind(length)
+    marks[LEAST] = min(marks[LEAST], level)
+    marks[LONGEST] = max(marks[LONGEST], length)
+    return end_of(begin, length)
+
+
+@kernel
+def _begin_turn(desk: Desk) -> None:
+    """Forget the holes that came before the last compression: everybody has been tried since."""
+    marks = desk.marks
+    marks[TURN] = 1 - marks[TURN]
+    marks[GROWN + marks[TURN]] = 0
+    desk.holes[marks[TURN]] = NEVER + 1
+
+
+@kernel
+def _earlier(desk: Desk, row: int) -> int:
+    """Returns the earliest time to which a plan can be moved by less than the job takes: that from
+    which on there is room up to its planned start."""
+    needed, blocks = desk.jobs[row, NODES], desk.blocks
+    at, place = seek(desk, desk.held[row, PLAN])
+    while room_before(desk, at, place) >= needed:
+        if place == 0:
+            at -= 1
+            place = blocks[at, SIZE]
+        place -= 1
+    return desk.times[blocks[at, PLACE] + place]  # type: ignore[no-any-return]
+
+
+@kernel
+def _move(desk: Desk, row: int, begin: int, finish: int) -> None:
+    """Give a job another planned start, or its first."""
+    held, nodes = desk.held, desk.jobs[row, NODES]
+    before, released = held[row, PLAN], held[row, FINISH]
+    freed = max(before, finish)  # from when on, if it had a plan
+    if before >= 0:
+        leave(desk, row, before)
+    for step in range(2):
+        if step == 0:
+            add(desk, begin, finish if before < 0 else min(before, finish), -nodes, row)
+        elif before >= 0:
+            add(desk, freed, released, nodes, -1)
+    _set_plan(desk, row, begin)
+    held[row, FINISH] = finish
+    if before >= 0 and freed < released:
+        _freed(desk, freed, released)
 
 
 @kernel
 def plan(desk: Desk, ended: bool) -> None:
     """Choose the jobs whose planned start is now, after planning anew what has to be."""
-    ctl, plans, now = desk.ctl, desk.whole[PLANS:], desk.ctl[TIME]
+    ctl, held, marks, now = desk.ctl, desk.held, desk.marks, desk.ctl[TIME]
     if ctl[FIRST] == ctl[LAST]:
+        marks[BUILT] = 0
         return
-    size = _profile(desk)
-    valid = ctl[REPACED] == 0
-    for i in range(ctl[FIRST], ctl[LAST]):
-        row = desk.queue[i]
-        begin = plans[desk.jobs[row, NUMBER]]
-        if begin < 0:
-            continue
-        if begin < now:
-            valid = False
-            break
-        size = _occupy(desk, size, begin, row, 1)
-    for i in range(size):
-        valid = valid and desk.room[i] >= 0
-    if not valid:  # a job has run for longer than requested, or all take another time than planned
-        size = _profile(desk)
-        for i in range(ctl[FIRST], ctl[LAST]):
-            plans[desk.jobs[desk.queue[i], NUMBER]] = -1
-    for i in range(ctl[FIRST], ctl[LAST]):
-        row = desk.queue[i]
-        begin = plans[desk.jobs[row, NUMBER]]
-        if begin >= 0 and ended:  # nobody is later for it, and somebody may be earlier
-            size = _occupy(desk, size, begin, row, -1)
-            begin = _earliest(desk, size, row)
-            size = _occupy(desk, size, begin, row, 1)
-        plans[desk.jobs[row, NUMBER]] = begin
-    for i in range(ctl[FIRST], ctl[LAST]):
-        row = desk.queue[i]
-        if plans[desk.jobs[row, NUMBER]] < 0:
-            begin = _earliest(desk, size, row)
-            size = _occupy(desk, size, begin, row, 1)
-            plans[desk.jobs[row, NUMBER]] = begin
-        if plans[desk.jobs[row, NUMBER]] == now:
-            desk.chosen[ctl[CHOSEN]] = row
-            ctl[CHOSEN] += 1
+    if ended and marks[BUILT] != 0:
+        _begin_turn(desk)
+    built = _update(desk)
+    for new in range(2):  # first those who have a plan, then those who have none
+        first = ctl[FIRST]
+        if new == 0:
+            if not ended or marks[GROWN] + marks[GROWN + 1] == 0:
+                continue
+        elif not built:  # and so these are the last in the queue
+            first = ctl[LAST]
+            while first > ctl[FIRST] and held[desk.queue[first - 1], PLAN] < 0:
+                first -= 1
+        for i in range(first, ctl[LAST]):
+            row = desk.queue[i]
+            before = held[row, PLAN]
+            if (before < 0) != (new == 1):
+                continue
+            since = now
+            begin, limit = before, before
+            if new == 0:
+                level, kind = held[row, KIND] // KINDS, held[row, KIND] % KINDS
+                since = min(desk.holes[0, level, kind], desk.holes[1, level, kind])
+                since = max(since, desk.holes[FLOOR, level, kind])
+                if since >= before and held[row, TOUCHED] == 0:
+                    continue
+                held[row, TOUCHED] = 0
+            else:
+                limit = NEVER + 1
+                _measure(desk, row, 0)
+                level, kind = held[row, KIND] // KINDS, held[row, KIND] % KINDS
+                since = desk.holes[FLOOR, level, kind]
+            needed, length = desk.jobs[row, NODES], expected_time(desk, row)
+            if since < limit:
+                begin = first_fit(desk, max(since, now), needed, length, limit)
+                _raise_floor(desk, row, length, begin)
+            if begin == before:
+                begin = _earlier(desk, row)
+            if begin == before:
+                continue
+            _move(desk, row, begin, end_of(begin, length))
+    _choose(desk)
+
+
+@kernel
+def _choose(desk: Desk) -> None:
+    """Choose the jobs that are planned to start now, by arrival: they run, for all that the profile
+    knows."""
+    size, first = 0, desk.blocks[0, PLACE]
+    row = desk.heads[first]
+    while row >= 0:
+        desk.heap[size], desk.keys[row] = row, row
+        size += 1
+        row = desk.held[row, NEXT]
+    desk.heads[first] = -1
+    heapify(desk.heap, size, desk.keys)
+    while size > 0:
+        row = pop(desk.heap, size, desk.keys)
+        size -= 1
+        desk.chosen[desk.ctl[CHOSEN]] = row
+        desk.ctl[CHOSEN] += 1
+        desk.held[desk.marks[HOLDERS], HOLDER] = row
+        desk.marks[HOLDERS] += 1

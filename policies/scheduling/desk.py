@@ -33,9 +33,50 @@ ORDER, RULE, STEP, RULE_WORDS = range(4)
 and the interval at which usage decays, in ticks."""
 
 
+RULES = ("strict", "first-fit", "easy", "easy-strict", "conservative", "departures", "serve",
+         "serve-departures")  # fmt: skip
+STRICT, FIRST_FIT, EASY, EASY_STRICT, CONSERVATIVE, DEPARTURES, SERVE, SERVE_DEPARTURES = range(
+    len(RULES)
+)
+"""What happens when a job does not fit: nobody passes it; all that fit pass it; those pass it that
+do not delay it (EASY), or that will have ended before it starts (easy-strict); every job has a
+planned start that nobody delays. `departures` is strict, and tries anew only when a job has ended.
+The last two preempt: the first jobs in order that fit together are served, at every pass or only
+when a job has ended."""
+
+BLOCK = 64
+"""Points of a block of the profile at most."""
+FULLEST = 3 * BLOCK // 4
+"""Two neighbouring blocks with no more points than this become one when one of them loses one. As a
+block is split in halves, any two neighbours have more than BLOCK / 2."""
+FROM, PLACE, SIZE, MOST, ADD, SPARE = range(6)
+"""Words of `Desk.blocks`: the time of its first point; where in `times`, `room` and `heads` its
+points are; how many; a bound of their `room`; and what has to be added to each `room`. The last is
+not of the block: a place that no block has."""
+BLOCK_WORDS = 5
+
+PLAN, FINISH, NEXT, PREVIOUS, KIND, TOUCHED, HOLDER = range(7)
+"""Words of `Desk.held`: the planned start of a job (-1: none); the end of its part of the profile,
+also while it runs; the next and the previous job with the same planned start; its kind
+(`conservative`); and whether its plan may be moved. The last is not of the job: a row of those that
+run, as far as the profile knows."""
+HELD_WORDS = 7
+
+BUILT, BLOCKS, USED, SPARES, HOLDERS, LEAST, LONGEST, TURN, GROWN = range(9)
+"""Words of `Desk.marks`: whether there is a profile; its blocks; places that have been used for
+blocks, and how many of them are not any more; the running jobs that the profile knows; the fewest
+nodes of a planned job, as a level, and the longest time; which of the two tables of `Desk.holes` is
+that of this compression; and, for each of them, whether room has grown since it was begun."""
+MARK_WORDS = GROWN + 2
+KINDS = 512
+"""Kinds of lengths that `Desk.holes` tells apart (`conservative`)."""
+
+
 class Desk(NamedTuple):
-    """The arrays. What a discipline remembers is in `whole` and `real`; from `heap` to `room` they
-    are room to work in, of which nothing has to be kept."""
+    """The arrays. What a discipline remembers is in `whole` and `real`; from `heap` to `room` and
+    from `heads` on they are room to work in. Nothing of it has to be kept but between passes, if
+    those from `times` on are those of conservative backfilling, which builds them anew where BUILT
+    is 0."""
 
     ctl: Any
     rule: Any
@@ -60,10 +101,19 @@ class Desk(NamedTuple):
     """The idle nodes expected from each of `times` on."""
     served: Any
     """[row], float64: how much it has used of the time that it asked for. Of a running job it is up
-    to date only where the rule goes by it (`rules.SERVE_DEPARTURES`)."""
+    to date only where the rule goes by it (SERVE_DEPARTURES)."""
     pace: Any
     """[1], float64: the ticks for which a job that starts now would hold its nodes, per tick that
     it asked for."""
+    heads: Any
+    """The first of the jobs that are planned to start at each of `times`, or -1."""
+    blocks: Any
+    """[block, BLOCK_WORDS + 1], in order of time"""
+    held: Any
+    """[row, HELD_WORDS]"""
+    marks: Any
+    holes: Any
+    """[3, level, kind]: from when on there may be room (`conservative`)."""
 
 
 def new_desk(
@@ -71,15 +121,34 @@ def new_desk(
 ) -> Desk:
     """Returns a desk for so many jobs on so many nodes, with nothing on it yet."""
     most = max(1, rows)
-    points = 3 * most + 4  # of a profile: two for each plan, and one for each that is moved
+    plans = rule[RULE] == CONSERVATIVE
+    points = 2 * most + 4  # of a profile: two for each job, those of one that is moved, and now
+    blocks = 2 * points // (BLOCK // 2) + 4 if plans else 0
+    places = blocks * BLOCK if plans else most
     ctl = np.zeros(ctl_words, np.int64)
     ctl[[FREE, ALL]] = nodes
+    held = np.full((most if plans else 0, HELD_WORDS), -1)
     return Desk(
         ctl, rule, np.zeros((rows, words), np.int64), np.zeros(most, np.int64),
         np.zeros(min(most, nodes) + 1, np.int64), whole, real,
         np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most),
-        np.zeros(points, np.int64), np.zeros(points, np.int64), np.zeros(rows), np.ones(1),
+        np.zeros(places, np.int64), np.zeros(places, np.int64), np.zeros(rows), np.ones(1),
+        np.zeros(places if plans else 0, np.int64), np.zeros((blocks, BLOCK_WORDS + 1), np.int64),
+        held, np.zeros(MARK_WORDS, np.int64),
+        np.zeros((3, int(nodes).bit_length() if plans else 0, KINDS), np.int64),
     )  # fmt: skip
+
+
+@kernel
+def place_in(queue: Any, first: int, last: int, row: int) -> int:
+    """Returns where in queue[first:last], which is in order, a row is or would have to be."""
+    while first < last:
+        middle = (first + last) >> 1
+        if queue[middle] < row:
+            first = middle + 1
+        else:
+            last = middle
+    return first
 
 
 @kernel

@@ -13,6 +13,10 @@ from policies.scheduling.conservative import plan
 from policies.scheduling.desk import (
     ALL,
     CHOSEN,
+    CONSERVATIVE,
+    DEPARTURES,
+    EASY,
+    EASY_STRICT,
     FIRST,
     FREE,
     LAST,
@@ -23,6 +27,9 @@ from policies.scheduling.desk import (
     REQUESTED,
     RULE,
     RUNNING,
+    SERVE,
+    SERVE_DEPARTURES,
+    STRICT,
     SUBMIT,
     TIME,
     USER,
@@ -39,17 +46,6 @@ ORDERS = ("arrival", "small", "large", "short", "long", "wfp", "usage", "newest"
 ARRIVAL, SMALL, LARGE, SHORT, LONG, WFP, USAGE, NEWEST = range(len(ORDERS))
 """The orders: by arrival; fewest, most nodes first; least, most requested time first; by WFP's
 score; by the user's decayed usage; newest first."""
-
-RULES = ("strict", "first-fit", "easy", "easy-strict", "conservative", "departures", "serve",
-         "serve-departures")  # fmt: skip
-STRICT, FIRST_FIT, EASY, EASY_STRICT, CONSERVATIVE, DEPARTURES, SERVE, SERVE_DEPARTURES = range(
-    len(RULES)
-)
-"""What happens when a job does not fit: nobody passes it; all that fit pass it; those pass it that
-do not delay it (EASY), or that will have ended before it starts (easy-strict); every job has a
-planned start that nobody delays. `departures` is strict, and tries anew only when a job has ended.
-The last two preempt: the first jobs in order that fit together are served, at every pass or only
-when a job has ended."""
 
 AFTER_RUNNING, AFTER_WAITING = 0, 1
 """Words of `Desk.whole` for rules that have to know what has happened since the last pass: how many
@@ -136,12 +132,41 @@ def _shadow(desk: Desk, free: int, needed: int) -> Any:
 
 
 @kernel
+def _passes(desk: Desk, row: int, free: int, when: int, spare: int) -> bool:
+    """Tells whether a job may pass the first that does not fit, whose shadow time and extra nodes
+    these are."""
+    rule, needed = desk.rule[RULE], desk.jobs[row, NODES]
+    if needed > free:
+        return False
+    if rule not in (EASY, EASY_STRICT):
+        return True
+    end = end_of(desk.ctl[TIME], expected_time(desk, row))
+    if rule == EASY:
+        return end <= when or needed <= spare  # type: ignore[no-any-return]
+    return end < when  # type: ignore[no-any-return]
+
+
+@kernel
+def _narrow(desk: Desk, size: int, free: int, when: int, spare: int) -> int:
+    """Keep in the heap only those who may pass, so that it is ordered no further than it has to be:
+    who may not now will not when others have. Returns its size."""
+    kept = 0
+    for i in range(size):
+        row = desk.heap[i]
+        if _passes(desk, row, free, when, spare):
+            desk.heap[kept] = row
+            kept += 1
+    heapify(desk.heap, kept, desk.keys)
+    return kept
+
+
+@kernel
 def _backfill(desk: Desk, free: int) -> None:
     """Start jobs in order while they fit, and then by the rule."""
     rule, now = desk.rule[RULE], desk.ctl[TIME]
     arrival = desk.rule[ORDER] == ARRIVAL
     size = desk.ctl[LAST] - desk.ctl[FIRST]
-    if not arrival:
+    if not arrival and free > 0:
         size = _begin(desk, False)
     at, waits = 0, False
     when, spare = now, 0
@@ -163,16 +188,13 @@ def _backfill(desk: Desk, free: int) -> None:
             waits = True
             if rule in (EASY, EASY_STRICT):
                 when, spare = _shadow(desk, free, needed)
+            if not arrival:
+                size = _narrow(desk, size, free, when, spare)
             continue
-        if needed > free:
+        if not _passes(desk, row, free, when, spare):
             continue
-        end = end_of(now, expected_time(desk, row))
-        if rule == EASY and end > when:
-            if needed > spare:
-                continue
+        if rule == EASY and end_of(now, expected_time(desk, row)) > when:
             spare -= needed
-        elif rule == EASY_STRICT and end >= when:
-            continue
         _take(desk, row)
         free -= needed
 

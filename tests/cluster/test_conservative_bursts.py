@@ -1,0 +1,132 @@
+"""Conservative backfilling of jobs that come at once, against a plain twin and against the clock.
+
+The twin goes through all plans at every pass, on a profile in a list, as the discipline once did.
+The naive simulator of `naive` knows no profile at all, but is too slow for as many jobs as fill
+several blocks of the compiled one.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from bisect import bisect_right
+
+import numpy as np
+import pytest
+from clusters import simulated, trace_of
+from naive import Job
+from random_traces import build
+
+from odonata.cluster.model import Cluster
+from odonata.cluster.simulation import simulate
+from pdes.jit import ENABLED
+from policies.scheduling.desk import BLOCK
+
+
+class Profile:
+    """Idle nodes, from each of `times` on."""
+
+    def __init__(self, now: int, nodes: int) -> None:
+        self.times, self.room = [now], [nodes]
+
+    def place(self, time: int) -> int:
+        at = bisect_right(self.times, time) - 1
+        if self.times[at] != time:
+            at += 1
+            self.times.insert(at, time)
+            self.room.insert(at, self.room[at - 1])
+        return at
+
+    def add(self, begin: int, end: int, nodes: int) -> None:
+        first, last = self.place(begin), 0
+        last = self.place(end)
+        for at in range(first, last):
+            self.room[at] += nodes
+
+    def earliest(self, nodes: int, length: int) -> int:
+        first = -1
+        for time_, room in zip(self.times, self.room, strict=True):
+            if first >= 0 and time_ >= first + length:
+                return first
+            if room < nodes:
+                first = -1
+            elif first < 0:
+                first = time_
+        return first
+
+
+def starts_of(jobs: list[Job], nodes: int) -> list[int]:
+    """Returns when each job starts; a job that exceeds its request is killed."""
+    plans: dict[int, int] = {}
+    starts: dict[int, int] = {}
+    ends: dict[int, int] = {}
+    waiting: list[Job] = []
+    coming = list(jobs)
+    while coming or waiting:
+        running = [number for number, end in ends.items() if end >= 0]
+        now = min([ends[number] for number in running] + [job.submit for job in coming[:1]])
+        ended = [number for number in running if ends[number] == now]
+        for number in ended:
+            ends[number] = -1
+        while coming and coming[0].submit == now:
+            waiting.append(coming.pop(0))
+        profile = Profile(now, nodes)
+        for number, end in ends.items():
+            if end >= 0:
+                profile.add(now, max(starts[number] + jobs[number].requested, now + 1),
+                            -jobs[number].nodes)  # fmt: skip
+        for job in waiting:
+            if job.number in plans:
+                profile.add(plans[job.number], plans[job.number] + job.requested, -job.nodes)
+        assert min(profile.room) >= 0
+        assert all(plan >= now for plan in plans.values())
+        for again in (True, False):
+            for job in waiting:
+                if (job.number in plans) != again or (again and not ended):
+                    continue
+                if again:
+                    before = plans[job.number]
+                    profile.add(before, before + job.requested, job.nodes)
+                plans[job.number] = profile.earliest(job.nodes, job.requested)
+                begin = plans[job.number]
+                profile.add(begin, begin + job.requested, -job.nodes)
+        for job in [job for job in waiting if plans[job.number] == now]:
+            waiting.remove(job)
+            starts[job.number] = plans.pop(job.number)
+            ends[job.number] = now + min(job.run, job.requested)
+    return [starts[job.number] for job in jobs]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_as_many_plans_as_fill_blocks_are_moved_as_the_plain_twin_moves_them(seed: int) -> None:
+    """Some traces with requests so long and so different that points of the profile are many; in
+    some, jobs end on time, in some early; in some, they come one after the other."""
+    rng = random.Random(seed)
+    nodes, longest = rng.choice((3, 8, 64)), rng.choice((30, 10**4, 10**9))
+    exact, gap = rng.choice((0.0, 0.5, 1.0)), rng.choice((0, 0, longest // 40))
+    rows: list[tuple[int, int, int, int | None, int]] = []
+    for _ in range(100):
+        requested = rng.randint(1, longest)
+        run = requested if rng.random() < exact else rng.randint(0, requested)
+        rows.append((rng.randint(0, gap), run, min(nodes, 1 << rng.randint(0, 6)), requested, 0))
+    jobs = build(rows)
+    ours, _ = simulated(jobs, nodes, "conservative")
+    assert [record.start for record in ours] == starts_of(jobs, nodes)
+    assert 2 * len(jobs) > 3 * BLOCK
+
+
+@pytest.mark.skipif(not ENABLED, reason="it is about the speed of compiled kernels")
+def test_a_burst_takes_time_as_its_jobs_and_not_as_their_cube() -> None:
+    """Going through all plans at every pass took 14 s of these, and half of that with half of
+    them ending early; where they end on time, no plan is tried twice."""
+    rng = random.Random(1)
+    rows: list[tuple[int, int, int, int | None, int]] = []
+    for _ in range(3000):
+        run = rng.randint(1, 10**9)
+        rows.append((0, run, rng.randint(1, 64), run, 0))
+    model = Cluster(trace_of(build(rows)), 64, "conservative")
+    simulate(Cluster(trace_of(build(rows[:10])), 64, "conservative"))  # have it compiled
+    began = time.process_time()
+    schedule = simulate(model).schedule
+    assert time.process_time() - began < 4
+    assert (np.sort(schedule.start_us)[1:] > 0).any()
