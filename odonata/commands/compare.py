@@ -92,11 +92,11 @@ def show(
         figures: list[Figure]
         if of_jobs:
             columns, figures = compare_schedules.columns_of(labels, of_jobs)
-            notes = compare_schedules.notes(columns)
         else:
             columns, figures = compare_packets.columns_of(labels, of_packets)
-            notes = compare_packets.notes(columns)
         groups = each(columns) if apart else grouped(columns)
+        notes_of = compare_schedules.notes if of_jobs else compare_packets.notes
+        notes = notes_of([column for group in groups for column in group.columns])
         if plot is not None:
             draw(groups, plot)
         if as_json:

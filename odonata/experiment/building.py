@@ -9,7 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from odonata.agents.layout import BINS, CROSSING_WORDS, LINE, NODE_WORDS, PADDING, QUEUE_WORDS
+from odonata.agents.layout import (
+    BINS,
+    CROSSING_WORDS,
+    FLOW_WORDS,
+    LINE,
+    NODE_WORDS,
+    PADDING,
+    QUEUE_WORDS,
+    SPANS,
+)
 from odonata.agents.routers import ROUTERS
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
@@ -472,7 +481,7 @@ def memory_bytes(machine: Dragonfly, channels: int, switched: bool = False) -> i
     return (
         ports * (port + making)
         + machine.n_nodes * 8 * (NODE_WORDS + 6)
-        + machine.groups * 8 * BINS
+        + machine.groups * 8 * (BINS + SPANS * FLOW_WORDS)
         + gates * 8 * 4
         + machine.groups**2 * 8
     )

@@ -95,7 +95,7 @@ def ran(case: Case, model: Network, where: Path) -> Result | None:
     return leg(case, model, END, where, then, resume=kept, **how)
 
 
-SUMS, ANY_ORDER = ("by_job", "spent", "job_latencies", "bytes"), ("blocked", "waits")
+SUMS, ANY_ORDER = ("by_job", "spent", "job_latencies", "bytes", "flows"), ("blocked", "waits")
 
 
 def figures(result: Result) -> dict[str, Any]:
