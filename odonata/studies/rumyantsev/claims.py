@@ -130,18 +130,18 @@ def _disciplines(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
         ours, theirs = ([power("swapped")(runs[0]), workload(runs[0]), waiting(runs[0])]
                         for runs in (by_workload, by_number))  # fmt: skip
         yield Claim(f"{name}: the same by workload and by number at k = 0", "",
-                    f"{ours[0]:,.0f} W, {ours[1]:,.0f} s, {ours[2]:,.0f} s of waiting",
+                    f"{ours[0]:,.0f} W, {ours[1]:,.0f} s, {ours[2]:,.0f} s without service",
                     ours == theirs, 2, {"workload": ours[1], "number": theirs[1]})  # fmt: skip
         yield Claim(f"{name}: two thresholds", "",
                     f"{power('swapped')(two):,.0f} W, {workload(two):,.0f} s, {two.switches} "
                     "switches", None, two.customers, {"switches": two.switches})  # fmt: skip
-        for what, of in (("workload", workload), ("waiting", waiting)):
+        for what, of in (("workload", workload), ("time without service", waiting)):
             one, other = (at_power(runs, of, AT_POWER_W) for runs in (by_workload, by_number))
             if one is None or other is None:
                 continue
+            than = f"; fcfs {first[what]:,.0f} s" if what in first else ""
             if name == "fcfs":
                 first[what] = one
-            than = "" if name == "fcfs" else f"; fcfs {first[what]:,.0f} s"
             yield Claim(f"{name}: mean {what} at {AT_POWER_W:,.0f} W", "",
                         f"{one:,.0f} and {other:,.0f} s ({_change(one, other)}){than}", None,
                         len(by_workload) + len(by_number), {"workload": one, "number": other}
@@ -176,7 +176,8 @@ def _measures(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
         unit = "" if name == "slowdown" else " kJ" if name.startswith("energy") else " s"
         scale = 1e-3 if unit == " kJ" else 1.0
         mean, most = (_short(values[which] * scale) for which in ("mean", "p99"))
-        yield Claim(f"{name}: mean, 99 %", "", f"{mean}, {most}{unit}", None,
+        shown = "time without service" if name == "waiting" else name
+        yield Claim(f"{shown}: mean, 99 %", "", f"{mean}, {most}{unit}", None,
                     run.customers, dict(values))  # fmt: skip
 
 
