@@ -71,6 +71,7 @@ from odonata.cluster.layout import (
     SPREAD,
     STRETCH,
     UNCAPPED,
+    UNSTRETCHED,
     WAKE_TIME,
     WAKE_W,
     WAKES,
@@ -94,9 +95,9 @@ from policies.scheduling.desk import FREE, NODES, RUNNING, SINCE
 @kernel
 def stretched_by(state: State, row: int) -> float:
     """Returns how many times as long a job has taken, under its caps, as it would have without."""
-    if row < 0 or state.stretched.shape[0] == 0 or state.stretched[row, UNCAPPED] == 0.0:
+    if row < 0 or state.stretched.shape[0] == 0 or state.stretched[row, UNSTRETCHED] == 0.0:
         return 1.0
-    return state.stretched[row, GOT_ON] / state.stretched[row, UNCAPPED]  # type: ignore[no-any-return]
+    return state.stretched[row, GOT_ON] / state.stretched[row, UNSTRETCHED]  # type: ignore[no-any-return]
 
 
 @kernel
@@ -176,7 +177,7 @@ def count_stretch(state: State, row: int, time: int) -> None:
     if state.stretched.shape[0] > 0 and passed > 0 and state.pace[row] < np.inf:
         words = state.stretched[row]
         words[GOT_ON] += passed
-        words[UNCAPPED] += passed / words[STRETCH]
+        words[UNSTRETCHED] += passed / words[STRETCH]
 
 
 @kernel

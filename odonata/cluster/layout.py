@@ -96,7 +96,7 @@ NOTE_WORDS = 7
 """Words of a note: the time, the job, what happened; as the bits of floats, the energy of the
 segment that has ended, or the new cap or rate; the energies of idle and sleeping nodes; and by how
 much caps have stretched the job so far."""
-GOT_ON, UNCAPPED, STRETCH = range(3)
+GOT_ON, UNSTRETCHED, STRETCH = range(3)
 """Words of a row of `State.stretched`: for how many ticks the job has got on, awake and not
 suspended; in how many it would have got as far without a cap; and how many times as long it takes
 under the cap that it has now."""
