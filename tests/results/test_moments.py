@@ -230,8 +230,8 @@ def attack(
 
 
 def test_a_stop_while_a_checkpoint_is_put_in_place(bench: Callable[[str], Bench]) -> None:
-    """And so at the time of a sample."""
-    runs, words = bench("packet"), ("run", "mine.toml", "-o", "out")
+    """And so at the time of a sample; power is measured then too, which is the next event."""
+    runs, words = bench("job"), ("run", "mine.toml", "-o", "out")
     assert runs.disturbed("SIGTERM", 0, "rename .partial", 1, *words) == []
     assert runs.different(1) == []
 
