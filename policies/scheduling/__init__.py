@@ -11,8 +11,8 @@ To write one, write that function and register it::
         return list(reversed(range(len(queue))))
 
 Read `base` (the contract), `sensitive` (one of them, in Python), `disciplines` (the others), then
-`desk`, `rules`, `conservative` and `usage` (how those are computed); docs/policies.md has the
-rest.
+`desk`, `rules`, `profile`, `conservative` and `usage` (how those are computed); docs/policies.md
+has the rest.
 """
 
 from __future__ import annotations
