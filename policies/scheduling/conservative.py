@@ -271,7 +271,9 @@ def _measure(desk: Desk, row: int, begin: int) -> int:
     level = _level(desk.jobs[row, NODES])
     desk.held[row, KIND] = level * KINDS + _kind(length)
     marks[LEAST] = min(marks[LEAST], level)
-    marks[LONGEST] = max(marks[LONGEST], length)
+    if length > marks[LONGEST]:
+        marks[LONGEST] = length
+        desk.holes[FLOOR] = 0  # which has no kinds beyond the longest, and no gap up to it
     return end_of(begin, length)
 
 
