@@ -115,6 +115,21 @@ def test_as_many_plans_as_fill_blocks_are_moved_as_the_plain_twin_moves_them(see
     assert 2 * len(jobs) > 3 * BLOCK
 
 
+def test_requests_that_become_longer_and_longer_hide_no_room() -> None:
+    """Where the search for room begins is noted by length, up to the longest there has been."""
+    for seed in range(4):
+        rng, longest = random.Random(seed), 20
+        rows: list[tuple[int, int, int, int | None, int]] = []
+        for _ in range(60):
+            longest += rng.randint(0, 20)
+            requested = rng.randint(1, longest)
+            rows.append((rng.randint(0, 12), rng.randint(0, requested),
+                         rng.choice((1, 2, 3, 4, 8)), requested, 0))  # fmt: skip
+        jobs = build(rows)
+        ours, _ = simulated(jobs, 8, "conservative")
+        assert [record.start for record in ours] == starts_of(jobs, 8), seed
+
+
 @pytest.mark.skipif(not ENABLED, reason="it is about the speed of compiled kernels")
 def test_a_burst_takes_time_as_its_jobs_and_not_as_their_cube() -> None:
     """Going through all plans at every pass took 14 s of these, and half of that with half of
