@@ -55,6 +55,11 @@ class Profile:
         return first
 
 
+def asked(job: Job) -> int:
+    assert job.requested is not None
+    return job.requested
+
+
 def starts_of(jobs: list[Job], nodes: int) -> list[int]:
     """Returns when each job starts; a job that exceeds its request is killed."""
     plans: dict[int, int] = {}
@@ -73,11 +78,11 @@ def starts_of(jobs: list[Job], nodes: int) -> list[int]:
         profile = Profile(now, nodes)
         for number, end in ends.items():
             if end >= 0:
-                profile.add(now, max(starts[number] + jobs[number].requested, now + 1),
+                profile.add(now, max(starts[number] + asked(jobs[number]), now + 1),
                             -jobs[number].nodes)  # fmt: skip
         for job in waiting:
             if job.number in plans:
-                profile.add(plans[job.number], plans[job.number] + job.requested, -job.nodes)
+                profile.add(plans[job.number], plans[job.number] + asked(job), -job.nodes)
         assert min(profile.room) >= 0
         assert all(plan >= now for plan in plans.values())
         for again in (True, False):
@@ -86,14 +91,14 @@ def starts_of(jobs: list[Job], nodes: int) -> list[int]:
                     continue
                 if again:
                     before = plans[job.number]
-                    profile.add(before, before + job.requested, job.nodes)
-                plans[job.number] = profile.earliest(job.nodes, job.requested)
+                    profile.add(before, before + asked(job), job.nodes)
+                plans[job.number] = profile.earliest(job.nodes, asked(job))
                 begin = plans[job.number]
-                profile.add(begin, begin + job.requested, -job.nodes)
+                profile.add(begin, begin + asked(job), -job.nodes)
         for job in [job for job in waiting if plans[job.number] == now]:
             waiting.remove(job)
             starts[job.number] = plans.pop(job.number)
-            ends[job.number] = now + min(job.run, job.requested)
+            ends[job.number] = now + min(job.run, asked(job))
     return [starts[job.number] for job in jobs]
 
 
