@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from odonata.agents import ejection, link, node, power, router, task, tracing
 from odonata.agents import switch as switching
 from odonata.agents.ejection import drain
-from odonata.agents.flows import add_flow
+from odonata.agents.flows import span_at
 from odonata.agents.layout import (
     ARRIVE,
     BY_BYTES,
@@ -23,6 +23,7 @@ from odonata.agents.layout import (
     DELIVER,
     ENDED,
     F_INJECTED,
+    FIRST_GROUP,
     GENERATE,
     INJECTED,
     JOB,
@@ -89,10 +90,12 @@ def grant(sim: Sim, state: Any, time: int, key: int, awaited: bool) -> None:
         if time != state.slow[row, vc, WAKE]:
             return
         state.slow[row, vc, WAKE] = FOREVER
-    waiting = state.slow[row, vc, WAITING]
+    waiting = state.slow[row, vc, WAITING] if node >= 0 else 0
     started = pump(sim, state, row, vc, time, key)
     if node >= 0:
-        add_flow(state, group, time, F_INJECTED, waiting - state.slow[row, vc, WAITING])
+        sent = waiting - state.slow[row, vc, WAITING]
+        own = group - shape[FIRST_GROUP]
+        state.flows[own, span_at(state, own, time), F_INJECTED] += sent
         state.nodes[node_row(shape, group, node), INJECTED] += started
         if HALF_DUPLEX:
             drain(sim, state, time, key)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from odonata.agents.layout import FIRST_GROUP, FLOW_WORDS, SPANS
+from odonata.agents.layout import FLOW_WORDS, SPANS
 from pdes.clock import LATEST
 from pdes.events import Rows
 from pdes.jit import kernel
@@ -33,9 +33,9 @@ def arrays(groups: int) -> dict[str, Any]:
 
 
 @kernel
-def add_flow(state: Any, group: int, time: int, word: int, amount: int) -> None:
-    """Add to a word of a group's span at a time, which may be the latest so far, or before."""
-    row = group - state.shape[FIRST_GROUP]
+def span_at(state: Any, row: int, time: int) -> int:
+    """Returns which span of a row of `State.flows` a time is in, which may be the latest so far, or
+    before."""
     while time >> state.span_bits[row] >= SPANS:
         flows = state.flows[row]
         for i in range(SPANS // 2):
@@ -43,7 +43,7 @@ def add_flow(state: Any, group: int, time: int, word: int, amount: int) -> None:
                 flows[i, w] = flows[2 * i, w] + flows[2 * i + 1, w]
         flows[SPANS // 2 :] = 0
         state.span_bits[row] += 1
-    state.flows[row, time >> state.span_bits[row], word] += amount
+    return time >> state.span_bits[row]  # type: ignore[no-any-return]
 
 
 def by_level(flows: Rows, span_bits: Rows) -> Rows:

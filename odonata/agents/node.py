@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from odonata.agents.flows import add_flow
+from odonata.agents.flows import span_at
 from odonata.agents.layout import (
     ACCEPTED,
     BIN_BITS,
@@ -118,8 +118,10 @@ def note_generated(state: Any, tally: Any, group: int, time: int, size: int) -> 
     """Count the bytes and the packets of a message that a node generates, if they are measured, and
     in the flows of its group."""
     packets = (size + state.largest[0] - 1) // state.largest[0]
-    add_flow(state, group, time, F_GENERATED, size)
-    add_flow(state, group, time, F_PACKETS, packets)
+    own = group - state.shape[FIRST_GROUP]
+    span = span_at(state, own, time)
+    state.flows[own, span, F_GENERATED] += size
+    state.flows[own, span, F_PACKETS] += packets
     if state.measured[0] <= time < state.measured[1]:
         tally[OFFERED] += size
         tally[MEASURED_GENERATED] += packets
@@ -201,9 +203,11 @@ def deliver(sim: Sim, state: Any, time: int, key: int, number: int) -> int:
     state.received[group - shape[FIRST_GROUP], source] += size
     mixed = U64(time) ^ (U64(packet[ENDS]) * GOLDEN) ^ (U64(born) << U64(20)) ^ U64(size)
     state.history[row] = (state.history[row] ^ mixed) * GOLDEN
-    add_flow(state, group, time, F_DELIVERED, size)
-    add_flow(state, group, born, F_ARRIVED, 1)
-    add_flow(state, group, born, F_LATENCY, latency)
+    own = group - shape[FIRST_GROUP]
+    state.flows[own, span_at(state, own, time), F_DELIVERED] += size
+    span = span_at(state, own, born)
+    state.flows[own, span, F_ARRIVED] += 1
+    state.flows[own, span, F_LATENCY] += latency
     if state.measured[0] <= time < state.measured[1]:
         tally[ACCEPTED] += size
     if state.measured[0] <= born < state.measured[1]:
