@@ -27,9 +27,9 @@ reported is that of what is judged), **saturated** (what is under way grows, and
 the network nor the accepted load drifts: the network is full, accepts less than is offered, and
 source queues grow), **not settled** (anything else: the network still fills, or its latency still
 changes), **too short** (too little was measured to tell). Of the last three no latency is a mean of
-a steady state, and of the last two no throughput is. Traffic that stops by itself is **finite**:
-its means are of all its messages, whatever the state. **Not judged** is what has no flows, or jobs,
-which come and go.
+a steady state, and of the last two no throughput is. Traffic of so many messages, all of which have
+arrived, is **finite**: its means are of all of them, whatever the state. **Not judged** is what has
+no flows, or jobs, which come and go.
 """
 
 from __future__ import annotations
@@ -139,9 +139,12 @@ def of_run(
         return WITH_JOBS
     if not network.traffic or flows is None:
         return UNKNOWN
-    if any(traffic.messages is not None for traffic in network.traffic):
-        return Steadiness(FINITE, "every node sends so many messages, and then no more")
-    ends = [time_ps, *(it.stop_ps for it in network.traffic if it.stop_ps is not None)]
+    under_way = int(flows[:, F_GENERATED].sum() - flows[:, F_DELIVERED].sum())
+    if all(traffic.messages is not None for traffic in network.traffic) and not under_way:
+        return Steadiness(FINITE, "every node sends so many messages, and all have arrived")
+    ends, stops = [time_ps], [it.stop_ps for it in network.traffic if it.stop_ps is not None]
+    if len(stops) == len(network.traffic):  # until the last stops, something is offered
+        ends.append(max(stops))
     if network.measure_ps is not None:
         ends.append(network.warmup_ps + network.measure_ps)
     return judge(flows, span_ps, network.warmup_ps, min(ends), mean_latency_ps)
@@ -194,7 +197,8 @@ def judge(
         return Steadiness(
             SHORT, f"chance may hide a change of the latency by {late.chance:.0%}", *found
         )
-    for apart, words in ((mean_latency_ps / seen.mean_latency_ps(begin) - 1, "mean latency"),
+    settled_ps = max(1.0, seen.mean_latency_ps(begin))
+    for apart, words in ((mean_latency_ps / settled_ps - 1, "mean latency"),
                          (off, "throughput")):  # fmt: skip
         if abs(apart) > TOLERANCE:
             return unsettled(warming.format(apart, words))

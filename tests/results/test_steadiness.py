@@ -277,6 +277,26 @@ def test_traffic_that_ends_by_itself_and_runs_with_jobs_are_not_judged() -> None
     assert (found.verdict, found.marked) == (STEADY, False)
 
 
+def test_survivors_are_not_all_messages_because_their_number_is_known() -> None:
+    """Half of them are still in source queues when the run ends, or another traffic goes on."""
+    many = Traffic("adversarial", load=0.5, messages=10_000)
+    few = Traffic("uniform", load=0.1, messages=3)
+    for traffic in ((many,), (Traffic("adversarial", load=0.5), few)):
+        network = Network(SMALL, traffic)
+        found = performance(network, run(network, 40 * US, transport=Serial()))
+        assert found.undelivered_packets > found.measured_packets
+        assert found.steadiness.marked, found.steadiness
+
+
+def test_one_traffic_of_two_that_stops_does_not_end_what_is_judged() -> None:
+    for load, verdict in ((0.05, STEADY), (0.5, SATURATED)):
+        brief = Traffic("uniform", load=0.1, stop_ps=US, warmup_ps=20 * US)
+        goes_on = Traffic("adversarial", load=load, warmup_ps=20 * US)
+        network = Network(SMALL, (goes_on, brief))
+        found = performance(network, run(network, 80 * US, transport=Serial())).steadiness
+        assert found.verdict == verdict, found
+
+
 # -- one verdict from every command
 
 FULL = """
