@@ -35,7 +35,7 @@ no flows, or jobs, which come and go.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -163,9 +163,25 @@ def judge(
     truncated = [mser5(seen.accepted), mser5(_means(seen.latency, seen.arrived))]
     warmup, first = max(truncated), min(-(-start_ps // span_ps), len(flows) - 2 * BATCHES)
     begin = min(max(first, warmup), len(flows) - 2 * BATCHES)
-    # Where MSER-5 finds no warm-up within the first half, the beginning of what is judged may be
-    # part of it, and what looks like chance there is not.
-    excused = begin > warmup or warmup < half(len(flows))
+    judged = _judged(seen, span_ps, warmup, first, begin, mean_latency_ps, True)
+    if begin > warmup or warmup < half(len(flows)):
+        return judged
+    # MSER-5 finds no end of a warm-up within the first half. So the beginning of what is judged may
+    # be part of it, and what looks like chance there need not be.
+    strict = _judged(seen, span_ps, warmup, first, begin, mean_latency_ps, False)
+    if judged.verdict == STEADY != strict.verdict:
+        return replace(
+            strict, verdict=SHORT, why=f"no warm-up ends in its first half; {strict.why}"
+        )
+    return strict
+
+
+def _judged(
+    seen: _Seen, span_ps: int, warmup: int, first: int, begin: int, mean_latency_ps: float,
+    excused: bool,
+) -> Steadiness:  # fmt: skip
+    """Returns the judgement from span `begin` on of what was measured from `first` on, after a
+    warm-up of so many spans; chance is an excuse for drifts, or not."""
     grows, fills, flow = seen.drifts(begin, excused)
     late, short = seen.latency_drift(begin, excused), seen.shortfall(begin)
     found = (warmup * span_ps / 1e3, short.drift, None if late is None else late.drift,
