@@ -21,6 +21,7 @@ from policies.scheduling.conservative import PLANS
 from policies.scheduling.desk import (
     CHOSEN,
     CONSERVATIVE,
+    DEPTH,
     DUE,
     FIRST,
     FREE,
@@ -69,6 +70,10 @@ class Compiled(SchedulingPolicy):
         """Returns the time in which a usage decays to a half, in seconds; 0 where none is kept."""
         return 0.0
 
+    def planned(self) -> int:
+        """Returns how many waiting jobs have a planned start at most; 0: all, or none has any."""
+        return 0
+
     @property
     def preemptive(self) -> bool:  # type: ignore[override]
         return self.order_and_rule()[1] in (RULES[SERVE], RULES[SERVE_DEPARTURES])
@@ -79,6 +84,7 @@ class Compiled(SchedulingPolicy):
         order, rule = self.order_and_rule()
         found[[ORDER, RULE]] = ORDERS.index(order), RULES.index(rule)
         found[STEP] = max(1, round(self.half_life_s() * 1e12 / TICKS[tick]) // STEPS)
+        found[DEPTH] = self.planned()
         return found
 
     def select(self, view: View) -> Sequence[int]:

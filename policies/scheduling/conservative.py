@@ -28,6 +28,7 @@ from policies.scheduling.desk import (
     BLOCKS,
     BUILT,
     CHOSEN,
+    DEPTH,
     FINISH,
     FIRST,
     FREE,
@@ -329,20 +330,27 @@ def plan(desk: Desk, ended: bool) -> None:
     if ended and marks[BUILT] != 0:
         _begin_turn(desk)
     built = _update(desk)
+    depth, there = desk.rule[DEPTH], 0  # those with a plan who do not start now
     for new in range(2):  # first those who have a plan, then those who have none
         first = ctl[FIRST]
+        if new == 1 and depth > 0:
+            there = -_starting(desk)
         if new == 0:
             if not ended or marks[GROWN] + marks[GROWN + 1] == 0:
                 continue
         elif not built:  # and so these are the last in the queue
-            first = ctl[LAST]
-            while first > ctl[FIRST] and held[desk.queue[first - 1], PLAN] < 0:
-                first -= 1
+            first = _unplanned(desk)
+            there += first - ctl[FIRST]
         for i in range(first, ctl[LAST]):
             row = desk.queue[i]
             before = held[row, PLAN]
             if (before < 0) != (new == 1):
+                if new == 0 and not built:
+                    break  # so have all that follow
+                there += new
                 continue
+            if new == 1 and depth > 0 and there >= depth:
+                break
             since = now
             begin, limit = before, before
             if new == 0:
@@ -366,7 +374,32 @@ def plan(desk: Desk, ended: bool) -> None:
             if begin == before:
                 continue
             _move(desk, row, begin, end_of(begin, length))
+            if new == 1 and begin > now:
+                there += 1
     _choose(desk)
+
+
+@kernel
+def _unplanned(desk: Desk) -> int:
+    """Returns where in the queue the jobs without a plan begin: behind all that have one."""
+    low, high = desk.ctl[FIRST], desk.ctl[LAST]
+    while low < high:
+        middle = (low + high) >> 1
+        if desk.held[desk.queue[middle], PLAN] < 0:
+            high = middle
+        else:
+            low = middle + 1
+    return low  # type: ignore[no-any-return]
+
+
+@kernel
+def _starting(desk: Desk) -> int:
+    """Returns how many jobs are planned to start now."""
+    count, row = 0, desk.heads[desk.blocks[0, PLACE]]
+    while row >= 0:
+        count += 1
+        row = desk.held[row, NEXT]
+    return count
 
 
 @kernel

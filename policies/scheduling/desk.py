@@ -28,9 +28,10 @@ running jobs; the nodes of the machine; how many jobs were chosen; and whether `
 changed since jobs were last chosen."""
 CTL_WORDS = 8
 
-ORDER, RULE, STEP, RULE_WORDS = range(4)
+ORDER, RULE, STEP, DEPTH, RULE_WORDS = range(5)
 """Words of `Desk.rule`: in which order waiting jobs are tried; what happens when one does not fit;
-and the interval at which usage decays, in ticks."""
+the interval at which usage decays, in ticks; and how many waiting jobs conservative backfilling
+plans, 0 for all."""
 
 
 RULES = ("strict", "first-fit", "easy", "easy-strict", "conservative", "departures", "serve",

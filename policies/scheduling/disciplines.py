@@ -26,9 +26,7 @@ BACKFILL = ("none", "first-fit", "easy", "easy-strict")
 def _fixed(name: str, about: str, source: str, order: str, rule: str) -> None:
     """Enter a discipline without parameters."""
 
-    base = Remembering if rule == "conservative" else Compiled
-
-    class Fixed(base):  # type: ignore[misc, valid-type]
+    class Fixed(Compiled):
         def order_and_rule(self) -> tuple[str, str]:
             return order, rule
 
@@ -51,12 +49,26 @@ for entry in (
      "arrival", "easy"),
     ("easy-strict", "by arrival; a job may pass if it will have ended before the first that waits "
      "can start", RUMYANTSEV, "arrival", "easy-strict"),
-    ("conservative", "by arrival; a job may pass if it delays nobody that waits", FEITELSON,
-     "arrival", "conservative"),
     ("lcfs-pr", "last come, first served; older jobs are suspended, and resume", RUMYANTSEV,
      "newest", "serve"),
 ):  # fmt: skip
     _fixed(*entry)
+
+
+@scheduling("conservative", about="by arrival; a job may pass if it delays nobody that waits",
+            source=FEITELSON)  # fmt: skip
+class Conservative(Remembering):
+    """Every waiting job has a planned start, and nobody delays it. With a `depth` only the first so
+    many of them have, as in the backfilling of Slurm (bf_max_job_test); the others wait until they
+    are among these, whatever is idle."""
+
+    depth: int = parameter(0, about="waiting jobs that have a planned start; 0: all", least=0)
+
+    def order_and_rule(self) -> tuple[str, str]:
+        return "arrival", "conservative"
+
+    def planned(self) -> int:
+        return self.depth
 
 
 @scheduling("wfp", about="(wait / requested time)³ × nodes, the largest first", source=TANG)
