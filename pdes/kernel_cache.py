@@ -53,8 +53,9 @@ def _roots() -> Iterator[Path]:
     elif home := _at_home():
         yield home
     root = Path(tempfile.gettempdir()) / f"odonata-kernels-{os.getuid()}"
-    root.mkdir(mode=0o700, exist_ok=True)
-    if not root.is_symlink() and _private(root):
+    with suppress(OSError):  # another's file or link, which only they can remove
+        root.mkdir(mode=0o700, exist_ok=True)
+    if root.is_dir() and not root.is_symlink() and _private(root):
         yield root
     yield _own_root()
 

@@ -219,7 +219,7 @@ def test_a_temporary_place_that_another_user_made_is_not_used(
         monkeypatch.delenv(variable, raising=False)
     mine = shared / "mine"
     mine.mkdir(mode=0o700)
-    for script in ("mkdir", f"ln -s {mine}"):
+    for script in ("mkdir", "touch", f"ln -s {mine}", "ln -s nowhere"):
         for each in (kernel_cache._private, kernel_cache._own_root):
             each.cache_clear()
         place = shared / f"odonata-kernels-{os.getuid()}"
@@ -228,5 +228,5 @@ def test_a_temporary_place_that_another_user_made_is_not_used(
         assert root not in (place, mine)
         assert root.parent == shared
         assert stat.S_IMODE(root.stat().st_mode) == 0o700
-        os.unlink(place) if place.is_symlink() else place.rmdir()
+        place.rmdir() if place.is_dir() and not place.is_symlink() else place.unlink()
     kernel_cache._own_root.cache_clear()
