@@ -39,6 +39,7 @@ from odonata.studies.loadlatency.cases import (
 from odonata.studies.loadlatency.claims import claims
 from odonata.studies.loadlatency.limits import limit
 from odonata.studies.loadlatency.simulation import Point, mark, slot_ps, traffic_of
+from odonata.studies.loadlatency.simulation import simulate as at_load
 from odonata.study import pool
 from odonata.study.filling import fill, simulate
 from odonata.study.store import Answer, from_line, to_line
@@ -178,6 +179,15 @@ def test_a_run_is_made_twice_as_long_until_it_has_settled() -> None:
     (same,) = simulated(once).values()
     assert (same.digest, same.performance) == (point.digest, point.performance)
     assert point.events > same.events
+
+
+@pytest.mark.parametrize(("load", "steady"), [(0.12, True), (0.127, False)])
+def test_just_above_what_fills_a_link_no_point_is_steady(load: float, steady: bool) -> None:
+    """The queue of a link that is nearly full grows slowly: a run of a few microseconds is steady
+    by itself, and one of twice the length has another mean latency."""
+    point = at_load(sweep(network("adversarial"), ["minimal"], [load]).at("minimal", load))
+    assert point.steady == steady
+    assert point.stretch > 1
 
 
 def saturation(preset: str, pattern: str, routing: str, load: float) -> tuple[float, float]:

@@ -16,11 +16,15 @@ from typing import Any
 from odonata.agents.network import Network
 from odonata.agents.traffic import Traffic
 from odonata.results.performance import Performance, performance
-from odonata.results.steadiness import STEADY, Steadiness
+from odonata.results.steadiness import STEADY, TOLERANCE, UNSETTLED, Steadiness
 from odonata.study.contract import Case, digest
 from pdes.driver import run
 from pdes.transport import Serial
 from topology.presets import PRESETS
+
+FULL = 0.9
+"""The utilisation from which on a link is nearly full: its queue needs some 1 / (1 - FULL)² = 100
+packets to come to its mean, and without end above 1."""
 
 
 def traffic_of(network: Network) -> Traffic:
@@ -108,15 +112,34 @@ class Point:
 
 
 def simulate(case: AtLoad) -> Point:
-    """Simulate a point on this core, whatever ranks there are, until it has settled."""
+    """Simulate a point on this core, whatever ranks there are, until it has settled.
+
+    Where a link is nearly full, a queue may take long to grow that has no end: there a run is
+    steady if one of half its length was too, with the same mean latency.
+    """
     stretch, events = 1, 0
+    last: Performance | None = None
     while True:
         network = stretched(case.network, stretch)
         result = run(network, case.end_ps * stretch, transport=Serial())
         found, events = performance(network, result), events + result.events
-        if found.steadiness.settled or case.end_ps * stretch * 2 > case.longest_ps:
+        longest = case.end_ps * stretch * 2 > case.longest_ps
+        settled = found.steadiness.settled
+        if settled and found.steadiness.verdict == STEADY and busiest(found) >= FULL:
+            growth = None if last is None else found.mean_latency_ns / last.mean_latency_ns - 1
+            settled = growth is not None and abs(growth) <= TOLERANCE
+            if longest and growth is not None and not settled:
+                why = f"its mean latency is {growth:+.1%} off that of a run of half the length"
+                judged = replace(found.steadiness, verdict=UNSETTLED, why=why)
+                found = replace(found, steadiness=judged)
+        if settled or longest:
             return Point(network.routing, case.load, found, events, result.digest, stretch)
-        stretch *= 2
+        stretch, last = stretch * 2, found
+
+
+def busiest(found: Performance) -> float:
+    """Returns the utilisation of the busiest link of any class."""
+    return max((link["max_utilisation"] for link in found.links.values()), default=0.0)
 
 
 def stretched(network: Network, times: int) -> Network:
