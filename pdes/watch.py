@@ -10,7 +10,7 @@ on the ranks' process handles, on those of their launcher, and on these bytes:
   launcher may be quicker and kill them itself, so that several are gone when the watchman looks:
   the one that went first is named, as epoll tells of files in the order in which they became
   ready;
-* a launcher goes before its ranks: it is named, and they are killed;
+* a launcher goes before its ranks have left: it is named, and they are killed;
 * a rank gives its reason itself: the watchman says nothing, and gives MPI a while to end the rest;
 * a signal that ends a rank has reached one that cannot act on it: the watchman gives the reason,
   and asks the launcher to end all ranks;
@@ -138,7 +138,9 @@ class Watch:
             for rank in gone:
                 self._forget(rank)
             first = min(died, key=lambda rank: rank.went, default=None)
-            if launcher and (first is None or when < first.went):
+            if launcher and all(rank.left for rank in self.ranks.values()):
+                self._end("")  # it had nothing more to wait for, or they have nothing more to do
+            elif launcher and (first is None or when < first.went):
                 self._end(f"{launcher} died; the run ends here", to=self.last_words)
             elif first:
                 self._end(f"{first} died; the run ends here")

@@ -255,6 +255,29 @@ def test_a_launcher_that_is_killed_is_named_and_its_ranks_end(
     assert said.count("odonata:") == 1
 
 
+def test_a_launcher_that_ends_after_its_ranks_did_not_die() -> None:
+    """A watchman on a busy machine finds all of them gone at once."""
+    door, (ours, theirs), (heard, said) = socket.socket(), socket.socketpair(), os.pipe()
+    with subprocess.Popen(["sleep", "60"]) as one, subprocess.Popen(["sleep", "60"]) as parent:
+        door.bind(("127.0.0.1", 0))
+        door.listen()
+        it = watch.Watch(door, parent.pid, 1, 1.0, 1.0, (parent.pid,), said)
+        ours.setblocking(False)
+        it._know(watch.Rank(0, one.pid, ours))
+        theirs.send(bytes([watch.LEAVE]))
+        one.kill()
+        one.wait()
+        parent.kill()
+        parent.wait()
+        it.run()
+    os.close(said)
+    with os.fdopen(heard) as words:
+        assert words.read() == ""
+    theirs.close()
+    door.close()
+    it.poll.close()
+
+
 def test_what_a_user_has_set_for_a_launcher_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables that a launcher has set for its ranks are not passed on to another launcher."""
     for name in (*launcher.SIZES, *launcher.RANKS):
