@@ -170,7 +170,8 @@ def _freed(desk: Desk, begin: int, end: int) -> None:
             steps += 1
         if steps == BLOCK:  # too far to go: there may be room from now on for all
             since, until = 0, NEVER
-        kind = longest_like = _kind(min(until - since, longest))
+        length = longest if until == NEVER else min(until - since, longest)  # also for ever
+        kind = longest_like = _kind(length)
         while kind >= 0 and table[level, kind] > since:
             table[level, kind] = since
             kind -= 1
