@@ -53,6 +53,17 @@ CREATED = 0x100
 NEVER = float("inf")
 
 
+def ends(pid: int) -> bool:
+    """Tells whether a process is gone or has begun to end."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            about = file.read()
+    except OSError:
+        return True
+    state, *_, flags = about[about.rindex(")") + 2 :].split()[:7]
+    return state in "ZX" or bool(int(flags) & EXITING)
+
+
 class Rank:
     """One process, known by its handle; it may not have connected yet, and be known only as a child
     of the launcher's."""
@@ -73,15 +84,7 @@ class Rank:
         """Tells whether the process is on its way out, though its handle does not say so yet: a
         process closes its files first, so that the launcher may know, and kill the other ranks,
         before it is gone itself."""
-        if self.left or self.handle is None:
-            return False
-        try:
-            with open(f"/proc/{self.pid}/stat") as file:
-                about = file.read()
-        except OSError:
-            return True
-        state, *_, flags = about[about.rindex(")") + 2 :].split()[:7]
-        return state in "ZX" or bool(int(flags) & EXITING)
+        return not self.left and self.handle is not None and ends(self.pid)
 
     def __str__(self) -> str:
         return f"rank {self.number} (process {self.pid} on {socket.gethostname()})"
@@ -109,11 +112,12 @@ class Watch:
         self.poll.register(door, select.EPOLLIN)
         self.signs = 0
         """How many signs of an end there were."""
-        self.launchers: dict[int, str] = {}
-        """What each is called, by its handle."""
+        self.launchers: dict[int, tuple[int, str]] = {}
+        """The process of each and what it is called, by its handle, the outermost last."""
         for pid in launchers:
             if (handle := handle_of(pid)) is not None:
-                self.launchers[handle] = f"{name_of(pid)} (process {pid} on {socket.gethostname()})"
+                about = f"{name_of(pid)} (process {pid} on {socket.gethostname()})"
+                self.launchers[handle] = (pid, about)
                 self.poll.register(handle, select.EPOLLIN)
         self.created = notices()
         if self.created is not None:
@@ -152,14 +156,19 @@ class Watch:
 
     def _note_signs(self, ready: dict[int, int]) -> tuple[str, float]:
         """Note in which order ranks went. Returns the launcher that is gone, if one is, and its
-        place in this order."""
+        place in this order. Where one launcher is gone because another is, it is the outermost that
+        has begun to end: what it started may be gone before."""
         launcher, when = "", NEVER
+        if any(fd in self.launchers for fd in ready):
+            launcher = [about for fd, (pid, about) in self.launchers.items()
+                        if fd in ready or ends(pid)][-1]  # fmt: skip
         by_file = {fd: rank for rank in self.ranks.values() for fd in rank.files()}
         for fd, what in ready.items():
             self.signs += 1
             if fd in self.launchers:
                 self.poll.unregister(fd)
-                launcher, when = launcher or self.launchers.pop(fd), min(when, self.signs)
+                del self.launchers[fd]
+                when = min(when, self.signs)
             elif fd in by_file and (fd == by_file[fd].handle or what & select.EPOLLHUP):
                 by_file[fd].went = min(by_file[fd].went, self.signs)
         return launcher, when

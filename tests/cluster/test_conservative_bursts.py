@@ -21,6 +21,7 @@ from odonata.cluster.model import Cluster
 from odonata.cluster.simulation import simulate
 from pdes.jit import ENABLED
 from policies.scheduling.desk import BLOCK
+from policies.views import NEVER
 
 
 class Profile:
@@ -46,7 +47,7 @@ class Profile:
     def earliest(self, nodes: int, length: int) -> int:
         first = -1
         for time_, room in zip(self.times, self.room, strict=True):
-            if first >= 0 and time_ >= first + length:
+            if first >= 0 and time_ >= min(NEVER, first + length):
                 return first
             if room < nodes:
                 first = -1
@@ -56,8 +57,11 @@ class Profile:
 
 
 def asked(job: Job) -> int:
-    assert job.requested is not None
-    return job.requested
+    return NEVER if job.requested is None else job.requested
+
+
+def end(begin: int, job: Job) -> int:
+    return min(NEVER, begin + asked(job))
 
 
 def starts_of(jobs: list[Job], nodes: int, depth: int = 0) -> list[int]:
@@ -69,7 +73,7 @@ def starts_of(jobs: list[Job], nodes: int, depth: int = 0) -> list[int]:
     waiting: list[Job] = []
     coming = list(jobs)
     while coming or waiting:
-        running = [number for number, end in ends.items() if end >= 0]
+        running = [number for number, when in ends.items() if when >= 0]
         now = min([ends[number] for number in running] + [job.submit for job in coming[:1]])
         ended = [number for number in running if ends[number] == now]
         for number in ended:
@@ -77,13 +81,13 @@ def starts_of(jobs: list[Job], nodes: int, depth: int = 0) -> list[int]:
         while coming and coming[0].submit == now:
             waiting.append(coming.pop(0))
         profile = Profile(now, nodes)
-        for number, end in ends.items():
-            if end >= 0:
-                profile.add(now, max(starts[number] + asked(jobs[number]), now + 1),
+        for number, when in ends.items():
+            if when >= 0:
+                profile.add(now, max(end(starts[number], jobs[number]), now + 1),
                             -jobs[number].nodes)  # fmt: skip
         for job in waiting:
             if job.number in plans:
-                profile.add(plans[job.number], plans[job.number] + asked(job), -job.nodes)
+                profile.add(plans[job.number], end(plans[job.number], job), -job.nodes)
         assert min(profile.room) >= 0
         assert all(plan >= now for plan in plans.values())
         for again in (True, False):
@@ -94,10 +98,10 @@ def starts_of(jobs: list[Job], nodes: int, depth: int = 0) -> list[int]:
                     break
                 if again:
                     before = plans[job.number]
-                    profile.add(before, before + asked(job), job.nodes)
+                    profile.add(before, end(before, job), job.nodes)
                 plans[job.number] = profile.earliest(job.nodes, asked(job))
                 begin = plans[job.number]
-                profile.add(begin, begin + asked(job), -job.nodes)
+                profile.add(begin, end(begin, job), -job.nodes)
         for job in [job for job in waiting if plans.get(job.number) == now]:
             waiting.remove(job)
             starts[job.number] = plans.pop(job.number)
@@ -121,6 +125,20 @@ def test_as_many_plans_as_fill_blocks_are_moved_as_the_plain_twin_moves_them(see
     ours, _ = simulated(jobs, nodes, "conservative")
     assert [record.start for record in ours] == starts_of(jobs, nodes)
     assert 2 * len(jobs) > 3 * BLOCK
+
+
+def test_room_that_lasts_for_ever_is_found_by_jobs_that_requested_no_time() -> None:
+    for seed in range(30):
+        rng = random.Random(seed)
+        nodes = rng.choice((3, 8))
+        rows: list[tuple[int, int, int, int | None, int]] = []
+        for _ in range(40):
+            requested = None if rng.random() < 0.3 else rng.randint(1, 100)
+            rows.append((rng.choice((0, 0, 5)), rng.randint(0, requested or 100),
+                         rng.randint(1, nodes), requested, 0))  # fmt: skip
+        jobs = build(rows)
+        ours, _ = simulated(jobs, nodes, "conservative")
+        assert [record.start for record in ours] == starts_of(jobs, nodes), seed
 
 
 @pytest.mark.parametrize("depth", [1, 2, 7, 40])
