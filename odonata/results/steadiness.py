@@ -187,7 +187,8 @@ def _judged(
     found = (warmup * span_ps / 1e3, short.drift, None if late is None else late.drift,
              grows.drift, fills.drift, flow.drift)  # fmt: skip
 
-    after = f"that after a warm-up of {warmup * span_ps / 1e6:,.3g} us"
+    us = warmup * span_ps / 1e6
+    after = f"that after a warm-up of {us:,.3g} us, which traffic.warmup has to leave out"
     warming = "its {1} is {0:+.1%} off " + after
     off = float(seen.accepted[first:].mean() / max(1.0, float(seen.accepted[begin:].mean()))) - 1
 
