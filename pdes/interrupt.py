@@ -30,10 +30,12 @@ class Interrupted(KeyboardInterrupt):
 
 def by_signal(error: BaseException) -> bool:
     """Tells whether an exception came of SIGINT. Outside of `interruptible` every KeyboardInterrupt
-    is taken for that."""
+    is taken for that, unless SIGINT is ignored, as it is of what shells start in the background."""
     if not isinstance(error, KeyboardInterrupt):
         return False
-    return isinstance(error, Interrupted) or signal.getsignal(signal.SIGINT) is not _raise
+    if isinstance(error, Interrupted):
+        return True
+    return signal.getsignal(signal.SIGINT) not in (_raise, signal.SIG_IGN)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from conftest import PATIENCE, clean_environment, command
 from files import conforms, forget_plugins, refusal
 
 from odonata.experiment.experiment import Experiment
@@ -235,8 +236,8 @@ def test_a_plugin_of_four_kinds_runs_on_two_ranks_and_its_run_is_read_without_it
 
     (tmp_path / "mine.py").unlink()
     four = "routing 'mine', pattern 'mine', allocation 'mine', scheduling 'mine'"
-    for command in (("report", "out-2"), ("compare", "out-2", "out-1"), ("diff", "out-2", "out-1")):
-        done = odonata(*command)
+    for words in (("report", "out-2"), ("compare", "out-2", "out-1"), ("diff", "out-2", "out-1")):
+        done = odonata(*words)
         assert done.returncode == 0, done.stderr
         said = [line for line in done.stderr.splitlines() if "missing" in line]
         assert len(said) == len(command) - 1
@@ -379,14 +380,16 @@ def test_a_plugin_that_raises_what_is_no_exception_while_it_is_loaded_is_named(
     assert f"plug-in {tmp_path / 'mine.py'}, line 1: {raised}: of mine" in done.stderr
 
 
-def test_ctrl_c_while_a_policy_decides_is_no_mistake_of_the_policy(
-    odonata: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
-) -> None:
+def test_ctrl_c_while_a_policy_decides_is_no_mistake_of_the_policy(tmp_path: Path) -> None:
+    """In a process of its own, that heeds SIGINT also where these tests were told to ignore it."""
+    (tmp_path / "mine.py").write_text(RAISES.format("os.kill(os.getpid(), signal.SIGINT)"))
+    (tmp_path / "mine.toml").write_text(RUN)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        (tmp_path / "mine.py").write_text(RAISES.format("os.kill(os.getpid(), signal.SIGINT)"))
-        (tmp_path / "mine.toml").write_text(RUN)
-        done = odonata("run", "mine.toml", "-o", "out", ODONATA_JIT="0")
+        done = subprocess.run(
+            command("run", "mine.toml", "-o", "out"), capture_output=True, text=True, cwd=tmp_path,
+            timeout=PATIENCE, check=False, env={**clean_environment(), "ODONATA_JIT": "0"},
+        )  # fmt: skip
     finally:
         signal.signal(signal.SIGINT, before)
     assert done.returncode == 130
