@@ -240,7 +240,7 @@ def test_a_plugin_of_four_kinds_runs_on_two_ranks_and_its_run_is_read_without_it
         done = odonata(*words)
         assert done.returncode == 0, done.stderr
         said = [line for line in done.stderr.splitlines() if "missing" in line]
-        assert len(said) == len(command) - 1
+        assert len(said) == len(words) - 1
         assert all(f"mine.py) of {four} is missing" in line for line in said), said
     assert "is missing; all that was" in " ".join(odonata("watch", "out-2").stdout.split())
     read = "import odonata; run = odonata.open('out-2'); print(run, len(run.job_records))"
