@@ -37,7 +37,7 @@ LONGEST_PS = 1000 * 365 * 86400 * 10**12
 """A thousand years: a time beyond it is a mistake."""
 FILES = (".csv", ".csv.gz")
 NONE = "none"
-"""What a cap says that does not hold for now."""
+"""The word for hours in which there is no cap."""
 REFUSE, HOLD = "refuse", "hold"
 """What becomes of a gap in a file: it is refused, or the last value holds until the next one."""
 

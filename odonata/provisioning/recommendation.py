@@ -44,7 +44,7 @@ class Rival:
     longer: float
     dearer: float
     dearer_per_job: float
-    """Of the cost of a job; by the purchase alone where running costs are not told."""
+    """The cost per job goes by the purchase alone where running costs are not told."""
     nearly_as_fast: bool
     """Whether the two times differ by no more than the share that the buyer chose."""
     dominated: bool

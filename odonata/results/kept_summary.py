@@ -90,7 +90,7 @@ class Summary:
     speed: float | None
     """Jobs per second, of a run of the job fidelity."""
     measured: Performance | None = None
-    """Of a run of packets, as are its jobs."""
+    """The performance of the network, where packets were simulated; so are the next two."""
     jobs: Sequence[JobRecord] = ()
     networks: Sequence[JobNetwork] = ()
     """What the network did for each job, where they are few enough to be shown."""

@@ -64,7 +64,7 @@ TOLERANCE = 0.05
 """The fraction by which latency and contents may drift: the mean is then within half of this of
 either half's."""
 ACCEPTED_TOLERANCE = 0.02
-"""The same for the accepted load, of which there is less noise and more is expected."""
+"""The fraction by which the accepted load may drift, which has less noise than the others."""
 SIGMAS = 4
 """Standard errors that chance is allowed. (It is a t-test with 14 degrees of freedom: 1 in 700.)"""
 BATCHES = 8

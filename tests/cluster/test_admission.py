@@ -71,7 +71,7 @@ def test_no_job_left_is_refused_with_the_reason() -> None:
 
 
 def test_the_highest_cap_that_is_still_to_come_decides() -> None:
-    """Of three jobs the first two see a cap under which they start, the third came too late."""
+    """Two of three jobs see a cap under which they start; the third came too late."""
     jobs = [Plain(0, 0, 50, 4, 50), Plain(1, 100, 50, 4, 50), Plain(2, 250, 50, 4, 50)]
     cap = (("0 s", "900 W"), ("200 us", "1200 W"), ("240 us", "900 W"))
     from clusters import trace_of

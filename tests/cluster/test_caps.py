@@ -289,7 +289,7 @@ def test_naive_forgets_no_watts_of_those_who_take_the_place_of_the_suspended(
 
 @pytest.mark.parametrize(("cap", "start"), [(1600, 5), (1599, 25), (1400, 25)])
 def test_naive_takes_the_watts_of_a_job_that_ended_for_free_at_once(cap: int, start: int) -> None:
-    """Of eight nodes six are busy, at 200 W each; two more would make 1,600 W, and 1,400 W when the
+    """Six of eight nodes are busy, at 200 W each; two more would make 1,600 W, and 1,400 W when the
     first job has ended. The last measurement before, at 20, still has that job."""
     jobs = [Job(0, 0, 25, 2, None), Job(1, 0, 50, 4, None), Job(2, 5, 10, 2, None)]
     found = simulate(Cluster(trace_of(jobs), 8, power=settings_with(

@@ -230,7 +230,7 @@ def attack(
 
 
 def test_a_stop_while_a_checkpoint_is_put_in_place(bench: Callable[[str], Bench]) -> None:
-    """And so at the time of a sample; power is measured then too, which is the next event."""
+    """The stop comes at the time of a sample; power is measured then too, as the next event."""
     runs, words = bench("job"), ("run", "mine.toml", "-o", "out")
     assert runs.disturbed("SIGTERM", 0, "rename .partial", 1, *words) == []
     assert runs.different(1) == []
