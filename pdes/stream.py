@@ -294,7 +294,7 @@ class Recorder:
         columns = [(it, np.asarray(it.of(state))) for table in self._tables for it in table.columns]
         if disk.free_bytes(path.parent) < 2 * SLACK + sum(a.nbytes for _, a in columns):
             raise disk.full(path)
-        self._place = path
+        self._place, self._status, self._fd = path, None, -1  # until they are there
         self._file = file = open_file(path, "w", libver="latest")
         file.attrs.update(self._attributes)
         self._time_set = file.create_dataset(
@@ -443,9 +443,11 @@ class Recorder:
         file, self._file = self._file, None
         # where writing has failed so will closing; the reason is being reported already
         with suppress(OSError, RuntimeError) if status == FAILED else nullcontext():
-            self._status[()] = status
+            if self._status is not None:
+                self._status[()] = status
             file.close()
-            os.close(self._fd)
+            if self._fd >= 0:
+                os.close(self._fd)
         fresh_name(self.path).unlink(missing_ok=True)  # of a run that could not be resumed
 
 

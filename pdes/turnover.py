@@ -18,7 +18,7 @@ from pdes.errors import Refused
 from pdes.hdf5 import fresh_name
 from pdes.stream import NAME
 
-NOTE = ".ranks"
+NOTE, UNFINISHED = ".ranks", ".ranks.new"
 ANY = NAME.replace("{:04d}", "*")
 
 
@@ -26,7 +26,7 @@ def replace_all(directory: Path, ranks: int) -> None:
     """Have the new files of so many ranks take the place of whatever files there are."""
     sync(directory)
     note = directory / NOTE
-    partial = note.with_name(f"{NOTE}.new")
+    partial = directory / UNFINISHED
     partial.write_text(f"{ranks}\n")
     sync(partial)
     partial.replace(note)
@@ -55,8 +55,9 @@ def finish(directory: Path) -> None:
         sync(directory)
         forget(directory)
         sync(directory)
-    for left in directory.glob(fresh_name(Path(ANY)).name):
-        left.unlink()
+    for name in (UNFINISHED, fresh_name(Path(ANY)).name):
+        for left in directory.glob(name):
+            left.unlink()
 
 
 def announced(directory: Path) -> int | None:

@@ -163,14 +163,15 @@ def execute(
                     join(out, out / JOINED)
                 _keep_jobs(finished, request.metrics)
             transport.everyone(None)
-    if isinstance(experiment, JobExperiment) and experiment.run.end is None:
-        from odonata.cluster.simulation import check_all_done
+            if isinstance(experiment, JobExperiment) and experiment.run.end is None:
+                from odonata.cluster.simulation import check_all_done
 
-        check_all_done(experiment.model(), result)
-    if transport.rank == 0 and request.metrics and result.completed:
-        from odonata.results.kept_summary import keep
+                check_all_done(experiment.model(), result)
+            if transport.rank == 0 and request.metrics and result.completed:
+                from odonata.results.kept_summary import keep
 
-        keep(finished)
+                keep(finished)
+            transport.everyone(None)
     return finished
 
 
@@ -178,7 +179,7 @@ def _finish(out: Path) -> None:
     """Finish the renaming of files that a run which died had begun, and remove what it left half
     written."""
     turnover.finish(out)
-    for name in (EXPERIMENT, *TABLES):
+    for name in (EXPERIMENT, *TABLES, SUMMARY):
         for left in out.glob(partial_name(Path(name), "*").name):
             left.unlink()
     for left in out.glob(f".{JOINED}.*"):

@@ -214,6 +214,27 @@ def test_a_file_that_is_gone_on_with_forgets_what_was_beyond_the_cut(
     recorder.close()
 
 
+@pytest.mark.parametrize("at", ["checked_scalar", "seal", "os.open"])
+def test_who_is_interrupted_while_a_file_is_created_again_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    recorder = Source((5, 3)).recorder(tmp_path)
+    recorder.start(None)
+    take(recorder, 1)
+    recorder.flush()
+    recorder.close()
+    again = Source((5, 3)).recorder(tmp_path)
+
+    def interrupted(*words: object, **others: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(f"pdes.stream.{at}", interrupted)
+        again.resume(None, 1, Past([again.path]))
+    assert [p.name for p in tmp_path.iterdir()] == ["rank-0000.h5"]
+    assert read(tmp_path, "time_ps").tolist() == [1]
+
+
 def test_what_has_waited_long_enough_is_flushed(tmp_path: Path) -> None:
     source = Source((4,))
     recorder = source.recorder(tmp_path, flush_s=0.0)

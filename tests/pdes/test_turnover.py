@@ -85,6 +85,7 @@ def test_a_run_that_dies_in_between_stays_readable_and_goes_on(
 def test_what_is_left_half_written_is_removed(begun: Path, tmp_path: Path) -> None:
     place = Path(shutil.copytree(begun / "parts", tmp_path / "copy"))
     (place / ".rank-0007.h5.new").write_bytes(b"half")
+    (place / ".ranks.new").write_bytes(b"")
     turnover.finish(place)
     assert files(place) == ["rank-0000.h5", "rank-0001.h5", "rank-0002.h5"]
 

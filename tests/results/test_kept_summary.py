@@ -84,8 +84,11 @@ def test_without_its_summary_a_run_is_shown_from_its_metrics(file: Path, tmp_pat
         kept.unlink(missing_ok=True)
         if text is not None:
             kept.write_text(text)
+        half = kept.with_name(".part-host-1-summary.json")  # of a run that was killed
+        half.write_text("{")
         found = json.loads(ask("-o", "out", "--resume", "--json").stdout)
         assert found["completed"] is True
+        assert not half.exists()
         assert not found.keys() & {*OF_THE_HOST}
         for name in ("digest", "time_ps", "mean_latency_ns", "jobs", "mean_wait_s", "energy_kwh"):
             if name in first and not (name == "jobs" and isinstance(first[name], list)):
