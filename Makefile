@@ -4,16 +4,17 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 
-# On how many ranks the parallel tests run, and which of them; `make test-long` has the rest. Two
-# ranks are those of many serial tests, which start them.
-RANKS  ?= 3
-WHICH  ?= not long
+# On how many ranks the parallel tests run, on how many features are crossed, and which of these
+# tests; `make test-long` has the rest. More ranks than cores take more than twice the time.
+RANKS   ?= 2
+CROSSED ?= 3
+WHICH   ?= not long
 TOGETHER = -n auto --dist worksteal
 
 # The tests start hundreds of processes, each of which would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo docs test test-long lint warm serial serial-tests parallel bench doctor format clean
+.PHONY: help demo docs test test-long lint warm serial serial-tests parallel on-ranks bench doctor format clean
 
 help:
 	@echo "make demo      a dragonfly on two ranks, what it did, and a report to open"
@@ -65,18 +66,13 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# What the tests run, compiled: once for a version, as many at a time as there are cores. `odonata warm`
-# has every routing of traffic, and what these experiments need; the others are started for a moment.
+# What the tests run, compiled: once for a version, as many at a time as there are cores, and what
+# several of them share only once in a process. `odonata warm` has every routing of traffic, and what
+# these experiments need.
 warm: $(READY)
-	@$(BIN)/odonata warm $(addprefix scripts/experiments/,nedd.toml caps.toml jobs.toml months.toml) --routings traffic
-	@{ echo run scripts/experiments/jobs.toml --no-metrics --overwrite --json -o out/warm-told --set scheduler.telemetry=20us; \
-	  echo run scripts/experiments/uniform.toml --overwrite --json -o out/warm-traced --trace-packets 100 --set network.routing=adaptive --set run.duration=1ns; \
-	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing adaptive --crossbar 1.2 --sight output --credits flit --detours true --ejection 6GB/s --injection-channels 2; \
-	  echo bench dragonfly --preset kim-72 --duration 1ns --json --routing par --crossbar 1.2 --output-buffer none --credits head --detours true --ejection 40GB/s --duplex half; \
-	  echo schedule --model poisson --jobs 9 --nodes 9 --machine kim-72 --json; \
-	  echo schedule --model poisson --jobs 9 --nodes 9 --power dynamic-learner,uniform,rate-by-number,rmap-naive --json; \
-	  echo bench phold --end 1us --json; } \
-	  | xargs -L 1 -P $$(getconf _NPROCESSORS_ONLN) $(BIN)/odonata > /dev/null; rm -rf out/warm-told out/warm-traced
+	@$(BIN)/odonata warm $(addprefix scripts/experiments/,months.toml nedd.toml booksim.toml caps.toml jobs.toml) \
+	  tests/warm/*.toml --routings traffic
+	@$(BIN)/odonata bench phold --end 1us --json > /dev/null
 
 # As many tests at a time as there are cores; what times something, by itself (of the files that
 # have such a test: to collect them all takes longer than to run these).
@@ -89,18 +85,23 @@ serial-tests: $(READY)
 # Each rank has a temporary directory of its own: pytest's usual one is swept by all that share it.
 # Features are crossed without the compiler: each combination would take it seconds.
 parallel: $(READY)
-	@set -e; for n in $(RANKS); do for jit in 1 0; do \
-	  tests=tests/parallel; test $$jit = 1 || tests=tests/parallel/test_matrix_ranks.py; \
-	  echo "--- $$n ranks$$(test $$jit = 1 || echo ', features crossed')"; rm -rf .ranks; mkdir .ranks; \
-	  ODONATA_JIT=$$jit $(BIN)/mpiexec -n $$n sh -c 'exec $(BIN)/python -m pytest -q --with-mpi \
-	  --only-mpi --basetemp=.ranks/$$$$ -p no:cacheprovider -m "$(WHICH)" '$$tests; \
-	  done; done; rm -rf .ranks
+	@set -e; for n in $(RANKS); do $(MAKE) --no-print-directory on-ranks N=$$n JIT=1 TESTS=tests/parallel; done
+	@set -e; for n in $(CROSSED); do \
+	  $(MAKE) --no-print-directory on-ranks N=$$n JIT=0 TESTS=tests/parallel/test_matrix_ranks.py; done
+
+on-ranks:
+	@echo "--- $(N) ranks$(if $(filter 0,$(JIT)),$(comma) features crossed)"; rm -rf .ranks; mkdir .ranks
+	@ODONATA_JIT=$(JIT) $(BIN)/mpiexec -n $(N) sh -c 'exec $(BIN)/python -m pytest -q --with-mpi \
+	  --only-mpi --basetemp=.ranks/$$$$ -p no:cacheprovider -m "$(WHICH)" $(TESTS)'
+	@rm -rf .ranks
+
+comma := ,
 
 # What repeats at length what the tests above show: on more ranks, in more ways, by attack.
 test-long: warm $(VENV)/docs
 	$(BIN)/python -m pytest -q -m "(long or hypothesis) and not alone" --hypothesis-profile long $(TOGETHER)
 	$(MAKE) parallel WHICH=long
-	$(MAKE) parallel RANKS="2 4" WHICH="long or not long"
+	$(MAKE) parallel RANKS="3 4" CROSSED="2 4" WHICH="long or not long"
 	$(BIN)/python scripts/attack_signals.py --count 60
 	$(BIN)/python scripts/attack_results.py --count 200
 
