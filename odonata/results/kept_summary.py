@@ -1,9 +1,9 @@
 """The summary of a run: what `odonata run` shows when it is over, and again of a run that is
 complete already.
 
-It is kept beside the metrics, in `summary.json`, as `--json` prints it: with the wall-clock figures
-of the run itself. Where it is missing (the run was killed just before it was written, or is of an
-older version), it is made of the metrics, without those.
+It is kept beside the metrics, in `summary.json`, as `--json` prints it, with the wall-clock figures
+of the run itself, and a checksum. Where it is missing (the run was killed just before it was
+written, or is of an older version) or has been changed, it is made of the metrics, without those.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from odonata.results.run_facts import (
     schedule_facts,
 )
 from odonata.results.schedule_facts import jobs_per_second
+from pdes.checksum import NAME as CHECKSUM
+from pdes.checksum import is_intact, with_checksum
 from pdes.clock import TICKS
 from pdes.replacing import write_whole
 
@@ -35,7 +37,7 @@ from pdes.replacing import write_whole
 def keep(finished: Finished) -> None:
     """Write the summary of a run that is complete."""
     text = json.dumps(run_facts(finished), indent=1, ensure_ascii=False)
-    write_whole(finished.out / SUMMARY, text + "\n")
+    write_whole(finished.out / SUMMARY, with_checksum(text) + "\n")
 
 
 def kept(out: Path, experiment: AnyExperiment) -> dict[str, Any]:
@@ -46,11 +48,13 @@ def kept(out: Path, experiment: AnyExperiment) -> dict[str, Any]:
     with open_run(out) as run:
         digest = run.digest
     try:
-        facts = json.loads((out / SUMMARY).read_text(encoding="utf-8"))
+        text = (out / SUMMARY).read_bytes()
+        facts = json.loads(text)
     except (OSError, ValueError):
-        facts = None
-    if isinstance(facts, dict) and digest in (None, facts.get("digest")):
-        return facts | {"out": str(out)}
+        return _measured(out, experiment)
+    if is_intact(text) and digest in (None, facts.get("digest")):
+        del facts[CHECKSUM]
+        return facts | {"out": str(out)}  # type: ignore[no-any-return]
     return _measured(out, experiment)
 
 

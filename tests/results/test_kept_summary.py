@@ -4,6 +4,7 @@ queue once more does not lose its summary."""
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from click.testing import CliRunner, Result
 from conftest import code_on_ranks
 
 from odonata.commands.cli import cli
+from pdes.checksum import with_checksum
 
 PACKETS = """
 [machine]
@@ -80,7 +82,9 @@ def test_a_complete_run_is_shown_again_as_it_was(file: Path, tmp_path: Path) -> 
 def test_without_its_summary_a_run_is_shown_from_its_metrics(file: Path, tmp_path: Path) -> None:
     first = json.loads(ask(file, "-o", "out", "--json").stdout)
     kept = tmp_path / "out" / "summary.json"
-    for text in (None, "{", '{"digest": "of another run"}'):
+    changed = re.sub(r'"wall_seconds": \d', '"wall_seconds": 77', kept.read_text())
+    of_another = with_checksum('{"digest": "of another run"}')
+    for text in (None, "{", "[1]", of_another, changed):
         kept.unlink(missing_ok=True)
         if text is not None:
             kept.write_text(text)
