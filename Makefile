@@ -70,7 +70,7 @@ lint: $(READY)
 # several of them share only once in a process. `odonata warm` has every routing of traffic, and what
 # these experiments need.
 warm: $(READY)
-	@$(BIN)/odonata warm $(addprefix scripts/experiments/,months.toml nedd.toml booksim.toml caps.toml jobs.toml) \
+	@$(BIN)/odonata warm $(addprefix scripts/experiments/,months.toml nedd.toml caps.toml jobs.toml) \
 	  tests/warm/*.toml --routings traffic
 	@$(BIN)/odonata bench phold --end 1us --json > /dev/null
 

@@ -97,7 +97,7 @@ def test_without_its_summary_a_run_is_shown_from_its_metrics(file: Path, tmp_pat
         for name in ("digest", "time_ps", "mean_latency_ns", "jobs", "mean_wait_s", "energy_kwh"):
             if name in first and not (name == "jobs" and isinstance(first[name], list)):
                 assert found[name] == first[name], name
-        assert "digest" in ask("-o", "out", "--resume").stdout
+    assert "digest" in ask("-o", "out", "--resume").stdout
 
 
 def test_what_a_new_run_replaces_is_not_shown_of_it(file: Path, tmp_path: Path) -> None:
