@@ -12,7 +12,7 @@ from odonata.cluster.model import Cluster
 from odonata.cluster.simulation import simulate
 from odonata.traces.trace import Trace
 from pdes.driver import Result
-from policies.scheduling import DISCIPLINES
+from policies.scheduling import DISCIPLINES, SchedulingPolicy
 
 STATES = {3: "finished", 4: "killed"}
 
@@ -47,3 +47,21 @@ def simulated(
                    found.start_us.tolist(), found.end_us.tolist(), found.state.tolist(),
                    strict=True))]  # fmt: skip
     return records, result
+
+
+def through_a_view(discipline: str, parameters: dict[str, Any]) -> type[SchedulingPolicy]:
+    """Returns a policy that asks a compiled discipline through a view, as a user's own would be."""
+    given = {name: value / 1e6 if name == "half_life" else value
+             for name, value in parameters.items()}  # fmt: skip
+    inner: SchedulingPolicy = DISCIPLINES.make(discipline, given)
+
+    class Through(SchedulingPolicy):
+        always, preemptive = inner.always, inner.preemptive
+
+        def select(self, view: Any) -> Any:
+            return inner.select(view)
+
+        def remembers(self, sizes: Any) -> Any:
+            return inner.remembers(sizes)
+
+    return Through

@@ -17,7 +17,7 @@ from pdes.errors import Fault
 from policies.memory import Sizes
 from policies.policy import Arrays
 from policies.scheduling.base import SchedulingPolicy, fitting
-from policies.scheduling.conservative import PLANS
+from policies.scheduling.conservative import PACE, PLANS
 from policies.scheduling.desk import (
     CHOSEN,
     CONSERVATIVE,
@@ -31,6 +31,7 @@ from policies.scheduling.desk import (
     NODES,
     NUMBER,
     ORDER,
+    REPACED,
     REQUESTED,
     RULE,
     RULE_WORDS,
@@ -122,6 +123,8 @@ class Compiled(SchedulingPolicy):
              for job, since, due in jobs], np.int64,
         ).reshape(-1, 7)  # fmt: skip
         desk.pace[0] = view.pace
+        if words[RULE] == CONSERVATIVE:
+            desk.ctl[REPACED] = _repaced(desk.whole, view.pace)
         runs = desk.jobs[:, SINCE] >= 0
         waiting, running = np.flatnonzero(~runs), np.flatnonzero(runs)
         desk.queue[: len(waiting)] = waiting
@@ -132,6 +135,14 @@ class Compiled(SchedulingPolicy):
         choose_from(desk)
         chosen = desk.chosen[: desk.ctl[CHOSEN]]
         return [int(number) for number in desk.jobs[chosen, NUMBER]]
+
+
+def _repaced(whole: npt.NDArray[np.int64], pace: float) -> bool:
+    """Tells whether jobs had another pace when plans were last made, and notes the present one: as
+    its bits less those of 1, so that at a pace of 1 it is 0 as in the beginning."""
+    before = int(whole[PACE])
+    whole[PACE] = np.float64(pace).view(np.int64) - np.float64(1.0).view(np.int64)
+    return before != int(whole[PACE])
 
 
 def _known(job: Request) -> int:

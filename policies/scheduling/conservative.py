@@ -1,7 +1,7 @@
 """Conservative backfilling: every waiting job has a planned start, and nobody delays it.
 
-`Desk.whole` has the planned start of each job, behind two words of the rule's. The profile
-(`profile`) is kept between passes.
+`Desk.whole` has the planned start of each job, behind two words: AFTER_RUNNING of `rules`, and
+PACE. The profile (`profile`) is kept between passes.
 
 **Which plans can be moved.** When a job has ended, plans are compressed: by arrival, each is moved
 to the earliest time that there is. Most stay where they are, and are not tried at all. A plan that
@@ -63,6 +63,9 @@ from policies.scheduling.desk import (
 )
 from policies.scheduling.profile import add, advance, clear, first_fit, leave, room_before, seek
 
+PACE = 1
+"""Which word of `Desk.whole` tells of the pace for which plans were made. Only where it is asked
+through a view is it noted (`compiled`): a model tells by REPACED when the pace changes."""
 PLANS = 2
 """Where in `Desk.whole` the planned starts begin; -1: none yet."""
 FINENESS = 3

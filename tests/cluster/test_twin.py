@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clusters import simulated
+from clusters import simulated, through_a_view
 from conftest import examples
 from hypothesis import given
 from naive import kiefer_wolfowitz, simulate
@@ -16,7 +16,7 @@ from odonata.cluster.model import Cluster
 from odonata.traces.poisson import poisson
 from pdes.driver import run
 from pdes.errors import Fault
-from policies.scheduling import DISCIPLINES, SchedulingPolicy, backfilling, scheduling
+from policies.scheduling import DISCIPLINES, backfilling, scheduling
 
 SEEDS = 60
 
@@ -56,24 +56,6 @@ def test_first_come_first_served_is_the_kiefer_wolfowitz_recursion(case: Any) ->
     ours, _ = simulated(jobs, nodes, "fcfs", "extend")
     waits = [record.start - job.submit for record, job in zip(ours, jobs, strict=True)]
     assert waits == kiefer_wolfowitz(jobs, nodes)
-
-
-def through_a_view(discipline: str, parameters: dict[str, Any]) -> type[SchedulingPolicy]:
-    """Returns a policy that asks a compiled discipline through a view, as a user's own would be."""
-    given = {name: value / 1e6 if name == "half_life" else value
-             for name, value in parameters.items()}  # fmt: skip
-    inner: SchedulingPolicy = DISCIPLINES.make(discipline, given)
-
-    class Through(SchedulingPolicy):
-        always, preemptive = inner.always, inner.preemptive
-
-        def select(self, view: Any) -> Any:
-            return inner.select(view)
-
-        def remembers(self, sizes: Any) -> Any:
-            return inner.remembers(sizes)
-
-    return Through
 
 
 ASKED = [(name, given) for name, given in VARIANTS if not given.get("printed")]
