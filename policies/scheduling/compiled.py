@@ -84,7 +84,8 @@ class Compiled(SchedulingPolicy):
         found = np.zeros(RULE_WORDS, np.int64)
         order, rule = self.order_and_rule()
         found[[ORDER, RULE]] = ORDERS.index(order), RULES.index(rule)
-        found[STEP] = max(1, round(self.half_life_s() * 1e12 / TICKS[tick]) // STEPS)
+        step = round(self.half_life_s() * 1e12 / TICKS[tick]) // STEPS
+        found[STEP] = min(max(1, step), NEVER // STEPS)  # 20 h of ps at most: no run lasts as long
         found[DEPTH] = self.planned()
         return found
 
