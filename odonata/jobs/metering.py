@@ -19,8 +19,8 @@ Numbers = npt.NDArray[np.float64]
 
 CAUSES = ("within", "deadlock", "cap lowered", "estimate too low", "not controlled")
 WITHIN, DEADLOCK, LOWERED_CAP, ESTIMATE, UNCONTROLLED = range(len(CAUSES))
-"""Why an interval took more energy than the cap allows: WITHIN, it did not; a job that would never
-have started otherwise was let break the cap; the cap was lowered under running jobs; jobs drew more
+"""Why an interval took more energy than the cap allows: WITHIN, it did not; a job that fitted under
+it not even alone was let break it; the cap was lowered under running jobs; jobs drew more
 than the policy had expected; or the policy does not keep to any cap."""
 
 TOLERANCE = 1e-9

@@ -22,7 +22,7 @@ from policies.views import Budget, Request, Running
 
 class Configuration(NamedTuple):
     """What a job runs on: so many nodes, cores of each, and watts that each node may draw. A job
-    that is `forced` may break the cap, as it would never start otherwise."""
+    that is `forced` may break the cap, as it fits under it not even alone."""
 
     nodes: int
     cores: int = 0

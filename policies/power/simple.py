@@ -64,7 +64,9 @@ class Naive(Sleeping):
     """
 
     deadlock: str = parameter(
-        "run", about="a job that never fits starts when nothing else runs, or never: run, idle"
+        "run",
+        about="a job that does not fit under the present cap even alone starts when nothing "
+        "else runs, or waits for a higher cap: run, idle",
     )
 
     def __post_init__(self) -> None:
@@ -131,7 +133,9 @@ class Uniform(Sleeping):
     of them gets at least what it can be held to."""
 
     deadlock: str = parameter(
-        "run", about="a job that never fits starts when nothing else runs, or never: run, idle"
+        "run",
+        about="a job that does not fit under the present cap even alone starts when nothing "
+        "else runs, or waits for a higher cap: run, idle",
     )
 
     def __post_init__(self) -> None:

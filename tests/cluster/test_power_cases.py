@@ -158,3 +158,15 @@ def test_without_a_cap_the_allowed_power_is_infinite() -> None:
 def test_what_cannot_be_is_refused_before_anything_runs(how: dict[str, Any], words: str) -> None:
     with pytest.raises(Refused, match=words.replace("(", r"\(")):
         went((0, 100, 3, 100), (2000, 100, 3, 100), **how)
+
+
+@pytest.mark.parametrize("policy", ["naive", "uniform", "dynamic-learner"])
+def test_a_deadlock_goes_by_the_present_cap_and_idle_waits_for_a_higher_one(policy: str) -> None:
+    """A job of ten nodes comes at 100 s; up to 1,000 s the cap is too low for it."""
+    low_until = (("0 s", "1200 W"), ("1000 s", "none"))
+    for deadlock, start in (("run", 100), ("idle", 1000)):
+        found = went((100, 500, 10, 500), policy=policy, cap=low_until, interval_ps=100 * 10**12,
+                     policy_parameters=(("deadlock", deadlock),))  # fmt: skip
+        assert found.schedule.start_us.tolist() == [start * SECOND]
+        assert found.power is not None
+        assert (found.power.cause == DEADLOCK).any() == (deadlock == "run")
