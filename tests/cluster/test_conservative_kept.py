@@ -27,8 +27,10 @@ CHANGING = {
     "randomised": Power("rate-randomised", (("low", 0.75), ("high", 1.5)), demand="constant"),
     "uniform": Power("uniform", idle_w=50.0, demand="constant",
                      cap=(("0 s", "3 kW"), ("40 us", "900 W"), ("90 us", "2 kW"))),
+    "naive": Power("naive", idle_w=50.0, demand="constant",
+                   cap=(("0 s", "2 kW"), ("70 us", "1200 W"), ("300 us", "3 kW"))),
 }  # fmt: skip
-"""What sets the pace of jobs."""
+"""What sets the pace of jobs or, the last, does not let all start whose time has come."""
 
 
 def jobs_of(seed: int) -> tuple[list[Job], int]:
