@@ -38,6 +38,8 @@ that have a time."""
 ABANDONED_SECONDS = 3600.0
 """Seconds after which the next run removes what a killed run left half written."""
 
+SHOWN = 200
+"""Characters that are shown of a setting by which a checkpoint and a run differ."""
 RANKS = "ranks"
 """The part of an identity that may be another when a run goes on."""
 
@@ -279,9 +281,21 @@ def _compare(place: Path, theirs: Mapping[str, Any], ours: Mapping[str, Any]) ->
                 who for who, given in (("it", theirs), ("this run", ours)) if name not in given
             ]
             version = f" ({lacks[0]} knows no such key: another version?)" if lacks else ""
+            was, is_ = _excerpts(str(their), str(our))
             raise Refused(
-                f"{place}: was made with {name} = {their}, this run has {name} = {our}{version}"
+                f"{place}: was made with {name} = {was}, this run has {name} = {is_}{version}"
             )
+
+
+def _excerpts(one: str, other: str) -> list[str]:
+    """Returns what is shown of texts that differ: of long ones, as that of a cap which changes
+    every day, where they begin to."""
+    common = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
+    first = max(0, common - SHOWN // 2) if max(len(one), len(other)) > SHOWN else 0
+    return [
+        "..." * (first > 0) + it[first : first + SHOWN] + "..." * (len(it) > first + SHOWN)
+        for it in (one, other)
+    ]
 
 
 def _complete(directory: Path) -> list[Path]:

@@ -22,6 +22,7 @@ from odonata.jobs.power import Power
 from odonata.results.power_measures import power_measures
 from odonata.traces.source import Source
 from odonata.traces.trace import SECOND, Trace
+from pdes.driver import run
 from pdes.errors import Refused
 
 ZONE = "Europe/Stockholm"
@@ -229,3 +230,25 @@ def test_every_policy_runs_through_hours_without_a_cap(policy: str) -> None:
     facts = power_measures(power, model.trace).facts()
     assert "Infinity" not in json.dumps(facts)
     assert facts["capped_intervals"] == int(np.isfinite(power.cap_w).sum())
+
+
+def test_a_resume_under_another_cap_is_refused_in_a_few_words(tmp_path: Path) -> None:
+    """A cap that changes twice a day has hundreds of steps, of which the first that differs is
+    named."""
+    source = as_swf(tmp_path)
+
+    def model(last: str) -> Cluster:
+        cap = tmp_path / "cap.csv"
+        cap.write_text(Path(evening_caps(tmp_path)).read_text().replace("26T17:00", last))
+        return Cluster.of(source, "easy", power=Power(cap=str(cap)))
+
+    day = 86400 * SECOND
+    place = tmp_path / "kept"
+    run(model("26T17:00"), 5 * day, checkpoint_dir=place, checkpoint_every=2 * day)
+    assert run(model("26T17:00"), 6 * day, resume=place).resumed == 4 * day
+    with pytest.raises(Refused, match=r"was made with cap = .*, this run has cap = ") as caught:
+        run(model("26T15:00"), None, resume=place)
+    assert len(str(caught.value)) < len(str(place)) + 600
+    before, after = str(caught.value).split("this run has")
+    assert before.count("...") == after.count("...") == 2
+    assert before[-100:] != after[-100:]
