@@ -18,7 +18,7 @@ from odonata.jobs.power import Power
 from pdes.driver import run
 from policies.scheduling import DISCIPLINES, scheduling
 
-SEEDS = 12
+SEEDS = 6
 DEPTHS: list[dict[str, Any]] = [{}, {"depth": 1}, {"depth": 3}]
 CHANGING = {
     "no rates": None,
