@@ -18,9 +18,11 @@ of five: White, Cobb and Spratt, WSC 2000). It is the later of those of the acce
 latency. What is judged is the measurement from there on.
 
 **Drift** is the mean of the second half of what is judged, less that of the first, over the mean of
-both. It counts where it is above a tolerance, and above SIGMAS of its standard errors, from means
-of BATCHES batches in each half. What is accepted falls short of what is offered by exactly the
-growth of what is under way, so that one test is for both.
+both. It counts where it is above a tolerance, and where chance explains it with a probability below
+LEVEL: a t-test on the means of BATCHES batches in each half. Batches of what is under way are not
+independent where they are shorter than the time that a packet stays, as they have packets in
+common; the test allows for that (`chance`). What is accepted falls short of what is offered by
+exactly the growth of what is under way, so that one test is for both.
 
 The verdicts: **steady** (neither latency nor what is under way drifts, and the mean latency that is
 reported is that of what is judged), **saturated** (what is under way grows, and neither what is in
@@ -65,10 +67,18 @@ TOLERANCE = 0.05
 either half's."""
 ACCEPTED_TOLERANCE = 0.02
 """The fraction by which the accepted load may drift, which has less noise than the others."""
-SIGMAS = 4
-"""Standard errors that chance is allowed. (It is a t-test with 14 degrees of freedom: 1 in 700.)"""
 BATCHES = 8
 """Batches in each half of what is judged."""
+LEVEL = 0.001
+"""The significance level of each test for drift: how often it finds one where there is none."""
+TESTS = 3
+"""Tests that can call a steady run not settled: for drift of what is under way, for the shortfall,
+and for drift of the latency."""
+QUANTILES = (
+    636.6, 31.60, 12.92, 8.610, 6.869, 5.959, 5.408, 5.041, 4.781, 4.587, 4.437, 4.318, 4.221
+)  # fmt: skip
+"""Standard errors that chance is allowed at LEVEL: quantiles of Student's t, for both sides, with
+1, 2, ... 2 * BATCHES - 3 degrees of freedom."""
 BLIND = 0.25
 """Where chance could hide a drift of latency as large as this, nothing can be said."""
 PACKETS = 10
@@ -248,9 +258,17 @@ class _Seen(NamedTuple):
     def drifts(self, begin: int, excused: bool) -> tuple[Drift, Drift, Drift]:
         """Returns the drifts from a span on: of what is under way, of what is in the network, and
         of the accepted load; chance is an excuse, or not."""
-        one, two, three = (drift(it[begin:], None, excused)
-                           for it in (self.under_way, self.inside, self.accepted))  # fmt: skip
-        return one, two, three
+        stay = self.stay(begin)
+        return (
+            drift(self.under_way[begin:], None, excused, stay),
+            drift(self.inside[begin:], None, excused, stay),
+            drift(self.accepted[begin:], None, excused),
+        )
+
+    def stay(self, begin: int) -> float:
+        """Returns the mean time of a packet in the network, in spans, from a span on: by Little's
+        law what is in the network, over what leaves it per span."""
+        return float(self.inside[begin:].sum() / max(1.0, float(self.accepted[begin:].sum())))
 
     def latency_drift(self, begin: int, excused: bool) -> Drift | None:
         """Returns the drift of the latency, None where too few packets have arrived."""
@@ -265,7 +283,7 @@ class _Seen(NamedTuple):
         missing = _batches(self.generated[begin:] - self.accepted[begin:]).reshape(-1)
         offered = max(1.0, float(_batches(self.generated[begin:]).mean()))
         error = float(missing.std(ddof=1)) / math.sqrt(missing.size)
-        return Drift(float(missing.mean()) / offered, SIGMAS * error / offered)
+        return Drift(float(missing.mean()) / offered, QUANTILES[-1] * error / offered)
 
     def mean_latency_ps(self, begin: int) -> float:
         return float(self.latency[begin:].sum() / max(1.0, float(self.arrived[begin:].sum())))
@@ -294,18 +312,63 @@ def half(spans: int) -> int:
     return BATCH * (spans // BATCH // 2)
 
 
-def drift(sums: Floats, counts: Floats | None = None, excused: bool = True) -> Drift:
+def drift(
+    sums: Floats, counts: Floats | None = None, excused: bool = True, stay: float = 0.0
+) -> Drift:
     """Returns the drift of a series, or of a ratio of two sums: from the first half to the second,
-    each of BATCHES batches."""
+    each of BATCHES batches. Of what is under way, a packet is part for `stay` spans."""
     over = _batches(sums)
     under = _batches(np.ones_like(sums) if counts is None else counts)
     middle = float(over.sum() / max(1.0, float(under.sum())))
     if middle <= 0:
         return Drift(0.0, 0.0, excused)
-    means = over / np.maximum(under, 1)
-    error = math.sqrt(float(means.var(axis=1, ddof=1).sum()) / BATCHES)
     halves = over.sum(axis=1) / np.maximum(under.sum(axis=1), 1)
-    return Drift(float(halves[1] - halves[0]) / middle, SIGMAS * error / middle, excused)
+    by_chance = chance(over / np.maximum(under, 1), stay / (len(sums) // (2 * BATCHES)))
+    return Drift(float(halves[1] - halves[0]) / middle, by_chance / middle, excused)
+
+
+def chance(means: Floats, stay: float = 0.0) -> float:
+    """Returns by how much two halves (rows) of BATCHES means each differ with a probability of
+    LEVEL where nothing drifts. Of what is under way, a packet is part for `stay` batches.
+
+    The noise is what remains of the means beside a level of each half and a slope common to both,
+    so that a steady growth is not taken for noise. With C the covariances of batches (up to a
+    factor), R the projection onto what remains, and h the difference of halves, the sum of squares
+    of what remains is tr(RC) on the average and the variance of the difference is h'Ch: the one
+    is estimated from the other. Its degrees of freedom are tr(RC)² / tr(RCRC) (F. E. Satterthwaite,
+    "An approximate distribution of estimates of variance components", Biometrics Bulletin 2(6),
+    1946): 13 where batches are independent, fewer where they are not.
+    """
+    count = 2 * BATCHES
+    difference = np.repeat((-1 / BATCHES, 1 / BATCHES), BATCHES)
+    explained = np.stack((np.ones(count), difference, np.arange(count)), axis=1)
+    remains = np.eye(count) - explained @ np.linalg.pinv(explained)
+    covariances = _covariances(count, stay)
+    both = remains @ covariances
+    expected = float(np.trace(both))
+    freedom = int(expected**2 / float(np.trace(both @ both)) + 1e-6)
+    squares = float(((remains @ means.reshape(-1)) ** 2).sum())
+    variance = squares * float(difference @ covariances @ difference) / expected
+    return QUANTILES[max(1, freedom) - 1] * math.sqrt(variance)
+
+
+def _covariances(count: int, stay: float) -> Floats:
+    """Returns the covariances of the means of so many batches, up to a factor.
+
+    If every packet is under way for a time W, what is under way now and what is a time t later
+    have a part 1 - t / W of their packets in common, and nothing if t > W. Its autocovariance is
+    that part where packets come at random. Twice integrated it is `area`, whose second differences
+    are the covariances of means over batches; they are W on the diagonal, and 0 elsewhere, where W
+    is much shorter than a batch.
+    """
+    stay = max(stay, 1e-3)
+    lags = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
+
+    def area(lag: Floats) -> Floats:
+        near = np.minimum(np.abs(lag), stay)
+        return near**2 / 2 - near**3 / (6 * stay) + (np.abs(lag) - near) * stay / 2
+
+    return area(lags + 1) - 2 * area(lags) + area(lags - 1)
 
 
 def _batches(values: Floats) -> Floats:
