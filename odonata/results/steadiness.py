@@ -225,9 +225,12 @@ def _judged(
             SHORT, f"chance may hide a change of the latency by {late.chance:.0%}", *found
         )
     settled_ps = max(1.0, seen.mean_latency_ps(begin))
-    for apart, words in ((mean_latency_ps / settled_ps - 1, "mean latency"),
-                         (off, "throughput")):  # fmt: skip
-        if abs(apart) > TOLERANCE:
+    by_chance = max(TOLERANCE, flow.chance / 2 if excused else 0.0)  # of one mean, not two halves'
+    part = seen.accepted_part(first) / max(1e-9, seen.accepted_part(begin)) - 1
+    for apart, least, words in ((mean_latency_ps / settled_ps - 1, TOLERANCE, "mean latency"),
+                                (off, by_chance, "throughput"),
+                                (part, TOLERANCE, "throughput, per offered load,")):  # fmt: skip
+        if abs(apart) > least:
             return unsettled(warming.format(apart, words))
     return Steadiness(STEADY, f"latency changes by {late.drift:+.1%}, what is under way by "
                       f"{grows.drift:+.1%}", *found)  # fmt: skip
@@ -284,6 +287,11 @@ class _Seen(NamedTuple):
         offered = max(1.0, float(_batches(self.generated[begin:]).mean()))
         error = float(missing.std(ddof=1)) / math.sqrt(missing.size)
         return Drift(float(missing.mean()) / offered, QUANTILES[-1] * error / offered)
+
+    def accepted_part(self, begin: int) -> float:
+        """Returns which part of the offered load is accepted, from a span on. How much happens to
+        be offered has no part in it."""
+        return float(self.accepted[begin:].sum() / max(1.0, float(self.generated[begin:].sum())))
 
     def mean_latency_ps(self, begin: int) -> float:
         return float(self.latency[begin:].sum() / max(1.0, float(self.arrived[begin:].sum())))
