@@ -58,7 +58,7 @@ def draw_curves(asked: Sweep, found: Sequence[Curve], path: Path) -> None:
 
 
 def _latencies(axes: Any, asked: Sweep, found: Sequence[Curve], reach: float) -> None:
-    """Lines go out of the picture where a network saturates."""
+    """Lines go out of the picture where a network saturates; the points there are at its edge."""
     from matplotlib.ticker import StrMethodFormatter
 
     zero = zero_load_ps(asked.network)
@@ -79,6 +79,8 @@ def _latencies(axes: Any, asked: Sweep, found: Sequence[Curve], reach: float) ->
         lowest += means
     if lowest:
         axes.set_ylim(0, HIGHEST * min(lowest))
+        for i, curve in enumerate(found):
+            _beyond(axes, curve, HIGHEST * min(lowest), i)
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     _dress(axes, reach, "latency (ns)")
 
@@ -106,6 +108,19 @@ def _line(
                  linewidths=1.4, zorder=4)  # fmt: skip
 
 
+def _beyond(axes: Any, curve: Curve, top: float, which: int) -> None:
+    """Mark the points whose latency is above the axis, on its upper edge and with an arrow."""
+    colour = COLOURS[which % len(COLOURS)]
+    for point in curve.points:
+        if point.performance.measured_packets and point.performance.mean_latency_ns > top:
+            axes.annotate("", (point.load, top), (0, 15), textcoords="offset points", zorder=3,
+                          annotation_clip=False,
+                          arrowprops={"arrowstyle": "<-", "color": colour, "lw": 1.2})  # fmt: skip
+            axes.scatter([point.load], [top], s=30, marker=MARKS[which % len(MARKS)], zorder=4,
+                         facecolors=colour if point.steady else "white", edgecolors=colour,
+                         linewidths=1.4, clip_on=False)  # fmt: skip
+
+
 def _legend(figure: Figure, found: Sequence[Curve]) -> None:
     from matplotlib.lines import Line2D
 
@@ -121,10 +136,11 @@ def _legend(figure: Figure, found: Sequence[Curve]) -> None:
         Line2D([], [], color=INK, lw=0.9, ls=(0, (4, 3)), label="99th percentile"),
         Line2D([], [], color=INK, marker="o", mfc="white", mew=1.4, ms=6, ls="",
                label="not of a steady state: latency of what arrived in time"),
+        Line2D([], [], color=INK, marker="$\\uparrow$", ms=8, ls="", label="above the axis"),
     ]  # fmt: skip
     common: dict[str, Any] = {"loc": "lower center", "frameon": False, "columnspacing": 2.2}
     figure.legend(handles=keys, ncols=min(6, len(keys)), bbox_to_anchor=(0.5, 0.045), **common)
-    figure.legend(handles=style, ncols=3, bbox_to_anchor=(0.5, 0.002), fontsize=9.5, **common)
+    figure.legend(handles=style, ncols=4, bbox_to_anchor=(0.5, 0.002), fontsize=9.5, **common)
 
 
 def _reach(found: Sequence[Curve]) -> float:
