@@ -26,6 +26,8 @@ BUILT_IN = {
     "hotspot": ("a part `hot` to every `hot_every`-th node, the rest uniform", KIM),
 }
 """What each pattern is, and where it is from."""
+SETTINGS = {"adversarial": ("stride",), "hotspot": ("hot", "hot_every")}
+"""The fields of `Traffic` that are about one pattern only."""
 PATTERNS = tuple(BUILT_IN)
 ARRIVALS = ("poisson", "bernoulli")
 UNIFORM, ADVERSARIAL, PARTNER, HOTSPOT, OWN = range(5)
@@ -39,12 +41,18 @@ class TrafficPattern(Entry):
 
     destination: Any = None
     """The kernel of a plug-in, as `traffic_pattern` describes it."""
+    settings: tuple[str, ...] = ()
+    """The fields of `Traffic` that are about this pattern only."""
 
 
 REGISTER: Register[TrafficPattern] = cast(Any, REGISTERS["traffic"])
 REGISTER.entry = TrafficPattern
 for _name, (_about, _source) in BUILT_IN.items():
-    REGISTER.add(TrafficPattern("traffic", _name, _about, _source, home=__name__))
+    REGISTER.add(
+        TrafficPattern(
+            "traffic", _name, _about, _source, home=__name__, settings=SETTINGS.get(_name, ())
+        )
+    )
 
 Written = TypeVar("Written", bound=Callable[..., int])
 

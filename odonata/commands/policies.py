@@ -18,6 +18,7 @@ from pdes import launcher
 from pdes.errors import Refused
 from policies.parameters import Parameter
 from policies.register import BUILT_IN, REGISTERS, Entry, load_plugin
+from topology.settings import settings_of
 
 FILLED_BY = (*BUILT_IN, "odonata.agents.patterns", "odonata.agents.traffic")
 """Modules that register the built-in policies and patterns when they are imported."""
@@ -87,6 +88,7 @@ def described(entry: Entry) -> dict[str, Any]:
         ],
         "memory": entry.memory,
         "plugin": entry.plugin,
+        **({"settings": settings} if (settings := _settings(entry)) else {}),
     }
 
 
@@ -98,8 +100,24 @@ def sentences(entry: Entry) -> Iterator[str]:
     yield f"  memory      {'it remembers' if entry.memory else 'none'}"
     for number, each in enumerate(entry.parameters):
         yield f"  {'parameters' if number == 0 else '':10}  {_parameter(each)}"
-    if not entry.parameters:
+    settings = _settings(entry)
+    for number, one in enumerate(settings):
+        words = f"traffic.{one['name']} = {one['default']}: {one['about']}"
+        yield f"  {'settings' if number == 0 else '':10}  {words}"
+    if not entry.parameters and not settings:
         yield "  parameters  none"
+
+
+def _settings(entry: Entry) -> list[dict[str, Any]]:
+    """Returns the keys of an experiment's [traffic] that are about this pattern of traffic only."""
+    from odonata.agents.traffic import Traffic, TrafficPattern
+
+    names = entry.settings if isinstance(entry, TrafficPattern) else ()
+    return [
+        {"name": field.name, "default": field.default, "about": setting.about}
+        for field, setting in settings_of(Traffic)
+        if field.name in names
+    ]
 
 
 def policy_table(kinds: dict[str, list[Entry]]) -> Any:

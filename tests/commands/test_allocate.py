@@ -331,6 +331,16 @@ def test_one_policy_is_told_with_its_parameters_paper_memory_and_home() -> None:
     assert entry["plugin"] == ""
 
 
+def test_a_pattern_of_traffic_tells_the_keys_that_are_about_it() -> None:
+    printed = run("hotspot", command=policies)
+    assert "settings traffic.hot = 0.1: " in printed
+    assert " traffic.hot_every = 32: " in printed
+    assert "parameters none" not in printed
+    (entry,) = json.loads(run("hotspot", "--json", command=policies))["traffic"]
+    assert [one["name"] for one in entry["settings"]] == ["hot", "hot_every"]
+    assert "parameters none" in run("tornado", command=policies)
+
+
 def test_a_policy_that_there_is_not_is_refused_with_those_near_it() -> None:
     with pytest.raises(Refused, match=r"policy 'levelspread': there is none.* mean level-spread"):
         run("levelspread", command=policies)
