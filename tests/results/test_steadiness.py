@@ -150,6 +150,21 @@ def test_a_throughput_that_is_of_the_warm_up_too_is_not_that_of_saturation() -> 
     assert "throughput" in found.why
 
 
+def test_a_throughput_that_recovers_is_not_that_of_saturation() -> None:
+    """As of hotspot traffic at 0.5 with Valiant: hot links are full and buffers too, and it accepts
+    0.209, then 0.244. That it changes is not taken for noise, by which it would be excused."""
+    spans = np.arange(400)
+    mean = np.interp(spans, [0, 60, 90, 150, 200, 400], [440, 440, 209, 209, 243, 244])
+    for seed in range(10):
+        accepted = mean + np.random.default_rng(seed).normal(0, 4, 400)
+        inside = np.where(spans < 80, 500, accepted)
+        series = made(500, accepted, injected=inside, noise=1.0, seed=seed, arrived=0.3)
+        found = judged(series, start=160, end=250)
+        assert found.verdict == UNSETTLED, (seed, found)
+        assert "the accepted load still changes" in found.why
+        assert judged(series, start=240).verdict == SATURATED
+
+
 def test_a_latency_that_rises_has_not_settled() -> None:
     rising = 700_000 * (1 + np.arange(400) / 400)
     found = judged(made(200, 200, latency_ps=rising, noise=1.0))
@@ -220,7 +235,7 @@ def most(runs: int, probability: float) -> int:
 
 
 def test_quantiles_are_those_of_students_t() -> None:
-    assert len(QUANTILES) == 2 * BATCHES - 3
+    assert len(QUANTILES) == 2 * BATCHES - 2
     for freedom, quantile in enumerate(QUANTILES, start=1):
         assert 2 * stdtr(freedom, -quantile) == pytest.approx(LEVEL, rel=0.002)
 
@@ -253,11 +268,12 @@ def test_chance_is_exceeded_as_often_as_the_level_says(stay: int) -> None:
         assert naive > 5 * most(2000, LEVEL)
 
 
-def test_chance_does_not_take_a_slope_or_a_step_for_noise() -> None:
+def test_chance_does_not_take_a_gradual_change_or_a_step_for_noise() -> None:
     line = np.arange(2 * BATCHES, dtype=float)
-    for means in (line, np.repeat((0.0, 1.0), BATCHES), line + 5 * (line >= BATCHES)):
-        for stay in (0.0, 1.0, 8.0):
-            assert chance(means.reshape(2, -1), stay) == pytest.approx(0, abs=1e-9)
+    rise = np.minimum(line, BATCHES)
+    for means in (line, rise, np.repeat((0.0, 1.0), BATCHES)):
+        halves = means.reshape(2, -1)
+        assert chance(halves) < 0.5 * float(halves[1].mean() - halves[0].mean())
 
 
 # -- flows as a network counts them
