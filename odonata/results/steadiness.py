@@ -340,9 +340,9 @@ def chance(means: Floats, stay: float = 0.0) -> float:
     """Returns by how much two halves (rows) of BATCHES means each differ with a probability of
     LEVEL where nothing drifts. Of what is under way, a packet is part for `stay` batches.
 
-    The noise is estimated from the differences of successive means within each half, so that no
-    gradual change is taken for noise (J. von Neumann et al., "The mean square successive
-    difference", Annals of Mathematical Statistics 12(2), 1941). With C the covariances of batches
+    The noise is estimated from the differences of successive means within each half, less their
+    mean, so that neither growth nor other gradual change is taken for noise (J. von Neumann et al.,
+    "The mean square successive difference", Annals of Mathematical Statistics 12(2), 1941). With C the covariances of batches
     (up to a factor), y'Qy the sum of squares of these differences, and h the difference of halves,
     that sum is tr(QC) on the average and the variance of the difference is h'Ch: the one is
     estimated from the other. Its degrees of freedom are tr(QC)² / tr(QCQC) (F. E. Satterthwaite,
@@ -350,6 +350,7 @@ def chance(means: Floats, stay: float = 0.0) -> float:
     1946): 9 where batches are independent.
     """
     steps = np.kron(np.eye(2), np.diff(np.eye(BATCHES), axis=0))
+    steps -= steps.mean(axis=0)
     halves = np.repeat((-1 / BATCHES, 1 / BATCHES), BATCHES)
     covariances = _covariances(2 * BATCHES, stay)
     both = steps @ covariances @ steps.T

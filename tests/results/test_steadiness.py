@@ -271,9 +271,12 @@ def test_chance_is_exceeded_as_often_as_the_level_says(stay: int) -> None:
 def test_chance_does_not_take_a_gradual_change_or_a_step_for_noise() -> None:
     line = np.arange(2 * BATCHES, dtype=float)
     rise = np.minimum(line, BATCHES)
-    for means in (line, rise, np.repeat((0.0, 1.0), BATCHES)):
-        halves = means.reshape(2, -1)
-        assert chance(halves) < 0.5 * float(halves[1].mean() - halves[0].mean())
+    step = np.repeat((0.0, 1.0), BATCHES)
+    for means in (line, step, line + 5 * step):
+        for stay in (0.0, 1.0, 8.0):
+            assert chance(means.reshape(2, -1), stay) == pytest.approx(0, abs=1e-9)
+    halves = rise.reshape(2, -1)
+    assert chance(halves) < 0.5 * float(halves[1].mean() - halves[0].mean())
 
 
 # -- flows as a network counts them
