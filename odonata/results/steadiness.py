@@ -342,12 +342,12 @@ def chance(means: Floats, stay: float = 0.0) -> float:
 
     The noise is estimated from the differences of successive means within each half, less their
     mean, so that neither growth nor other gradual change is taken for noise (J. von Neumann et al.,
-    "The mean square successive difference", Annals of Mathematical Statistics 12(2), 1941). With C the covariances of batches
-    (up to a factor), y'Qy the sum of squares of these differences, and h the difference of halves,
-    that sum is tr(QC) on the average and the variance of the difference is h'Ch: the one is
-    estimated from the other. Its degrees of freedom are tr(QC)² / tr(QCQC) (F. E. Satterthwaite,
-    "An approximate distribution of estimates of variance components", Biometrics Bulletin 2(6),
-    1946): 9 where batches are independent.
+    "The mean square successive difference", Annals of Mathematical Statistics 12(2), 1941). With C
+    the covariances of batches (up to a factor), y'Qy the sum of squares of these differences, and h
+    the difference of halves, that sum is tr(QC) on the average and the variance of the difference
+    is h'Ch: the one is estimated from the other. Its degrees of freedom are tr(QC)² / tr(QCQC)
+    (F. E. Satterthwaite, "An approximate distribution of estimates of variance components",
+    Biometrics Bulletin 2(6), 1946), rounded down: 9 where batches are independent.
     """
     steps = np.kron(np.eye(2), np.diff(np.eye(BATCHES), axis=0))
     steps -= steps.mean(axis=0)
