@@ -215,7 +215,7 @@ def test_a_settled_throughput_is_what_fills_the_first_link(pattern: str, load: f
     [
         ("hotspot", "minimal", 0.35),
         ("hotspot", "minimal", 0.5),
-        ("hotspot", "valiant", 0.3),
+        ("hotspot", "valiant", 0.5),
         ("adversarial", "minimal", 0.05),
         ("adversarial", "valiant", 0.6),
         ("uniform", "valiant", 0.6),
