@@ -55,13 +55,25 @@ NEVER = float("inf")
 
 def ends(pid: int) -> bool:
     """Tells whether a process is gone or has begun to end."""
+    words = stat(pid)
+    return not words or words[0] in "ZX" or bool(int(words[6]) & EXITING)
+
+
+def was_killed(pid: int) -> bool:
+    """Tells whether a signal ends a process, or has ended it, as far as that can still be read."""
+    words = stat(pid)
+    return bool(words) and ends(pid) and int(words[-1]) & 127 > 0
+
+
+def stat(pid: int) -> list[str]:
+    """Returns what the kernel tells of a process from its state on: the seventh are its flags, and
+    the last is with what it ends. Nothing where it is gone."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             about = file.read()
     except OSError:
-        return True
-    state, *_, flags = about[about.rindex(")") + 2 :].split()[:7]
-    return state in "ZX" or bool(int(flags) & EXITING)
+        return []
+    return about[about.rindex(")") + 2 :].split()
 
 
 class Rank:
@@ -157,9 +169,14 @@ class Watch:
     def _note_signs(self, ready: dict[int, int]) -> tuple[str, float]:
         """Note in which order ranks went. Returns the launcher that is gone, if one is, and its
         place in this order. Where one launcher is gone because another is, it is the outermost that
-        has begun to end: what it started may be gone before."""
+        has begun to end: what it started may be gone before. So may ranks, whose launcher does not
+        wait for its own end to end them; but who is killed by a signal did not end because of
+        them."""
         launcher, when = "", NEVER
-        if any(fd in self.launchers for fd in ready):
+        killed = [about for pid, about in self.launchers.values() if was_killed(pid)]
+        if killed:
+            launcher, when = killed[-1], 0.0
+        elif any(fd in self.launchers for fd in ready):
             launcher = [about for fd, (pid, about) in self.launchers.items()
                         if fd in ready or ends(pid)][-1]  # fmt: skip
         by_file = {fd: rank for rank in self.ranks.values() for fd in rank.files()}
