@@ -276,9 +276,9 @@ def test_a_launcher_that_is_gone_when_its_ranks_are(left: bool, expected: str) -
         it.run()
     os.close(said)
     with os.fdopen(heard) as words:
-        assert (
-            words.read().startswith(expected.format(parent.pid)) if expected else not words.read()
-        )
+        text = words.read()
+    assert text.startswith(expected.format(parent.pid))
+    assert bool(text) == (not left)
     theirs.close()
     door.close()
     it.poll.close()
