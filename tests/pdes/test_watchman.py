@@ -260,8 +260,14 @@ def test_a_launcher_that_is_gone_when_its_ranks_are(left: bool, expected: str) -
     """A watchman on a busy machine finds all of them gone at once. If the ranks had left, it had
     nothing more to wait for; if not, a signal that killed it was the end of them, though its own
     end may come after theirs."""
-    door, (ours, theirs), (heard, said) = socket.socket(), socket.socketpair(), os.pipe()
-    with subprocess.Popen(["sleep", "60"]) as one, subprocess.Popen(["sleep", "60"]) as parent:
+    (ours, theirs), (heard, said) = socket.socketpair(), os.pipe()
+    with (
+        ours, theirs, socket.socket() as door, os.fdopen(heard) as words,
+        subprocess.Popen(["sleep", "60"]) as one, subprocess.Popen(["sleep", "60"]) as parent,
+    ):  # fmt: skip
+        until = time.monotonic() + PATIENCE
+        while watch.name_of(parent.pid) != "sleep":  # it gets its name some time after its start
+            assert time.monotonic() < until
         door.bind(("127.0.0.1", 0))
         door.listen()
         it = watch.Watch(door, parent.pid, 1, 1.0, 1.0, (parent.pid,), said)
@@ -274,14 +280,11 @@ def test_a_launcher_that_is_gone_when_its_ranks_are(left: bool, expected: str) -
         parent.kill()
         os.waitid(os.P_PID, parent.pid, os.WEXITED | os.WNOWAIT)  # it stays readable
         it.run()
-    os.close(said)
-    with os.fdopen(heard) as words:
+        it.poll.close()
+        os.close(said)
         text = words.read()
     assert text.startswith(expected.format(parent.pid))
     assert bool(text) == (not left)
-    theirs.close()
-    door.close()
-    it.poll.close()
 
 
 def test_what_a_user_has_set_for_a_launcher_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
