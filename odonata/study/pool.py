@@ -10,6 +10,7 @@ as many tasks are under way as there are ranks.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import threading
 import time
@@ -150,7 +151,7 @@ class Worker:
     """A process that does tasks, one after the other, until its pipe is closed."""
 
     def __init__(self, work: Work) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = _context(work)
         self.pipe, self._far = context.Pipe()
         self._process = context.Process(target=_work, args=(work, self._far), daemon=True)
         self.task: Any = None
@@ -185,6 +186,23 @@ class Worker:
         if self._process.pid is not None:
             self._process.kill()
             self._process.join()
+
+
+_served: list[dict[str, str]] = []
+"""The settings of the process that forks workers, once there is one."""
+
+
+def _context(work: Work) -> Any:
+    """Returns how workers are started: forked from a process that has imported what they need, once
+    for all of them. It keeps the environment of its start, and settings count when modules are
+    imported: where one has changed since, workers are started afresh. None is forked from this
+    process, which may have threads and MPI."""
+    settings = {name: value for name, value in os.environ.items()
+                if name.startswith(("ODONATA", "NUMBA", "PYTHON"))}  # fmt: skip
+    if not _served:
+        _served.append(settings)
+        multiprocessing.set_forkserver_preload([__name__, work.__module__])
+    return multiprocessing.get_context("forkserver" if settings == _served[0] else "spawn")
 
 
 FOR_THE_PARENT = {*STOPPING, signal.SIGINT}

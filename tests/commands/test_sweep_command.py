@@ -20,6 +20,7 @@ from odonata.results.execution import Request, execute
 from odonata.results.run_facts import run_facts
 from pdes.checksum import with_checksum
 from pdes.errors import Fault, Refused
+from pdes.watch import processes
 
 Go = Callable[..., str]
 
@@ -278,10 +279,12 @@ def test_a_point_whose_process_was_killed_is_named_and_simulated_the_next_time(
 
 
 def workers_of(pid: int) -> list[int]:
-    """Returns the processes that a sweep has started to simulate."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [int(child) for child in children
-            if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]  # fmt: skip
+    """Returns the processes that a sweep has started to simulate: the children of one that forks
+    them."""
+    parents = dict(processes())
+    (server,) = [child for child, parent in parents.items() if parent == pid
+                 and "forkserver" in Path(f"/proc/{child}/cmdline").read_text()]  # fmt: skip
+    return [child for child, parent in parents.items() if parent == server]
 
 
 @pytest.mark.parametrize(

@@ -203,3 +203,26 @@ def test_where_deaths_are_excused_another_process_takes_the_place() -> None:
     assert sorted(agenda.answers) == [1, 2, 3]
     assert [task for task, _ in agenda.excused] == [FIRST_DIES] * 2
     assert "exit status 9" in agenda.excused[0][1]
+
+
+def origin(_: int) -> tuple[int, str]:
+    """Returns who started this process, and a setting that it has."""
+    return os.getppid(), os.environ.get("ODONATA_SOMETHING", "")
+
+
+def test_workers_are_forked_from_one_process_unless_a_setting_has_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def origins() -> set[tuple[int, str]]:
+        agenda = Listed([1, 2, 3, 4])
+        pool.share(agenda, origin, jobs=2)
+        return set(agenda.answers)
+
+    ((server, setting),) = origins()
+    assert (server != os.getpid(), setting) == (True, "")
+    monkeypatch.setenv("ODONATA_SOMETHING", "new")
+    assert origins() == {(os.getpid(), "new")}
+    monkeypatch.undo()
+    for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):  # as Slurm does
+        os.kill(server, number)
+    assert origins() == {(server, "")}
