@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, Protocol
 
@@ -228,6 +229,7 @@ def _deaf() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    resource_tracker.ensure_running()  # to start it unblocks signals
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_THE_PARENT)
     try:
         yield

@@ -182,7 +182,7 @@ def test_a_worker_that_is_only_starting_does_not_hear_what_its_parent_heeds() ->
     worker.start()
     pid = worker._process.pid
     assert pid is not None
-    os.kill(pid, signal.SIGUSR1)  # it imports for a second, and could not have ignored it yet
+    os.kill(pid, signal.SIGTERM)  # it may not have come to ignore it yet
     worker.give(6)
     assert worker.answer() == 36
     worker.end()
