@@ -17,14 +17,15 @@ from zygote import Zygote
 from odonata.commands.doctor import find_mpiexec
 from pdes import launcher
 
-settings.register_profile("odonata", deadline=None, max_examples=40)
-settings.register_profile("long", deadline=None, max_examples=200)
+SHORT, LONG = 25, 200
+settings.register_profile("odonata", deadline=None, max_examples=SHORT)
+settings.register_profile("long", deadline=None, max_examples=LONG)
 settings.load_profile("odonata")
 
 
 def examples(count: int) -> settings:
     """Has hypothesis try so many examples, and five times as many in `make test-long`."""
-    return settings(max_examples=count * settings.default.max_examples // 40)
+    return settings(max_examples=count * (5 if settings.default.max_examples == LONG else 1))
 
 
 PATIENCE = 300
