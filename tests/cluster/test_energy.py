@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from clusters import trace_of
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import Job
 from power_twin import (
@@ -269,7 +270,6 @@ def test_a_node_that_sleeps_at_once_is_woken_by_every_job() -> None:
 
 # -- at random
 
-EXAMPLES = 30
 DISCIPLINES: dict[str, dict[str, Any]] = {
     "fcfs": {}, "easy": {}, "lcfs-pr": {}, "spf": {}, "spf printed": {"printed": True},
 }  # fmt: skip
@@ -283,7 +283,7 @@ def cluster(jobs: list[Job], discipline: str, power: Power, **more: Any) -> Clus
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 @given(small(), st.data())
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(10)
 def test_sleep_and_preemption(discipline: str, jobs: list[Job], data: Any) -> None:
     after = data.draw(st.sampled_from((-1, 1, 3, 10, 30)))
     wake = data.draw(st.sampled_from((0, 1, 5, 20)))
@@ -305,7 +305,7 @@ def cap_steps(draw: st.DrawFn) -> Any:
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 @pytest.mark.parametrize("policy", ["none", "uniform", "naive"])
 @given(small(), cap_steps())
-@settings(max_examples=EXAMPLES // 2, deadline=None)
+@examples(6)
 def test_a_cap_of_the_machine_that_changes(
     policy: str, discipline: str, jobs: list[Job], cap: Any
 ) -> None:
@@ -314,7 +314,7 @@ def test_a_cap_of_the_machine_that_changes(
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
 @given(small(), st.integers(0, 10**6), st.sampled_from((3, 10, 50)))
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(10)
 def test_any_caps_of_jobs_and_whoever_is_suspended(
     discipline: str, jobs: list[Job], seed: int, interval: int
 ) -> None:
@@ -325,7 +325,7 @@ def test_any_caps_of_jobs_and_whoever_is_suspended(
 
 @pytest.mark.parametrize("discipline", ["fcfs", "lcfs-pr"])
 @given(small(), st.integers(0, 10**6))
-@settings(max_examples=EXAMPLES // 2, deadline=None)
+@examples(6)
 def test_a_cap_that_a_job_starts_with_is_logged(
     discipline: str, jobs: list[Job], seed: int
 ) -> None:
@@ -336,7 +336,7 @@ def test_a_cap_that_a_job_starts_with_is_logged(
 @pytest.mark.parametrize("discipline", ["easy", "lcfs-pr"])
 @pytest.mark.parametrize("policy", ["any-caps", "any-speed"])
 @given(small(), st.integers(0, 10**6), SLEEPY)
-@settings(max_examples=EXAMPLES // 2, deadline=None)
+@examples(6)
 def test_caps_and_speeds_while_nodes_wake(
     policy: str, discipline: str, jobs: list[Job], seed: int, after: int
 ) -> None:
@@ -346,7 +346,7 @@ def test_caps_and_speeds_while_nodes_wake(
 
 @pytest.mark.parametrize("discipline", ["fcfs", "lcfs-pr"])
 @given(small(), st.integers(0, 10**6))
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(10)
 def test_any_service_rate(discipline: str, jobs: list[Job], seed: int) -> None:
     power = settings_with(policy="any-speed", policy_parameters=(("seed", seed),))
     agree(cluster(jobs, discipline, power))
@@ -355,7 +355,7 @@ def test_any_service_rate(discipline: str, jobs: list[Job], seed: int) -> None:
 @pytest.mark.parametrize("policy", ["idle-sleep", "any-caps", "any-speed"])
 @pytest.mark.parametrize("discipline", ["easy", "lcfs-pr"])
 @given(small(shortest=0), st.data())
-@settings(max_examples=EXAMPLES // 2, deadline=None)
+@examples(6)
 def test_every_node_of_a_placed_run(
     discipline: str, policy: str, jobs: list[Job], data: Any
 ) -> None:
@@ -370,7 +370,7 @@ def test_every_node_of_a_placed_run(
 
 @pytest.mark.parametrize("policy", ["idle-sleep", "any-caps", "any-speed"])
 @given(small(), st.integers(0, 300), st.booleans(), st.integers(0, 10**6))
-@settings(max_examples=EXAMPLES // 2, deadline=None)
+@examples(6)
 def test_a_run_that_is_cut_short_accounts_for_what_was_drawn_so_far(
     policy: str, jobs: list[Job], end: int, placed: bool, seed: int
 ) -> None:
@@ -384,7 +384,7 @@ def test_a_run_that_is_cut_short_accounts_for_what_was_drawn_so_far(
 
 
 @given(small(shortest=0), st.sampled_from([*DISCIPLINES]), st.booleans())
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(10)
 def test_power_that_nothing_caps_changes_no_schedule(
     jobs: list[Job], discipline: str, slow: bool
 ) -> None:
