@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -28,6 +27,7 @@ def examples(count: int) -> settings:
     return settings(max_examples=count * (5 if settings.default.max_examples == LONG else 1))
 
 
+ROOT = Path(__file__).parents[1]
 PATIENCE = 300
 """For how many seconds a test waits for what must come, on the busiest machine."""
 NEEDED = "the tests need mpiexec: pip install 'odonata[test]'"
@@ -55,7 +55,7 @@ def start(*words: str, ranks: int = 1, cwd: Path | None = None) -> subprocess.Po
 
 
 def clean_environment() -> dict[str, str]:
-    return {**launcher.environment_without(), "PYTHONPATH": os.getcwd(), "COLUMNS": "100"}
+    return {**launcher.environment_without(), "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
 
 
 def code_on_ranks(ranks: int, code: str) -> subprocess.CompletedProcess[str]:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from clusters import trace_of
 from conftest import examples
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from naive import Job
 from power_twin import Watts, joules, stretched
@@ -111,13 +111,13 @@ def test_how_much_caps_stretch_a_job_leaves_out_waking_and_suspension(registered
 
 @pytest.mark.parametrize("scheduling", ["fcfs", "lcfs-pr"])
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=8), st.integers(600, 1600))
-@settings(max_examples=15, deadline=None)
+@examples(6)
 def test_the_stretch_of_a_job_is_its_time_on_nodes_over_its_run_time(
     scheduling: str, runs: list[int], cap: int
 ) -> None:
     """Times are whole microseconds, so that it may be longer by one for each segment."""
     jobs = [Job(n, 1000 * n, 1000 * run, 1 + n % 4, None) for n, run in enumerate(runs)]
-    power = settings_with(policy="uniform", cap=f"{cap} W", idle_w=50.0, interval_ps=10**8)
+    power = settings_with(policy="uniform", cap=f"{cap} W", idle_w=50.0, interval_ps=10**9)
     found = simulate(Cluster(trace_of(jobs), 8, scheduling, power=power))
     assert found.power is not None
     assert found.power.cap_stretch is not None
@@ -146,7 +146,7 @@ def test_whether_a_capped_job_is_killed_at_its_requested_time(
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=8), st.integers(600, 1600))
-@settings(max_examples=25, deadline=None)
+@examples(10)
 @example([1, 1, 39], 750)  # 39 / 0.6 is rounded up to more than 65
 def test_nobody_who_asks_for_just_enough_is_killed_where_limits_stretch(
     runs: list[int], cap: int
@@ -157,7 +157,7 @@ def test_nobody_who_asks_for_just_enough_is_killed_where_limits_stretch(
     assert (found.schedule.state == FINISHED).all()
 
 
-@examples(10)
+@examples(5)
 @given(st.lists(st.integers(10**10, 10**11), min_size=8, max_size=12), st.integers(850, 2400))
 def test_nor_where_jobs_take_hours(runs: list[int], cap: int) -> None:
     """There, floats are less exact than a millionth of a microsecond."""
@@ -212,7 +212,7 @@ ADMITTING = ("naive", "uniform", "dynamic-learner")
 
 @pytest.mark.parametrize("policy", ADMITTING)
 @given(many(), st.integers(800, 1700), st.sampled_from((-1.0, 4e-6, 30e-6)))
-@settings(max_examples=30, deadline=None)
+@examples(10)
 def test_nobody_is_estimated_too_low_who_draws_what_was_expected(
     policy: str, jobs: list[Job], cap: int, sleep: float
 ) -> None:
@@ -226,7 +226,7 @@ def test_nobody_is_estimated_too_low_who_draws_what_was_expected(
 
 @pytest.mark.parametrize("policy", ADMITTING)
 @given(many(), st.lists(st.integers(800, 1700), min_size=2, max_size=5), st.integers(1, 60))
-@settings(max_examples=30, deadline=None)
+@examples(10)
 def test_a_cap_that_changes_is_broken_only_by_those_who_ran_when_it_was_lowered(
     policy: str, jobs: list[Job], levels: list[int], every: int
 ) -> None:
@@ -256,7 +256,7 @@ ENOUGH = 8 * 230
 @pytest.mark.parametrize("policy", [*ADMITTING, "rmap-traditional", "rmap-adaptive"])
 @given(many(), st.sampled_from(("fcfs", "easy", "first-fit", "lcfs-pr")),
        st.sampled_from((-1.0, 4e-6)), st.sampled_from(("events", "intervals")))  # fmt: skip
-@settings(max_examples=12, deadline=None)
+@examples(5)
 def test_a_cap_of_what_all_nodes_draw_at_most_has_nobody_wait(
     policy: str, jobs: list[Job], scheduling: str, sleep: float, passes: str
 ) -> None:
@@ -278,7 +278,7 @@ def test_a_cap_of_what_all_nodes_draw_at_most_has_nobody_wait(
 
 
 @given(many(), st.integers(800, 1700))
-@settings(max_examples=25, deadline=None)
+@examples(10)
 def test_naive_forgets_no_watts_of_those_who_take_the_place_of_the_suspended(
     jobs: list[Job], cap: int
 ) -> None:
@@ -337,7 +337,7 @@ def test_a_violation_that_nobody_means_to_prevent_is_not_controlled() -> None:
 
 
 @given(many(), st.integers(800, 1700), st.sampled_from(("run", "grow", "idle")))
-@settings(max_examples=20, deadline=None)
+@examples(8)
 def test_the_learner_never_plans_above_the_cap(jobs: list[Job], cap: int, deadlock: str) -> None:
     """The profiles of running jobs and of those that start are within the cap, whenever somebody
     starts who is not forced to and nobody runs who was."""

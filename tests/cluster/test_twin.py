@@ -18,19 +18,24 @@ from pdes.driver import run
 from pdes.errors import Fault
 from policies.scheduling import DISCIPLINES, backfilling, scheduling
 
-SEEDS = 60
+
+def some_of(seeds: int, most: int) -> pytest.MarkDecorator:
+    """Has a test try so many random traces; `make test-long`, so many in all."""
+    rest = pytest.param(range(seeds, most), marks=pytest.mark.long, id="more")
+    return pytest.mark.parametrize("seeds", [pytest.param(range(seeds), id="some"), rest])
 
 
 def plain(records: Any) -> list[Any]:
     return [(r.start, r.end, r.state, [tuple(s) for s in r.segments]) for r in records]
 
 
+@some_of(15, 60)
 @pytest.mark.parametrize("overrun", ["kill", "extend"])
 @pytest.mark.parametrize(("discipline", "parameters"), VARIANTS)
 def test_every_discipline_agrees_with_the_naive_one_job_by_job(
-    discipline: str, parameters: dict[str, Any], overrun: str
+    discipline: str, parameters: dict[str, Any], overrun: str, seeds: range
 ) -> None:
-    for seed in range(SEEDS):
+    for seed in seeds:
         jobs, nodes = random_trace(seed)
         ours, _ = simulated(jobs, nodes, discipline, overrun, **parameters)
         assert plain(ours) == plain(simulate(jobs, nodes, discipline, overrun, **parameters)), seed
@@ -62,14 +67,15 @@ ASKED = [(name, given) for name, given in VARIANTS if not given.get("printed")]
 """Those that can be asked through a view."""
 
 
+@some_of(4, 15)
 @pytest.mark.parametrize(("discipline", "parameters"), ASKED)
 def test_a_discipline_asked_through_a_view_chooses_as_its_kernel_does(
-    discipline: str, parameters: dict[str, Any]
+    discipline: str, parameters: dict[str, Any], seeds: range
 ) -> None:
     made = through_a_view(discipline, parameters)
     scheduling("by-view", about="a test's", source="nobody's")(made)
     try:
-        for seed in range(12):
+        for seed in seeds:
             jobs, nodes = random_trace(seed)
             for overrun in ("kill", "extend"):
                 ours, _ = simulated(jobs, nodes, "by-view", overrun)
@@ -79,13 +85,14 @@ def test_a_discipline_asked_through_a_view_chooses_as_its_kernel_does(
         del DISCIPLINES["by-view"]
 
 
-def test_backfilling_in_python_is_easy() -> None:
+@some_of(15, 60)
+def test_backfilling_in_python_is_easy(seeds: range) -> None:
     @scheduling("by-view", about="a test's", source="nobody's")
     def in_python(view: Any) -> Any:
         return backfilling(view, range(len(view.queue)))
 
     try:
-        for seed in range(60):
+        for seed in seeds:
             jobs, nodes = random_trace(seed)
             for overrun in ("kill", "extend"):
                 ours, _ = simulated(jobs, nodes, "by-view", overrun)
@@ -107,7 +114,7 @@ def test_what_a_view_does_not_tell_is_not_guessed() -> None:
 @pytest.mark.parametrize(
     ("servers", "load", "traces"),
     [
-        (1, 0.6, 6),
+        (1, 0.6, 2),
         pytest.param(4, 0.6, 8, marks=pytest.mark.long),
         pytest.param(16, 0.8, 100, marks=pytest.mark.long),
     ],

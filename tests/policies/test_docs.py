@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,14 +60,21 @@ def test_every_example_is_known_here() -> None:
 
 @pytest.mark.parametrize("name", TRUSTED)
 def test_an_example_is_a_plug_in_that_passes_the_test_tool(name: str) -> None:
+    """All but one only here, and not in a new process."""
+    for kind, policy in load_plugin(name).registered:
+        check_policy(policy, kind=kind, new_process=name == "patience.py")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", TRUSTED)
+def test_an_example_passes_the_test_tool_also_in_a_new_process(name: str) -> None:
     for kind, policy in load_plugin(name).registered:
         check_policy(policy, kind=kind)
 
 
-def test_the_test_in_the_documentation_passes(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "test_mine.py"], cwd=tmp_path,
-                          env={**os.environ, "ODONATA_JIT": "0"}, capture_output=True)  # fmt: skip
-    assert done.returncode == 0, done.stdout.decode()
+def test_the_test_in_the_documentation_passes(python: Callable[..., str]) -> None:
+    """And the test tool asks what it tests in a new process, too."""
+    assert "1 passed" in python("import pytest; raise SystemExit(pytest.main(['test_mine.py']))")
 
 
 def test_roomy_fills_the_emptiest_routers_of_the_emptiest_groups() -> None:
@@ -207,7 +211,7 @@ def test_what_the_tool_says_of_one_that_remembers_in_an_attribute_is_what_is_pri
     assert str(caught.value) == " ".join(SAID[2].split())
 
 
-def test_the_plug_ins_run_by_name(tmp_path: Path) -> None:
+def test_the_plug_ins_run_by_name(python: Callable[..., str]) -> None:
     """With the JIT off, so that nothing need be compiled."""
     code = (
         "from odonata import Dragonfly, Job, Network, Traffic, Workload, load_plugin, run\n"
@@ -218,5 +222,4 @@ def test_the_plug_ins_run_by_name(tmp_path: Path) -> None:
         "network = Network(Dragonfly(2, 3, 1, 4), beside, workload=work, routing='mine')\n"
         "assert run(network, None).completed"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True,
-                   env={**os.environ, "ODONATA_JIT": "0"})  # fmt: skip
+    python(code)
