@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from machines import PARALLEL, PATTERNS, ROUTINGS, SMALL, US, alone, network
+from threads import go
 
 from odonata.agents.audit import conclude
 from odonata.agents.layout import (
@@ -49,7 +51,7 @@ def sent(model: Network, outcome: Any, kind: str) -> Any:
 DRAINED = 200 * US
 
 
-@settings(max_examples=25)
+@examples(20)
 @given(
     st.sampled_from(ROUTINGS),
     st.sampled_from(PATTERNS),
@@ -163,8 +165,8 @@ def test_the_books_do_not_balance_after_a_forgery(word: str) -> None:
 def test_without_the_compiler_the_answer_is_the_same_and_the_invariants_hold(
     routing: str, odonata: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    words = ("bench", "dragonfly", "--nodes", "2", "--routers", "3", "--global-links", "2",
-             "--groups", "7", "--routing", routing, "--traffic", "adversarial", "--load", "0.8",
+    words = ("bench", "dragonfly", "--nodes", "2", "--routers", "3", "--global-links", "1",
+             "--groups", "4", "--routing", routing, "--traffic", "adversarial", "--load", "0.8",
              "--message", "1200 B", "--terminal-buffer", "1 KiB", "--local-buffer", "1 KiB",
              "--global-buffer", "1 KiB", "--duration", "1us", "--json")  # fmt: skip
     compiled = json.loads(odonata(*words).stdout)
@@ -338,7 +340,7 @@ def test_packets_of_one_channel_stay_in_order() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Network, "check", watching)
-        for end in range(US, 40 * US, 90_000):
+        for end in range(US, 16 * US, 90_000):
             alone(model, end)
     born: dict[int, int] = {}
     for (ends, _), made in sorted(times.items(), key=lambda item: item[0][1]):
@@ -439,7 +441,14 @@ def test_nonsense_is_refused_with_the_rule(given: dict[str, Any], reason: str) -
     assert reason in str(refusal.value)
 
 
-def test_a_machine_without_lookahead_is_refused_on_two_ranks(
+def test_a_machine_without_lookahead_is_refused_on_two_ranks() -> None:
+    machine = dataclasses.replace(SMALL, global_=LinkClass(25e9, 0))
+    with pytest.raises(Refused, match="global cable from group 3 to group 4"):
+        go(network(machine, delay_ps=0), US, 2)
+
+
+@pytest.mark.long
+def test_it_is_refused_in_one_line_that_one_of_two_processes_says(
     odonata: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     done = odonata("bench", "dragonfly", "--preset", "kim-72", "--global-latency", "0ns",
