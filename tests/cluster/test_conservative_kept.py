@@ -18,7 +18,10 @@ from odonata.jobs.power import Power
 from pdes.driver import run
 from policies.scheduling import DISCIPLINES, scheduling
 
-SEEDS = 6
+SEEDS = pytest.mark.parametrize("seeds", [
+    pytest.param((2, 3), id="some"),
+    pytest.param((0, 1, 4, 5), id="more", marks=pytest.mark.long),
+])  # fmt: skip
 DEPTHS: list[dict[str, Any]] = [{}, {"depth": 1}, {"depth": 3}]
 CHANGING = {
     "no rates": None,
@@ -51,12 +54,13 @@ def jobs_of(seed: int) -> tuple[list[Job], int]:
     return build(rows), 16
 
 
+@SEEDS
 @pytest.mark.parametrize("parameters", DEPTHS, ids=str)
 @pytest.mark.parametrize("rates", CHANGING)
 def test_a_run_that_is_stopped_and_resumed_starts_jobs_when_one_that_is_not_does(
-    rates: str, parameters: dict[str, Any], tmp_path: Path
+    rates: str, parameters: dict[str, Any], seeds: tuple[int, ...], tmp_path: Path
 ) -> None:
-    for seed in range(SEEDS):
+    for seed in seeds:
         jobs, nodes = jobs_of(seed)
         model = Cluster(trace_of(jobs), nodes, "conservative", tuple(parameters.items()),
                         overrun=("kill", "extend")[seed % 2], power=CHANGING[rates])  # fmt: skip
@@ -81,14 +85,15 @@ def by_view(request: pytest.FixtureRequest) -> Iterator[str]:
     del DISCIPLINES["by-view"]
 
 
+@SEEDS
 @pytest.mark.parametrize("rates", CHANGING)
 @pytest.mark.parametrize(("by_view", "parameters"), [(it, it) for it in DEPTHS], ids=str,
                          indirect=["by_view"])  # fmt: skip
 def test_asked_through_a_view_it_chooses_as_its_kernel_does_whatever_the_pace(
-    by_view: str, parameters: dict[str, Any], rates: str
+    by_view: str, parameters: dict[str, Any], rates: str, seeds: tuple[int, ...]
 ) -> None:
     """Through a view the profile is built anew at every pass."""
-    for seed in range(SEEDS):
+    for seed in seeds:
         jobs, nodes = jobs_of(seed)
         overrun = ("kill", "extend")[seed % 2]
         plain, _ = simulated(jobs, nodes, by_view, overrun, power=CHANGING[rates])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 
 import pytest
+from conftest import examples
 from files import FILES, OPEN, WRONG, attempt, refusal, written
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from odonata.experiment.experiment import BY_PATH, KEYS, SECTIONS, of
 from odonata.experiment.keys import quoted
 from odonata.experiment.reading import parse
 
-MANY = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(examples(60), suppress_health_check=[HealthCheck.too_slow])
 
 
 ABSURD = {
