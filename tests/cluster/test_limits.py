@@ -45,6 +45,11 @@ def many(
     return Trace("many", np.arange(count), *columns, none, none, none - 1, users=users)
 
 
+def longer(*values: Any) -> list[Any]:
+    """Returns parameters that only `make test-long` tries."""
+    return [pytest.param(value, marks=pytest.mark.long) for value in values]
+
+
 def model_of(trace: Trace, nodes: int, variant: Variant, **more: Any) -> Cluster:
     name, given = variant
     parameters = {k: v / 1e6 if k == "half_life" else v for k, v in given.items()}
@@ -116,8 +121,10 @@ def test_placed_jobs_take_their_turns_at_one_instant() -> None:
     assert len(schedule.labels) == 9_000
 
 
-@pytest.mark.parametrize("discipline", ["fcfs", "first-fit", "easy", "easy-strict", "small-first",
-                                        "wfp", "fair-share", "spf"])  # fmt: skip
+@pytest.mark.parametrize("discipline", [
+    "first-fit", "easy", "fair-share",
+    *longer("fcfs", "easy-strict", "small-first", "wfp", "spf"),
+])  # fmt: skip
 def test_forty_thousand_wait_and_are_then_released(discipline: str) -> None:
     count, nodes = 40_001, 10_000
     sizes, runs = np.ones(count, int), np.full(count, 5)
@@ -290,17 +297,19 @@ def same(one: Result, other: Result) -> None:
         assert (other.outcome[name] == values).all(), name
 
 
-@pytest.mark.parametrize("overrun", ["kill", "extend"])
-@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.parametrize(("overrun", "placed", "variant"), [
+    *(("kill", True, variant) for variant in VARIANTS),
+    *(("extend", False, (name, {})) for name in ("easy", "conservative", "lcfs-pr")),
+    *(pytest.param(overrun, False, variant, marks=pytest.mark.long)
+      for overrun in ("kill", "extend") for variant in VARIANTS),
+], ids=str)  # fmt: skip
 def test_a_run_that_goes_on_from_a_checkpoint_is_as_if_nothing_had_happened(
-    variant: Variant, overrun: str, tmp_path: Path
+    overrun: str, placed: bool, variant: Variant, tmp_path: Path
 ) -> None:
     jobs, nodes = random_trace(SEED)
-    for machine in (None, MACHINE) if overrun == "kill" else (None,):
-        model = model_of(trace_of(jobs), nodes, variant, overrun=overrun, machine=machine)
-        place = tmp_path / ("counted" if machine is None else "placed")
-        place.mkdir()
-        check_restart(model, place)
+    machine = MACHINE if placed else None
+    model = model_of(trace_of(jobs), nodes, variant, overrun=overrun, machine=machine)
+    check_restart(model, tmp_path)
 
 
 def test_a_discipline_in_python_goes_on_from_a_checkpoint(in_python: str, tmp_path: Path) -> None:
@@ -321,9 +330,13 @@ def read(path: Path) -> dict[str, list[Any]]:
     return found
 
 
-@pytest.mark.parametrize("placed", [False, True])
-@pytest.mark.parametrize("variant", [("easy", {}), ("lcfs-pr", {}), ("conservative", {}),
-                                     ("fair-share", {"half_life": 64})], ids=str)  # fmt: skip
+@pytest.mark.parametrize(("variant", "placed"), [
+    (("lcfs-pr", {}), True), (("conservative", {}), False),
+    *(pytest.param((name, given), placed, marks=pytest.mark.long) for name, given, placed in (
+        ("easy", {}, False), ("easy", {}, True), ("lcfs-pr", {}, False),
+        ("conservative", {}, True), ("fair-share", {"half_life": 64}, False),
+        ("fair-share", {"half_life": 64}, True))),
+], ids=str)  # fmt: skip
 def test_what_is_recorded_does_not_tell_of_a_restart(
     variant: Variant, placed: bool, tmp_path: Path
 ) -> None:

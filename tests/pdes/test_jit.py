@@ -112,12 +112,12 @@ first, second = (bind(loop, "loop", later=each) for each in (one, two))
 def test_what_is_kept_is_of_this_handler_this_file_and_these_constants(folder: Path) -> None:
     """A small loop is bound to its handlers as an engine is to those of a model."""
     (folder / "mine.py").write_text(BOUND)
-    counts = "from {0} import *; print(first(100_000), second(100_000))"
-    found = "; print(len(first.stats.cache_hits), len(second.stats.cache_hits))"
+    counts = "from {0} import *; print(first(100_000), second(100_000)); "
+    found = "print(len(first.stats.cache_hits), len(second.stats.cache_hits)); "
     assert printed(folder, (counts + found).format("mine")) == [100, 50, 0, 0]
-    assert printed(folder, (counts + found).format("mine")) == [100, 50, 1, 1]
-    (folder / "mine.py").rename(folder / "yours.py")
-    assert printed(folder, counts.format("yours")) == [100, 50]
+    shutil.copy(folder / "mine.py", folder / "yours.py")
+    again = (counts + found).format("mine") + counts.format("yours")
+    assert printed(folder, again) == [100, 50, 1, 1, 100, 50]
     (folder / "constants.py").write_text("DELAY = 500\n")
     assert printed(folder, counts.format("yours")) == [200, 100]
     assert printed(folder, counts.format("yours"), ODONATA_JIT="0") == [200, 100]
@@ -153,6 +153,8 @@ def test_kernels_that_are_kept_are_loaded_without_the_compiler() -> None:
     for _ in range(2):  # the first may have to compile them
         done = subprocess.run([sys.executable, "-c", code], env=clean_environment(), check=True,
                               capture_output=True, text=True)  # fmt: skip
+        if done.stdout == "False\n":
+            break
     assert done.stdout == "False\n"
 
 

@@ -403,7 +403,7 @@ def test_a_presets_own_number_of_messages_does_not_cut_a_curve_short() -> None:
 # -- what goes wrong
 
 
-@pytest.mark.parametrize("how", [{"ranks": 1}, {"ranks": 2}])
+@pytest.mark.parametrize("how", [{"ranks": 1}, pytest.param({"ranks": 2}, marks=pytest.mark.long)])
 def test_what_goes_wrong_at_a_point_is_one_line_that_names_it(
     odonata: Run, how: dict[str, int]
 ) -> None:

@@ -59,7 +59,7 @@ def write(path: Path, customers: int = 60, seed: int = 1) -> Path:
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(write(tmp_path_factory.mktemp("trace") / "small.csv"))
+    return str(write(tmp_path_factory.mktemp("trace") / "small.csv", 25))
 
 
 @pytest.fixture(scope="module")
@@ -142,8 +142,9 @@ def test_job_amounts_are_recorded_seconds_times_the_recorded_rate(file: str) -> 
 
 
 def test_energies_decide_nothing_so_one_schedule_gives_the_power_of_every_preset(
-    file: str,
+    tmp_path: Path,
 ) -> None:
+    file = str(write(tmp_path / "trace.csv"))
     case = STUDY.ask(trace=file).hysteresis
     trace = trace_of(file, case.data, 1.0, case.zero_gap_us)
     kept = {name: run(model_of(case, trace, name)) for name in ENERGIES}
