@@ -92,7 +92,7 @@ def reservation(moment: Moment, jobs: list[Job], nodes: int) -> int:
 
 
 @pytest.mark.parametrize("discipline", ["easy", "easy-strict", "fcfs"])
-@examples(20)
+@examples(10)
 @given(traces(above=True, most_jobs=25))
 def test_the_first_that_waits_never_starts_after_its_reservation(
     discipline: str, case: Case
@@ -131,7 +131,7 @@ def observing() -> Iterator[str]:
     del DISCIPLINES["observing"]
 
 
-@settings(max_examples=25)
+@examples(10)
 @given(case=traces(above=True, most_jobs=25), placed=st.booleans())
 def test_easy_keeps_the_reservations_that_a_view_shows(
     observing: str, case: Case, placed: bool
@@ -166,7 +166,7 @@ def most_held(held: list[tuple[int, int, int]], begin: int, end: int) -> int:
     return max(sum(n for start, to, n in held if start <= at < to) for at in points)
 
 
-@examples(20)
+@examples(10)
 @given(traces(above=True, unknown=False, most_jobs=25))
 def test_conservative_plans_each_job_as_early_as_can_be_and_never_delays_it(case: Case) -> None:
     """A plan is first made as early as the running jobs and the other plans allow, is only ever
@@ -204,7 +204,7 @@ def test_conservative_plans_each_job_as_early_as_can_be_and_never_delays_it(case
 
 
 @pytest.mark.parametrize("discipline", ["conservative", "fcfs"])
-@examples(20)
+@examples(10)
 @given(case=traces(unknown=False, most_jobs=25), data=st.data())
 def test_nobody_is_delayed_by_who_comes_later_where_requests_are_exact(
     discipline: str, case: Case, data: st.DataObject
@@ -216,7 +216,7 @@ def test_nobody_is_delayed_by_who_comes_later_where_requests_are_exact(
     assert (whole.start_us[:some] == part.start_us).all()
 
 
-@examples(20)
+@examples(10)
 @given(case=traces(most_jobs=25), overrun=overruns, data=st.data())
 def test_first_come_first_served_is_never_changed_by_who_comes_later(
     case: Case, overrun: str, data: st.DataObject
@@ -250,7 +250,7 @@ def check_work(schedule: Schedule, overrun: str) -> None:
     assert (schedule.state == np.where(limit < trace.run_us, KILLED, FINISHED)).all()
 
 
-@examples(20)
+@examples(10)
 @given(
     case=traces(above=True, most_jobs=25),
     variant=st.sampled_from(
@@ -264,7 +264,7 @@ def test_preemption_loses_no_work(case: Case, variant: Variant) -> None:
     assert (schedule.state == FINISHED).all()
 
 
-@examples(30)
+@examples(12)
 @given(case=traces(most_jobs=25), variant=variants, overrun=overruns)
 def test_every_job_gets_what_it_needs_and_no_node_runs_two(
     case: Case, variant: Variant, overrun: str
@@ -278,7 +278,7 @@ def test_every_job_gets_what_it_needs_and_no_node_runs_two(
             assert moment.running, "jobs wait on an idle machine"
 
 
-@examples(20)
+@examples(10)
 @given(case=traces(most_jobs=25), variant=variants, overrun=overruns)
 def test_no_label_is_held_twice(case: Case, variant: Variant, overrun: str) -> None:
     jobs, nodes = case
@@ -299,7 +299,7 @@ def test_no_label_is_held_twice(case: Case, variant: Variant, overrun: str) -> N
 # -- accounts
 
 
-@examples(30)
+@examples(12)
 @given(case=traces(most_jobs=25), variant=variants, overrun=overruns, data=st.data())
 def test_accounts_add_up_wherever_a_run_is_stopped(
     case: Case, variant: Variant, overrun: str, data: st.DataObject
@@ -360,7 +360,7 @@ def test_every_discipline_brings_every_job_to_an_end(
      ("fair-share", {"half_life": 64, "backfill": "first-fit"})],
     ids=str,
 )  # fmt: skip
-@settings(max_examples=25)
+@examples(10)
 @given(case=traces(most_jobs=25), overrun=overruns)
 def test_first_fit_leaves_no_nodes_idle_that_a_waiting_job_could_use(
     variant: Variant, case: Case, overrun: str
@@ -372,7 +372,7 @@ def test_first_fit_leaves_no_nodes_idle_that_a_waiting_job_could_use(
 
 
 @pytest.mark.parametrize("discipline", ["fcfs", "easy", "easy-strict"])
-@settings(max_examples=25)
+@examples(10)
 @given(case=traces(most_jobs=25), overrun=overruns)
 def test_the_first_that_waits_does_so_because_it_does_not_fit(
     discipline: str, case: Case, overrun: str

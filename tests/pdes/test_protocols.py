@@ -197,7 +197,7 @@ def assert_safe(seed: int, size: int, mean: int, every: int) -> None:
             assert (result.events, result.digest) == (alone.events, alone.digest)
 
 
-@examples(20)
+@examples(8)
 @given(seed=st.integers(0, 2**32), size=st.integers(2, 4), after=st.integers(1, 2000))
 def test_a_stop_comes_before_the_end(seed: int, size: int, after: int) -> None:
     """Asked on one rank early in a long run, all stop at one cut, and it lies where they were."""
@@ -225,7 +225,7 @@ def test_null_skips_idle_time(size: int) -> None:
         assert (result.events, result.digest) == (alone.events, alone.digest)
 
 
-@settings(max_examples=30)
+@examples(10)
 @given(seed=st.integers(0, 2**32), size=st.integers(4, 6), number=st.integers(1, 12))
 def test_null_skips_idle_time_beside_ranks_that_are_at_the_cut(
     seed: int, size: int, number: int

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from threads import bits, files, go
@@ -28,6 +29,11 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
        checkpoint_every=1_000_000)  # fmt: skip
     go(MODEL, END, 1, record=recording(place / "whole"))
     return place
+
+
+@pytest.fixture(scope="module")
+def whole(begun: Path) -> dict[str, tuple[Any, bytes]]:
+    return bits(begun / "whole")
 
 
 def recording(place: Path) -> Recording:
@@ -64,7 +70,7 @@ print("it has not died")
 
 @pytest.mark.parametrize("step", [0, 1, 2, 3, 4])
 def test_a_run_that_dies_in_between_stays_readable_and_goes_on(
-    begun: Path, tmp_path: Path, step: int, python: Callable[..., str]
+    begun: Path, whole: dict[str, Any], tmp_path: Path, step: int, python: Callable[..., str]
 ) -> None:
     """Three ranks become two: the note takes its place, two files take theirs, one is removed, and
     the note is. The process dies before each of these."""
@@ -72,11 +78,11 @@ def test_a_run_that_dies_in_between_stays_readable_and_goes_on(
     said = python(DIES, str(Path(__file__).parent.parent), str(place), str(step))
     assert said == ""
     assert len(ranks_of(place / "parts")) == (3 if step == 0 else 2)
-    found, whole = bits(place / "parts"), bits(begun / "whole")
+    found = bits(place / "parts")
     for name in ("time_ps", "processes/handled"):
         upto = len(whole[name][1]) // 8 * 4  # of eight samples, as many as before the checkpoint
         assert found[name][1][:upto] == whole[name][1][:upto]
-    for ranks in (4, 1):
+    for ranks in (4, 1) if step % 2 else (1,):
         go(MODEL, END, ranks, record=recording(place / "parts"), resume=place / "saved")
         assert bits(place / "parts") == whole
         assert files(place / "parts") == [f"rank-{rank:04d}.h5" for rank in range(ranks)]
@@ -97,8 +103,10 @@ def test_a_note_that_says_nothing_is_refused_by_name(begun: Path, tmp_path: Path
         ranks_of(place)
 
 
-def test_a_run_that_begins_anew_forgets_it(begun: Path, tmp_path: Path) -> None:
+def test_a_run_that_begins_anew_forgets_it(
+    begun: Path, whole: dict[str, Any], tmp_path: Path
+) -> None:
     place = Path(shutil.copytree(begun / "parts", tmp_path / "copy"))
     (place / turnover.NOTE).write_text("3\n")
     go(MODEL, END, 1, record=recording(place))
-    assert bits(place) == bits(begun / "whole")
+    assert bits(place) == whole

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -172,7 +173,7 @@ samples = given(
 )
 
 
-@settings(max_examples=8)
+@examples(4)
 @samples
 def test_it_does_what_a_learner_of_lists_does(**case: Any) -> None:
     assert_the_same_is_learned(**case)

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from conftest import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from odonata.cluster.model import Cluster
@@ -109,7 +110,7 @@ def answers(count: int, seed: int = 0) -> list[Any]:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=200)
+@examples(50)
 def test_the_compiled_pass_starts_what_the_plain_one_starts(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(10):  # which is cheaper than ten examples
