@@ -20,7 +20,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -283,9 +283,10 @@ def _copied(told: Counters | None) -> Counters | None:
     return Counters(told.age, told.interval_s, *(part.copy() for part in _parts(told)))
 
 
-def _luck() -> bytes:
+def _luck() -> tuple[Any, ...]:
     """Returns the state of the generators that a policy must leave alone."""
-    return pickle.dumps((random.getstate(), np.random.get_state()))  # noqa: NPY002
+    kind, words, *others = cast("Any", np.random.get_state())  # noqa: NPY002
+    return random.getstate(), kind, words.tobytes(), *others
 
 
 def _labels(of: tuple[int, ...]) -> Labels:

@@ -40,14 +40,17 @@ def refused(written: Any, *words: str, **how: Any) -> None:
         assert each in str(caught.value)
 
 
+@pytest.mark.parametrize("questions", [25, pytest.param(60, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", [*ALLOCATIONS, *DISCIPLINES])
-def test_built_in_policies_pass(name: str) -> None:
-    assert check_policy(name, new_process=False).questions == 60
+def test_built_in_policies_pass(name: str, questions: int) -> None:
+    assert check_policy(name, new_process=False, questions=questions).questions == questions
 
 
-@pytest.mark.parametrize("name", ["rdg", "small-first"])
+@pytest.mark.parametrize("name", ["rdg", pytest.param("small-first", marks=pytest.mark.long)])
 def test_built_in_policies_answer_the_same_in_a_new_process(name: str) -> None:
-    assert check_policy(name).new_process
+    done = check_policy(name)
+    assert done.new_process
+    assert done.questions == 60
 
 
 def test_routings_answer_the_same_compiled_and_as_python() -> None:
