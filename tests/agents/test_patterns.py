@@ -40,7 +40,15 @@ from pdes.jit import entry
 from topology import Dragonfly
 
 MACHINE = Dragonfly(2, 4, 2, 9)
-COUNTS = (*range(2, 71), 96, 100, 127, 128, 129)
+SOME = (*range(2, 18), 21, 25, 27, 31, 32, 33, 48, 64, 70, 100, 129)
+"""Numbers of tasks: all that are small, and some that are not."""
+OTHERS = tuple(sorted({*range(2, 71), 96, 127, 128} - {*SOME}))
+COUNT = pytest.mark.parametrize(
+    "tasks", [*SOME, *(pytest.param(tasks, marks=pytest.mark.long) for tasks in OTHERS)]
+)
+COUNTS = pytest.mark.parametrize("counts", [
+    pytest.param(SOME, id="some"), pytest.param(OTHERS, id="more", marks=pytest.mark.long),
+])  # fmt: skip
 ON_GRIDS = tuple(DIMENSIONS)
 WAYS = [(name, "posted") for name in PATTERNS] + [(name, "pairwise") for name in PAIRED]
 ITERATIONS = 3
@@ -185,9 +193,12 @@ def check_nobody_waits_for_ever(traffic: Said, tasks: int) -> None:
     assert at == [last] * tasks
 
 
+@COUNTS
 @pytest.mark.parametrize(("pattern", "exchange"), WAYS)
-def test_what_is_sent_in_a_phase_is_what_is_waited_for_in_it(pattern: str, exchange: str) -> None:
-    for tasks in COUNTS:
+def test_what_is_sent_in_a_phase_is_what_is_waited_for_in_it(
+    pattern: str, exchange: str, counts: tuple[int, ...]
+) -> None:
+    for tasks in counts:
         check_books(said(tasks, pattern, 2, exchange=exchange), tasks)
 
 
@@ -219,9 +230,12 @@ def test_every_iteration_is_like_the_first(pattern: str, exchange: str, tasks: i
     assert often.pairs() == times(once.pairs(), ITERATIONS)
 
 
+@COUNTS
 @pytest.mark.parametrize("pattern", PAIRED)
-def test_pairwise_the_messages_are_the_same_and_a_phase_is_one_each_way(pattern: str) -> None:
-    for tasks in COUNTS:
+def test_pairwise_the_messages_are_the_same_and_a_phase_is_one_each_way(
+    pattern: str, counts: tuple[int, ...]
+) -> None:
+    for tasks in counts:
         posted, paired = (said(tasks, pattern, exchange=how) for how in EXCHANGES)
         assert paired.pairs() == posted.pairs(), tasks
         for phase in range(paired.phases):
@@ -232,8 +246,11 @@ def test_pairwise_the_messages_are_the_same_and_a_phase_is_one_each_way(pattern:
                 assert set(pairs) == {(b, a) for a, b in pairs}, "an exchange"
 
 
-def test_an_fft_has_done_with_rows_before_it_begins_with_columns_pairwise_too() -> None:
-    for tasks in COUNTS:
+@COUNTS
+def test_an_fft_has_done_with_rows_before_it_begins_with_columns_pairwise_too(
+    counts: tuple[int, ...],
+) -> None:
+    for tasks in counts:
         rows, columns = expected_on_grid("fft3d", tasks, near_cubic(tasks, 2))
         traffic = said(tasks, "fft3d", exchange="pairwise")
         spent = Pairs()
@@ -255,7 +272,7 @@ def test_what_has_no_partners_is_the_same_pairwise() -> None:
 # -- each of them
 
 
-@pytest.mark.parametrize("tasks", COUNTS)
+@COUNT
 def test_all_to_all_is_every_ordered_pair(tasks: int) -> None:
     traffic = said(tasks, "all-to-all", ITERATIONS)
     assert traffic.pairs() == times(everybody(range(tasks)), ITERATIONS)
@@ -263,7 +280,7 @@ def test_all_to_all_is_every_ordered_pair(tasks: int) -> None:
     assert first == [(1 + i) % tasks for i in range(1, tasks)], "beginning with the next"
 
 
-@pytest.mark.parametrize("tasks", COUNTS)
+@COUNT
 def test_broadcast_is_the_root_to_all_and_incast_all_to_the_root(tasks: int) -> None:
     others = range(1, tasks)
     assert said(tasks, "broadcast").pairs() == Counter((0, other) for other in others)
@@ -274,7 +291,7 @@ def parents(tasks: int) -> dict[int, int]:
     return {to: source for _, source, to, _ in said(tasks, "tree-broadcast").sent.tolist()}
 
 
-@pytest.mark.parametrize("tasks", COUNTS)
+@COUNT
 def test_a_tree_broadcast_reaches_everybody_once_by_a_balanced_binary_tree(tasks: int) -> None:
     traffic = said(tasks, "tree-broadcast")
     assert len(traffic.sent) == tasks - 1
@@ -340,9 +357,12 @@ def test_on_a_given_grid_neighbours_talk_and_it_does_not_wrap(
     assert [traffic.pairs(phase) for phase in range(traffic.phases)] == expected
 
 
+@COUNTS
 @pytest.mark.parametrize("pattern", ON_GRIDS)
-def test_on_its_own_grid_neighbours_talk_though_the_last_layer_be_incomplete(pattern: str) -> None:
-    for tasks in COUNTS:
+def test_on_its_own_grid_neighbours_talk_though_the_last_layer_be_incomplete(
+    pattern: str, counts: tuple[int, ...]
+) -> None:
+    for tasks in counts:
         traffic = said(tasks, pattern)
         expected = expected_on_grid(pattern, tasks, near_cubic(tasks, DIMENSIONS[pattern]))
         assert [traffic.pairs(phase) for phase in range(traffic.phases)] == expected, tasks
@@ -360,7 +380,7 @@ def test_inside_a_grid_there_are_4_6_and_26_neighbours() -> None:
         assert sum(source == 0 for source, _ in pairs) == corner
 
 
-@pytest.mark.parametrize("tasks", COUNTS)
+@COUNT
 def test_an_allreduce_leaves_everybody_with_every_contribution_once(tasks: int) -> None:
     """Who has what, as counts: sums are added, but in the last phase a result is handed over."""
     traffic = said(tasks, "allreduce")
@@ -387,7 +407,7 @@ def test_an_allreduce_leaves_everybody_with_every_contribution_once(tasks: int) 
     assert (has == 1).all()
 
 
-@pytest.mark.parametrize("tasks", COUNTS)
+@COUNT
 def test_a_random_ring_is_one_ring_both_ways(tasks: int) -> None:
     traffic = said(tasks, "random-ring", seed=tasks)
     after = {source: to for _, source, to, _ in traffic.sent[::2].tolist()}
@@ -397,7 +417,7 @@ def test_a_random_ring_is_one_ring_both_ways(tasks: int) -> None:
     assert traffic.pairs() == ways
 
 
-@pytest.mark.parametrize("tasks", COUNTS)
+@COUNT
 def test_a_permutation_is_one_cycle(tasks: int) -> None:
     traffic = said(tasks, "permutation", seed=tasks)
     assert len(traffic.sent) == tasks
@@ -424,8 +444,11 @@ def test_rings_of_three_are_equally_likely_either_way_round() -> None:
 # -- uniform
 
 
-def test_a_uniform_task_sends_once_an_iteration_and_waits_only_at_the_end() -> None:
-    for tasks in COUNTS:
+@COUNTS
+def test_a_uniform_task_sends_once_an_iteration_and_waits_only_at_the_end(
+    counts: tuple[int, ...],
+) -> None:
+    for tasks in counts:
         traffic = said(tasks, "uniform", 5)
         assert len(traffic.awaited) == 6
         assert not traffic.awaited[:-1].any()

@@ -18,6 +18,7 @@ import pytest
 from conftest import PATIENCE, clean_environment, examples
 from hypothesis import given
 from hypothesis import strategies as st
+from zygote import Zygote
 
 from pdes import checkpoint, stream
 from pdes.driver import run
@@ -147,7 +148,7 @@ def take(recorder: Recorder, at: int) -> None:
 shapes = st.lists(st.integers(1, 9), min_size=1, max_size=3).map(tuple)
 
 
-@examples(25)
+@examples(10)
 @given(
     shape=shapes,
     tile=st.integers(0, 4),
@@ -185,7 +186,7 @@ def test_a_file_has_what_was_flushed(
     recorder.close()
 
 
-@examples(20)
+@examples(8)
 @given(samples=st.integers(1, 70), cut=st.integers(0, 70), seed=st.integers(0, 99))
 def test_a_file_that_is_gone_on_with_forgets_what_was_beyond_the_cut(
     tmp_path_factory: pytest.TempPathFactory, samples: int, cut: int, seed: int
@@ -511,12 +512,10 @@ run(Phold(processes=20000, population=1), 10**12,
 
 
 def test_a_full_disk_ends_the_run_with_that_reason_and_what_was_written_stays(
-    small_disk: Path,
+    small_disk: Path, zygotes: dict[str, Zygote]
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", FILL, str(small_disk)],
-        capture_output=True, text=True, env=clean_environment(), timeout=PATIENCE, check=False,
-    )  # fmt: skip
+    words = ("-c", FILL, str(small_disk))
+    done = zygotes["1"].run(words, small_disk.parent, clean_environment(), PATIENCE)
     assert done.returncode == 1
     assert f"No space left on device: '{small_disk / 'rank-0000.h5'}'" in done.stderr
     times, handled = read(small_disk, "time_ps"), read(small_disk, "processes/handled")
