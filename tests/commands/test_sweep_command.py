@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -39,11 +40,14 @@ against = "network.routing=minimal"
 plot = "mean_latency_ns:traffic.load:network.routing"
 """
 TABLES = ("points.csv", "summary.csv")
+BRIEFLY = ("--figure", "throughput", "--plot", "")
+"""One picture on the page and none beside it, for what is about something else: tables always have
+every figure."""
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "mine.toml"
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sweep") / "mine.toml"
     path.write_text(FILE)
     return path
 
@@ -58,18 +62,41 @@ def invoke(*words: object) -> str:
     return found.output
 
 
-def test_it_leaves_tables_a_picture_and_a_page(file: Path, tmp_path: Path) -> None:
-    out = tmp_path / "s"
-    shown = invoke(file, "-o", out, "--jobs", 1)
+@pytest.fixture(scope="module")
+def swept(file: Path) -> tuple[Path, str]:
+    """The whole sweep, on one process, and what it showed."""
+    out = file.with_name("whole")
+    return out, invoke(file, "-o", out, "--jobs", 1)
+
+
+@pytest.fixture(scope="module")
+def swept_once(file: Path) -> Path:
+    """The sweep with one seed."""
+    out = file.with_name("once")
+    invoke(file, "-o", out, "--jobs", 1, "--seeds", 1, *BRIEFLY)
+    return out
+
+
+@pytest.fixture
+def once(swept_once: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be altered."""
+    return shutil.copytree(swept_once, tmp_path / "s")
+
+
+def test_it_leaves_tables_a_picture_and_a_page(
+    swept: tuple[Path, str], file: Path, tmp_path: Path
+) -> None:
+    made, shown = swept
     assert "× minimal" in shown
     assert "12 simulations" in shown
+    out = shutil.copytree(made, tmp_path / "s")
     left = {path.name for path in out.iterdir()}
     assert left == {*TABLES, "sweep.json", "results.jsonl", "report.html",
                     "mean_latency_ns-traffic.load-network.routing.png"}  # fmt: skip
-    assert "nothing was left to simulate" in invoke(file, "-o", out, "--jobs", 1)
-    before = texts(out)
-    invoke("--report", "-o", out)
-    assert texts(out) == before
+    assert "nothing was left to simulate" in invoke(file, "-o", out, "--jobs", 1, *BRIEFLY)
+    assert texts(out) == texts(made)
+    invoke("--report", "-o", out, *BRIEFLY)
+    assert texts(out) == texts(made)
     facts = json.loads(invoke("--report", "-o", out, "--json", "--figure", "throughput"))
     assert {row["figure"] for row in facts["results"]} == {"throughput"}
     assert len(facts["results"]) == 4
@@ -95,7 +122,7 @@ def test_a_figure_that_is_not_there_costs_nothing_but_the_asking(
 
 def test_a_drawing_that_is_refused_takes_nothing_else_away(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "s"
-    words = ["sweep", str(file), "-o", str(out), "--jobs", "1", "--seeds", "1"]
+    words = ["sweep", str(file), "-o", str(out), "--jobs", "1", "--seeds", "1", *BRIEFLY[:2]]
     found = CliRunner().invoke(cli, [*words, "--plot", "lateness:traffic.load"])
     assert "lateness: no figure of this sweep" in str(found.exception)
     assert "× minimal" in found.output
@@ -107,24 +134,21 @@ def test_a_drawing_that_is_refused_takes_nothing_else_away(file: Path, tmp_path:
     ("name", "value"),
     [("wanted", {}), ("points", ["a"]), ("axes", {"x": 3}), ("axes", []), ("seeds", ["1"])],
 )
-def test_a_damaged_plan_is_refused(file: Path, tmp_path: Path, name: str, value: object) -> None:
-    out = tmp_path / "s"
-    invoke(file, "-o", out, "--jobs", 1, "--seeds", 1)
-    facts = json.loads((out / "sweep.json").read_text())
-    (out / "sweep.json").write_text(json.dumps({**facts, name: value}))
+def test_a_damaged_plan_is_refused(once: Path, name: str, value: object) -> None:
+    facts = json.loads((once / "sweep.json").read_text())
+    (once / "sweep.json").write_text(json.dumps({**facts, name: value}))
     with pytest.raises(Refused, match="holds no sweep"):
-        odonata.open_sweep(out)
+        odonata.open_sweep(once)
 
 
-def test_a_changed_digit_of_a_plan_is_not_believed(file: Path, tmp_path: Path) -> None:
-    out = tmp_path / "s"
-    invoke(file, "-o", out, "--jobs", 1, "--seeds", 1)
+def test_a_changed_digit_of_a_plan_is_not_believed(file: Path, once: Path) -> None:
+    out = once
     text = (out / "sweep.json").read_text()
     assert json.loads(text)["seeds"] == [1]
     (out / "sweep.json").write_text(re.sub(r'("seeds": \[\s*)1', r"\g<1>2", text))
     with pytest.raises(Refused, match="or damaged; the command that made the sweep"):
         odonata.open_sweep(out)
-    invoke(file, "-o", out, "--jobs", 1, "--seeds", 1)
+    invoke(file, "-o", out, "--jobs", 1, "--seeds", 1, *BRIEFLY)
     assert (out / "sweep.json").read_text() == text
     bare = {name: value for name, value in json.loads(text).items() if name != "crc32"}
     (out / "sweep.json").write_text(json.dumps(bare))  # as before there were checksums
@@ -137,9 +161,8 @@ def otherwise(head: str) -> str:
     return with_checksum(json.dumps({**fields, "mark": "another"}))
 
 
-def test_results_of_two_simulators_are_not_shown_as_one(file: Path, tmp_path: Path) -> None:
-    out = tmp_path / "s"
-    invoke(file, "-o", out, "--jobs", 1, "--seeds", 1)
+def test_results_of_two_simulators_are_not_shown_as_one(once: Path) -> None:
+    out = once
     head, *rest = (out / "results.jsonl").read_text().splitlines()
     other = otherwise(head)
     (out / "results-0001-of-0002.jsonl").write_text("\n".join([other, *rest]) + "\n")
@@ -159,10 +182,9 @@ def test_a_sweep_of_seeds_alone_is_shown_too(tmp_path: Path) -> None:
 
 
 def test_a_sweep_that_is_refused_leaves_the_one_that_is_there_as_it_was(
-    file: Path, tmp_path: Path
+    file: Path, once: Path
 ) -> None:
-    out = tmp_path / "s"
-    invoke(file, "-o", out, "--jobs", 1, "--seeds", 1)
+    out = once
     kept, plan = out / "results.jsonl", (out / "sweep.json").read_bytes()
     head, *rest = kept.read_text().splitlines()
     other = otherwise(head)
@@ -185,29 +207,30 @@ def test_a_point_gives_what_run_gives(file: Path, tmp_path: Path) -> None:
     assert float(at["links.global.utilisation"]) == facts["links"]["global"]["utilisation"]
 
 
-def test_what_is_asked_for_in_addition_is_all_that_is_simulated(file: Path, tmp_path: Path) -> None:
-    out = tmp_path / "s"
-    invoke(file, "-o", out, "--jobs", 1, "--seeds", 1)
-    assert "4 simulations" in invoke(file, "-o", out, "--jobs", 1, "--seeds", 2)
-    more = "traffic.load=0.1,0.2,0.3"
-    assert "4 simulations" in invoke(file, "-o", out, "--jobs", 1, "--seeds", 2, "--set", more)
+def test_what_is_asked_for_in_addition_is_all_that_is_simulated(file: Path, once: Path) -> None:
+    out = once
+    words = (file, "-o", out, "--jobs", 1, "--seeds", 2, *BRIEFLY)
+    assert "4 simulations" in invoke(*words)
+    assert "4 simulations" in invoke(*words, "--set", "traffic.load=0.1,0.2,0.3")
     assert odonata.open_sweep(out).axes["traffic.load"] == ("0.1", "0.2", "0.3")
 
 
-def test_one_answer_on_processes_on_ranks_and_in_shares(go: Go, file: Path, tmp_path: Path) -> None:
-    invoke(file, "-o", tmp_path / "one", "--jobs", 1)
-    go("sweep", file, "-o", tmp_path / "two", "--jobs", 2)
-    go("sweep", file, "-o", tmp_path / "ranks", ranks=2)
+def test_one_answer_on_processes_on_ranks_and_in_shares(
+    go: Go, swept: tuple[Path, str], file: Path, tmp_path: Path
+) -> None:
+    go("sweep", file, "-o", tmp_path / "two", "--jobs", 2, *BRIEFLY)
+    go("sweep", file, "-o", tmp_path / "ranks", *BRIEFLY, ranks=2)
     for share in ("1/2", "2/2"):
-        invoke(file, "-o", tmp_path / "shares", "--share", share, "--jobs", 1)
+        invoke(file, "-o", tmp_path / "shares", "--share", share, "--jobs", 1, *BRIEFLY)
     for other in ("two", "ranks", "shares"):
-        assert texts(tmp_path / other) == texts(tmp_path / "one"), other
+        assert texts(tmp_path / other) == texts(swept[0]), other
 
 
 def test_a_killed_sweep_goes_on_and_repeats_nothing(tmp_path: Path, go: Go) -> None:
     file, out = tmp_path / "mine.toml", tmp_path / "s"
     file.write_text(FILE.replace("2 us", "40 us").replace("seeds = 3", "seeds = 10"))
-    running = start("sweep", str(file), "-o", str(out), "--jobs", "2")
+    words = (str(file), "-o", str(out), "--jobs", "2", *BRIEFLY)
+    running = start("sweep", *words)
     kept = out / "results.jsonl"
     until = time.monotonic() + PATIENCE
     while not (kept.exists() and kept.read_text().count("\n") > 3):
@@ -219,7 +242,7 @@ def test_a_killed_sweep_goes_on_and_repeats_nothing(tmp_path: Path, go: Go) -> N
     there = [json.loads(line)["key"] for line in kept.read_text().splitlines()[1:]
              if line.endswith("}")]  # fmt: skip
     assert 0 < len(there) < 40
-    found = go("sweep", file, "-o", (out), "--jobs", "2")
+    found = go("sweep", *words)
     done = [json.loads(line)["key"] for line in kept.read_text().splitlines()[1:]]
     assert len(done) == len(set(done)) == 40
     assert set(there) <= set(done)
