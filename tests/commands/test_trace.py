@@ -125,7 +125,7 @@ def test_what_a_trace_does_not_tell_is_null(tmp_path: Path) -> None:
     ("gap_s", "words"),
     [
         (1, "jobs 3 submitted within 2 s"),
-        (60, "jobs 3, 1.5 per minute submitted within 2 min"),
+        pytest.param(60, "jobs 3, 1.5 per minute submitted within 2 min", marks=pytest.mark.long),
         (3600, "jobs 3, 1.5 per hour submitted within 2 h"),
     ],
 )

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import odonata
 from odonata.commands.cli import cli
+from odonata.figures import contents as pictures
 from odonata.results.alone import FILE
 from odonata.results.execution import Request, execute
 
@@ -70,7 +71,11 @@ def test_a_job_alone_has_a_slowdown_of_exactly_one(tmp_path: Path) -> None:
         assert run.jobs.alone_ps.item() == run.jobs.run_time_ps.item()
 
 
-def test_jobs_that_share_a_machine_are_slower_and_it_shows_everywhere(crowd: Path) -> None:
+def test_jobs_that_share_a_machine_are_slower_and_it_shows_everywhere(
+    crowd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a page without the figures of the network, which take seconds to draw."""
+    monkeypatch.setattr(pictures, "FIGURES", [])
     with odonata.open(crowd) as run:
         assert run.alone_ps is None
         assert run.jobs.slowdown.isnull().all()
