@@ -283,7 +283,7 @@ def test_the_command_draws_who_sits_where(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("machine", "sizes"),
     [
-        (PRESETS["kim-1056"].machine, [16] * 50),
+        pytest.param(PRESETS["kim-1056"].machine, [16] * 50, marks=pytest.mark.long),
         (PRESETS["frontier"].machine, [5000, 3]),
         (Dragonfly(1, 1, 0, 1), [1]),
         (Dragonfly(2, 60, 0, 1), [7, 7]),

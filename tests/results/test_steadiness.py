@@ -251,8 +251,9 @@ def test_batches_have_the_covariances_of_packets_in_common(stay: float) -> None:
     assert found / found[0, 0] == pytest.approx(expected / expected[0, 0], abs=0.01)
 
 
-@pytest.mark.parametrize("stay", [
-    0, pytest.param(5, marks=pytest.mark.long), 20, pytest.param(60, marks=pytest.mark.long)])  # fmt: skip
+@pytest.mark.parametrize(
+    "stay", [0, 20, *(pytest.param(it, marks=pytest.mark.long) for it in (5, 60))]
+)
 def test_chance_is_exceeded_as_often_as_the_level_says(stay: int) -> None:
     """Packets come at random and are under way for `stay` spans; a half has 80 spans. If packets in
     common are not allowed for, far more series drift."""
