@@ -150,12 +150,14 @@ def test_a_file_without_the_later_columns_opens_and_says_who_asked(
         assert run.job_records[2].requested_ps == 2000 * US
 
 
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_run_that_goes_on_tells_who_waits_and_who_runs(
-    queue: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    queue: Finished, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
     """Cut where only the first two run: 72 nodes are not enough for the third. Its page has the
-    figures of jobs, without those of the network."""
-    monkeypatch.setattr(pictures, "FIGURES", [])
+    figures of jobs, and may lack those of the network."""
+    if not whole:
+        monkeypatch.setattr(pictures, "FIGURES", [])
     for samples, words in ((1, "1 yet to come, 1 queued, 2 running"), (0, None)):
         died = shutil.copytree(queue.out, tmp_path / f"died-{samples}")
         (died / "run.h5").unlink()

@@ -71,11 +71,14 @@ def test_a_job_alone_has_a_slowdown_of_exactly_one(tmp_path: Path) -> None:
         assert run.jobs.alone_ps.item() == run.jobs.run_time_ps.item()
 
 
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_jobs_that_share_a_machine_are_slower_and_it_shows_everywhere(
-    crowd: Path, monkeypatch: pytest.MonkeyPatch
+    crowd: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
-    """On a page without the figures of the network, which take seconds to draw."""
-    monkeypatch.setattr(pictures, "FIGURES", [])
+    """On a page that may lack the figures of the network, which take seconds to draw."""
+    (crowd / FILE).unlink(missing_ok=True)
+    if not whole:
+        monkeypatch.setattr(pictures, "FIGURES", [])
     with odonata.open(crowd) as run:
         assert run.alone_ps is None
         assert run.jobs.slowdown.isnull().all()
