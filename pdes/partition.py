@@ -47,7 +47,7 @@ def deal(
     if ranks > count:
         raise Refused(
             f"{ranks} ranks: this model has {count} partition{'s' * (count != 1)}, "
-            f"and a rank needs at least one; use at most {count} ranks"
+            f"and a rank needs at least one; use at most {count} rank{'s' * (count != 1)}"
         )
     sums = np.concatenate(([0.0], np.cumsum(weights)))
     cuts = [0]

@@ -27,6 +27,7 @@ AT_START = ("ODONATA_CACHE_DIR", "PYTHON", "PMI", "MPI", "OMPI", "SLURM")
 was started. Another compiler than the zygote's is asked of another zygote."""
 IMPORTS = (
     "h5py", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg", "rich.table",
+    "scipy.special",
     "odonata.agents.network", "odonata.cluster.simulation", "odonata.experiment.reading",
     "odonata.figures.report", "odonata.results.diff", "odonata.results.execution",
     "odonata.results.opening", "odonata.study.report", "odonata.sweeps.page",

@@ -21,8 +21,6 @@ preset = "kim-72"
 load = 0.2
 [run]
 duration = "2 us"
-[metrics]
-ports = false
 """
 LOADS = (0.2, 0.3)
 SEEDS = (1, 2, 3)
