@@ -258,7 +258,7 @@ def test_a_known_request_is_not_planned_across_an_unknown_one() -> None:
 # What holds for any jobs.
 
 
-@examples(25)
+@examples(15)
 @given(traces())
 def test_fcfs_is_the_recursion_of_kiefer_and_wolfowitz(trace: tuple[list[Job], int]) -> None:
     jobs, nodes = trace
@@ -267,7 +267,7 @@ def test_fcfs_is_the_recursion_of_kiefer_and_wolfowitz(trace: tuple[list[Job], i
     assert waits == kiefer_wolfowitz(jobs, nodes)
 
 
-@examples(25)
+@examples(15)
 @given(traces(above=True))
 def test_nothing_is_killed_when_requests_are_above_the_runs(trace: tuple[list[Job], int]) -> None:
     jobs, nodes = trace
@@ -277,7 +277,9 @@ def test_nothing_is_killed_when_requests_are_above_the_runs(trace: tuple[list[Jo
     assert {one.state for one in got} == {"finished"}
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize(
+    "seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(5, 15))]
+)
 def test_every_discipline_serves_every_job_and_no_node_twice(seed: int) -> None:
     jobs, nodes = random_trace(seed)
     for discipline, parameters in VARIANTS:
@@ -297,8 +299,12 @@ def test_every_discipline_serves_every_job_and_no_node_twice(seed: int) -> None:
             assert max(use.values(), default=0) <= nodes
 
 
-def test_on_jobs_as_wide_as_the_machine_nobody_can_be_passed() -> None:
-    for seed in range(15):
+@pytest.mark.parametrize("seeds", [
+    pytest.param(range(5), id="some"),
+    pytest.param(range(5, 15), id="more", marks=pytest.mark.long),
+])  # fmt: skip
+def test_on_jobs_as_wide_as_the_machine_nobody_can_be_passed(seeds: range) -> None:
+    for seed in seeds:
         jobs, nodes = random_trace(seed)
         wide = [job._replace(nodes=nodes) for job in jobs]
         for overrun in ("kill", "extend"):
