@@ -323,7 +323,8 @@ def test_a_stall_that_goes_on_at_the_end_is_counted() -> None:
         assert (stalled, waited) in zip(inject[:, STALL], inject[:, WAIT], strict=True)
 
 
-def test_packets_of_one_channel_stay_in_order() -> None:
+@pytest.mark.parametrize(("first", "last"), [(1, 16), pytest.param(16, 40, marks=pytest.mark.long)])
+def test_packets_of_one_channel_stay_in_order(first: int, last: int) -> None:
     """Between two nodes all packets take the same channels: large and small ones, much blocked."""
     link = LinkClass(1e9, 50_000)
     machine = Dragonfly(2, 2, 1, 3, terminal=link, local=link, global_=LinkClass(3e8, 90_000))
@@ -340,7 +341,7 @@ def test_packets_of_one_channel_stay_in_order() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Network, "check", watching)
-        for end in range(US, 16 * US, 90_000):
+        for end in range(first * US, last * US, 90_000):
             alone(model, end)
     born: dict[int, int] = {}
     for (ends, _), made in sorted(times.items(), key=lambda item: item[0][1]):

@@ -145,8 +145,9 @@ def test_jobs_that_are_due_in_reverse_order_end_in_order() -> None:
     assert (schedule.start_us == 0).all()
 
 
+@pytest.mark.parametrize("seeds", [range(4), *longer(range(4, 12))], ids=str)
 def test_conservative_keeps_its_profile_within_the_room_for_it(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, seeds: range
 ) -> None:
     """Many jobs that wait, and end early, so that plans begin where nothing ends any more."""
     guard, made = -77, []
@@ -163,7 +164,7 @@ def test_conservative_keeps_its_profile_within_the_room_for_it(
         return desk._replace(**guarded)
 
     monkeypatch.setattr(model_module, "new_desk", with_guards)
-    for seed in range(4):
+    for seed in seeds:
         rng = np.random.default_rng(seed)
         requests = rng.integers(1, 10**6, 400)
         runs = (requests * rng.random(400)).astype(int)

@@ -115,6 +115,7 @@ def test_what_a_view_does_not_tell_is_not_guessed() -> None:
     ("servers", "load", "traces"),
     [
         (1, 0.6, 2),
+        pytest.param(1, 0.6, 6, marks=pytest.mark.long),
         pytest.param(4, 0.6, 8, marks=pytest.mark.long),
         pytest.param(16, 0.8, 100, marks=pytest.mark.long),
     ],

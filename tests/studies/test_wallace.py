@@ -149,7 +149,7 @@ def test_utilisation_and_wait_are_of_the_month_alone() -> None:
 
 def test_a_month_begins_with_an_empty_machine() -> None:
     """The second half of a year that is run in one waits for the first; on its own it does not."""
-    asked = {"cap": LOW, "load": 0.95, "days": 4, "months": 2}
+    asked: dict[str, Any] = {"cap": LOW, "load": 0.95, "days": 4, "months": 2}
     whole = simulate(Part("fcfs", NAIVE, **asked))
     alone = [simulate(Part("fcfs", NAIVE, month=month, **asked)) for month in (0, 1)]
     assert alone[0].jobs + alone[1].jobs == whole.jobs
