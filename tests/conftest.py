@@ -23,8 +23,8 @@ settings.load_profile("odonata")
 
 
 def examples(count: int) -> settings:
-    """Has hypothesis try so many examples, and five times as many in `make test-long`."""
-    return settings(max_examples=count * (5 if settings.default.max_examples == LONG else 1))
+    """Has hypothesis try so many examples, and ten times as many in `make test-long`."""
+    return settings(max_examples=count * (10 if settings.default.max_examples == LONG else 1))
 
 
 ROOT = Path(__file__).parents[1]

@@ -272,7 +272,8 @@ def test_a_signal_to_one_rank_stops_all(tmp_path: Path, ranks: int, protocol: st
     [
         pytest.param(("--lookahead", "0ns"), 2, "process 511 to 512 may take 0 ps",
                      marks=pytest.mark.long),
-        (("--lps", "1"), 2, "2 ranks: this model has 1 partition, and a rank needs at least one; use at most 1 rank"),
+        (("--lps", "1"), 2, "2 ranks: this model has 1 partition, "
+         "and a rank needs at least one; use at most 1 rank"),
         pytest.param(("--lps", "2"), 3, "3 ranks: this model has 2 partitions",
                      marks=pytest.mark.long),
         (("--lookahead", "2us"), 1, "0 <= lookahead <= mean"),
