@@ -165,8 +165,8 @@ def test_the_books_do_not_balance_after_a_forgery(word: str) -> None:
 def test_without_the_compiler_the_answer_is_the_same_and_the_invariants_hold(
     routing: str, odonata: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    words = ("bench", "dragonfly", "--nodes", "2", "--routers", "3", "--global-links", "1",
-             "--groups", "4", "--routing", routing, "--traffic", "adversarial", "--load", "0.8",
+    words = ("bench", "dragonfly", "--nodes", "2", "--routers", "3", "--global-links", "2",
+             "--groups", "7", "--routing", routing, "--traffic", "adversarial", "--load", "0.8",
              "--message", "1200 B", "--terminal-buffer", "1 KiB", "--local-buffer", "1 KiB",
              "--global-buffer", "1 KiB", "--duration", "1us", "--json")  # fmt: skip
     compiled = json.loads(odonata(*words).stdout)

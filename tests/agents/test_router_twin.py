@@ -195,26 +195,30 @@ def describe(network: Network) -> str:
 
 
 HERE = Path(__file__).parent
-SHARES, EACH = 8, 15
+SHARES = ((0, 15), (15, 30), (30, 60), (60, 90), (90, 120))
+"""Which of the random networks are simulated in one process."""
 APART = "import json, sys; sys.path[:0] = sys.argv[1:3]; from test_router_twin import *; "
 """For a process without the compiler: a variant of the kernels takes longer to compile than many
 small networks take to simulate without."""
 
 
 @pytest.mark.parametrize(
-    "share", [0, *(pytest.param(share, marks=pytest.mark.long) for share in range(1, SHARES))]
+    ("first", "end"),
+    [SHARES[0], *(pytest.param(*share, marks=pytest.mark.long) for share in SHARES[1:])],
 )
-def test_kernels_and_twin_agree_on_every_packet(python: Callable[..., str], share: int) -> None:
-    code = f"print(json.dumps(campaign({share * EACH}, {(share + 1) * EACH}, 600)))"
+def test_kernels_and_twin_agree_on_every_packet(
+    python: Callable[..., str], first: int, end: int
+) -> None:
+    code = f"print(json.dumps(campaign({first}, {end}, 600)))"
     *lines, last = python(APART + code, str(HERE), str(HERE.parent)).splitlines()
     seen = json.loads(last)
     assert seen["differ"] == 0, "\n".join(lines)
-    assert seen["packets"] > 50 * EACH
-    assert min(seen[name] for name in (*COUNTERS[3:], *QUEUE_TIMES)) >= EACH / 10
+    assert seen["packets"] > 50 * (end - first)
+    assert min(seen[name] for name in (*COUNTERS[3:], *QUEUE_TIMES)) >= (end - first) / 10
 
 
 def test_the_suite_has_every_feature() -> None:
-    networks = [random_network(seed) for seed in range(SHARES * EACH)]
+    networks = [random_network(seed) for seed in range(SHARES[-1][1])]
     for name, values in {
         "routing": ROUTINGS, "via": ("group", "router", "anywhere"), "credits": CREDITS,
         "forwarding": ("cut-through", "flit", "store"), "vcs": ("hops", "one"), "arbiter": ARBITERS,
@@ -306,7 +310,7 @@ def test_compiled_kernels_and_twin_agree_too() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("share", range(20))
 def test_more_networks_agree(python: Callable[..., str], share: int) -> None:
-    first = SHARES * EACH + 50 * share
+    first = SHARES[-1][1] + 50 * share
     code = f"print(json.dumps(campaign({first}, {first + 50})))"
     *lines, last = python(APART + code, str(HERE), str(HERE.parent)).splitlines()
     assert json.loads(last)["differ"] == 0, "\n".join(lines)
