@@ -20,7 +20,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -285,8 +285,7 @@ def _copied(told: Counters | None) -> Counters | None:
 
 def _luck() -> tuple[Any, ...]:
     """Returns the state of the generators that a policy must leave alone."""
-    kind, words, *others = cast("Any", np.random.get_state())  # noqa: NPY002
-    return random.getstate(), kind, words.tobytes(), *others
+    return random.getstate(), pickle.dumps(np.random.get_state())  # noqa: NPY002
 
 
 def _labels(of: tuple[int, ...]) -> Labels:

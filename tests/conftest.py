@@ -16,15 +16,14 @@ from zygote import Zygote
 from odonata.commands.doctor import find_mpiexec
 from pdes import launcher
 
-SHORT, LONG = 25, 200
-settings.register_profile("odonata", deadline=None, max_examples=SHORT)
-settings.register_profile("long", deadline=None, max_examples=LONG)
+settings.register_profile("odonata", deadline=None, max_examples=25)
+settings.register_profile("long", deadline=None, max_examples=250)
 settings.load_profile("odonata")
 
 
 def examples(count: int) -> settings:
     """Has hypothesis try so many examples, and ten times as many in `make test-long`."""
-    return settings(max_examples=count * (10 if settings.default.max_examples == LONG else 1))
+    return settings(max_examples=count * settings.default.max_examples // 25)
 
 
 ROOT = Path(__file__).parents[1]

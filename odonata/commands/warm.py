@@ -24,7 +24,7 @@ from pdes import launcher
 from pdes.errors import require
 
 if TYPE_CHECKING:
-    from odonata.study.pool import Failure
+    from odonata.study.worker import Failure
 
 PARTS = {
     "traffic": '[traffic]\npattern = "uniform"\nload = 0.1\n',

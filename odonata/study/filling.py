@@ -13,8 +13,8 @@ from typing import Generic
 from odonata.experiment.progress import show_seconds
 from odonata.study import pool, store
 from odonata.study.contract import A, C, O, Study
-from odonata.study.pool import Failure
 from odonata.study.store import Answer, Store
+from odonata.study.worker import Failure
 from pdes.driver import explain
 from pdes.errors import Fault
 from pdes.shown import say

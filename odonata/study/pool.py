@@ -9,26 +9,17 @@ as many tasks are under way as there are ranks.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, Protocol
 
 from odonata.experiment.progress import Bar, time_left
+from odonata.study.worker import Failure, Work, Worker, attempt
 from pdes import launcher
 from pdes.driver import LOST_SECONDS, explain
 from pdes.errors import Fault, require
-from pdes.signals import STOPPING
 from pdes.transport import Transport, world
 
-Work = Callable[[Any], Any]
-"""A function of a module: processes import it."""
 PAUSE = 0.001
 """Seconds between two looks of rank 0 at what the other ranks have sent."""
 
@@ -52,10 +43,6 @@ class Agenda(Protocol):
     @property
     def done(self) -> float:
         """Returns the fraction of all the work that is done, 0 .. 1."""
-
-
-class Failure(str):
-    """Why there is no answer, in a line."""
 
 
 class Last(NamedTuple):
@@ -99,18 +86,6 @@ def workers(jobs: int) -> int:
     return world().size if world().size > 1 else jobs
 
 
-def attempt(work: Work, task: Any) -> Any:
-    """Returns an answer, or a Failure: for a process that has to send it to another."""
-    try:
-        return work(task)
-    except Fault as fault:
-        return Failure(fault)
-    except Exception as error:
-        return Failure(
-            f"{task}: {type(error).__name__}: {error} (one process, --jobs 1, tells where)"
-        )
-
-
 # -- on processes
 
 
@@ -146,95 +121,6 @@ def _on_processes(agenda: Agenda, work: Work, jobs: int, line: CountLine) -> Non
     finally:
         for worker in every:
             worker.end()
-
-
-class Worker:
-    """A process that does tasks, one after the other, until its pipe is closed."""
-
-    def __init__(self, work: Work) -> None:
-        context = _context(work)
-        self.pipe, self._far = context.Pipe()
-        self._process = context.Process(target=_work, args=(work, self._far), daemon=True)
-        self.task: Any = None
-        """The task that it was given last."""
-        self.dead = False
-
-    def start(self) -> None:
-        with _deaf():
-            self._process.start()
-        self._far.close()  # so that the end of the process is the end of the pipe
-
-    def give(self, task: Any) -> None:
-        self.task = task
-        with suppress(OSError):  # it is dead, and `answer` will say so
-            self.pipe.send(task)
-
-    def answer(self) -> Any:
-        """Returns the answer, after waiting for it; a Failure, if the process has died."""
-        try:
-            return self.pipe.recv()
-        except (EOFError, OSError):
-            self._process.join()
-            self.dead = True
-            return Failure(
-                f"{self.task}: its process died (exit status {self._process.exitcode}); if for "
-                "want of memory, fewer --jobs need less"
-            )
-
-    def end(self) -> None:
-        """End the process, whatever it is doing."""
-        self.pipe.close()
-        if self._process.pid is not None:
-            self._process.kill()
-            self._process.join()
-
-
-_served: list[dict[str, str]] = []
-"""The settings of the process that forks workers, once there is one."""
-
-
-def _context(work: Work) -> Any:
-    """Returns how workers are started: forked from a process that has imported what they need, once
-    for all of them. It keeps the environment of its start, and settings count when modules are
-    imported: where one has changed since, workers are started afresh. None is forked from this
-    process, which may have threads and MPI."""
-    settings = {name: value for name, value in os.environ.items()
-                if name.startswith(("ODONATA", "NUMBA", "PYTHON"))}  # fmt: skip
-    if not _served:
-        _served.append(settings)
-        multiprocessing.set_forkserver_preload([__name__, work.__module__])
-    return multiprocessing.get_context("forkserver" if settings == _served[0] else "spawn")
-
-
-FOR_THE_PARENT = {*STOPPING, signal.SIGINT}
-"""Signals that a terminal (Ctrl-C) or Slurm sends to all processes alike: the parent heeds them and
-ends the others."""
-
-
-def _work(work: Work, pipe: Connection) -> None:
-    for number in FOR_THE_PARENT:
-        signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, FOR_THE_PARENT)
-    while True:
-        try:
-            pipe.send(attempt(work, pipe.recv()))
-        except (EOFError, OSError):  # nobody is there any more
-            return
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Start processes in this context: until they ignore what is for their parent, it is blocked,
-    and the parent receives it afterwards. (Were it ignored meanwhile, it would be lost.)"""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    resource_tracker.ensure_running()  # to start it unblocks signals
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_THE_PARENT)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 # -- on ranks

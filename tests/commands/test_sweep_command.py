@@ -21,7 +21,6 @@ from odonata.results.execution import Request, execute
 from odonata.results.run_facts import run_facts
 from pdes.checksum import with_checksum
 from pdes.errors import Fault, Refused
-from pdes.watch import processes
 
 Go = Callable[..., str]
 
@@ -302,12 +301,10 @@ def test_a_point_whose_process_was_killed_is_named_and_simulated_the_next_time(
 
 
 def workers_of(pid: int) -> list[int]:
-    """Returns the processes that a sweep has started to simulate: the children of one that forks
-    them."""
-    parents = dict(processes())
-    (server,) = [child for child, parent in parents.items() if parent == pid
-                 and "forkserver" in Path(f"/proc/{child}/cmdline").read_text()]  # fmt: skip
-    return [child for child, parent in parents.items() if parent == server]
+    """Returns the processes that a sweep has started to simulate."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in children
+            if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -329,3 +326,36 @@ def test_what_cannot_be_shown_is_refused(
         given += ["-o", str(tmp_path / "s"), "--jobs", "1", "--seeds", "1"]
     with pytest.raises(Refused, match=said.replace("?", r"\?")):
         CliRunner().invoke(cli, ["sweep", *given], catch_exceptions=False, standalone_mode=False)
+
+
+LAST = """
+from odonata import allocation
+
+@allocation("last", about="the last idle nodes", source="here")
+def last(sight, job, rng):
+    return sight.labels[-job.nodes :]
+"""
+PLACED = """
+plugins = ["last.py"]
+[machine]
+preset = "kim-72"
+[network]
+routing = "adaptive"
+[[jobs]]
+nodes = 4
+pattern = "all-to-all"
+[sweep]
+seeds = 1
+scheduler.allocation = ["last", "simple"]
+"""
+
+
+def test_worker_processes_have_the_plug_ins_of_the_experiment(go: Go, tmp_path: Path) -> None:
+    (tmp_path / "last.py").write_text(LAST)
+    file = tmp_path / "placed.toml"
+    file.write_text(PLACED)
+    words = ("sweep", file, "--plot", "", "--figure", "makespan_ps")
+    for jobs in (1, 2):
+        go(*words, "-o", tmp_path / str(jobs), "--jobs", jobs)
+    assert texts(tmp_path / "1") == texts(tmp_path / "2")
+    assert "last" in texts(tmp_path / "2")[0]

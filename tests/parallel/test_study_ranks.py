@@ -12,6 +12,7 @@ from dice import LOADED, Asked, Dice, UntilSix
 
 from odonata.study import pool, store
 from odonata.study.filling import fill
+from odonata.study.worker import Failure
 from pdes.errors import Fault, Refused
 from pdes.transport import world
 
@@ -35,7 +36,7 @@ class Listed:
         self.answers.append(answer)
         self.missing -= 1
 
-    def excuse(self, task: Any, failure: pool.Failure) -> bool:
+    def excuse(self, task: Any, failure: Failure) -> bool:
         return False
 
     @property

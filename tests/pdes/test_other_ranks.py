@@ -92,7 +92,7 @@ def test_any_ranks_after_any_other_give_the_same_answer_at_length(
 # -- what is recorded
 
 
-@examples(1)
+@examples(1)  # the search is for make test-long
 @example(ranks=[3, 2], every=700_000)
 @example(ranks=[1, 4, 2], every=1_000_000)
 @given(
@@ -121,7 +121,7 @@ def test_series_go_on_as_if_nothing_had_happened(ranks: list[int], every: int) -
             assert (file["engine/wall_s"][:].sum(axis=0) > 0).all()
 
 
-@examples(1)
+@examples(1)  # the search is for make test-long
 @example(ranks=[3, 2])
 @given(ranks=st.lists(st.integers(1, 4), min_size=2, max_size=3))
 def test_logs_go_on_as_if_nothing_had_happened(ranks: list[int]) -> None:

@@ -59,12 +59,12 @@ def test_a_placed_schedule_has_every_figure_and_always_the_same_bytes(tmp_path: 
         ([{"submit": 3, "held": [], "state": TO_COME}], []),
         ([{"submit": 0, "held": [], "state": WAITING}], ["over-time"]),
         ([{"submit": 0, "held": [(1, None)], "state": RUNNING}], ["over-time", "gantt"]),
+        ([{"submit": 0, "held": [(0, 2)]}], ["over-time", "gantt", "waits", "distributions"]),
         pytest.param(
-            [{"submit": 0, "held": [(0, 2)]}],
+            [{"submit": 0, "held": [(2, 2)]}],
             ["over-time", "gantt", "waits", "distributions"],
             marks=pytest.mark.long,
         ),
-        ([{"submit": 0, "held": [(2, 2)]}], ["over-time", "gantt", "waits", "distributions"]),
     ],
 )
 def test_what_cannot_be_drawn_is_left_out_with_a_sentence(

@@ -40,9 +40,9 @@ from odonata.studies.loadlatency.claims import claims
 from odonata.studies.loadlatency.limits import limit
 from odonata.studies.loadlatency.simulation import Point, mark, slot_ps, traffic_of
 from odonata.studies.loadlatency.simulation import simulate as at_load
-from odonata.study import pool
 from odonata.study.filling import fill, simulate
 from odonata.study.store import Answer, from_line, to_line
+from odonata.study.worker import Failure, Worker, attempt, deaf
 from pdes.errors import Refused
 from topology.presets import PRESETS
 
@@ -422,8 +422,8 @@ def test_a_mistake_in_a_worker_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr("odonata.studies.loadlatency.simulation.performance", lose)
     asked = sweep(network(), ["minimal"], [0.1], **SHORT)
-    failure = pool.attempt(partial(simulate, STUDY), asked.at("minimal", 0.1))
-    assert isinstance(failure, pool.Failure)
+    failure = attempt(partial(simulate, STUDY), asked.at("minimal", 0.1))
+    assert isinstance(failure, Failure)
     assert failure.startswith("minimal at load 0.1: AssertionError: a byte was lost")
     with pytest.raises(AssertionError):
         simulated(asked)
@@ -431,7 +431,7 @@ def test_a_mistake_in_a_worker_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_death_of_a_worker_is_told() -> None:
     asked = sweep(network(), ["minimal"], [0.1], warmup_ps=0, measure_ps=10**15, drain_ps=0)
-    worker = pool.Worker(partial(simulate, STUDY))
+    worker = Worker(partial(simulate, STUDY))
     worker.start()
     try:
         worker.give(asked.at("minimal", 0.1))
@@ -440,14 +440,14 @@ def test_the_death_of_a_worker_is_told() -> None:
         failure = worker.answer()
     finally:
         worker.end()
-    assert isinstance(failure, pool.Failure)
+    assert isinstance(failure, Failure)
     assert failure.startswith("minimal at load 0.1: its process died (exit status -9)")
 
 
 def test_an_interruption_while_processes_start_is_not_lost() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
     try:
-        with pytest.raises(KeyboardInterrupt), pool._deaf():  # noqa: PT012
+        with pytest.raises(KeyboardInterrupt), deaf():  # noqa: PT012
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.1)  # it is held back
     finally:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from conftest import PATIENCE
+from tasks import FIRST_DIES, linger, perish, refuse_seven, square, stumble
 
 from odonata.study import pool
+from odonata.study.worker import Failure, Worker
 from pdes.errors import Fault, Refused
-
-FIRST_DIES = -1
 
 
 class Listed:
@@ -29,7 +29,7 @@ class Listed:
     def note(self, answer: Any) -> None:
         self.answers.append(answer)
 
-    def excuse(self, task: Any, failure: pool.Failure) -> bool:
+    def excuse(self, task: Any, failure: Failure) -> bool:
         return False
 
     @property
@@ -48,7 +48,7 @@ class Tolerant(Listed):
         super().__init__(tasks)
         self.excused: list[tuple[int, str]] = []
 
-    def excuse(self, task: Any, failure: pool.Failure) -> bool:
+    def excuse(self, task: Any, failure: Failure) -> bool:
         self.excused.append((task, str(failure)))
         return True
 
@@ -58,31 +58,6 @@ class Chained(Listed):
 
     def take(self) -> int | None:
         return super().take() if len(self.tasks) + len(self.answers) == self.wanted else None
-
-
-def square(number: int) -> int:
-    return number * number
-
-
-def refuse_seven(number: int) -> int:
-    if number == 7:
-        raise Fault(f"number {number}: seven is not served")
-    return number
-
-
-def stumble(number: int) -> float:
-    return 1 / number
-
-
-def perish(number: int) -> int:
-    if number == FIRST_DIES:
-        os._exit(9)
-    return number
-
-
-def linger(number: int) -> int:
-    time.sleep(0 if number == 0 else 600)
-    return number
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
@@ -140,7 +115,7 @@ def test_the_death_of_a_worker_is_told_with_what_it_was_doing() -> None:
 
 def test_workers_do_not_hear_what_their_parent_heeds() -> None:
     """Slurm sends SIGTERM and SIGUSR1 to all processes of a job alike."""
-    worker = pool.Worker(square)
+    worker = Worker(square)
     worker.start()
     try:
         worker.give(2)
@@ -178,7 +153,7 @@ def test_a_line_tells_what_is_left_and_how_long_it_takes(
 
 
 def test_a_worker_that_is_only_starting_does_not_hear_what_its_parent_heeds() -> None:
-    worker = pool.Worker(square)
+    worker = Worker(square)
     worker.start()
     pid = worker._process.pid
     assert pid is not None
@@ -203,26 +178,3 @@ def test_where_deaths_are_excused_another_process_takes_the_place() -> None:
     assert sorted(agenda.answers) == [1, 2, 3]
     assert [task for task, _ in agenda.excused] == [FIRST_DIES] * 2
     assert "exit status 9" in agenda.excused[0][1]
-
-
-def origin(_: int) -> tuple[int, str]:
-    """Returns who started this process, and a setting that it has."""
-    return os.getppid(), os.environ.get("ODONATA_SOMETHING", "")
-
-
-def test_workers_are_forked_from_one_process_unless_a_setting_has_changed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def origins() -> set[tuple[int, str]]:
-        agenda = Listed([1, 2, 3, 4])
-        pool.share(agenda, origin, jobs=2)
-        return set(agenda.answers)
-
-    ((server, setting),) = origins()
-    assert (server != os.getpid(), setting) == (True, "")
-    monkeypatch.setenv("ODONATA_SOMETHING", "new")
-    assert origins() == {(os.getpid(), "new")}
-    monkeypatch.undo()
-    for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):  # as Slurm does
-        os.kill(server, number)
-    assert origins() == {(server, "")}
