@@ -16,14 +16,14 @@ from zygote import Zygote
 from odonata.commands.doctor import find_mpiexec
 from pdes import launcher
 
-settings.register_profile("odonata", deadline=None, max_examples=25)
-settings.register_profile("long", deadline=None, max_examples=250)
+settings.register_profile("odonata", deadline=None, max_examples=20)
+settings.register_profile("long", deadline=None, max_examples=200)
 settings.load_profile("odonata")
 
 
 def examples(count: int) -> settings:
     """Has hypothesis try so many examples, and ten times as many in `make test-long`."""
-    return settings(max_examples=count * settings.default.max_examples // 25)
+    return settings(max_examples=count * settings.default.max_examples // 20)
 
 
 ROOT = Path(__file__).parents[1]

@@ -149,6 +149,7 @@ def test_ranks_and_protocol_change_nothing(phold: Phold, ranks: int, protocol: s
     assert (together["events"], together["digest"]) == (alone["events"], alone["digest"])
 
 
+@pytest.mark.long
 def test_the_compiler_changes_nothing(phold: Phold) -> None:
     short = ("--lps", "32", "--end", "3us", "--seed", "3")
     runs = phold(*short), phold(*short, "--debug"), phold(*short, ODONATA_JIT="0")

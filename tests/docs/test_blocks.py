@@ -261,16 +261,14 @@ def test_ten_lines_lead_from_a_trace_to_a_figure() -> None:
     assert '"months.png"' in code.text
 
 
-@pytest.mark.parametrize("report", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
 def test_the_tutorial_prints_what_it_shows_in_the_shell_and_in_python(
     place: Path,
     odonata: Callable[..., subprocess.CompletedProcess[str]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    report: bool,
 ) -> None:
-    """Every line of a text is in what the commands above it printed; what is between may differ.
-    The report, of which the tutorial shows nothing, takes longer than all else."""
+    """Every line of a text is in what the commands above it printed; what is between may differ."""
     put_files(TUTORIAL, place)
     said, lines = "", 0
     for block in blocks(TUTORIAL):
@@ -280,8 +278,6 @@ def test_the_tutorial_prints_what_it_shows_in_the_shell_and_in_python(
             said = ""
             for words in commands(block):
                 assert words[0] == "odonata", words
-                if words[1] == "report" and not report:
-                    continue
                 done = odonata(*words[1:])
                 assert done.returncode == 0, done.stderr
                 said += " ".join(done.stdout.split())
@@ -290,8 +286,7 @@ def test_the_tutorial_prints_what_it_shows_in_the_shell_and_in_python(
                 assert " ".join(line.split()) in said, line
                 lines += 1
     assert lines > 20
-    if report:
-        assert (place / "out" / "level-spread" / "report.html").stat().st_size > 100_000
+    assert (place / "out" / "level-spread" / "report.html").stat().st_size > 100_000
     monkeypatch.chdir(place)
     run_python(TUTORIAL, capsys)
 

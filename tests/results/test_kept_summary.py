@@ -128,6 +128,7 @@ def resuming(file: Path, out: Path) -> str:
     return f"import sys; sys.argv = {words!r}; from odonata.commands.cli import main; main()"
 
 
+@pytest.mark.long
 def test_on_two_ranks_the_summary_is_printed_once(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(MONTH)
