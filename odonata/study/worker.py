@@ -1,5 +1,5 @@
-"""A process that does tasks, one after the other: to be imported by it quickly, before it imports
-what its tasks need."""
+"""A worker process, which does tasks one after the other. It imports this module first, and so this
+imports nothing that takes long."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ TINY = Dragonfly(1, 2, 2, 5)
 
 
 APART = ("minimal", "ugal-l", "par")
-"""Of the routings that have the same routes to choose from, one."""
+"""Three routings, one for each set of routes that a routing may choose from."""
 ROUTED = [how if how in APART else pytest.param(how, marks=pytest.mark.long) for how in ROUTINGS]
 
 

@@ -73,7 +73,7 @@ def test_an_example_passes_the_test_tool_also_in_a_new_process(name: str) -> Non
 
 
 def test_the_test_in_the_documentation_passes(python: Callable[..., str]) -> None:
-    """And the test tool asks what it tests in a new process, too."""
+    """The documented test also has the test tool ask the policy in a new process."""
     assert "1 passed" in python("import pytest; raise SystemExit(pytest.main(['test_mine.py']))")
 
 
