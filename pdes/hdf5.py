@@ -35,6 +35,8 @@ CHECKED = SUPERBLOCK.size - 4
 """Bytes of a superblock before its checksum."""
 END_AT = 28
 """Where in a superblock the end of the file is."""
+FAR = 1 << 60
+"""An end, in bytes, that no file grows to."""
 HEAP = re.compile(b"GCOL\x01\0\0\0")
 HEAP_HEAD, HEAP_OBJECT = struct.Struct("<8xQ"), struct.Struct("<H6xQ")
 """Formats: the size of a heap of text; the number (0: the room that is left) and size of an object
@@ -77,7 +79,7 @@ def opened(path: Path, cure: str = CURE) -> Any:
             found = whole(path)
         try:
             if found:
-                return h5py.File(_Guarded(path), "r")
+                return h5py.File(_Guarded(path, found.written_to), "r")
         except OSError as error:
             if not found or not found.written_to or time.monotonic() > until:
                 raise _damaged(path, error, cure) from None
@@ -171,15 +173,16 @@ def is_written_to(path: Path) -> bool:
 
 
 class _Guarded:
-    """A file, for h5py, that ends where it ends now; behind that there are zeros. HDF5 keeps text
-    of any length in heaps (GCOL), of which it has no checksum, and in which it takes its steps from
-    what it finds: those in which these lead nowhere have no signature here, so that it stops."""
+    """A file, for h5py, that ends where it ends now or, if it is written to, never: what a writer
+    appends later can be read as well. Behind what is there, there are zeros. HDF5 keeps text of any
+    length in heaps (GCOL), of which it has no checksum, and in which it takes its steps from what
+    it finds: those in which these lead nowhere have no signature here, so that it stops."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, written_to: bool) -> None:
         self._path, self._at = path, 0
         self._fd = os.open(path, os.O_RDONLY)
         weakref.finalize(self, os.close, self._fd)
-        self._size = os.fstat(self._fd).st_size
+        self._size = FAR if written_to else os.fstat(self._fd).st_size
         head = bytearray(os.pread(self._fd, CHECKED, 0))
         head[END_AT : END_AT + 8] = struct.pack("<Q", self._size)
         self._head = bytes(head) + struct.pack("<I", lookup3(bytes(head)))
@@ -217,7 +220,7 @@ class _Guarded:
         if len(head) < HEAP_HEAD.size:
             return False
         (size,) = HEAP_HEAD.unpack(head)
-        if at + size > self._size:
+        if at + size > os.fstat(self._fd).st_size:
             return False
         heap, place = os.pread(self._fd, size, at), HEAP_HEAD.size
         while size - place >= HEAP_OBJECT.size:

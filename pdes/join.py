@@ -21,7 +21,7 @@ import numpy as np
 from pdes import turnover
 from pdes.errors import Refused
 from pdes.hdf5 import SEAL, Source, check, is_written_to, open_file, read, reading, repack, seal
-from pdes.log import is_log, merge
+from pdes.log import is_log, logged, merge
 from pdes.stream import COMPLETE, DIED, DIGEST, FAILED, NAME, RUNNING, TOTAL, times_of
 
 JOINED = "run.h5"
@@ -110,6 +110,20 @@ class Described(NamedTuple):
     attributes: dict[str, Any]
 
 
+class Reached(NamedTuple):
+    """How far a rank's file has come: its state, the times of its samples, and the time before
+    which no row of its logs is missing. Whatever is opened later has come as far: a sample, or a
+    row, is written before its time, and the state last."""
+
+    status: int
+    times: Any
+    logged: int
+
+
+def _reached(file: Any) -> Reached:
+    return Reached(int(file["status"][()]), times_of(file)[:], logged(file))
+
+
 def join(directory: Path, target: Path, attributes: Mapping[str, Any] | None = None) -> None:
     """Describe the run in `directory` by a file `target`; whatever was there is replaced. It has
     the attributes that the ranks' files share, those given, and the digest of a run that is
@@ -118,22 +132,21 @@ def join(directory: Path, target: Path, attributes: Mapping[str, Any] | None = N
 
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     with ExitStack() as stack:
-        files = [stack.enter_context(Source(path)) for path in ranks_of(directory)]
+        paths = ranks_of(directory)
+        reached = [read(path, _reached) for path in paths]  # first: files may be written to
+        complete = all(it.status == COMPLETE for it in reached)
+        times = min((it.times for it in reached), key=len)
+        files = [stack.enter_context(Source(path)) for path in paths]
         for file in files:
             file.check()
         files.sort(key=lambda file: int(file.tried(lambda it: it.attrs["first_unit"])))
         name_of_time = files[0].tried(lambda it: times_of(it).name.removeprefix("/"))
-        clocks = [file.read(name_of_time) for file in files]
-        times = min(clocks, key=len)
         texts = {file.tried(lambda it: it.attrs.get("experiment")) for file in files}
-        if len(texts) > 1 or any((clock[: len(times)] != times).any() for clock in clocks):
+        if len(texts) > 1 or any((it.times[: len(times)] != times).any() for it in reached):
             raise Refused(f"{directory}: its files are of different runs")
-        complete = all(file.read("status") == COMPLETE for file in files)
         shared = files[0].tried(lambda it: {**it.attrs, **_digest(it)})
         described = [file.tried(_datasets) for file in files]
         logs = files[0].tried(_logs)
-        for file in files:  # so that what is damaged is known by its name
-            file.tried(lambda it: [it[log][column][:] for log in logs for column in it[log]])
         stack.callback(partial.unlink, missing_ok=True)
         try:
             with h5py.File(partial, "w", libver="latest") as joined:
@@ -163,7 +176,7 @@ def join(directory: Path, target: Path, attributes: Mapping[str, Any] | None = N
                     for axis, label in enumerate(one.labels):
                         made.dims[axis].label = label
                 for log in logs:
-                    merge([file.file for file in files], log, joined)
+                    merge(files, log, joined, min(it.logged for it in reached))
                 seal(joined)
             partial.replace(target)
         except RuntimeError as error:  # HDF5's, where the disk is full

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from pdes import disk
 from pdes.disk import SLACK
 from pdes.errors import Fault, Refused
-from pdes.hdf5 import CHECKED_SERIES, checked_scalar
+from pdes.hdf5 import CHECKED_SERIES, Source, checked_scalar
 
 CHUNK_ROWS = 1024
 MOST_ROWS = 1 << 16
@@ -333,35 +333,53 @@ def lengths(file: Any, logs: Sequence[str]) -> list[int]:
     return [len(file[name][f"time_{file.attrs['tick']}"]) for name in logs]
 
 
-def merge(files: Sequence[Any], name: str, joined: Any) -> None:
-    """Writes the log `name` of all ranks' files, which are in the order of agents, into `joined`:
-    the rows before the time up to which no file misses any."""
-    tick = files[0].attrs["tick"]
-    final = min(int(file[f"logged_{tick}"][()]) for file in files)
-    logs = [file[name] for file in files]
-    rows = [_rows_before(log[f"time_{tick}"], final) for log in logs]
-    times = np.concatenate([log[f"time_{tick}"][:n] for log, n in zip(logs, rows, strict=True)])
-    order = np.argsort(times, kind="stable")
+def logged(file: Any) -> int:
+    """Returns the time before which no row of the file's logs is missing. A file that is written to
+    has these rows in whatever is opened after this was asked."""
+    name = f"logged_{file.attrs.get('tick')}"
+    return int(file[name][()]) if name in file else 0
+
+
+def merge(sources: Sequence[Source], name: str, joined: Any, final: int) -> None:
+    """Writes the rows of the log `name` before `final`, of all ranks' files, which are in the order
+    of agents, into `joined`. No file may miss any (`logged`)."""
+    described = sources[0].tried(lambda file: _described(file[name]))
+    tick, several = sources[0].tried(
+        lambda file: (file.attrs["tick"], str(file[name].attrs[MARK]).split(","))
+    )
+    clocks = [source.read(f"{name}/time_{tick}") for source in sources]
+    rows = [_rows_before(clock, final) for clock in clocks]
+    order = np.argsort(
+        np.concatenate([clock[:n] for clock, n in zip(clocks, rows, strict=True)]), kind="stable"
+    )
     group = joined.create_group(name)
-    group.attrs.update(logs[0].attrs)
-    several = [column for column in str(logs[0].attrs[MARK]).split(",") if column]
-    for column in logs[0]:
-        if column not in several:
-            parts = [log[column][:n] for log, n in zip(logs, rows, strict=True)]
-            _write(group, column, np.concatenate(parts)[order], logs[0][column])
-    for column in several:
-        counts = [log[column + COUNT][:n] for log, n in zip(logs, rows, strict=True)]
-        parts = [log[column][: int(n.sum())] for log, n in zip(logs, counts, strict=True)]
-        sizes, values = np.concatenate(counts), np.concatenate(parts)
-        starts = np.cumsum(sizes) - sizes
-        sorted_sizes = sizes[order]
-        places = np.arange(len(values)) - np.repeat(
-            np.cumsum(sorted_sizes) - sorted_sizes, sorted_sizes
-        )
-        _write(group, column, values[np.repeat(starts[order], sorted_sizes) + places],
-               logs[0][column])  # fmt: skip
+    group.attrs.update(sources[0].tried(lambda file: dict(file[name].attrs)))
+    sizes = {}
+    for column in sorted(described, key=lambda it: it in several):
+        if column in several:
+            counts = sizes[column]
+            parts = [source.read(f"{name}/{column}", slice(int(n.sum())))
+                     for source, n in zip(sources, counts, strict=True)]  # fmt: skip
+            values = np.concatenate(parts)[_places(np.concatenate(counts), order)]
+        else:
+            parts = [source.read(f"{name}/{column}", slice(n))
+                     for source, n in zip(sources, rows, strict=True)]  # fmt: skip
+            sizes[column.removesuffix(COUNT)] = parts
+            values = np.concatenate(parts)[order]
+        dtype, dim, unit, about = described[column]
+        _describe(group.create_dataset(column, data=values, dtype=dtype), dim, unit, about)
 
 
-def _write(group: Any, column: str, values: Array, like: Any) -> None:
-    made = group.create_dataset(column, data=values, dtype=like.dtype)
-    _describe(made, like.dims[0].label, like.attrs["unit"], like.attrs["about"])
+def _described(log: Any) -> dict[str, tuple[Any, str, str, str]]:
+    """Returns the type, dimension, unit and meaning of each column of a log."""
+    return {
+        name: (it.dtype, it.dims[0].label, it.attrs["unit"], it.attrs["about"])
+        for name, it in log.items()
+    }
+
+
+def _places(sizes: Array, order: Array) -> Array:
+    """Returns where the numbers of rows with so many of them lie, row after row in this order."""
+    starts, sizes = (np.cumsum(sizes) - sizes)[order], sizes[order]
+    ahead: Array = np.cumsum(sizes) - sizes
+    return np.repeat(starts - ahead, sizes) + np.arange(sizes.sum())

@@ -157,10 +157,7 @@ class Past:
             with reading(source.path):
                 book.restore(source.file, cut)
             return
-        for source in having:  # so that what is damaged is known by its name
-            source.tried(lambda file: [column[:] for log in book.names
-                                       for column in file[log].values()])  # fmt: skip
-        with _merged([source.file for source in files], book.names) as file:
+        with _merged(files, book.names, cut) as file:
             book.restore(file, cut)
 
     def __enter__(self) -> Self:
@@ -179,11 +176,11 @@ class Past:
         self._sources = {}
 
 
-def _merged(files: Sequence[Any], logs: Sequence[str]) -> Any:
-    """Returns a file in memory that has the logs of all of these."""
+def _merged(files: Sequence[Source], logs: Sequence[str], cut: int) -> Any:
+    """Returns a file in memory that has the logs of all of these before a cut."""
     import h5py
 
     merged = h5py.File(io.BytesIO(), "w")
     for name in logs:
-        merge(files, name, merged)
+        merge(files, name, merged, cut)
     return merged

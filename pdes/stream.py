@@ -429,6 +429,7 @@ class Recorder:
                 if values.any():
                     made[...] = values
             self._digest[()] = digest.encode()
+            self._file.flush()
         self.close(status)
         if self._replaced > WASTE * self._written:
             room = self._written - self._replaced + 4 * SLACK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from conftest import PATIENCE, clean_environment
 from probe import YEAR, Diary
 
+import pdes.hdf5
 from pdes import log
 from pdes.driver import run as run_ranks
 from pdes.errors import Fault, Refused
@@ -41,16 +43,19 @@ def run(model: Any, end: int = END, **how: Any) -> Any:
 
 def read(path: Path) -> dict[str, Any]:
     """Every dataset of the logs, by name; times first, as they are written last: a row is there
-    when its time is."""
+    when its time is, in whatever is opened, or refreshed, after that."""
     found: dict[str, Any] = {}
 
     def note(name: str, thing: Any) -> None:
         if isinstance(thing, h5py.Dataset) and name.startswith(LOGS):
             found[name] = thing
 
-    with h5py.File(path, "r", swmr=path.name.startswith("rank")) as file:
+    written_to = path.name.startswith("rank")
+    with h5py.File(path, "r", swmr=written_to) as file:
         file.visititems(note)
         for name in sorted(found, key=lambda it: "time" not in it):
+            if written_to:
+                found[name].refresh()
             found[name] = found[name][:]
     return found
 
@@ -264,6 +269,72 @@ def test_joined_is_what_no_rank_misses_in_order_of_time_and_then_of_ranks(tmp_pa
         assert file["l/s_count"][:].tolist() == [0, 0, 1, 2, 1, 2]
         assert file["l/s"][:].tolist() == [0, 0, 0, 1, 1, 1]
         assert file["l/s"].dtype == np.int32
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from pdes.log import Field, Log
+from pdes.stream import COMPLETE, Recorder, Recording
+
+logs = {"l": Log((Field("x", "1", "a number"), Field("s", "1", "some", "i4", several=True)))}
+about = {"ranks": 1, "first_unit": 0, "last_unit": 1}
+for line in sys.stdin:
+    path, first, last, over = line.split()
+    if first == "0":
+        recorder = Recorder(Recording(Path(path), 1, (), logs=("l",)), {}, 0, about, "us", logs)
+        recorder.start(None)
+    for i in range(int(first), int(last)):
+        recorder.book.append(i, 0, [("l", (i * i, [i] * (i % 3)))])
+    recorder.write_logs(int(last))
+    if over == "True":
+        recorder.finish(COMPLETE, int(last))
+    print("written", flush=True)
+"""
+
+
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("over", [False, True], ids=["it goes on", "it ends"])
+def test_what_a_rank_writes_while_its_file_is_joined_disturbs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, over: bool, step: int
+) -> None:
+    """At whichever of its reads that is, every row is there that was there before, and no part of
+    one; and if the run is said to be complete, all are."""
+    few, all_of_them = 100, 1500  # which takes chunks behind what was the end of the file
+    until = 0
+    read_on = pdes.hdf5._Guarded.readinto
+
+    def write(*what: object) -> None:
+        print(*what, file=writer.stdin, flush=True)
+        assert writer.stdout is not None and writer.stdout.readline() == "written\n"
+
+    def readinto(self: Any, buffer: Any) -> int:
+        nonlocal until
+        until -= 1
+        if until == 0:
+            write(tmp_path / str(moment), few, all_of_them, over)
+        return read_on(self, buffer)
+
+    monkeypatch.setattr(pdes.hdf5._Guarded, "readinto", readinto)
+    writer = subprocess.Popen([sys.executable, "-c", WRITER], env=clean_environment(), text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
+    with writer:
+        for moment in itertools.count(1, step):
+            here = tmp_path / str(moment)
+            write(here, 0, few, False)
+            until = moment
+            join(here, here / "run.h5")
+            with h5py.File(here / "run.h5") as file:
+                rows, complete = len(file["l/x"]), file.attrs["complete"]
+                assert rows == all_of_them if complete else rows in (few, all_of_them)
+                assert file["l/time_us"][:].tolist() == [*range(rows)]
+                assert file["l/x"][:].tolist() == [i * i for i in range(rows)]
+                assert file["l/s"][:].tolist() == [i for i in range(rows) for _ in range(i % 3)]
+            if until > 0:
+                break
+        assert writer.stdin is not None
+        writer.stdin.close()
+    assert moment > 50
 
 
 # -- what is no row
