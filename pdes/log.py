@@ -343,31 +343,29 @@ def logged(file: Any) -> int:
 def merge(sources: Sequence[Source], name: str, joined: Any, final: int) -> None:
     """Writes the rows of the log `name` before `final`, of all ranks' files, which are in the order
     of agents, into `joined`. No file may miss any (`logged`)."""
-    described = sources[0].tried(lambda file: _described(file[name]))
-    tick, several = sources[0].tried(
-        lambda file: (file.attrs["tick"], str(file[name].attrs[MARK]).split(","))
+    tick, attributes, described = sources[0].tried(
+        lambda file: (file.attrs["tick"], dict(file[name].attrs), _described(file[name]))
     )
+
+    def read(column: str, rows: Sequence[int]) -> list[Array]:
+        return [source.read(f"{name}/{column}", slice(n))
+                for source, n in zip(sources, rows, strict=True)]  # fmt: skip
+
     clocks = [source.read(f"{name}/time_{tick}") for source in sources]
     rows = [_rows_before(clock, final) for clock in clocks]
-    order = np.argsort(
-        np.concatenate([clock[:n] for clock, n in zip(clocks, rows, strict=True)]), kind="stable"
-    )
+    times = np.concatenate([clock[:n] for clock, n in zip(clocks, rows, strict=True)])
+    order = np.argsort(times, kind="stable")
     group = joined.create_group(name)
-    group.attrs.update(sources[0].tried(lambda file: dict(file[name].attrs)))
-    sizes = {}
-    for column in sorted(described, key=lambda it: it in several):
+    group.attrs.update(attributes)
+    several = str(attributes[MARK]).split(",")
+    for column, (dtype, *rest) in described.items():
         if column in several:
-            counts = sizes[column]
-            parts = [source.read(f"{name}/{column}", slice(int(n.sum())))
-                     for source, n in zip(sources, counts, strict=True)]  # fmt: skip
+            counts = read(column + COUNT, rows)
+            parts = read(column, [int(n.sum()) for n in counts])
             values = np.concatenate(parts)[_places(np.concatenate(counts), order)]
         else:
-            parts = [source.read(f"{name}/{column}", slice(n))
-                     for source, n in zip(sources, rows, strict=True)]  # fmt: skip
-            sizes[column.removesuffix(COUNT)] = parts
-            values = np.concatenate(parts)[order]
-        dtype, dim, unit, about = described[column]
-        _describe(group.create_dataset(column, data=values, dtype=dtype), dim, unit, about)
+            values = np.concatenate(read(column, rows))[order]
+        _describe(group.create_dataset(column, data=values, dtype=dtype), *rest)
 
 
 def _described(log: Any) -> dict[str, tuple[Any, str, str, str]]:

@@ -306,7 +306,8 @@ def test_what_a_rank_writes_while_its_file_is_joined_disturbs_nothing(
 
     def write(*what: object) -> None:
         print(*what, file=writer.stdin, flush=True)
-        assert writer.stdout is not None and writer.stdout.readline() == "written\n"
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "written\n"
 
     def readinto(self: Any, buffer: Any) -> int:
         nonlocal until
