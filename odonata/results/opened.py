@@ -11,12 +11,9 @@ import json
 import tempfile
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import xarray as xr
-from xarray.backends import BackendArray
-from xarray.core import indexing
 
 from odonata.experiment.experiment import Experiment, JobExperiment
 from odonata.experiment.reading import parse
@@ -24,6 +21,9 @@ from pdes.clock import TICKS
 from pdes.errors import Refused
 from pdes.join import JOINED, Joined, is_joined, join, ranks_of, status_of
 from pdes.stream import FORMAT
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 STATES = ("running", "stopped", "complete", "failed", "died", "deadlocked")
 """The names of states, by the numbers of `pdes.stream`."""
@@ -49,7 +49,7 @@ class Opened:
         self._joined = self._open()
         self.file = self._joined.file
         """The HDF5 file behind all of it; `read` also finds out what is damaged."""
-        self.attributes: dict[str, Any] = {k: _plain(v) for k, v in self.file.attrs.items()}
+        self.attributes: dict[str, Any] = {k: plain(v) for k, v in self.file.attrs.items()}
         """Its provenance: versions, host, when it was started, ..."""
         if self.attributes.get("format") != FORMAT:
             raise Refused(f"{path}: metrics of format {self.attributes.get('format')}, this "
@@ -59,13 +59,8 @@ class Opened:
         """The unit of its times."""
         self.complete: bool = bool(self.attributes["complete"])
         """Whether it came to its end; if not, it was stopped, died, or goes on."""
-        times = self.read(f"time_{self.tick}")
-        self.time = xr.DataArray(times, dims="time", attrs={"unit": self.tick})
-        """When samples were taken, in ticks; each describes the interval that ends then."""
-        before = np.concatenate(([0], times[:-1]))
-        self.interval = xr.DataArray(times - before, {"time": times}, "time",
-                                     attrs={"unit": self.tick})  # fmt: skip
-        """The length of these intervals, in ticks."""
+        self.times = self.read(f"time_{self.tick}")
+        """When samples were taken, in ticks, as numpy has it."""
 
     def _open(self) -> Joined:
         """Returns the joined file or, where there is none that is complete, a temporary one."""
@@ -96,7 +91,7 @@ class Opened:
         state = "complete" if self.complete else f"incomplete, {self.reached_ps} ps"
         if self.missing:
             state += f", the plug-in of {', '.join(self.experiment.missing)} is missing"
-        return f"<run {self.experiment.name!r} in {self.path}: {state}, {len(self.time)} samples>"
+        return f"<run {self.experiment.name!r} in {self.path}: {state}, {len(self.times)} samples>"
 
     # -- what was run
 
@@ -108,7 +103,7 @@ class Opened:
         end: int | None = self.experiment.run.end
         if self.complete and end is not None:
             return end // TICKS[self.tick]
-        return int(self.time[-1]) if len(self.time) else 0
+        return int(self.times[-1]) if len(self.times) else 0
 
     @property
     def reached_ps(self) -> int:
@@ -147,6 +142,21 @@ class Opened:
 
     # -- what was measured
 
+    @cached_property
+    def time(self) -> xr.DataArray:
+        """When samples were taken, in ticks; each describes the interval that ends then."""
+        from xarray import DataArray
+
+        return DataArray(self.times, dims="time", attrs={"unit": self.tick})
+
+    @cached_property
+    def interval(self) -> xr.DataArray:
+        """The length of these intervals, in ticks."""
+        from xarray import DataArray
+
+        lengths = np.diff(self.times, prepend=0)
+        return DataArray(lengths, {"time": self.times}, "time", attrs={"unit": self.tick})
+
     def _log(self, name: str) -> dict[str, Any]:
         """Returns the columns of a log that have a number per row; for a run that is not complete,
         as of its last sample."""
@@ -166,41 +176,12 @@ class Opened:
             if name == "inputs":
                 why = "routers without a crossbar have no input queues"
             raise Refused(f"{self.path}: {name} were not recorded ({why})")
-        variables = {}
-        for key, dataset in self.file[name].items():
-            dims = [label.label for label in dataset.dims]
-            attrs = {k: _plain(dataset.attrs[k]) for k in ("unit", "about", "kind")}
-            lazy = indexing.LazilyIndexedArray(_OnDisk(self._joined, f"{name}/{key}"))
-            variables[key] = xr.Variable(dims, lazy, attrs)
+        from odonata.results.on_disk import table
+
         coordinates |= {"time": self.time, f"interval_{self.tick}": ("time", self.interval.data)}
-        return xr.Dataset(variables, coordinates)
+        return table(self._joined, name, coordinates)
 
 
-class _OnDisk(BackendArray):  # type: ignore[misc]
-    """A dataset of an open file, read piece by piece. A copy reads the same file; in another
-    process it is opened there."""
-
-    def __init__(self, joined: Joined, name: str) -> None:
-        self._joined, self._name = joined, name
-        self.shape, self.dtype = joined.file[name].shape, joined.file[name].dtype
-
-    def __getitem__(self, key: Any) -> Any:
-        basic = indexing.IndexingSupport.BASIC
-        return indexing.explicit_indexing_adapter(key, self.shape, basic, self._read)
-
-    def _read(self, key: Any) -> Any:
-        return self._joined.read(self._name, key)
-
-    def __deepcopy__(self, memo: Any) -> Self:
-        return self
-
-    def __reduce__(self) -> Any:
-        return _again, (self._joined.path, self._name)
-
-
-def _again(path: Path, name: str) -> _OnDisk:
-    return _OnDisk(Joined(path), name)
-
-
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Returns a value of numpy's as one of Python's."""
     return value.item() if isinstance(value, np.generic) else value

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from odonata.agents.computing import cap_stretches
 from odonata.agents.layout import BIN_BITS, BIN_ONE, BINS
@@ -25,6 +24,8 @@ from pdes.errors import Refused
 from topology import Dragonfly
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from odonata.results.operator_counters import Counters
     from odonata.results.packet_trace import PacketTrace
     from odonata.results.seen import Seen
@@ -86,6 +87,8 @@ class Run(Opened):
         """Returns every job, as far as is known; times that are not are -1, and energies, where
         power was simulated, are NaN. The nodes of each are in `job_records`. What was asked for is
         taken from the experiment, since older files have no column for all of it."""
+        from xarray import Dataset
+
         board, _ = self._board
         start, end = board[:, BEGAN], board[:, OVER]
         text = {name: np.char.decode(self.read(f"jobs/{name}").astype("S"), "utf-8")
@@ -111,20 +114,22 @@ class Run(Opened):
         units |= {"energy_j": "J", "received_bytes": "B", "j_per_byte": "J/B", "bytes": "B"}
         found = {name: ("job", values, {"unit": units[name]} if name in units else {})
                  for name, values in columns.items()}  # fmt: skip
-        return xr.Dataset(found, {"job": np.arange(len(start))})
+        return Dataset(found, {"job": np.arange(len(start))})
 
     @cached_property
     def stages(self) -> xr.Dataset:
         """Returns every stage of every job, and what its tasks did with their time, summed over
         tasks; without the times while they are not known."""
+        from xarray import Dataset
+
         columns: dict[str, Any] = {"job": self.read("stages/job")}
         for name in ("name", "pattern"):
             columns[name] = np.char.decode(self.read(f"stages/{name}").astype("S"), "utf-8")
         known = bool(self.job_network)
         columns |= {name: self.read(f"stages/{name}") for name in SPENT if known}
         units = {name: {"unit": "ps", "about": words} for name, (_, words) in SPENT.items()}
-        return xr.Dataset({name: ("stage", values, units.get(name, {}))
-                           for name, values in columns.items()})  # fmt: skip
+        return Dataset({name: ("stage", values, units.get(name, {}))
+                        for name, values in columns.items()})  # fmt: skip
 
     def _network_columns(self) -> dict[str, Any]:
         """Returns what is known of the packets of jobs, and of their slowdowns."""
@@ -210,7 +215,7 @@ class Run(Opened):
     def power(self) -> PowerRecord | None:
         """Returns what was measured of power, None where it was not simulated. What nodes took that
         is not of a job which has ended counts as idle."""
-        if self.experiment.power is None or not len(self.time):
+        if self.experiment.power is None or not len(self.times):
             return None
         logs = {name: self._log(name) for name in ("power", "caps")}
         figures = self._log("learned") if "learned" in self.file else {}
@@ -218,10 +223,10 @@ class Run(Opened):
         latency = self.experiment.scheduler.launch_ps  # until the scheduler heard of a reading
         readings, caps = logs["power"], logs["caps"]
         by_job = np.nan_to_num(self._taken[:, 0])
-        total = math.fsum(self.nodes.energy_j.isel(time=-1).data.tolist())
+        total = math.fsum(self.read("nodes/energy_j", len(self.times) - 1).tolist())
         return PowerRecord(
             readings["time_ps"] - latency, readings["power_w"], readings["cap_w"],
-            readings["cause"], int(self.time[-1]), by_job, total - math.fsum(by_job), 0.0, 0.0,
+            readings["cause"], int(self.times[-1]), by_job, total - math.fsum(by_job), 0.0, 0.0,
             (caps["time_ps"], caps["job"], caps["cap_w"]), (np.zeros(0, np.int64), np.zeros(0)),
             figures, 1e-12,
             np.array([it.cap_stretch for it in self.job_records], np.float64),
@@ -260,8 +265,8 @@ class Run(Opened):
             if places:
                 where = np.concatenate(places)
                 labels[where] = self.read("starts/labels", slice(len(where)))
-        elif len(self.time):
-            last = len(self.time) - 1
+        elif len(self.times):
+            last = len(self.times) - 1
             board[:, BEGAN] = self.read("jobs/start_ps", last)
             board[:, OVER] = self.read("jobs/end_ps", last)
             labels[:] = self.read("jobs/labels", last)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from functools import cached_property
 from math import nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from odonata.experiment.experiment import JobExperiment
 from odonata.jobs.metering import PowerRecord
@@ -19,6 +18,9 @@ from odonata.results.power_measures import PowerMeasures, power_measures
 from odonata.results.schedule_measures import Measures, measures
 from odonata.traces.clock import WallClock
 from odonata.traces.trace import Account, Trace, Whole
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 NAMED = ("user", "project", "application")
 
@@ -104,10 +106,12 @@ class ScheduleRun(Opened):
     def _energies(self) -> tuple[int, float, float, float]:
         """Returns the time of the last sample, and the energies of idle nodes, of sleeping ones and
         of jobs up to then; before the first sample they are those at time 0."""
-        if not len(self.time):
+        if not len(self.times):
             return 0, 0.0, 0.0, 0.0
-        last = self.system.isel(time=-1, scheduler=0)
-        return int(self.time[-1]), float(last.idle_j), float(last.sleep_j), float(last.jobs_j)
+        last = len(self.times) - 1, 0
+        idle_j, sleep_j, jobs_j = (float(self.read(f"system/{name}", last))
+                                   for name in ("idle_j", "sleep_j", "jobs_j"))  # fmt: skip
+        return int(self.times[-1]), idle_j, sleep_j, jobs_j
 
     @cached_property
     def power_measures(self) -> PowerMeasures | None:
@@ -143,6 +147,8 @@ class ScheduleRun(Opened):
     @cached_property
     def jobs(self) -> xr.Dataset:
         """Returns every job, as far as is known; times that are not are -1."""
+        from xarray import Dataset
+
         trace, schedule = self.trace, self.schedule
         begun, over = schedule.start_us >= 0, schedule.end_us >= 0
 
@@ -171,4 +177,4 @@ class ScheduleRun(Opened):
         units = {"_us": "us", "y_j": "J", "p_w": "W"}
         found = {name: ("job", values, {"unit": units[name[-3:]]} if name[-3:] in units else {})
                  for name, values in columns.items()}  # fmt: skip
-        return xr.Dataset(found, {"job": np.arange(len(trace))})
+        return Dataset(found, {"job": np.arange(len(trace))})
