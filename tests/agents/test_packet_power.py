@@ -478,7 +478,7 @@ def test_a_learner_chooses_in_the_order_of_the_discipline() -> None:
     jobs = tuple(Job(size, **PAIR) for size in (10, 30, 20, 40))
     cap = f"{NODES * IDLE + 41 * (ACTIVE - IDLE)} W"
     how = Power("dynamic-learner", (("window", 1),), cap=cap)
-    for order, first in (("fcfs", 0), ("large-first", 3), ("small-first", 0), ("wfp", 0)):
+    for order, first in (("fcfs", 0), ("large-first", 3)):
         ran = logged(*jobs, order=order, power=how, end=LAUNCH + 1)
         started = [job.number for job in ran.ran.jobs if job.start_ps is not None]
         assert first in started, order

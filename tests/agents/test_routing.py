@@ -286,6 +286,7 @@ def test_adaptive_is_minimal_until_the_buffer_ahead_is_half_full() -> None:
     assert hops[0] == hops[1]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("tossed")
 def test_a_routing_of_ones_own_may_throw_dice() -> None:
     model = network(routing="toss", load=0.1, message_bytes=512)

@@ -320,7 +320,7 @@ def test_a_date_is_told_where_there_is_one(lines: dict[str, Any], shown: str | N
 # -- the picture
 
 
-@pytest.mark.parametrize("kind", ["png", "svg"])
+@pytest.mark.parametrize("kind", ["png", pytest.param("svg", marks=pytest.mark.long)])
 def test_the_picture_is_drawn(kind: str, log: Path, tmp_path: Path) -> None:
     path = tmp_path / f"trace.{kind}"
     assert "4 per day" in run(log, "--plot", path)

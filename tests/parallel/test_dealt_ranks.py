@@ -80,8 +80,10 @@ def assert_same(model: Network, ran: Result | None, place: Path, parts: Path, en
 
 
 @pytest.mark.parametrize(
-    ("name", "protocol"), [("traffic", "window"), ("direct", "null"), ("telemetry", "window")]
-)
+    ("name", "protocol"),
+    [("direct", "null"), ("telemetry", "window"),
+     pytest.param("traffic", "window", marks=pytest.mark.long)],
+)  # fmt: skip
 def test_what_these_ranks_began_goes_on_with_one(name: str, protocol: str, place: Path) -> None:
     model, cut = MODELS[name](), 1_400_000
     leg(model, cut + 1, place / "parts", world(), protocol=protocol, checkpoint_dir=place / "saved",

@@ -63,8 +63,12 @@ def assert_same(one: Path, other: Path, samples: int | None = None) -> None:
     world().everyone(None)
 
 
-@pytest.mark.parametrize("protocol", ["window", "null"])
-@pytest.mark.parametrize("routing", ["minimal", "ugal-l"])
+@pytest.mark.parametrize(
+    ("routing", "protocol"),
+    [("minimal", "window"), ("ugal-l", "null"),
+     *(pytest.param(*it, marks=pytest.mark.long) for it in (("minimal", "null"),
+                                                            ("ugal-l", "window")))],
+)  # fmt: skip
 def test_any_ranks_and_protocol_give_the_same_bits(
     place: Path, routing: str, protocol: str
 ) -> None:

@@ -324,8 +324,10 @@ def test_a_distribution_ends_at_the_largest_value() -> None:
     assert y[500] == (values <= x[500]).mean()
 
 
-@pytest.mark.parametrize(("kind", "magic"), [("pdf", b"%PDF"), ("png", b"\x89PNG"),
-                                             ("svg", b"<?xml")])  # fmt: skip
+@pytest.mark.parametrize(("kind", "magic"), [
+    pytest.param("pdf", b"%PDF", marks=pytest.mark.long), ("png", b"\x89PNG"),
+    pytest.param("svg", b"<?xml", marks=pytest.mark.long),
+])  # fmt: skip
 def test_figures_are_files_of_their_kind(
     small: Path, tmp_path: Path, only: Any, kind: str, magic: bytes
 ) -> None:

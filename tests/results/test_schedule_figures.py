@@ -176,6 +176,7 @@ def test_a_comparison_has_a_panel_of_power(
     assert panel.get_title(loc="right").endswith(words)
 
 
+@pytest.mark.long
 def test_more_schedules_than_colours_can_be_compared(tmp_path: Path) -> None:
     comparisons.draw_schedules(
         {f"number {i}": some(3 + i) for i in range(10)}, tmp_path / "all.png"

@@ -308,6 +308,7 @@ def at(asked: Asked, threshold: float) -> Run:
     return asked.by_workload[THRESHOLDS.index(threshold)]
 
 
+@pytest.mark.long
 def test_on_the_karelian_trace_power_and_workload_are_those_that_were_checked(
     karelian: Asked,
 ) -> None:
