@@ -168,7 +168,7 @@ def test_without_the_compiler_the_answer_is_the_same_and_the_invariants_hold(
     words = ("bench", "dragonfly", "--nodes", "2", "--routers", "3", "--global-links", "2",
              "--groups", "7", "--routing", routing, "--traffic", "adversarial", "--load", "0.8",
              "--message", "1200 B", "--terminal-buffer", "1 KiB", "--local-buffer", "1 KiB",
-             "--global-buffer", "1 KiB", "--duration", "500ns", "--json")  # fmt: skip
+             "--global-buffer", "1 KiB", "--duration", "800ns", "--json")  # fmt: skip
     compiled = json.loads(odonata(*words).stdout)
     debugged = json.loads(odonata(*words, "--debug", ODONATA_JIT="0").stdout)
     assert compiled["digest"] == debugged["digest"]

@@ -60,8 +60,8 @@ main()
 machine lets that be."""
 EXPERIMENTS = sorted((Path(__file__).parents[2] / "scripts" / "experiments").glob("*.toml"))
 LARGE = ("booksim", "congestion", "frontier", "theta")
-"""Experiments of which a microsecond, or a tenth of one without the compiler, takes seconds; or whose
-kernels no other test needs."""
+"""Experiments of which a microsecond, or a tenth of one without the compiler, takes seconds; or
+whose kernels no other test needs."""
 
 
 @pytest.fixture
