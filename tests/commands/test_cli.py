@@ -75,6 +75,7 @@ for name in sys.argv[1:]:
 """Each command in a process that has imported no other, only what is not ours."""
 
 
+@pytest.mark.long
 def test_every_command_that_is_named_is_there_and_needs_no_other_before_it() -> None:
     names = [*cli.lines, "bench phold", "bench dragonfly"]
     done = subprocess.run([sys.executable, "-c", FORKED, *names], check=True, text=True,
