@@ -14,7 +14,7 @@ TOGETHER = -n auto --dist worksteal
 # The tests start hundreds of processes, each of which would compile every source anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo docs test test-long lint warm serial serial-tests parallel on-ranks bench doctor format clean
+.PHONY: help demo docs test test-long lint warm warm-experiments warm-phold serial serial-tests parallel on-ranks bench doctor format clean
 
 help:
 	@echo "make demo      a dragonfly on two ranks, what it did, and a report to open"
@@ -57,7 +57,7 @@ $(VENV)/docs: $(READY)
 
 # The types are checked, on one core, while kernels are compiled.
 test: $(READY)
-	@$(MAKE) --no-print-directory -j2 lint warm
+	@$(MAKE) --no-print-directory -j2 lint warm-experiments warm-phold
 	@$(MAKE) --no-print-directory serial-tests parallel
 
 lint: $(READY)
@@ -69,9 +69,13 @@ lint: $(READY)
 # What the tests run, compiled: once for a version, as many at a time as there are cores, and what
 # several of them share only once in a process. `odonata warm` has every routing of traffic, and what
 # these experiments need.
-warm: $(READY)
+warm: warm-experiments warm-phold
+
+warm-experiments: $(READY)
 	@$(BIN)/odonata warm $(addprefix scripts/experiments/,months.toml nedd.toml caps.toml jobs.toml) \
 	  tests/warm/*.toml --routings traffic
+
+warm-phold: $(READY)
 	@$(BIN)/odonata bench phold --end 1us --json > /dev/null
 
 # As many tests at a time as there are cores; what times something, by itself (of the files that

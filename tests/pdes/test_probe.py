@@ -105,11 +105,9 @@ def test_a_restart_leaves_no_trace(tmp_path: Path) -> None:
 @pytest.mark.alone
 def test_sigterm_is_answered_within_a_second_with_a_checkpoint(tmp_path: Path) -> None:
     """From the signal to the line that says how the run ended; h5py has been imported by then. On
-    a busy machine an attempt may wait for a processor: it is tried again."""
+    a busy machine an attempt may wait for a processor: it is tried again. (What follows a signal is
+    the rest of the run: `test_checkpoint.py`.)"""
     assert any(stopped(tmp_path / name) < 1 for name in ("first", "second", "third"))
-    resumed, whole = run(BUSY, resume=tmp_path / "first"), run(BUSY)
-    assert 0 < resumed.resumed < whole.time
-    assert (resumed.events, resumed.digest) == (whole.events, whole.digest)
 
 
 def stopped(directory: Path) -> float:
