@@ -37,6 +37,9 @@ END_AT = 28
 """Where in a superblock the end of the file is."""
 FAR = 1 << 60
 """An end, in bytes, that no file grows to."""
+AHEAD = 1 << 16
+"""Bytes that HDF5 may read beyond the end of a file: it does not know how long what it reads is. A
+damaged length would have it read gigabytes."""
 HEAP = re.compile(b"GCOL\x01\0\0\0")
 HEAP_HEAD, HEAP_OBJECT = struct.Struct("<8xQ"), struct.Struct("<H6xQ")
 """Formats: the size of a heap of text; the number (0: the room that is left) and size of an object
@@ -103,7 +106,11 @@ class Source:
 
     def __init__(self, path: Path, cure: str = CURE) -> None:
         self.path, self._cure = path, cure
-        self.file = opened(path, cure)
+        self._open()
+
+    def _open(self) -> None:
+        self._marked = is_written_to(self.path)
+        self.file = opened(self.path, self._cure)
 
     def read(self, name: str, key: Any = ()) -> Any:
         """Returns values of a dataset."""
@@ -120,11 +127,11 @@ class Source:
             try:
                 return work(self.file)
             except UNREADABLE as error:
-                if time.monotonic() > until or not is_written_to(self.path):
+                if time.monotonic() > until or not (self._marked or is_written_to(self.path)):
                     raise _damaged(self.path, error, self._cure) from None
             time.sleep(PAUSE)
             self.file.close()
-            self.file = opened(self.path, self._cure)
+            self._open()
 
     def close(self) -> None:
         self.file.close()
@@ -204,6 +211,8 @@ class _Guarded:
 
     def readinto(self, buffer: Any) -> int:
         view, at = memoryview(buffer).cast("B"), self._at
+        if at + len(view) > os.fstat(self._fd).st_size + AHEAD:
+            raise OSError(f"{len(view)} bytes at {at} are beyond the end")
         found = os.preadv(self._fd, [view], at)
         view[found:] = bytes(len(view) - found)
         if at < len(self._head):

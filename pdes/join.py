@@ -137,7 +137,10 @@ def join(directory: Path, target: Path, attributes: Mapping[str, Any] | None = N
         complete = all(it.status == COMPLETE for it in reached)
         times = min((it.times for it in reached), key=len)
         files = [stack.enter_context(Source(path)) for path in paths]
-        for file in files:
+        for file, before in zip(files, reached, strict=True):
+            now = file.tried(_reached)
+            if now.logged < before.logged or len(now.times) < len(before.times):
+                raise Refused(f"{file.path}: the run was begun again meanwhile; try again")
             file.check()
         files.sort(key=lambda file: int(file.tried(lambda it: it.attrs["first_unit"])))
         name_of_time = files[0].tried(lambda it: times_of(it).name.removeprefix("/"))

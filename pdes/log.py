@@ -336,8 +336,9 @@ def lengths(file: Any, logs: Sequence[str]) -> list[int]:
 def logged(file: Any) -> int:
     """Returns the time before which no row of the file's logs is missing. A file that is written to
     has these rows in whatever is opened after this was asked."""
-    name = f"logged_{file.attrs.get('tick')}"
-    return int(file[name][()]) if name in file else 0
+    name = f"logged_{file.attrs.get('tick', 'ps')}"
+    kept = name in file or any(is_log(thing) for thing in file.values())
+    return int(file[name][()]) if kept else 0
 
 
 def merge(sources: Sequence[Source], name: str, joined: Any, final: int) -> None:
@@ -348,8 +349,12 @@ def merge(sources: Sequence[Source], name: str, joined: Any, final: int) -> None
     )
 
     def read(column: str, rows: Sequence[int]) -> list[Array]:
-        return [source.read(f"{name}/{column}", slice(n))
-                for source, n in zip(sources, rows, strict=True)]  # fmt: skip
+        found = []
+        for source, n in zip(sources, rows, strict=True):
+            found.append(source.read(f"{name}/{column}", slice(n)))
+            if len(found[-1]) != n:
+                raise Refused(f"{source.path}: has fewer values of {name}/{column} than rows")
+        return found
 
     clocks = [source.read(f"{name}/time_{tick}") for source in sources]
     rows = [_rows_before(clock, final) for clock in clocks]

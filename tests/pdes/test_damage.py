@@ -170,6 +170,28 @@ def test_a_heap_that_leads_nowhere_is_not_followed(runs: dict[str, Path], tmp_pa
     assert everything(place, tmp_path) == everything(runs["complete"], tmp_path)
 
 
+def test_a_damaged_length_is_not_read_to_its_end(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The length of a header stands before its checksum, and may come to gigabytes."""
+    place = shutil.copytree(runs["died"], tmp_path / "run")
+    path = place / "rank-0000.h5"
+    flags = find(path, b"OHDR") + 5
+    overwrite(path, flags, bytes([(path.read_bytes()[flags] ^ 0x20) & ~3 | 2]))
+    read_on, most = hdf5._Guarded.readinto, 0
+
+    def readinto(self: Any, buffer: Any) -> int:
+        nonlocal most
+        found = read_on(self, buffer)
+        most = max(most, found)
+        return found
+
+    monkeypatch.setattr(hdf5._Guarded, "readinto", readinto)
+    with pytest.raises(Refused, match=r"rank-0000.h5: is damaged"):
+        join(place, tmp_path / "run.h5")
+    assert 0 < most <= path.stat().st_size + hdf5.AHEAD
+
+
 def test_a_mark_that_nobody_set_is_not_believed(runs: dict[str, Path], tmp_path: Path) -> None:
     place = shutil.copytree(runs["complete"], tmp_path / "run")
     overwrite(place / "rank-0000.h5", 11, b"\x05")

@@ -18,6 +18,7 @@ from conftest import PATIENCE, clean_environment
 from probe import YEAR, Diary
 
 import pdes.hdf5
+import pdes.join
 from pdes import log
 from pdes.driver import run as run_ranks
 from pdes.errors import Fault, Refused
@@ -336,6 +337,71 @@ def test_what_a_rank_writes_while_its_file_is_joined_disturbs_nothing(
         assert writer.stdin is not None
         writer.stdin.close()
     assert moment > 50
+
+
+def written(path: Path) -> Recorder:
+    """Returns the recorder of a run that goes on, of which there are 50 rows."""
+    logs = {"l": Log((Field("x", "1", "a number"),))}
+    about = {"ranks": 1, "first_unit": 0, "last_unit": 1}
+    recorder = Recorder(Recording(path, 1, (), logs=("l",)), {}, 0, about, "us", logs)
+    recorder.start(None)
+    for i in range(50):
+        recorder.book.append(i, 0, [("l", (i,))])
+    recorder.write_logs(50)
+    return recorder
+
+
+def test_what_is_read_half_written_is_read_again_also_if_the_file_is_closed_by_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder, read_on, reads = written(tmp_path), pdes.hdf5._Guarded.readinto, 0
+
+    def readinto(self: Any, buffer: Any) -> int:
+        nonlocal reads
+        found, reads = read_on(self, buffer), reads + 1
+        if reads == 30:
+            memoryview(buffer).cast("B")[:] = bytes(found)
+            recorder.finish(COMPLETE, 50)
+        return found
+
+    monkeypatch.setattr(pdes.hdf5._Guarded, "readinto", readinto)
+    join(tmp_path, tmp_path / "run.h5")
+    assert reads > 30
+    with h5py.File(tmp_path / "run.h5") as file:
+        assert file["l/x"][:].tolist() == [*range(50)]
+
+
+@pytest.mark.parametrize(("what", "words"), [
+    ("logged_us", r"rank-0000.h5: is damaged: .*logged_us"),
+    ("l/x", r"rank-0000.h5: has fewer values of l/x than rows"),
+])  # fmt: skip
+def test_a_log_of_which_a_part_is_missing_is_refused(tmp_path: Path, what: str, words: str) -> None:
+    written(tmp_path).finish(COMPLETE, 50)
+    with h5py.File(tmp_path / "rank-0000.h5", "r+") as file:
+        del file.attrs["seal"]
+        if what == "l/x":
+            file[what].resize(10, 0)
+        else:
+            del file[what]
+    with pytest.raises(Refused, match=words):
+        join(tmp_path, tmp_path / "run.h5")
+
+
+def test_a_run_that_is_begun_again_while_it_is_joined_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path).finish(COMPLETE, 50)
+    usual, calls = pdes.join._reached, 0
+
+    def reached(file: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        found = usual(file)
+        return found if calls == 1 else found._replace(logged=20)
+
+    monkeypatch.setattr(pdes.join, "_reached", reached)
+    with pytest.raises(Refused, match=r"rank-0000.h5: the run was begun again meanwhile"):
+        join(tmp_path, tmp_path / "run.h5")
 
 
 # -- what is no row

@@ -172,6 +172,24 @@ def test_a_run_leaves_what_it_measured(go: Callable[..., str], month: Path, tmp_
         tmp_path, go("report", "out", "--format", "png").strip()).iterdir()}  # fmt: skip
 
 
+WITHOUT = """
+import sys
+from odonata.commands.cli import cli
+cli.main(["run", *sys.argv[1:]], standalone_mode=False)
+print(sorted({"xarray", "pandas", "matplotlib"} & set(sys.modules)))
+"""
+
+
+def test_a_run_writes_its_results_without_what_takes_long_to_import(
+    month: Path, tmp_path: Path
+) -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT, str(month), "-o", "out"], cwd=tmp_path,
+                          text=True, capture_output=True, check=True, timeout=PATIENCE,
+                          env=clean_environment())  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert (tmp_path / "out" / "jobs.csv").exists()
+
+
 @pytest.mark.long
 def test_runs_are_compared_by_their_measures(
     go: Callable[..., str], odonata: Odonata, month: Path, tmp_path: Path
