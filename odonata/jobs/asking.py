@@ -1,4 +1,4 @@
-"""How a scheduler of either fidelity asks its policies: what they see, and what they learn."""
+"""The policies of a run and what each remembers, and sequences that are looked up when needed."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from policies.views import Counters, Ended, Labels, Request, Sight
 from topology import Dragonfly
 
 
-class Asked(NamedTuple):
+class Policies(NamedTuple):
     """The policies of a run, and where each keeps what it remembers (None: nothing)."""
 
-    discipline: SchedulingPolicy
+    scheduling: SchedulingPolicy
     allocation: AllocationPolicy | None
+    power: PowerPolicy | None
     layouts: tuple[Layout | None, Layout | None, Layout | None]
-    """The layout of the discipline's memory, that of the allocation's and that of the power
-    policy's."""
-    power: PowerPolicy | None = None
+    """The layouts of what these three remember, in this order."""
 
     def place(
         self,
@@ -49,7 +48,7 @@ class Asked(NamedTuple):
         """Have the policies that remember learn of a job's end, the allocation first."""
         if self.allocation is not None:
             learn("allocation", self.allocation, ended, memory_of(self.layouts[1], held))
-        learn("scheduling", self.discipline, ended, memory_of(self.layouts[0], held))
+        learn("scheduling", self.scheduling, ended, memory_of(self.layouts[0], held))
         if self.power is not None:
             learn("power", self.power, ended, memory_of(self.layouts[2], held))
 
@@ -57,15 +56,15 @@ class Asked(NamedTuple):
 Found = TypeVar("Found")
 
 
-class Holders(Sequence[Found]):
-    """The jobs that hold nodes, or that wait, looked up when a policy first asks for them: most
-    never do. How many they are may be known before."""
+class Lazy(Sequence[Found]):
+    """Jobs that are looked up when a policy first asks for them: most never do. How many they are
+    may be known before."""
 
-    def __init__(self, look: Callable[[], list[Found]], count: int | None = None) -> None:
+    def __init__(self, look: Callable[[], Sequence[Found]], count: int | None = None) -> None:
         self._look, self._count = look, count
 
     @cached_property
-    def _found(self) -> list[Found]:
+    def _found(self) -> Sequence[Found]:
         return self._look()
 
     def __len__(self) -> int:
@@ -76,3 +75,29 @@ class Holders(Sequence[Found]):
 
     def __getitem__(self, which: Any) -> Any:
         return self._found[which]
+
+
+class Shown(Sequence[Request]):
+    """The waiting jobs that a policy is shown, by their rows, each looked up when it is asked for:
+    a policy that goes by the desk asks for none. It is good until the policy has answered."""
+
+    def __init__(self, rows: Any, request: Callable[[int], Request]) -> None:
+        self._rows, self._request = rows, request
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Request]:
+        return map(self._request, self._rows.tolist())
+
+    def __getitem__(self, which: Any) -> Any:
+        if isinstance(which, slice):
+            return [*map(self._request, self._rows[which].tolist())]
+        return self._request(int(self._rows[which]))
+
+
+def locked(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Returns a view of an array that nobody can write to."""
+    found = array[:]
+    found.flags.writeable = False
+    return found

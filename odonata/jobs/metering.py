@@ -27,6 +27,31 @@ TOLERANCE = 1e-9
 """An interval violates the cap where it takes more energy than allowed by more than this part:
 sums of the same numbers in another order differ by less."""
 
+
+
+def violates(joules: float, allowed_w: float, seconds: float) -> bool:
+    """Tells whether an interval took more energy than the cap allows."""
+    return joules > allowed_w * seconds * (1.0 + TOLERANCE)
+
+
+def lowers(before_w: float, cap_w: float, drawn_w: float) -> bool:
+    """Tells whether a new cap of the machine lies below what it draws, so that readings may exceed
+    it until jobs draw less."""
+    return cap_w < before_w and drawn_w > cap_w
+
+
+def cause_of(violated: bool, controls: bool, forced: bool, lowered: bool) -> int:
+    """Returns why an interval violates the cap, one of CAUSES: whether a policy keeps to it at all,
+    whether a job ran in it that was let break it, and whether the cap was lowered before."""
+    if not violated:
+        return WITHIN
+    if not controls:
+        return UNCONTROLLED
+    if forced:
+        return DEADLOCK
+    return LOWERED_CAP if lowered else ESTIMATE
+
+
 POWER = Log(
     (Field("power_w", "W", "what all nodes drew on average since the row before", "f8"),
      Field("cap_w", "W", "what they were allowed on average", "f8"),

@@ -1,0 +1,282 @@
+"""What the scheduler does when something has happened, on a machine of either fidelity.
+
+**A pass** (observe, choose, configure, place, cap) follows when jobs have arrived or ended.
+**Control** (observe, cap) follows when power was measured, when the cap or the target of the machine has
+changed, and when the power policy wanted to be asked: nothing is scheduled then, unless the policy
+admits jobs itself, or says so (`Caps.schedule`). Before either, policies learn of the jobs that
+have ended. Every rule about that is here, and the machine (`odonata.jobs.machine`) has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from odonata.jobs.asking import Lazy, Policies, Shown
+from odonata.jobs.machine import AGAIN, CAP, JOBS, READING, TARGET, Machine
+from pdes.errors import Fault
+from policies.memory import Memory, memory_of
+from policies.power import Choices, PowerPolicy
+from policies.power.base import admit, caps, configuration, observe, start_cap_w
+from policies.scheduling import in_order, select
+from policies.views import (
+    NEVER,
+    Budget,
+    Configuration,
+    Powered,
+    PowerDesk,
+    PowerView,
+    Readings,
+    Request,
+    Sight,
+    View,
+)
+from topology import Dragonfly
+
+
+@dataclass(frozen=True, eq=False)
+class Passes:
+    """Asks the policies of one run, of whatever machine they are for."""
+
+    policies: Policies
+    topology: Dragonfly | None
+    """Where jobs are placed; None: nodes are only counted."""
+    seed: int
+    choices: Mapping[str, Choices] = field(default_factory=dict)
+    """What was measured of applications, whose jobs are moldable."""
+    by_interval: bool = False
+    """Whether jobs start only when power was measured."""
+    _memories: dict[int, tuple[Any, Memory | None]] = field(default_factory=dict)
+
+    # -- when what is asked
+
+    @cached_property
+    def pass_at(self) -> int:
+        """Returns what makes a pass, as bits of `odonata.jobs.machine`."""
+        power = self.policies.power
+        if self.by_interval:
+            return READING
+        if power is None or not _admits(power):
+            return JOBS
+        return JOBS | CAP | AGAIN | TARGET | (READING if power.reads else 0)
+
+    @cached_property
+    def control_at(self) -> int:
+        """Returns what has the power policy asked for caps, likewise."""
+        power = self.policies.power
+        if power is None or type(power).caps is PowerPolicy.caps:
+            return 0
+        return JOBS | CAP | AGAIN | TARGET | (READING if power.reads else 0)
+
+    @cached_property
+    def observe_at(self) -> int:
+        """Returns what the power policy hears of, likewise."""
+        power = self.policies.power
+        return READING if power is not None and power.reads else 0
+
+    def respond(self, machine: Machine, happened: int) -> None:
+        """Do what follows from what has happened at this instant, as bits."""
+        self.learn(machine)
+        if happened & self.observe_at:
+            self._observe(machine)
+        if happened & self.pass_at:
+            self._schedule(machine)
+        if happened & self.control_at:
+            self._control(machine)
+
+    def learn(self, machine: Machine) -> None:
+        """Have the policies that remember learn of the jobs that have ended."""
+        remember = any(self.policies.layouts)
+        for ended in machine.ended():
+            if remember:
+                self.policies.teach(ended, machine.memory)
+
+    # -- what policies see
+
+    def _memory(self, machine: Machine, which: int) -> Memory | None:
+        """Returns what one of the policies remembers: the arrays are found once per buffer."""
+        held = machine.memory
+        kept = self._memories.get(which)
+        if kept is None or kept[0] is not held:
+            kept = self._memories[which] = held, memory_of(self.policies.layouts[which], held)
+        return kept[1]
+
+    def _view(self, machine: Machine) -> View:
+        idle = machine.idle()
+        sight = None
+        if self.topology is not None and idle is not None:
+            sight = Sight(self.topology, idle, machine.counters())
+        return View(
+            machine.time, machine.waiting(), Lazy(machine.running), machine.free, sight,
+            memory=self._memory(machine, 0), tick=machine.tick, pace=machine.pace,
+        )  # fmt: skip
+
+    def power_view(
+        self,
+        machine: Machine,
+        desk: PowerDesk | None = None,
+        queue: Sequence[Request] | None = None,
+        readings: Readings | None = None,
+    ) -> PowerView:
+        """Returns the machine as the power policy sees it."""
+        idle_w, least_w, most_w, cap_w, measured_w = machine.watts()
+        if desk is None:
+            desk = machine.desk()
+        if queue is None:
+            queue = Lazy(machine.waiting, len(desk.queue))
+        running = Lazy(partial(self._powered, machine, desk), len(desk.running))
+        arrived, ended = machine.since_asked()
+        return PowerView(
+            machine.time, queue, running, machine.free, idle_w, Budget(cap_w, measured_w),
+            self.choices, self._memory(machine, 2), least_w, most_w, readings, arrived, ended,
+            machine.busy, machine.work, machine.tick, desk, machine.target(),
+        )  # fmt: skip
+
+    def _powered(self, machine: Machine, desk: PowerDesk) -> list[Powered]:
+        found = []
+        for run in machine.running():
+            row = run.request.number
+            nodes, due = int(desk.nodes[row]), int(desk.due[row])
+            how = Configuration(nodes, 0, float(desk.cap_w[row]), bool(desk.forced[row]))
+            found.append(Powered(
+                run, how, nodes * float(desk.measured_w[row]), None, bool(desk.suspended[row]),
+                machine.mold_of(row), due if due < NEVER else None,
+            ))  # fmt: skip
+        return found
+
+    # -- asking
+
+    def _observe(self, machine: Machine) -> None:
+        """Tell the power policy what was measured."""
+        assert self.policies.power is not None
+        view = self.power_view(machine, readings=machine.readings())
+        values = observe(self.policies.power, view)
+        if values:
+            machine.log.append(("learned", values))
+
+    def _schedule(self, machine: Machine) -> None:
+        """Choose, configure and place the jobs that start now."""
+        scheduling, power = self.policies.scheduling, self.policies.power
+        nobody = not machine.queued or machine.free <= 0
+        if power is not None and power.selects:
+            if nobody:
+                return
+            chosen = self._admitted(machine)
+        else:
+            if nobody and not scheduling.always and not (scheduling.preemptive and machine.queued):
+                return
+            chosen = self._chosen(machine)
+            if power is not None and chosen:
+                chosen = self._configured(machine, chosen)
+        self._place(machine, chosen)
+        if power is not None and power.selects and chosen:
+            scheduling.note_starts(self._view(machine))
+
+    def _chosen(self, machine: Machine) -> Sequence[int]:
+        """Returns the numbers of the jobs that the scheduling policy chooses."""
+        power = self.policies.power
+        if machine.paced and power is not None and self._foresees:
+            machine.foresee(start_cap_w(power, self.power_view(machine)))
+        chosen = machine.choose()
+        if chosen is not None:
+            return chosen
+        return select(self.policies.scheduling, self._view(machine))
+
+    @cached_property
+    def _foresees(self) -> bool:
+        """Tells whether the power policy says under which cap a job would start."""
+        return type(self.policies.power).start_cap_w is not PowerPolicy.start_cap_w
+
+    def _configured(self, machine: Machine, chosen: Sequence[int]) -> list[int]:
+        """Ask what each of the chosen jobs starts with. Returns the numbers of those before the
+        first that has to wait and, where running jobs may be chosen as well, of these."""
+        power, waits, found = self.policies.power, False, []
+        assert power is not None
+        view, runs = self.power_view(machine), frozenset[int]()
+        if self.policies.scheduling.preemptive:  # of the running jobs only these stay
+            nodes = view.desk.nodes
+            runs = frozenset(view.desk.running.tolist()) & {*chosen}
+            busy = sum(int(nodes[row]) for row in runs)
+            view = view._replace(free=view.free + view.busy - busy, busy=busy)
+        for number in chosen:
+            if number in runs:
+                found.append(number)
+                continue
+            job = machine.request(number)
+            how = None if waits else configuration(power, view, job)
+            if how is None:
+                waits = True
+                continue
+            machine.configure(number, how)
+            view = view._replace(free=view.free - job.nodes, busy=view.busy + job.nodes)
+            found.append(number)
+        return found
+
+    def _admitted(self, machine: Machine) -> list[int]:
+        """Have a power policy that selects choose among the first waiting jobs, in the order of the
+        scheduling policy. Returns their numbers."""
+        power = self.policies.power
+        assert power is not None
+        rows = machine.first_in_order(power.shown)
+        if rows is None:
+            numbers = in_order(self.policies.scheduling, self._view(machine), power.shown)
+            rows = np.array(numbers, np.int64)
+            rows.flags.writeable = False
+        view = self.power_view(machine, machine.desk(rows), Shown(rows, machine.request))
+        numbers, forced, molds = admit(power, view)
+        for number in numbers:
+            machine.configure(number, Configuration(0, forced=number in forced), molds.get(number))
+        return [*numbers]
+
+    def _place(self, machine: Machine, chosen: Sequence[int]) -> None:
+        """Start the chosen jobs, each where the allocation wants it. A job whose user named its
+        nodes waits while one of them is busy, and so do those behind it, which might take the
+        others."""
+        for number in machine.settle(chosen):
+            job, labels = machine.request(number), None
+            if self.topology is not None:
+                idle = machine.idle()
+                assert idle is not None
+                if job.on and not idle[[*job.on]].all():
+                    break
+                job = job._replace(nodes=machine.nodes_of(number))
+                labels = self.policies.place(self.topology, idle, job, self.seed, machine.memory,
+                                             machine.counters())  # fmt: skip
+            machine.start(job, labels)
+        machine.launch()
+
+    def _control(self, machine: Machine, again: bool = True) -> None:
+        """Ask for caps and whatever else the power policy can have a machine do, and do it."""
+        power = self.policies.power
+        assert power is not None
+        view = self.power_view(machine)
+        answer = caps(power, view)
+        machine.asked()
+        if isinstance(answer.cap_w, np.ndarray):
+            machine.cap(view.desk.running, answer.cap_w)
+        elif answer.cap_w:
+            machine.cap(np.array([*answer.cap_w], np.int64),
+                        np.array([*answer.cap_w.values()], np.float64))  # fmt: skip
+        try:
+            if len(answer.suspend):
+                machine.suspend(answer.suspend)
+            if len(answer.resume):
+                machine.resume(answer.resume)
+            if answer.speed is not None:
+                machine.set_rate(answer.speed)
+        except Fault as fault:
+            raise Fault(f"power {power.name}: {fault}") from None
+        if answer.again is not None:
+            machine.ask_again(answer.again)
+        if answer.schedule and again and not self.by_interval:
+            self._schedule(machine)
+            self._control(machine, again=False)
+
+
+def _admits(power: PowerPolicy) -> bool:
+    """Tells whether a power policy has a say in which jobs start."""
+    return power.selects or type(power).configure is not PowerPolicy.configure
