@@ -7,13 +7,14 @@ import odonata
 
 def test_the_public_face_is_exactly_this() -> None:
     assert dir(odonata) == [
-        "Admitted", "AllocationPolicy", "Aries", "Caps", "Choices", "Cluster", "Configuration",
-        "Discipline", "Dragonfly", "Ended", "Experiment", "Fault", "Job", "JobExperiment",
-        "JobRecord", "LinkClass", "Measures", "Mold", "NOBODY", "NO_MORE", "Network", "PRESETS",
-        "Performance", "Phold", "Power", "PowerMeasures", "PowerPolicy", "PowerRecord", "PowerView",
+        "Admitted", "AllocationPolicy", "Aries", "Budget", "Caps", "Choices", "Cluster",
+        "Configuration", "Discipline", "Dragonfly", "Ended", "Experiment", "Fault", "Job",
+        "JobExperiment", "JobRecord", "LinkClass", "Market", "Measures", "Mold", "NOBODY",
+        "NO_MORE", "Network", "PRESETS", "Performance", "Phold", "Power", "PowerDesk",
+        "PowerMeasures", "PowerPolicy", "PowerRecord", "PowerView", "Powered", "Readings",
         "Refused", "Request", "Result", "Routing", "Run", "Running", "Schedule", "ScheduleRun",
-        "SchedulingPolicy", "Sight", "Sizes", "Source", "Swept", "Trace", "Traffic", "View",
-        "Workload",
+        "SchedulingPolicy", "Sight", "Sizes", "Source", "Swept", "Target", "Trace", "Traffic",
+        "View", "Workload",
         "__version__", "allocation", "aries", "backfilling", "busiest", "cable_matrix", "carried",
         "check_policy", "counters_of", "discipline", "draw_schedules", "fitting", "job_counters",
         "job_records", "latency_percentiles", "links", "load", "load_plugin", "measures",

@@ -44,7 +44,8 @@ GROUPS = {
         "backfilling load_plugin check_policy"
     ),
     "What policies see and answer": (
-        "Sight View Request Running Ended Sizes PowerView Choices Configuration Mold Caps Admitted"
+        "Sight View Request Running Ended Sizes PowerView Powered PowerDesk Budget Target Readings "
+        "Choices Configuration Mold Caps Admitted Market"
     ),
 }
 """Public names in reading order; those that no group has come last. What is not public, but a

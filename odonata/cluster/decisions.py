@@ -31,11 +31,10 @@ from odonata.traces.trace import Trace
 from pdes.events import WORDS, pack
 from pdes.model import Decision
 from policies.memory import memory_of
-from policies.power.choices import Choices
 from policies.scheduling import select
 from policies.scheduling.compiled import Compiled
 from policies.scheduling.desk import CHOSEN, DUE, FIRST, FREE, LAST, NODES, RUNNING, SINCE
-from policies.views import Ended, Labels, Request, Running, Sight, View
+from policies.views import Choices, Ended, Labels, Request, Running, Sight, View
 from topology import Dragonfly
 
 SLEEP_KEY = int(pack(SLEEP, SCHEDULER, 0))

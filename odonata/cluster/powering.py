@@ -51,7 +51,7 @@ from odonata.jobs.schedule import RUNNING as RUNS
 from pdes.events import WORDS, pack
 from policies.memory import Layout, Memory, memory_of
 from policies.power import Choices, Configuration, Mold, Powered, PowerPolicy, PowerView, Readings
-from policies.power.base import PowerDesk, admit, caps, configuration, observe, start_cap_w
+from policies.power.base import admit, caps, configuration, observe, start_cap_w
 from policies.scheduling import Discipline, SchedulingPolicy
 from policies.scheduling.compiled import Compiled
 from policies.scheduling.desk import (
@@ -66,7 +66,7 @@ from policies.scheduling.desk import (
     REQUESTED,
     RUNNING,
 )
-from policies.views import Budget, Request, Running
+from policies.views import Budget, PowerDesk, Request, Running
 
 if TYPE_CHECKING:
     Holding = Callable[[Any], list[Running]]
@@ -185,7 +185,7 @@ class Powering:
         """Returns the jobs as arrays, of which those in `rows` are shown to the policy."""
         if self.application is None:
             return None
-        return PowerDesk._make((*words.columns, rows, words.running[: words.ctl[RUNNING]]))
+        return PowerDesk(*[*words.columns, rows, words.running[: words.ctl[RUNNING]]])
 
     def _waiting(self, state: Any) -> Holders[Request]:
         ctl = state.ctl

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from policies.power.choices import Choices, choices_of
+from policies.views import Choices, choices_of
 
 Whole = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]

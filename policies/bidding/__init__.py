@@ -5,6 +5,7 @@ Read `base`, the contract; docs/policies.md has a worked example.
 
 from __future__ import annotations
 
-from policies.bidding.base import BIDDINGS, Bid, BiddingPolicy, Market, bidding
+from policies.bidding.base import BIDDINGS, Bid, BiddingPolicy, bidding
+from policies.views import Market
 
 __all__ = ["BIDDINGS", "Bid", "BiddingPolicy", "Market", "bidding"]

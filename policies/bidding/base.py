@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
-from policies.memory import Memory
 from policies.policy import Policy, enter
-from policies.power.base import Powered
-from policies.power.choices import Choices
 from policies.register import REGISTERS, Entry, Register
-from policies.views import Request
+from policies.views import Market
 
 
 class Bid(NamedTuple):
@@ -22,34 +19,6 @@ class Bid(NamedTuple):
     average_w: float
     reserve_w: float
     weights: Mapping[str, float] = {}
-
-
-class Market(NamedTuple):
-    """What is known when a bid is due."""
-
-    time: int
-    hour: int
-    """The length of the time that is bid for, in ticks."""
-    nodes: int
-    idle_w: float
-    """The watts that a node draws while it is idle."""
-    queue: Sequence[Request]
-    running: Sequence[Powered]
-    choices: Mapping[str, Choices]
-    """As in `policies.power.PowerView`."""
-    arrivals: Mapping[str, float]
-    """Jobs per hour that are expected, by application."""
-    energy_price: float
-    """Per watt and hour, that is paid for the average."""
-    reserve_price: float
-    """Per watt and hour, that is earned by the reserve."""
-    error_price: float
-    """Per watt and hour, that is paid for every watt the machine is off the signal."""
-    signal: Sequence[float] = ()
-    """The signal of the hour that has passed."""
-    error: float = 0.0
-    """How far the machine was off it on average, as a part of the reserve."""
-    memory: Memory | None = None
 
 
 class BiddingPolicy(Policy):

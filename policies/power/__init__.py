@@ -1,7 +1,7 @@
 """How many watts a job may draw: its configuration at its start, and caps from then on.
 
 Read `base`, the contract; `simple`, the policies that learn nothing; `knapsack` and `learning`, and
-`learner`, which is Wallace's; `service_rate`, Rumyantsev's; `choices`, `prediction`, `rmap` and
+`learner`, which is Wallace's; `service_rate`, Rumyantsev's; `prediction`, `rmap` and
 `rmap_compiled`, which are Patki's. docs/policies.md has a worked example.
 """
 
@@ -11,33 +11,37 @@ from policies.power import learner as learner
 from policies.power import rmap as rmap
 from policies.power import service_rate as service_rate
 from policies.power import simple as simple
-from policies.power.base import (
-    POWERS,
-    Admitted,
-    Caps,
+from policies.power.base import POWERS, Admitted, Caps, PowerPolicy, Speed, power
+from policies.views import (
+    Budget,
+    Choice,
+    Choices,
     Configuration,
+    Mold,
+    PowerDesk,
     Powered,
-    PowerPolicy,
     PowerView,
     Readings,
-    Speed,
-    power,
+    Target,
+    choices_of,
 )
-from policies.power.choices import Choice, Choices, Mold, choices_of
 
 __all__ = [
     "POWERS",
     "Admitted",
+    "Budget",
     "Caps",
     "Choice",
     "Choices",
     "Configuration",
     "Mold",
+    "PowerDesk",
     "PowerPolicy",
     "PowerView",
     "Powered",
     "Readings",
     "Speed",
+    "Target",
     "choices_of",
     "power",
 ]

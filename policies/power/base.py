@@ -13,105 +13,9 @@ import numpy.typing as npt
 
 from pdes.clock import LATEST
 from pdes.errors import Fault
-from policies.memory import Memory
 from policies.policy import Policy, enter
-from policies.power.choices import Choices, Mold
 from policies.register import REGISTERS, Entry, Register, described
-from policies.views import Budget, Request, Running
-
-
-class Configuration(NamedTuple):
-    """What a job runs on: so many nodes, cores of each, and watts that each node may draw. A job
-    that is `forced` may break the cap, as it fits under it not even alone."""
-
-    nodes: int
-    cores: int = 0
-    """0: all of them."""
-    cap_w: float = math.inf
-    forced: bool = False
-
-
-class Powered(NamedTuple):
-    """A job that holds nodes, and what is known of its power."""
-
-    run: Running
-    configuration: Configuration
-    measured_w: float
-    """The watts of all its nodes, as last measured."""
-    progress: float | None = None
-    """The part of its work that is done (0 to 1), where the job reports it."""
-    suspended: bool = False
-    mold: Mold | None = None
-    """The choice that it runs in, if the policy chose one for it."""
-    due: int | None = None
-    """The time by which it will have ended, as it may be ended then; None: nobody knows."""
-
-
-class Readings(NamedTuple):
-    """A measurement: the numbers of the running jobs, in order of their numbers, and the watts that
-    a node of each has drawn on average since the measurement before, or since it started."""
-
-    jobs: npt.NDArray[np.int64]
-    watts: npt.NDArray[np.float64]
-
-
-class PowerDesk(NamedTuple):
-    """The waiting and the running jobs as arrays of int64, read-only: what a compiled policy works
-    on. They say what `queue` and `running` say. A job is a row, which is its number."""
-
-    nodes: Any
-    """[job]: the nodes that it holds or, before it starts, that it asked for."""
-    requested: Any
-    """[job]: the time after which it may be ended, LATEST if its user named none."""
-    due: Any
-    """[job]: the time by which it will have ended if it runs; LATEST: nobody knows."""
-    mold: Any
-    """[job]: the place of the choice that it runs in among those of its application, -1 if it runs
-    in none."""
-    application: Any
-    """[job]: its application, numbered in the order of `PowerView.choices`; -1: it is in none."""
-    queue: Any
-    """The rows of the waiting jobs, in order."""
-    running: Any
-    """The rows of the running jobs, those first that are due first."""
-
-
-class PowerView(NamedTuple):
-    """The machine as a power policy sees it."""
-
-    time: int
-    queue: Sequence[Request]
-    """The waiting jobs, in the order of the discipline if the policy selects: then only the first
-    `shown` of them."""
-    running: Sequence[Powered]
-    free: int
-    """Counts the idle nodes, with those that sleep."""
-    idle_w: float
-    """The watts that a node draws while it is idle."""
-    budget: Budget
-    """The cap is also the target, where the machine follows a regulation signal."""
-    choices: Mapping[str, Choices] = {}
-    """What was measured before, by application, whose jobs are moldable: they can run in each of
-    these configurations. Of an application that is not in it nothing is known."""
-    memory: Memory | None = None
-    least_w: float = 0.0
-    """The watts below which a node of a job cannot be held."""
-    most_w: float = math.inf
-    """The watts that no node exceeds: what has to be assumed of a job of which nothing is known."""
-    readings: Readings | None = None
-    """What was measured at this moment; None where nothing was."""
-    arrived: int = 0
-    ended: int = 0
-    """Count the jobs that have arrived and ended since the policy was last asked for caps."""
-    busy: int = 0
-    """Counts the nodes that jobs hold."""
-    work: Callable[[], float] = float
-    """Returns the work that is left of all jobs that wait or run, as far as their users said: in
-    ticks at a service rate of 1, and not multiplied with their nodes."""
-    tick: str = "ps"
-    """The unit of all times here."""
-    desk: PowerDesk | None = None
-    """The jobs as arrays, where a model has such when a policy selects; None elsewhere."""
+from policies.views import Configuration, Mold, PowerView, Request
 
 
 class Admitted(NamedTuple):
@@ -133,18 +37,31 @@ class Speed(NamedTuple):
     idle_w: float
 
 
-class Caps(NamedTuple):
-    """The answer at a control interval. A job that is in none of these stays as it is."""
+AS_IT_IS: Mapping[int, float] = {}
 
-    cap_w: Mapping[int, float] = {}
-    """Watts per node, by the number of a running job; infinity: it has no cap any more."""
-    suspend: Sequence[int] = ()
-    """Jobs that keep their nodes, do no work, and draw idle power."""
-    resume: Sequence[int] = ()
+
+class Caps(NamedTuple):
+    """The answer at a control interval. A job that is in none of these stays as it is.
+
+    A reading, a new target or a changed cap asks for caps only. Waiting jobs are tried, in a
+    scheduling pass, when a job has arrived or ended, or when a policy asks for it (`schedule`).
+    """
+
+    cap_w: Mapping[int, float] | Any = AS_IT_IS
+    """Watts per node, by the number of a running job; infinity: it has no cap any more. Or an array
+    of float64 as long as `view.desk.running` and in its order: `cap_w[i]` is for the job in row
+    `desk.running[i]`, and NaN leaves that job as it is."""
+    suspend: Sequence[int] | npt.NDArray[np.int64] = ()
+    """The numbers of jobs that keep their nodes, do no work, and draw idle power; or an array of
+    such."""
+    resume: Sequence[int] | npt.NDArray[np.int64] = ()
+    """The numbers of suspended jobs that go on; or an array of such."""
     again: int | None = None
     """The time at which the policy wants to be asked next, if before the next interval."""
     speed: Speed | None = None
     """The service rate of all nodes from now on; None: as it is."""
+    schedule: bool = False
+    """Whether waiting jobs are to be tried now: a scheduling pass follows at once."""
 
 
 class PowerPolicy(Policy):
@@ -233,7 +150,7 @@ class PowerPolicy(Policy):
     def caps(self, view: PowerView) -> Caps:
         """Returns the caps from now on. A cap below what a node can be held to is that instead.
         Called whenever jobs have arrived, started or ended, when power was measured, when the cap
-        of the machine has changed, and when it asked to be (`Caps.again`)."""
+        or the target of the machine has changed, and when it asked to be (`Caps.again`)."""
         return Caps()
 
 
@@ -377,20 +294,27 @@ def configuration(policy: PowerPolicy, view: PowerView, job: Request) -> Configu
 @_read
 def caps(policy: PowerPolicy, view: PowerView) -> Caps:
     """Ask for the caps from now on. A Fault names the policy if it caps a job that does not run,
-    gives watts that are none, or wants to be asked in the past."""
+    gives watts that are none, or wants to be asked in the past. What is returned has `cap_w` as a
+    dict or as an array of float64, and `suspend` and `resume` as lists."""
     answer = _asked(policy, "caps", view)
     if not isinstance(answer, Caps):
         raise Fault(f"power {policy.name}: its caps are {answer!r}, which is no Caps")
-    answer = answer._replace(cap_w=dict(answer.cap_w), suspend=[*answer.suspend],
-                             resume=[*answer.resume])  # fmt: skip
-    if answer.cap_w or answer.suspend or answer.resume:
-        here = {job.run.request.number for job in view.running}
-        for number in (*answer.cap_w, *answer.suspend, *answer.resume):
+    cap_w: Any = answer.cap_w
+    given = isinstance(cap_w, np.ndarray)
+    cap_w = _cap_column(policy, view, cap_w) if given else dict(cap_w)
+    answer = answer._replace(
+        cap_w=cap_w, suspend=_numbers(answer.suspend), resume=_numbers(answer.resume),
+        schedule=bool(answer.schedule),
+    )  # fmt: skip
+    moved = [*answer.suspend, *answer.resume]
+    named = moved if given else [*cap_w, *moved]
+    if named:
+        here = _held(view)
+        for number in named:
             if number not in here:
                 raise Fault(f"power {policy.name}: it caps job {number}, which does not run")
-        for number, cap_w in answer.cap_w.items():
-            _check_cap(policy, number, cap_w)
-        moved = [*answer.suspend, *answer.resume]
+        for number, watts in () if given else cap_w.items():
+            _check_cap(policy, number, watts)
         if len({*moved}) < len(moved):
             twice = next(number for number in moved if moved.count(number) > 1)
             raise Fault(f"power {policy.name}: it suspends or resumes job {twice} twice at once")
@@ -403,6 +327,38 @@ def caps(policy: PowerPolicy, view: PowerView) -> Caps:
     ):
         raise Fault(f"power {policy.name}: {speed}: a rate above 0, and watts from 0")
     return answer
+
+
+def _held(view: PowerView) -> set[int]:
+    """Returns the numbers of the jobs that run. Where there is a desk, no tuple is made per job."""
+    if view.desk is not None:
+        return {*view.desk.running.tolist()}
+    return {job.run.request.number for job in view.running}
+
+
+def _numbers(jobs: Any) -> list[int]:
+    return [*map(index, jobs.tolist() if isinstance(jobs, np.ndarray) else jobs)]
+
+
+def _cap_column(
+    policy: PowerPolicy, view: PowerView, cap_w: npt.NDArray[Any]
+) -> npt.NDArray[np.float64]:
+    """Returns a column of caps as float64 if it is one: a value for each running job of the desk,
+    at least 0, or NaN."""
+    if view.desk is None:
+        raise Fault(f"power {policy.name}: its caps are an array, in the order of a desk that it "
+                    "was not shown")  # fmt: skip
+    running = view.desk.running
+    if cap_w.shape != running.shape or cap_w.dtype.kind not in "iuf":
+        raise Fault(f"power {policy.name}: its caps are an array of {cap_w.dtype} of shape "
+                    f"{cap_w.shape}; one of float64 of shape {running.shape}, as "
+                    "view.desk.running has")  # fmt: skip
+    found = cap_w.astype(np.float64, copy=False)
+    below = found < 0
+    if below.any():
+        at = int(below.argmax())
+        _check_cap(policy, int(running[at]), float(found[at]))
+    return found
 
 
 def _check_cap(policy: PowerPolicy, number: int, cap_w: float) -> None:

@@ -12,7 +12,7 @@ from pdes.jit import entry
 from policies.memory import Memory, Sizes
 from policies.parameters import parameter
 from policies.policy import Arrays
-from policies.power.base import Admitted, PowerView, power
+from policies.power.base import Admitted, power
 from policies.power.knapsack import best_fill
 from policies.power.learning import (
     HIGHS,
@@ -28,7 +28,7 @@ from policies.power.learning import (
     take_samples,
 )
 from policies.power.simple import WALLACE, Sleeping
-from policies.views import Ended, Request
+from policies.views import Ended, PowerView, Request
 
 DEADLOCKS = ("run", "idle", "grow")
 

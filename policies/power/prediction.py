@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from policies.power.choices import Choices, choices_of
+from policies.views import Choices, choices_of
 
 Numbers = npt.NDArray[np.float64]
 COEFFICIENTS = 10

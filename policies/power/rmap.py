@@ -20,8 +20,7 @@ import numpy as np
 
 from pdes.errors import Refused
 from policies.parameters import parameter
-from policies.power.base import Admitted, PowerDesk, PowerPolicy, PowerView, power
-from policies.power.choices import Choice, Choices, Mold
+from policies.power.base import Admitted, PowerPolicy, power
 from policies.power.prediction import MOST_W, SAMPLINGS, predicted_choices
 from policies.power.rmap_compiled import (
     BACKFILLS,
@@ -34,8 +33,9 @@ from policies.power.rmap_compiled import (
     known_of,
     room_for,
     shelf_of,
+    table_of,
 )
-from policies.views import Request
+from policies.views import Choice, Choices, Mold, PowerDesk, PowerView, Request
 
 PATKI = (
     "T. Patki: The case for hardware overprovisioned supercomputers, thesis, Arizona 2015, "
@@ -254,7 +254,7 @@ class Rmap(PowerPolicy):
         """Returns what `select` does, found by a kernel."""
         shelf, choices = self._shelf(view)
         ends, started = room_for(len(desk.queue), len(desk.running))
-        count = compiled_pass()(desk, shelf, rule, machine, view.free, ends, started)
+        count = compiled_pass()(table_of(desk), shelf, rule, machine, view.free, ends, started)
         if not count:
             return Admitted(())
         rows = started[:count].tolist()

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from pdes.clock import LATEST as NEVER
 from pdes.jit import direct, entry, kernel
-from policies.power.base import PowerDesk
-from policies.power.choices import Choices
+from policies.views import Choices, PowerDesk
 
 POLICIES = ("rmap-traditional", "rmap-naive", "rmap-adaptive")
 TRADITIONAL, NAIVE, ADAPTIVE = range(len(POLICIES))
@@ -44,6 +43,25 @@ class Known(NamedTuple):
     packed: npt.NDArray[np.intp]
     """The places of the choices with the most cores and of these the highest cap, one for each
     number of nodes, the fewest first."""
+
+
+class Table(NamedTuple):
+    """The columns of a `PowerDesk` that a pass reads, which are there in every desk: a desk may get
+    more columns, and what is compiled takes these."""
+
+    nodes: Any
+    requested: Any
+    due: Any
+    mold: Any
+    application: Any
+    queue: Any
+    running: Any
+
+
+def table_of(desk: PowerDesk) -> Table:
+    """Returns what a pass reads of a desk."""
+    return Table(desk.nodes, desk.requested, desk.due, desk.mold, desk.application, desk.queue,
+                 desk.running)  # fmt: skip
 
 
 class Machine(NamedTuple):
@@ -79,7 +97,7 @@ class Shelf(NamedTuple):
     time: Any
     latest: Any
     uw_of: Any
-    """The microwatts again, in the order of the true choices, which `PowerDesk.mold` counts in."""
+    """The microwatts again, in the order of the true choices, which `Table.mold` counts in."""
     first_packed: Any
     packed: Any
     """The packed choices of each application, by their places among all choices."""
@@ -125,11 +143,11 @@ def _joined(parts: Sequence[Any]) -> Any:
 
 @cache
 def compiled_pass() -> Any:
-    """Returns `started_from` without the compiler's look at every argument. It takes any desk, as
+    """Returns `started_from` without the compiler's look at every argument. It takes any table, as
     those of one job have arrays of other strides than those of several."""
     column = np.zeros((2, 2), np.int64)[:, 0]
     column.flags.writeable = False
-    return direct(started_from, PowerDesk(*[column] * 7), shelf_of((), (), 0.0, 0.0),
+    return direct(started_from, Table(*[column] * 7), shelf_of((), (), 0.0, 0.0),
                   Rule(0, 0, False, False, 1.0, 0.0), Machine(1, 1, 0.0, 0.0, 0), 0,
                   *room_for(1, 1))  # fmt: skip
 
@@ -251,7 +269,7 @@ def _reserved(
 
 @entry
 def started_from(
-    desk: PowerDesk, shelf: Shelf, rule: Rule, machine: Machine, free: int, ends: Any, started: Any
+    desk: Table, shelf: Shelf, rule: Rule, machine: Machine, free: int, ends: Any, started: Any
 ) -> int:
     """Write the jobs that start now, in order: the row of each, its application, the place of its
     choice among those known of that (-1: it is rigid), and the time after which it may be ended.

@@ -12,7 +12,8 @@ from pdes.errors import Fault, Refused
 from policies.memory import Sizes
 from policies.parameters import parameter
 from policies.policy import Arrays
-from policies.power.base import Caps, PowerPolicy, PowerView, Speed, power
+from policies.power.base import Caps, PowerPolicy, Speed, power
+from policies.views import PowerView
 
 RUMYANTSEV = (
     "A. Rumyantsev et al.: Discrete-event modeling of a high-performance computing cluster with "

@@ -11,8 +11,8 @@ from pdes.errors import Refused
 from policies.memory import Memory, Sizes
 from policies.parameters import parameter
 from policies.policy import Arrays
-from policies.power.base import Caps, Configuration, PowerPolicy, PowerView, power
-from policies.views import Ended, Request
+from policies.power.base import Caps, PowerPolicy, power
+from policies.views import Configuration, Ended, PowerView, Request
 
 WALLACE = (
     "S. Wallace et al.: A data driven scheduling approach for power management on HPC systems, "

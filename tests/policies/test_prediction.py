@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from odonata.provisioning.fitted import tables
-from policies.power.choices import Choices, choices_of
 from policies.power.prediction import COEFFICIENTS, predict, predicted_choices
+from policies.views import Choices, choices_of
 
 CAB = {name: table.choices for name, table in tables("cab").items()}
 

@@ -23,9 +23,9 @@ from odonata.traces.rmap import rmap
 from pdes.clock import LATEST
 from pdes.driver import run
 from policies.power import Choices, Configuration, Mold, Powered, choices_of
-from policies.power.base import PowerDesk, PowerView
 from policies.power.rmap import Adaptive, Naive, Rmap, Traditional
-from policies.views import Budget, Request, Running
+from policies.power.rmap_compiled import table_of
+from policies.views import Budget, PowerDesk, PowerView, Request, Running
 
 NOW, LONGEST, MOST_W = 100, 12, 6
 """The time of a pass; the longest time, and the most watts of a node above idle."""
@@ -228,8 +228,9 @@ def test_a_desk_says_what_the_view_says(monkeypatch: pytest.MonkeyPatch) -> None
             assert row in desk.running.tolist()
             assert (desk.nodes[row], desk.due[row]) == (choice.nodes, held.due)
             seen += 1
-        for array in desk:
+        for array in (column for column in desk if column is not None):
             assert not array.flags.writeable
+        for array in table_of(desk):
             assert array.dtype == np.int64
         return usual(self, view)
 

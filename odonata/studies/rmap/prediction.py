@@ -13,8 +13,8 @@ import numpy.typing as npt
 from odonata.provisioning.fitted import tables
 from odonata.provisioning.table import Table
 from odonata.studies.rmap.simulation import Outcome, Trained
-from policies.power.choices import Choices, choices_of
 from policies.power.prediction import predict
+from policies.views import Choices, choices_of
 
 Floats = npt.NDArray[np.float64]
 BIN, BINS = 0.02, 40

@@ -1,99 +1,23 @@
-"""All that a policy may see, read-only: what a real scheduler sees, and no more.
-
-Times are in ticks of the model, which are picoseconds where packets are simulated. A policy never
-sees how long a job will run before it has ended, nor a queue inside a router.
-"""
+"""The machine as policies see it: idle nodes, and what the network reported."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from policies.memory import Memory
 from policies.parameters import check_word
+from policies.views.jobs import Labels
 from topology import Dragonfly
 
-Labels = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int32]
 Words = npt.NDArray[np.int64]
 Rates = npt.NDArray[np.float64]
 Array = TypeVar("Array", bound=npt.NDArray[Any])
-
-NEVER = 1 << 62
-"""Stands for a time that is not known: after all others."""
-HAIR = 1e-6
-"""A millionth of a tick, by which a product may be too large without becoming a tick more."""
-
-
-def held_for(asked: float, pace: float) -> int:
-    """Returns for how many ticks a job holds its nodes that may hold them for `asked` ticks at a
-    pace of 1: the rule for waiting and running jobs alike, in Python and in kernels."""
-    ticks = max(0.0, asked - HAIR) * pace
-    return NEVER if not ticks < NEVER else np.int64(np.ceil(ticks))  # type: ignore[return-value]
-
-
-class Request(NamedTuple):
-    """What a job asks for. `submit` is when it joined the queue, `requested` the time after which
-    it may be ended (None if it named none)."""
-
-    number: int
-    nodes: int
-    submit: int
-    requested: int | None = None
-    user: str = ""
-    project: str = ""
-    application: str = ""
-    name: str = ""
-    user_number: int = 0
-    """Numbers the users from 0 in order of their names' first appearance, to index memory by."""
-    project_number: int = 0
-    """Numbers the projects likewise."""
-    alike: int = 0
-    """Numbers the sets of jobs that are alike, of one project, user and application (or, where no
-    application is known, of one size): to index memory by."""
-    on: tuple[int, ...] = ()
-    """The labels of the nodes on which it has to run, where its user named them; no allocation
-    policy is then asked."""
-    sensitive: bool | None = None
-    """Whether congestion in the network slows it down; None where nobody knows."""
-
-
-class Running(NamedTuple):
-    """A job that has been started and has not ended. `labels` are its nodes, in allocation
-    order."""
-
-    request: Request
-    start: int
-    labels: Labels
-    due: int | None = None
-    """When it will have ended at its present pace, where a model keeps account of that; None: it
-    does not, and what the job asked for is counted from its start."""
-
-    @property
-    def requested_end(self) -> int | None:
-        """The time by which it will have ended, None if it named none."""
-        asked = self.request.requested
-        return None if asked is None else self.start + asked if self.due is None else self.due
-
-
-class Ended(NamedTuple):
-    """A job that has ended: what a policy learns from."""
-
-    request: Request
-    start: int
-    end: int
-    labels: Labels
-
-    @property
-    def wait(self) -> int:
-        """Returns the time from its submission to its start."""
-        return self.start - self.request.submit
-
 
 TRAFFIC = ("both", "sent", "received")
 STALLS = ("credit", "any")
@@ -191,13 +115,6 @@ class Counters:
         return found if count == "credit" else found + self.wait[-intervals:].sum(0)
 
 
-class Budget(NamedTuple):
-    """The power that the machine may draw, and what it drew when last measured, in watts."""
-
-    cap_w: float
-    measured_w: float
-
-
 @dataclass(frozen=True, eq=False)
 class Sight:
     """The machine as a scheduler sees it when a job is to be placed.
@@ -273,36 +190,6 @@ class Sight:
         machine (group·a + r)."""
         first = int(router) * self.machine.nodes
         return np.flatnonzero(self.idle[first : first + self.machine.nodes]) + first
-
-
-class View(NamedTuple):
-    """The queue and the machine as a scheduling policy sees them."""
-
-    time: int
-    queue: Sequence[Request]
-    """The waiting jobs in order of arrival; jobs that came together, by number."""
-    running: Sequence[Running]
-    """The jobs that hold nodes, by number."""
-    free: int
-    """Counts the idle nodes."""
-    sight: Sight | None
-    """The machine; None where nodes are only counted, in a job run without one."""
-    budget: Budget | None = None
-    memory: Memory | None = None
-    """The arrays of the policy that is asked; None where it declares none."""
-    tick: str = "ps"
-    """The unit of all times here."""
-    pace: float = 1.0
-    """The ticks for which a job that starts now would hold its nodes, per tick that it asked for:
-    other than 1 under a service rate or a cap, by which limits stretch."""
-
-    def expected_end(self, job: Request) -> int | None:
-        """Returns when a job will have ended that starts now, at the pace that it would have; None
-        if it did not say how long it runs."""
-        asked = job.requested
-        if asked is None:
-            return None
-        return self.time + (asked if self.pace == 1.0 else int(held_for(asked, self.pace)))
 
 
 def starts(counts: Counts) -> Labels:

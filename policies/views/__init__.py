@@ -1,0 +1,66 @@
+"""All that a policy may see, read-only: what a real scheduler sees, and no more.
+
+Times are in ticks of the model, which are picoseconds where packets are simulated. A policy never
+sees how long a job will run before it has ended, nor a queue inside a router.
+
+Read `jobs`; `sight`, the machine; `choices` and `power`; `queue`; `market`.
+"""
+
+from __future__ import annotations
+
+from policies.views.choices import Choice, Choices, Mold, choices_of
+from policies.views.jobs import HAIR, NEVER, Ended, Labels, Request, Running, held_for
+from policies.views.market import Market
+from policies.views.power import (
+    Budget,
+    Configuration,
+    PowerDesk,
+    Powered,
+    PowerView,
+    Readings,
+    Target,
+)
+from policies.views.queue import View
+from policies.views.sight import (
+    STALLS,
+    TRAFFIC,
+    Counters,
+    Counts,
+    Rates,
+    Sight,
+    Words,
+    row_sums,
+    starts,
+)
+
+__all__ = [
+    "HAIR",
+    "NEVER",
+    "STALLS",
+    "TRAFFIC",
+    "Budget",
+    "Choice",
+    "Choices",
+    "Configuration",
+    "Counters",
+    "Counts",
+    "Ended",
+    "Labels",
+    "Market",
+    "Mold",
+    "PowerDesk",
+    "PowerView",
+    "Powered",
+    "Rates",
+    "Readings",
+    "Request",
+    "Running",
+    "Sight",
+    "Target",
+    "View",
+    "Words",
+    "choices_of",
+    "held_for",
+    "row_sums",
+    "starts",
+]
