@@ -18,7 +18,7 @@ import importlib
 from typing import Any
 
 _HOMES = {
-    "pdes.dealing": ("ByAgent", "Other"),
+    "pdes.dealing": ("ByAgent", "Deals", "Other"),
     "pdes.driver": ("Result", "run"),
     "pdes.errors": ("Fault", "Refused"),
     "pdes.events": ("Rows", "agent_of", "key_of", "kind_of", "pack", "port_of"),
@@ -26,12 +26,13 @@ _HOMES = {
     "pdes.launcher": ("rank",),
     "pdes.loop": ("Sim", "drop_parcel", "local", "new_parcel", "schedule"),
     "pdes.log": ("Field", "Log"),
-    "pdes.model": ("Decision", "Lookahead", "Model"),
+    "pdes.model": ("Audits", "Carries", "Decides", "Decision", "Ends", "Lookahead", "Model",
+                   "Streams"),
     "pdes.partition": ("Partition",),
     "pdes.queue": ("rows_of",),
     "pdes.stream": ("Recording", "Series", "Table"),
     "pdes.random": ("below", "draw", "exponential", "uniform"),
-}
+}  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = sorted(_HOME)

@@ -3,7 +3,7 @@
 At a cut nothing is on its way between ranks, so what all ranks have saved is the whole: arrays, and
 events that are pending. A rank that goes on reads the **parts** that hold any of its agents. Events
 go to the rank that has their agent. What becomes of each array of the state, a model declares
-(`Model.dealing`): its rows belong to agents (`ByAgent`), or it is one of four kinds that do not
+(`Deals.dealing`): its rows belong to agents (`ByAgent`), or it is one of four kinds that do not
 (`Other`). Parcels go with the event that bears them, or with the chain that they are in; they have
 other numbers then.
 
@@ -25,6 +25,7 @@ import numpy.typing as npt
 from pdes.checkpoint import Checkpoint, SavedPart
 from pdes.errors import Refused
 from pdes.events import AGENT_MASK, KEY, KIND_SHIFT, PORT_BITS, A, Rows, no_rows
+from pdes.model import Audits, Carries, Decides, Model, facet
 from pdes.parcels import NEXT, TAKEN, Pool, new_pool, reserved
 from pdes.partition import Partition, deal
 
@@ -35,7 +36,7 @@ Views = Callable[[Array], Sequence[Array]]
 
 class ByAgent(NamedTuple):
     """An array with rows of agents, in the order of agents. What is in a row means the same on any
-    rank, or `Model.to_global` and `Model.to_local` see to it."""
+    rank, or `Deals.to_global` and `Deals.to_local` see to it."""
 
     before: Callable[[int], int] | None = None
     """Returns how many rows there are before those of an agent, which is the first of a unit, in
@@ -60,6 +61,35 @@ class Other(Enum):
 
 Dealing = Mapping[str, ByAgent | Other]
 """How each array of a state is dealt, by name."""
+
+
+class Deals:
+    """A facet of a model (`pdes.model`): it says how it is dealt to ranks."""
+
+    alone: bool = False
+    """Whether the first unit has rank 0 to itself, where there is more than one rank."""
+    aside: tuple[str, ...] = ()
+    """The parameters that decide nothing but how units are dealt to ranks: a checkpoint may be
+    resumed with others."""
+
+    def assemble(self, parts: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+        """Returns every rank's `fingerprint`, in rank order, as it is hashed. A model whose rows
+        depend on the partition puts them into an order that does not."""
+        return parts
+
+    def dealing(self) -> Dealing | None:
+        """Returns how each array of the state is dealt. None: the model declares nothing."""
+        return None
+
+    def to_global(self, state: Any, pending: Rows, parcels: Rows, first: int, last: int) -> None:
+        """Change what means something on one rank only (the number of a row there, say) into what
+        means the same on every rank: in rows, events and parcels of the agents first .. last - 1,
+        all of which a rank had. Rows of arrays `ByAgent` are those of some of these agents; other
+        arrays are new ones."""
+
+    def to_local(self, state: Any, pending: Rows, parcels: Rows, first: int, last: int) -> None:
+        """Change it back, on a rank that has the agents first .. last - 1, given all of its
+        state."""
 
 
 EVERY = slice(None)
@@ -90,13 +120,13 @@ class Dealt(NamedTuple):
 
 
 def taken_up(
-    model: Any, found: Checkpoint, partition: Partition, rank: int, fresh: Any
+    model: Model, found: Checkpoint, partition: Partition, rank: int, fresh: Any
 ) -> Dealt:  # fmt: skip
     """Returns what a rank goes on with from a checkpoint: what it has saved itself, where units are
     dealt as they were then, and else its part of what all have saved. `fresh` is a new state of the
     rank."""
     if found.first_units is None:
-        before = deal(model.units(), model.weights(), found.ranks, model.alone)
+        before = deal(model.units(), model.weights(), found.ranks, facet(model, Deals).alone)
     else:
         starts = np.array(found.first_units, np.int64)
         before = Partition(starts, np.asarray(model.units(), np.int64)[starts])
@@ -127,11 +157,11 @@ def _check(place: Path, saved: SavedPart, fresh: Any) -> None:
         raise Refused(f"{place}: its arrays {[*theirs]} are not the model's {[*fresh._fields]}")
 
 
-def dealt(model: Any, parts: Sequence[Part], fresh: Any, first: int, last: int) -> Dealt:
+def dealt(model: Model, parts: Sequence[Part], fresh: Any, first: int, last: int) -> Dealt:
     """Returns what a rank with the agents first .. last - 1 goes on with. `parts` are all that
     hold any of them, in order; `fresh` is a new state for these agents, whose arrays are used."""
-    arrays = fresh._asdict()
-    declared = model.dealing()
+    arrays, deals, carries = fresh._asdict(), facet(model, Deals), facet(model, Carries)
+    declared = deals.dealing()
     how = _guessed(model, parts, fresh) if declared is None else declared
     if {*how} != {*arrays}:
         wrong = sorted({*how} ^ {*arrays})
@@ -146,8 +176,8 @@ def dealt(model: Any, parts: Sequence[Part], fresh: Any, first: int, last: int) 
                 _shift(way, piece.arrays[name], held)
                 begin, end = _rows(way, first, max(first, part.first), min(last, part.last))
                 if begin < end:  # a rank without rows may have fewer words in each, too
-                    arrays[name][_at(way.axis, slice(begin, end))] = piece.arrays[name]
-        _shift_events(model, piece.pending, held)
+                    arrays[name][(*[EVERY] * way.axis, slice(begin, end))] = piece.arrays[name]
+        piece.pending[_bears(carries, piece.pending), A] += held
         piece.parcels[:, NEXT] += np.where(piece.parcels[:, NEXT] >= 0, held, 0)
         held += len(piece.parcels)
     for name, way in how.items():
@@ -160,9 +190,11 @@ def dealt(model: Any, parts: Sequence[Part], fresh: Any, first: int, last: int) 
     pending = np.concatenate([no_rows(), *(piece.pending for piece in pieces)])
     parcels = np.concatenate([piece.parcels for piece in pieces])
     state = type(fresh)(**arrays)
-    model.to_local(state, pending, parcels, first, last)
-    pool = _pool(model, parcels)
-    model.check(state, pending, pool.rows)
+    deals.to_local(state, pending, parcels, first, last)
+    pool = reserved(new_pool(carries.parcel), len(parcels))
+    pool.rows[: len(parcels)] = parcels  # taken by the numbers 0 and following
+    pool.ctl[:] = len(parcels)
+    facet(model, Audits).check(state, pending, pool.rows)
     return Dealt(state, pending, pool)
 
 
@@ -176,7 +208,7 @@ class _Piece(NamedTuple):
 
 
 def _piece(
-    model: Any, how: Dealing, part: Part, fresh: Any, first: int, last: int, notices: bool
+    model: Model, how: Dealing, part: Part, fresh: Any, first: int, last: int, notices: bool
 ) -> _Piece:
     """Returns what a part has for the agents first .. last - 1; of `notices`, which every rank got,
     one part is enough."""
@@ -186,20 +218,20 @@ def _piece(
         if isinstance(way, ByAgent):
             begin, end = _rows(way, part.first, low, high)
             rows[name] = part.saved.read(f"state.{name}", way.axis, slice(begin, end))
-    pending = _events(model, part.saved.read("pending"), first, low, high, notices)
-    parcels = _own(model, how, rows, pending, part.saved.read("parcels"))
+    pending = _events(facet(model, Decides), part.saved.read("pending"), first, low, high, notices)
+    parcels = _own(facet(model, Carries), how, rows, pending, part.saved.read("parcels"))
     state = type(fresh)(**{**fresh._asdict(), **rows})
-    model.to_global(state, pending, parcels, part.first, part.last)
+    facet(model, Deals).to_global(state, pending, parcels, part.first, part.last)
     return _Piece(rows, pending, parcels)
 
 
 def _events(
-    model: Any, pending: Rows, first: int, low: int, high: int, notices: bool
+    decides: Decides, pending: Rows, first: int, low: int, high: int, notices: bool
 ) -> Rows:  # fmt: skip
     """Returns the events of the agents low .. high - 1, and the notices, as they come to the agent
     `first`."""
     agents = (pending[:, KEY] >> PORT_BITS) & AGENT_MASK
-    noticed = np.isin(pending[:, KEY] >> KIND_SHIFT, model.notices)
+    noticed = np.isin(pending[:, KEY] >> KIND_SHIFT, decides.notices)
     mine = pending[(agents >= low) & (agents < high) & ~noticed]
     if not notices or not noticed.any():
         return mine
@@ -210,13 +242,13 @@ def _events(
 
 
 def _own(
-    model: Any, how: Dealing, rows: Mapping[str, Array], pending: Rows, parcels: Rows
+    carries: Carries, how: Dealing, rows: Mapping[str, Array], pending: Rows, parcels: Rows
 ) -> Rows:  # fmt: skip
     """Returns the parcels of these events and rows, to which both refer by their new numbers from
     now on."""
-    if not model.parcel:
+    if not carries.parcel:
         return parcels[:0]
-    borne = pending[_bears(model, pending), A]
+    borne = pending[_bears(carries, pending), A]
     chains = [np.zeros(0, np.int64)]
     for name, way in how.items():
         if isinstance(way, ByAgent) and way.heads:
@@ -230,7 +262,7 @@ def _own(
                 view[...] = numbers[view]
             for view in way.tails(rows[name]) if way.tails else ():
                 view[...] = np.maximum(0, numbers[view])
-    pending[_bears(model, pending), A] = numbers[borne]
+    pending[_bears(carries, pending), A] = numbers[borne]
     links, own = parcels[:, NEXT].copy(), parcels[kept]
     links[borne] = -1  # of a parcel in no chain, the word is anything
     own[:, NEXT] = numbers[links[kept]]
@@ -261,21 +293,8 @@ def _shift(way: ByAgent, array: Array, by: int) -> None:
         view[...] += by
 
 
-def _shift_events(model: Any, pending: Rows, by: int) -> None:
-    pending[_bears(model, pending), A] += by
-
-
-def _bears(model: Any, pending: Rows) -> Array:
-    return np.isin(pending[:, KEY] >> KIND_SHIFT, model.bearers)
-
-
-def _pool(model: Any, parcels: Rows) -> Pool:
-    """Returns a pool in which these are taken, by the numbers 0 and following."""
-    pool = reserved(new_pool(model.parcel), len(parcels))
-    if len(parcels):
-        pool.rows[: len(parcels)] = parcels
-        pool.ctl[:] = len(parcels)
-    return pool
+def _bears(carries: Carries, pending: Rows) -> Array:
+    return np.isin(pending[:, KEY] >> KIND_SHIFT, carries.bearers)
 
 
 def _rows(way: ByAgent, origin: int, low: int, high: int) -> tuple[int, int]:
@@ -285,13 +304,9 @@ def _rows(way: ByAgent, origin: int, low: int, high: int) -> tuple[int, int]:
     return before(low) - before(origin), before(high) - before(origin)
 
 
-def _at(axis: int, rows: slice) -> tuple[slice, ...]:
-    return (*[slice(None)] * axis, rows)
-
-
-def _guessed(model: Any, parts: Sequence[Part], fresh: Any) -> Dealing:
+def _guessed(model: Model, parts: Sequence[Part], fresh: Any) -> Dealing:
     """Returns how arrays are dealt of a model that does not say so."""
-    units = model.units()
+    units, carries = model.units(), facet(model, Carries)
     blocks = [(int(units[0]), int(end)) for end in units[1:3]]
     tried = [(end - begin, model.state(begin, end)._asdict()) for begin, end in blocks]
     by_agent = {name for name in fresh._asdict()
@@ -303,14 +318,14 @@ def _guessed(model: Any, parts: Sequence[Part], fresh: Any) -> Dealing:
             if saved.shape != began[name].shape or (saved != began[name]).any():
                 raise Refused(f"{model.name}: its array {name} has not one row per agent, and has "
                               f"changed: {CURE}")  # fmt: skip
-        if model.parcel:
-            borne = int(_bears(model, part.saved.read("pending")).sum())
+        if carries.parcel:
+            borne = int(_bears(carries, part.saved.read("pending")).sum())
             if int(part.saved.read("pool")[TAKEN]) != borne:
                 raise Refused(f"{model.name}: its state refers to parcels: {CURE}")
     return {name: ByAgent() if name in by_agent else Other.CONSTANT for name in fresh._asdict()}
 
 
 CURE = (
-    "how it is dealt to another number of ranks, the model has to say (`Model.dealing`); or go on "
+    "how it is dealt to another number of ranks, the model has to say (`Deals.dealing`); or go on "
     "with as many as before"
 )

@@ -22,7 +22,7 @@ from pdes.errors import Fault
 from pdes.events import AGENT_MASK, KEY, KIND_SHIFT, PORT_BITS, TIME, WORDS, A, B, Rows
 from pdes.log import Appended
 from pdes.loop import NOBODY, PAST, TOO_SOON
-from pdes.model import Decision, Model
+from pdes.model import Carries, Decides, Decision
 from pdes.partition import Partition
 from pdes.rules import Event, Rules, describe
 
@@ -37,16 +37,19 @@ class Answer(NamedTuple):
 class Decider:
     """Asks the model on one rank, and checks what it answers."""
 
-    def __init__(self, model: Model, partition: Partition, rank: int, rules: Rules) -> None:
-        self._model, self._rules, self._partition = model, rules, partition
-        self._decide = model.decide
+    def __init__(
+        self, decides: Decides, carries: Carries, partition: Partition, rank: int, rules: Rules
+    ) -> None:
+        self._model, self._rules, self._partition = rules.model, rules, partition
+        self._decide, self._bearers = decides.decide, carries.bearers
+        self._notices, self._width = decides.notices, WORDS + carries.parcel
         self._first, self._last = partition.block(rank)
-        self._slow_kinds = sum(1 << kind for kind in {*model.bearers, *model.notices})
+        self._slow_kinds = sum(1 << kind for kind in {*self._bearers, *self._notices})
         one = np.zeros((1, WORDS), np.int64)
         self._words = one.reshape(-1).data
         self.quick = Answer(one)
         """The answer of a decision that scheduled one event for this rank: there is room for it."""
-        self._nothing = Answer(np.zeros((0, WORDS + model.parcel), np.int64))
+        self._nothing = Answer(np.zeros((0, self._width), np.int64))
         self.log: Callable[[int, int, Appended], None] | None = None
         """Takes the rows for logs, with the time and the agent; without it they are dropped."""
 
@@ -81,7 +84,7 @@ class Decider:
 
     def _rows_of(self, events: list[Any]) -> Rows:
         """Returns the rows of events that were given as tuples."""
-        rows = np.zeros((len(events), WORDS + self._model.parcel), np.int64)
+        rows = np.zeros((len(events), self._width), np.int64)
         for event in events:
             if type(event) is not tuple or len(event) != WORDS:
                 raise self._no_event(event)
@@ -89,9 +92,7 @@ class Decider:
             rows[:, :WORDS] = events
         except (ValueError, TypeError, OverflowError):
             raise self._no_event(events) from None
-        borne = (
-            np.isin(rows[:, KEY] >> KIND_SHIFT, self._model.bearers) if self._model.bearers else ()
-        )
+        borne = np.isin(rows[:, KEY] >> KIND_SHIFT, self._bearers) if self._bearers else ()
         for row in rows[borne].tolist() if len(borne) else ():
             raise Fault(
                 f"{self._model.name}: `decide` made {describe(self._model, row)} as a tuple: events"
@@ -101,16 +102,14 @@ class Decider:
 
     def _rows(self, made: Any) -> Rows:
         """Returns rows as they are, if that is what they are."""
-        words = WORDS + self._model.parcel
-        if not isinstance(made, np.ndarray) or made.ndim != 2 or made.shape[1] != words:
+        if not isinstance(made, np.ndarray) or made.ndim != 2 or made.shape[1] != self._width:
             raise self._no_event(made)
         return np.ascontiguousarray(made, np.int64)
 
     def _no_event(self, made: Any) -> Fault:
-        words = WORDS + self._model.parcel
         return Fault(
             f"{self._model.name}: `decide` returned {made!r}: an event is a tuple (time, key, a, b)"
-            f" of int64, and several are a list of these or an array of rows of {words} words"
+            f" of int64, and several are a list of these or an array of rows of {self._width} words"
         )
 
     def _sorted(self, cause: Event, rows: Rows) -> Answer:
@@ -128,9 +127,9 @@ class Decider:
 
     def _noticed(self, rows: Rows) -> Rows:
         """Returns the rows with one of every notice for each rank."""
-        if not self._model.notices:
+        if not self._notices:
             return rows
-        noticed = np.isin(rows[:, KEY] >> KIND_SHIFT, self._model.notices)
+        noticed = np.isin(rows[:, KEY] >> KIND_SHIFT, self._notices)
         if not noticed.any():
             return rows
         copies = np.repeat(rows[noticed][None], self._partition.ranks, axis=0)

@@ -33,7 +33,7 @@ from pdes.stream import Recording
 from pdes.transport import Transport, together, world
 
 FIRST_LOOK = 10**7
-"""The first interval at which `Model.goal` and `Model.stuck` are looked at, in ticks: 10 us where
+"""The first interval at which `Ends.goal` and `Audits.stuck` are looked at, in ticks: 10 us where
 one is a picosecond, 10 s where it is a microsecond."""
 
 LOST_SECONDS = 2.0
@@ -116,7 +116,7 @@ def run(
     interrupted: str = "",
 ) -> Result:
     """Handle every event before `end` (in ticks of the model), on all the ranks there are. `end`
-    None: until the model has come to its goal (`Model.goal`), which is looked for now and then, at
+    None: until the model has come to its goal (`Ends.goal`), which is looked for now and then, at
     times that are fixed.
 
     With a `checkpoint_dir`, SIGTERM and SIGUSR1 stop the run at a checkpoint there, and
@@ -214,8 +214,8 @@ def _drive(
     transport.everyone(None)
     began, before = engine.begin(), engine.events
     while True:
-        last = _look(engine.reached, engine.model.earliest()) if end is None else end
-        watch = _look(engine.reached) if engine.model.watches else LATEST
+        last = _look(engine.reached, engine.ends.earliest()) if end is None else end
+        watch = _look(engine.reached) if engine.audits.watches else LATEST
         cut = min(last, metrics.next(), following(engine.reached, every), watch)
         arrival = go(engine, cut)
         engine.reached = arrival.time

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pdes import checkpoint, jit, stream
-from pdes.dealing import taken_up
+from pdes.dealing import Deals, taken_up
 from pdes.decisions import Answer, Decider
 from pdes.errors import Fault, Refused
 from pdes.events import (
@@ -59,7 +59,7 @@ from pdes.loop import (
     new_ctl,
     new_kinds,
 )
-from pdes.model import Model, Tally
+from pdes.model import Audits, Carries, Decides, Ends, Model, Streams, Tally, facet
 from pdes.outbox import Outbox
 from pdes.parcels import new_pool, reserved
 from pdes.partition import deal
@@ -94,7 +94,7 @@ CHECK_QUEUE_EVERY = 1024
 
 Progress = Callable[[int, int, Tally | None], None]
 """A function that is called with the simulated time reached, in ticks, the events handled so far on
-all ranks, and what the model counts as done (`Model.tally`)."""
+all ranks, and what the model counts as done (`Ends.tally`)."""
 
 
 _TRIED: set[Any] = set()
@@ -115,6 +115,10 @@ class Engine:
         progress: Progress | None,
     ) -> None:
         self.model = model
+        self._carries = carries = facet(model, Carries)
+        self._decides = decides = facet(model, Decides)
+        self._deals, self.streams = facet(model, Deals), facet(model, Streams)
+        self.ends, self.audits = facet(model, Ends), facet(model, Audits)
         self.transport = transport
         self.debug = debug
         self._signals = signals
@@ -127,7 +131,7 @@ class Engine:
         self._progress = progress if transport.rank == 0 else None
         self._next_report = time.perf_counter() + 0.2
         self._next_look = time.perf_counter()
-        self.partition = deal(model.units(), model.weights(), transport.size, model.alone)
+        self.partition = deal(model.units(), model.weights(), transport.size, self._deals.alone)
         self.lookahead, self.reach = self._horizon()
         self._block = first, last = self.partition.block(transport.rank)
         self.state: Any = model.state(first, last)
@@ -139,24 +143,23 @@ class Engine:
         self._ctl[[FIRST, LAST, AGENTS, LOOKAHEAD]] = (
             first, last, self.partition.agents, self.lookahead
         )  # fmt: skip
-        if any(kind > MOST_BITS for kind in (*model.bearers, *model.receipts, *model.decisions)):
+        marked = carries.bearers, carries.receipts, decides.decisions
+        if any(kind > MOST_BITS for kinds in marked for kind in kinds):
             raise Refused(
                 f"{model.name}: bearers, receipts and decisions are kinds up to {MOST_BITS}"
             )
-        if model.decisions and type(model).decide is Model.decide:
+        if decides.decisions and type(decides).decide is Decides.decide:
             raise Refused(f"{model.name}: has decisions, and no `decide` to make them")
         self._rules = Rules(model, self.partition.agents, self.lookahead)
-        self._decider = Decider(model, self.partition, transport.rank, self._rules)
-        self._ctl[BEARERS] = sum(1 << kind for kind in model.bearers)
-        self._ctl[RECEIPTS] = sum(1 << kind for kind in model.receipts)
-        self._ctl[DECISIONS] = sum(1 << kind for kind in model.decisions)
-        self._budget = 1 if debug else min(BUDGET_EVENTS, model.noted_every or BUDGET_EVENTS)
+        self._decider = Decider(decides, carries, self.partition, transport.rank, self._rules)
+        self._ctl[[BEARERS, RECEIPTS, DECISIONS]] = [sum(1 << k for k in kinds) for kinds in marked]
+        self._budget = 1 if debug else min(BUDGET_EVENTS, self.streams.noted_every or BUDGET_EVENTS)
         """The events after which a kernel returns at the latest."""
         self._kinds = new_kinds()
         self._made = np.zeros((model.fanout, WORDS), np.int64)
-        self._pool = new_pool(model.parcel)
-        transport.carry(WORDS + model.parcel)
-        self._outbox = Outbox(self._ctl, transport.size, WORDS + model.parcel, model.fanout)
+        self._pool = new_pool(carries.parcel)
+        transport.carry(WORDS + carries.parcel)
+        self._outbox = Outbox(self._ctl, transport.size, WORDS + carries.parcel, model.fanout)
         self._incoming: list[Rows] = []
         self._arrived: int | None = FOREVER
         """The time of the earliest of these, once somebody has asked for it."""
@@ -165,8 +168,8 @@ class Engine:
         """Where logs are kept, if any are."""
         self._log: Callable[[int, int, Appended], None] | None = None
         """Takes rows of logs, from whichever agent, as they come."""
-        kept_for = f"{model.name}_{type(self.state).__module__}.{type(self.state).__qualname__}"
-        self._loop = compile_loop(model, kept_for)
+        kept = f"{model.name}_{type(self.state).__module__}.{type(self.state).__qualname__}"
+        self._loop = compile_loop(kept, model.handle, carries.receive, model.fanout, carries.takes)
 
     def _horizon(self) -> tuple[int, int]:
         """Set the lookahead, and how far beyond the earliest event a window reaches."""
@@ -216,9 +219,9 @@ class Engine:
         }
 
     def _parameters(self, aside: bool) -> dict[str, Any]:
-        """Returns the parameters that decide the outcome, or those that do not (`Model.aside`)."""
+        """Returns the parameters that decide the outcome, or those that do not (`Deals.aside`)."""
         given = self.model.parameters().items()
-        return {name: value for name, value in given if (name in self.model.aside) == aside}
+        return {name: value for name, value in given if (name in self._deals.aside) == aside}
 
     def save(self, directory: Path) -> Path:
         cut = checkpoint.Cut(self.reached, self.events)
@@ -255,45 +258,41 @@ class Engine:
     def collect(self) -> None:
         """Collect the rows of logs that handlers have noted down; without a log they are gone."""
         if self._log:
-            self._log(0, 0, self.model.noted(self.state))
-        elif self.model.noted_every:
-            self.model.noted(self.state)
+            self._log(0, 0, self.streams.noted(self.state))
+        elif self.streams.noted_every:
+            self.streams.noted(self.state)
 
     def record(self, recorder: Recorder) -> bool:
         """Take a sample, at a cut. Returns whether anything is left to happen, on any rank; where
         nothing is, the sample says so too, and a run that goes on from here knows it."""
         self.lap("exchange")
         self.collect()
-        left = self._left()
+        left = self.ends.left(self.state, self.queue.content)
         self.lap("metrics")
         goes_on = self._any(left)
         spent = time.perf_counter() - self._began
-        recorder.take(
-            self.state, self.reached, stream.Progress(self.events, left * goes_on, spent)
-        )  # fmt: skip
+        done = stream.Progress(self.events, left * goes_on, spent)
+        recorder.take(self.state, self.reached, done)
         self.lap("metrics")
         return goes_on
 
-    def _left(self) -> int:
-        return self.model.left(self.state, self.queue.content)
-
     def over(self) -> int:
         """Returns when the last thing happened, on any rank, as far as the model knows."""
-        ranks = self.transport.everyone(self.model.over(self.state))
+        ranks = self.transport.everyone(self.ends.over(self.state))
         return max((time for time in ranks if time is not None), default=self.reached)
 
     def wants_more(self) -> bool:
         """Tells whether a run without an end is to go on, on any rank, at a cut."""
-        return self._any(self.model.goal(self.state, self.queue.content))
+        return self._any(self.ends.goal(self.state, self.queue.content))
 
     def stuck(self) -> bool:
         """Tells, at a cut, whether the model has come to a standstill, on any rank."""
-        suspects = self.transport.everyone(self.model.suspects(self.state, self.reached))
+        suspects = self.transport.everyone(self.audits.suspects(self.state, self.reached))
         if not sum(suspects):
             return False
         self.look()
-        mine = self.model.evidence(self.state, self.queue.content(), self._pool.rows)
-        return self.model.stuck(self.transport.everyone(mine))
+        mine = self.audits.evidence(self.state, self.queue.content(), self._pool.rows)
+        return self.audits.stuck(self.transport.everyone(mine))
 
     def _any(self, mine: int) -> bool:
         """Tells whether this is anything, summed over ranks. If no rank has any event but those
@@ -304,10 +303,10 @@ class Engine:
 
     def _moves(self) -> bool:
         """Tells whether this rank has an event that is not of a perpetual kind."""
-        if self.next_time() >= FOREVER or not self.model.perpetual:
+        if self.next_time() >= FOREVER or not self.ends.perpetual:
             return self.next_time() < FOREVER
         coming = np.concatenate([self.queue.content(), *(r[:, :WORDS] for r in self._incoming)])
-        return not np.isin(coming[:, KEY] >> KIND_SHIFT, self.model.perpetual).all()
+        return not np.isin(coming[:, KEY] >> KIND_SHIFT, self.ends.perpetual).all()
 
     def compile(self, show: bool, recorder: Recorder | None = None) -> None:
         """Prepare every kernel, compiled by one rank per host and loaded by the others: try each on
@@ -329,11 +328,11 @@ class Engine:
             queue.pending()
             queue.next_time()
             self._loop(self._sim()._replace(queue=queue.cells), state, NO_ROWS, 0, 0)
-            self.model.rehearse(state)
+            self._decides.rehearse(state)
             if recorder:
                 recorder.rehearse(state)
 
-        what = (self._loop, type(self.model), self.model.decisions, jit.kind_of(self.state))
+        what = (self._loop, type(self.model), self._decides.decisions, jit.kind_of(self.state))
         if self.transport.size == 1 and recorder is None and what in _TRIED:
             return
         notice = jit.compile_notice(show and self.transport.host_leader, how_often)
@@ -392,7 +391,7 @@ class Engine:
         rows = self._incoming[0] if len(self._incoming) == 1 else np.concatenate(self._incoming)
         self._incoming, self._arrived = [], FOREVER
         self.queue.reserve(len(rows))
-        if self.model.parcel:
+        if self._carries.parcel:
             self._pool = reserved(self._pool, len(rows))
         return rows
 
@@ -431,12 +430,12 @@ class Engine:
             elif why == OUTBOX_FULL:
                 self._outbox.make_room()
             elif why == POOL_FULL:
-                self._pool = reserved(self._pool, self.model.takes)
+                self._pool = reserved(self._pool, self._carries.takes)
             elif why == BUDGET:
                 horizon, budget = self._breathe(horizon), self._budget
             elif why == FAULTY:
                 raise self._broken_rule()
-            if self.model.noted_every:
+            if self.streams.noted_every:
                 self.collect()
             sim = self._sim()
         self.reached = horizon
@@ -449,7 +448,7 @@ class Engine:
         """Make room for the events of a decision; those for other ranks go to the outbox."""
         mine, others = answer
         self.queue.reserve(len(mine))
-        if self.model.parcel:
+        if self._carries.parcel:
             self._pool = reserved(self._pool, len(mine))
         if others is not None:
             self._outbox.add(others)
@@ -485,7 +484,7 @@ class Engine:
 
     def report(self, reached: int, events: int) -> None:
         if self._progress and (now := time.perf_counter()) >= self._next_report:
-            self._progress(reached, events, self.model.tally(self.state))
+            self._progress(reached, events, self.ends.tally(self.state))
             self._next_report = now + 0.1
 
     def lap(self, what: str) -> float:
@@ -521,7 +520,7 @@ class Engine:
 
     def check(self, queue: bool = True) -> None:
         """Check the model's invariants and our own."""
-        self.model.check(self.state, self.queue.content(), self._pool.rows)
+        self.audits.check(self.state, self.queue.content(), self._pool.rows)
         if queue and self.debug:
             self.queue.check()
 
@@ -556,7 +555,7 @@ class Engine:
         if parts is not None:
             self._rules.same_on_all_ranks("fingerprint", [part.shape[1:] for part in parts])
             hashed = hashlib.blake2b(digest_size=stream.DIGEST_BYTES)
-            for part in self.model.assemble(parts):
+            for part in self._deals.assemble(parts):
                 hashed.update(np.ascontiguousarray(part).tobytes())
             value = hashed.hexdigest()
         return next(v for v in self.transport.everyone(value) if v is not None)

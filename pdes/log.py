@@ -1,7 +1,7 @@
 """Logs: tables to which a row is appended when something happens, each written once.
 
-A model declares them (`Model.logs`). Its decisions append rows (`pdes.model.Decision`), or its
-handlers note them down in its state, from where they are collected (`Model.noted`). The first
+A model declares them (`Streams.logs`). Its decisions append rows (`pdes.model.Decision`), or its
+handlers note them down in its state, from where they are collected (`Streams.noted`). The first
 column is the time at which it happened; the others are the model's. In a rank's file a log is a
 group of 1-D datasets, `NAME/column`, as long as it has rows; a column that has several numbers in
 each row is two of them, `NAME/column_count` with how many each row has, and `NAME/column` with all

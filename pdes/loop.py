@@ -279,14 +279,10 @@ def _owner(starts: Any, ranks: int, agent: int) -> int:
     return low
 
 
-def compile_loop(model: Any, name: str) -> Any:
+@lru_cache(maxsize=64)
+def compile_loop(name: str, handle: Any, receive: Any, fanout: int, takes: int) -> Any:
     """Returns `advance` for one model. A process that runs a model again, as a study does, reuses
     it."""
-    return _loop(name, model.handle, model.receive, model.fanout, model.takes)
-
-
-@lru_cache(maxsize=64)
-def _loop(name: str, handle: Any, receive: Any, fanout: int, takes: int) -> Any:
     names = {"handle": handle, "receive": receive, "FANOUT": fanout, "TAKES": takes}
     return bind(advance, f"advance_{name}", **names)
 

@@ -48,9 +48,7 @@ class Metrics:
             return
         past = self._past(recorder, directory)
         try:
-            last = together(
-                engine.transport, lambda: recorder.resume(engine.state, resumed, past)
-            )  # fmt: skip
+            last = together(engine.transport, lambda: recorder.resume(engine.state, resumed, past))
             self._check(engine.transport.everyone(last), resumed)
         except Refused:
             if past.redealt:
@@ -127,10 +125,9 @@ class Metrics:
 def _recorder(engine: Engine, recording: Recording, about: Mapping[str, Any]) -> Recorder:
     """Returns what writes this rank's file, not yet begun."""
     model, partition, rank = engine.model, engine.partition, engine.transport.rank
-    tables, logs = model.tables(recording.interval), model.logs()
-    for does, has, asked in (
-        ("streams", tables, recording.tables), ("logs", logs, recording.logs)
-    ):  # fmt: skip
+    tables, logs = engine.streams.tables(recording.interval), engine.streams.logs()
+    both = ("streams", tables, recording.tables), ("logs", logs, recording.logs)
+    for does, has, asked in both:
         for name in asked:
             if name not in has:
                 raise Refused(f"{model.name} {does} {', '.join(has) or 'nothing'}, not {name}")

@@ -1,12 +1,12 @@
 """What an event carries beyond its two words: a parcel, a row of words in this rank's pool.
 
-A model that needs them says how many words (`Model.parcel`) and which kinds of events bear one
-(`Model.bearers`): such an event's `a` is the parcel's number. Between events a parcel stays where
+A model that needs them says how many words (`Carries.parcel`) and which kinds of events bear one
+(`Carries.bearers`): such an event's `a` is the parcel's number. Between events a parcel stays where
 it is, so state may refer to it too, and its first word, `NEXT`, is free to chain parcels into
 lists. When an event leaves for another rank its parcel travels with it and has another number
 there; so numbers must decide nothing: (time, key) of a bearer is unique.
 
-A handler calls `new_parcel` at most `Model.takes` times, and `drop_parcel` when done with one.
+A handler calls `new_parcel` at most `Carries.takes` times, and `drop_parcel` when done with one.
 """
 
 from __future__ import annotations

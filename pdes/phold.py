@@ -14,7 +14,7 @@ from pdes.errors import require
 from pdes.events import Rows, agent_of, key_of
 from pdes.jit import entry, kernel, record
 from pdes.loop import Sim, local, schedule
-from pdes.model import Lookahead, Model
+from pdes.model import Audits, Lookahead, Model, Streams
 from pdes.partition import Partition
 from pdes.random import U64, below, draw, exponential
 from pdes.stream import Series, Table
@@ -60,7 +60,7 @@ def first_events(state: State, rows: Any, first: int, population: int) -> None:
 
 
 @dataclass(frozen=True)
-class Phold(Model):
+class Phold(Model, Streams, Audits):
     """PHOLD as a model. Times are in picoseconds; `mean` is that of the whole delay."""
 
     processes: int = 1024

@@ -1,6 +1,6 @@
 """What a run measures, written to disk while it goes on: one HDF5 file a rank.
 
-A model that has something to tell gives `Model.tables`: named groups of **series**, each an array
+A model that has something to tell gives `Streams.tables`: named groups of **series**, each an array
 with a row for whatever the rank's agents are (ports, nodes). At every multiple of an interval of
 simulated time, which is a cut, all are **sampled**; what is written is the increase since the
 sample before, or for a level its value. Samples gather in a buffer of as many as make a chunk and
@@ -182,7 +182,7 @@ class Progress(NamedTuple):
 
 ENGINE = (
     Series("engine/events", ("rank",), "1", "events handled"),
-    Series("engine/left", ("rank",), "1", "what is left to happen (`Model.left`)", level=True),
+    Series("engine/left", ("rank",), "1", "what is left to happen (`Ends.left`)", level=True),
     Series("engine/wall_s", ("rank",), "s", "wall-clock time spent", "f8"),
 )
 """The series of every model. These depend on how many ranks there are, and on the machine."""

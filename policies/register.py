@@ -37,7 +37,7 @@ OF_YOUR_OWN = "; one of your own: --plugin FILE, or plugins = [...]"
 """The end of a message about a name that is not registered."""
 ENVIRONMENT = "ODONATA_PLUGINS"
 OURS = ("policies", "odonata")
-BUILT_IN = ("policies.routing", "policies.allocation", "policies.scheduling", "policies.power")
+BUILT_IN = tuple(f"policies.{kind}" for kind in KINDS[:5])
 """Importing these enters the built-in policies."""
 
 Values = Mapping[str, Any] | Iterable[tuple[str, Any]]

@@ -34,7 +34,7 @@ import odonata
 from odonata.commands.cli import main as command_line
 from odonata.commands.doctor import find_mpiexec
 from odonata.commands.report import write
-from odonata.results.execution import Request, execute
+from odonata.results.execution import RunOptions, execute
 from pdes import launcher
 from pdes.errors import Refused
 
@@ -97,7 +97,7 @@ def make_runs(home: Path) -> list[Made]:
         file = home / f"{name}.toml"
         file.write_text(text)
         here, two = home / f"{name}-1-complete", home / f"{name}-2-complete"
-        execute(Request(file, here, progress=False))  # what is forked has the kernels then
+        execute(RunOptions(file, here, progress=False))  # what is forked has the kernels then
         write(here, home / "page.html", "html")  # and what draws
         _started(file, two, 2).wait()
         made += [Made(here.name, here, 1), Made(two.name, two, 2)]

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +28,14 @@ from odonata.studies.levelspread.cases import (
     RATIOS,
     SMALL_NODES,
     SPREADING,
-    Asked,
+    LevelSpreadPlan,
     heterogeneous,
     homogeneous,
     motivation,
     random_workload,
 )
-from odonata.studies.levelspread.claims import claims, mean, reduction
-from odonata.studies.levelspread.simulation import Outcome, Point
+from odonata.studies.levelspread.claims import Outcomes, claims, mean, reduction
+from odonata.studies.levelspread.simulation import Point
 from odonata.study.filling import fill
 from pdes import rank
 
@@ -91,11 +90,12 @@ SETTINGS: Named = (
 """Ways in which the authors may have run SST, each a column."""
 
 
-def asking(given: argparse.Namespace, changes: tuple[tuple[str, object], ...]) -> Asked:
+def asking(given: argparse.Namespace, changes: tuple[tuple[str, object], ...]) -> LevelSpreadPlan:
     """Returns what a line or a column asks for."""
     draw = "scripts" if DRAWN in changes else "pairs"
     points = tuple(change for change in changes if change != DRAWN)
-    return Asked(given.workloads, given.repeat, changes=points, draw=draw)
+    return LevelSpread().ask(workloads=given.workloads, repeat=given.repeat, draw=draw,
+                             changes=points)  # fmt: skip
 
 
 class Sensitivity(LevelSpread):
@@ -105,7 +105,7 @@ class Sensitivity(LevelSpread):
         """Returns a part of the study's package: this script is none."""
         return LevelSpread()._of(module, name)
 
-    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> list[Point]:
+    def cases(self, asked: LevelSpreadPlan, outcomes: Outcomes) -> list[Point]:
         alike = [
             point
             for nodes, ratios in ((SMALL_NODES, RATIOS), (LARGE_NODES, (1.0,)))
@@ -124,7 +124,7 @@ class Sensitivity(LevelSpread):
 class Printed(Sensitivity):
     """Returns the study, reduced to the simulations that the thesis prints a number of."""
 
-    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> list[Point]:
+    def cases(self, asked: LevelSpreadPlan, outcomes: Outcomes) -> list[Point]:
         more: list[Point] = []
         for pattern in PATTERNS:
             for policy in ("rdn", "rdg"):
@@ -138,7 +138,7 @@ class Printed(Sensitivity):
         return super().cases(asked, outcomes) + more
 
 
-def saved_over_simple(asked: Asked, outcomes: Mapping[str, Outcome]) -> list[float]:
+def saved_over_simple(asked: LevelSpreadPlan, outcomes: Outcomes) -> list[float]:
     """Returns what 64-node jobs save at a ratio of 1, by pattern."""
     return [
         reduction(*(mean(outcomes, homogeneous(asked, LARGE_NODES, pattern, 1.0, policy))
@@ -147,7 +147,7 @@ def saved_over_simple(asked: Asked, outcomes: Mapping[str, Outcome]) -> list[flo
     ]  # fmt: skip
 
 
-def line(name: str, asked: Asked, outcomes: Mapping[str, Outcome]) -> str:
+def line(name: str, asked: LevelSpreadPlan, outcomes: Outcomes) -> str:
     found = {claim.name: claim.values for claim in claims(asked, outcomes)}
 
     def part(which: str, key: str) -> str:
@@ -166,7 +166,7 @@ def line(name: str, asked: Asked, outcomes: Mapping[str, Outcome]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def column(asked: Asked, outcomes: Mapping[str, Outcome]) -> dict[tuple[str, str], str]:
+def column(asked: LevelSpreadPlan, outcomes: Outcomes) -> dict[tuple[str, str], str]:
     """Returns, by name and number of the thesis, every number that it prints: ours, and whether it
     is in its band. Those of 64-node jobs also by pattern."""
     cells = {}

@@ -31,7 +31,7 @@ class Roll(Case):
 
 
 @dataclass(frozen=True)
-class Asked:
+class DicePlan:
     rolls: int = 10
     sides: tuple[int, ...] = (6, 20)
     pause: float = 0.0
@@ -42,16 +42,16 @@ class Shown:
     value: int
 
 
-class Dice(Study[Asked, Roll, Shown]):
+class Dice(Study[DicePlan, Roll, Shown]):
     name, about = "dice", "Is the mean of a die half of its sides and a half?"
     options = (Option("rolls", "Rolls of each die.", 10, int),)
     outcome = Shown
 
-    def ask(self, rolls: int) -> Asked:
+    def ask(self, rolls: int) -> DicePlan:
         require(rolls > 0, f"rolls = {rolls}: at least 1")
-        return Asked(rolls)
+        return DicePlan(rolls)
 
-    def cases(self, asked: Asked, outcomes: Mapping[str, Shown]) -> Sequence[Roll]:
+    def cases(self, asked: DicePlan, outcomes: Mapping[str, Shown]) -> Sequence[Roll]:
         return [Roll(s, seed, asked.pause) for s in asked.sides for seed in range(asked.rolls)]
 
     def simulate(self, case: Roll) -> Shown:
@@ -63,7 +63,7 @@ class Dice(Study[Asked, Roll, Shown]):
     def mark(self) -> str:
         return digest(self.simulate(Roll(6, seed)).value for seed in range(9))
 
-    def claims(self, asked: Asked, outcomes: Mapping[str, Shown]) -> list[Claim]:
+    def claims(self, asked: DicePlan, outcomes: Mapping[str, Shown]) -> list[Claim]:
         keys = [case.key for case in self.cases(asked, {}) if case.sides == 6]
         shown = [outcomes[key].value for key in keys if key in outcomes]
         if not shown:
@@ -72,7 +72,7 @@ class Dice(Study[Asked, Roll, Shown]):
         return [Claim("mean of a die", "3.5", f"{mean:.2f}", abs(mean - 3.5) < 1, len(shown))]
 
     def figures(
-        self, asked: Asked, outcomes: Mapping[str, Shown], directory: Path, pdf: bool
+        self, asked: DicePlan, outcomes: Mapping[str, Shown], directory: Path, pdf: bool
     ) -> list[Path]:
         directory.mkdir(parents=True, exist_ok=True)
         paths = [directory / name for name in ("dice.png", "dice.pdf")[: 1 + pdf]]
@@ -87,7 +87,7 @@ class UntilSix(Dice):
     name, sequential = "until-six", True
     AHEAD = 3
 
-    def cases(self, asked: Asked, outcomes: Mapping[str, Shown]) -> Sequence[Roll]:
+    def cases(self, asked: DicePlan, outcomes: Mapping[str, Shown]) -> Sequence[Roll]:
         wanted: list[Roll] = []
         unknown = 0
         while unknown < self.AHEAD and len(wanted) < asked.rolls:

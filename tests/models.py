@@ -11,7 +11,7 @@ import numpy as np
 from pdes.events import WORDS, Rows, agent_of, key_of, kind_of, pack, port_of
 from pdes.jit import kernel
 from pdes.loop import Sim, drop_parcel, local, schedule
-from pdes.model import Lookahead, Model
+from pdes.model import Carries, Decides, Ends, Lookahead, Model
 from pdes.partition import Partition
 from pdes.queue import rows_of
 from pdes.random import below, draw
@@ -217,7 +217,7 @@ def work(sim: Sim, state: OfficeState, time: int, key: int, a: int, b: int) -> N
 
 
 @dataclass(frozen=True)
-class Office(Model):
+class Office(Model, Carries, Decides, Ends):
     """A clerk, asked `rounds` times, decides in Python: `orders` orders for all agents in turn, as
     parcels, each at a port of its own (of events with the same time and key, those with parcels are
     in no order); whoever has the last of them asks again. `delay` is what the clerk keeps to, `way`

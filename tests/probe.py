@@ -9,7 +9,7 @@ import numpy as np
 
 from pdes.events import AGENT_MASK, PORT_BITS, Rows, pack
 from pdes.log import Field, Log
-from pdes.model import Decision, Lookahead, Model, nothing
+from pdes.model import Decides, Decision, Lookahead, Model, Streams, nothing
 from pdes.partition import Partition
 from pdes.queue import rows_of
 
@@ -24,7 +24,7 @@ class ProbeState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Probe(Model):
+class Probe(Model, Decides):
     """Every agent has a visitor; whoever is visited decides when the visitor goes on, and whether
     to the next agent. `mean` is how long a visit takes, on average, and half of it the least. It
     makes eight decisions per `mean`."""
@@ -62,7 +62,7 @@ class Probe(Model):
 
 
 @dataclass(frozen=True)
-class Diary(Probe):
+class Diary(Probe, Streams):
     """The same, on few instants that many agents share, with a log of visits and one of moves. The
     two kinds of events have agents in another order than their numbers."""
 

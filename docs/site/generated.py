@@ -38,14 +38,13 @@ GROUPS = {
         "PowerMeasures draw_schedules"
     ),
     "Contracts of policies": (
-        "AllocationPolicy SchedulingPolicy Discipline PowerPolicy policies.bidding.BiddingPolicy "
-        "Routing allocation scheduling "
-        "discipline power routing pattern traffic_pattern NO_MORE NOBODY parameter fitting "
-        "backfilling load_plugin check_policy"
+        "AllocationPolicy SchedulingPolicy Discipline PowerPolicy BiddingPolicy Routing allocation "
+        "scheduling discipline power bidding routing pattern traffic_pattern NO_MORE NOBODY "
+        "parameter fitting backfilling load_plugin check_policy"
     ),
     "What policies see and answer": (
         "Sight View Request Running Ended Sizes PowerView Powered PowerDesk Budget Target Readings "
-        "Choices Configuration Mold Caps Admitted Market"
+        "Choices Configuration Mold Caps Admitted Market Bid Trial"
     ),
 }
 """Public names in reading order; those that no group has come last. What is not public, but a

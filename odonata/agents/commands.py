@@ -22,9 +22,9 @@ from odonata.agents.layout import (
 )
 from odonata.agents.packet import GROUP_SHIFT, PARCEL, ROUTER_SHIFT
 from odonata.agents.patterns import MAPPING, generator_of
+from odonata.agents.scheduling import Decided, Start
 from odonata.agents.workload import Workload
-from odonata.jobs.board import PASSES, WISHES
-from odonata.jobs.scheduler import DecidedOnPower, Start
+from odonata.jobs import board as b
 from pdes.events import KEY, PORT_MASK, TIME, WORDS, A, B, Rows, no_rows, pack
 
 
@@ -41,7 +41,7 @@ def agents_of(network: Configuration, labels: Rows) -> Rows:
     return ((group + network.offset) << network.agent_bits) + m.routers + index  # type: ignore[no-any-return]
 
 
-def power_events(network: Configuration, state: State, time: int, decided: DecidedOnPower) -> Rows:
+def power_events(network: Configuration, state: State, time: int, decided: Decided) -> Rows:
     """Returns the events by which a power policy has its way: the caps of the nodes of jobs, when
     it wants to be asked again, and the end of all measuring. Of caps that reach a node in one
     instant, that of the latest decision is the last."""
@@ -51,13 +51,13 @@ def power_events(network: Configuration, state: State, time: int, decided: Decid
     for job, cap_w in decided.caps.items():
         agents = agents_of(network, np.flatnonzero(state.owner == job))
         some = np.zeros((len(agents), WORDS + network.packet_words), np.int64)
-        some[:, TIME], some[:, KEY] = heard, pack(CAP, agents, words[PASSES] & PORT_MASK)
+        some[:, TIME], some[:, KEY] = heard, pack(CAP, agents, words[b.PASSES] & PORT_MASK)
         some[:, A], some[:, B] = job, np.float64(cap_w).view(np.int64)
         rows.append(some)
     more = []
     if decided.again is not None:
-        more.append((decided.again, pack(DECIDE, SCHEDULER, 0), AGAIN, words[WISHES]))
-    if decided.rests:
+        more.append((decided.again, pack(DECIDE, SCHEDULER, 0), AGAIN, words[b.AGAINS]))
+    if decided.ends_metering:
         more.append((heard, pack(REST, SCHEDULER, 0), 0, 0))
     others = np.zeros((len(more), WORDS + network.packet_words), np.int64)
     others[:, :WORDS] = np.array(more, np.int64).reshape(-1, WORDS)

@@ -334,7 +334,7 @@ class State(NamedTuple):
     efforts: Words  # [node, slot, EFFORT_WORDS]
     work: Numbers  # [node, slot] what is left to compute, in ps without a cap
     # the scheduler's, empty on every other rank: odonata.jobs.board
-    board: Words  # [job, BOARD_WORDS]
+    board: Words  # [job, JOB]
     owner: Words  # [node of the machine] its job, or -1
     labels: Words  # the nodes of every job, one job after the other
     memory: npt.NDArray[np.uint8]  # what its policies remember

@@ -62,10 +62,11 @@ from odonata.agents.partners import FIXED
 from odonata.agents.patterns import REGISTER as PATTERNS
 from odonata.agents.ports import crossbars, port_lines
 from odonata.agents.power import arrays as power_arrays
-from odonata.agents.power import no_power, powering
+from odonata.agents.power import no_power, supply
 from odonata.agents.power import outcome as power_outcome
 from odonata.agents.reports import no_telemetry, reports_of_an_event
 from odonata.agents.router import Way
+from odonata.agents.scheduling import Reported, Scheduler, Start
 from odonata.agents.seen import SEEN
 from odonata.agents.seen import rows_of as seen_rows
 from odonata.agents.switch import CROSSINGS
@@ -82,11 +83,10 @@ from odonata.jobs.board import (
     Ledger,
 )
 from odonata.jobs.metering import CAPS, POWER, learned
-from odonata.jobs.scheduler import Reported, Scheduler, Start
-from pdes.dealing import Dealing
+from pdes.dealing import Dealing, Deals
 from pdes.events import FOREVER, KEY, KIND_SHIFT, TIME, WORDS, Rows, no_rows, pack
 from pdes.log import Appended, Log
-from pdes.model import Decision, Lookahead, Model, Tally
+from pdes.model import Audits, Carries, Decides, Decision, Ends, Lookahead, Model, Streams, Tally
 from pdes.partition import Partition
 from pdes.stream import Table
 from policies.register import PLUGINS, REGISTERS
@@ -96,7 +96,7 @@ from topology.dragonfly import Dragonfly
 
 
 @dataclass(frozen=True)
-class Network(Configuration, Model):
+class Network(Configuration, Model, Carries, Decides, Deals, Streams, Ends, Audits):
     """A network as a model for the engine; `Configuration` describes the fields."""
 
     name = "dragonfly"
@@ -367,21 +367,17 @@ class Network(Configuration, Model):
     def scheduler(self) -> Scheduler:
         """Returns the scheduler. The network must have jobs."""
         assert self.workload is not None
-        launch, power = self.workload.launch_ps, None
-        if self.power:
-            power = powering(self.power, self.machine, launch)
+        power = supply(self.power, self.machine) if self.power else None
         return self.workload.scheduler(self.machine, self.seed, power)
 
     def decide(self, state: State, time: int, key: int, a: int, b: int) -> Decision:
         board, reported = Board.of(state), cache(partial(self._reported, state, time))
-        if self.power is None:
-            starts, ended = self.scheduler.decide(board, time, reported)
-            rows = self._rows(state, starts, ended)
-            return Decision(events_of(self, state, starts),
-                            [*rows, *self._seen(reported, time, starts)])  # fmt: skip
-        wish = b if a == AGAIN else 0
-        decided = self.scheduler.decide_on_power(board, Ledger.of(state), time, wish, reported)
-        events = [events_of(self, state, decided.starts), power_events(self, state, time, decided)]
+        ledger = None if self.power is None else Ledger.of(state)
+        serial = b if a == AGAIN else 0
+        decided = self.scheduler.decide(board, time, reported, ledger, serial)
+        events = [events_of(self, state, decided.starts)]
+        if self.power is not None:
+            events.append(power_events(self, state, time, decided))
         rows = self._rows(state, decided.starts, decided.ended)
         seen = self._seen(reported, time, decided.starts)
         return Decision(np.concatenate(events), [*rows, *seen, *decided.log])

@@ -57,17 +57,17 @@ from odonata.agents.layout import (
     WHOSE,
     node_at_key,
 )
+from odonata.agents.scheduling import Supply
 from odonata.agents.task import Hooks
 from odonata.jobs.board import OF_JOB_BYTES, OF_JOB_J, OF_NODE_J, READ, REPORTED, Ledger
 from odonata.jobs.power import bits, efficiencies, stretch
-from odonata.jobs.powering import Powering, has_order
 from pdes.errors import Findings
 from pdes.events import agent_of, key_of, port_of
 from pdes.jit import kernel
 from pdes.loop import Sim, schedule
 from policies.power import POWERS
 from policies.power.service_rate import ServiceRate
-from policies.scheduling import DISCIPLINES
+from policies.scheduling import DISCIPLINES, has_order
 
 if TYPE_CHECKING:
     from odonata.agents.workload import Workload
@@ -302,6 +302,8 @@ def check(power: Power, workload: Workload | None, machine: Dragonfly, found: Fi
     of_jobs = 'which only a run with fidelity = "job" can do'
     unless(not isinstance(policy, ServiceRate), f"power.policy = {power.policy}",
            f"it sets a service rate, {of_jobs}", "power.policy")  # fmt: skip
+    unless(not policy.molds, f"power.policy = {power.policy}", f"it molds jobs, {of_jobs}",
+           "power.policy")  # fmt: skip
     unless(policy.sleep_after_s < 0, f"power.policy.sleep_after_s = {policy.sleep_after_s:g}",
            f"it puts nodes to sleep, {of_jobs}; below 0: never", "power.policy")  # fmt: skip
     if workload is not None and policy.selects:
@@ -317,12 +319,12 @@ SHORTEST_PS = 1000
 """The shortest interval between measurements, in ps."""
 
 
-def powering(power: Power, machine: Dragonfly, launch: int) -> Powering:
-    """Returns who asks the policy of a run."""
+def supply(power: Power, machine: Dragonfly) -> Supply:
+    """Returns the power of the machine, and who divides it."""
     worst = 1.0 + power.variation
-    return Powering(
+    return Supply(
         power.made(1), power.checked_cap(machine.n_nodes, 1), power.idle, power.least * worst,
-        power.maximum, power.passes == "intervals", launch,
+        power.maximum, power.passes == "intervals",
     )  # fmt: skip
 
 

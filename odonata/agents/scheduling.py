@@ -16,42 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from odonata.jobs import board as b
 from odonata.jobs.asking import Policies, locked
-from odonata.jobs.board import (
-    BEGAN,
-    BOARD_WORDS,
-    DONE,
-    ENDS,
-    FORCED,
-    IN_VAIN,
-    JOB_BYTES,
-    JOB_CAP_W,
-    JOB_ENERGY_J,
-    LAST_W,
-    LEFT,
-    LOWERED,
-    MACHINE_CAP_W,
-    MEASURED,
-    OF_JOB_BYTES,
-    OF_JOB_J,
-    OF_NODE_J,
-    OVER,
-    PASSED,
-    PASSES,
-    QUEUED,
-    READ,
-    READ_J,
-    READ_W,
-    RESTS,
-    RUNNING,
-    STATUS,
-    TOTAL_J,
-    WISHED,
-    WISHES,
-    Board,
-    Ledger,
-    Words,
-)
+from odonata.jobs.board import Board, Ledger, Words
 from odonata.jobs.machine import AGAIN, CAP, JOBS, PATIENCE, READING, Logged, Machine, Watts
 from odonata.jobs.metering import WITHIN, cause_of, lowers, violates
 from odonata.jobs.passes import Passes
@@ -107,7 +74,7 @@ class Decided:
     numbers."""
     again: int | None = None
     """When the power policy wants to be asked next."""
-    rests: bool = False
+    ends_metering: bool = False
     """Whether power need not be measured any more."""
     log: list[Logged] = field(default_factory=list)
 
@@ -207,7 +174,7 @@ class Scheduler:
     def fresh_board(self) -> Board:
         """Returns the board before the first job has arrived."""
         return Board(
-            np.zeros((len(self.requests), BOARD_WORDS), np.int64),
+            np.zeros((len(self.requests), len(b.JOB)), np.int64),
             np.full(self.machine.n_nodes, -1),
             np.full(int(self.first_place[-1]), -1),
             self._memory[0].copy(),
@@ -217,8 +184,8 @@ class Scheduler:
         """Returns the ledger before anything was measured: all nodes are idle."""
         assert self.power is not None
         ledger = Ledger.fresh(len(self.requests), self.machine.n_nodes)
-        ledger.measured_w[LAST_W] = self.machine.n_nodes * self.power.idle_w
-        ledger.measured_w[MACHINE_CAP_W] = self.power.cap_at(0)
+        ledger.measured_w[b.LAST_W] = self.machine.n_nodes * self.power.idle_w
+        ledger.measured_w[b.MACHINE_CAP_W] = self.power.cap_at(0)
         return ledger
 
     def decide(
@@ -227,45 +194,45 @@ class Scheduler:
         time: int,
         reported: Reported = nothing,
         ledger: Ledger | None = None,
-        wish: int = 0,
+        serial: int = 0,
     ) -> Decided:
         """Find out what has happened, and do what follows from it: free the nodes of jobs that are
         done, start those that can start and, where there is a ledger, have the power policy asked.
-        Asked again at the same time, it does no more. `wish` is the number of the policy's wish
-        that this comes from, if it does: a later one takes its place."""
+        Asked again at the same time, it does no more. `serial` is the number of the policy's
+        request to be asked again that this comes from, if it does: a later one takes its place."""
         told = MessageMachine(self, board, ledger, time, reported)
         told.free_ended()
         if ledger is None:
             self.passes.respond(told, JOBS)
-        elif not (wish and wish != ledger.ledger[WISHES] and not ledger.ledger[READ]):
-            self._decide_on_power(told, ledger, wish)
+        elif not (serial and serial != ledger.ledger[b.AGAINS] and not ledger.ledger[b.READ]):
+            self._decide_on_power(told, ledger, serial)
         found = told.decided
         found.caps = dict(sorted(found.caps.items()))
         found.log += [("caps", (job, cap_w)) for job, cap_w in found.caps.items()]
         return found
 
-    def _decide_on_power(self, told: MessageMachine, ledger: Ledger, wish: int) -> None:
+    def _decide_on_power(self, told: MessageMachine, ledger: Ledger, serial: int) -> None:
         assert self.power is not None
         words, time, found = ledger.ledger, told.time, told.decided
-        if words[RESTS]:
+        if words[b.UNMETERED]:
             self.passes.learn(told)
             return
-        read = bool(words[READ])
-        happened = CAP * told.note_cap() | READING * read | AGAIN * (wish > 0)
+        read = bool(words[b.READ])
+        happened = CAP * told.note_cap() | READING * read | AGAIN * (serial > 0)
         happened |= JOBS * (len(found.ended) > 0 or told.since_asked()[0] > 0)
         if read:
             told.measure()
-        if (told.board.jobs[:, STATUS] == DONE).all():
+        if (told.board.jobs[:, b.STATUS] == b.DONE).all():
             self.passes.learn(told)
-            words[RESTS], found.rests = 1, True
+            words[b.UNMETERED], found.ends_metering = 1, True
             return
-        if words[PASSED] == time and not found.ended and not read:
+        if words[b.ASKED_AT] == time and not found.ended and not read:
             return  # of this instant all is known already
-        words[PASSES] = words[PASSES] + 1 if words[PASSED] == time else 0
+        words[b.PASSES] = words[b.PASSES] + 1 if words[b.ASKED_AT] == time else 0
         self.passes.respond(told, happened)
-        if read or wish or not self.power.by_interval:
+        if read or serial or not self.power.by_interval:
             told.asked()
-        told.wait_on(read or wish > 0)
+        told.wait_on(read or serial > 0)
 
 
 class MessageMachine(Machine):
@@ -324,35 +291,35 @@ class MessageMachine(Machine):
         """Returns the numbers of the waiting jobs, in the order in which they joined the queue."""
         submitted = np.searchsorted(self.scheduler.submitted, self.time, "right")
         arrived = self.scheduler.by_submission[:submitted]
-        return arrived[self.board.jobs[arrived, STATUS] == QUEUED]  # type: ignore[no-any-return]
+        return arrived[self.board.jobs[arrived, b.STATUS] == b.QUEUED]  # type: ignore[no-any-return]
 
     def waiting(self) -> list[Request]:
         return [self.request(number) for number in self._waiting().tolist()]
 
     def _runs(self) -> Words:
-        return np.flatnonzero(self.board.jobs[:, STATUS] == RUNNING)
+        return np.flatnonzero(self.board.jobs[:, b.STATUS] == b.RUNNING)
 
     def running(self) -> list[Running]:
         jobs, labels = self.board.jobs, locked(self.board.labels.copy())
-        return [Running(self.request(n), int(jobs[n, BEGAN]), labels[self.scheduler.places(n)])
+        return [Running(self.request(n), int(jobs[n, b.BEGAN]), labels[self.scheduler.places(n)])
                 for n in self._runs().tolist()]  # fmt: skip
 
     def free_ended(self) -> None:
         """Free the nodes of jobs that are done, and note what they took."""
         board = self.board
-        over = (board.owner >= 0) & (board.jobs[board.owner, STATUS] == DONE)
+        over = (board.owner >= 0) & (board.jobs[board.owner, b.STATUS] == b.DONE)
         self.decided.ended += np.unique(board.owner[over]).tolist()
         board.owner[over] = -1
         for number in self.decided.ended if self._ledger else ():
             labels = board.labels[self.scheduler.places(number)]
             account, readings = self.ledger.accounts[number], self.ledger.readings
-            account[JOB_ENERGY_J] = _sum(readings[labels, OF_JOB_J])
-            account[JOB_BYTES] = _sum(readings[labels, OF_JOB_BYTES])
-            self.ledger.ledger[ENDS] += 1
+            account[b.JOB_ENERGY_J] = _sum(readings[labels, b.OF_JOB_J])
+            account[b.JOB_BYTES] = _sum(readings[labels, b.OF_JOB_BYTES])
+            self.ledger.ledger[b.ENDS] += 1
 
     def ended(self) -> list[Ended]:
         jobs, labels = self.board.jobs, self.board.labels
-        return [Ended(self.request(n), *jobs[n, [BEGAN, OVER]].tolist(),
+        return [Ended(self.request(n), int(jobs[n, b.BEGAN]), int(jobs[n, b.OVER]),
                       labels[self.scheduler.places(n)].copy())
                 for n in self.decided.ended]  # fmt: skip
 
@@ -360,8 +327,8 @@ class MessageMachine(Machine):
 
     def watts(self) -> Watts:
         power, meter = self.power, self.ledger.measured_w
-        return Watts(power.idle_w, power.least_w, power.most_w, float(meter[MACHINE_CAP_W]),
-                     float(meter[LAST_W]))  # fmt: skip
+        return Watts(power.idle_w, power.least_w, power.most_w, float(meter[b.MACHINE_CAP_W]),
+                     float(meter[b.LAST_W]))  # fmt: skip
 
     def readings(self) -> Readings:
         assert self._read is not None
@@ -370,17 +337,15 @@ class MessageMachine(Machine):
     def desk(self, shown: Any = None) -> PowerDesk:
         columns, accounts, jobs = self.scheduler.columns, self.ledger.accounts, self.board.jobs
         runs = self._runs()
-        start = np.where(jobs[:, STATUS] == QUEUED, -1, jobs[:, BEGAN])
+        start = np.where(jobs[:, b.STATUS] == b.QUEUED, -1, jobs[:, b.BEGAN])
         asked = columns["requested"]
         due = np.where((start >= 0) & (asked < NEVER), start + np.minimum(asked, NEVER // 2), NEVER)
-        served = np.zeros(len(jobs))
-        served[runs] = np.maximum(0, self.time - start[runs])
         queue = self._waiting() if shown is None else shown
         return PowerDesk(
             queue=locked(queue), running=locked(runs[np.argsort(due[runs], kind="stable")]),
-            due=locked(due), start=locked(start), cap_w=locked(accounts[:, JOB_CAP_W]),
-            measured_w=locked(accounts[:, READ_W]), served=locked(served),
-            forced=locked(accounts[:, FORCED] != 0.0), **columns,
+            due=locked(due), start=locked(start), cap_w=locked(accounts[:, b.JOB_CAP_W]),
+            measured_w=locked(accounts[:, b.READ_W]), served=self._served,
+            forced=locked(accounts[:, b.FORCED] != 0.0), **columns,
         )  # fmt: skip
 
     def mold_of(self, number: int) -> None:
@@ -388,8 +353,8 @@ class MessageMachine(Machine):
 
     def since_asked(self) -> tuple[int, int]:
         words, submitted = self.ledger.ledger, self.scheduler.submitted
-        before, now = np.searchsorted(submitted, [words[PASSED], self.time], "right")
-        return int(now - before), int(words[ENDS])
+        before, now = np.searchsorted(submitted, [words[b.ASKED_AT], self.time], "right")
+        return int(now - before), int(words[b.ENDS])
 
     def work(self) -> float:
         desk = self.desk()
@@ -397,44 +362,49 @@ class MessageMachine(Machine):
         asked = desk.requested[rows]
         if (asked >= NEVER).any():
             return -1.0
-        return float(np.maximum(0.0, asked - desk.served[rows]).sum())
+        return float(np.maximum(0.0, asked - self._served()[rows]).sum())
+
+    def _served(self) -> npt.NDArray[np.float64]:
+        runs, served = self._runs(), np.zeros(len(self.board.jobs))
+        served[runs] = np.maximum(0, self.time - self.board.jobs[runs, b.BEGAN])
+        return locked(served)
 
     def _drawn_w(self) -> float:
         """Returns what all nodes draw now, as far as is known: jobs what was last measured of them
         or, before that, the most that they may."""
         runs, accounts = self._runs(), self.ledger.accounts
-        nodes, read = self.scheduler.columns["nodes"][runs], accounts[runs, READ_W]
-        most = np.minimum(self.power.most_w, accounts[runs, JOB_CAP_W])
+        nodes, read = self.scheduler.columns["nodes"][runs], accounts[runs, b.READ_W]
+        most = np.minimum(self.power.most_w, accounts[runs, b.JOB_CAP_W])
         drawn = nodes * np.where(read > 0.0, read, most)
         return self.free * self.power.idle_w + _sum(drawn)
 
     def note_cap(self) -> bool:
         """Note the cap of the machine. Returns whether it has changed."""
         meter = self.ledger.measured_w
-        before, now = float(meter[MACHINE_CAP_W]), self.power.cap_at(self.time)
+        before, now = float(meter[b.MACHINE_CAP_W]), self.power.cap_at(self.time)
         if now == before:
             return False
         if lowers(before, now, self._drawn_w()):
-            self.ledger.ledger[LOWERED] = self.time
-        meter[MACHINE_CAP_W] = now
+            self.ledger.ledger[b.LOWERED] = self.time
+        meter[b.MACHINE_CAP_W] = now
         self.log.append(("caps", (-1, now)))
         return True
 
     def measure(self) -> None:
         """Note what was measured a launch latency ago."""
         words, meter, power = self.ledger.ledger, self.ledger.measured_w, self.power
-        began, until = int(words[MEASURED]), self.time - self.scheduler.launch
+        began, until = int(words[b.MEASURED]), self.time - self.scheduler.launch
         seconds = (until - began) * SECOND
-        total = _sum(self.ledger.readings[:, OF_NODE_J])
-        joules = total - float(meter[TOTAL_J])
+        total = _sum(self.ledger.readings[:, b.OF_NODE_J])
+        joules = total - float(meter[b.TOTAL_J])
         allowed_w = math.inf
         if power.cap is not None:
             allowed_w = power.cap.integral(began, until) / (until - began)
         violated = violates(joules, allowed_w, seconds)
-        lowered = 0 <= words[LOWERED] < until
+        lowered = 0 <= words[b.LOWERED] < until
         cause = cause_of(violated, power.policy.controls, self._forced(began, until), lowered)
-        meter[TOTAL_J], meter[LAST_W] = total, joules / seconds
-        words[MEASURED], words[READ] = until, 0
+        meter[b.TOTAL_J], meter[b.LAST_W] = total, joules / seconds
+        words[b.MEASURED], words[b.READ] = until, 0
         jobs, watts = [], []
         for run in self.running():
             number = run.request.number
@@ -442,62 +412,64 @@ class MessageMachine(Machine):
             if ran <= 0.0:
                 continue  # it was to start later
             account = self.ledger.accounts[number]
-            drawn = _sum(self.ledger.readings[run.labels, OF_JOB_J])
-            account[READ_W] = (drawn - account[READ_J]) / ran / run.request.nodes
-            account[READ_J] = drawn
+            drawn = _sum(self.ledger.readings[run.labels, b.OF_JOB_J])
+            account[b.READ_W] = (drawn - account[b.READ_J]) / ran / run.request.nodes
+            account[b.READ_J] = drawn
             jobs.append(number)
-            watts.append(float(account[READ_W]))
-        if cause == WITHIN and self._drawn_w() <= meter[MACHINE_CAP_W]:
-            words[LOWERED] = -1
+            watts.append(float(account[b.READ_W]))
+        if cause == WITHIN and self._drawn_w() <= meter[b.MACHINE_CAP_W]:
+            words[b.LOWERED] = -1
         self._read = Readings(np.array(jobs, np.int64), np.array(watts))
         self.log.append(("power", (joules / seconds, allowed_w, cause)))
 
     def _forced(self, began: int, until: int) -> bool:
         """Tells whether a job that may break the cap ran in an interval."""
         jobs = self.board.jobs
-        ran = (jobs[:, STATUS] == RUNNING) | ((jobs[:, STATUS] == DONE) & (jobs[:, OVER] > began))
-        forced = self.ledger.accounts[:, FORCED] != 0.0
-        return bool((ran & (jobs[:, BEGAN] < until) & forced).any())
+        ran = (jobs[:, b.STATUS] == b.RUNNING) | (
+            (jobs[:, b.STATUS] == b.DONE) & (jobs[:, b.OVER] > began)
+        )
+        forced = self.ledger.accounts[:, b.FORCED] != 0.0
+        return bool((ran & (jobs[:, b.BEGAN] < until) & forced).any())
 
     # -- what is done
 
     def configure(self, number: int, how: Configuration, mold: Mold | None = None) -> None:
-        self.ledger.accounts[number, [JOB_CAP_W, FORCED]] = how.cap_w, how.forced
+        self.ledger.accounts[number, [b.JOB_CAP_W, b.FORCED]] = how.cap_w, how.forced
 
     def start(self, job: Request, labels: Labels | None) -> None:
         number, board, begin = job.number, self.board, self.time + self.scheduler.launch
         assert labels is not None
         board.owner[labels] = number
         board.labels[self.scheduler.places(number)] = labels
-        board.jobs[number, [STATUS, LEFT, BEGAN]] = (
-            RUNNING, job.nodes * self.scheduler.tasks_per_node, begin
+        board.jobs[number, [b.STATUS, b.LEFT, b.BEGAN]] = (
+            b.RUNNING, job.nodes * self.scheduler.tasks_per_node, begin
         )  # fmt: skip
         self.decided.starts.append(Start(number, labels, begin))
         if self._ledger is None:
             return
         readings, account = self.ledger.readings, self.ledger.accounts[number]
-        readings[labels, OF_JOB_J] = readings[labels, OF_JOB_BYTES] = 0.0
-        account[[READ_J, READ_W]] = 0.0
-        if account[JOB_CAP_W] < math.inf:
-            self.decided.caps[number] = float(account[JOB_CAP_W])
+        readings[labels, b.OF_JOB_J] = readings[labels, b.OF_JOB_BYTES] = 0.0
+        account[[b.READ_J, b.READ_W]] = 0.0
+        if account[b.JOB_CAP_W] < math.inf:
+            self.decided.caps[number] = float(account[b.JOB_CAP_W])
 
     def cap(self, rows: npt.NDArray[np.int64], cap_w: npt.NDArray[np.float64]) -> None:
         accounts, given = self.ledger.accounts, self.decided.caps
         started = {start.job for start in self.decided.starts}
         for number, watts in zip(rows.tolist(), cap_w.tolist(), strict=True):
-            if watts == watts and accounts[number, JOB_CAP_W] != watts:
-                given[number] = accounts[number, JOB_CAP_W] = watts
+            if watts == watts and accounts[number, b.JOB_CAP_W] != watts:
+                given[number] = accounts[number, b.JOB_CAP_W] = watts
             if number in started and watts == math.inf:
                 given.pop(number, None)  # which it starts with
 
     def asked(self) -> None:
-        self.ledger.ledger[[PASSED, ENDS]] = self.time, 0
+        self.ledger.ledger[[b.ASKED_AT, b.ENDS]] = self.time, 0
 
     def ask_again(self, time: int) -> None:
         words = self.ledger.ledger
-        if words[WISHED] != time:
-            words[WISHES] += 1
-            words[WISHED] = self.decided.again = time
+        if words[b.AGAIN_AT] != time:
+            words[b.AGAINS] += 1
+            words[b.AGAIN_AT] = self.decided.again = time
 
     def wait_on(self, counts: bool) -> None:
         """Find out whether it is in vain to go on: for long no job has run, and neither another one
@@ -505,11 +477,11 @@ class MessageMachine(Machine):
         words, time = self.ledger.ledger, self.time
         to_come = self.scheduler.submitted[-1] > time or self.power.changes_after(time)
         if to_come or len(self._runs()):
-            words[IN_VAIN] = 0
+            words[b.STILL] = 0
             return
-        words[IN_VAIN] += counts
-        if words[IN_VAIN] >= PATIENCE:
-            words[RESTS], self.decided.rests, self.decided.again = 1, True, None
+        words[b.STILL] += counts
+        if words[b.STILL] >= PATIENCE:
+            words[b.UNMETERED], self.decided.ends_metering, self.decided.again = 1, True, None
 
 
 def _sum(values: Any) -> float:

@@ -41,9 +41,9 @@ from odonata.agents.reports import (
     USUAL_INTERVAL_PS,
     Telemetry,
 )
+from odonata.agents.scheduling import Scheduler, Supply
 from odonata.agents.task import MOST_TASKS
 from odonata.jobs.board import Board
-from odonata.jobs.powering import Powering
 from odonata.jobs.request import (
     EXCHANGES,
     MAPPINGS,
@@ -53,7 +53,6 @@ from odonata.jobs.request import (
     Job,
     Stage,
 )
-from odonata.jobs.scheduler import Scheduler
 from pdes.clock import LATEST
 from pdes.errors import Fault, Findings, Refused
 from pdes.events import Rows
@@ -396,7 +395,7 @@ class Workload:
         names = dict.fromkeys(stage.pattern for job in self.jobs for stage in job.parts)
         return tuple(name for name in names if name not in PATTERNS)
 
-    def scheduler(self, machine: Dragonfly, seed: int, power: Powering | None = None) -> Scheduler:
+    def scheduler(self, machine: Dragonfly, seed: int, power: Supply | None = None) -> Scheduler:
         """Returns the scheduler of these jobs."""
         users, projects, alike = (
             _numbered(names) for names in (

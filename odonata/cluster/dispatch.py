@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from odonata.cluster import layout as w
+from odonata.cluster.ends import first_ended, next_alarm, rings
 from odonata.cluster.energy import (
     count_idle,
     count_job,
@@ -17,81 +18,18 @@ from odonata.cluster.energy import (
     set_boot,
     set_machine_cap,
 )
-from odonata.cluster.layout import (
-    ARRIVE,
-    ARRIVED,
-    ASKS,
-    AT_ONCE,
-    AT_READINGS,
-    BUSY_W,
-    BY_INTERVAL,
-    CAP,
-    CAP_W,
-    CAPPED,
-    CAPS_LEFT,
-    COUNTED,
-    DONE,
-    DRAIN,
-    END,
-    IDLE_W,
-    INTERVAL,
-    LAST_END,
-    LAUNCH,
-    LAUNCHED,
-    LEAST_W,
-    MEASURE,
-    NEXT,
-    NODE_W,
-    NOTES,
-    NOTES_KEPT,
-    PASS,
-    PASSES,
-    PASSING,
-    PATIENCE,
-    PAUSED,
-    PEAK_W,
-    PICKED,
-    PREEMPTS,
-    READ_W,
-    READINGS,
-    RUN,
-    SEGMENT,
-    SLEEP,
-    SLEEP_AFTER,
-    SLEEPS,
-    SLOWDOWN,
-    SPEED,
-    SPEEDED,
-    STATUS,
-    STILL,
-    STRETCHES,
-    State,
-    desk_of,
-    key,
-)
-from odonata.cluster.machine import change, end, note_served, start, suspend
+from odonata.cluster.layout import State, desk_of, key
+from odonata.cluster.machine import change, end, note_served, reorder, start, suspend
+from odonata.jobs.machine import CAP as CAP_BIT
+from odonata.jobs.machine import JOBS, PATIENCE, READING, TARGET
 from odonata.jobs.power import stretch
 from odonata.jobs.schedule import WAITING
-from pdes.events import KEY, WORDS, A, B, kind_of
-from pdes.events import TIME as WHEN
-from pdes.jit import direct, entry, kernel
+from pdes.events import kind_of
+from pdes.jit import entry, kernel
 from pdes.loop import Sim, schedule
-from policies.scheduling.desk import (
-    CHOSEN,
-    FIRST,
-    LAST,
-    NEVER,
-    REPACED,
-    REQUESTED,
-    RULE,
-    RUNNING,
-    SERVE_DEPARTURES,
-    SINCE,
-    SUBMIT,
-    TIME,
-    place_in,
-)
+from policies.scheduling.desk import NEVER, RULE, SERVE_DEPARTURES, place_in
 from policies.scheduling.rules import choose, first_in_order
+from policies.scheduling.usage import charge
 
 # -- the pass
 
@@ -99,9 +37,9 @@ from policies.scheduling.rules import choose, first_in_order
 @kernel
 def _choose(state: State, time: int) -> None:
     """Have a compiled discipline choose."""
-    state.ctl[TIME] = time
+    state.ctl[w.TIME] = time
     if state.rule[RULE] == SERVE_DEPARTURES:
-        for i in range(state.ctl[RUNNING]):
+        for i in range(state.ctl[w.RUNNING]):
             note_served(state, state.running[i], time)
     choose(desk_of(state))
 
@@ -111,34 +49,34 @@ def _settle(state: State, time: int) -> int:
     """Suspend the running jobs that a discipline that preempts has not chosen, and take those that
     start out of the queue: `chosen` has these alone then. Returns how many were suspended."""
     ctl, jobs = state.ctl, state.jobs
-    ctl[PASSES] += 1
+    ctl[w.PASSES] += 1
     starting = suspended = 0
-    for i in range(ctl[CHOSEN]):
+    for i in range(ctl[w.CHOSEN]):
         row = state.chosen[i]
-        jobs[row, PICKED] = ctl[PASSES]
-        if jobs[row, STATUS] == WAITING:
+        jobs[row, w.PICKED] = ctl[w.PASSES]
+        if jobs[row, w.STATUS] == WAITING:
             state.chosen[starting] = row
             starting += 1
-    if ctl[PREEMPTS] != 0:
-        for at in range(ctl[RUNNING] - 1, -1, -1):
-            if jobs[state.running[at], PICKED] != ctl[PASSES]:
+    if ctl[w.PREEMPTS] != 0:
+        for at in range(ctl[w.RUNNING] - 1, -1, -1):
+            if jobs[state.running[at], w.PICKED] != ctl[w.PASSES]:
                 suspend(state, at, time)
                 suspended += 1
-    ctl[CHOSEN] = starting
-    ctl[LAUNCHED] = 0
-    last = ctl[FIRST] - 1
+    ctl[w.CHOSEN] = starting
+    ctl[w.LAUNCHED] = 0
+    last = ctl[w.FIRST] - 1
     for i in range(starting):
-        at = place_in(state.queue, ctl[FIRST], ctl[LAST], state.chosen[i])
+        at = place_in(state.queue, ctl[w.FIRST], ctl[w.LAST], state.chosen[i])
         state.heap[i] = at
         last = max(last, at)
     for i in range(starting):
         state.queue[state.heap[i]] = -1
     to = last + 1
-    for at in range(last, ctl[FIRST] - 1, -1):
+    for at in range(last, ctl[w.FIRST] - 1, -1):
         if state.queue[at] >= 0:
             to -= 1
             state.queue[to] = state.queue[at]
-    ctl[FIRST] = to
+    ctl[w.FIRST] = to
     return suspended
 
 
@@ -149,24 +87,22 @@ def _settle(state: State, time: int) -> int:
 def _launch(sim: Sim, state: State, time: int) -> None:
     """Start the chosen jobs, or some of them and have the others follow."""
     ctl = state.ctl
-    most = min(ctl[CHOSEN], ctl[LAUNCHED] + AT_ONCE)
-    while ctl[LAUNCHED] < most:
-        row = state.chosen[ctl[LAUNCHED]]
-        ctl[LAUNCHED] += 1
-        over = start(state, row, time)
-        if over < NEVER:
-            schedule(sim, over, key(END), row, state.jobs[row, SEGMENT])
-    if ctl[LAUNCHED] < ctl[CHOSEN]:
-        schedule(sim, time, key(LAUNCH), 0, 0)
+    most = min(ctl[w.CHOSEN], ctl[w.LAUNCHED] + w.AT_ONCE)
+    while ctl[w.LAUNCHED] < most:
+        row = state.chosen[ctl[w.LAUNCHED]]
+        ctl[w.LAUNCHED] += 1
+        start(state, row, time)
+    if ctl[w.LAUNCHED] < ctl[w.CHOSEN]:
+        schedule(sim, time, key(w.LAUNCH), 0, 0)
 
 
 @kernel
 def _gets_on(state: State) -> bool:
     """Tells whether a job is to come, or another cap, or a job runs that is not suspended."""
-    at, running = 0, state.ctl[RUNNING]
-    while at < running and state.jobs[state.running[at], PAUSED] != 0:
+    at, running = 0, state.ctl[w.RUNNING]
+    while at < running and state.jobs[state.running[at], w.PAUSED] != 0:
         at += 1
-    to_come = state.ctl[NEXT] < state.jobs.shape[0] or state.ctl[CAPS_LEFT] > 0
+    to_come = state.ctl[w.NEXT] < state.jobs.shape[0] or state.ctl[w.CAPS_LEFT] > 0
     return at < running or to_come  # type: ignore[no-any-return]
 
 
@@ -175,76 +111,72 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
     """Handle an event. What several kinds of events do stands here once, behind them: the compiler
     copies a kernel to wherever it is called."""
     ctl, kind = state.ctl, kind_of(which)
-    if kind == END and state.jobs[a, SEGMENT] != b:
-        return  # it was suspended since, or goes on at another pace
-    over = ctl[DONE] == state.jobs.shape[0]
-    asks, idle = False, False
-    if kind == END:
-        end(state, a, time)
-        asks = idle = True
-    elif kind == ARRIVE:
-        row = ctl[NEXT]
-        state.jobs[row, STATUS] = WAITING
-        state.queue[ctl[LAST]] = row
-        ctl[LAST] += 1
-        ctl[NEXT] = row + 1
-        ctl[ARRIVED] += 1
+    over = ctl[w.DONE] == state.jobs.shape[0]
+    happened, idle = 0, False
+    if kind == w.END:
+        if not rings(state, time):
+            return
+        row = first_ended(state, time)
+        while row >= 0:
+            end(state, row, time)
+            happened, idle = JOBS, True
+            row = first_ended(state, time)
+    elif kind == w.ARRIVE:
+        row = ctl[w.NEXT]
+        state.jobs[row, w.STATUS] = WAITING
+        state.queue[ctl[w.LAST]] = row
+        ctl[w.LAST] += 1
+        ctl[w.NEXT] = row + 1
+        ctl[w.ARRIVED] += 1
         if row + 1 < state.jobs.shape[0]:
-            schedule(sim, state.jobs[row + 1, SUBMIT], key(ARRIVE), 0, 0)
-        asks = True
-    elif kind == PASS:
-        ctl[PASSING] = 0
+            schedule(sim, state.jobs[row + 1, w.SUBMIT], key(w.ARRIVE), 0, 0)
+        happened = JOBS
+    elif kind == w.PASS:
+        ctl[w.PASSING] = ctl[w.HAPPENED] = 0
         _choose(state, time)
         idle = _settle(state, time) > 0
-    elif kind == MEASURE:
-        if not over or ctl[LAST_END] == time:
+    elif kind == w.MEASURE:
+        if not over or ctl[w.LAST_END] == time:
             measure(state, time)
-        ctl[STILL] = 0 if _gets_on(state) else ctl[STILL] + 1
-        if not over and ctl[STILL] < PATIENCE:
-            schedule(sim, time + ctl[INTERVAL], key(MEASURE), 0, 0)
-        asks = not over and ctl[ASKS] == AT_READINGS
-    elif kind == CAP and not over:
+        ctl[w.STILL] = 0 if _gets_on(state) else ctl[w.STILL] + 1
+        if not over and ctl[w.STILL] < PATIENCE:
+            schedule(sim, time + ctl[w.INTERVAL], key(w.MEASURE), 0, 0)
+        happened = 0 if over else READING
+    elif kind == w.CAP and not over:
         set_machine_cap(state, time, state.caps[a])
-        ctl[CAPS_LEFT] -= 1
-        asks = ctl[ASKS] != 0
-    elif kind == SLEEP and not over:
+        ctl[w.CAPS_LEFT] -= 1
+        if ctl[w.CAPS_LEFT] > 0:
+            schedule(sim, state.cap_times[a + 1], key(w.CAP), a + 1, 0)
+        happened = CAP_BIT
+    elif kind == w.SIGNAL and not over:
+        count_idle(state, time)
+        state.market[w.SIGNAL_NOW] = state.signal[a]
+        if a + 1 < state.signal.shape[0]:
+            schedule(sim, state.signal_times[a + 1], key(w.SIGNAL), a + 1, 0)
+        happened = TARGET
+    elif kind == w.SLEEP and not over:
         fall_asleep(state, time)
-    if kind in (PASS, LAUNCH):
+    if kind in (w.PASS, w.LAUNCH):
         _launch(sim, state, time)
-    if idle and ctl[SLEEP_AFTER] >= 0:
-        schedule(sim, time + ctl[SLEEP_AFTER], key(SLEEP), 0, 0)
-    if asks and ctl[PASSING] == 0 and (kind == MEASURE or ctl[BY_INTERVAL] == 0):
-        ctl[PASSING] = 1
-        schedule(sim, time, key(PASS), 0, 0)
-    if ctl[NOTES] >= NOTES_KEPT or ctl[READINGS] >= NOTES_KEPT:
-        schedule(sim, time, key(DRAIN), 0, 0)
+    if kind in (w.PASS, w.LAUNCH, w.END):
+        alarm = next_alarm(state)
+        if alarm >= 0:
+            schedule(sim, alarm, key(w.END), 0, 0)
+    if idle and ctl[w.SLEEP_AFTER] >= 0:
+        schedule(sim, time + ctl[w.SLEEP_AFTER], key(w.SLEEP), 0, 0)
+    ctl[w.HAPPENED] |= happened
+    if happened & ctl[w.PASS_AT] and ctl[w.PASSING] == 0:
+        ctl[w.PASSING] = 1
+        schedule(sim, time, key(w.PASS), 0, 0)
+    elif happened & ctl[w.CONTROL_AT] and ctl[w.PASSING] == 0 and ctl[w.CONTROLLING] == 0:
+        ctl[w.CONTROLLING] = 1
+        schedule(sim, time, key(w.CONTROL), 0, 0)
+    if ctl[w.NOTES] >= w.NOTES_KEPT or ctl[w.READINGS] >= w.NOTES_KEPT:
+        schedule(sim, time, key(w.DRAIN), 0, 0)
 
 
-# -- for passes in Python
-
-
-class Entries(NamedTuple):
-    """The compiled code of what every pass calls, for the arrays of one state."""
-
-    choose: Callable[[State, int], None]
-    order: Callable[[State, int, int], int]
-    settle: Callable[[State, int], int]
-    launch: Callable[[State, int, Any], int]
-
-
-_LATEST: list[tuple[State, Entries]] = []
-
-
-def entries_of(state: State) -> Entries:
-    """Returns the entries for a state, which are looked up once as long as it is the same."""
-    if not _LATEST or _LATEST[0][0] is not state:
-        rows = np.zeros((0, WORDS), np.int64)
-        found = Entries(
-            direct(choose_now, state, 0), direct(order_now, state, 0, 0),
-            direct(settle_now, state, 0), direct(launch_now, state, 0, rows),
-        )  # fmt: skip
-        _LATEST[:] = [(state, found)]
-    return _LATEST[0][1]
+# -- for Python: those that may move an end return the time of the alarm that has to be set then, or
+# -1
 
 
 @entry
@@ -257,60 +189,62 @@ def choose_now(state: State, time: int) -> None:
 def order_now(state: State, time: int, most: int) -> int:
     """Write the first waiting jobs in the order of a compiled discipline to `chosen`, at most so
     many. Returns how many there are."""
-    state.ctl[TIME] = time
+    state.ctl[w.TIME] = time
     return first_in_order(desk_of(state), most)
+
+
+@entry
+def count_now(state: State, time: int) -> None:
+    """Count what idle nodes took, and what the cap and the target asked for, up to now."""
+    count_idle(state, time)
+
+
+@entry
+def note_held_now(state: State, time: int) -> None:
+    """Have a discipline that goes by usage note who holds nodes from now on."""
+    state.ctl[w.TIME] = time
+    charge(desk_of(state))
 
 
 @entry
 def settle_now(state: State, time: int) -> int:
     """Suspend who has to be, and take the chosen jobs out of the queue. Returns how many were
     suspended."""
-    state.ctl[PASSING] = 0
     return _settle(state, time)
 
 
-@kernel
-def _write_end(state: State, row: int, over: int, line: Any) -> None:
-    """Write the event of a job's end, if it will have one; else one that is about nothing."""
-    line[WHEN] = over
-    line[KEY] = key(END)
-    line[A] = row
-    line[B] = state.jobs[row, SEGMENT]
+@entry
+def launch_now(state: State, time: int) -> int:
+    """Start the chosen jobs."""
+    for i in range(state.ctl[w.CHOSEN]):
+        start(state, state.chosen[i], time)
+    return next_alarm(state)
 
 
 @entry
-def launch_now(state: State, time: int, rows: Any) -> int:
-    """Start the chosen jobs: their ends are written to `rows`, which has room for one each. Returns
-    how many ends there are."""
-    count = 0
-    for i in range(state.ctl[CHOSEN]):
-        row = state.chosen[i]
-        over = start(state, row, time)
-        if over < NEVER:
-            _write_end(state, row, over, rows[count])
-            count += 1
-    return count
-
-
-@entry
-def cap_now(state: State, time: int, jobs: Any, caps: Any, rows: Any) -> int:
-    """Give running jobs caps per node; below 0: to suspend, NaN: to resume one. Their new ends are
-    written to `rows`, which has room for one each. Returns how many there are."""
-    count = 0
+def cap_now(state: State, time: int, jobs: Any, caps: Any) -> int:
+    """Give running jobs caps per node; NaN: it keeps its own."""
+    moved = False
     for i in range(jobs.shape[0]):
         row, cap = jobs[i], caps[i]
-        if cap < 0.0 or cap != cap:
-            state.jobs[row, PAUSED] = 1 if cap < 0.0 else 0
-        elif state.energy[row, CAP_W] == cap:
-            continue
-        else:
-            state.energy[row, CAP_W] = cap
-        over = change(state, row, time)
-        note(state, time, row, CAPPED, cap)
-        if 0 <= over < NEVER:
-            _write_end(state, row, over, rows[count])
-            count += 1
-    return count
+        if cap == cap and state.energy[row, w.CAP_W] != cap:
+            state.energy[row, w.CAP_W] = cap
+            moved |= change(state, row, time)
+            note(state, time, row, w.CAPPED, cap)
+    if moved:
+        reorder(state)
+    return next_alarm(state)
+
+
+@entry
+def pause_now(state: State, time: int, jobs: Any, paused: int) -> int:
+    """Suspend running jobs, or have them go on."""
+    for i in range(jobs.shape[0]):
+        state.jobs[jobs[i], w.PAUSED] = paused
+        change(state, jobs[i], time)
+        note(state, time, jobs[i], w.CAPPED, -1.0 if paused != 0 else np.nan)
+    reorder(state)
+    return next_alarm(state)
 
 
 @kernel
@@ -318,10 +252,10 @@ def _set_start_pace(state: State, cap_w: float) -> None:
     """Find out at which pace a job would run that starts now under such a cap per node. What it
     demands is not known beforehand: it is taken to be the most that a node can draw."""
     meter = state.meter
-    pace = stretch(cap_w, meter[PEAK_W], meter[LEAST_W], meter[SLOWDOWN]) / meter[SPEED]
-    if state.ctl[STRETCHES] != 0 and state.start_pace[0] != pace:
+    pace = stretch(cap_w, meter[w.PEAK_W], meter[w.LEAST_W], meter[w.SLOWDOWN]) / meter[w.SPEED]
+    if state.ctl[w.STRETCHES] != 0 and state.start_pace[0] != pace:
         state.start_pace[0] = pace
-        state.ctl[REPACED] = 1
+        state.ctl[w.REPACED] = 1
 
 
 @entry
@@ -331,55 +265,39 @@ def pace_now(state: State, cap_w: float) -> None:
 
 
 @entry
-def speed_now(state: State, time: int, rate: float, busy_w: float, idle_w: float, rows: Any) -> int:
-    """Change the service rate of all nodes. The new ends of all running jobs are written to `rows`,
-    which has room for one each. Returns how many there are."""
+def speed_now(state: State, time: int, rate: float, busy_w: float, idle_w: float) -> int:
+    """Change the service rate of all nodes."""
     ctl, meter = state.ctl, state.meter
     count_idle(state, time)
     for node in range(state.node.shape[0]):
-        if state.owner[node] == -1 and state.node[node, SLEEPS] == 0.0:
+        if state.owner[node] == -1 and state.node[node, w.SLEEPS] == 0.0:
             count_node(state, node, 0, time)
-            state.node[node, NODE_W] = idle_w
-    for i in range(ctl[RUNNING]):
+            state.node[node, w.NODE_W] = idle_w
+    for i in range(ctl[w.RUNNING]):
         count_job(state, state.running[i], time)
-    meter[SPEED], meter[BUSY_W], meter[IDLE_W] = rate, busy_w, idle_w
-    note(state, time, -1, SPEEDED, rate)
+    meter[w.SPEED], meter[w.BUSY_W], meter[w.IDLE_W] = rate, busy_w, idle_w
+    note(state, time, -1, w.SPEEDED, rate)
     _set_start_pace(state, np.inf)
-    count = 0
-    for i in range(ctl[RUNNING]):
-        state.heap[i] = state.running[i]  # as their order may change
-    for i in range(ctl[RUNNING]):
-        row = state.heap[i]
-        set_boot(state, row)
-        over = change(state, row, time)
-        if 0 <= over < NEVER:
-            _write_end(state, row, over, rows[count])
-            count += 1
-    return count
+    for i in range(ctl[w.RUNNING]):
+        set_boot(state, state.running[i])
+        change(state, state.running[i], time)
+    reorder(state)
+    return next_alarm(state)
 
 
 @entry
-def readings_now(state: State, jobs: Any, watts: Any) -> int:
-    """Write the running jobs, by number, and what a node of each drew when it was last measured.
-    Returns how many there are."""
-    count = state.ctl[RUNNING]
-    for i in range(count):
-        row, at = state.running[i], i
-        while at > 0 and jobs[at - 1] > row:
-            jobs[at] = jobs[at - 1]
-            at -= 1
-        jobs[at] = row
-    for i in range(count):
-        watts[i] = state.energy[jobs[i], READ_W]
-    return count  # type: ignore[no-any-return]
+def serve_now(state: State, time: int) -> None:
+    """Note how much of their requested times running jobs have used up by now."""
+    for i in range(state.ctl[w.RUNNING]):
+        note_served(state, state.running[i], time)
 
 
 @kernel
 def _work_of(state: State, row: int, time: int) -> float:
-    from_, left = state.jobs[row, COUNTED], state.work[row]
-    if state.jobs[row, SINCE] >= 0 and time > from_:
+    from_, left = state.jobs[row, w.COUNTED], state.work[row]
+    if state.jobs[row, w.SINCE] >= 0 and time > from_:
         left = max(0.0, left - (time - from_) / state.pace[row])
-    return max(0.0, state.jobs[row, REQUESTED] - (state.jobs[row, RUN] - left))  # type: ignore[no-any-return]
+    return max(0.0, state.jobs[row, w.REQUESTED] - (state.jobs[row, w.RUN] - left))  # type: ignore[no-any-return]
 
 
 @entry
@@ -387,8 +305,8 @@ def work_now(state: State, time: int) -> float:
     """Returns the work that is left of all jobs that wait or run, as far as was requested; -1 where
     a job did not say."""
     total = 0.0
-    for i in range(state.ctl[FIRST], state.ctl[LAST]):
+    for i in range(state.ctl[w.FIRST], state.ctl[w.LAST]):
         total += _work_of(state, state.queue[i], time)
-    for i in range(state.ctl[RUNNING]):
+    for i in range(state.ctl[w.RUNNING]):
         total += _work_of(state, state.running[i], time)
     return total if total < NEVER else -1.0

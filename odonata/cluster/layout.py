@@ -10,84 +10,156 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pdes.clock import TICKS
 from pdes.events import key_of
 from pdes.jit import kernel, record
-from policies.scheduling.desk import CTL_WORDS as DESK_WORDS
-from policies.scheduling.desk import JOB_WORDS as DESK_JOB_WORDS
+from pdes.words import Row
+from policies.scheduling import desk as d
 from policies.scheduling.desk import Desk
 
-KINDS = ("drain", "end", "sleep", "arrive", "measure", "cap", "launch", "pass")
-DRAIN, END, SLEEP, ARRIVE, MEASURE, CAP, LAUNCH, PASS = range(len(KINDS))
-"""The kinds of events, in the order in which they are handled at one instant: the notes are full;
-a job ends (its row, and the number of this prediction of its end); idle nodes go to sleep; the next
-job arrives; power is measured; the machine's cap changes (to which value); more of the chosen jobs
-start; the scheduler chooses."""
+KINDS = ("drain", "end", "sleep", "arrive", "measure", "cap", "bid", "signal", "launch", "pass",
+         "control")  # fmt: skip
+(DRAIN,    # the notes are full
+ END,      # the first of the running jobs end
+ SLEEP,    # idle nodes go to sleep
+ ARRIVE,   # the next job arrives
+ MEASURE,  # power is measured
+ CAP,      # the machine's cap changes; the second word is the number of the new one
+ BID,      # an hour of the market begins, and what to offer in it is bid
+ SIGNAL,   # the grid's signal changes; the second word is the number of the new value
+ LAUNCH,   # more of the chosen jobs start
+ PASS,     # the scheduler chooses
+ CONTROL,  # the power policy is asked for caps, where there was no pass; the last word is the
+           # number of its request to be asked again, if it comes from one
+) = range(len(KINDS))  # fmt: skip
+"""The kinds of events, in the order in which they are handled at one instant."""
 
 SCHEDULER = 0
 """The agent that has all of it."""
 
-(RUN, STATUS, START, OVER, SEGMENT, NODE, PICKED, SHORT, COUNTED, READY, BILLED, FORCED, PAUSED,
- MOLD) = range(DESK_JOB_WORDS, DESK_JOB_WORDS + 14)  # fmt: skip
-"""Words of a job behind those of a desk: its run time when nothing slows it down; its state; when
-it first started; when it was over; how often its end has been predicted; the first of its nodes, if
-it is placed; the pass that picked it; whether its segment ends before its work does, because it is
-killed then. Then, of the segment that it is in: until when its progress is counted; when all of its
-nodes are awake; until when its energy is counted; whether it may break the cap; and whether a power
-policy has suspended it. Last, the place of the choice that it runs in among those of its
-application, -1 if none was chosen for it."""
-JOB_WORDS = MOLD + 1
+# -- a job: the words of a desk, and these
 
-NEXT, PASSING, LAUNCHED, PASSES, NOTES, ENDED, DONE, LAST_END, KILLS, PREEMPTS = range(
-    DESK_WORDS, DESK_WORDS + 10
-)
-"""Words of the control array behind those of a desk: the job that arrives next; whether a pass is
-due at this instant; how many of the chosen have started; passes so far; notes that nobody has
-collected; jobs that ended and of which no policy has learned; jobs that are over; when the last of
-them ended; whether jobs are killed at their requested time; whether the discipline preempts."""
+NODES, SUBMIT, REQUESTED, USER = d.NODES, d.SUBMIT, d.REQUESTED, d.USER
+NUMBER, SERVED, SINCE, DUE = d.NUMBER, d.SERVED, d.SINCE, d.DUE
+JOB = Row("State.jobs", after=d.JOB)
+RUN = JOB.word("us", "its run time when nothing slows it down")
+STATUS = JOB.word("1", "its state, of odonata.jobs.schedule", hashed=True)
+START = JOB.word("us", "when it first started, or -1", hashed=True)
+OVER = JOB.word("us", "when it was over, or -1", hashed=True)
+END_AT = JOB.word("us", "when it will end, if nothing comes between (odonata.cluster.ends)")
+HEAP_AT = JOB.word("1", "its place in the heap of ends, -1 if it is not in it")
+STAMP = JOB.word("1", "by which the running jobs are ordered that are due together")
+NODE = JOB.word("1", "the first of its nodes, if it is placed, else -1")
+PICKED = JOB.word("1", "the pass that picked it")
+SHORT = JOB.word("1", "whether its segment ends before its work does, as it is killed then")
+COUNTED = JOB.word("us", "until when the progress of its segment is counted")
+READY = JOB.word("us", "when all of the segment's nodes are awake")
+BILLED = JOB.word("us", "until when the energy of its segment is counted")
+FORCED = JOB.word("1", "whether it may break the cap")
+PAUSED = JOB.word("1", "whether a power policy has suspended it")
+MOLD = JOB.word("1", "the place of the choice that it runs in, -1 if none was chosen for it")
 
-(POWERED, METERED, INTERVAL, MEASURED, READ, ASLEEP, BOTTOM, HEAPS, SLEEP_AFTER, WAKE_TIME,
- STRETCHES, BY_INTERVAL, CONTROLS, FORCED_NOW, FORCED_SEEN, LOWERED, READINGS, NOISE_SEED, ARRIVED,
- DEPARTED, WAKES, ASKS, AGAIN, AGAIN_AT, STILL, CAPS_LEFT, UNCAPPED) = range(
-    PREEMPTS + 1, PREEMPTS + 28
-)  # fmt: skip
-"""Words about power: whether it is simulated; until when the energy of idle nodes is counted; the
-interval between measurements; when power was last measured; whether that was at this instant, and
-no policy has heard of it; nodes that are asleep; where in `idle` the nodes begin that are idle and
-awake, and how many heaps of them there are; after how long an idle node goes to sleep (below 0:
-never); how long it takes to wake up; whether limits stretch with a job's pace; whether passes are
-only at measurements; whether the policy keeps to the cap; running jobs that may break it; whether
-one of these has run in this interval; whether the cap was lowered under running jobs; readings that
-nobody has collected; the seed of what jobs demand; how many jobs have arrived and ended since
-caps were last asked for; how many nodes have been woken; whether measurements and new caps make a
-pass; how often a policy has asked to be asked again, and when it wants that; at how many
-measurements in a row no job got on and none was to come; caps of the machine that are to come; and
-whether there was none for some time of this interval."""
-CTL_WORDS = UNCAPPED + 1
-NEVER_ASKS, AT_READINGS, AT_CAPS = range(3)
-"""What `ASKS` says: neither a measurement nor a new cap of the machine makes a pass; both do; or
-only a new cap does."""
-PATIENCE = 100_000
-"""Measurements in a row, 9 months of them at 4 minutes, at which no job gets on and none is to
-come, after which nothing is measured any more: the policy will never start what waits."""
+# -- the control array: the words of a desk, and these
 
-(DRAWS_W, JOULES, CAP_W, MEAN_W, LEVEL_W, SPREAD, CHANGE_AT, CHANGE_TO, BOOT_W, READ_J, READ_W,
- SEGMENT_J, FACTOR, WAKING) = range(14)  # fmt: skip
-"""Words of a row of `State.energy`, one per job: what all of its nodes draw now; the energy that it
-has taken; its cap per node; what a node of it draws on average when it has no cap; what one would
-draw now; by how much that fluctuates, and after which part of its work it changes, and by which
-factor (`odonata.traces.demand`); what all of its nodes draw while some wake up; its energy
-when it was last measured, and the watts per node of that measurement; its energy when its segment
-began; the factor of its least efficient node; and how many of its nodes had to wake up."""
-ENERGY_WORDS = 14
+TIME, FREE, FIRST, LAST, RUNNING = d.TIME, d.FREE, d.FIRST, d.LAST, d.RUNNING
+ALL, CHOSEN, REPACED = d.ALL, d.CHOSEN, d.REPACED
+CTL = Row("State.ctl", after=d.CTL)
+NEXT = CTL.word("1", "the job that arrives next")
+PASSING = CTL.word("1", "whether a pass is due at this instant")
+CONTROLLING = CTL.word("1", "whether the power policy is to be asked for caps at this instant")
+HAPPENED = CTL.word("1", "what has happened since either, as bits of odonata.jobs.machine")
+LAUNCHED = CTL.word("1", "how many of the chosen jobs have started")
+PASSES = CTL.word("1", "passes so far")
+NOTES = CTL.word("1", "notes that nobody has collected")
+ENDED = CTL.word("1", "jobs that ended and of which no policy has learned")
+DONE = CTL.word("1", "jobs that are over")
+LAST_END = CTL.word("us", "when the last of them ended")
+KILLS = CTL.word("1", "whether jobs are killed at their requested time")
+PREEMPTS = CTL.word("1", "whether the discipline preempts")
+ENDING = CTL.word("1", "jobs in the heap of ends")
+ALARMS = CTL.word("1", "END events that are in the queue (odonata.cluster.ends)")
+STAMPS = CTL.word("1", "how many stamps running jobs were given")
+POWERED = CTL.word("1", "whether power is simulated")
+METERED = CTL.word("us", "until when the energy of idle nodes is counted")
+INTERVAL = CTL.word("us", "between two measurements")
+MEASURED = CTL.word("us", "when power was last measured")
+ASLEEP = CTL.word("1", "nodes that are asleep")
+BOTTOM = CTL.word("1", "where in `idle` the nodes begin that are idle and awake")
+HEAPS = CTL.word("1", "how many heaps of them there are")
+SLEEP_AFTER = CTL.word("us", "after how long an idle node goes to sleep; below 0: never")
+WAKE_TIME = CTL.word("us", "how long it takes to wake up")
+STRETCHES = CTL.word("1", "whether limits stretch with a job's pace")
+CONTROLS = CTL.word("1", "whether the policy means to keep to the cap")
+FORCED_NOW = CTL.word("1", "running jobs that may break it")
+FORCED_SEEN = CTL.word("1", "whether one of these has run in this interval")
+LOWERED = CTL.word("1", "whether the cap was lowered below what jobs draw, and they still do")
+READINGS = CTL.word("1", "readings that nobody has collected")
+NOISE_SEED = CTL.word("1", "the seed of what jobs demand")
+ARRIVED = CTL.word("1", "jobs that have arrived since caps were last asked for")
+DEPARTED = CTL.word("1", "jobs that have ended since then")
+WAKES = CTL.word("1", "nodes that have been woken")
+PASS_AT = CTL.word("1", "what makes a pass, as bits of odonata.jobs.machine")
+CONTROL_AT = CTL.word("1", "what has the power policy asked, likewise")
+AGAIN = CTL.word("1", "how often a policy has asked to be asked again")
+AGAIN_AT = CTL.word("us", "when it wants that")
+STILL = CTL.word("1", "at how many measurements in a row nothing got on (odonata.jobs.machine)")
+CAPS_LEFT = CTL.word("1", "caps of the machine that are to come")
+UNCAPPED = CTL.word("1", "whether there was no cap for some time of this interval")
 
-(MACHINE_CAP_W, IDLE_W, BUSY_W, SLEEP_W, WAKE_W, SPEED, LEAST_W, SLOWDOWN, PEAK_W, IDLE_J, SLEEP_J,
- JOBS_J, ALLOWED_J, LAST_J, LAST_ALLOWED_J, LAST_W) = range(16)  # fmt: skip
-"""Words of `State.meter`: the cap of the machine; the watts of a node that is idle, busy (below 0:
-as its job demands), asleep and waking; the service rate of all nodes; the lowest cap of a node and
-how much longer a job takes at it; what no node exceeds. Then energies since the beginning: of idle
-nodes, of sleeping ones, and of jobs; what the cap allowed; and what was drawn and allowed at the
-last measurement, and the watts of that."""
-METER_WORDS = 16
+# -- power: a job, the machine, a node
+
+ENERGY = Row("State.energy")
+DRAWS_W = ENERGY.word("W", "what all of its nodes draw now")
+JOULES = ENERGY.word("J", "the energy that it has taken")
+CAP_W = ENERGY.word("W", "its cap per node")
+MEAN_W = ENERGY.word("W", "what a node of it draws on average when it has no cap")
+LEVEL_W = ENERGY.word("W", "what a node of it would draw now without a cap")
+SPREAD = ENERGY.word("1", "by how much that fluctuates (odonata.traces.demand)")
+CHANGE_AT = ENERGY.word("1", "after which part of its work that changes")
+CHANGE_TO = ENERGY.word("1", "by which factor it changes then")
+BOOT_W = ENERGY.word("W", "what all of its nodes draw while some wake up")
+READ_J = ENERGY.word("J", "its energy when it was last measured")
+READ_W = ENERGY.word("W", "per node, of that measurement")
+SEGMENT_J = ENERGY.word("J", "its energy when its segment began")
+FACTOR = ENERGY.word("1", "the factor of its least efficient node")
+WAKING = ENERGY.word("1", "how many of its nodes had to wake up")
+
+METER = Row("State.meter")
+MACHINE_CAP_W = METER.word("W", "the cap of the machine")
+IDLE_W = METER.word("W", "of an idle node")
+BUSY_W = METER.word("W", "of a busy node; below 0: as its job demands")
+SLEEP_W = METER.word("W", "of a sleeping node")
+WAKE_W = METER.word("W", "of a waking node")
+SPEED = METER.word("1", "the service rate of the machine")
+LEAST_W = METER.word("W", "the lowest cap of a node")
+SLOWDOWN = METER.word("1", "how many times as long a job takes at it")
+PEAK_W = METER.word("W", "what no node exceeds")
+IDLE_J = METER.word("J", "of idle nodes since the beginning")
+SLEEP_J = METER.word("J", "of sleeping nodes")
+JOBS_J = METER.word("J", "of jobs")
+ALLOWED_J = METER.word("J", "what the cap allowed")
+LAST_J = METER.word("J", "what had been drawn at the last measurement")
+LAST_ALLOWED_J = METER.word("J", "what had been allowed then")
+LAST_W = METER.word("W", "of the last measurement")
+
+MARKET = Row("State.market")
+AVERAGE_W = MARKET.word("W", "the average that was bid for this hour")
+RESERVE_W = MARKET.word("W", "the reserve that was bid")
+SIGNAL_NOW = MARKET.word("1", "the grid's signal, -1 to 1")
+TARGET_J = MARKET.word("J", "what the target asked for since the beginning")
+LAST_TARGET_J = MARKET.word("J", "what it had asked for at the last measurement")
+OFF_J = MARKET.word("J", "by how much the machine was off it in this hour, interval by interval")
+TRACKED_S = MARKET.word("s", "how much of this hour was measured")
+UNTIL = MARKET.word("us", "when this hour is over")
+
+OF_NODE = Row("State.node")
+FACTOR_OF = OF_NODE.word("1", "its factor of efficiency")
+NODE_W = OF_NODE.word("W", "what it draws now")
+NODE_BOOT_W = OF_NODE.word("W", "what it draws while its job waits for nodes that wake up")
+NODE_J = OF_NODE.word("J", "its energy")
+SLEEPS = OF_NODE.word("1", "whether it is asleep (1), or was woken for its job (2)")
+
+# -- what is told of all that, and nothing depends on
 
 STARTED, CAPPED, MACHINE_CAPPED, SPEEDED = 0, 4, 5, 6
 """What a note is about: a start, or FINISHES, KILLS or SUSPENDS of `odonata.jobs.schedule`; or a
@@ -96,22 +168,19 @@ NOTE_WORDS = 7
 """Words of a note: the time, the job, what happened; as the bits of floats, the energy of the
 segment that has ended, or the new cap or rate; the energies of idle and sleeping nodes; and by how
 much caps have stretched the job so far."""
-GOT_ON, UNSTRETCHED, STRETCH = range(3)
-"""Words of a row of `State.stretched`: for how many ticks the job has got on, awake and not
-suspended; in how many it would have got as far without a cap; and how many times as long it takes
-under the cap that it has now."""
-STRETCHED_WORDS = 3
-READING_WORDS = 4
-"""Words of a reading: the time, the watts that the machine drew on average since the one before and
-those that it was allowed, both as the bits of a float, and a cause of `odonata.jobs.metering`."""
+STRETCHED = Row("State.stretched")
+GOT_ON = STRETCHED.word("us", "for how long the job has got on, awake and not suspended")
+UNSTRETCHED = STRETCHED.word("us", "in how long it would have got as far without a cap")
+STRETCH = STRETCHED.word("1", "how many times as long it takes under the cap that it has now")
+READING_WORDS = 5
+"""Words of a reading: the time; as the bits of floats, the watts that the machine drew on average
+since the one before, those that it was allowed, and those that its target asked for; and a cause of
+`odonata.jobs.metering`."""
 SECOND = 1e-6
 """A tick, in s."""
-
-FACTOR_OF, NODE_W, NODE_BOOT_W, NODE_J, SLEEPS = range(5)
-"""Words of a row of `State.node`: its factor of efficiency; what it draws now, and while its job
-waits for nodes that wake up; its energy; and whether it is asleep (1), or was woken for its job
-(2)."""
-NODE_WORDS = 5
+TICK_PS = TICKS["us"]
+USUAL_INTERVAL_PS = 240 * 10**12
+"""Power is measured every 4 minutes where nobody says how often: so it is on Mira."""
 
 NOBODYS = 1 << 62
 """The owner of a node that no job gets, as only the first of the machine's nodes are used."""
@@ -119,6 +188,8 @@ NOBODYS = 1 << 62
 AT_ONCE = 32
 """Jobs that one event starts at most; the others of a pass follow at the same instant."""
 FANOUT = AT_ONCE + 3
+ALARMS_KEPT = 256
+"""The most END events of which the times are kept (`odonata.cluster.ends`)."""
 NOTES_KEPT = 1 << 14
 """Notes after which they are collected, whatever else happens."""
 
@@ -161,25 +232,39 @@ class State(NamedTuple):
     """[note, NOTE_WORDS]"""
     ended: Any
     """Jobs of which no policy has learned."""
+    ending: Any
+    """A heap of the running jobs that will end, the first at its top."""
+    alarms: Any
+    """The times of the END events that are in the queue, the earliest last."""
     memory: Any
     """What policies that are written in Python remember."""
     # power: all of these are empty where it is not simulated, but for `meter`
     energy: Any
-    """[job, ENERGY_WORDS]"""
+    """[job, ENERGY]"""
     meter: Any
-    """[METER_WORDS]"""
+    """[METER]"""
+    market: Any
+    """[MARKET], empty where there is none."""
+    weights: Any
+    """[application]: its weight in the bid for this hour."""
+    signal: Any
+    """The values of the grid's signal, one after the other."""
+    signal_times: Any
+    """Since when each of them holds."""
     caps: Any
     """The machine's caps, one after the other."""
+    cap_times: Any
+    """Since when each of them holds."""
     idle: Any
     """[heap, 2]: since when nodes have been idle, and how many, as a ring; the longest first."""
     node: Any
-    """[node, NODE_WORDS], where jobs are placed."""
+    """[node, OF_NODE], where jobs are placed."""
     node_since: Any
     """[node, 2]: until when its energy is counted, and since when it has been idle."""
     readings: Any
     """[reading, READING_WORDS]"""
     stretched: Any
-    """[job, STRETCHED_WORDS]: what is told of caps, and nothing depends on."""
+    """[job, STRETCHED]"""
 
 
 @kernel

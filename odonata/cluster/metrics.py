@@ -9,36 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from odonata.cluster.layout import (
-    ASLEEP,
-    BILLED,
-    BOOT_W,
-    CAPPED,
-    DRAWS_W,
-    IDLE_J,
-    IDLE_W,
-    JOULES,
-    MACHINE_CAPPED,
-    METERED,
-    NODE_BOOT_W,
-    NODE_J,
-    NODE_W,
-    NOTES,
-    POWERED,
-    READINGS,
-    READY,
-    SECOND,
-    SLEEP_J,
-    SLEEP_W,
-    SPEEDED,
-    STARTED,
-    WAKES,
-)
+from odonata.cluster import layout as w
 from odonata.jobs.series import Steps
 from odonata.traces.trace import Trace
 from pdes.log import Block, Field, Log
 from pdes.stream import Column, Series, Table
-from policies.scheduling.desk import ALL, FIRST, FREE, LAST, RUNNING
 
 STARTS = Log(
     (Field("job", "1", "its place in the trace"),),
@@ -79,30 +54,33 @@ SPEEDS = Log((Field("rate", "1", "work per time", "f8"),),
 
 def notes(state: Any) -> list[tuple[str, Block]]:
     """Returns the rows of logs that have gathered in the state, which has none of them then."""
-    count, found = int(state.ctl[NOTES]), []
-    powered = state.ctl[POWERED] != 0
+    count, found = int(state.ctl[w.NOTES]), []
+    powered = state.ctl[w.POWERED] != 0
     if count:
         time, job, what, value, idle, asleep, longer = state.notes[:count].T.copy()
-        state.ctl[NOTES] = 0
-        began, ended = what == STARTED, (what > STARTED) & (what < CAPPED)
+        state.ctl[w.NOTES] = 0
+        began, ended = what == w.STARTED, (what > w.STARTED) & (what < w.CAPPED)
         joules = tuple(it[ended].view(np.float64)
                        for it in (value, idle, asleep, longer) if powered)  # fmt: skip
         found = [("starts", Block(time[began], (job[began],))),
                  ("ends", Block(time[ended], (job[ended], what[ended], *joules)))]  # fmt: skip
         if powered:
             for name, which, more in (
-                ("caps", (what == CAPPED) | (what == MACHINE_CAPPED), True),
-                ("speeds", what == SPEEDED, False),
+                ("caps", (what == w.CAPPED) | (what == w.MACHINE_CAPPED), True),
+                ("speeds", what == w.SPEEDED, False),
             ):
                 if which.any():
                     columns = (job[which],) * more + (value[which].view(np.float64),)
                     found.append((name, Block(time[which], columns)))
-    readings = int(state.ctl[READINGS])
+    readings = int(state.ctl[w.READINGS])
     if readings:
-        time, drawn, allowed, cause = state.readings[:readings].T.copy()
-        state.ctl[READINGS] = 0
+        time, drawn, allowed, cause, target = state.readings[:readings].T.copy()
+        state.ctl[w.READINGS] = 0
         columns = (drawn.view(np.float64), allowed.view(np.float64), cause)
         found.append(("power", Block(time, columns)))
+        if len(state.market):
+            columns = (target.view(np.float64), drawn.view(np.float64))
+            found.append(("tracking", Block(time, columns)))
     return found
 
 
@@ -120,30 +98,30 @@ def energies(state: Any, time: int) -> Energies:
     """Returns the energies up to a moment that no event lies before. Nothing of the state changes:
     how often one looks must not change how sums are rounded."""
     ctl, meter = state.ctl, state.meter
-    seconds = (time - ctl[METERED]) * SECOND
-    awake = ctl[FREE] - ctl[ASLEEP]
-    by_job, by_node = state.energy[:, JOULES].copy(), state.node[:, NODE_J].copy()
-    rows = state.running[: ctl[RUNNING]]
-    billed, ready = state.jobs[rows, BILLED], state.jobs[rows, READY]
+    seconds = (time - ctl[w.METERED]) * w.SECOND
+    awake = ctl[w.FREE] - ctl[w.ASLEEP]
+    by_job, by_node = state.energy[:, w.JOULES].copy(), state.node[:, w.NODE_J].copy()
+    rows = state.running[: ctl[w.RUNNING]]
+    billed, ready = state.jobs[rows, w.BILLED], state.jobs[rows, w.READY]
     boot, full = _spans(billed, ready, time)
-    by_job[rows] += state.energy[rows, BOOT_W] * boot + state.energy[rows, DRAWS_W] * full
+    by_job[rows] += state.energy[rows, w.BOOT_W] * boot + state.energy[rows, w.DRAWS_W] * full
     if len(by_node):
         owner = state.owner
         until = np.zeros(len(owner), np.int64)
         held = (owner >= 0) & (owner < len(state.jobs))
-        until[held] = state.jobs[owner[held], READY]
+        until[held] = state.jobs[owner[held], w.READY]
         boot, full = _spans(state.node_since[:, 0], until, time)
-        by_node += state.node[:, NODE_BOOT_W] * boot + state.node[:, NODE_W] * full
+        by_node += state.node[:, w.NODE_BOOT_W] * boot + state.node[:, w.NODE_W] * full
     return Energies(
-        float(meter[IDLE_J] + awake * meter[IDLE_W] * seconds),
-        float(meter[SLEEP_J] + ctl[ASLEEP] * meter[SLEEP_W] * seconds), by_job, by_node,
+        float(meter[w.IDLE_J] + awake * meter[w.IDLE_W] * seconds),
+        float(meter[w.SLEEP_J] + ctl[w.ASLEEP] * meter[w.SLEEP_W] * seconds), by_job, by_node,
     )  # fmt: skip
 
 
 def _spans(begin: Any, ready: Any, time: int) -> tuple[Any, Any]:
     """Returns the seconds before and after `ready`, from `begin` until now."""
     middle = np.clip(ready, begin, np.maximum(begin, time))
-    return (middle - begin) * SECOND, (np.maximum(begin, time) - middle) * SECOND
+    return (middle - begin) * w.SECOND, (np.maximum(begin, time) - middle) * w.SECOND
 
 
 ENERGY_LEVELS = {
@@ -174,10 +152,10 @@ def tables(trace: Trace, powered: bool) -> Mapping[str, Table]:
         ctl = state.ctl
         if not len(state.jobs):
             return [np.zeros(0, np.int64)] * len(levels) + [np.zeros(0)] * 4 * powered
-        found = [ctl[LAST] - ctl[FIRST], ctl[RUNNING], ctl[ALL] - ctl[FREE]]
+        found = [ctl[w.LAST] - ctl[w.FIRST], ctl[w.RUNNING], ctl[w.ALL] - ctl[w.FREE]]
         if powered:
             joules = energies(state, time)
-            found += [joules.idle_j, joules.sleep_j, math.fsum(joules.by_job_j), ctl[WAKES]]
+            found += [joules.idle_j, joules.sleep_j, math.fsum(joules.by_job_j), ctl[w.WAKES]]
         return [np.array([value]) for value in found]
 
     def column(name: str, unit: str, about: str, values: npt.NDArray[Any]) -> Column:

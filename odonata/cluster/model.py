@@ -13,51 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from odonata.cluster import layout as w
 from odonata.cluster.admission import admitted
-from odonata.cluster.decisions import Passes, Slowdown, rehearse
-from odonata.cluster.dispatch import handle
-from odonata.cluster.layout import (
-    ARRIVE,
-    ASKS,
-    ASLEEP,
-    AT_CAPS,
-    AT_READINGS,
-    BILLED,
-    BOTTOM,
-    CAP,
-    CTL_WORDS,
-    DONE,
-    DRAIN,
-    FANOUT,
-    HEAPS,
-    INTERVAL,
-    JOB_WORDS,
-    KILLS,
-    KINDS,
-    LAST_END,
-    MEASURE,
-    METERED,
-    MOLD,
-    NEVER_ASKS,
-    NOBODYS,
-    NODE,
-    NOISE_SEED,
-    NOTE_WORDS,
-    NOTES,
-    NOTES_KEPT,
-    OVER,
-    PASS,
-    PREEMPTS,
-    RUN,
-    SCHEDULER,
-    SLEEP,
-    SLEEP_AFTER,
-    SLEEPS,
-    START,
-    STATUS,
-    WAKES,
-    State,
-)
+from odonata.cluster.dispatch import handle, launch_now
+from odonata.cluster.layout import State
+from odonata.cluster.market import Begun, Trading
 from odonata.cluster.metrics import (
     ENDS,
     MOLDS,
@@ -70,11 +30,21 @@ from odonata.cluster.metrics import (
     series_table,
     tables,
 )
-from odonata.cluster.power_state import TICK_PS, USUAL_INTERVAL_PS, no_power, power_arrays
-from odonata.jobs.asking import Asked
+from odonata.cluster.power_state import no_power, power_arrays
+from odonata.cluster.scheduling import (
+    BID_KEY,
+    CONTROL_KEY,
+    END_KEY,
+    ArrayMachine,
+    Slowdown,
+    rehearse,
+)
+from odonata.jobs.asking import Policies
+from odonata.jobs.machine import CAP as CAP_CHANGED
+from odonata.jobs.market import BIDS, PRICES, TRACKING, MarketSettings
 from odonata.jobs.metering import CAPS, POWER, learned
+from odonata.jobs.passes import Passes
 from odonata.jobs.power import FILE, Power
-from odonata.jobs.powering import has_order
 from odonata.jobs.schedule import FINISHED
 from odonata.jobs.schedule import RUNNING as IS_RUNNING
 from odonata.jobs.series import Steps
@@ -85,11 +55,11 @@ from odonata.traces.demand_file import read_demand
 from odonata.traces.source import Source
 from odonata.traces.trace import COLUMNS, Trace
 from pdes.clock import LATEST
-from pdes.dealing import Dealing, Other
+from pdes.dealing import Dealing, Deals, Other
 from pdes.errors import Refused
 from pdes.events import Rows, no_rows, pack
 from pdes.log import Block, Log
-from pdes.model import Decision, Lookahead, Model, Tally
+from pdes.model import Audits, Decides, Decision, Ends, Lookahead, Model, Streams, Tally
 from pdes.partition import Partition
 from pdes.stream import Table
 from policies.allocation import ALLOCATIONS, AllocationPolicy
@@ -97,28 +67,13 @@ from policies.memory import Buffer, Layout, Sizes, remembered
 from policies.power import Choices, PowerPolicy
 from policies.power.simple import IdleSleep, Uncontrolled
 from policies.register import PLUGINS, REGISTERS, Values
-from policies.scheduling import DISCIPLINES, SchedulingPolicy
+from policies.scheduling import DISCIPLINES, SchedulingPolicy, has_order
 from policies.scheduling.compiled import Compiled
-from policies.scheduling.desk import (
-    ALL,
-    FIRST,
-    FREE,
-    LAST,
-    NEVER,
-    NODES,
-    NUMBER,
-    REQUESTED,
-    RULE_WORDS,
-    RUNNING,
-    SINCE,
-    SUBMIT,
-    USER,
-    new_desk,
-)
+from policies.scheduling.desk import NEVER, OF_RULE, new_desk
 from topology import Dragonfly
 
 OVERRUNS = ("kill", "extend")
-PASS_KEY = int(pack(PASS, SCHEDULER, 0))
+DRAIN_KEY = int(pack(w.DRAIN, w.SCHEDULER, 0))
 MONTH_US = 30 * 86400 * 10**6
 """How far one rank may be ahead of the others, in us, where there are several: they have nothing to
 say to each other."""
@@ -130,7 +85,7 @@ some."""
 
 
 @dataclass(frozen=True, eq=False)
-class Cluster(Model):
+class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
     """A machine that runs the jobs of a trace: `scheduling` and `allocation` are names of policies,
     and their parameters are dicts, as {"half_life": 86400.0}.
 
@@ -155,6 +110,10 @@ class Cluster(Model):
     applications: Mapping[str, Measured] = field(default_factory=dict)
     """What was measured of applications, by name: their jobs are moldable, and where a power policy
     chooses a configuration for one, it takes the time and draws the watts that were measured."""
+    market: MarketSettings | None = None
+    """What the grid asks, and who bids for it; None: it asks nothing."""
+    begun: Begun | None = None
+    """How an hour begins in which a bid is tried; None: this is no such hour."""
 
     @classmethod
     def of(
@@ -167,6 +126,7 @@ class Cluster(Model):
         allocation_parameters: Values = (),
         seed: int = 1,
         power: Power | None = None,
+        market: MarketSettings | None = None,
     ) -> Cluster:
         """Returns the machine that runs the jobs of a source, which is read now: with its nodes,
         and its `overrun`, without jobs that its power policy can never start. Where nobody says
@@ -177,9 +137,9 @@ class Cluster(Model):
             power = replace(power, demand="mira" if source.model == "mira" else "constant")
         return admitted(cls(trace, nodes, scheduling, scheduling_parameters, machine, allocation,
                             allocation_parameters, source.overrun, seed, power=power,
-                            applications=measured))  # fmt: skip
+                            applications=measured, market=market))  # fmt: skip
 
-    name, tick, kinds, fanout = "cluster", "us", KINDS, FANOUT
+    name, tick, kinds, fanout = "cluster", "us", w.KINDS, w.FANOUT
     handle = staticmethod(handle)
     alone = True
 
@@ -213,7 +173,7 @@ class Cluster(Model):
         self.cap  # noqa: B018 which may be impossible
         for name in ("price", "carbon"):
             self.steps(name)
-        often = self.trace.span_us // power.interval(TICK_PS, USUAL_INTERVAL_PS)
+        often = self.trace.span_us // power.interval(w.TICK_PS, w.USUAL_INTERVAL_PS)
         if often > MOST_READINGS:
             raise Refused(f"power.interval = {power.interval_ps} ps: {often:,} measurements until "
                           f"the last submission; at most {MOST_READINGS:,}")  # fmt: skip
@@ -240,7 +200,7 @@ class Cluster(Model):
             if table.most_node_w > power.maximum:
                 raise Refused(f"power.maximum = {power.maximum:g} W: a node of {name} draws "
                               f"{table.most_node_w:g} W in one of its configurations")  # fmt: skip
-        if power.wake_ps % TICK_PS:
+        if power.wake_ps % w.TICK_PS:
             raise Refused(f"power.wake_time = {power.wake_ps} ps: a whole number of microseconds")
         if policy is not None and policy.selects and not has_order(discipline):
             raise Refused(f"power.policy = {power.policy}: it chooses jobs in the order of a "
@@ -261,21 +221,29 @@ class Cluster(Model):
         """Returns the power policy that is asked; None where there is nothing to ask."""
         if self.power is None:
             return None
-        policy = self.power.made(TICK_PS)
+        policy = self.power.made(w.TICK_PS)
         return None if type(policy) in (Uncontrolled, IdleSleep) else policy
+
+    @property
+    def period(self) -> Period:
+        """Returns when the run takes place."""
+        return Period.of(self.trace)
 
     @cached_property
     def cap(self) -> Steps | None:
         """Returns the cap of the machine over time, None where there is none."""
         if self.power is None:
             return None
-        return self.power.checked_cap(self.nodes, TICK_PS, Period.of(self.trace))
+        return self.power.checked_cap(self.nodes, w.TICK_PS, self.period)
 
     def steps(self, name: str) -> Steps | None:
         """Returns the price or the carbon intensity over time, None where there is none."""
-        if self.power is None:
-            return None
-        return self.power.steps(name, TICK_PS, Period.of(self.trace))
+        return None if self.power is None else self.power.steps(name, w.TICK_PS, self.period)
+
+    @cached_property
+    def trading(self) -> Trading | None:
+        """Returns the market in which the machine takes part, None where it does in none."""
+        return None if self.market is None else Trading(self, self.market)
 
     @cached_property
     def choices(self) -> Mapping[str, Choices]:
@@ -290,6 +258,8 @@ class Cluster(Model):
     def demand(self) -> Demand:
         """Returns what the nodes of each job draw that has no cap."""
         assert self.power is not None
+        if self.begun is not None:
+            return self.begun.demand
         if self.power.of_mira:
             return like_mira(self.trace, self.seed)
         if self.power.demand is not None and self.power.demand.endswith(FILE):
@@ -313,18 +283,19 @@ class Cluster(Model):
     def compiled(self) -> bool:
         """Tells whether passes are made without Python."""
         discipline = self.policies[0]
-        asked = self.machine is not None or self.power_policy is not None
+        asked = (self.machine, self.power_policy, self.market) != (None, None, None)
         return not asked and isinstance(discipline, Compiled)
 
     @property
     def decisions(self) -> tuple[int, ...]:  # type: ignore[override]
-        return (DRAIN,) if self.compiled else (DRAIN, PASS)
+        return (w.DRAIN,) if self.compiled else (w.DRAIN, w.BID, w.PASS, w.CONTROL)
 
     def plugins(self) -> dict[str, str]:
         """Returns what of it comes from plug-ins by file, each with a hash of the file."""
         names = [("scheduling", self.scheduling)]
         names += [("allocation", self.allocation)] * (self.machine is not None)
         names += [("power", self.power.policy)] if self.power else []
+        names += [("bidding", self.market.bidding)] if self.market else []
         files = {str(path): plugin.sha256 for path, plugin in PLUGINS.items()}
         entries = [(kind, name, REGISTERS[kind].get(name)) for kind, name in names]
         return {f"{kind} {name}": files[entry.plugin][:16] for kind, name, entry in entries
@@ -352,6 +323,9 @@ class Cluster(Model):
             found |= {"power": repr(replace(self.power, cap=None, demand=None)),
                       "power_seed": self.seed, "demand_hash": hashed.hexdigest(),
                       "cap": repr(self.cap)}  # fmt: skip
+        if self.trading is not None:
+            found |= {"market": repr(replace(self.market, signal=None, **dict.fromkeys(PRICES))),  # type: ignore[type-var]
+                      "market_series": repr(self.trading.series)}  # fmt: skip
         if self.choices:
             tables = hashlib.blake2b(digest_size=16)
             for name, found_of in self.choices.items():
@@ -375,7 +349,7 @@ class Cluster(Model):
         """Returns what policies written in Python remember; compiled ones have their own arrays."""
         discipline, allocation = self.policies
         asked = (None if isinstance(discipline, Compiled) else discipline, allocation,
-                 self.power_policy)  # fmt: skip
+                 self.power_policy, self.trading.policy if self.trading else None)  # fmt: skip
         buffer, layouts = remembered([it for it in asked if it is not None], self._sizes)
         found = iter(layouts)
         return buffer, tuple(None if it is None else next(found) for it in asked)
@@ -398,21 +372,21 @@ class Cluster(Model):
         discipline, _ = self.policies
         own = discipline.remembers(self._sizes) if isinstance(discipline, Compiled) else {}
         desk = new_desk(
-            here, self.nodes, JOB_WORDS,
+            here, self.nodes, len(w.JOB),
             discipline.words(self.tick) if isinstance(discipline, Compiled)
-            else np.zeros(RULE_WORDS, np.int64),
+            else np.zeros(len(OF_RULE), np.int64),
             np.array(own.get("whole", ()), np.int64), np.array(own.get("real", ()), np.float64),
-            CTL_WORDS,
+            len(w.CTL),
         )  # fmt: skip
         placed = self.machine.n_nodes if self.machine and here else 0
         owner = np.full(placed, -1)
-        owner[self.nodes :] = NOBODYS
-        desk.ctl[KILLS] = self.overrun == "kill"
-        desk.ctl[PREEMPTS] = discipline.preemptive
+        owner[self.nodes :] = w.NOBODYS
+        desk.ctl[w.KILLS] = self.overrun == "kill"
+        desk.ctl[w.PREEMPTS] = discipline.preemptive
         if here:
             self._fill(desk.jobs)
             if self.power is not None and self.power.limits == "stretch":
-                desk.pace[0] = 1.0 / self.power.made(TICK_PS).first_rate
+                desk.pace[0] = 1.0 / self.power.made(w.TICK_PS).first_rate
         most = min(here, self.nodes)
         return State(
             *desk,
@@ -421,73 +395,99 @@ class Cluster(Model):
             slowdown=np.ones(here),
             owner=owner,
             after=np.full(placed, -1),
-            notes=np.zeros((NOTES_KEPT + 4 * most + FANOUT, NOTE_WORDS), np.int64),
+            notes=np.zeros((w.NOTES_KEPT + 4 * most + w.FANOUT, w.NOTE_WORDS), np.int64),
             ended=np.zeros(0 if self.compiled else most + 1, np.int64),
+            ending=np.zeros(most, np.int64),
+            alarms=np.zeros(w.ALARMS_KEPT, np.int64),
             memory=self._memory[0].copy() if here else np.zeros(0, np.uint8),
             **self._power_arrays(desk.ctl, here, placed),
         )
 
     def _power_arrays(self, ctl: Rows, here: int, placed: int) -> dict[str, Any]:
         """Returns the arrays of a state that are about power, and sets what `ctl` has to say."""
+        ctl[w.PASS_AT] = self._passes.pass_at
         if self.power is None or not here:
-            ctl[SLEEP_AFTER] = -1
+            ctl[w.SLEEP_AFTER] = -1
             return no_power()
-        ctl[ASKS] = self._asks(self.power)
-        ctl[NOISE_SEED] = self.seed
-        return power_arrays(self.power, self.demand, self.cap, ctl, self.nodes, placed, self.seed)
-
-    def _asks(self, power: Power) -> int:
-        """Returns at which events besides arrivals and ends of jobs there is a pass."""
-        policy = self.power_policy
-        if power.passes == "intervals" or (policy is not None and policy.reads):
-            return AT_READINGS
-        return NEVER_ASKS if policy is None else AT_CAPS
+        ctl[w.CONTROL_AT] = self._passes.control_at | self._passes.observe_at
+        ctl[w.NOISE_SEED] = self.seed
+        found = power_arrays(self.power, self.demand, self.cap, ctl, self.nodes, placed, self.seed)
+        return found | (self.trading.arrays() if self.trading else {})
 
     def _fill(self, jobs: Rows) -> None:
         t = self.trace
-        jobs[:, NODES], jobs[:, SUBMIT], jobs[:, USER] = t.nodes, t.submit_us, t.user
-        jobs[:, REQUESTED] = np.where(t.requested_us < 0, NEVER, np.minimum(t.requested_us, NEVER))
-        jobs[:, NUMBER] = np.arange(len(t))
-        jobs[:, RUN] = t.run_us
-        jobs[:, [START, OVER, SINCE, NODE, MOLD]] = -1
+        jobs[:, w.NODES], jobs[:, w.SUBMIT], jobs[:, w.USER] = t.nodes, t.submit_us, t.user
+        asked = np.minimum(t.requested_us, NEVER)
+        jobs[:, w.REQUESTED] = np.where(asked < 0, NEVER, asked)
+        jobs[:, w.NUMBER] = np.arange(len(t))
+        jobs[:, w.RUN] = t.run_us
+        jobs[:, [w.START, w.OVER, w.SINCE, w.NODE, w.MOLD, w.HEAP_AT]] = -1
 
     def start(self, state: State, first: int, last: int) -> Rows:
         if first > 0:
             return no_rows()
-        rows = [(self.trace.submit_us[0], pack(ARRIVE, SCHEDULER, 0), 0, 0)]
-        policy = self.power_policy
+        rows, policy = self._begin(state), self.power_policy
+        if state.ctl[w.NEXT] < len(state.jobs):
+            first_us = self.trace.submit_us[state.ctl[w.NEXT]]
+            rows.append((first_us, pack(w.ARRIVE, w.SCHEDULER, 0), 0, 0))
         if policy is not None and policy.reads:  # which may have something to say before a job
-            rows.append((0, PASS_KEY, 0, 0))
+            state.ctl[w.HAPPENED] = CAP_CHANGED
+            rows.append((0, CONTROL_KEY, 0, 0))
         if self.power is not None:
-            rows.append((state.ctl[INTERVAL], pack(MEASURE, SCHEDULER, 0), 0, 0))
-            changes = () if self.cap is None else self.cap.changes
-            rows += [(time, pack(CAP, SCHEDULER, 0), number, 0)
-                     for number, time in enumerate(changes, 1)]  # fmt: skip
-            if state.ctl[SLEEP_AFTER] >= 0:
-                rows.append((state.ctl[SLEEP_AFTER], pack(SLEEP, SCHEDULER, 0), 0, 0))
+            rows.append((state.ctl[w.INTERVAL], pack(w.MEASURE, w.SCHEDULER, 0), 0, 0))
+            if state.ctl[w.CAPS_LEFT] > 0:
+                rows.append((state.cap_times[1], pack(w.CAP, w.SCHEDULER, 0), 1, 0))
+            if state.ctl[w.SLEEP_AFTER] >= 0:
+                rows.append((state.ctl[w.SLEEP_AFTER], pack(w.SLEEP, w.SCHEDULER, 0), 0, 0))
+        if self.trading is not None:
+            rows.append((0, BID_KEY, 0, 0))
+            rows.append((0, pack(w.SIGNAL, w.SCHEDULER, 0), 0, 0))
         return np.array(rows, np.int64)
+
+    def _begin(self, state: State) -> list[Any]:
+        """Start the jobs that run when an hour begins in which a bid is tried. Returns the event of
+        the first of their ends, if any will end."""
+        if self.begun is None:
+            return []
+        count = len(self.begun.caps_w)
+        state.energy[:count, w.CAP_W] = self.begun.caps_w
+        state.chosen[:count] = np.arange(count)
+        state.ctl[w.NEXT] = state.ctl[w.CHOSEN] = count
+        alarm = launch_now(state, 0)
+        return [(alarm, END_KEY, 0, 0)] if alarm >= 0 else []
 
     @cached_property
     def _passes(self) -> Passes:
         discipline, allocation = self.policies
-        of_discipline, of_allocation, of_power = self._memory[1]
-        asked = Asked(discipline, allocation, (of_discipline, of_allocation, of_power),
-                      self.power_policy)  # fmt: skip
-        worst = 1.0 + (self.power.variation if self.power else 0.0)
-        return Passes(self.trace, self.machine, asked, self.seed, self.tick, self.slowdown, worst,
-                      self.choices)  # fmt: skip
+        policies = Policies(discipline, allocation, self.power_policy, self._memory[1],
+                            self.trading.policy if self.trading else None)  # fmt: skip
+        by_interval = self.power is not None and self.power.passes == "intervals"
+        return Passes(policies, self.machine, self.seed, self.choices, by_interval)
+
+    def _machine_of(self, state: State) -> ArrayMachine:
+        """Returns the machine as its scheduler has it, made once per state."""
+        latest: ArrayMachine | None = self.__dict__.get("_latest")
+        if latest is None or latest.state is not state:
+            worst = 1.0 + (self.power.variation if self.power else 0.0)
+            latest = self.__dict__["_latest"] = ArrayMachine(
+                state, self.trace, self.machine, self._passes.policies, self.tick, self.slowdown,
+                worst, self.choices, self.trading,
+            )  # fmt: skip
+        return latest
 
     def decide(self, state: State, time: int, which: int, a: int, b: int) -> Decision:
-        if which == PASS_KEY:
-            decision = self._passes.decide(state, time, b)
-            if state.ctl[NOTES] < NOTES_KEPT:
-                return decision
-            return Decision(decision.events, [*self.noted(state), *decision.log])
-        return Decision([], self.noted(state))
+        if which == DRAIN_KEY:
+            return Decision([], self.noted(state))
+        machine = self._machine_of(state)
+        how = machine.begin_hour if which == BID_KEY else machine.decide
+        decision = how(self._passes, time, b)
+        if state.ctl[w.NOTES] < w.NOTES_KEPT:
+            return decision
+        return Decision(decision.events, [*self.noted(state), *decision.log])
 
     def rehearse(self, state: State) -> None:
-        if not self.compiled:
-            rehearse(state, self._passes if len(state.jobs) else None)
+        if not self.compiled and len(state.jobs):
+            rehearse(self._machine_of(state), self._passes)
 
     def noted(self, state: State) -> list[tuple[str, Block]]:
         return notes(state) if len(state.jobs) else []
@@ -508,6 +508,7 @@ class Cluster(Model):
         placed |= {"molds": MOLDS} if self.choices else {}
         found = {"starts": STARTS, "ends": POWERED_ENDS, "power": POWER, "caps": CAPS,
                  "speeds": SPEEDS} | placed  # fmt: skip
+        found |= {"bids": BIDS, "tracking": TRACKING} if self.market is not None else {}
         figures = self.power_policy.figures if self.power_policy else ()
         return found | ({"learned": learned(figures)} if figures else {})
 
@@ -517,13 +518,15 @@ class Cluster(Model):
         if not len(state.jobs):
             return np.zeros((0, 2), np.uint64)
         hashed = hashlib.blake2b(digest_size=16)
-        queue = state.queue[state.ctl[FIRST] : state.ctl[LAST]]
-        words = state.jobs[:, [STATUS, START, OVER, OVER]]
+        queue = state.queue[state.ctl[w.FIRST] : state.ctl[w.LAST]]
+        words = state.jobs[:, [w.STATUS, w.START, w.OVER, w.OVER]]
         words[:, 3] = np.ceil(state.work)
         arrays = [words, queue, state.owner, state.after, state.whole, state.real, state.memory,
                   state.slowdown]  # fmt: skip
         if self.power is not None:
             arrays += [state.energy, state.meter, state.node, state.idle, state.pace]
+        if self.market is not None:
+            arrays += [state.market, state.weights]
         for array in arrays:
             hashed.update(np.ascontiguousarray(array).tobytes())
         return np.frombuffer(hashed.digest(), np.uint64).reshape(1, 2)
@@ -534,7 +537,7 @@ class Cluster(Model):
     def outcome(
         self, state: State, pending: Rows, parcels: Rows, time: int
     ) -> Mapping[str, npt.NDArray[Any]]:
-        words = state.jobs[:, [STATUS, START, OVER]]
+        words = state.jobs[:, [w.STATUS, w.START, w.OVER]]
         return {
             "state": words[:, 0].astype(np.int8),
             "start_us": words[:, 1],
@@ -548,56 +551,57 @@ class Cluster(Model):
         if not len(state.jobs):
             none = np.zeros(0)
             return {"energy_j": none, "node_j": none, "machine_j": none, "wakes": none}
-        done = state.ctl[DONE] == len(state.jobs)
-        found = energies(state, int(state.ctl[LAST_END]) if done else time)
+        done = state.ctl[w.DONE] == len(state.jobs)
+        found = energies(state, int(state.ctl[w.LAST_END]) if done else time)
         return {
             "energy_j": found.by_job_j, "node_j": found.by_node_j,
             "machine_j": np.array([found.idle_j, found.sleep_j, math.fsum(found.by_job_j)]),
-            "wakes": state.ctl[[WAKES]],
+            "wakes": state.ctl[[w.WAKES]],
         }  # fmt: skip
 
     def earliest(self) -> int:
         return int(self.trace.submit_us[-1])
 
     def tally(self, state: State) -> Tally | None:
-        return Tally(int(state.ctl[DONE]), len(state.jobs), "jobs") if len(state.jobs) else None
+        return Tally(int(state.ctl[w.DONE]), len(state.jobs), "jobs") if len(state.jobs) else None
 
     def left(self, state: State, pending: Callable[[], Rows]) -> int:
-        return len(state.jobs) - int(state.ctl[DONE])
+        return len(state.jobs) - int(state.ctl[w.DONE])
 
     def over(self, state: State) -> int | None:
-        return int(state.ctl[LAST_END]) if len(state.jobs) else None
+        return int(state.ctl[w.LAST_END]) if len(state.jobs) else None
 
     def check(self, state: State, pending: Rows, parcels: Rows) -> None:
         if not len(state.jobs):
             return
         ctl, jobs = state.ctl, state.jobs
-        running = state.running[: ctl[RUNNING]]
-        assert ctl[FREE] + jobs[running, NODES].sum() == ctl[ALL] == self.nodes, "a node was lost"
-        assert (jobs[running, STATUS] == IS_RUNNING).all(), "a job that does not run holds nodes"
-        assert (jobs[:, STATUS] == IS_RUNNING).sum() == len(running), "a running job was lost"
-        assert (jobs[:, STATUS] >= FINISHED).sum() == ctl[DONE], "an end was lost"
+        running = state.running[: ctl[w.RUNNING]]
+        held = jobs[running, w.NODES].sum()
+        assert ctl[w.FREE] + held == ctl[w.ALL] == self.nodes, "a node was lost"
+        assert (jobs[running, w.STATUS] == IS_RUNNING).all(), "a job that does not run holds nodes"
+        assert (jobs[:, w.STATUS] == IS_RUNNING).sum() == len(running), "a running job was lost"
+        assert (jobs[:, w.STATUS] >= FINISHED).sum() == ctl[w.DONE], "an end was lost"
         if self.power is not None:
             self._check_energy(state)
-        queue = state.queue[ctl[FIRST] : ctl[LAST]]
+        queue = state.queue[ctl[w.FIRST] : ctl[w.LAST]]
         assert (np.diff(queue) > 0).all(), "the queue is out of order"
         if len(state.owner):
             owner = state.owner[: self.nodes]
             held = np.bincount(owner[owner >= 0], minlength=len(jobs))
-            assert (held[running] == jobs[running, NODES]).all(), "a job has not its nodes"
-            assert held.sum() == jobs[running, NODES].sum(), "a node has a job that does not run"
+            assert (held[running] == jobs[running, w.NODES]).all(), "a job has not its nodes"
+            assert held.sum() == jobs[running, w.NODES].sum(), "a node has a job that does not run"
 
     def _check_energy(self, state: State) -> None:
         ctl = state.ctl
-        awake = ctl[FREE] - ctl[ASLEEP]
-        assert 0 <= ctl[ASLEEP] <= ctl[FREE], "more nodes sleep than are idle"
+        awake = ctl[w.FREE] - ctl[w.ASLEEP]
+        assert 0 <= ctl[w.ASLEEP] <= ctl[w.FREE], "more nodes sleep than are idle"
         if len(state.node):
-            asleep = state.node[: self.nodes, SLEEPS] == 1.0
-            assert asleep.sum() == ctl[ASLEEP], "a node sleeps that is not counted"
-            time = int(ctl[METERED])
-            found = energies(state, max(time, int(state.jobs[:, BILLED].max())))
+            asleep = state.node[: self.nodes, w.SLEEPS] == 1.0
+            assert asleep.sum() == ctl[w.ASLEEP], "a node sleeps that is not counted"
+            time = int(ctl[w.METERED])
+            found = energies(state, max(time, int(state.jobs[:, w.BILLED].max())))
             whole = found.idle_j + found.sleep_j + found.by_job_j.sum()
             assert np.isclose(found.by_node_j.sum(), whole), "nodes and jobs took other energies"
         else:
-            places = (ctl[BOTTOM] + np.arange(ctl[HEAPS])) % len(state.idle)
+            places = (ctl[w.BOTTOM] + np.arange(ctl[w.HEAPS])) % len(state.idle)
             assert state.idle[places, 1].sum() == awake, "an idle node was lost"

@@ -20,7 +20,7 @@ from pdes.transport import Transport
 from policies.power.rmap import Rmap
 
 
-class Gathered:
+class LogsInMemory:
     """The logs of a run, in memory."""
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ def simulate(
 ) -> Simulated:
     """Returns the schedule of a trace, and the run: to the last job's end, or to `end_us`. On
     several ranks only the first has a schedule; the others' is empty."""
-    gathered = Gathered()
+    gathered = LogsInMemory()
     result = run(model, end_us, log=gathered.take, progress=progress, transport=transport)
     if end_us is None:
         check_all_done(model, result)

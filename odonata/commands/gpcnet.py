@@ -10,7 +10,7 @@ import click
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import json_option
 from odonata.commands.output import print_json, print_table
-from odonata.studies.congestion import CONGESTORS, MACHINE
+from odonata.studies.congestion.options import CONGESTORS, MACHINE
 from pdes import launcher
 from pdes.errors import require
 from topology.presets import PRESETS

@@ -11,14 +11,14 @@ import click
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import Quantity, json_option
 from odonata.commands.output import print_json, print_table
-from odonata.studies.congestion import CONGESTORS, MACHINE
+from odonata.studies.congestion.options import CONGESTORS, MACHINE
 from pdes import launcher
 from pdes.errors import require
 
 if TYPE_CHECKING:
     from odonata.agents.profile import Profile
     from odonata.experiment.sensitivity import Known
-    from odonata.studies.congestion.sensitivity import Asked
+    from odonata.studies.congestion.sensitivity import SensitivityTest
 
     Found = list[tuple[Profile, Known]]
 
@@ -75,13 +75,15 @@ def command(
     if launcher.rank() > 0:
         return
     from odonata.experiment.sensitivity import Limits
-    from odonata.studies.congestion.sensitivity import Asked
+    from odonata.studies.congestion.sensitivity import SensitivityTest
 
-    asked = Asked(limits=Limits(collectives, blocking, slower), **how)
+    asked = SensitivityTest(limits=Limits(collectives, blocking, slower), **how)
     show(applications, asked, out, as_json)
 
 
-def show(applications: Sequence[str], asked: Asked, out: Path | None, as_json: bool) -> None:
+def show(
+    applications: Sequence[str], asked: SensitivityTest, out: Path | None, as_json: bool
+) -> None:
     """Measure applications, keep what was found, and print it."""
     from odonata.experiment.sensitivity import read_table, write_table
     from odonata.studies.congestion.sensitivity import find, fitting
@@ -111,7 +113,7 @@ def _facts(found: Profile, known: Known) -> dict[str, Any]:
             "profile_says": found.sensitive}  # fmt: skip
 
 
-def _notes(asked: Asked) -> str:
+def _notes(asked: SensitivityTest) -> str:
     where = f"medians of {asked.repetitions} runs on {asked.machine}"
     says = "Profile: what the file of the profile says."
     if asked.slowdown:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from odonata.experiment.experiment import Experiment, JobExperiment
-    from odonata.results.execution import Finished, Request
+    from odonata.results.execution import Finished, RunOptions
     from odonata.results.kept_summary import Summary
 
 
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 @debug_option
 @progress_option
 @json_option
-def command(check: bool, as_json: bool, **request: Any) -> None:
+def command(check: bool, as_json: bool, **options: Any) -> None:
     """Run an experiment FILE, and keep what it measures."""
-    from odonata.results.execution import Request, execute
+    from odonata.results.execution import RunOptions, execute
 
-    asked = Request(**request)
+    asked = RunOptions(**options)
     if check:
         show_plan(asked, as_json)
     else:
@@ -122,7 +122,7 @@ def schedule_table(summary: Summary, made: JobExperiment) -> list[Any]:
     return [Text(heading, "bold"), *(Text(line, "dim") for line in about), shown]
 
 
-def show(finished: Finished | None, request: Request, as_json: bool) -> None:
+def show(finished: Finished | None, options: RunOptions, as_json: bool) -> None:
     """Print the results of a run, on one rank."""
     from odonata.results.kept_summary import Summary
     from odonata.results.run_facts import run_facts
@@ -131,7 +131,7 @@ def show(finished: Finished | None, request: Request, as_json: bool) -> None:
     if world().rank > 0:
         return
     if finished is None:
-        show_complete(request, as_json)
+        show_complete(options, as_json)
         return
     if as_json:
         print_json(run_facts(finished))
@@ -140,18 +140,18 @@ def show(finished: Finished | None, request: Request, as_json: bool) -> None:
     if not finished.result.completed:
         ranks = world().size
         on_ranks = f"mpiexec -n {ranks} " if ranks > 1 else ""
-        without = "" if request.metrics else " --no-metrics"
+        without = "" if options.metrics else " --no-metrics"
         reached = show_simulated(finished.result.time_ps, finished.result.tick)
         print(f"odonata: stopped at {reached}; go on with: {on_ranks}odonata run --resume "
               f"-o {finished.out}{without}", file=sys.stderr)  # fmt: skip
 
 
-def show_complete(request: Request, as_json: bool) -> None:
+def show_complete(options: RunOptions, as_json: bool) -> None:
     """Print the results of a run that had come to its end before: what it printed then."""
     from odonata.results.execution import asked
     from odonata.results.kept_summary import Summary, kept
 
-    experiment, out = asked(request)
+    experiment, out = asked(options)
     print(f"odonata: {out}: is complete already; this is its summary", file=sys.stderr)
     if as_json:
         print_json(kept(out, experiment))
@@ -167,13 +167,13 @@ def _print(summary: Summary) -> None:
     print_table(*tables(summary), markup=False, **plain)
 
 
-def show_plan(request: Request, as_json: bool) -> None:
+def show_plan(options: RunOptions, as_json: bool) -> None:
     """Print what would be run."""
     from odonata.experiment.experiment import JobExperiment
     from odonata.results.execution import asked
     from pdes.transport import together, world
 
-    experiment, out = together(world(), lambda: asked(request))
+    experiment, out = together(world(), lambda: asked(options))
     if world().rank > 0:
         return
     end = experiment.run.end

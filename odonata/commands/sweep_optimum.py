@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from odonata.commands.output import print_json, print_table
 from odonata.study.filling import fill
-from odonata.sweeps.optimising import TRIALS, Asked, Search, asked_of
+from odonata.sweeps.optimising import TRIALS, Search, SearchPlan, asked_of
 from odonata.sweeps.outcomes import plus_minus, shown
 from pdes.errors import Fault
 from pdes.replacing import write_whole
@@ -34,7 +34,7 @@ def optimise(
     as_json: bool,
 ) -> None:  # fmt: skip
     """Look for the best values, and show the best trials on one rank."""
-    asked: Asked = together(world(), lambda: asked_of(
+    asked: SearchPlan = together(world(), lambda: asked_of(
         file, changes, plugins, wish.seeds, wish.figure, wish.direction, wish.trials
     ))  # fmt: skip
     study = Search(asked)
@@ -68,7 +68,7 @@ def optimise(
         raise Fault(f"{len(ran.failures):,} simulations have failed; the ranking is of the others")
 
 
-def _table(asked: Asked, best: Sequence[Any], starred: Sequence[bool]) -> Any:
+def _table(asked: SearchPlan, best: Sequence[Any], starred: Sequence[bool]) -> Any:
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -146,7 +146,7 @@ def warm(variant: Variant) -> Warmed:
     packets, all of it, which is short and asks its policies late."""
     from odonata.experiment.experiment import JobExperiment
     from odonata.experiment.reading import load
-    from odonata.results.execution import Request, execute, recording
+    from odonata.results.execution import RunOptions, execute, recording
     from pdes.driver import run
     from pdes.jit import compiling
 
@@ -160,7 +160,7 @@ def warm(variant: Variant) -> Warmed:
             file.write_text(network + PARTS[variant.part])
         experiment = load(file, plugins=variant.plugins)
         if isinstance(experiment, JobExperiment):
-            execute(Request(file, out, overwrite=True, progress=False, plugins=variant.plugins))
+            execute(RunOptions(file, out, overwrite=True, progress=False, plugins=variant.plugins))
         else:
             run(experiment.model(), SHORT, record=recording(experiment, out), show_compiling=False,
                 protocol=experiment.run.protocol)  # fmt: skip

@@ -48,6 +48,7 @@ from odonata.experiment.sections import (
     SchedulerSettings,
 )
 from odonata.experiment.units import show_count, show_time
+from odonata.jobs.market import MarketSettings
 from odonata.jobs.power import FILE, Power
 from odonata.jobs.request import Job
 from odonata.jobs.series_text import FILES, check_steps
@@ -92,9 +93,11 @@ class Building(JobSections):
         return made
 
     def _of_packets(self, parameters: dict[str, Any]) -> Experiment:
-        self._only_in("job", (path for path in self.given if path.startswith("trace.")))
+        parameters.pop("bidding_parameters", None)
+        self._only_in("job", (path for path in self.given
+                              if path.startswith(("trace.", "market."))))  # fmt: skip
         self._need_jobs()
-        power = self._power(parameters.pop("policy_parameters", ()))
+        power: Power | None = self._supplied("power", Power, parameters)
         power = power if self.sections["jobs"] else None
         machine = self._machine()
         mixed = {section: self._mixed(section) for section in self._traffics()}
@@ -124,7 +127,7 @@ class Building(JobSections):
         except Refused as refusal:
             if refusal.problems:
                 self._blame(refusal.problems)
-            elif not self._blame_power(str(refusal)):
+            elif not self._blame_supply(str(refusal)):
                 raise
         self._memory(machine, need)
         return made
@@ -156,7 +159,10 @@ class Building(JobSections):
             fields["file"] = str((home / fields["file"]).absolute())
         how = {name: value for name, value in self.fields("scheduler").items()
                if name in OF_JOB_RUNS["scheduler"]}  # fmt: skip
-        power = self._power(parameters.pop("policy_parameters", ()))
+        power: Power | None = self._supplied("power", Power, parameters)
+        market: MarketSettings | None = self._supplied("market", MarketSettings, parameters)
+        if market is not None and power is None:
+            self.complain("there is no [power] that could be offered", BY_PATH["market.bidding"])
         end, metrics = self._time()
         source: Source = self._made(Source, "trace.", fields)
         made = JobExperiment(
@@ -170,13 +176,14 @@ class Building(JobSections):
             plugins=tuple(self.plugins),
             missing=tuple(dict.fromkeys(self.missing)),
             power=power,
+            market=market,
         )
         if not self.lines and not self.stand_in:
             try:
                 span_us = made.model().trace.span_us
             except Refused as refusal:
                 words = str(refusal)
-                if self._blame_power(words):
+                if self._blame_supply(words):
                     return made
                 to_blame = "nodes" if "nodes" in words and not fields.get("file") else "file"
                 if words.startswith("jobs = "):
@@ -188,13 +195,16 @@ class Building(JobSections):
                     made = replace(made, metrics=replace(metrics, interval_ps=interval_ps))
         return made
 
-    def _power(self, parameters: tuple[tuple[str, Any], ...]) -> Power | None:
-        """Returns what [power] says, None where there is none; a file of steps is read, so that
-        what is wrong in it is found now."""
-        if not self.sections["power"] and not any(it.startswith("power.") for it in self.given):
+    def _supplied(self, section: str, make: type, parameters: dict[str, Any]) -> Any:
+        """Returns what [power] or [market] says, None where there is none; a file of steps is read,
+        so that what is wrong in it is found now. The parameters of its policy are taken from
+        `parameters`."""
+        policy = next(key for key in of(section) if key.how.register).parameters
+        of_policy = parameters.pop(policy, ())
+        if not (self.sections[section] or any(it.startswith(f"{section}.") for it in self.given)):
             return None
-        fields = self.fields("power")
-        for key in of("power"):
+        fields = self.fields(section)
+        for key in of(section):
             given, home = fields.get(key.field), self.home(key.path)
             if key.name in ("demand", "applications") and given and given.endswith(FILE):
                 fields[key.field] = str((home / given).absolute())
@@ -205,19 +215,18 @@ class Building(JobSections):
             if not self.stand_in:
                 try:
                     check_steps(given, SERIES[key.kind], TICKS["us" if self.of_jobs else "ps"], "",
-                                gaps=self.get("power.gaps"))  # fmt: skip
+                                gaps=self.get(f"{section}.gaps"))  # fmt: skip
                 except Refused as refusal:
                     self.complain(str(refusal), key)
                     del fields[key.field]
-        made: Power = self._made(Power, "power.", fields | {"policy_parameters": parameters})
-        return made
+        return self._made(make, f"{section}.", fields | {policy: of_policy})
 
-    def _blame_power(self, words: str) -> bool:
-        """Blame the key of [power] that a refusal begins with, as in 'power.cap = 3 W: …' or
-        'power.cap: cap.csv: …'; tells whether it was one."""
+    def _blame_supply(self, words: str) -> bool:
+        """Blame the key of [power] or [market] that a refusal begins with, as in
+        'power.cap = 3 W: …' or 'power.cap: cap.csv: …'; tells whether it was one."""
         path, _, rest = words.partition(" ")
         key = BY_PATH.get(path.removesuffix(":"))
-        if key is None or key.section != "power":
+        if key is None or key.section not in ("power", "market"):
             return False
         self.complain(rest if path.endswith(":") else rest.partition(": ")[2], key)
         return True
@@ -243,7 +252,7 @@ class Building(JobSections):
             sections = self.sources or self._traffics()
             section = sections[int(number[1]) if number else 0]
             return self._in(section, field[number.end() :] if number else field)
-        if owner in ("trace", "power"):
+        if owner in ("trace", "power", "market"):
             return self._in(owner, field)
         if not dot or owner not in HOMES:
             owner, field = "network", path

@@ -25,6 +25,7 @@ from odonata.experiment.sections import (
     RunSettings,
     SchedulerSettings,
 )
+from odonata.jobs.market import MarketSettings
 from odonata.jobs.power import Power
 from odonata.jobs.request import Job
 from odonata.traces.source import Source
@@ -169,7 +170,7 @@ class Experiment(Described):
         return bool(self.jobs) or not needs_jobs(key)
 
     def _parts(self, section: str) -> Iterator[tuple[str, Any, int]]:
-        if section == "trace" or (section == "power" and self.power is None):
+        if section in ("trace", "market") or (section == "power" and self.power is None):
             return
         if section == "jobs":
             for number, (job, count) in enumerate(folded(self.jobs)):
@@ -199,6 +200,8 @@ class JobExperiment(Described):
     missing: tuple[str, ...] = field(default=(), compare=False)
     fidelity: str = "job"
     power: Power | None = None
+    market: MarketSettings | None = None
+    """What the grid asks, and who bids for it; None: it asks nothing."""
     tick: ClassVar[str] = "us"
 
     def model(self) -> Cluster:
@@ -219,7 +222,7 @@ class JobExperiment(Described):
             )
         )
         return Cluster.of(self.trace, how.order, order, self.machine, how.allocation, allocation,
-                          self.run.seed, self.power)  # fmt: skip
+                          self.run.seed, self.power, self.market)  # fmt: skip
 
     def recorded(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Returns the names of the tables and logs that are kept."""
@@ -233,8 +236,8 @@ class JobExperiment(Described):
         return placing and key.name in OF_JOB_RUNS.get(key.section, (key.name,))
 
     def _parts(self, section: str) -> Iterator[tuple[str, Any, int]]:
-        parts = (self.power if section == "power" else None,
-                 self.machine if section == "machine" else None)  # fmt: skip
+        optional = section in ("power", "market", "machine")
+        parts = (getattr(self, section) if optional else None,)
         if section in (*OF_JOB_RUNS, "trace") or any(part is not None for part in parts):
             yield section, getattr(self, section), 1
 
@@ -317,6 +320,7 @@ SECTIONS = {
     "scheduler": "Which job starts when, and on which nodes.",
     "nic": "What nodes accept, and what a message of a job costs at either end.",
     "power": "What nodes draw, what all of them may draw, and who keeps them to that.",
+    "market": "What the grid asks of the machine, and who says how much of it is offered.",
     "run": "For how long, and how.",
     "metrics": "What is kept of it, and how often.",
 }
@@ -373,6 +377,7 @@ KEYS: tuple[Key, ...] = (
     SENSITIVITY_KEY,
     *keys_of("nic", "workload", NicSettings),
     *keys_of("power", "power", Power),
+    *keys_of("market", "market", MarketSettings),
     *keys_of("run", "network", RunSettings),
     *keys_of("metrics", "metrics", Metrics),
 )

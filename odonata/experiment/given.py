@@ -32,9 +32,9 @@ from odonata.experiment.values import (
 )
 from topology.presets import PRESETS
 
-PARAMETRISED = ("allocation", "scheduling", "power")
+PARAMETRISED = ("allocation", "scheduling", "power", "bidding")
 """Kinds of policies that can be a table: a name, and parameters."""
-LONG = ("run", "metrics", "power")
+LONG = ("run", "metrics", "power", "market")
 """Sections in which times may be years, where only jobs are simulated."""
 ROUTING_TABLE = "; by its name alone: its parameters are network.threshold and network.bias"
 ORDER = {key.path: place for place, key in enumerate(KEYS)}

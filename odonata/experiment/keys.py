@@ -51,6 +51,7 @@ KINDS = {
     "steps": 'a power with its unit, as "3000 kW", pairs of a time and a power, or a CSV file',
     "price": "a number, pairs of a time and a number, or a CSV file",
     "carbon": "a number, pairs of a time and a number, or a CSV file",
+    "signal": "a number, pairs of a time and a number, or a CSV file",
 }
 """The kind of value that a key holds, and how it is named to a user."""
 
@@ -72,7 +73,7 @@ WRITERS: dict[str, Callable[[Any], str]] = {
 }
 """Functions that read and write quantities: from text, and exactly back."""
 
-SERIES = {"steps": "power", "price": "price", "carbon": "carbon"}
+SERIES = {"steps": "power", "price": "price", "carbon": "carbon", "signal": "signal"}
 """The kinds of what may change over time, as `odonata.jobs.series_text.KINDS` names them."""
 
 PRESET = "kim-1056"

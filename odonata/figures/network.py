@@ -519,6 +519,10 @@ def dress(axes: Axes) -> None:
         axes.spines[side].set_visible(False)
 
 
+def remark(axes: Axes, words: str, loc: Any = "right") -> None:
+    axes.set_title(words, loc=loc, fontsize=8.5, color=GREY)
+
+
 def top(*values: Any, least: float = 0.0) -> float:
     """Set the end of an axis that begins at zero: a little above the largest finite value."""
     every = np.concatenate([np.asarray(some, float).ravel() for some in values] or [np.zeros(1)])

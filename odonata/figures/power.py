@@ -19,6 +19,7 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from odonata.experiment.units import show_duration, show_energy, show_power
+from odonata.figures.clock import Clock, clock_of
 from odonata.figures.network import (
     BLUE,
     FAINT,
@@ -29,16 +30,17 @@ from odonata.figures.network import (
     PURPLE,
     Floats,
     dress,
+    remark,
     save,
     style,
     thousands,
     top,
 )
-from odonata.figures.schedule import Clock, clock_of, number, remark
 from odonata.jobs.metering import CAUSES, WITHIN, PowerRecord
 from odonata.jobs.schedule import Schedule
 from odonata.jobs.series import Steps
 from odonata.results.power_measures import KWH, PowerMeasures, power_measures
+from odonata.results.schedule_rows import number
 from odonata.results.schedule_run import ScheduleRun
 from odonata.traces.trace import SECOND, Whole
 

@@ -11,14 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgba
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import (
@@ -30,17 +29,19 @@ from matplotlib.ticker import (
 )
 
 from odonata.experiment.units import show_duration
+from odonata.figures import power
+from odonata.figures.clock import Clock, clock_of
 from odonata.figures.network import (
     BLUE,
     DASHES,
     DOT,
     FAINT,
-    GREY,
     INK,
     ORANGE,
     Floats,
     cumulated,
     dress,
+    remark,
     save,
     style,
     thousands,
@@ -49,6 +50,7 @@ from odonata.figures.network import (
 from odonata.figures.placement import FEW
 from odonata.jobs.schedule import Schedule
 from odonata.results.schedule_measures import job_times, measures, size_classes
+from odonata.results.schedule_rows import number
 from odonata.results.schedule_series import (
     Fragmentation,
     binned,
@@ -59,22 +61,14 @@ from odonata.results.schedule_series import (
     until_us,
 )
 from odonata.results.schedule_table import ranges
-from odonata.traces.clock import WallClock
 from odonata.traces.trace import SECOND, Whole
 
-if TYPE_CHECKING:
-    from odonata.figures.power import Watts
-
-MOST_STEPS = 1200
-"""The largest number of steps of a curve over time; more changes than that are merged, exactly."""
 MOST_BARS, COLUMNS, ROWS = 3000, 1800, 700
 """The largest number of rectangles of a Gantt chart, beyond which it is an image, and the largest
 size of this in pixels."""
 MOST_DOTS = 4000
 SHORTEST_S = 1.0
 """What is shorter, such as no wait at all, is drawn here on logarithmic axes."""
-UNITS = ((86400 * SECOND, "days"), (3600 * SECOND, "hours"), (60 * SECOND, "minutes"),
-         (SECOND, "s"))  # fmt: skip
 TICKS = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 6 * 3600: "6 h",
          86400: "1 day", 7 * 86400: "1 week", 30 * 86400: "30 days",
          365 * 86400: "1 year"}  # fmt: skip
@@ -86,56 +80,6 @@ LEGEND: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "b
 
 
 # -- over time
-
-
-@dataclass(frozen=True)
-class Clock:
-    """The axis of time, from the first submission on: in a unit that suits its length or, where
-    there is a wall clock, in dates, which are days since 1970 to the axis."""
-
-    origin_us: int
-    end_us: int
-    wall: WallClock | None = None
-
-    @property
-    def unit(self) -> tuple[int, str]:
-        long = self.end_us - self.origin_us
-        return next((one for one in UNITS if long > 3 * one[0]), UNITS[-1])
-
-    def edges_us(self, changes: int) -> Whole | None:
-        """Returns the edges of steps; None where there are so few changes that all are shown."""
-        long = max(1, self.end_us - self.origin_us)
-        if changes <= MOST_STEPS:
-            return None
-        return np.unique(np.linspace(0, long, MOST_STEPS + 1).astype(np.int64)) + self.origin_us
-
-    def at(self, us: Any) -> Floats:
-        value: Floats
-        if self.wall is None:
-            value = (np.asarray(us) - self.origin_us) / self.unit[0]
-        else:
-            value = (np.asarray(us) + self.wall.begin_us) / UNITS[0][0]
-        return value
-
-    def dress(self, axes: Axes, label: bool = True) -> None:
-        begin, end = (float(self.at(us)) for us in (self.origin_us, self.end_us))
-        axes.set_xlim(begin, max(end, begin + 1e-9))
-        if self.wall is None:
-            axes.xaxis.set_major_formatter(FuncFormatter(thousands))
-        else:
-            locator: Any = AutoDateLocator(tz=self.wall.tz, minticks=4, maxticks=9)  # type: ignore[no-untyped-call]
-            formatter: Any = ConciseDateFormatter(locator, tz=self.wall.tz)  # type: ignore[no-untyped-call]
-            axes.xaxis.set_major_locator(locator)
-            axes.xaxis.set_major_formatter(formatter)
-        if label:
-            since = f"time since the first submission ({self.unit[1]})"
-            axes.set_xlabel(since if self.wall is None else f"date ({self.wall.name})")
-        dress(axes)
-
-
-def clock_of(schedule: Schedule) -> Clock:
-    origin = first_us(schedule)
-    return Clock(origin, max(until_us(schedule), origin + 1), schedule.trace.clock)
 
 
 def _shown(
@@ -159,13 +103,6 @@ def _merged(clock: Clock, changes: int) -> str:
     return (
         f"; a step is the mean over {show_duration((edges[-1] - edges[0]) / len(edges) / SECOND)}"
     )
-
-
-def number(value: float | None) -> str:
-    """Returns a number as text for people, with three digits or more."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def over_time(schedule: Schedule, panels: Sequence[Axes]) -> None:
@@ -390,10 +327,6 @@ def _duration_axis(
     axis.set_minor_locator(NullLocator())
 
 
-def remark(axes: Axes, words: str, loc: Any = "right") -> None:
-    axes.set_title(words, loc=loc, fontsize=8.5, color=GREY)
-
-
 # -- all of them
 
 
@@ -449,7 +382,7 @@ def drawn(schedule: Schedule, picture: Picture) -> Figure:
 
 
 def write(
-    schedule: Schedule, directory: Path, kind: str = "svg", watts: Watts | None = None
+    schedule: Schedule, directory: Path, kind: str = "svg", watts: power.Watts | None = None
 ) -> list[Path]:
     """Save all figures for which a schedule has something, each in a file; with `watts` also those
     of its power. Returns the files."""
@@ -460,17 +393,13 @@ def write(
                 paths.append(directory / f"{picture.name}.{kind}")
                 save(drawn(schedule, picture), paths[-1], kind)
     if watts is not None:
-        from odonata.figures import power  # which draws on the axes of time of this module
-
         paths += power.write(watts, directory, kind)
     return paths
 
 
-def write_overview(schedule: Schedule, path: Path, watts: Watts | None = None) -> None:
+def write_overview(schedule: Schedule, path: Path, watts: power.Watts | None = None) -> None:
     """Save one figure with the most important of a schedule and, with `watts`, of its power, in the
     format that its name ends in: .png, .svg or .pdf."""
-    from odonata.figures import power
-
     placed = schedule.labels is not None
     powered = watts is not None and not power.PICTURES[0].missing(watts)
     inches = {"over time": 5.3, "power": 4.0 * powered, "jobs": 3.5, "spread": 4.4 * placed}

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from odonata.experiment.units import show_duration
+from odonata.figures.clock import Clock, clock_of
 from odonata.figures.machine import check_name
 from odonata.figures.network import (
     DASHES,
@@ -21,6 +22,7 @@ from odonata.figures.network import (
     RUN_COLOURS,
     Floats,
     dress,
+    remark,
     save,
     style,
     thousands,
@@ -30,16 +32,13 @@ from odonata.figures.power import changes, merged, unit_of
 from odonata.figures.schedule import (
     COUNTS,
     SHORTEST_S,
-    Clock,
-    clock_of,
-    number,
-    remark,
     slowdown_curve,
     wait_curve,
 )
 from odonata.jobs.metering import PowerRecord
 from odonata.jobs.schedule import Schedule
 from odonata.results.schedule_measures import Measures, job_times, measures
+from odonata.results.schedule_rows import number
 from odonata.results.schedule_series import Steps, binned, first_us, fragmentation, steps
 from odonata.traces.trace import SECOND, Whole
 from pdes.errors import Refused

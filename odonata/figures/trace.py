@@ -35,6 +35,7 @@ from odonata.figures.network import (
     Floats,
     cumulated,
     dress,
+    remark,
     save,
     style,
     thousands,
@@ -110,7 +111,7 @@ def over_time(trace: Trace, nodes: int, above: Axes, below: Axes) -> None:
     if np.isfinite(mean):
         below.axhline(mean, color=ORANGE, lw=1.3, ls=DASHES)
         below.set_ylim(0, top(load, mean))
-        _remark(below, f"dashed: {mean:.3g}, over all")
+        remark(below, f"dashed: {mean:.3g}, over all")
     for axes in (above, below):
         axes.set_xlim(edges[0], edges[-1])
         dress(axes)
@@ -154,7 +155,7 @@ def by_hour(trace: Trace, axes: Axes, rescaled: bool = False) -> None:
     _bars(axes, share, np.arange(25.0))
     if trace.span_us >= DAY * SECOND:
         axes.axhline(1 / 24, color=ORANGE, lw=1.3, ls=DASHES)
-        _remark(axes, "dashed: all hours alike")
+        remark(axes, "dashed: all hours alike")
     axes.set_xlim(0, 24)
     axes.set_xticks(range(0, 25, 4))
     axes.yaxis.set_major_formatter(PERCENT)
@@ -339,10 +340,6 @@ _BESIDE: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "
 
 def _title(axes: Axes, words: str) -> None:
     axes.set_title(words, loc="left", fontweight="bold")
-
-
-def _remark(axes: Axes, words: str) -> None:
-    axes.set_title(words, loc="right", fontsize=8.5, color=GREY)
 
 
 def _say(axes: Axes, words: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policies.allocation import AllocationPolicy, allocate, rng_for
+from policies.bidding import BiddingPolicy
 from policies.memory import Buffer, Layout, memory_of
 from policies.policy import learn
 from policies.power import PowerPolicy
@@ -24,8 +25,9 @@ class Policies(NamedTuple):
     scheduling: SchedulingPolicy
     allocation: AllocationPolicy | None
     power: PowerPolicy | None
-    layouts: tuple[Layout | None, Layout | None, Layout | None]
-    """The layouts of what these three remember, in this order."""
+    layouts: Sequence[Layout | None]
+    """The layouts of what these three and the next remember, in this order."""
+    bidding: BiddingPolicy | None = None
 
     def place(
         self,
@@ -51,6 +53,8 @@ class Policies(NamedTuple):
         learn("scheduling", self.scheduling, ended, memory_of(self.layouts[0], held))
         if self.power is not None:
             learn("power", self.power, ended, memory_of(self.layouts[2], held))
+        if self.bidding is not None:
+            learn("bidding", self.bidding, ended, memory_of(self.layouts[3], held))
 
 
 Found = TypeVar("Found")

@@ -10,38 +10,46 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-STATUS, LEFT, BEGAN, OVER = range(4)
-"""Words of a job on the board: one of the three states; tasks that have not ended yet, as far as
-the scheduler knows; when it was to start; when its last task ended."""
-BOARD_WORDS = 4
+from pdes.words import Row
+
 QUEUED, RUNNING, DONE = range(3)
 
-(REPORTED, READ, MEASURED, PASSED, PASSES, WISHES, WISHED, LOWERED, ENDS, IN_VAIN,
- RESTS) = range(11)  # fmt: skip
-"""Words of `Ledger.ledger`: how many nodes have reported what they drew, of this measurement;
-whether all have, and nobody was told yet; when the last measurement was taken; when policies were
-last asked, and how often at that instant; how many times the power policy has wished to be asked
-again, and for when the last time; since when the machine has drawn more than a cap that was lowered
-under running jobs, or -1; jobs that have ended since the power policy was asked for caps; how many
-measurements in a row found jobs that wait, none that run and none to come; and whether measuring is
-over."""
-LEDGER_WORDS = 11
+JOB = Row("Board.jobs")
+STATUS = JOB.word("1", "one of the three states")
+LEFT = JOB.word("1", "tasks that have not ended yet, as far as the scheduler knows")
+BEGAN = JOB.word("ps", "when it was to start")
+OVER = JOB.word("ps", "when its last task ended")
 
-JOB_CAP_W, JOB_ENERGY_J, JOB_BYTES, READ_J, READ_W, FORCED = range(6)
-"""Words of a job in `Ledger.accounts`: watts per node that it was last given; once it has ended,
-the energy that it took and the bytes that its nodes received from each other; its energy when it
-was last measured, and the watts per node that it drew then; whether it may break the cap."""
-ACCOUNT_WORDS = 6
+LEDGER = Row("Ledger.ledger")
+REPORTED = LEDGER.word("1", "nodes that have reported what they drew, of this measurement")
+READ = LEDGER.word("1", "whether all have, and nobody was told yet")
+MEASURED = LEDGER.word("ps", "when the last measurement was taken")
+ASKED_AT = LEDGER.word("ps", "when policies were last asked, -1: never")
+PASSES = LEDGER.word("1", "how often at that instant before")
+AGAINS = LEDGER.word("1", "how often the power policy has asked to be asked again")
+AGAIN_AT = LEDGER.word("ps", "for when it did last")
+LOWERED = LEDGER.word("ps", "since when nodes draw more than a cap that was lowered, or -1")
+ENDS = LEDGER.word("1", "jobs that have ended since the power policy was asked for caps")
+STILL = LEDGER.word("1", "at how many measurements in a row nothing got on (odonata.jobs.machine)")
+UNMETERED = LEDGER.word("1", "whether measuring is over")
 
-OF_NODE_J, OF_JOB_J, OF_JOB_BYTES = range(3)
-"""Words of a node in `Ledger.readings`, as it reported last: its energy since the beginning; that
-of its job there, since that started; and the bytes that the job's tasks there have received."""
-READING_WORDS = 3
+ACCOUNT = Row("Ledger.accounts")
+JOB_CAP_W = ACCOUNT.word("W", "per node, that the job was last given")
+JOB_ENERGY_J = ACCOUNT.word("J", "that it took, once it has ended")
+JOB_BYTES = ACCOUNT.word("B", "that its nodes received from each other, likewise")
+READ_J = ACCOUNT.word("J", "its energy when it was last measured")
+READ_W = ACCOUNT.word("W", "per node, of that measurement")
+FORCED = ACCOUNT.word("1", "whether it may break the cap")
 
-TOTAL_J, LAST_W, MACHINE_CAP_W = range(3)
-"""Words of `Ledger.measured_w`: the energy of all nodes at the last measurement, what they drew on
-average in the interval before it, and their cap as policies were last told."""
-MEASURED_WORDS = 3
+READING = Row("Ledger.readings")
+OF_NODE_J = READING.word("J", "the energy of the node since the beginning, as it reported last")
+OF_JOB_J = READING.word("J", "that of its job there, since that started")
+OF_JOB_BYTES = READING.word("B", "that the job's tasks there have received")
+
+METER = Row("Ledger.measured_w")
+TOTAL_J = METER.word("J", "the energy of all nodes at the last measurement")
+LAST_W = METER.word("W", "what they drew on average in the interval before it")
+MACHINE_CAP_W = METER.word("W", "their cap as policies were last told")
 
 Words = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
@@ -52,7 +60,7 @@ class Board(NamedTuple):
     which change when it is notified of a task's end)."""
 
     jobs: Words
-    """[job, BOARD_WORDS]"""
+    """[job, JOB]"""
     owner: Words
     """[node of the machine]: its job, or -1"""
     labels: Words
@@ -64,7 +72,7 @@ class Board(NamedTuple):
     def nowhere(cls) -> Board:
         """Returns the board of a rank that has no scheduler: it is empty."""
         none = np.zeros(0, np.int64)
-        return cls(np.zeros((0, BOARD_WORDS), np.int64), none, none, np.zeros(0, np.uint8))
+        return cls(np.zeros((0, len(JOB)), np.int64), none, none, np.zeros(0, np.uint8))
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Returns the arrays under the names that they have in a state."""
@@ -82,24 +90,24 @@ class Ledger(NamedTuple):
     REPORTED, READ and the readings, which change when nodes report)."""
 
     ledger: Words
-    """[LEDGER_WORDS]"""
+    """[LEDGER]"""
     accounts: Numbers
-    """[job, ACCOUNT_WORDS]"""
+    """[job, ACCOUNT]"""
     readings: Numbers
-    """[node of the machine, READING_WORDS]"""
+    """[node of the machine, READING]"""
     measured_w: Numbers
-    """[MEASURED_WORDS]"""
+    """[METER]"""
 
     @classmethod
     def fresh(cls, jobs: int, nodes: int) -> Ledger:
         """Returns the ledger before anything was measured; of no jobs on no nodes it is empty."""
-        ledger = np.zeros(LEDGER_WORDS if jobs else 0, np.int64)
-        measured = np.zeros(MEASURED_WORDS if jobs else 0)
-        accounts = np.zeros((jobs, ACCOUNT_WORDS))
+        ledger = np.zeros(len(LEDGER) if jobs else 0, np.int64)
+        measured = np.zeros(len(METER) if jobs else 0)
+        accounts = np.zeros((jobs, len(ACCOUNT)))
         if jobs:
-            ledger[[PASSED, LOWERED]], measured[MACHINE_CAP_W] = -1, np.inf
+            ledger[[ASKED_AT, LOWERED]], measured[MACHINE_CAP_W] = -1, np.inf
             accounts[:, JOB_CAP_W] = np.inf
-        return cls(ledger, accounts, np.zeros((nodes, READING_WORDS)), measured)
+        return cls(ledger, accounts, np.zeros((nodes, len(READING))), measured)
 
     @classmethod
     def of(cls, state: Any) -> Ledger:

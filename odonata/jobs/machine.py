@@ -9,7 +9,7 @@ jobs. What a fidelity cannot do it does not define, and `Machine` refuses it by 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -19,6 +19,7 @@ from pdes.errors import Fault
 from policies.memory import Buffer
 from policies.power import Mold, Speed
 from policies.views import (
+    Bid,
     Configuration,
     Counters,
     Ended,
@@ -28,6 +29,7 @@ from policies.views import (
     Request,
     Running,
     Target,
+    Trial,
 )
 
 Logged = tuple[str, Sequence[Any]]
@@ -57,6 +59,19 @@ class Watts(NamedTuple):
     """The cap of all nodes together; infinity: there is none."""
     measured_w: float
     """What all nodes drew on average in the interval before the last measurement."""
+
+
+class Hour(NamedTuple):
+    """What is known of the hour of a market that begins; the fields are those of
+    `policies.views.Market`."""
+
+    hour: int
+    arrivals: Mapping[str, float]
+    energy_price: float
+    reserve_price: float
+    error_price: float
+    signal: Sequence[float]
+    error: float
 
 
 class Machine(ABC):
@@ -157,6 +172,14 @@ class Machine(ABC):
         """Returns what the machine is to draw by its bid; None where it takes part in no market."""
         return None
 
+    def hour(self) -> Hour:
+        """Returns what is known of the hour of the market that begins."""
+        self._refuse("takes part in a market")
+
+    def tried(self, bid: Bid) -> Trial:
+        """Returns what a bid would come to in that hour, as far as anybody can know."""
+        self._refuse("tries a bid")
+
     # -- what is done
 
     def choose(self) -> Sequence[int] | None:
@@ -169,8 +192,14 @@ class Machine(ABC):
         same way; None likewise."""
         return None
 
+    def note_starts(self) -> bool:
+        """Have a compiled scheduling policy that goes by usage note who holds nodes, where a power
+        policy has chosen who starts. Returns whether it is one; else it is told through a view."""
+        return False
+
     def foresee(self, cap_w: float) -> None:
         """Note to which cap per node a job would be held that starts now; only where `paced`."""
+        return None
 
     @abstractmethod
     def configure(self, number: int, how: Configuration, mold: Mold | None = None) -> None:
@@ -187,6 +216,7 @@ class Machine(ABC):
 
     def launch(self) -> None:
         """Have all jobs begin that were started at this instant."""
+        return None
 
     @abstractmethod
     def cap(self, rows: npt.NDArray[np.int64], cap_w: npt.NDArray[np.float64]) -> None:
@@ -207,6 +237,10 @@ class Machine(ABC):
     def _refuse(self, what: str) -> NoReturn:
         raise Fault(f'it {what}, which a run with fidelity = "{self.fidelity}" cannot do; one with '
                     'fidelity = "job" can')  # fmt: skip
+
+    def offer(self, bid: Bid) -> None:
+        """Have a bid hold for the hour that begins."""
+        self._refuse("takes part in a market")
 
     @abstractmethod
     def asked(self) -> None:

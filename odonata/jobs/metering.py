@@ -28,7 +28,6 @@ TOLERANCE = 1e-9
 sums of the same numbers in another order differ by less."""
 
 
-
 def violates(joules: float, allowed_w: float, seconds: float) -> bool:
     """Tells whether an interval took more energy than the cap allows."""
     return joules > allowed_w * seconds * (1.0 + TOLERANCE)

@@ -1,10 +1,11 @@
 """What the scheduler does when something has happened, on a machine of either fidelity.
 
 **A pass** (observe, choose, configure, place, cap) follows when jobs have arrived or ended.
-**Control** (observe, cap) follows when power was measured, when the cap or the target of the machine has
-changed, and when the power policy wanted to be asked: nothing is scheduled then, unless the policy
-admits jobs itself, or says so (`Caps.schedule`). Before either, policies learn of the jobs that
-have ended. Every rule about that is here, and the machine (`odonata.jobs.machine`) has none.
+**Control** (observe, cap) follows when power was measured, when the cap or the target of the
+machine has changed, and when the power policy wanted to be asked. Nothing is scheduled then, unless
+the policy has jobs wait for power and tries them again (`PowerPolicy.retries`), or asks for it
+(`Caps.schedule`). Before either, policies learn of the jobs that have ended. Every rule about that
+is here, and the machine (`odonata.jobs.machine`) has none.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from odonata.jobs.asking import Lazy, Policies, Shown
 from odonata.jobs.machine import AGAIN, CAP, JOBS, READING, TARGET, Machine
 from pdes.errors import Fault
+from policies.bidding.base import bid
 from policies.memory import Memory, memory_of
 from policies.power import Choices, PowerPolicy
 from policies.power.base import admit, caps, configuration, observe, start_cap_w
@@ -27,8 +29,9 @@ from policies.views import (
     NEVER,
     Budget,
     Configuration,
-    Powered,
+    Market,
     PowerDesk,
+    Powered,
     PowerView,
     Readings,
     Request,
@@ -60,7 +63,7 @@ class Passes:
         power = self.policies.power
         if self.by_interval:
             return READING
-        if power is None or not _admits(power):
+        if power is None or not (power.retries and _admits(power)):
             return JOBS
         return JOBS | CAP | AGAIN | TARGET | (READING if power.reads else 0)
 
@@ -70,13 +73,17 @@ class Passes:
         power = self.policies.power
         if power is None or type(power).caps is PowerPolicy.caps:
             return 0
+        if self.by_interval:
+            return READING | AGAIN | TARGET
         return JOBS | CAP | AGAIN | TARGET | (READING if power.reads else 0)
 
     @cached_property
     def observe_at(self) -> int:
         """Returns what the power policy hears of, likewise."""
         power = self.policies.power
-        return READING if power is not None and power.reads else 0
+        if power is None or type(power).observe is PowerPolicy.observe:
+            return 0
+        return READING if power.reads or self.by_interval else 0
 
     def respond(self, machine: Machine, happened: int) -> None:
         """Do what follows from what has happened at this instant, as bits."""
@@ -148,7 +155,23 @@ class Passes:
             ))  # fmt: skip
         return found
 
+    def market(self, machine: Machine) -> Market:
+        """Returns the market as the bidding policy sees it."""
+        idle_w, least_w, most_w, *_ = machine.watts()
+        running = Lazy(partial(self._powered, machine, machine.desk()))
+        return Market(
+            machine.time, nodes=machine.free + machine.busy, idle_w=idle_w,
+            queue=machine.waiting(), running=running, choices=self.choices,
+            memory=self._memory(machine, 3), least_w=least_w, most_w=most_w, tick=machine.tick,
+            trial=machine.tried, **machine.hour()._asdict(),
+        )  # fmt: skip
+
     # -- asking
+
+    def bid(self, machine: Machine) -> None:
+        """Have the bidding policy offer an average and a reserve for the hour that begins."""
+        assert self.policies.bidding is not None
+        machine.offer(bid(self.policies.bidding, self.market(machine)))
 
     def _observe(self, machine: Machine) -> None:
         """Tell the power policy what was measured."""
@@ -163,18 +186,18 @@ class Passes:
         scheduling, power = self.policies.scheduling, self.policies.power
         nobody = not machine.queued or machine.free <= 0
         if power is not None and power.selects:
-            if nobody:
-                return
-            chosen = self._admitted(machine)
-        else:
-            if nobody and not scheduling.always and not (scheduling.preemptive and machine.queued):
-                return
-            chosen = self._chosen(machine)
-            if power is not None and chosen:
-                chosen = self._configured(machine, chosen)
+            if not nobody:
+                self._place(machine, self._admitted(machine))
+            if not machine.note_starts():
+                scheduling.note_starts(self._view(machine))
+            return
+        there = scheduling.preemptive and (machine.queued or machine.busy)
+        if nobody and not (scheduling.always or there):
+            return
+        chosen = self._chosen(machine)
+        if power is not None and chosen:
+            chosen = self._configured(machine, chosen)
         self._place(machine, chosen)
-        if power is not None and power.selects and chosen:
-            scheduling.note_starts(self._view(machine))
 
     def _chosen(self, machine: Machine) -> Sequence[int]:
         """Returns the numbers of the jobs that the scheduling policy chooses."""
@@ -189,7 +212,8 @@ class Passes:
     @cached_property
     def _foresees(self) -> bool:
         """Tells whether the power policy says under which cap a job would start."""
-        return type(self.policies.power).start_cap_w is not PowerPolicy.start_cap_w
+        power = self.policies.power
+        return power is not None and type(power).start_cap_w is not PowerPolicy.start_cap_w
 
     def _configured(self, machine: Machine, chosen: Sequence[int]) -> list[int]:
         """Ask what each of the chosen jobs starts with. Returns the numbers of those before the
@@ -198,8 +222,8 @@ class Passes:
         assert power is not None
         view, runs = self.power_view(machine), frozenset[int]()
         if self.policies.scheduling.preemptive:  # of the running jobs only these stay
-            nodes = view.desk.nodes
-            runs = frozenset(view.desk.running.tolist()) & {*chosen}
+            desk = machine.desk()
+            nodes, runs = desk.nodes, frozenset(desk.running.tolist()) & {*chosen}
             busy = sum(int(nodes[row]) for row in runs)
             view = view._replace(free=view.free + view.busy - busy, busy=busy)
         for number in chosen:
@@ -223,8 +247,8 @@ class Passes:
         assert power is not None
         rows = machine.first_in_order(power.shown)
         if rows is None:
-            numbers = in_order(self.policies.scheduling, self._view(machine), power.shown)
-            rows = np.array(numbers, np.int64)
+            first = in_order(self.policies.scheduling, self._view(machine), power.shown)
+            rows = np.array(first, np.int64)
             rows.flags.writeable = False
         view = self.power_view(machine, machine.desk(rows), Shown(rows, machine.request))
         numbers, forced, molds = admit(power, view)
@@ -253,19 +277,19 @@ class Passes:
         """Ask for caps and whatever else the power policy can have a machine do, and do it."""
         power = self.policies.power
         assert power is not None
-        view = self.power_view(machine)
-        answer = caps(power, view)
+        desk = machine.desk()
+        answer = caps(power, self.power_view(machine, desk))
         machine.asked()
         if isinstance(answer.cap_w, np.ndarray):
-            machine.cap(view.desk.running, answer.cap_w)
+            machine.cap(desk.running, answer.cap_w)
         elif answer.cap_w:
             machine.cap(np.array([*answer.cap_w], np.int64),
                         np.array([*answer.cap_w.values()], np.float64))  # fmt: skip
         try:
             if len(answer.suspend):
-                machine.suspend(answer.suspend)
+                machine.suspend([*answer.suspend])
             if len(answer.resume):
-                machine.resume(answer.resume)
+                machine.resume([*answer.resume])
             if answer.speed is not None:
                 machine.set_rate(answer.speed)
         except Fault as fault:

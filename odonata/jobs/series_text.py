@@ -61,6 +61,8 @@ class Kind(NamedTuple):
     @property
     def accepted(self) -> str:
         """What is accepted, for a sentence."""
+        if not self.units:
+            return "a number"
         bare = "alone or with" if self.bare else "and"
         return f"a number {bare} one of {', '.join(self.written)}" + f", or {NONE}" * self.limit
 
@@ -90,8 +92,9 @@ KINDS = {
         {"carbon_g_per_kwh": Decimal(1), "carbon": None},
         bare=True,
     ),
+    "signal": Kind("a signal", {}, (), {"signal": None}, bare=True, signed=True),
 }  # fmt: skip
-"""By name: W, currency per kWh (which may be below 0), g of CO2 per kWh."""
+"""By name: W, currency per kWh (which may be below 0), g of CO2 per kWh, a part of a reserve."""
 ENERGIES = ("J", "kJ", "MJ", "GJ", "Wh", "kWh", "MWh", "GWh")
 OTHERS = {unit: kind.noun for kind in KINDS.values() for unit in kind.units} | {
     unit: noun for noun, units in (("a time", PS), ("an energy", ENERGIES)) for unit in units
@@ -454,4 +457,5 @@ def _show_value(value: float, kind: Kind) -> str:
         return NONE
     exact = Decimal(repr(value))
     texts = [f"{(exact / kind.units[unit]).normalize():f} {unit}" for unit in kind.written]
+    texts += [] if texts else [f"{exact.normalize():f}"]
     return min((text for text in texts if _value(text, kind) == value), key=len)

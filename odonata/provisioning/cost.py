@@ -59,8 +59,8 @@ class Inputs:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What the model gives, under the thesis's names."""
+class MachineComparison:
+    """Both machines for the same money, and the times on them, under the thesis's names."""
 
     n_wc: float
     n_lim: float
@@ -74,7 +74,7 @@ class Outcome:
     """Why it does not."""
 
 
-def provision(inputs: Inputs, line: Line, floors: bool = True) -> Outcome:
+def provision(inputs: Inputs, line: Line, floors: bool = True) -> MachineComparison:
     """Returns both machines and the times on them. `floors`: whether nodes are whole, as in the
     thesis; without them break-even points have no steps."""
     down: Callable[[float], float] = whole if floors else float
@@ -85,8 +85,8 @@ def provision(inputs: Inputs, line: Line, floors: bool = True) -> Outcome:
     t_ovp = line.time_s(n_ovp)
     t_wc = line.time_s(n_wc) * (1 - inputs.r_p)
     why_not = line.why_not(n_wc) or line.why_not(n_ovp)
-    return Outcome(n_wc, n_lim, c_wc, n_ovp, t_ovp, t_wc, None if why_not else t_wc / t_ovp,
-                   why_not)  # fmt: skip
+    s_ovp = None if why_not else t_wc / t_ovp
+    return MachineComparison(n_wc, n_lim, c_wc, n_ovp, t_ovp, t_wc, s_ovp, why_not)
 
 
 def r_c_bound(inputs: Inputs) -> float:
@@ -402,10 +402,10 @@ APPLICATIONS = {
 }
 """Table 4.8."""
 PRINTED = {
-    "SPhot": Outcome(18, 50, 30.6, 30, 39.64, 38.70, 0.98),
-    "SP-MZ": Outcome(18, 50, 30.6, 30, 3.51, 3.61, 1.02),
-    "BT-MZ": Outcome(18, 50, 30.6, 30, 6.41, 5.29, 0.83),
-    "LU-MZ": Outcome(18, 50, 30.6, 30, 9.66, 11.80, 1.22),
+    "SPhot": MachineComparison(18, 50, 30.6, 30, 39.64, 38.70, 0.98),
+    "SP-MZ": MachineComparison(18, 50, 30.6, 30, 3.51, 3.61, 1.02),
+    "BT-MZ": MachineComparison(18, 50, 30.6, 30, 6.41, 5.29, 0.83),
+    "LU-MZ": MachineComparison(18, 50, 30.6, 30, 9.66, 11.80, 1.22),
 }
 """Table 4.9. Its n_lim is that of nodes of 140 W; 180 W, as in table 4.7, give 38."""
 HIGH_END_PRICE, CHEAPER_PRICE = 3300.0, 1700.0

@@ -8,7 +8,7 @@ other end of its cable (`odonata.results.aries`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,10 @@ import xarray as xr
 
 from odonata.agents.metrics import COUNTERS, INPUT_COUNTERS
 from odonata.results.performance import Link, Performance, Totals, active_ps, quantile, summarise
-from odonata.results.run import Run
 from odonata.results.summary_rows import simulated_ps
+
+if TYPE_CHECKING:
+    from odonata.results.run import Run
 
 Floats = npt.NDArray[np.float64]
 

@@ -30,6 +30,7 @@ from odonata.experiment.progress import ProgressLine, wanted
 from odonata.experiment.reading import load, parse
 from odonata.jobs.record import JobRecord
 from odonata.results import job_table as accounts
+from odonata.results.kept_summary import SUMMARY, keep
 from odonata.results.performance import job_records
 from pdes import turnover
 from pdes.checkpoint import begun_with, newest
@@ -46,8 +47,6 @@ from policies.register import PLUGINS, REGISTERS
 
 AnyExperiment = Experiment | JobExperiment
 EXPERIMENT, CHECKPOINT = "experiment.toml", "checkpoint"
-SUMMARY = "summary.json"
-"""What `odonata run --json` prints of a complete run."""
 SWF = "jobs.swf"
 """The jobs of a run of the job fidelity, in the Standard Workload Format, with their waits."""
 TABLES = (accounts.FILE, SWF)
@@ -55,8 +54,8 @@ TABLES = (accounts.FILE, SWF)
 
 
 @dataclass(frozen=True)
-class Request:
-    """What `odonata run` was asked for."""
+class RunOptions:
+    """The options of `odonata run`, and its file."""
 
     file: Path | None
     out: Path | None
@@ -88,52 +87,52 @@ class Finished:
         return job_records(made.model(), self.result)
 
 
-def asked(request: Request) -> tuple[AnyExperiment, Path]:
+def asked(options: RunOptions) -> tuple[AnyExperiment, Path]:
     """Returns the experiment, and its directory."""
-    experiment, out = _asked(request)
-    if experiment.metrics.trace_packets is not None and not request.metrics:
+    experiment, out = _asked(options)
+    if experiment.metrics.trace_packets is not None and not options.metrics:
         raise Refused(f"metrics.trace_packets = {experiment.metrics.trace_packets}: the paths of "
                       "packets are kept with the metrics; leave out --no-metrics")  # fmt: skip
     return experiment, out
 
 
-def _asked(request: Request) -> tuple[AnyExperiment, Path]:
-    changes = [*request.changes]
-    changes += ["run.dedicated_scheduler=true"] * request.dedicated_scheduler
-    if request.trace_packets is not None:
-        changes.append(f"metrics.trace_packets={request.trace_packets}")
-    if request.file is None:
-        if not request.resume or request.out is None:
+def _asked(options: RunOptions) -> tuple[AnyExperiment, Path]:
+    changes = [*options.changes]
+    changes += ["run.dedicated_scheduler=true"] * options.dedicated_scheduler
+    if options.trace_packets is not None:
+        changes.append(f"metrics.trace_packets={options.trace_packets}")
+    if options.file is None:
+        if not options.resume or options.out is None:
             raise Refused("which experiment? odonata run FILE, or to go on: "
                           "odonata run --resume -o DIR")  # fmt: skip
-        kept = request.out / EXPERIMENT
+        kept = options.out / EXPERIMENT
         if not kept.exists():
-            raise Refused(f"{request.out}: holds no run ({EXPERIMENT} is not there)")
-        return load(kept, changes, request.plugins), request.out
-    experiment = load(request.file, changes, request.plugins)
-    return experiment, request.out or Path("out") / experiment.name
+            raise Refused(f"{options.out}: holds no run ({EXPERIMENT} is not there)")
+        return load(kept, changes, options.plugins), options.out
+    experiment = load(options.file, changes, options.plugins)
+    return experiment, options.out or Path("out") / experiment.name
 
 
 def execute(
-    request: Request, replaced: Callable[[Path], None] = lambda out: None
+    options: RunOptions, replaced: Callable[[Path], None] = lambda out: None
 ) -> Finished | None:
     """Run an experiment on all the ranks there are. Returns None where nothing was left to be done.
     `replaced` is called with the directory of a run whose place this one takes, to remove what was
     made of it."""
     transport = world()
-    experiment, out = together(transport, lambda: asked(request))
-    with _claimed(out, transport, request, experiment):
+    experiment, out = together(transport, lambda: asked(options))
+    with _claimed(out, transport, options, experiment):
         resume = None
-        if request.resume:
+        if options.resume:
             together(transport, lambda: _finish(out) if transport.rank == 0 else None)
-            if together(transport, lambda: _is_complete(out, experiment, request.metrics)):
+            if together(transport, lambda: _is_complete(out, experiment, options.metrics)):
                 together(transport, lambda: _rejoin(out, experiment, transport.rank))
                 return None
             resume = together(transport, lambda: _checkpoint(out, experiment))
-        together(transport, lambda: _prepare(out, experiment, request, resume, transport, replaced))
+        together(transport, lambda: _prepare(out, experiment, options, resume, transport, replaced))
         tick, end = experiment.tick, ticks(experiment, experiment.run.end)
-        line = ProgressLine(end, tick) if wanted(request.progress) else None
-        left = how_to_go_on(out, experiment, request.metrics, transport.size)
+        line = ProgressLine(end, tick) if wanted(options.progress) else None
+        left = how_to_go_on(out, experiment, options.metrics, transport.size)
         try:
             result = run(
                 experiment.model(),
@@ -142,9 +141,9 @@ def execute(
                 checkpoint_dir=out / CHECKPOINT,
                 checkpoint_every=ticks(experiment, experiment.run.checkpoint_every),
                 resume=resume,
-                debug=request.debug,
+                debug=options.debug,
                 progress=line,
-                record=recording(experiment, out) if request.metrics else None,
+                record=recording(experiment, out) if options.metrics else None,
                 transport=transport,
                 interrupted=left,
             )
@@ -159,17 +158,15 @@ def execute(
             if transport.rank == 0:
                 for name in TABLES:  # of where it was stopped before
                     (out / name).unlink(missing_ok=True)
-                if request.metrics:
+                if options.metrics:
                     join(out, out / JOINED)
-                _keep_jobs(finished, request.metrics)
+                _keep_jobs(finished, options.metrics)
             transport.everyone(None)
             if isinstance(experiment, JobExperiment) and experiment.run.end is None:
                 from odonata.cluster.simulation import check_all_done
 
                 check_all_done(experiment.model(), result)
-            if transport.rank == 0 and request.metrics and result.completed:
-                from odonata.results.kept_summary import keep
-
+            if transport.rank == 0 and options.metrics and result.completed:
                 keep(finished)
             transport.everyone(None)
     return finished
@@ -350,10 +347,10 @@ def _version(package: str) -> str | None:
 
 @contextmanager
 def _claimed(
-    out: Path, transport: Transport, request: Request, experiment: AnyExperiment
+    out: Path, transport: Transport, options: RunOptions, experiment: AnyExperiment
 ) -> Iterator[None]:
     """Take the directory, or refuse: it holds another run, or one writes to it now."""
-    handle = together(transport, lambda: _claim(out, transport.rank, request, experiment))
+    handle = together(transport, lambda: _claim(out, transport.rank, options, experiment))
     try:
         yield
     finally:
@@ -361,7 +358,7 @@ def _claimed(
             os.close(handle)
 
 
-def _claim(out: Path, rank: int, request: Request, experiment: AnyExperiment) -> int | None:
+def _claim(out: Path, rank: int, options: RunOptions, experiment: AnyExperiment) -> int | None:
     if rank > 0:
         return None
     try:
@@ -370,9 +367,9 @@ def _claim(out: Path, rank: int, request: Request, experiment: AnyExperiment) ->
         raise Refused(f"{out}: cannot be written to: {error.strerror}") from None
     handle = _lock(out)
     kept = out / EXPERIMENT
-    if kept.exists() and request.resume:
+    if kept.exists() and options.resume:
         _compare(out, load(kept, stand_in=True), experiment)
-    elif not request.overwrite and ((out / NAME.format(0)).exists() or newest(out / CHECKPOINT)):
+    elif not options.overwrite and ((out / NAME.format(0)).exists() or newest(out / CHECKPOINT)):
         raise Refused(f"{out}: holds a run already; --resume goes on with it, --overwrite replaces "
                       "it, -o names another place")  # fmt: skip
     return handle
@@ -439,7 +436,7 @@ def _compare(out: Path, theirs: AnyExperiment, ours: AnyExperiment) -> None:
 def _prepare(
     out: Path,
     experiment: AnyExperiment,
-    request: Request,
+    options: RunOptions,
     resume: Path | None,
     transport: Transport,
     replaced: Callable[[Path], None],
@@ -455,7 +452,7 @@ def _prepare(
         _remove_all(out / CHECKPOINT)
         turnover.remove_all(out)
     kept = out / EXPERIMENT
-    its_own = kept.exists() and (request.file is None or kept.samefile(request.file))
+    its_own = kept.exists() and (options.file is None or kept.samefile(options.file))
     if not (its_own and load(kept, stand_in=True) == experiment):
         write_whole(kept, experiment.to_toml())
 

@@ -12,11 +12,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odonata.experiment.experiment import JobExperiment
 from odonata.jobs.record import JobRecord
-from odonata.results.execution import SUMMARY, AnyExperiment, Finished
 from odonata.results.job_network import JobNetwork
 from odonata.results.job_table import MOST_SHOWN
 from odonata.results.performance import Performance, performance
@@ -32,6 +31,12 @@ from pdes.checksum import NAME as CHECKSUM
 from pdes.checksum import is_intact, with_checksum
 from pdes.clock import TICKS
 from pdes.replacing import write_whole
+
+if TYPE_CHECKING:
+    from odonata.results.execution import AnyExperiment, Finished
+
+SUMMARY = "summary.json"
+"""What `odonata run --json` prints of a complete run."""
 
 
 def keep(finished: Finished) -> None:

@@ -13,7 +13,6 @@ import xarray as xr
 from xarray.backends import BackendArray
 from xarray.core import indexing
 
-from odonata.results.opened import plain
 from pdes.join import Joined
 
 
@@ -22,7 +21,7 @@ def table(joined: Joined, name: str, coordinates: dict[str, Any]) -> xr.Dataset:
     variables = {}
     for key, dataset in joined.file[name].items():
         dims = [label.label for label in dataset.dims]
-        attrs = {k: plain(dataset.attrs[k]) for k in ("unit", "about", "kind")}
+        attrs = {k: dataset.attrs[k] for k in ("unit", "about", "kind")}
         lazy = indexing.LazilyIndexedArray(_OnDisk(joined, f"{name}/{key}"))
         variables[key] = xr.Variable(dims, lazy, attrs)
     return xr.Dataset(variables, coordinates)

@@ -38,14 +38,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from odonata.jobs.record import JobRecord
 from odonata.results.derived import CLASSES, pieces, threshold_of
-from odonata.results.run import Run
+
+if TYPE_CHECKING:
+    from odonata.results.run import Run
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

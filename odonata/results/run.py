@@ -13,7 +13,7 @@ from odonata.agents.layout import BIN_BITS, BIN_ONE, BINS
 from odonata.agents.metrics import SPENT
 from odonata.agents.network import Network
 from odonata.experiment.experiment import Experiment
-from odonata.jobs.board import BEGAN, BOARD_WORDS, DONE, OVER, QUEUED, RUNNING, STATUS, Words
+from odonata.jobs.board import BEGAN, DONE, JOB, OVER, QUEUED, RUNNING, STATUS, Words
 from odonata.jobs.metering import PowerRecord
 from odonata.jobs.record import JobRecord, records
 from odonata.results.alone import measured, slowdowns
@@ -254,7 +254,7 @@ class Run(Opened):
         if not self.experiment.jobs:
             raise Refused(f"{self.path}: ran no jobs ([[jobs]])")
         nodes = np.array([job.nodes for job in self.network.jobs])
-        board = np.full((len(nodes), BOARD_WORDS), -1, np.int64)
+        board = np.full((len(nodes), len(JOB)), -1, np.int64)
         labels = np.full(nodes.sum(), -1, np.int64)
         if "starts" in self.file:
             starts, ends = self._log("starts"), self._log("ends")

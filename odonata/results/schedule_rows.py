@@ -19,7 +19,7 @@ def number(value: float | None) -> str:
     """Returns a number with three figures; "-" where there is none."""
     if value is None:
         return "-"
-    return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:,.3g}" if abs(value) < 100 else f"{value:,.0f}"
 
 
 def _part(value: float | None) -> str:

@@ -1,9 +1,10 @@
 """What a study gives, so that all else is done for it: a paper's question as a `Study`.
 
-A **case** is one simulation, an **outcome** what it gave, and a **claim** a sentence of the paper
-beside what the outcomes say. A study names its cases and says what follows from outcomes; they are
-simulated in any order, on processes or MPI ranks (`filling`), kept and resumed (`store`), and
-reported and drawn (`report`). Asked again for the same, it must name the same cases.
+A **plan** is how much of it somebody asks for, a **case** one simulation, an **outcome** what it
+gave, and a **claim** a sentence of the paper beside what the outcomes say. A study names the cases
+of a plan and says what follows from outcomes; they are simulated in any order, on processes or MPI
+ranks (`filling`), kept and resumed (`store`), and reported and drawn (`report`). Asked again for
+the same, it must name the same cases.
 
 A whole study, which `odonata study dice --rolls 20` would run if `odonata.studies` listed it:
 
@@ -13,20 +14,20 @@ A whole study, which `odonata study dice --rolls 20` would run if `odonata.studi
         seed: int
 
     @dataclass(frozen=True)
-    class Asked:
+    class DicePlan:
         rolls: int
 
     @dataclass(frozen=True)
     class Shown:
         value: int
 
-    class Dice(Study[Asked, Roll, Shown]):
+    class Dice(Study[DicePlan, Roll, Shown]):
         name, about = "dice", "Is the mean of a die half of its sides and a half?"
         options = (Option("rolls", "Rolls of each die.", 10, int),)
         outcome = Shown
 
         def ask(self, rolls):
-            return Asked(rolls)
+            return DicePlan(rolls)
 
         def cases(self, asked, outcomes):
             return [Roll(sides, seed) for sides in (6, 20) for seed in range(asked.rolls)]
@@ -56,9 +57,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-A = TypeVar("A")
 C = TypeVar("C", bound="Case")
 O = TypeVar("O")  # noqa: E741
+P = TypeVar("P")
 
 
 class Case:
@@ -112,10 +113,10 @@ class Claim:
     values: Mapping[str, float] = field(default_factory=dict)
 
 
-class Study(ABC, Generic[A, C, O]):
-    """A question, and how it is answered. `A` is what was asked for (a frozen dataclass, which
-    `ask` makes of the options), `C` its cases, `O` their outcomes. It has no state of its own: it
-    is sent to other processes by its name."""
+class Study(ABC, Generic[P, C, O]):
+    """A question, and how it is answered. `P` is its plan (a frozen dataclass, which `ask` makes
+    of the options), `C` its cases, `O` their outcomes. It has no state of its own: it is sent to
+    other processes by its name."""
 
     name: ClassVar[str]
     about: ClassVar[str]
@@ -137,11 +138,11 @@ class Study(ABC, Generic[A, C, O]):
     again when the same is asked for again."""
 
     @abstractmethod
-    def ask(self, *args: Any, **options: Any) -> A:
-        """Returns what is asked for. Raises Refused where it makes no sense."""
+    def ask(self, *args: Any, **options: Any) -> P:
+        """Returns the plan that is asked for. Raises Refused where it makes no sense."""
 
     @abstractmethod
-    def cases(self, asked: A, outcomes: Mapping[str, O]) -> Sequence[C]:
+    def cases(self, asked: P, outcomes: Mapping[str, O]) -> Sequence[C]:
         """Returns all cases that are needed, as far as these outcomes (by key) say, done or not:
         each once, in the order in which they are worth most when time runs out. Raises Refused
         where one could not be simulated: it is asked before any is."""
@@ -157,16 +158,16 @@ class Study(ABC, Generic[A, C, O]):
         with different marks are not mixed. It also compiles what is needed."""
 
     @abstractmethod
-    def claims(self, asked: A, outcomes: Mapping[str, O]) -> list[Claim]:
+    def claims(self, asked: P, outcomes: Mapping[str, O]) -> list[Claim]:
         """Returns the claims that there are outcomes for."""
 
-    def begin(self, asked: A, directory: Path) -> None:
+    def begin(self, asked: P, directory: Path) -> None:
         """Write what is to be known of this study beside its outcomes, into a directory that is
         there and is its own."""
         return None
 
     def figures(
-        self, asked: A, outcomes: Mapping[str, O], directory: Path, pdf: bool
+        self, asked: P, outcomes: Mapping[str, O], directory: Path, pdf: bool
     ) -> list[Path]:
         """Draw the figures that there are outcomes for into `directory` (which may have to be
         made), as .png and, where it is wanted, as .pdf. Returns where they are."""
@@ -178,7 +179,7 @@ class Study(ABC, Generic[A, C, O]):
         return self.outcome(**fields)
 
 
-class Packaged(Study[A, C, O]):
+class Packaged(Study[P, C, O]):
     """A study that is a package, with a module for each of its parts: `simulation` has `simulate`
     and `revive`, `cases` has `mark`, `claims` has `claims`, and `figures` has `draw`, each with the
     arguments of the method below. A module is imported when it is needed, so that studies can be
@@ -196,11 +197,11 @@ class Packaged(Study[A, C, O]):
     def mark(self) -> str:
         return self._of("cases", "mark")()  # type: ignore[no-any-return]
 
-    def claims(self, asked: A, outcomes: Mapping[str, O]) -> list[Claim]:
+    def claims(self, asked: P, outcomes: Mapping[str, O]) -> list[Claim]:
         return self._of("claims", "claims")(asked, outcomes)  # type: ignore[no-any-return]
 
     def figures(
-        self, asked: A, outcomes: Mapping[str, O], directory: Path, pdf: bool
+        self, asked: P, outcomes: Mapping[str, O], directory: Path, pdf: bool
     ) -> list[Path]:
         return self._of("figures", "draw")(asked, outcomes, directory, pdf)  # type: ignore[no-any-return]
 

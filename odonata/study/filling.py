@@ -12,7 +12,7 @@ from typing import Generic
 
 from odonata.experiment.progress import show_seconds
 from odonata.study import pool, store
-from odonata.study.contract import A, C, O, Study
+from odonata.study.contract import C, O, P, Study
 from odonata.study.store import Answer, Store
 from odonata.study.worker import Failure
 from pdes.driver import explain
@@ -53,10 +53,10 @@ class Ran:
         )
 
 
-class Agenda(Generic[A, C, O]):
+class Agenda(Generic[P, C, O]):
     """The cases that have no outcome yet. After a signal to stop it gives out no more."""
 
-    def __init__(self, study: Study[A, C, O], asked: A, kept: Store[O], stop: StopSignals) -> None:
+    def __init__(self, study: Study[P, C, O], asked: P, kept: Store[O], stop: StopSignals) -> None:
         self._study, self._asked, self._kept, self._stop = study, asked, kept, stop
         self._given: set[str] = set()
         self.failures: list[str] = []
@@ -105,7 +105,7 @@ class Agenda(Generic[A, C, O]):
         return self._done / whole if whole else 1.0
 
 
-def fill(study: Study[A, C, O], asked: A, out: Path | None, jobs: int) -> tuple[Ran, Store[O]]:
+def fill(study: Study[P, C, O], asked: P, out: Path | None, jobs: int) -> tuple[Ran, Store[O]]:
     """Simulate all cases for which the store in `out` has no outcome; all cases, and nothing is
     kept, where `out` is None. Called on all ranks; rank 0 gets the store, the others an empty one.
 
@@ -144,7 +144,7 @@ def fill(study: Study[A, C, O], asked: A, out: Path | None, jobs: int) -> tuple[
     return transport.everyone(ran)[0], kept
 
 
-def simulate(study: Study[A, C, O], case: C) -> Answer:
+def simulate(study: Study[P, C, O], case: C) -> Answer:
     """Simulate one case. Raises Fault, naming the case, where it cannot be simulated."""
     try:
         return Answer(case, study.simulate(case))

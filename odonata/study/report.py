@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from odonata.experiment.terminal import plain_console
 from odonata.study import store
-from odonata.study.contract import A, C, Claim, O, Study
+from odonata.study.contract import C, Claim, O, P, Study
 from odonata.study.filling import Ran, fill
 from pdes.transport import world
 
@@ -40,7 +40,7 @@ class Report:
 
 
 def report(
-    study: Study[A, C, O], asked: A, out: Path, jobs: int, *, only: bool, pdf: bool, as_json: bool
+    study: Study[P, C, O], asked: P, out: Path, jobs: int, *, only: bool, pdf: bool, as_json: bool
 ) -> None:
     """Run `odonata study NAME`; one rank of all prints. `only`: simulate nothing."""
     ran, kept = (None, None) if only else fill(study, asked, out, jobs)
@@ -62,7 +62,7 @@ def report(
 
 
 def concluded(
-    study: Study[A, C, O], asked: A, out: Path, kept: store.Store[O], ran: Ran | None, pdf: bool
+    study: Study[P, C, O], asked: P, out: Path, kept: store.Store[O], ran: Ran | None, pdf: bool
 ) -> Report:
     """Draw the figures and write the summary, in `out`; neither after a signal to stop, when there
     may be little time left."""

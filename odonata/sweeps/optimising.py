@@ -21,7 +21,7 @@ from odonata.experiment.reading import load
 from odonata.results.statistics import Interval, interval
 from odonata.study.contract import Claim, Study
 from odonata.sweeps.axes import SEED, Value, merged
-from odonata.sweeps.outcomes import JOBS, Outcome, simulate
+from odonata.sweeps.outcomes import JOBS, SweepOutcome, simulate
 from odonata.sweeps.plan import Point, asked_in, check, compiled_for, identities
 from odonata.sweeps.study import mark_of
 from odonata.sweeps.table import Swept, mean_of
@@ -76,7 +76,7 @@ class Trial(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchPlan:
     """What is looked for: the figure, in which direction, over which space, in how many trials."""
 
     file: str
@@ -92,7 +92,7 @@ class Asked:
 def asked_of(
     file: Path, changes: Sequence[str], plugins: Sequence[Path | str], seeds: int | None,
     figure: str, direction: str, trials: int,
-) -> Asked:  # fmt: skip
+) -> SearchPlan:  # fmt: skip
     """Returns what is looked for; a change with several values, or with a range of numbers as
     0.1..0.9, is a part of the space, and so is every axis of the file. Refused where there is none,
     or without Optuna."""
@@ -122,9 +122,9 @@ def asked_of(
     order = tuple(spaces.values())
     first = [change for space in order for change in space.changes(_first(space))]
     base = load(file, [*fixed, *first], plugins).run.seed
-    return Asked(str(file), order, tuple(fixed), tuple(map(str, plugins)),
-                 tuple(range(base, base + (seeds or said.seeds))), figure, direction,
-                 trials)  # fmt: skip
+    every = tuple(range(base, base + (seeds or said.seeds)))
+    return SearchPlan(str(file), order, tuple(fixed), tuple(map(str, plugins)), every, figure,
+                      direction, trials)  # fmt: skip
 
 
 def _between(change: str, key: str, found: re.Match[str]) -> Space:
@@ -140,17 +140,17 @@ def _first(space: Space) -> str:
 
 
 @dataclass
-class Search(Study[Asked, Point, Outcome]):
+class Search(Study[SearchPlan, Point, SweepOutcome]):
     """The study of one search. What Optuna knows of it stays in the process that deals."""
 
-    asked: Asked
+    asked: SearchPlan
     done: list[Trial] = field(default_factory=list)
     """All trials that were asked for, in order."""
     name = "sweep"
     about = "The values of keys for which a figure is least, or greatest."
     tolerant = True
     sequential = True
-    outcome = Outcome
+    outcome = SweepOutcome
     _optuna: Any = None
     _asked: list[Any] = field(default_factory=list)
     _told: int = 0
@@ -158,10 +158,10 @@ class Search(Study[Asked, Point, Outcome]):
     def __getstate__(self) -> dict[str, Any]:
         return {"asked": self.asked, "done": [], "_optuna": None, "_asked": [], "_told": 0}
 
-    def ask(self, *args: Any, **options: Any) -> Asked:
+    def ask(self, *args: Any, **options: Any) -> SearchPlan:
         return self.asked
 
-    def simulate(self, case: Point) -> Outcome:
+    def simulate(self, case: Point) -> SweepOutcome:
         return simulate(case)
 
     def mark(self) -> str:
@@ -175,10 +175,10 @@ class Search(Study[Asked, Point, Outcome]):
         programs = {compiled_for(point.experiment()): point for point in points}
         return mark_of([*programs.values()])
 
-    def claims(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> list[Claim]:
+    def claims(self, asked: SearchPlan, outcomes: Mapping[str, SweepOutcome]) -> list[Claim]:
         return []
 
-    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> Sequence[Point]:
+    def cases(self, asked: SearchPlan, outcomes: Mapping[str, SweepOutcome]) -> Sequence[Point]:
         """Returns the points of all trials so far: a batch more, if all before are known."""
         study = self._study()
         while True:
@@ -227,22 +227,22 @@ class Search(Study[Asked, Point, Outcome]):
             for seed, identity in zip(asked.seeds, identities(made, asked.seeds), strict=True)
         ))  # fmt: skip
 
-    def mean(self, trial: Trial, outcomes: Mapping[str, Outcome]) -> Interval:
+    def mean(self, trial: Trial, outcomes: Mapping[str, SweepOutcome]) -> Interval:
         """Returns the mean of the figure over the seeds of a trial, and its interval."""
         return interval([figure_of(outcomes.get(point.key), self.asked.figure)
                          for point in trial.points])  # fmt: skip
 
-    def misleads(self, trial: Trial, outcomes: Mapping[str, Outcome]) -> bool:
+    def misleads(self, trial: Trial, outcomes: Mapping[str, SweepOutcome]) -> bool:
         """Tells whether the mean of a trial would be read as that of steady states, and is none."""
         found = (outcomes.get(point.key) for point in trial.points)
         return any(it is not None and it.misleads(self.asked.figure) for it in found)
 
-    def verdict(self, trial: Trial, outcomes: Mapping[str, Outcome]) -> str:
+    def verdict(self, trial: Trial, outcomes: Mapping[str, SweepOutcome]) -> str:
         """Returns the verdicts on the points of a trial, each once."""
         found = (outcomes.get(point.key) for point in trial.points)
         return ", ".join(dict.fromkeys(it.verdict for it in found if it is not None and it.verdict))
 
-    def ranked(self, outcomes: Mapping[str, Outcome]) -> list[tuple[int, Trial, Interval]]:
+    def ranked(self, outcomes: Mapping[str, SweepOutcome]) -> list[tuple[int, Trial, Interval]]:
         """Returns the trials that have a mean, the best first, each with its number; those whose
         means are not of steady states come after all others."""
         found = [(number, trial, self.mean(trial, outcomes))
@@ -253,7 +253,7 @@ class Search(Study[Asked, Point, Outcome]):
             key=lambda it: (self.misleads(it[1], outcomes), sign * it[2].mean),
         )
 
-    def to_csv(self, outcomes: Mapping[str, Outcome]) -> str:
+    def to_csv(self, outcomes: Mapping[str, SweepOutcome]) -> str:
         """Returns a row for each trial, in the order in which they were suggested."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -268,7 +268,7 @@ class Search(Study[Asked, Point, Outcome]):
         return text.getvalue()
 
 
-def figure_of(outcome: Outcome | None, figure: str) -> float | None:
+def figure_of(outcome: SweepOutcome | None, figure: str) -> float | None:
     """Returns a figure of a point; of a figure of jobs the mean over all jobs, or that of one, as
     jobs.fft.run_time_ps. Refused where a point that has not failed has no such figure."""
     if outcome is None or outcome.failed:

@@ -34,7 +34,7 @@ JOBS = "jobs."
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SweepOutcome:
     """What a point gave: its figures, None where one is not defined; those of each job by its name;
     the digest of the run; or, if it failed, why."""
 
@@ -63,7 +63,7 @@ class Outcome:
         return [figures for job, figures in self.jobs.items() if self.kinds.get(job, job) == kind]
 
 
-def simulate(point: Point) -> Outcome:
+def simulate(point: Point) -> SweepOutcome:
     """Returns what a point gives. A fault of the simulated machine, such as a deadlock, is an
     outcome too. Raises Fault where the files that it is read from have changed since."""
     made = point.experiment()
@@ -73,10 +73,10 @@ def simulate(point: Point) -> Outcome:
     try:
         return outcome_of(simulated_facts(made, Serial()), getattr(made, "jobs", ()))
     except Fault as fault:
-        return Outcome(failed=str(fault))
+        return SweepOutcome(failed=str(fault))
 
 
-def outcome_of(facts: Mapping[str, Any], asked: Sequence[Job] = ()) -> Outcome:
+def outcome_of(facts: Mapping[str, Any], asked: Sequence[Job] = ()) -> SweepOutcome:
     """Returns the figures among the facts of a run; `asked` are the jobs of its experiment."""
     known = {name: value for name, value in facts.items() if name not in OF_THE_HOST}
     jobs, found = known.pop("jobs", []), known.pop("steadiness", {})
@@ -91,7 +91,7 @@ def outcome_of(facts: Mapping[str, Any], asked: Sequence[Job] = ()) -> Outcome:
     if figures.get("measured_packets") == 0:  # whose latency is not 0, but unknown
         figures |= {name: None for name in figures if name.endswith("_latency_ns")}
     judged = found.get("verdict", ""), found.get("why", "")
-    return Outcome(figures, by_job, str(facts["digest"]), "", _kinds(names, asked), *judged)
+    return SweepOutcome(figures, by_job, str(facts["digest"]), "", _kinds(names, asked), *judged)
 
 
 def _kinds(names: list[str], asked: Sequence[Job]) -> dict[str, str]:

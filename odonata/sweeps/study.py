@@ -16,7 +16,7 @@ import pdes
 import policies
 import topology
 from odonata.study.contract import Claim, Study, digest
-from odonata.sweeps.outcomes import Outcome, simulate
+from odonata.sweeps.outcomes import SweepOutcome, simulate
 from odonata.sweeps.plan import Plan, Point
 from pdes.checksum import with_checksum
 from pdes.driver import run
@@ -29,7 +29,7 @@ SIMULATING = ("agents", "cluster", "experiment", "jobs", "results", "traces")
 
 
 @dataclass(frozen=True)
-class Sweep(Study[Plan, Point, Outcome]):
+class Sweep(Study[Plan, Point, SweepOutcome]):
     """The study of one plan; of a `part` of it, the I-th of N, if it is shared among jobs of a
     cluster."""
 
@@ -38,7 +38,7 @@ class Sweep(Study[Plan, Point, Outcome]):
     name = "sweep"
     about = "Experiments of one file that differ in some keys and in their seeds."
     tolerant = True
-    outcome = Outcome
+    outcome = SweepOutcome
 
     def ask(self, *args: Any, **options: Any) -> Plan:
         return self.plan
@@ -47,11 +47,11 @@ class Sweep(Study[Plan, Point, Outcome]):
     def share(self) -> str:  # type: ignore[override]
         return f"{self.part[0]:04d}-of-{self.part[1]:04d}" if self.part else ""
 
-    def cases(self, asked: Plan, outcomes: Mapping[str, Outcome]) -> Sequence[Point]:
+    def cases(self, asked: Plan, outcomes: Mapping[str, SweepOutcome]) -> Sequence[Point]:
         every = [*{point.key: point for point in asked.points}.values()]
         return every[self.part[0] - 1 :: self.part[1]] if self.part else every
 
-    def simulate(self, case: Point) -> Outcome:
+    def simulate(self, case: Point) -> SweepOutcome:
         return simulate(case)
 
     def mark(self) -> str:
@@ -63,7 +63,7 @@ class Sweep(Study[Plan, Point, Outcome]):
         text = json.dumps({**asked.facts(), "wanted": wanted}, indent=1)
         write_whole(directory / PLAN, with_checksum(text) + "\n")
 
-    def claims(self, asked: Plan, outcomes: Mapping[str, Outcome]) -> list[Claim]:
+    def claims(self, asked: Plan, outcomes: Mapping[str, SweepOutcome]) -> list[Claim]:
         return []
 
 

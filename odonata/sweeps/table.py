@@ -23,7 +23,7 @@ import numpy as np
 from odonata.experiment.values import nearest
 from odonata.results.statistics import CONFIDENCE, Interval, difference, interval, ratio
 from odonata.sweeps.axes import number_of
-from odonata.sweeps.outcomes import JOBS, Outcome
+from odonata.sweeps.outcomes import JOBS, SweepOutcome
 from odonata.sweeps.plan import Plan
 from pdes.errors import Refused
 from pdes.replacing import write_whole
@@ -80,14 +80,14 @@ class Swept:
     axes: Mapping[str, tuple[str, ...]]
     seeds: tuple[int, ...]
     keys: tuple[str, ...]
-    outcomes: Mapping[str, Outcome]
+    outcomes: Mapping[str, SweepOutcome]
     method: str = "t"
     confidence: float = CONFIDENCE
     seeded: bool | None = None
     """Whether the seed decides anything; None where that is not known but from the outcomes."""
 
     @classmethod
-    def of(cls, plan: Plan, outcomes: Mapping[str, Outcome]) -> Swept:
+    def of(cls, plan: Plan, outcomes: Mapping[str, SweepOutcome]) -> Swept:
         """Returns the results of a plan."""
         axes = {axis.name: axis.labels for axis in plan.axes}
         keys = tuple(point.key for point in plan.points)
@@ -102,14 +102,14 @@ class Swept:
     def combinations(self) -> list[tuple[str, ...]]:
         return [*itertools.product(*self.axes.values())]
 
-    def at(self, number: int) -> list[Outcome | None]:
+    def at(self, number: int) -> list[SweepOutcome | None]:
         """Returns the outcomes of a combination, by seed; None for those that are missing."""
         first = number * len(self.seeds)
         found = [self.outcomes.get(key) for key in self.keys[first : first + len(self.seeds)]]
         return [None if it is None or it.failed else it for it in found]
 
     @cached_property
-    def known(self) -> list[Outcome]:
+    def known(self) -> list[SweepOutcome]:
         """Returns the outcomes that there are, of points that have not failed."""
         found = (self.outcomes.get(key) for key in dict.fromkeys(self.keys))
         return [it for it in found if it is not None and not it.failed]
@@ -311,7 +311,7 @@ class Swept:
                 rows.append(row + [""] * (len(rows[0]) - len(row)))
         return _csv(rows)
 
-    def _rows(self) -> Iterator[tuple[tuple[str, ...], int, Outcome]]:
+    def _rows(self) -> Iterator[tuple[tuple[str, ...], int, SweepOutcome]]:
         for number, labels in enumerate(self.combinations):
             for seed, it in zip(self.seeds, self.at(number), strict=True):
                 if it is not None:
@@ -327,7 +327,7 @@ class Swept:
         return [directory / name for name in texts]
 
 
-def _values(it: Outcome | None, figure: str, jobs: Sequence[str]) -> Any:
+def _values(it: SweepOutcome | None, figure: str, jobs: Sequence[str]) -> Any:
     if it is None:
         return math.nan
     if not figure.startswith(JOBS):

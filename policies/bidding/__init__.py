@@ -1,11 +1,13 @@
 """How much power the machine offers to the grid: average and reserve for the next hour.
 
-Read `base`, the contract; docs/policies.md has a worked example.
+Read `base`, the contract; `simple`, the bids that are the same every hour; docs/policies.md has a
+worked example.
 """
 
 from __future__ import annotations
 
-from policies.bidding.base import BIDDINGS, Bid, BiddingPolicy, bidding
-from policies.views import Market
+from policies.bidding import simple as simple
+from policies.bidding.base import BIDDINGS, BiddingPolicy, bidding
+from policies.views import Bid, Market, Trial
 
-__all__ = ["BIDDINGS", "Bid", "BiddingPolicy", "Market", "bidding"]
+__all__ = ["BIDDINGS", "Bid", "BiddingPolicy", "Market", "Trial", "bidding"]

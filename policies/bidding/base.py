@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
+from pdes.errors import Fault
 from policies.policy import Policy, enter
-from policies.register import REGISTERS, Entry, Register
-from policies.views import Market
-
-
-class Bid(NamedTuple):
-    """The machine will draw `average_w` plus a part of `reserve_w` that the grid's signal, between
-    -1 and 1, names from moment to moment. `weights` are the shares of the job types, where the
-    power policy divides nodes by them."""
-
-    average_w: float
-    reserve_w: float
-    weights: Mapping[str, float] = {}
+from policies.register import REGISTERS, Entry, Register, described
+from policies.views import Bid, Market
 
 
 class BiddingPolicy(Policy):
@@ -44,8 +36,7 @@ class BiddingPolicy(Policy):
     On ten nodes that draw 100 W when idle, with one job of four nodes that draws 600 to 1,000 W,
     the bid is an average of 1,400 W and a reserve of 200 W.
 
-    A bid that was tried out by simulation may be looked up in arrays of its own: what the policy
-    knows from hour to hour is in its memory.
+    It may try bids out (`market.trial`). What it has to know from hour to hour is in its memory.
     """
 
     @abstractmethod
@@ -62,13 +53,32 @@ def bidding(name: str, *, about: str, source: str) -> Callable[[Written], Writte
     """Register the subclass of `BiddingPolicy` that it stands above, which stays what it is."""
 
     def decorate(written: Written) -> Written:
-        enter(
-            "bidding",
-            BiddingPolicy,
-            written,
-            None,
-            {"name": name, "about": about, "source": source},
-        )
+        words = {"name": name, "about": about, "source": source}
+        enter("bidding", BiddingPolicy, written, None, words)
         return written
 
     return decorate
+
+
+def bid(policy: BiddingPolicy, market: Market) -> Bid:
+    """Ask for the bid for the next hour; the one place where this is done. A Fault names the policy
+    if its answer is no bid, or offers more reserve than average."""
+    try:
+        answer = policy.bid(market)
+        if not isinstance(answer, Bid):
+            raise Fault(f"bidding {policy.name}: it bid {answer!r}, which is no Bid")
+        weights = {str(name): float(weight) for name, weight in answer.weights.items()}
+        found = Bid(float(answer.average_w), float(answer.reserve_w), weights)
+    except Fault:
+        raise
+    except BaseException as error:
+        raise Fault(f"bidding {policy.name} failed: {described(error)}") from error
+    if not 0 <= found.reserve_w <= found.average_w < math.inf:
+        raise Fault(f"bidding {policy.name}: it bid an average of {found.average_w:g} W and a "
+                    f"reserve of {found.reserve_w:g} W; the reserve is 0 up to the "
+                    "average")  # fmt: skip
+    for name, weight in weights.items():
+        if not 0 <= weight < math.inf:
+            raise Fault(f"bidding {policy.name}: it gives {name or 'no application'} a weight of "
+                        f"{weight:g}; at least 0")  # fmt: skip
+    return found

@@ -44,7 +44,8 @@ class Caps(NamedTuple):
     """The answer at a control interval. A job that is in none of these stays as it is.
 
     A reading, a new target or a changed cap asks for caps only. Waiting jobs are tried, in a
-    scheduling pass, when a job has arrived or ended, or when a policy asks for it (`schedule`).
+    scheduling pass, when a job has arrived or ended, or when a policy asks for it (`schedule`); and
+    under a policy that has a say in which jobs start, also then (`PowerPolicy.retries`).
     """
 
     cap_w: Mapping[int, float] | Any = AS_IT_IS
@@ -96,11 +97,17 @@ class PowerPolicy(Policy):
 
     selects: bool = False
     """Whether it chooses among the waiting jobs itself, in the order of the discipline."""
+    molds: bool = False
+    """Whether it chooses configurations for moldable jobs, which only fidelity = "job" has."""
     controls: bool = True
     """Whether it means to keep the machine below its cap."""
     reads: bool = True
     """Whether it goes by what is measured. One that does not is asked only when jobs arrive or end
     and when the cap of the machine changes: how often power is measured changes nothing then."""
+    retries: bool = True
+    """Whether waiting jobs are tried again when power was measured, when the cap or the target of
+    the machine has changed, and when it asked to be asked: what one needs that has jobs wait for
+    power. One that steers every second may have other ways (`Caps.schedule`)."""
     sleep_after_s: float = -1.0
     """How long a node is idle before it is put to sleep, in s; below 0: it never is."""
     figures: tuple[str, ...] = ()

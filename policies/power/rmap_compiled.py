@@ -1,8 +1,7 @@
 """The pass of RMAP, compiled: what `rmap.Rmap.select` does, over the arrays of a `PowerDesk`.
 
 All of it is arithmetic on whole numbers, ticks and microwatts, but for a job's fair share, what a
-rigid job may draw, and the time that its user tolerates, which are computed as `rmap` computes
-them. The two are held against each other in tests; `rmap` says why, here it is only said how.
+rigid job may draw, and the time that its user tolerates. `rmap` says why, here it is only said how.
 """
 
 from __future__ import annotations
@@ -16,33 +15,15 @@ import numpy.typing as npt
 
 from pdes.clock import LATEST as NEVER
 from pdes.jit import direct, entry, kernel
-from policies.views import Choices, PowerDesk
+from policies.views import Choices, PowerDesk, Request
 
-POLICIES = ("rmap-traditional", "rmap-naive", "rmap-adaptive")
-TRADITIONAL, NAIVE, ADAPTIVE = range(len(POLICIES))
+TRADITIONAL, NAIVE, ADAPTIVE = range(3)
 BACKFILLS = ("easy", "first-fit", "none")
 EASY, FIRST_FIT, NO_BACKFILL = range(len(BACKFILLS))
 ANY = 1 << 62
 """More nodes, and more microwatts, than there are."""
 TOO_MUCH, MOST = 4 * 10**18, 4e18
 """Microwatts that no machine has, and from which on they are not counted."""
-
-
-class Known(NamedTuple):
-    """What the policy knows of an application, the fastest choice first."""
-
-    choices: Choices
-    nodes: npt.NDArray[np.int64]
-    uw: npt.NDArray[np.int64]
-    """Above idle."""
-    uw_list: list[int]
-    """The same, of which Python reads one element faster."""
-    time: npt.NDArray[np.int64]
-    latest: npt.NDArray[np.int64]
-    """The time after which a job may be ended whose user asked for less."""
-    packed: npt.NDArray[np.intp]
-    """The places of the choices with the most cores and of these the highest cap, one for each
-    number of nodes, the fewest first."""
 
 
 class Table(NamedTuple):
@@ -64,6 +45,14 @@ def table_of(desk: PowerDesk) -> Table:
                  desk.running)  # fmt: skip
 
 
+def table_of_one(job: Request, application: int) -> Table:
+    """Returns the same of a job that waits alone, where nobody runs."""
+    requested = NEVER if job.requested is None else job.requested
+    words = np.array([[job.nodes, requested, NEVER, -1, application, 0]], np.int64)
+    words.flags.writeable = False
+    return Table._make([*words.T, words[0, :0]])
+
+
 class Machine(NamedTuple):
     """What a pass begins with: nodes of the machine, the microwatts that jobs may have in all, the
     watts that a node draws idle and at most, and the time."""
@@ -76,8 +65,9 @@ class Machine(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A policy, who may overtake, and its other parameters. `slower` tells whether a job also runs
-    slower where nodes are short; a threshold below 0 is none."""
+    """Which of the policies it is, who may overtake, and its other parameters: `strict` is only of
+    the naive one, `slower` tells whether a job also runs slower where nodes are short, and a
+    threshold below 0 is none."""
 
     policy: int
     backfill: int
@@ -88,49 +78,49 @@ class Rule(NamedTuple):
 
 
 class Shelf(NamedTuple):
-    """What a policy knows of all applications (`Known`), one behind the other."""
+    """What a policy knows of all applications, one behind the other, and of each the fastest choice
+    first."""
 
     first: Any
     """[application + 1]: where its choices begin; the last word is where all end."""
     nodes: Any
     uw: Any
+    """Above idle."""
     time: Any
     latest: Any
+    """The time after which a job may be ended whose user asked for less."""
     uw_of: Any
     """The microwatts again, in the order of the true choices, which `Table.mold` counts in."""
     first_packed: Any
     packed: Any
-    """The packed choices of each application, by their places among all choices."""
-
-
-@lru_cache(maxsize=256)
-def known_of(choices: Choices, idle_w: float, grace: float) -> Known:
-    """Returns what there is to know of an application, of which a job may exceed its time by a
-    share of it, the grace."""
-    uw = np.rint((choices.watts - choices.nodes * idle_w) * 1e6).astype(np.int64)
-    latest = np.ceil(choices.time * (1.0 + grace)).astype(np.int64) if grace else choices.time
-    order = np.lexsort((choices.cap_w, choices.cores, choices.nodes))
-    packed = order[np.flatnonzero(np.diff(choices.nodes[order], append=0))]
-    return Known(choices, choices.nodes, uw, uw.tolist(), choices.time, latest, packed)
+    """Of each application the places of the choices with the most cores and of these the highest
+    cap, one for each number of nodes, the fewest first."""
 
 
 @lru_cache(maxsize=64)
 def shelf_of(
     known: tuple[Choices, ...], true: tuple[Choices, ...], idle_w: float, grace: float
 ) -> Shelf:  # fmt: skip
-    """Returns what is known of applications: their choices as known, and the true ones."""
-    found = [known_of(choices, idle_w, grace) for choices in known]
-    first = _starts([len(each.choices) for each in found])
+    """Returns what is known of applications: their choices as known, and the true ones. A job may
+    exceed its time as known by a share of it, the grace."""
+    first = _starts([len(choices) for choices in known])
+    uw = [np.rint((each.watts - each.nodes * idle_w) * 1e6).astype(np.int64) for each in known]
+    late = [np.ceil(each.time * (1.0 + grace)) if grace else each.time for each in known]
     uw_of = [
-        [each.uw_list[each.choices.place(*choices[at][:3])] for at in range(len(choices))]
-        for each, choices in zip(found, true, strict=True)
+        each[[choices.place(*real[at][:3]) for at in range(len(real))]]
+        for each, choices, real in zip(uw, known, true, strict=True)
     ]
-    packed = [each.packed + begin for each, begin in zip(found, first.tolist(), strict=False)]
+    packed = [begin + _packed(each) for each, begin in zip(known, first.tolist(), strict=False)]
     return Shelf(
-        first, _joined([each.nodes for each in found]), _joined([each.uw for each in found]),
-        _joined([each.time for each in found]), _joined([each.latest for each in found]),
-        _joined(uw_of), _starts([len(each.packed) for each in found]), _joined(packed),
+        first, _joined([each.nodes for each in known]), _joined(uw),
+        _joined([each.time for each in known]), _joined(late), _joined(uw_of),
+        _starts([len(each) for each in packed]), _joined(packed),
     )  # fmt: skip
+
+
+def _packed(choices: Choices) -> npt.NDArray[np.intp]:
+    order = np.lexsort((choices.cap_w, choices.cores, choices.nodes))
+    return order[np.flatnonzero(np.diff(choices.nodes[order], append=0))]
 
 
 def _starts(sizes: Sequence[int]) -> Any:
@@ -229,9 +219,7 @@ def _needs(shelf: Shelf, rule: Rule, at: int, fair: int, requested: int) -> int:
     """Returns the microwatts that have to be free before a job starts in the choice that it waits
     for."""
     uw = shelf.uw[at]
-    if rule.policy == NAIVE and rule.strict:
-        return max(uw, fair)  # type: ignore[no-any-return]
-    if rule.policy == ADAPTIVE and not _tolerates(shelf, rule, at, requested):
+    if rule.strict or (rule.policy == ADAPTIVE and not _tolerates(shelf, rule, at, requested)):
         return max(uw, fair)  # type: ignore[no-any-return]
     return uw  # type: ignore[no-any-return]
 
@@ -274,6 +262,8 @@ def started_from(
     """Write the jobs that start now, in order: the row of each, its application, the place of its
     choice among those known of that (-1: it is rigid), and the time after which it may be ended.
     Returns how many there are. `ends` is room to work in (`room_for`)."""
+    if machine.uw < 0:  # it may not even idle
+        return 0
     now, left, held, count = machine.time, machine.uw, 0, 0
     for i in range(desk.running.shape[0]):
         row = desk.running[i]

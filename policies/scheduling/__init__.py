@@ -28,6 +28,7 @@ from policies.scheduling.base import (
     select,
 )
 
+from policies.scheduling.compiled import has_order, in_order  # isort: skip
 from policies.scheduling import disciplines, sensitive  # noqa: F401  isort: skip
 
 __all__ = [
@@ -37,6 +38,8 @@ __all__ = [
     "backfilling",
     "discipline",
     "fitting",
+    "has_order",
+    "in_order",
     "scheduling",
     "select",
 ]

@@ -50,6 +50,10 @@ class SchedulingPolicy(Policy):
         nodes. Called by `select` alone, which checks the answer. What it remembers is
         `view.memory`."""
 
+    def note_starts(self, view: View) -> None:
+        """Called instead of `select`, at the end of a pass, where a power policy chooses who
+        starts: for one that remembers who holds nodes."""
+
 
 class Discipline(SchedulingPolicy):
     """The simplest case: an order in which waiting jobs are tried, by which each starts that fits.
@@ -67,14 +71,19 @@ class Discipline(SchedulingPolicy):
         """Returns positions in `queue`, each once. `queue` is as in `View`."""
 
     def select(self, view: View) -> Sequence[int]:
-        given = self.order(view.queue)
-        if given is None:
-            raise Fault(f"scheduling {self.name}: it returned None, and not positions in the queue")
-        order = [index(position) for position in given]
-        if sorted(order) != list(range(len(view.queue))):
-            raise Fault(f"scheduling {self.name}, of {len(view.queue)} jobs: {order} does not name "
-                        "each position once")  # fmt: skip
-        return fitting(view, order, self.strict)
+        return fitting(view, positions_of(self, view.queue), self.strict)
+
+
+def positions_of(policy: Discipline, queue: Sequence[Request]) -> list[int]:
+    """Ask a discipline for its order. A Fault names it if that does not have each position once."""
+    given = policy.order(queue)
+    if given is None:
+        raise Fault(f"scheduling {policy.name}: it returned None, and not positions in the queue")
+    order = [index(position) for position in given]
+    if sorted(order) != list(range(len(queue))):
+        raise Fault(f"scheduling {policy.name}, of {len(queue)} jobs: {order} does not name each "
+                    "position once")  # fmt: skip
+    return order
 
 
 def fitting(view: View, order: Iterable[int], strict: bool = True) -> list[int]:

@@ -16,37 +16,11 @@ from pdes.clock import TICKS
 from pdes.errors import Fault
 from policies.memory import Sizes
 from policies.policy import Arrays
-from policies.scheduling.base import SchedulingPolicy, fitting
+from policies.scheduling import desk as w
+from policies.scheduling.base import Discipline, SchedulingPolicy, fitting, positions_of
 from policies.scheduling.conservative import PACE, PLANS
-from policies.scheduling.desk import (
-    CHOSEN,
-    CONSERVATIVE,
-    DEPTH,
-    DUE,
-    FIRST,
-    FREE,
-    JOB_WORDS,
-    LAST,
-    NEVER,
-    NODES,
-    NUMBER,
-    ORDER,
-    REPACED,
-    REQUESTED,
-    RULE,
-    RULE_WORDS,
-    RULES,
-    RUNNING,
-    SERVE,
-    SERVE_DEPARTURES,
-    SINCE,
-    STEP,
-    SUBMIT,
-    TIME,
-    USER,
-    new_desk,
-)
-from policies.scheduling.rules import ORDERS, USAGE, choose_from
+from policies.scheduling.desk import Desk, new_desk
+from policies.scheduling.rules import ORDERS, USAGE, choose_from, note_held_from, order_from
 from policies.scheduling.usage import STEPS
 from policies.views import Request, Running, View
 
@@ -77,36 +51,49 @@ class Compiled(SchedulingPolicy):
 
     @property
     def preemptive(self) -> bool:  # type: ignore[override]
-        return self.order_and_rule()[1] in (RULES[SERVE], RULES[SERVE_DEPARTURES])
+        return self.order_and_rule()[1] in (w.RULES[w.SERVE], w.RULES[w.SERVE_DEPARTURES])
 
     def words(self, tick: str) -> npt.NDArray[np.int64]:
         """Returns `Desk.rule`, for a model with this tick."""
-        found = np.zeros(RULE_WORDS, np.int64)
+        found = np.zeros(len(w.OF_RULE), np.int64)
         order, rule = self.order_and_rule()
-        found[[ORDER, RULE]] = ORDERS.index(order), RULES.index(rule)
+        found[[w.ORDER, w.RULE]] = ORDERS.index(order), w.RULES.index(rule)
         step = round(self.half_life_s() * 1e12 / TICKS[tick]) // STEPS
-        found[STEP] = min(max(1, step), NEVER // STEPS)  # 20 h of ps at most: no run lasts as long
-        found[DEPTH] = self.planned()
+        found[w.STEP] = min(
+            max(1, step), w.NEVER // STEPS
+        )  # 20 h of ps at most: no run lasts as long
+        found[w.DEPTH] = self.planned()
         return found
 
     def select(self, view: View) -> Sequence[int]:
         """Returns the kernel's answer; for the simplest orders and rules without any kernel."""
         order, rule = self.order_and_rule()
         if order in PLAIN and rule in ("strict", "first-fit"):
-            key, queue = PLAIN[order], view.queue
-            positions: Iterable[int] = range(len(queue))
-            if key is not None:
-                positions = sorted(positions, key=lambda at: key(queue[at]))
-            return fitting(view, positions, rule == "strict")
-        return self._ask(view)
+            return fitting(view, _positions(order, view.queue), rule == "strict")
+        desk = self._desk(view)
+        choose_from(desk)
+        return _numbers(desk, desk.ctl[w.CHOSEN])
 
-    def _ask(self, view: View) -> Sequence[int]:
-        """Copies the view into a desk, with rows in order of arrival, and asks the kernel."""
+    def first_in_order(self, view: View, most: int) -> list[int]:
+        """Returns the numbers of the first waiting jobs in its order, whether they fit or not, at
+        most so many."""
+        order = self.order_and_rule()[0]
+        if order in PLAIN:
+            return [view.queue[at].number for at in [*_positions(order, view.queue)][:most]]
+        desk = self._desk(view)
+        return _numbers(desk, order_from(desk, most))
+
+    def note_starts(self, view: View) -> None:
+        if self.order_and_rule()[0] == ORDERS[USAGE]:
+            note_held_from(self._desk(view))
+
+    def _desk(self, view: View) -> Desk:
+        """Returns a desk into which the view is copied, with rows in order of arrival."""
         memory = vars(view.memory) if view.memory else {}
         if isinstance(self, Remembering) and not memory:
             raise Fault(f"scheduling {self.name}: asked without its memory (policies.memory)")
         words = self.words(view.tick)
-        if words[RULE] == SERVE_DEPARTURES:
+        if words[w.RULE] == w.SERVE_DEPARTURES:
             raise Fault(f"scheduling {self.name}: asked through a view, which does not tell for "
                         "how long suspended jobs were served; only the job model does")  # fmt: skip
         jobs = sorted(
@@ -116,26 +103,54 @@ class Compiled(SchedulingPolicy):
         )
         busy = sum(job.request.nodes for job in view.running)
         desk = new_desk(
-            len(jobs), view.free + busy, JOB_WORDS, words,
+            len(jobs), view.free + busy, len(w.JOB), words,
             memory.get("whole", np.zeros(0, np.int64)), memory.get("real", np.zeros(0)),
         )  # fmt: skip
-        desk.jobs[:, [NODES, SUBMIT, REQUESTED, USER, NUMBER, SINCE, DUE]] = np.array(
+        desk.jobs[:, [w.NODES, w.SUBMIT, w.REQUESTED, w.USER, w.NUMBER, w.SINCE, w.DUE]] = np.array(
             [(job.nodes, job.submit, _known(job), job.user_number, job.number, since, due)
              for job, since, due in jobs], np.int64,
         ).reshape(-1, 7)  # fmt: skip
         desk.pace[0] = view.pace
-        if words[RULE] == CONSERVATIVE:
-            desk.ctl[REPACED] = _repaced(desk.whole, view.pace)
-        runs = desk.jobs[:, SINCE] >= 0
+        if words[w.RULE] == w.CONSERVATIVE:
+            desk.ctl[w.REPACED] = _repaced(desk.whole, view.pace)
+        runs = desk.jobs[:, w.SINCE] >= 0
         waiting, running = np.flatnonzero(~runs), np.flatnonzero(runs)
         desk.queue[: len(waiting)] = waiting
-        desk.running[: len(running)] = running[np.argsort(desk.jobs[running, DUE], kind="stable")]
-        desk.ctl[[TIME, FREE, FIRST, LAST, RUNNING]] = (
+        desk.running[: len(running)] = running[np.argsort(desk.jobs[running, w.DUE], kind="stable")]
+        desk.ctl[[w.TIME, w.FREE, w.FIRST, w.LAST, w.RUNNING]] = (
             view.time, view.free, 0, len(waiting), len(running)
         )  # fmt: skip
-        choose_from(desk)
-        chosen = desk.chosen[: desk.ctl[CHOSEN]]
-        return [int(number) for number in desk.jobs[chosen, NUMBER]]
+        return desk
+
+
+def _positions(order: str, queue: Sequence[Request]) -> Iterable[int]:
+    """Returns the positions in a queue in one of the orders that are the same at any time."""
+    key = PLAIN[order]
+    positions = range(len(queue))
+    return positions if key is None else sorted(positions, key=lambda at: key(queue[at]))
+
+
+def _numbers(desk: Desk, count: int) -> list[int]:
+    """Returns the numbers of the first jobs that a kernel has written to `Desk.chosen`."""
+    return desk.jobs[desk.chosen[:count], w.NUMBER].tolist()  # type: ignore[no-any-return]
+
+
+def has_order(policy: SchedulingPolicy) -> bool:
+    """Tells whether a scheduling policy is an order in which waiting jobs are tried, which power
+    policies that select need."""
+    if isinstance(policy, Compiled):
+        return policy.order_and_rule()[1] in ("strict", "first-fit", "easy", "easy-strict")
+    return isinstance(policy, Discipline)
+
+
+def in_order(policy: SchedulingPolicy, view: View, most: int) -> list[int]:
+    """Returns the numbers of the first waiting jobs in the order of a scheduling policy that has
+    one, whether they fit or not: at most so many, or all if that is 0."""
+    most = min(most, len(view.queue)) if most else len(view.queue)
+    if isinstance(policy, Compiled):
+        return policy.first_in_order(view, most)
+    assert isinstance(policy, Discipline)
+    return [view.queue[at].number for at in positions_of(policy, view.queue)[:most]]
 
 
 def _repaced(whole: npt.NDArray[np.int64], pace: float) -> bool:
@@ -147,12 +162,12 @@ def _repaced(whole: npt.NDArray[np.int64], pace: float) -> bool:
 
 
 def _known(job: Request) -> int:
-    return NEVER if job.requested is None else job.requested
+    return w.NEVER if job.requested is None else job.requested
 
 
 def _due(job: Running) -> int:
     end = job.requested_end
-    return NEVER if end is None else min(NEVER, end)
+    return w.NEVER if end is None else min(w.NEVER, end)
 
 
 class Remembering(Compiled):
@@ -164,6 +179,6 @@ class Remembering(Compiled):
         order, rule = self.order_and_rule()
         if ORDERS.index(order) == USAGE:
             return {"whole": np.zeros(2 * sizes.users + 1, np.int64), "real": np.zeros(sizes.users)}
-        if RULES.index(rule) == CONSERVATIVE:
+        if w.RULES.index(rule) == w.CONSERVATIVE:
             return {"whole": np.append(np.zeros(PLANS, np.int64), np.full(sizes.jobs, -1))}
         return {"whole": np.zeros(2, np.int64)}

@@ -12,27 +12,35 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pdes.jit import kernel
+from pdes.words import Row
 from policies import views
 from policies.views import NEVER as NEVER
 
-NODES, SUBMIT, REQUESTED, USER, NUMBER, SERVED, SINCE, DUE = range(8)
-"""Words of a job: the nodes it needs; when it joined the queue; the run time that its user asked
-for, NEVER where none is known; its user's number; its own; for how long it has been served before
-the segment that it is in; when that segment began; and when it is due by its request, at its
-present pace."""
-JOB_WORDS = 8
+JOB = Row("Desk.jobs")
+NODES = JOB.word("1", "the nodes that it needs")
+SUBMIT = JOB.word("tick", "when it joined the queue")
+REQUESTED = JOB.word("tick", "the run time that its user asked for, NEVER where none is known")
+USER = JOB.word("1", "its user's number")
+NUMBER = JOB.word("1", "its own number")
+SERVED = JOB.word("tick", "for how long it was served before the segment that it is in")
+SINCE = JOB.word("tick", "when that segment began, -1 while it waits")
+DUE = JOB.word("tick", "when it is due by its request, at its present pace")
 
-TIME, FREE, FIRST, LAST, RUNNING, ALL, CHOSEN, REPACED = range(8)
-"""Words of `Desk.ctl`: the time; idle nodes; the waiting jobs are queue[FIRST:LAST]; the number of
-running jobs; the nodes of the machine; how many jobs were chosen; and whether `Desk.pace` has
-changed since jobs were last chosen."""
-CTL_WORDS = 8
+CTL = Row("Desk.ctl")
+TIME = CTL.word("tick", "the time")
+FREE = CTL.word("1", "idle nodes")
+FIRST = CTL.word("1", "the waiting jobs are queue[FIRST:LAST]")
+LAST = CTL.word("1", "the end of these")
+RUNNING = CTL.word("1", "the number of running jobs")
+ALL = CTL.word("1", "the nodes of the machine")
+CHOSEN = CTL.word("1", "how many jobs were chosen")
+REPACED = CTL.word("1", "whether `Desk.pace` has changed since jobs were last chosen")
 
-ORDER, RULE, STEP, DEPTH, RULE_WORDS = range(5)
-"""Words of `Desk.rule`: in which order waiting jobs are tried; what happens when one does not fit;
-the interval at which usage decays, in ticks; and how many waiting jobs conservative backfilling
-plans, 0 for all."""
-
+OF_RULE = Row("Desk.rule")
+ORDER = OF_RULE.word("1", "in which order waiting jobs are tried")
+RULE = OF_RULE.word("1", "what happens when one does not fit")
+STEP = OF_RULE.word("tick", "the interval at which usage decays")
+DEPTH = OF_RULE.word("1", "how many waiting jobs conservative backfilling plans, 0 for all")
 
 RULES = ("strict", "first-fit", "easy", "easy-strict", "conservative", "departures", "serve",
          "serve-departures")  # fmt: skip
@@ -50,25 +58,34 @@ BLOCK = 64
 FULLEST = 3 * BLOCK // 4
 """Two neighbouring blocks with no more points than this become one when one of them loses one. As a
 block is split in halves, any two neighbours have more than BLOCK / 2."""
-FROM, PLACE, SIZE, MOST, ADD, SPARE = range(6)
-"""Words of `Desk.blocks`: the time of its first point; where in `times`, `room` and `heads` its
-points are; how many; a bound of their `room`; and what has to be added to each `room`. The last is
-not of the block: a place that no block has."""
-BLOCK_WORDS = 5
+BLOCK_OF = Row("Desk.blocks")
+FROM = BLOCK_OF.word("tick", "the time of its first point")
+PLACE = BLOCK_OF.word("1", "where in `times`, `room` and `heads` its points are")
+SIZE = BLOCK_OF.word("1", "how many points it has")
+MOST = BLOCK_OF.word("1", "a bound of their `room`")
+ADD = BLOCK_OF.word("1", "what has to be added to each `room`")
+SPARE = BLOCK_OF.word("1", "not of the block: a place that no block has")
 
-PLAN, FINISH, NEXT, PREVIOUS, KIND, TOUCHED, HOLDER = range(7)
-"""Words of `Desk.held`: the planned start of a job (-1: none); the end of its part of the profile,
-also while it runs; the next and the previous job with the same planned start; its kind
-(`conservative`); and whether its plan may be moved. The last is not of the job: a row of those that
-run, as far as the profile knows."""
-HELD_WORDS = 7
+HELD = Row("Desk.held")
+PLAN = HELD.word("tick", "the planned start of a job, -1: none")
+FINISH = HELD.word("tick", "the end of its part of the profile, also while it runs")
+NEXT = HELD.word("1", "the next job with the same planned start")
+PREVIOUS = HELD.word("1", "the previous one")
+KIND = HELD.word("1", "its kind (`conservative`)")
+TOUCHED = HELD.word("1", "whether its plan may be moved")
+HOLDER = HELD.word("1", "not of the job: a row of those that run, as far as the profile knows")
 
-BUILT, BLOCKS, USED, SPARES, HOLDERS, LEAST, LONGEST, TURN, GROWN = range(9)
-"""Words of `Desk.marks`: whether there is a profile; its blocks; places that have been used for
-blocks, and how many of them are not any more; the running jobs that the profile knows; the fewest
-nodes of a planned job, as a level, and the longest time; which of the two tables of `Desk.holes` is
-that of this compression; and, for each of them, whether room has grown since it was begun."""
-MARK_WORDS = GROWN + 2
+MARKS = Row("Desk.marks")
+BUILT = MARKS.word("1", "whether there is a profile")
+BLOCKS = MARKS.word("1", "its blocks")
+USED = MARKS.word("1", "places that have been used for blocks")
+SPARES = MARKS.word("1", "how many of these are not used any more")
+HOLDERS = MARKS.word("1", "the running jobs that the profile knows")
+LEAST = MARKS.word("1", "the fewest nodes of a planned job, as a level")
+LONGEST = MARKS.word("tick", "the longest time of one")
+TURN = MARKS.word("1", "which of the two tables of `Desk.holes` is that of this compression")
+GROWN = MARKS.word("1", "whether room has grown since the first of these was begun")
+GROWN_TOO = MARKS.word("1", "whether it has since the second was")
 KINDS = 512
 """Kinds of lengths that `Desk.holes` tells apart (`conservative`)."""
 
@@ -82,7 +99,7 @@ class Desk(NamedTuple):
     ctl: Any
     rule: Any
     jobs: Any
-    """[row, JOB_WORDS or more]"""
+    """[row, JOB and more]"""
     queue: Any
     """The rows of waiting jobs, in order of arrival, from FIRST to LAST."""
     running: Any
@@ -109,16 +126,16 @@ class Desk(NamedTuple):
     heads: Any
     """The first of the jobs that are planned to start at each of `times`, or -1."""
     blocks: Any
-    """[block, BLOCK_WORDS + 1], in order of time"""
+    """[block, BLOCK_OF], in order of time"""
     held: Any
-    """[row, HELD_WORDS]"""
+    """[row, HELD]"""
     marks: Any
     holes: Any
     """[3, level, kind]: from when on there may be room (`conservative`)."""
 
 
 def new_desk(
-    rows: int, nodes: int, words: int, rule: Any, whole: Any, real: Any, ctl_words: int = CTL_WORDS
+    rows: int, nodes: int, words: int, rule: Any, whole: Any, real: Any, ctl_words: int = len(CTL)
 ) -> Desk:
     """Returns a desk for so many jobs on so many nodes, with nothing on it yet."""
     most = max(1, rows)
@@ -128,14 +145,14 @@ def new_desk(
     places = blocks * BLOCK if plans else most
     ctl = np.zeros(ctl_words, np.int64)
     ctl[[FREE, ALL]] = nodes
-    held = np.full((most if plans else 0, HELD_WORDS), -1)
+    held = np.full((most if plans else 0, len(HELD)), -1)
     return Desk(
         ctl, rule, np.zeros((rows, words), np.int64), np.zeros(most, np.int64),
         np.zeros(min(most, nodes) + 1, np.int64), whole, real,
         np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most),
         np.zeros(places, np.int64), np.zeros(places, np.int64), np.zeros(rows), np.ones(1),
-        np.zeros(places if plans else 0, np.int64), np.zeros((blocks, BLOCK_WORDS + 1), np.int64),
-        held, np.zeros(MARK_WORDS, np.int64),
+        np.zeros(places if plans else 0, np.int64), np.zeros((blocks, len(BLOCK_OF)), np.int64),
+        held, np.zeros(len(MARKS), np.int64),
         np.zeros((3, int(nodes).bit_length() if plans else 0, KINDS), np.int64),
     )  # fmt: skip
 

@@ -16,40 +16,23 @@ from __future__ import annotations
 from typing import Any
 
 from pdes.jit import kernel
-from policies.scheduling.desk import (
-    ADD,
-    BLOCK,
-    BLOCK_WORDS,
-    BLOCKS,
-    FROM,
-    FULLEST,
-    MOST,
-    NEVER,
-    NEXT,
-    PLACE,
-    PREVIOUS,
-    SIZE,
-    SPARE,
-    SPARES,
-    USED,
-    Desk,
-    end_of,
-)
+from policies.scheduling import desk as w
+from policies.scheduling.desk import Desk, end_of
 
 
 @kernel
 def seek(desk: Desk, time: int) -> Any:
     """Returns the block, and the place in it, of the last point that is no later than this."""
     blocks, times = desk.blocks, desk.times
-    low, high = 0, desk.marks[BLOCKS]
+    low, high = 0, desk.marks[w.BLOCKS]
     while high - low > 1:
         middle = (low + high) >> 1
-        if blocks[middle, FROM] <= time:
+        if blocks[middle, w.FROM] <= time:
             low = middle
         else:
             high = middle
-    at, base = low, blocks[low, PLACE]
-    low, high = 0, blocks[at, SIZE]
+    at, base = low, blocks[low, w.PLACE]
+    low, high = 0, blocks[at, w.SIZE]
     while high - low > 1:
         middle = (low + high) >> 1
         if times[base + middle] <= time:
@@ -63,21 +46,21 @@ def seek(desk: Desk, time: int) -> Any:
 def clear(desk: Desk, now: int, room: int) -> None:
     """Begin a profile in which this room is there for ever."""
     marks, blocks = desk.marks, desk.blocks
-    marks[BLOCKS], marks[USED], marks[SPARES] = 1, 1, 0
-    blocks[0, FROM], blocks[0, PLACE], blocks[0, SIZE] = now, 0, 1
-    blocks[0, MOST], blocks[0, ADD] = room, 0
+    marks[w.BLOCKS], marks[w.USED], marks[w.SPARES] = 1, 1, 0
+    blocks[0, w.FROM], blocks[0, w.PLACE], blocks[0, w.SIZE] = now, 0, 1
+    blocks[0, w.MOST], blocks[0, w.ADD] = room, 0
     desk.times[0], desk.room[0], desk.heads[0] = now, room, -1
 
 
 @kernel
 def _move_blocks(desk: Desk, at: int, by: int) -> None:
     """Move the blocks from this one on by so many places in the directory."""
-    blocks, count = desk.blocks, desk.marks[BLOCKS]
+    blocks, count = desk.blocks, desk.marks[w.BLOCKS]
     for i in range(count - at):
         one = at + i if by < 0 else count - 1 - i
-        for word in range(BLOCK_WORDS):
+        for word in range(w.SPARE):
             blocks[one + by, word] = blocks[one, word]
-    desk.marks[BLOCKS] = count + by
+    desk.marks[w.BLOCKS] = count + by
 
 
 @kernel
@@ -100,24 +83,24 @@ def _move_points(desk: Desk, source: int, to: int, count: int) -> None:
 def _put(desk: Desk, at: int, place: int, time: int) -> Any:
     """Put a point behind this one, with the same room. Returns where it is."""
     marks, blocks = desk.marks, desk.blocks
-    if blocks[at, SIZE] == BLOCK:
-        if marks[SPARES] > 0:
-            marks[SPARES] -= 1
-            new = blocks[marks[SPARES], SPARE]
+    if blocks[at, w.SIZE] == w.BLOCK:
+        if marks[w.SPARES] > 0:
+            marks[w.SPARES] -= 1
+            new = blocks[marks[w.SPARES], w.SPARE]
         else:
-            new = marks[USED] * BLOCK
-            marks[USED] += 1
+            new = marks[w.USED] * w.BLOCK
+            marks[w.USED] += 1
         _move_blocks(desk, at, 1)
-        half = BLOCK // 2
-        _move_points(desk, blocks[at, PLACE] + half, new, BLOCK - half)
-        blocks[at, SIZE], blocks[at + 1, SIZE] = half, BLOCK - half
-        blocks[at + 1, PLACE], blocks[at + 1, FROM] = new, desk.times[new]
+        half = w.BLOCK // 2
+        _move_points(desk, blocks[at, w.PLACE] + half, new, w.BLOCK - half)
+        blocks[at, w.SIZE], blocks[at + 1, w.SIZE] = half, w.BLOCK - half
+        blocks[at + 1, w.PLACE], blocks[at + 1, w.FROM] = new, desk.times[new]
         if place >= half:
             at, place = at + 1, place - half
-    one = blocks[at, PLACE] + place
-    _move_points(desk, one + 1, one + 2, blocks[at, SIZE] - place - 1)
+    one = blocks[at, w.PLACE] + place
+    _move_points(desk, one + 1, one + 2, blocks[at, w.SIZE] - place - 1)
     desk.times[one + 1], desk.room[one + 1], desk.heads[one + 1] = time, desk.room[one], -1
-    blocks[at, SIZE] += 1
+    blocks[at, w.SIZE] += 1
     return at, place + 1
 
 
@@ -126,28 +109,28 @@ def _drop(desk: Desk, at: int, place: int) -> None:
     """Take out a point, which is not the only one. Where a block and a neighbour of it have no more
     than FULLEST points together, or one has none, they become one."""
     marks, blocks = desk.marks, desk.blocks
-    one, left = blocks[at, PLACE] + place, blocks[at, SIZE] - 1
+    one, left = blocks[at, w.PLACE] + place, blocks[at, w.SIZE] - 1
     _move_points(desk, one + 1, one, left - place)
-    blocks[at, SIZE] = left
+    blocks[at, w.SIZE] = left
     if place == 0 and left > 0:
-        blocks[at, FROM] = desk.times[one]
-    if at + 1 == marks[BLOCKS] or (at > 0 and left + blocks[at + 1, SIZE] > FULLEST):
+        blocks[at, w.FROM] = desk.times[one]
+    if at + 1 == marks[w.BLOCKS] or (at > 0 and left + blocks[at + 1, w.SIZE] > w.FULLEST):
         at -= 1  # its other neighbour
-    if at >= 0 and at + 1 < marks[BLOCKS]:
-        mine, other = blocks[at, SIZE], blocks[at + 1, SIZE]
-        if mine + other <= FULLEST or mine == 0 or other == 0:
+    if at >= 0 and at + 1 < marks[w.BLOCKS]:
+        mine, other = blocks[at, w.SIZE], blocks[at + 1, w.SIZE]
+        if mine + other <= w.FULLEST or mine == 0 or other == 0:
             if mine == 0:
-                blocks[at, FROM] = blocks[at + 1, FROM]
-            shift = blocks[at + 1, ADD] - blocks[at, ADD]
-            to, source = blocks[at, PLACE] + mine, blocks[at + 1, PLACE]
+                blocks[at, w.FROM] = blocks[at + 1, w.FROM]
+            shift = blocks[at + 1, w.ADD] - blocks[at, w.ADD]
+            to, source = blocks[at, w.PLACE] + mine, blocks[at + 1, w.PLACE]
             _move_points(desk, source, to, other)
             for i in range(other):
                 desk.room[to + i] += shift
-            blocks[at, SIZE] = mine + other
-            blocks[at, MOST] = max(blocks[at, MOST], blocks[at + 1, MOST] + shift)
+            blocks[at, w.SIZE] = mine + other
+            blocks[at, w.MOST] = max(blocks[at, w.MOST], blocks[at + 1, w.MOST] + shift)
             _move_blocks(desk, at + 2, -1)
-            blocks[marks[SPARES], SPARE] = source
-            marks[SPARES] += 1
+            blocks[marks[w.SPARES], w.SPARE] = source
+            marks[w.SPARES] += 1
 
 
 @kernel
@@ -155,24 +138,24 @@ def room_before(desk: Desk, at: int, place: int) -> int:
     """Returns the room just before a point; less than any other at the first."""
     if place == 0:
         if at == 0:
-            return -NEVER
+            return -w.NEVER
         at -= 1
-        place = desk.blocks[at, SIZE]
-    return desk.room[desk.blocks[at, PLACE] + place - 1] + desk.blocks[at, ADD]  # type: ignore[no-any-return]
+        place = desk.blocks[at, w.SIZE]
+    return desk.room[desk.blocks[at, w.PLACE] + place - 1] + desk.blocks[at, w.ADD]  # type: ignore[no-any-return]
 
 
 @kernel
 def leave(desk: Desk, row: int, begin: int) -> None:
     """Take a job from those that are planned to start then."""
     held = desk.held
-    before, after = held[row, PREVIOUS], held[row, NEXT]
+    before, after = held[row, w.PREVIOUS], held[row, w.NEXT]
     if after >= 0:
-        held[after, PREVIOUS] = before
+        held[after, w.PREVIOUS] = before
     if before >= 0:
-        held[before, NEXT] = after
+        held[before, w.NEXT] = after
     else:
         at, place = seek(desk, begin)
-        desk.heads[desk.blocks[at, PLACE] + place] = after
+        desk.heads[desk.blocks[at, w.PLACE] + place] = after
 
 
 @kernel
@@ -184,27 +167,27 @@ def add(desk: Desk, begin: int, end: int, nodes: int, row: int) -> None:
     for side in range(2):  # the end first: `at` and `place` are those of the beginning then
         time = begin if side == 1 else end
         at, place = seek(desk, time)
-        if times[blocks[at, PLACE] + place] != time:
+        if times[blocks[at, w.PLACE] + place] != time:
             at, place = _put(desk, at, place, time)
     if row >= 0:
-        one = blocks[at, PLACE] + place
+        one = blocks[at, w.PLACE] + place
         after = desk.heads[one]
-        held[row, NEXT], held[row, PREVIOUS] = after, -1
+        held[row, w.NEXT], held[row, w.PREVIOUS] = after, -1
         desk.heads[one] = row
         if after >= 0:
-            held[after, PREVIOUS] = row
-    first, first_place, count = at, place, desk.marks[BLOCKS]
+            held[after, w.PREVIOUS] = row
+    first, first_place, count = at, place, desk.marks[w.BLOCKS]
     while at < count:
-        base, size = blocks[at, PLACE], blocks[at, SIZE]
-        if place == 0 and at + 1 < count and blocks[at + 1, FROM] <= end:
-            blocks[at, ADD] += nodes
+        base, size = blocks[at, w.PLACE], blocks[at, w.SIZE]
+        if place == 0 and at + 1 < count and blocks[at + 1, w.FROM] <= end:
+            blocks[at, w.ADD] += nodes
         else:
-            most = blocks[at, MOST]
+            most = blocks[at, w.MOST]
             while place < size and times[base + place] < end:
                 desk.room[base + place] += nodes
                 most = max(most, desk.room[base + place])
                 place += 1
-            blocks[at, MOST] = most
+            blocks[at, w.MOST] = most
             if place < size:  # the end
                 break
         at += 1
@@ -213,13 +196,16 @@ def add(desk: Desk, begin: int, end: int, nodes: int, row: int) -> None:
         if side == 1:
             at, place = first, first_place
             if (
-                at >= desk.marks[BLOCKS]
-                or place >= blocks[at, SIZE]
-                or times[blocks[at, PLACE] + place] != begin
+                at >= desk.marks[w.BLOCKS]
+                or place >= blocks[at, w.SIZE]
+                or times[blocks[at, w.PLACE] + place] != begin
             ):  # blocks have become one
                 at, place = seek(desk, begin)
-        one = blocks[at, PLACE] + place
-        if desk.heads[one] < 0 and room_before(desk, at, place) == desk.room[one] + blocks[at, ADD]:
+        one = blocks[at, w.PLACE] + place
+        if (
+            desk.heads[one] < 0
+            and room_before(desk, at, place) == desk.room[one] + blocks[at, w.ADD]
+        ):
             _drop(desk, at, place)
 
 
@@ -227,16 +213,16 @@ def add(desk: Desk, begin: int, end: int, nodes: int, row: int) -> None:
 def first_fit(desk: Desk, begin: int, needed: int, length: int, limit: int) -> int:
     """Returns the first time from the point at or before `begin` on at which so many nodes are idle
     for so long; `limit` where it is no earlier than that."""
-    blocks, count = desk.blocks, desk.marks[BLOCKS]
+    blocks, count = desk.blocks, desk.marks[w.BLOCKS]
     at, place = seek(desk, begin)
     first, finish = -1, 0
     while at < count:
-        base, size, add_ = blocks[at, PLACE], blocks[at, SIZE], blocks[at, ADD]
-        if blocks[at, MOST] + add_ < needed:
-            if first >= 0 and blocks[at, FROM] >= finish:
+        base, size, add_ = blocks[at, w.PLACE], blocks[at, w.SIZE], blocks[at, w.ADD]
+        if blocks[at, w.MOST] + add_ < needed:
+            if first >= 0 and blocks[at, w.FROM] >= finish:
                 return first
             first = -1
-            if blocks[at, FROM] >= limit:
+            if blocks[at, w.FROM] >= limit:
                 return limit
         else:
             most, whole = 0, place == 0
@@ -254,7 +240,7 @@ def first_fit(desk: Desk, begin: int, needed: int, length: int, limit: int) -> i
                     most = max(most, room)
                 place += 1
             if whole:
-                blocks[at, MOST] = most
+                blocks[at, w.MOST] = most
         at += 1
         place = 0
     return first  # type: ignore[no-any-return]
@@ -265,22 +251,22 @@ def advance(desk: Desk, now: int) -> bool:
     """Have the profile begin now. Returns False if a plan was to begin before."""
     marks, blocks = desk.marks, desk.blocks
     last, place = seek(desk, now)
-    if blocks[0, FROM] > now:
+    if blocks[0, w.FROM] > now:
         return False
     for at in range(last + 1):
-        base = blocks[at, PLACE]
-        for i in range(blocks[at, SIZE] if at < last else place):
+        base = blocks[at, w.PLACE]
+        for i in range(blocks[at, w.SIZE] if at < last else place):
             if desk.heads[base + i] >= 0:
                 return False
-    base = blocks[last, PLACE]
+    base = blocks[last, w.PLACE]
     if desk.times[base + place] < now and desk.heads[base + place] >= 0:
         return False
     for at in range(last):
-        blocks[marks[SPARES], SPARE] = blocks[at, PLACE]
-        marks[SPARES] += 1
+        blocks[marks[w.SPARES], w.SPARE] = blocks[at, w.PLACE]
+        marks[w.SPARES] += 1
     if last > 0:
         _move_blocks(desk, last, -last)
-    _move_points(desk, base + place, base, blocks[0, SIZE] - place)
-    blocks[0, SIZE] -= place
-    blocks[0, FROM] = desk.times[base] = now
+    _move_points(desk, base + place, base, blocks[0, w.SIZE] - place)
+    blocks[0, w.SIZE] -= place
+    blocks[0, w.FROM] = desk.times[base] = now
     return True

@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 from pdes.jit import kernel
-from policies.scheduling.desk import CHOSEN, NODES, RUNNING, STEP, TIME, USER, Desk
+from policies.scheduling import desk as w
+from policies.scheduling.desk import Desk
 
 STEPS = 64
 """Steps of a half-life."""
@@ -31,7 +32,7 @@ VANISHED = 1100
 def settle(desk: Desk) -> None:
     """Charge users for what their jobs held until now. It takes at most two half-lives of steps,
     however long ago that was done before."""
-    users, now, step = desk.real.shape[0], desk.ctl[TIME], desk.rule[STEP]
+    users, now, step = desk.real.shape[0], desk.ctl[w.TIME], desk.rule[w.STEP]
     pending, held = desk.whole[:users], desk.whole[users : 2 * users]
     then = desk.whole[2 * users]
     while then < now:
@@ -63,12 +64,21 @@ def note_held(desk: Desk) -> None:
     users = desk.real.shape[0]
     held = desk.whole[users : 2 * users]
     held[:] = 0
-    for i in range(desk.ctl[RUNNING]):
+    for i in range(desk.ctl[w.RUNNING]):
         job = desk.jobs[desk.running[i]]
-        held[job[USER]] += job[NODES]
-    for i in range(desk.ctl[CHOSEN]):
+        held[job[w.USER]] += job[w.NODES]
+    for i in range(desk.ctl[w.CHOSEN]):
         job = desk.jobs[desk.chosen[i]]
-        held[job[USER]] += job[NODES]
+        held[job[w.USER]] += job[w.NODES]
+
+
+@kernel
+def charge(desk: Desk) -> None:
+    """Charge users until now, and note who holds nodes from now on, where nobody was chosen by
+    usage."""
+    settle(desk)
+    desk.ctl[w.CHOSEN] = 0
+    note_held(desk)
 
 
 @kernel

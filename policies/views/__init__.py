@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from policies.views.choices import Choice, Choices, Mold, choices_of
 from policies.views.jobs import HAIR, NEVER, Ended, Labels, Request, Running, held_for
-from policies.views.market import Market
+from policies.views.market import Bid, Market, Trial
 from policies.views.power import (
     Budget,
     Configuration,
@@ -38,6 +38,7 @@ __all__ = [
     "NEVER",
     "STALLS",
     "TRAFFIC",
+    "Bid",
     "Budget",
     "Choice",
     "Choices",
@@ -57,6 +58,7 @@ __all__ = [
     "Running",
     "Sight",
     "Target",
+    "Trial",
     "View",
     "Words",
     "choices_of",

@@ -1,9 +1,13 @@
-"""A market for regulation as a bidding policy sees it, and what is bid."""
+"""A market for regulation as a bidding policy sees it, what is bid, and what a bid came to that was
+tried."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from policies.memory import Memory
 from policies.views.choices import Choices
@@ -11,35 +15,81 @@ from policies.views.jobs import Request
 from policies.views.power import Powered
 
 
+class Bid(NamedTuple):
+    """The machine will draw `average_w` plus a part of `reserve_w` that the grid's signal, between
+    -1 and 1, names from moment to moment. `weights` are the shares of applications, where the power
+    policy divides nodes by them."""
+
+    average_w: float
+    reserve_w: float
+    weights: Mapping[str, float] = {}
+
+
+class Trial(NamedTuple):
+    """What a bid came to in a simulated hour, measurement by measurement."""
+
+    power_w: npt.NDArray[np.float64]
+    """What the machine drew on average in each interval."""
+    target_w: npt.NDArray[np.float64]
+    """What it was to draw."""
+    reserve_w: float
+    started: int
+    """Counts the jobs that started in the hour."""
+    ended: int
+    """Counts those that ended in it."""
+
+    @property
+    def errors(self) -> npt.NDArray[np.float64]:
+        """Returns how far the machine was off its target in each interval, to either side, as a
+        part of the reserve."""
+        return np.abs(self.power_w - self.target_w) / self.reserve_w
+
+    def bad(self, limit: float) -> float:
+        """Returns the share of the intervals in which that was above a limit."""
+        return float((self.errors > limit).mean()) if len(self.power_w) else 0.0
+
+
 class Market(NamedTuple):
     """What is known when a bid is due."""
 
     time: int
-    """Now, in ticks: when the time begins that is bid for."""
+    """Now, in ticks: when the hour begins that is bid for."""
     hour: int
-    """The length of the time that is bid for, in ticks."""
+    """The length of that hour, in ticks."""
     nodes: int
     """Counts the nodes of the machine."""
     idle_w: float
     """The watts that a node draws while it is idle."""
     queue: Sequence[Request]
-    """The waiting jobs, in the order of the discipline."""
+    """The waiting jobs, in order of arrival."""
     running: Sequence[Powered]
     """The jobs that hold nodes, by number."""
     choices: Mapping[str, Choices]
-    """As in `policies.power.PowerView`."""
+    """As in `PowerView`."""
     arrivals: Mapping[str, float]
-    """Jobs per hour that are expected, by application."""
+    """Jobs per hour that are expected, by application: as many as have come so far."""
     energy_price: float
-    """Per watt and hour, that is paid for the average."""
+    """Per kWh, that is paid for the average."""
     reserve_price: float
-    """Per watt and hour, that is earned by the reserve."""
+    """Per kW and hour, that is earned by the reserve."""
     error_price: float
-    """Per watt and hour, that is paid for every watt the machine is off the signal."""
+    """Per kWh, that is paid for what the machine draws too much or too little."""
     signal: Sequence[float] = ()
     """The signal of the hour that has passed, -1 to 1, one value for each time that it changed;
     empty before the first hour."""
     error: float = 0.0
-    """How far the machine was off it on average, as a part of the reserve."""
+    """How far the machine was off its target in the hour that has passed, to either side: the mean,
+    as a part of the reserve."""
     memory: Memory | None = None
     """The policy's own arrays; None where it declares none."""
+    least_w: float = 0.0
+    """The watts below which a node of a job cannot be held."""
+    most_w: float = 0.0
+    """The watts that no node exceeds: what has to be assumed of a job of which nothing is known."""
+    tick: str = "us"
+    """The unit of all times here."""
+    trial: Callable[[Bid], Trial] | None = None
+    """Returns what a bid would come to, from a simulated hour: the jobs that run and wait, for as
+    long as their users said; jobs like those that came so far, as often; and the signal of the
+    hour that has passed. Nobody knows how long jobs really run. None where nothing can be tried, as
+    in a test."""

@@ -129,9 +129,11 @@ class PowerDesk(NamedTuple):
     """[job]: the watts per node, as last measured, 0 before the first measurement; float64."""
     suspended: Any = None
     """[job]: whether it keeps its nodes, does no work, and draws idle power; 0 or 1."""
-    served: Any = None
-    """[job]: how much of its requested time it has used up, in ticks: the time for which it has run
-    or, where limits stretch under caps, the part of it that counts; float64."""
+    forced: Any = None
+    """[job]: whether it may break the cap of the machine; 0 or 1."""
+    served: Callable[[], Any] | None = None
+    """Returns, by job, how much of its requested time it has used up, in ticks, as float64: the
+    time for which it has run or, where limits stretch under caps, the part of it that counts."""
 
 
 class PowerView(NamedTuple):

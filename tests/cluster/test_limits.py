@@ -16,7 +16,7 @@ from random_traces import VARIANTS, random_trace
 from odonata.cluster import model as model_module
 from odonata.cluster.layout import NOTES_KEPT
 from odonata.cluster.model import Cluster
-from odonata.cluster.simulation import Gathered
+from odonata.cluster.simulation import LogsInMemory
 from odonata.cluster.simulation import simulate as scheduled
 from odonata.jobs.schedule import FINISHED, Schedule
 from odonata.traces.trace import Trace
@@ -259,7 +259,7 @@ class Kept:
     """The rows of logs, with the times of all."""
 
     def __init__(self) -> None:
-        self.gathered, self.placed = Gathered(), []
+        self.gathered, self.placed = LogsInMemory(), []
 
     def take(self, time: int, agent: int, rows: Any) -> None:
         self.gathered.take(time, agent, rows)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odonata.cluster.layout import PATIENCE, STILL
+from odonata.cluster.layout import STILL
 from odonata.cluster.model import Cluster
 from odonata.cluster.simulation import Simulated, simulate
+from odonata.jobs.machine import PATIENCE
 from odonata.jobs.metering import DEADLOCK, ESTIMATE, LOWERED_CAP, WITHIN
 from odonata.jobs.power import Power
 from odonata.jobs.schedule import FINISHED

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from odonata.commands.cli import cli
-from odonata.results.execution import Request, execute
+from odonata.results.execution import RunOptions, execute
 from odonata.results.statistics import difference, interval
 
 FILE = """
@@ -33,7 +33,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for load in LOADS:
         for seed in SEEDS:
             changes = [f"traffic.load={load}", f"run.seed={seed}"]
-            execute(Request(home / "mine.toml", home / f"at-{load}-{seed}", changes))
+            execute(RunOptions(home / "mine.toml", home / f"at-{load}-{seed}", changes))
     return home
 
 
@@ -120,8 +120,8 @@ nodes = 8
 
 def test_a_job_that_only_one_run_has_is_one_difference(tmp_path: Path) -> None:
     (tmp_path / "jobs.toml").write_text(JOBS)
-    execute(Request(tmp_path / "jobs.toml", tmp_path / "both"))
-    execute(Request(tmp_path / "jobs.toml", tmp_path / "one", ["jobs[a]=none"]))
+    execute(RunOptions(tmp_path / "jobs.toml", tmp_path / "both"))
+    execute(RunOptions(tmp_path / "jobs.toml", tmp_path / "one", ["jobs[a]=none"]))
     found = compared(tmp_path / "both", tmp_path / "one")
     assert found["differences"] == {"jobs[a]": ["a", "none"]}
     (row,) = (line for line in invoke(tmp_path / "both", tmp_path / "one").splitlines()
@@ -146,8 +146,8 @@ def test_a_picture_of_jobs_has_a_dot_for_each_job(
         return usual(axes, x, y, *rest, **how)
 
     monkeypatch.setattr(Axes, "errorbar", noted)
-    execute(Request(tmp_path / "jobs.toml", tmp_path / "one", ["scheduler.allocation=simple"]))
-    execute(Request(tmp_path / "jobs.toml", tmp_path / "two", ["scheduler.allocation=rdn"]))
+    execute(RunOptions(tmp_path / "jobs.toml", tmp_path / "one", ["scheduler.allocation=simple"]))
+    execute(RunOptions(tmp_path / "jobs.toml", tmp_path / "two", ["scheduler.allocation=rdn"]))
     with Run(tmp_path / "one") as one, Run(tmp_path / "two") as two:
         draw_runs({"one": [one], "two": [two]}, tmp_path / "both.png")
         times = [(it.run_time_ps or 0) / 1e6 for run in (one, two) for it in run.job_records]

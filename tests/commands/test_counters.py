@@ -20,7 +20,7 @@ from rich.console import Console
 
 from odonata.commands.cli import cli
 from odonata.jobs.record import JobRecord
-from odonata.results.execution import Request, execute
+from odonata.results.execution import RunOptions, execute
 from odonata.results.opening import open as open_run
 from odonata.results.operator_counters import JobCounters, counters_of, cumulative, job_counters
 from odonata.results.operator_table import COLUMNS, JOB_COLUMNS, MOST_SHOWN, job_rows, job_table
@@ -71,7 +71,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
     def made(name: str, text: str, *changes: str) -> Path:
         if not (home / name).exists():
             (home / "file.toml").write_text(text)
-            execute(Request(home / "file.toml", home / name, changes, progress=False))
+            execute(RunOptions(home / "file.toml", home / name, changes, progress=False))
         return home / name
 
     return made

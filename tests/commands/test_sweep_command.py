@@ -17,7 +17,7 @@ from conftest import PATIENCE, start
 
 import odonata
 from odonata.commands.cli import cli
-from odonata.results.execution import Request, execute
+from odonata.results.execution import RunOptions, execute
 from odonata.results.run_facts import run_facts
 from pdes.checksum import with_checksum
 from pdes.errors import Fault, Refused
@@ -197,7 +197,7 @@ def test_a_sweep_that_is_refused_leaves_the_one_that_is_there_as_it_was(
 def test_a_point_gives_what_run_gives(file: Path, tmp_path: Path) -> None:
     found = odonata.sweep(file, seeds=1)
     changes = ["network.routing=valiant", "traffic.load=0.3"]
-    ran = execute(Request(file, tmp_path / "run", changes, metrics=False))
+    ran = execute(RunOptions(file, tmp_path / "run", changes, metrics=False))
     assert ran is not None
     facts = run_facts(ran)
     at = found.data.sel({"network.routing": "valiant", "traffic.load": 0.3}).squeeze()

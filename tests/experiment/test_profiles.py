@@ -11,7 +11,7 @@ import odonata
 from odonata.experiment.profiles import built_in, parsed, profile
 from odonata.experiment.reading import load, parse
 from odonata.figures import report
-from odonata.results.execution import Request, execute
+from odonata.results.execution import RunOptions, execute
 from pdes.errors import Refused
 
 DOCS = Path(__file__).parents[2] / "docs" / "applications.md"
@@ -48,7 +48,7 @@ def test_the_example_of_the_docs_is_short_and_runs(
     (tmp_path / "stencil.toml").write_text(example)
     above = 'machine.preset = "kim-72"\nnetwork.routing = "adaptive"\n'
     (tmp_path / "mine.toml").write_text(above + job)
-    finished = execute(Request(tmp_path / "mine.toml", out=tmp_path / "out"))
+    finished = execute(RunOptions(tmp_path / "mine.toml", out=tmp_path / "out"))
     assert finished is not None
     with odonata.open(tmp_path / "out") as run:
         assert run.jobs.pattern.item() == "stencil"

@@ -12,7 +12,7 @@ import odonata
 from odonata.experiment import sensitivity
 from odonata.experiment.reading import load, parse
 from odonata.experiment.sensitivity import Known, Limits, read_table, reasons, write_table
-from odonata.results.execution import Request, execute
+from odonata.results.execution import RunOptions, execute
 from pdes.errors import Refused
 
 TABLE = """
@@ -104,7 +104,7 @@ def test_a_run_keeps_what_was_resolved(place: Path) -> None:
                     "scheduler.sensitivity = 'table.toml'\n"
                     "[[jobs]]\nnodes = 4\nprofile = 'yours.toml'\napplication = 'ocean'\n"
                     "[[jobs]]\nnodes = 4\nprofile = 'yours.toml'")  # fmt: skip
-    assert execute(Request(file, out=place / "out")) is not None
+    assert execute(RunOptions(file, out=place / "out")) is not None
     for name in ("table.toml", "yours.toml", "demo.toml"):
         (place / name).unlink()
     assert "sensitivity" not in (place / "out" / "experiment.toml").read_text()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dice import LOADED, Asked, Dice, UntilSix
+from dice import LOADED, Dice, DicePlan, UntilSix
 
 from odonata.study import pool, store
 from odonata.study.filling import fill
@@ -78,7 +78,7 @@ def test_nothing_to_do_is_done_at_once() -> None:
 def test_a_study_is_filled_once_by_all_and_refused_by_all(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study, asked = Dice(), Asked(rolls=4)
+    study, asked = Dice(), DicePlan(rolls=4)
     ran, kept = fill(study, asked, place, 1)
     assert (ran.simulated, ran.missing) == (8, 0)
     assert ran.workers == min(8, world().size)
@@ -93,7 +93,7 @@ def test_a_study_is_filled_once_by_all_and_refused_by_all(
 
 
 def test_a_sequential_study_ends_on_all_ranks_where_its_outcomes_say() -> None:
-    study, asked = UntilSix(), Asked(rolls=500)
+    study, asked = UntilSix(), DicePlan(rolls=500)
     ran, kept = fill(study, asked, None, 1)
     assert ran.missing == 0
     if world().rank == 0:
@@ -103,4 +103,4 @@ def test_a_sequential_study_ends_on_all_ranks_where_its_outcomes_say() -> None:
 
 def test_a_case_that_fails_is_named_on_all_ranks() -> None:
     with pytest.raises(Fault, match=r"roll \d of 13 sides: this die is loaded"):
-        fill(Dice(), Asked(3, sides=(6, LOADED)), None, 1)
+        fill(Dice(), DicePlan(3, sides=(6, LOADED)), None, 1)

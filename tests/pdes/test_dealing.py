@@ -13,9 +13,10 @@ from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pdes.dealing import ByAgent, Dealing, Dealt, Other, Part, chained, dealt
+from pdes.dealing import ByAgent, Dealing, Deals, Dealt, Other, Part, chained, dealt
 from pdes.errors import Refused
 from pdes.events import AGENT_MASK, KEY, KIND_SHIFT, PORT_BITS, TIME, A, B, pack
+from pdes.model import Audits, Carries, Decides
 from pdes.parcels import FREE, NEXT, TAKEN, Pool, new_pool, reserved
 
 AGENTS, PER_UNIT, WORDS = 12, 2, 3
@@ -34,7 +35,7 @@ class State(NamedTuple):
     board: Any  # on the first rank
 
 
-class Chains:
+class Chains(Carries, Decides, Deals, Audits):
     """What dealing needs of a model. A parcel has a value, and the number of its row on the rank,
     which only that rank understands; in the whole machine it is that of the agent."""
 
@@ -235,7 +236,7 @@ class Plain(Chains):
 
 def test_of_a_model_that_says_nothing_what_is_not_by_agent_may_not_have_changed() -> None:
     model, made = Plain(), whole([0] * AGENTS, [], 0)
-    words = r"chains: its array \w+ has not one row .*: .*Model\.dealing.* as many as before"
+    words = r"chains: its array \w+ has not one row .*: .*Deals\.dealing.* as many as before"
     with pytest.raises(Refused, match=words):
         dealt(model, [Part(0, AGENTS, Memory(made))], model.state(0, 6), 0, 6)
 
@@ -245,7 +246,7 @@ def test_of_a_model_that_says_nothing_events_bear_all_parcels() -> None:
     made = whole([0] * 11 + [1], [(3, 11, True)], 0)
     fresh = model.state(0, AGENTS)._replace(rows=made.state.rows)
     made = made._replace(state=fresh)
-    with pytest.raises(Refused, match=r"chains: its state refers to parcels: .*Model\.dealing"):
+    with pytest.raises(Refused, match=r"chains: its state refers to parcels: .*Deals\.dealing"):
         dealt(model, [Part(0, AGENTS, Memory(made))], model.state(0, 6), 0, 6)
     borne = whole([0] * AGENTS, [(3, 11, True)], 0)._replace(state=fresh)
     assert dealt(model, [Part(0, AGENTS, Memory(borne))], model.state(6, 12), 6, 12).pool.ctl[TAKEN]

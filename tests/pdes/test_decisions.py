@@ -18,6 +18,7 @@ from pdes.clock import LATEST
 from pdes.driver import FIRST_LOOK, _look, run
 from pdes.errors import Fault, Refused
 from pdes.events import Rows, no_rows
+from pdes.model import Decides, Ends
 from pdes.phold import Phold
 from pdes.transport import Serial
 
@@ -150,15 +151,20 @@ def test_for_an_agent_of_its_own_rank_an_order_may_be_sooner_than_the_lookahead(
 
 
 def test_a_model_that_cannot_decide_says_so() -> None:
-    class Undecided(Rogue):
+    class Unsaid(Rogue):
         decisions = (0,)
 
+    class Undecided(Unsaid, Decides):
+        pass
+
+    with pytest.raises(Refused, match="has `decisions`, so its class must inherit"):
+        alone(Unsaid(), 1)
     with pytest.raises(Refused, match="rogue: has decisions, and no `decide` to make them"):
         alone(Undecided(), 1)
 
 
 def test_a_kind_beyond_the_bits_of_a_word_is_refused() -> None:
-    class Far(Rogue):
+    class Far(Rogue, Decides):
         decisions = (63,)
 
     with pytest.raises(Refused, match="decisions are kinds up to 62"):
@@ -205,7 +211,7 @@ def test_it_is_looked_for_half_as_far_again_each_time() -> None:
     assert _look(0, 2 * FIRST_LOOK) == _look(_look(FIRST_LOOK)) >= 2 * FIRST_LOOK, "one of them"
 
 
-class Content(Rogue):
+class Content(Rogue, Ends):
     """Ticks for ever, but has had enough after 25 ticks."""
 
     def left(self, state: Any, pending: Callable[[], Rows]) -> int:

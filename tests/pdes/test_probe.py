@@ -162,7 +162,7 @@ def test_slow_decisions_do_not_keep_a_signal_waiting(tmp_path: Path) -> None:
     assert 0 < Slow.decided < 200
 
 
-@pytest.mark.parametrize("made", ["Probe()", "Office()"])
+@pytest.mark.parametrize("made", ["Probe", "Office"])
 def test_under_debug_the_model_is_checked_after_every_decision(
     made: str, python: Callable[..., str]
 ) -> None:
@@ -174,15 +174,17 @@ sys.path.insert(0, {str(HERE)!r})
 from models import *
 from probe import *
 from pdes.driver import run
-model, seen = {made}, []
-type(model).check = lambda self, state, pending, parcels: seen.append(len(pending))
-result = run(model, YEAR // 20, debug=True)
+from pdes.model import Audits
+class Audited({made}, Audits):
+    def check(self, state, pending, parcels): seen.append(len(pending))
+seen = []
+result = run(Audited(), YEAR // 20, debug=True)
 print(result.events, len(seen), set(seen[:-1]), result.digest)
 """
     printed = python(code)
     events, checks = map(int, printed.split()[:2])
     assert checks == events + 1 > 20
-    if made == "Probe()":
+    if made == "Probe":
         assert "{8}" in printed, "what a decision made is pending when it is checked"
         assert printed.split()[-1] == run(Probe(), YEAR // 20).digest
 

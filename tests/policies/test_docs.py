@@ -12,13 +12,34 @@ import pytest
 
 from odonata import NO_MORE, Job, Network, Workload, job_records, run
 from pdes.errors import Refused
+from policies import register as registers
 from policies.allocation import ALLOCATIONS, allocate
+from policies.bidding import BIDDINGS
+from policies.bidding.base import bid
 from policies.memory import Memory, Sizes, memory_of, remembered
 from policies.policy import learn
+from policies.power import POWERS
+from policies.power.base import caps, configuration
 from policies.register import ENVIRONMENT, PLUGINS, REGISTERS, load_plugin
 from policies.scheduling import DISCIPLINES, select
 from policies.testing import check_policy
-from policies.views import Counters, Ended, Request, Running, Sight, View
+from policies.views import (
+    Bid,
+    Budget,
+    Configuration,
+    Counters,
+    Ended,
+    Market,
+    PowerDesk,
+    Powered,
+    PowerView,
+    Request,
+    Running,
+    Sight,
+    Target,
+    Trial,
+    View,
+)
 from topology.presets import PRESETS
 
 DOC = Path(__file__).parents[2] / "docs" / "policies.md"
@@ -29,7 +50,8 @@ EXAMPLES: dict[str, str] = {
 """By the file name in the first line."""
 SAID = re.findall(r"```text\n(.*?)\n```", TEXT, re.DOTALL)
 TRUSTED = ["roomy.py", "quiet.py", "narrow.py", "backfill.py", "wary.py", "shifts.py",
-           "nextdoor.py", "snug.py", "lately.py", "patience.py", "mine.py"]  # fmt: skip
+           "nextdoor.py", "snug.py", "lately.py", "patience.py", "mine.py", "prorata.py",
+           "columns.py", "cautious.py"]  # fmt: skip
 MACHINE = PRESETS["kim-72"].machine
 
 
@@ -202,6 +224,67 @@ def test_next_door_stays_in_the_group_or_goes_to_the_next() -> None:
     to = REGISTERS["traffic"]["next-door"].destination
     assert [to(5, 12, 4, word) for word in (0, 2, 4, 6, 8)] == [4, 5, 6, 7, 4]
     assert [to(9, 12, 4, word) for word in (1, 3)] == [0, 1]
+
+
+def powered(cap_w: float, target: Target | None = None) -> PowerView:
+    """Two idle nodes, and two jobs on four nodes each: one drew 200 W per node, the other was not
+    measured yet."""
+    jobs = [Powered(Running(Request(number, 4, 0), 0, np.arange(4)), Configuration(4), watts)
+            for number, watts in ((0, 800.0), (1, 0.0))]  # fmt: skip
+    column, none = np.zeros(2, np.int64), np.zeros(0, np.int64)
+    desk = PowerDesk(column + 4, column, column, column, column, none, np.array([1, 0]),
+                     measured_w=np.array([200.0, 0.0]))  # fmt: skip
+    return PowerView(9, (), jobs, 2, 100.0, Budget(cap_w, 900.0), least_w=60.0, most_w=300.0,
+                     busy=8, desk=desk, target=target)  # fmt: skip
+
+
+def test_pro_rata_takes_the_same_part_of_what_jobs_drew_as_objects_and_as_columns() -> None:
+    for name in ("prorata.py", "columns.py"):
+        load_plugin(name)
+    objects, columns = POWERS.make("pro-rata"), POWERS.make("columns")
+    for view in (powered(1000.0), powered(1e6, Target(900.0, 200.0, 0.5, 99)),
+                 powered(1000.0, Target(2000.0, 0.0, 0.0, 99))):  # fmt: skip
+        assert caps(objects, view).cap_w == {0: 80.0, 1: 120.0}
+        assert caps(columns, view).cap_w.tolist() == [120.0, 80.0]
+    assert set(caps(objects, powered(np.inf)).cap_w.values()) == {np.inf}
+    assert caps(columns, powered(np.inf)).cap_w.tolist() == [np.inf, np.inf]
+    for policy in (objects, columns):
+        view = powered(100.0 + 9 * 60.0)
+        assert configuration(policy, view, Request(2, 1, 0)) == Configuration(1)
+        assert configuration(policy, view, Request(2, 2, 0)) == Configuration(2)
+        assert configuration(policy, powered(99.0 + 9 * 60.0), Request(2, 1, 0)) is None
+
+
+def test_cautious_bids_the_largest_reserve_that_is_followed_in_the_hour_it_tries() -> None:
+    """Three nodes of jobs draw 100 to 300 W each, one idles at 50 W: 650 W, and 300 W to either
+    side. The machine can move by 200 W."""
+    load_plugin("cautious.py")
+
+    def tried(offered: Bid) -> Trial:
+        target_w = offered.average_w + offered.reserve_w * np.array([1.0, -1.0, 0.0, 0.5])
+        return Trial(target_w.clip(450.0, 850.0), target_w, offered.reserve_w, 0, 0)
+
+    job = Powered(Running(Request(0, 2, 0), 0, np.arange(2)), Configuration(2), 0.0)
+    market = Market(0, 3600, 4, 50.0, (Request(1, 1, 0),), (job,), {}, {}, 0.1, 0.1, 0.1,
+                    least_w=100.0, most_w=300.0, trial=tried)  # fmt: skip
+    assert bid(BIDDINGS.make("cautious"), market) == Bid(650.0, 225.0)
+    assert bid(BIDDINGS.make("cautious", {"off": 0.1}), market) == Bid(650.0, 150.0)
+    assert bid(BIDDINGS.make("cautious", {"off": 0.4}), market) == Bid(650.0, 300.0)
+    assert bid(BIDDINGS.make("cautious"), market._replace(queue=(), running=())) == Bid(200.0, 0.0)
+
+
+def test_every_kind_of_policy_has_a_group_of_entry_points_that_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The register of profiles has no policies: nothing can be entered there."""
+    looked: list[str] = []
+    monkeypatch.setattr(registers, "entry_points", lambda group: looked.append(group) or ())
+    for register in REGISTERS.values():
+        monkeypatch.setattr(register, "_loaded", False)
+        register.load()
+    paragraph = TEXT.split("There is a group for each kind: ")[1].split("\n\n")[0]
+    named = re.findall(r"`(odonata\.\w+)`", paragraph)
+    assert named == [group for group in looked if group != "odonata.profile"]
 
 
 def test_what_the_tool_says_of_one_that_remembers_in_an_attribute_is_what_is_printed() -> None:

@@ -18,9 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pdes.errors import Refused
-from policies import views
 from policies.allocation import ALLOCATIONS, allocate, allocation, base, network_data, rng_for
-from policies.views import Counters, Request, Sight
+from policies.views import Counters, Request, Sight, sight
 from topology import Dragonfly
 
 ALL = tuple(name for name, entry in ALLOCATIONS.items() if network_data.__name__ in entry.home)
@@ -406,7 +405,7 @@ def test_a_function_or_a_class_of_ones_own_says_what_it_reads(mine: Any) -> None
     assert ALLOCATIONS.make("mine").reads == 3
 
 
-@pytest.mark.parametrize("module", [base, network_data, views])
+@pytest.mark.parametrize("module", [base, network_data, sight])
 def test_examples_in_docstrings_are_so(module: ModuleType) -> None:
     failed, tried = doctest.testmod(module)
     assert (failed, tried > 0) == (0, True)

@@ -1,4 +1,4 @@
-"""The compiled pass of RMAP against the plain one."""
+"""The compiled pass of RMAP against a plain one."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ import pytest
 from conftest import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from rmap_plain import never_starts, select
 
 from odonata.cluster.model import Cluster
-from odonata.cluster.powering import Powering
 from odonata.cluster.simulation import simulate
 from odonata.jobs.power import Power
 from odonata.provisioning.fitted import tables
 from odonata.traces.rmap import rmap
 from pdes.clock import LATEST
 from pdes.driver import run
+from pdes.errors import Fault
 from policies.power import Choices, Configuration, Mold, Powered, choices_of
+from policies.power.base import admit
 from policies.power.rmap import Adaptive, Naive, Rmap, Traditional
 from policies.power.rmap_compiled import table_of
 from policies.views import Budget, PowerDesk, PowerView, Request, Running
@@ -64,17 +66,19 @@ def some_policy(rng: random.Random) -> Rmap:
 
 def some_view(rng: random.Random) -> PowerView:
     """Returns a machine in the middle of its work, as objects and as arrays."""
-    total, idle_w = rng.choice([1, 4, 8, 16, 16]), rng.choice([0.0, 0.0, 3.3])
-    choices = {name: some_choices(rng, total, idle_w) for name in APPLICATIONS[:2]}
-    count, share = rng.randint(1, 20), rng.choice([0.1, 0.2, 0.4])
+    total, idle_w = rng.choice([1, 4, 8, 16, 16, 16]), rng.choice([0.0, 0.0, 3.3])
+    measured = APPLICATIONS[: rng.choice([2] * 9 + [0])]
+    choices = {name: some_choices(rng, total, idle_w) for name in measured}
+    count, share = rng.randint(1, 30), rng.choice([0.05, 0.2, 0.4])
     table = np.zeros((count, 4), np.int64)
     requests, running, free = [], [], total
     for row in range(count):
-        application, nodes = rng.choice(APPLICATIONS), rng.randint(1, rng.choice([1, total]))
+        application = rng.choice(APPLICATIONS)
+        nodes = rng.randint(1, rng.choice([1, min(2, total), total]))
         requested = rng.choice([None, rng.randint(0, LONGEST), *DUE])
         request = Request(row, nodes, 0, requested, application=application)
         mold, place, due = None, -1, None
-        if application and rng.random() < 0.8:
+        if application in choices and rng.random() < 0.8:
             place = rng.randrange(len(choices[application]))
             nodes, *rest = choices[application][place][:3]
             mold = Mold(nodes, *rest)
@@ -91,7 +95,8 @@ def some_view(rng: random.Random) -> PowerView:
     runs = np.array([job.run.request.number for job in running], np.int64)
     numbers = [APPLICATIONS.index(row.application)
                for row in sorted([*requests, *(job.run.request for job in running)])]  # fmt: skip
-    application_of = np.array([number if number < 2 else -1 for number in numbers], np.int64)
+    application_of = np.array([number if number < len(choices) else -1 for number in numbers],
+                              np.int64)  # fmt: skip
     table.flags.writeable = False
     spare_w = rng.choice([-1.0, 1e300, *[rng.uniform(0.3, 1.5) * total * MOST_W] * 8])
     cap_w = total * idle_w + spare_w
@@ -113,11 +118,29 @@ def answers(count: int, seed: int = 0) -> list[Any]:
 @examples(50)
 def test_the_compiled_pass_starts_what_the_plain_one_starts(seed: int) -> None:
     rng = random.Random(seed)
-    for _ in range(10):  # which is cheaper than ten examples
+    for _ in range(20):  # which is cheaper than twenty examples
         policy, view = some_policy(rng), some_view(rng)
-        found, plain = policy.select(view), policy.select(view._replace(desk=None))
-        assert [*found.numbers] == [*plain.numbers]
-        assert {**found.molds} == {**plain.molds}
+        assert policy.select(view) == select(policy, view)
+
+
+@given(st.integers(0, 2**32))
+@examples(50)
+def test_those_that_never_start_are_those_that_the_plain_one_never_starts(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(10):
+        policy, view = some_policy(rng), some_view(rng)
+        idle = view._replace(running=(), queue=(), free=view.free + view.busy, busy=0, desk=None)
+        for job in view.queue:
+            assert policy.never_starts(idle, job) == never_starts(policy, idle, job)
+
+
+def test_of_the_jobs_some_never_start_and_others_may() -> None:
+    rng = random.Random(0)
+    views = [(some_policy(rng), some_view(rng)) for _ in range(300)]
+    for molds in (True, False):
+        found = {never_starts(policy, view, job) for policy, view in views
+                 for job in view.queue if (job.application in view.choices) == molds}  # fmt: skip
+        assert found == {True, False}
 
 
 def test_the_views_have_all_kinds_of_answers() -> None:
@@ -145,21 +168,23 @@ def test_without_the_compiler_it_answers_the_same(python: Callable[..., str]) ->
     assert python(code, jit="0").strip() == repr(answers(150))
 
 
-def test_a_policy_that_is_derived_from_one_of_them_is_asked_itself() -> None:
+def test_a_policy_that_is_derived_from_one_of_them_starts_what_that_one_starts() -> None:
+    """As a plug-in may, for other parameters."""
+
     @dataclass(frozen=True)
-    class Never(Adaptive):
-        def planned(self, *_: Any) -> int:
-            return -1
+    class Patient(Adaptive):
+        threshold: float = 2.0
 
     views = [some_view(random.Random(seed)) for seed in range(40)]
-    kept = [view._replace(queue=[job for job in view.queue if job.application
-                                 and job.nodes >= view.choices[job.application].fewest])
-            for view in views]  # fmt: skip
-    rows = [np.array([job.number for job in view.queue], np.int64) for view in kept]
-    shown = [view._replace(desk=view.desk._replace(queue=queue))
-             for view, queue in zip(kept, rows, strict=True) if view.desk]  # fmt: skip
-    assert any(Adaptive().select(view).numbers for view in shown)
-    assert not any(Never().select(view).numbers for view in shown)
+    found = [Patient().select(view) for view in views]
+    assert found == [Adaptive(threshold=2.0).select(view) for view in views]
+    assert found != [Adaptive().select(view) for view in views]
+
+
+@pytest.mark.parametrize("policy", [Traditional(), Naive(), Adaptive()])
+def test_a_view_without_a_desk_is_refused_by_name(policy: Rmap) -> None:
+    with pytest.raises(Fault, match=f"power {policy.name}: its view has no desk"):
+        admit(policy, some_view(random.Random(0))._replace(desk=None))
 
 
 def test_shares_and_powers_beyond_all_reason_do_not_overflow() -> None:
@@ -167,19 +192,21 @@ def test_shares_and_powers_beyond_all_reason_do_not_overflow() -> None:
     job of a million million watts starts nowhere."""
     for seed in range(200):
         view = some_view(random.Random(seed))
-        view = view._replace(budget=Budget(1e300, 0.0), most_w=1e12,
-                             running=[job for job in view.running if job.mold])  # fmt: skip
+        running = [job for job in view.running if job.mold]
+        held = np.array([job.run.request.number for job in running], np.int64)
+        busy = sum(job.configuration.nodes for job in running)
         assert view.desk is not None
-        held = np.array([job.run.request.number for job in view.running], np.int64)
-        view = view._replace(desk=view.desk._replace(running=held))
+        view = view._replace(
+            budget=Budget(1e300, 0.0), most_w=1e12, running=running, busy=busy,
+            free=view.free + view.busy - busy, desk=view.desk._replace(running=held),
+        )  # fmt: skip
         for policy in (Traditional(), Naive(weight=1e6, strict=True), Adaptive(weight=1e6)):
-            found, plain = policy.select(view), policy.select(view._replace(desk=None))
-            assert ([*found.numbers], found.molds) == ([*plain.numbers], plain.molds)
+            assert policy.select(view) == select(policy, view)
 
 
 @pytest.mark.parametrize("policy", ["rmap-traditional", "rmap-naive", "rmap-adaptive"])
 @pytest.mark.parametrize("knowledge", ["oracle", "model"])
-def test_a_simulation_is_the_same_without_a_desk(
+def test_a_simulation_is_the_same_with_the_plain_pass(
     policy: str, knowledge: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def digests() -> list[Any]:
@@ -191,7 +218,7 @@ def test_a_simulation_is_the_same_without_a_desk(
         return [simulate(model).result.digest for model in models]
 
     found = digests()
-    monkeypatch.setattr(Powering, "_desk", lambda *_: None)
+    monkeypatch.setattr(Rmap, "select", select)
     assert digests() == found
 
 
@@ -228,7 +255,7 @@ def test_a_desk_says_what_the_view_says(monkeypatch: pytest.MonkeyPatch) -> None
             assert row in desk.running.tolist()
             assert (desk.nodes[row], desk.due[row]) == (choice.nodes, held.due)
             seen += 1
-        for array in (column for column in desk if column is not None):
+        for array in (column for column in desk if isinstance(column, np.ndarray)):
             assert not array.flags.writeable
         for array in table_of(desk):
             assert array.dtype == np.int64

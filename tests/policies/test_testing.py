@@ -17,7 +17,8 @@ from policies.allocation import ALLOCATIONS, AllocationPolicy, allocation
 from policies.register import REGISTERS
 from policies.routing import ROUTINGS, routing
 from policies.scheduling import DISCIPLINES, SchedulingPolicy, fitting, scheduling
-from policies.testing import check_policy, steps
+from policies.testing import check_policy
+from policies.testing_life import LONGEST, MOST_COME, Life
 from policies.views import Sight
 
 WORDS = {"about": "a test's", "source": "nobody's"}
@@ -290,7 +291,12 @@ def test_one_that_goes_by_counters_says_how_many_intervals_it_reads() -> None:
 
 
 def test_questions_are_of_sensitive_jobs_and_others_with_counters_and_without() -> None:
-    seen = [*steps(60, 1)]
+    seen, life = [], Life(1)
+    for _ in range(60):
+        seen.append(life.step())
+        life.go_on(None)
+    assert all(step.job.nodes <= step.free for step in seen)
+    assert max(len(step.queue) for step in seen) < LONGEST + MOST_COME
     assert {job.sensitive for step in seen for job in step.queue} == {True, False, None}
     told = [step.counters for step in seen if step.counters is not None]
     assert 30 < len(told) < 60

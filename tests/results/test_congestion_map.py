@@ -18,7 +18,7 @@ from odonata.figures import contents as pictures
 from odonata.figures import network as figures
 from odonata.figures.jobs import fullest
 from odonata.figures.placement import FEW, IDLE
-from odonata.results.execution import Request, execute
+from odonata.results.execution import RunOptions, execute
 from odonata.results.opening import open as open_run
 from odonata.results.operator_counters import counters_of
 from odonata.results.run import Run
@@ -59,7 +59,7 @@ interval = "1 us"
 
 def made(home: Path, text: str, *changes: str) -> Run:
     (home / "file.toml").write_text(text)
-    execute(Request(home / "file.toml", home / "out", changes, progress=False))
+    execute(RunOptions(home / "file.toml", home / "out", changes, progress=False))
     run = open_run(home / "out")
     assert isinstance(run, Run)
     return run

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from odonata.commands.cli import cli
-from odonata.results.execution import Request, execute
+from odonata.results.execution import RunOptions, execute
 from odonata.results.opening import open as open_run
 from pdes.errors import Refused
 
@@ -33,7 +33,7 @@ interval = "5 us"
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("whole")
     (home / "experiment.toml").write_text(EXPERIMENT)
-    execute(Request(home / "experiment.toml", home / "out", progress=False))
+    execute(RunOptions(home / "experiment.toml", home / "out", progress=False))
     return home / "out"
 
 

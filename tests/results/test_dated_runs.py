@@ -13,7 +13,7 @@ import pytest
 
 from odonata.experiment.experiment import JobExperiment
 from odonata.experiment.reading import parse
-from odonata.figures.schedule import clock_of
+from odonata.figures.clock import clock_of
 from odonata.results.opening import open as open_run
 from odonata.results.schedule_run import ScheduleRun
 from odonata.traces.clock import WallClock

@@ -31,7 +31,7 @@ from odonata.figures.report import page
 from odonata.jobs.record import JobRecord
 from odonata.results import job_table as accounts
 from odonata.results.derived import summary
-from odonata.results.execution import Finished, Request, execute
+from odonata.results.execution import Finished, RunOptions, execute
 from odonata.results.kept_summary import Summary
 from odonata.results.opening import open as open_run
 from odonata.results.performance import job_records, performance
@@ -83,7 +83,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Finished]:
 
     def made(name: str, *changes: str) -> Finished:
         if name not in kept:
-            done = execute(Request(file, home / name, changes, progress=False))
+            done = execute(RunOptions(file, home / name, changes, progress=False))
             assert done
             kept[name] = done
         return kept[name]
@@ -338,9 +338,9 @@ def test_compare_tells_communication_times_by_pattern(
 
 
 def test_a_directory_says_with_which_jobs_it_was_begun(queue: Finished) -> None:
-    request = Request(queue.out.parent / "queue.toml", queue.out, ["jobs[0].nodes=31"], resume=True)
+    file, changes = queue.out.parent / "queue.toml", ["jobs[0].nodes=31"]
     with pytest.raises(Refused, match=r"jobs\[0\].nodes = 32, not 31"):
-        execute(request)
+        execute(RunOptions(file, queue.out, changes, resume=True))
 
 
 def test_what_is_ready_made_runs_jobs() -> None:
@@ -361,13 +361,13 @@ def test_a_run_that_replaces_another_takes_its_report_away_and_nothing_else(tmp_
     file.write_text(
         'machine.preset = "kim-72"\n[network]\nrouting = "adaptive"\n[[jobs]]\nnodes = 4\n'
     )
-    execute(Request(file, out))
+    execute(RunOptions(file, out))
     write(out, None, "html")
     mine, ours = out / "figures" / "mine.png", out / "figures" / "timeline.png"
     mine.parent.mkdir()
     for path in (mine, ours):
         path.write_bytes(b"")
-    execute(Request(file, out, overwrite=True), forget_report)
+    execute(RunOptions(file, out, overwrite=True), forget_report)
     assert not (out / "report.html").exists()
     assert list(mine.parent.iterdir()) == [mine]
 
@@ -389,8 +389,8 @@ def test_a_run_whose_plugin_is_gone_is_opened_compared_and_says_what_is_missing(
     changes = ("scheduler.allocation=first-ones", "scheduler.order=in-turn", "run.duration=15 us")
     plugins = (tmp_path / "mine.py",)
     try:
-        execute(Request(tmp_path / "queue.toml", tmp_path / "out", changes, progress=False,
-                        plugins=plugins))  # fmt: skip
+        execute(RunOptions(tmp_path / "queue.toml", tmp_path / "out", changes, progress=False,
+                           plugins=plugins))  # fmt: skip
     finally:
         forget_plugins("first-ones", "in-turn")
     with open_run(tmp_path / "out") as run:
@@ -411,7 +411,7 @@ def test_a_run_whose_plugin_is_gone_is_opened_compared_and_says_what_is_missing(
     report = unescape((tmp_path / "out" / "report.html").read_text())
     assert said.removeprefix("the ") in report
     with pytest.raises(Refused, match=r"plugins = .*: No such file"):
-        execute(Request(None, tmp_path / "out", resume=True))
+        execute(RunOptions(None, tmp_path / "out", resume=True))
     forget_plugins("first-ones", "in-turn")
 
 

@@ -26,7 +26,7 @@ from odonata.experiment.sections import (
 )
 from odonata.jobs.record import JobRecord
 from odonata.results.derived import CLASSES, stall_to_flit
-from odonata.results.execution import Request, execute, recording
+from odonata.results.execution import RunOptions, execute, recording
 from odonata.results.opening import open as open_run
 from odonata.results.operator_counters import (
     KINDS,
@@ -367,7 +367,7 @@ interval = "1 us"
 
 def test_jobs_of_a_run_have_the_counters_of_their_routers(tmp_path: Path) -> None:
     (tmp_path / "jobs.toml").write_text(JOBS)
-    execute(Request(tmp_path / "jobs.toml", tmp_path / "out", (), progress=False))
+    execute(RunOptions(tmp_path / "jobs.toml", tmp_path / "out", (), progress=False))
     with odonata.open(tmp_path / "out") as opened:
         assert isinstance(opened, Run)
         seen = counters_of(opened)

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from odonata.agents.tracing import LOGS
 from odonata.figures import packet_timeline as timeline
-from odonata.results.execution import Request, execute
+from odonata.results.execution import RunOptions, execute
 from odonata.results.packet_trace import WAITS
 from odonata.results.run import Run
 from pdes.driver import run as simulate
@@ -38,7 +38,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run of the page about debugging."""
     place = tmp_path_factory.mktemp("traced")
     (place / "mine.toml").write_text(FILE)
-    execute(Request(place / "mine.toml", place / "out", trace_packets=10, progress=False))
+    execute(RunOptions(place / "mine.toml", place / "out", trace_packets=10, progress=False))
     return place / "out"
 
 

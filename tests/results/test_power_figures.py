@@ -33,7 +33,7 @@ from odonata.figures.report.schedule_page import page
 from odonata.jobs.metering import DEADLOCK, ESTIMATE, WITHIN, PowerRecord
 from odonata.jobs.schedule import WAITING
 from odonata.jobs.series import Steps
-from odonata.results.execution import Request, execute
+from odonata.results.execution import RunOptions, execute
 from odonata.results.job_table import COLUMNS
 from odonata.results.run_facts import schedule_facts
 from odonata.results.schedule_run import ScheduleRun
@@ -207,7 +207,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     texts = {"plain": plain, "none": RUN.replace('"naive"', '"none"'), "naive": RUN}
     for name, text in texts.items():
         (home / f"{name}.toml").write_text(text)
-        execute(Request(home / f"{name}.toml", home / name, progress=False))
+        execute(RunOptions(home / f"{name}.toml", home / name, progress=False))
     return {name: home / name for name in texts}
 
 
@@ -288,7 +288,7 @@ def _plugin(tmp_path: Path) -> Iterator[None]:
 def test_the_plug_in_of_the_page_runs_and_keeps_to_the_cap(tmp_path: Path) -> None:
     text = RUN.replace('"naive"', '"frugal"').replace('"10 kW"', '"15 kW"')
     (tmp_path / "frugal.toml").write_text(text)
-    execute(Request(tmp_path / "frugal.toml", tmp_path / "out", progress=False))
+    execute(RunOptions(tmp_path / "frugal.toml", tmp_path / "out", progress=False))
     with ScheduleRun(tmp_path / "out") as run:
         assert run.power is not None
         assert run.power.capping_success == 1.0

@@ -29,7 +29,7 @@ from odonata.figures.contents import FIGURES
 from odonata.figures.report import page, summary_rows
 from odonata.results import derived
 from odonata.results.derived import latency_percentiles, stall_to_flit, summary
-from odonata.results.execution import Request, execute
+from odonata.results.execution import RunOptions, execute
 from pdes.errors import Refused
 from pdes.stream import RUNNING
 
@@ -62,7 +62,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
 
     def made(name: str, *changes: str) -> Path:
         if not (home / name).exists():
-            execute(Request(file, home / name, changes, progress=False))
+            execute(RunOptions(file, home / name, changes, progress=False))
         return home / name
 
     return made
@@ -189,7 +189,7 @@ def test_jobs_are_shown_as_they_were_named(tmp_path: Path, only: Any) -> None:
     (tmp_path / "jobs.toml").write_text(
         f'name = "jobs"\n[machine]\npreset = "kim-72"\n[network]\nrouting = "adaptive"\n{jobs}'
     )
-    execute(Request(tmp_path / "jobs.toml", tmp_path / "out", progress=False))
+    execute(RunOptions(tmp_path / "jobs.toml", tmp_path / "out", progress=False))
     only()
     text, seen = shown(tmp_path / "out")
     assert "<script" not in text

@@ -14,6 +14,7 @@ from matplotlib.patches import StepPatch
 from test_schedule_measures import made
 
 from odonata.experiment.units import show_duration
+from odonata.figures import clock
 from odonata.figures import schedule as figures
 from odonata.figures import schedule_comparison as comparisons
 from odonata.figures.network import style
@@ -87,7 +88,7 @@ def test_the_curve_over_time_is_the_nodes_in_use() -> None:
 
 
 def test_merged_steps_keep_the_mean(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "MOST_STEPS", 10)
+    monkeypatch.setattr(clock, "MOST_STEPS", 10)
     schedule = some(60)
     above, _ = drawn(schedule, "over-time").axes
     stairs = next(it for it in above.patches if isinstance(it, StepPatch)).get_data()

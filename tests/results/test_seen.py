@@ -20,7 +20,7 @@ from odonata.figures import contents as pictures
 from odonata.figures import network as figures
 from odonata.figures import seen as maps
 from odonata.figures.report import page
-from odonata.results.execution import Request, execute
+from odonata.results.execution import RunOptions, execute
 from odonata.results.run import Run
 from odonata.results.seen import Seen, cells, placed, quantity, rate, unseen
 
@@ -87,7 +87,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made(home: Path, name: str, *changes: str) -> Run:
-    execute(Request(home / "seen.toml", home / name, changes, progress=False))
+    execute(RunOptions(home / "seen.toml", home / name, changes, progress=False))
     return Run(home / name)
 
 

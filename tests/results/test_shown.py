@@ -21,7 +21,7 @@ from odonata.provisioning.table import sorted_table
 from odonata.provisioning.table_file import read_tables, write_tables
 from odonata.results import job_table, operator_table
 from odonata.results.schedule_table import _quoted
-from odonata.sweeps.outcomes import Outcome
+from odonata.sweeps.outcomes import SweepOutcome
 from odonata.sweeps.table import Swept
 from pdes.shown import HIDDEN, csv_cell, csv_text, plain, say
 from topology import Dragonfly
@@ -69,7 +69,7 @@ def test_tables_of_jobs_have_no_formulas_of_their_users() -> None:
 def test_tables_of_sweeps_have_no_formulas(tmp_path: Path) -> None:
     jobs: dict[str, dict[str, float | None]] = {EVIL: {"t": -1.5}}
     found = Swept({"=x": ("-1", "=1+1")}, (1,), ("a", "b"),
-                  {key: Outcome({"f": -2.0}, jobs, "d") for key in ("a", "b")})  # fmt: skip
+                  {key: SweepOutcome({"f": -2.0}, jobs, "d") for key in ("a", "b")})  # fmt: skip
     cells = [cell for path in found.write(tmp_path)
              for row in csv.reader(path.read_text().splitlines()) for cell in row]  # fmt: skip
     assert {"'=x", "-1", "'=1+1", f"'{EVIL}", "-1.5", "-2"} <= {*cells}

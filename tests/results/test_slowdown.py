@@ -14,7 +14,7 @@ import odonata
 from odonata.commands.cli import cli
 from odonata.figures import contents as pictures
 from odonata.results.alone import FILE
-from odonata.results.execution import Request, execute
+from odonata.results.execution import RunOptions, execute
 
 ALONE = """
 machine.preset = "kim-72"
@@ -47,7 +47,7 @@ stop = "50 us"
 def ran(text: str, place: Path) -> Path:
     file = place / "mine.toml"
     file.write_text(text)
-    assert execute(Request(file, out=place / "out")) is not None
+    assert execute(RunOptions(file, out=place / "out")) is not None
     return place / "out"
 
 

@@ -29,7 +29,7 @@ from odonata.studies.congestion import (
     simulation,
 )
 from odonata.studies.congestion import claims as said
-from odonata.studies.congestion.cases import GPCNET_SHIFTS, Asked, cases
+from odonata.studies.congestion.cases import GPCNET_SHIFTS, CongestionPlan, cases
 from odonata.studies.congestion.claims import claims, correlation, impacts, ratio
 from odonata.studies.congestion.gpcnet import CANARIES, PART
 from odonata.studies.congestion.simulation import (
@@ -39,7 +39,7 @@ from odonata.studies.congestion.simulation import (
     NONE,
     SETTINGS,
     SHIFTS,
-    Outcome,
+    CongestionOutcome,
     Point,
     jobs_of,
     places,
@@ -54,16 +54,18 @@ SLOWER = {"I": 1.0, "II": 1.1, "III": 1.05, "IV": 2.0}
 SOME = ("hacc", "hpcg")
 
 
-def outcome(seconds: float, ratio: float, name: str = "") -> Outcome:
+def outcome(seconds: float, ratio: float, name: str = "") -> CongestionOutcome:
     """An outcome: the longer it takes, the fewer flits come, and fewer of them are refused. An
     application has what was measured of it."""
     table = profile(name).measured if name else None
     share, rate = (table.communication, table.node_bytes_per_s) if table else (0.5, 1e9)
-    return Outcome(seconds, share, rate, 2e-6, 9e-6, 0.25, ratio, 1e8 * ratio, 3e7 / seconds,
-                   1e8 / seconds, 2e6 / seconds, {"allreduce": 0.25}, 7, "d")  # fmt: skip
+    return CongestionOutcome(
+        seconds, share, rate, 2e-6, 9e-6, 0.25, ratio, 1e8 * ratio, 3e7 / seconds, 1e8 / seconds,
+        2e6 / seconds, {"allreduce": 0.25}, 7, "d",
+    )  # fmt: skip
 
 
-def ordinary(point: Point) -> Outcome:
+def ordinary(point: Point) -> CongestionOutcome:
     """Congestion slows hacc down, hpcg not at all, and canaries the more, the more nodes there are;
     no two shifts are the same."""
     aside = 1 + 0.01 * point.shift
@@ -74,13 +76,15 @@ def ordinary(point: Point) -> Outcome:
     return outcome(1e-3 * aside * slower, 0.3 * slower * aside, point.application)
 
 
-def invented(asked: Asked, give: Callable[[Point], Outcome] = ordinary) -> dict[str, Outcome]:
+def invented(
+    asked: CongestionPlan, give: Callable[[Point], CongestionOutcome] = ordinary
+) -> dict[str, CongestionOutcome]:
     return {case.key: give(case) for case in cases(asked)}
 
 
 @pytest.fixture
-def some() -> Asked:
-    return Asked(applications=SOME, repetitions=3)
+def some() -> CongestionPlan:
+    return STUDY.ask(application=SOME, repetitions=3)
 
 
 def by_name(found: list[Claim]) -> dict[str, Claim]:
@@ -98,7 +102,6 @@ def test_examples_in_docstrings_are_so(module: ModuleType) -> None:
 
 def test_a_study_of_that_name_is_listed() -> None:
     assert isinstance(named("congestion"), Congestion)
-    assert STUDY.ask() == Asked()
 
 
 def test_every_application_runs_in_every_setting_and_gpcnet_with_and_without_congestors() -> None:
@@ -174,7 +177,7 @@ def test_a_repetition_shifts_everything_by_a_tenth_of_the_list(setting: str) -> 
 
 
 def test_the_jobs_of_a_run_are_where_its_setting_says_and_the_first_is_measured() -> None:
-    asked = Asked()
+    asked = STUDY.ask()
     (alone,) = jobs_of(asked.at("lammps", "II", 1))
     assert (alone.name, alone.on, alone.background) == ("lammps", tuple(places("II", 1)[0]), False)
     first, *others = jobs_of(asked.at("lammps", "IV", 1))
@@ -188,7 +191,7 @@ def test_the_jobs_of_a_run_are_where_its_setting_says_and_the_first_is_measured(
 def test_gpcnet_alone_has_a_canary_on_the_same_nodes_with_and_without_congestors(
     nodes: int,
 ) -> None:
-    asked = Asked(congestor=CONGESTORS[2])
+    asked = STUDY.ask(congestor=CONGESTORS[2])
     (quiet,) = jobs_of(asked.alone("allreduce", nodes, 2, congested=False))
     loud, congestor = jobs_of(asked.alone("allreduce", nodes, 2, congested=True))
     assert quiet == loud
@@ -201,7 +204,7 @@ def test_gpcnet_alone_has_a_canary_on_the_same_nodes_with_and_without_congestors
 # -- what is kept and said
 
 
-def test_an_outcome_is_the_same_after_it_was_written_and_read(some: Asked) -> None:
+def test_an_outcome_is_the_same_after_it_was_written_and_read(some: CongestionPlan) -> None:
     case = some.at("hacc", "IV", 2)
     kept = ordinary(case)
     assert STUDY.revive(json.loads(json.dumps(asdict(kept)))) == kept
@@ -210,7 +213,7 @@ def test_an_outcome_is_the_same_after_it_was_written_and_read(some: Asked) -> No
         STUDY.revive({"run_time_s": 1.0})
 
 
-def test_what_the_thesis_says_holds_of_outcomes_that_are_so(some: Asked) -> None:
+def test_what_the_thesis_says_holds_of_outcomes_that_are_so(some: CongestionPlan) -> None:
     found = by_name(claims(some, invented(some)))
     assert all(one.holds is not False for one in found.values())
     slow = found["hacc: IV against II, routers shared with GPCNeT"]
@@ -225,8 +228,8 @@ def test_what_the_thesis_says_holds_of_outcomes_that_are_so(some: Asked) -> None
     assert found["GPCNeT: impact on bandwidth with stall-to-flit"].values["r"] > 0.99
 
 
-def test_what_it_says_does_not_hold_of_outcomes_that_are_otherwise(some: Asked) -> None:
-    def otherwise(point: Point) -> Outcome:
+def test_what_it_says_does_not_hold_of_outcomes_that_are_otherwise(some: CongestionPlan) -> None:
+    def otherwise(point: Point) -> CongestionOutcome:
         """Congestion slows hpcg down and not hacc, whose time is shorter the more it stalls; and
         the table's part of time in communication is missed."""
         kept = replace(ordinary(point), communication=0.2)
@@ -245,7 +248,7 @@ def test_what_it_says_does_not_hold_of_outcomes_that_are_otherwise(some: Asked) 
         assert found[name].holds is False, name
 
 
-def test_of_a_part_only_its_claims_are_made(some: Asked) -> None:
+def test_of_a_part_only_its_claims_are_made(some: CongestionPlan) -> None:
     assert claims(some, {}) == []
     applications = replace(some, parts=("applications",))
     assert not any("GPCNeT:" in one.name for one in claims(some, invented(applications)))
@@ -263,7 +266,7 @@ def test_correlation_is_none_where_nothing_varies() -> None:
     assert np.isnan(correlation(runs[:2], lambda it: it.stall_to_flit))
 
 
-def test_impact_is_the_time_with_congestors_over_that_without(some: Asked) -> None:
+def test_impact_is_the_time_with_congestors_over_that_without(some: CongestionPlan) -> None:
     found = impacts(some, invented(some), "latency")
     assert [nodes for nodes, _, _ in found] == [nodes for nodes in ALONE_ON for _ in range(3)]
     for nodes, impact, stalls in found:
@@ -276,24 +279,26 @@ def test_impact_is_the_time_with_congestors_over_that_without(some: Asked) -> No
 # -- what is drawn
 
 
-def drawn(asked: Asked, outcomes: dict[str, Outcome], out: Path, pdf: bool = False) -> list[str]:
+def drawn(
+    asked: CongestionPlan, outcomes: dict[str, CongestionOutcome], out: Path, pdf: bool = False
+) -> list[str]:
     paths = STUDY.figures(asked, outcomes, out, pdf)
     assert all(path.stat().st_size > 5_000 for path in paths)
     return [path.name for path in paths]
 
 
 @pytest.mark.long
-def test_all_figures_are_drawn_of_all_outcomes(some: Asked, tmp_path: Path) -> None:
+def test_all_figures_are_drawn_of_all_outcomes(some: CongestionPlan, tmp_path: Path) -> None:
     files = [f"3.{number}.png" for number in (17, 18, 19, 20)]
     assert drawn(some, invented(some), tmp_path) == files
 
 
 @pytest.mark.long
-def test_what_there_is_nothing_for_is_not_drawn(some: Asked, tmp_path: Path) -> None:
+def test_what_there_is_nothing_for_is_not_drawn(some: CongestionPlan, tmp_path: Path) -> None:
     assert drawn(some, {}, tmp_path) == []
     alone = invented(replace(some, parts=("gpcnet",)))
     assert drawn(some, alone, tmp_path, pdf=True) == ["3.20.png", "3.20.pdf"]
-    calm = Asked(("applications",), ("hpcg",), 1)
+    calm = STUDY.ask("applications", ("hpcg",), 1)
     assert drawn(calm, invented(calm), tmp_path) == ["3.17.png", "3.18.png"]
     one = some.at("hacc", "I", 0)
     only = {one.key: ordinary(one)}
@@ -304,9 +309,9 @@ def test_what_there_is_nothing_for_is_not_drawn(some: Asked, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("make", figures.FIGURES.values(), ids=list(figures.FIGURES))
 def test_the_legend_fits_also_where_there_is_one_application(
-    make: Callable[[Asked, dict[str, Outcome]], Figure | None],
+    make: Callable[[CongestionPlan, dict[str, CongestionOutcome]], Figure | None],
 ) -> None:
-    asked = Asked(applications=("hacc",), repetitions=1)
+    asked = STUDY.ask(application=("hacc",), repetitions=1)
     with style():
         figure = make(asked, invented(asked))
         assert figure is not None
@@ -317,7 +322,7 @@ def test_the_legend_fits_also_where_there_is_one_application(
     assert box.y0 >= max(titles), "below it"
 
 
-def test_applications_that_reach_far_have_a_panel_of_their_own(some: Asked) -> None:
+def test_applications_that_reach_far_have_a_panel_of_their_own(some: CongestionPlan) -> None:
     figure = figures.figure_3_17(some, invented(some))
     assert figure is not None
     panels = [[label.get_text() for label in axes.get_xticklabels()] for axes in figure.axes]
@@ -328,7 +333,7 @@ def test_applications_that_reach_far_have_a_panel_of_their_own(some: Asked) -> N
 
 
 def test_boxes_reach_from_the_shortest_to_the_longest_run_over_the_median_alone(
-    some: Asked,
+    some: CongestionPlan,
 ) -> None:
     figure = figures.figure_3_17(some, invented(some))
     assert figure is not None
@@ -338,7 +343,7 @@ def test_boxes_reach_from_the_shortest_to_the_longest_run_over_the_median_alone(
     assert {round(value, 9) for value in expected} <= set(np.round(heights, 9).tolist())
 
 
-def test_a_cross_is_the_mean_of_a_setting_and_r_stands_in_the_corner(some: Asked) -> None:
+def test_a_cross_is_the_mean_of_a_setting_and_r_stands_in_the_corner(some: CongestionPlan) -> None:
     outcomes = invented(some)
     figure = figures.figure_3_18(some, outcomes)
     assert figure is not None
@@ -352,9 +357,9 @@ def test_a_cross_is_the_mean_of_a_setting_and_r_stands_in_the_corner(some: Asked
 
 
 def test_a_counter_without_a_value_or_without_a_change_is_drawn_without_a_fit(
-    some: Asked, tmp_path: Path
+    some: CongestionPlan, tmp_path: Path
 ) -> None:
-    def dull(point: Point) -> Outcome:
+    def dull(point: Point) -> CongestionOutcome:
         calm = point.setting == "I"
         return replace(ordinary(point), ptile_stalls_per_s=0.0, ntile_stalls_per_s=np.nan,
                        stall_to_flit=np.nan if calm else 0.1)  # fmt: skip
@@ -366,8 +371,8 @@ def test_a_counter_without_a_value_or_without_a_change_is_drawn_without_a_fit(
     assert [len(axes.texts) for axes in figure.axes] == [0, 0, 1]
 
 
-def test_impacts_that_differ_much_are_on_a_logarithmic_axis(some: Asked) -> None:
-    def steep(point: Point) -> Outcome:
+def test_impacts_that_differ_much_are_on_a_logarithmic_axis(some: CongestionPlan) -> None:
+    def steep(point: Point) -> CongestionOutcome:
         """Impacts are 1 to 2.8 times, those on latency 1 to 64 times."""
         power = 2 if point.canary == "latency" else 0.5
         worse = (point.nodes / 16) ** power if point.congestor != NONE else 1.0
@@ -383,7 +388,7 @@ def test_impacts_that_differ_much_are_on_a_logarithmic_axis(some: Asked) -> None
 
 @pytest.mark.long  # a program of its own
 def test_a_canary_beside_congestors_is_timed_and_its_counters_are_read() -> None:
-    case = Asked().alone("latency", 16, 0, congested=True)
+    case = STUDY.ask().alone("latency", 16, 0, congested=True)
     found = simulate(case)
     assert 0 < found.mean_latency_s < found.p99_latency_s < found.run_time_s
     assert 0 < found.communication <= 1

@@ -30,7 +30,7 @@ from odonata.studies.levelspread.cases import (
     PATTERNS,
     POLICIES,
     RATIOS,
-    Asked,
+    LevelSpreadPlan,
     fitting,
     heterogeneous,
     homogeneous,
@@ -47,7 +47,7 @@ from odonata.studies.levelspread.simulation import (
     LARGE,
     SMALL,
     Jobs,
-    Outcome,
+    LevelSpreadOutcome,
     Point,
     machine_of,
     network_of,
@@ -64,22 +64,26 @@ from pdes.signals import StopSignals
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-TINY = Asked(workloads=2, repeat=2)
 STUDY = LevelSpread()
+TINY = STUDY.ask(workloads=2, repeat=2)
 
 
-def outcome(*times: tuple[int, ...]) -> Outcome:
+def outcome(*times: tuple[int, ...]) -> LevelSpreadOutcome:
     five = (0.0, 1.0, 2.0, 3.0, 4.0)
-    return Outcome(times, {kind: dict.fromkeys(COUNTS, five) for kind in CLASSES}, 1, "d", 0.5)
+    return LevelSpreadOutcome(
+        times, {kind: dict.fromkeys(COUNTS, five) for kind in CLASSES}, 1, "d", 0.5
+    )
 
 
-def invent(point: Point) -> Outcome:
+def invent(point: Point) -> LevelSpreadOutcome:
     """An outcome that only the point decides."""
     number = int(point.key[:4], 16) + 1
     return outcome(*((number * (1 + i),) * k.count for i, k in enumerate(point.kinds)))
 
 
-def alike(asked: Asked, times: dict[str, tuple[int, int]], **how: Any) -> dict[str, Outcome]:
+def alike(
+    asked: LevelSpreadPlan, times: dict[str, tuple[int, int]], **how: Any
+) -> dict[str, LevelSpreadOutcome]:
     """Every random workload alike: by policy, the time of small and of large jobs."""
     return {
         random_workload(asked, which, policy, **how).key: outcome((small,), (large,))
@@ -124,7 +128,7 @@ def test_nine_tenths_of_a_machine_are_as_many_jobs_as_fit() -> None:
 
 
 def test_every_part_has_the_points_of_its_figures() -> None:
-    asked = Asked(workloads=20, repeat=3)
+    asked = STUDY.ask(workloads=20, repeat=3)
     count = {part: len(points(replace(asked, parts=(part,)))) for part in PARTS}
     cells = 6 * 8 * 3
     assert count == {
@@ -148,7 +152,6 @@ def test_the_study_lists_its_parts() -> None:
     assert tuple(PARTS) == levelspread.PARTS
     assert STUDY.ask().parts == levelspread.PARTS
     assert STUDY.ask(part="order").parts == ("order",)
-    assert STUDY.ask() == Asked()
 
 
 def test_repetitions_differ_in_the_seed_and_policies_do_not() -> None:
@@ -269,16 +272,16 @@ def test_the_scripts_draw_more_large_jobs() -> None:
     assert larges("scripts") > 1.2 * larges("pairs")
     assert STUDY.ask(draw="scripts").draw == "scripts"
     with pytest.raises(Refused, match="draw = 'dice': one of pairs, scripts"):
-        Asked(draw="dice")
+        STUDY.ask(draw="dice")
 
 
 def test_what_no_figure_varies_can_be_changed_everywhere() -> None:
     changes = tuple(map(parse_change, ("terminal=4", "iterations=3", "routing=minimal")))
-    changed = points(Asked(workloads=1, repeat=1, changes=changes))
-    usual = points(Asked(workloads=1, repeat=1))
+    changed = points(STUDY.ask(workloads=1, repeat=1, changes=changes))
+    usual = points(STUDY.ask(workloads=1, repeat=1))
     assert changed == [replace(point, terminal=4.0, iterations=3, routing="minimal")
                        for point in usual]  # fmt: skip
-    assert points(Asked(1, 1, changes=(parse_change("terminal=1"),))) == usual
+    assert points(STUDY.ask(workloads=1, repeat=1, changes=(parse_change("terminal=1"),))) == usual
     words = ("router=merlin", "host=sst", "crossbar=2", "sight=far", "detours=false",
              "broadcast_factor=8")  # fmt: skip
     assert dict(map(parse_change, words)) == {
@@ -299,14 +302,16 @@ def test_what_cannot_be_built_is_refused_before_anything_is_simulated(
     with pytest.raises(
         Refused, match=r"routing = 'up'|bandwidth = 0|seed: one of|(router|host) = 'x'"
     ):
-        fill(STUDY, Asked(1, 1, changes=(changes,), parts=("random",)), tmp_path, 1)
+        fill(
+            STUDY, STUDY.ask(workloads=1, repeat=1, changes=(changes,), part="random"), tmp_path, 1
+        )
     assert not store.path_in(tmp_path).exists()
 
 
 @pytest.mark.parametrize("asked", [{"workloads": 0}, {"repeat": 0}, {"seed": -1}])
 def test_nonsense_is_refused(asked: dict[str, int]) -> None:
     with pytest.raises(Refused, match=r"^(workloads|repeat|seed) = -?\d: "):
-        Asked(**asked)
+        STUDY.ask(**asked)
 
 
 # -- what is kept
@@ -325,7 +330,7 @@ LINE = (
 
 
 def test_a_line_of_the_first_version_is_read_written_and_simulated_the_same() -> None:
-    (point,) = homogeneous(Asked(repeat=1), 64, "broadcast", 1.0, "rdg")
+    (point,) = homogeneous(STUDY.ask(repeat=1), 64, "broadcast", 1.0, "rdg")
     key, kept = from_line(LINE, STUDY)
     assert key == point.key
     assert to_line(Answer(point, kept)) == with_checksum(LINE) + "\n"
@@ -349,7 +354,7 @@ def test_a_line_without_one_of_its_fields_is_damaged(tmp_path: Path, field: str)
 
 
 def test_heavy_simulations_come_first() -> None:
-    asked = Asked(workloads=20, repeat=1, parts=("heterogeneous",))
+    asked = STUDY.ask(workloads=20, repeat=1, part="heterogeneous")
     agenda = Agenda(STUDY, asked, store.Store(), StopSignals(listen=False))
     first = agenda.take()
     assert first is not None
@@ -360,7 +365,7 @@ def test_heavy_simulations_come_first() -> None:
 
 
 def test_quadrants_and_reductions_are_those_of_the_pairs() -> None:
-    asked = Asked(workloads=4)
+    asked = STUDY.ask(workloads=4)
     times = {LEVEL_SPREAD: (100, 100), "simple": (100, 200), "slurm": (125, 125), "rdg": (80, 50),
              "rdn": (400, 80)}  # fmt: skip
     names = [name for name in times if name != LEVEL_SPREAD]
@@ -377,7 +382,7 @@ def test_quadrants_and_reductions_are_those_of_the_pairs() -> None:
 
 @pytest.mark.long
 def test_pairs_without_an_outcome_do_not_count() -> None:
-    asked = Asked(workloads=3)
+    asked = STUDY.ask(workloads=3)
     outcomes = alike(asked, {LEVEL_SPREAD: (1, 1), "simple": (2, 2)})
     del outcomes[random_workload(asked, 1, LEVEL_SPREAD).key]
     found = summary.quadrants(summary.relative(asked, outcomes, BASELINES))
@@ -388,7 +393,7 @@ def test_pairs_without_an_outcome_do_not_count() -> None:
 
 
 def test_claims_stand_beside_the_thesis() -> None:
-    asked = Asked(workloads=10, repeat=2)
+    asked = STUDY.ask(workloads=10, repeat=2)
     outcomes = alike(asked, {LEVEL_SPREAD: (80, 90)} | dict.fromkeys(BASELINES, (100, 100))
                     | {JOKANOVIC: (70, 70)})  # fmt: skip
     for pattern in PATTERNS:
@@ -457,7 +462,7 @@ def test_the_command_simulates_tells_draws_and_goes_on(
 
     more = odonata(*words, "--workloads", "2", "--jobs", "1")
     assert json.loads(more.stdout)["ran"]["simulated"] == 4
-    outcomes, asked = store.read(tmp_path / "study", STUDY).outcomes, Asked(workloads=2)
+    outcomes, asked = store.read(tmp_path / "study", STUDY).outcomes, STUDY.ask(workloads=2)
     assert len(outcomes) == 8
     for which in range(2):  # by processes, by the command itself, and here
         point = random_workload(asked, which, JOKANOVIC)
@@ -490,7 +495,7 @@ def test_stopped_by_a_signal_it_keeps_what_it_has_and_says_so(tmp_path: Path) ->
 
 @pytest.mark.long
 def test_every_figure_can_be_drawn(tmp_path: Path) -> None:
-    asked = Asked(workloads=3, repeat=1)
+    asked = STUDY.ask(workloads=3, repeat=1)
     outcomes = {point.key: invent(point) for point in points(asked)}
     made = {make for make in figures.FIGURES.values() if make(asked, outcomes) is not None}
     assert len(made) == len(figures.FIGURES) == 14

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from odonata.studies import named
-from odonata.studies.congestion import MACHINE
+from odonata.studies.congestion.options import MACHINE
 from odonata.studies.nedd import APPLICATIONS, PARTS, NeDD, floor, simulation
 from odonata.studies.nedd import claims as said
 from odonata.studies.nedd.cases import (
@@ -27,7 +27,7 @@ from odonata.studies.nedd.cases import (
     RIVALS,
     SETS,
     SETS_BY,
-    Asked,
+    NeDDPlan,
     cases,
     restless,
 )
@@ -40,7 +40,7 @@ from odonata.studies.nedd.simulation import (
     NO_CONGESTOR,
     Alone,
     Moving,
-    Outcome,
+    NeDDOutcome,
     Point,
     Queue,
     experiment_for,
@@ -59,7 +59,7 @@ TIMES = {"low-traffic-router": 1.0, "nedd": 1.0, "nedd-level": 0.99, "fewer-rout
 """How long a sensitive job takes, in ms."""
 
 
-def ordinary(point: Point) -> Outcome:
+def ordinary(point: Point) -> NeDDOutcome:
     """Sensitive jobs take as long as TIMES has it, others nearly always the same, and old counters
     make nedd worse; no two runs are the same."""
     aside = 1 + 0.1 * (point.run % 3)
@@ -76,17 +76,19 @@ def ordinary(point: Point) -> Outcome:
             times[0] *= 0.9
     ends = [1.01 + aside * time for time in times]
     some = len(times)
-    return Outcome(["a"] * some, [*kinds], [1.0] * some, [1.01] * some, ends, [8] * some,
-                   [0.5] * some, [slow > 1.1] * some, 7, "d")  # fmt: skip
+    return NeDDOutcome(["a"] * some, [*kinds], [1.0] * some, [1.01] * some, ends, [8] * some,
+                       [0.5] * some, [slow > 1.1] * some, 7, "d")  # fmt: skip
 
 
-def invented(asked: Asked, give: Callable[[Point], Outcome] = ordinary) -> dict[str, Outcome]:
+def invented(
+    asked: NeDDPlan, give: Callable[[Point], NeDDOutcome] = ordinary
+) -> dict[str, NeDDOutcome]:
     return {case.key: give(case) for case in cases(asked)}
 
 
 @pytest.fixture
-def some() -> Asked:
-    return Asked(applications=("minimd", "hpcg"), repetitions=3)
+def some() -> NeDDPlan:
+    return STUDY.ask(application=("minimd", "hpcg"), repetitions=3)
 
 
 def by_name(found: list[Claim]) -> dict[str, Claim]:
@@ -106,7 +108,6 @@ def test_examples_in_docstrings_are_so(module: ModuleType) -> None:
 
 def test_a_study_of_that_name_is_listed() -> None:
     assert isinstance(named("nedd"), NeDD)
-    assert STUDY.ask() == Asked()
 
 
 def test_every_allocation_has_every_repetition_and_no_case_comes_twice() -> None:
@@ -174,7 +175,7 @@ def test_all_allocations_have_the_same_nodes_and_jobs_to_choose_from() -> None:
 
 
 def test_nothing_is_wrong_with_the_experiment_of_any_case() -> None:
-    for case in cases(Asked(repetitions=1)):
+    for case in cases(STUDY.ask(repetitions=1)):
         experiment_for(case).model()
 
 
@@ -211,7 +212,7 @@ def test_an_outcome_is_the_same_after_it_was_written_and_read() -> None:
         assert from_line(to_line(Answer(case, kept)), STUDY) == (case.key, kept)
 
 
-def test_what_is_expected_holds_of_outcomes_that_are_so(some: Asked) -> None:
+def test_what_is_expected_holds_of_outcomes_that_are_so(some: NeDDPlan) -> None:
     found = by_name(claims(some, invented(some)))
     assert all(one.holds is not False for one in found.values())
     assert found["minimd: low-traffic-router against random"].values["shorter"] > 0.5
@@ -227,8 +228,8 @@ def test_what_is_expected_holds_of_outcomes_that_are_so(some: Asked) -> None:
     assert gains == sorted(gains, reverse=True)
 
 
-def test_what_is_expected_does_not_hold_of_outcomes_that_are_otherwise(some: Asked) -> None:
-    def otherwise(point: Point) -> Outcome:
+def test_what_is_expected_does_not_hold_of_outcomes_that_are_otherwise(some: NeDDPlan) -> None:
+    def otherwise(point: Point) -> NeDDOutcome:
         """Everything is best at random, and hpcg suffers."""
         best = {"random": 0.5, "high-traffic-router": 0.9}
         slow = best.get(point.allocation, 1.0)
@@ -247,8 +248,8 @@ def test_what_is_expected_does_not_hold_of_outcomes_that_are_otherwise(some: Ask
         assert found[name].holds is False, name
 
 
-def test_a_difference_that_chance_may_make_is_not_taken_for_one(some: Asked) -> None:
-    def noisy(point: Point) -> Outcome:
+def test_a_difference_that_chance_may_make_is_not_taken_for_one(some: NeDDPlan) -> None:
+    def noisy(point: Point) -> NeDDOutcome:
         kept = ordinary(point)
         if isinstance(point, Queue) and point.allocation == "level-spread":
             worse = 3.0 if point.run == 0 else 0.9
@@ -263,7 +264,7 @@ def test_a_difference_that_chance_may_make_is_not_taken_for_one(some: Asked) -> 
     assert one.holds is False
 
 
-def test_of_a_part_only_its_claims_are_made(some: Asked) -> None:
+def test_of_a_part_only_its_claims_are_made(some: NeDDPlan) -> None:
     assert claims(some, {}) == []
     for part, words in (("application", "minimd"), ("sets", "sets:"), ("queue", "queue"),
                         ("age", "age ")):  # fmt: skip
@@ -278,14 +279,14 @@ def test_a_single_run_has_no_confidence_interval() -> None:
     assert (middle, np.isnan(half)) == (1.0, True)
     assert np.isnan(change({}, {0: 1.0})[0])
     assert np.isnan(mean_of({0: 2.0})[1])
-    asked = Asked(repetitions=1)
+    asked = STUDY.ask(repetitions=1)
     assert slowdowns(asked, invented(replace(asked, parts=("queue",))), "nedd", 10) == {}
 
 
 # -- what is drawn
 
 
-def drawn(asked: Asked, outcomes: dict[str, Outcome], out: Path) -> list[str]:
+def drawn(asked: NeDDPlan, outcomes: dict[str, NeDDOutcome], out: Path) -> list[str]:
     paths = STUDY.figures(asked, outcomes, out, pdf=False)
     assert all(path.stat().st_size > 5_000 for path in paths)
     return [path.name for path in paths]
@@ -293,14 +294,14 @@ def drawn(asked: Asked, outcomes: dict[str, Outcome], out: Path) -> list[str]:
 
 @pytest.mark.long
 def test_all_figures_are_drawn_and_those_without_outcomes_are_not(
-    some: Asked, tmp_path: Path
+    some: NeDDPlan, tmp_path: Path
 ) -> None:
     assert drawn(some, invented(some), tmp_path) == [
         "3.24.png", "sets.png", "queue.png", "age.png"]  # fmt: skip
     assert drawn(some, {}, tmp_path) == []
-    once = Asked(("queue",), repetitions=1)
+    once = STUDY.ask("queue", repetitions=1)
     assert drawn(once, invented(once), tmp_path) == ["queue.png"]
-    alone = Asked(("application",), ("milc",), 1)
+    alone = STUDY.ask("application", ("milc",), 1)
     assert drawn(alone, invented(alone), tmp_path) == ["3.24.png"]
 
 

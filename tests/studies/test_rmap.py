@@ -14,7 +14,7 @@ import pytest
 from odonata.provisioning.fitted import PRINTED, PRINTED_CAB, tables
 from odonata.studies import named
 from odonata.studies.rmap import PARTS, Rmap, figures
-from odonata.studies.rmap.cases import CHOICES, HIGH_W, LOW_W, NOISES, WAYS, Asked, cases
+from odonata.studies.rmap.cases import CHOICES, HIGH_W, LOW_W, NOISES, WAYS, RmapPlan, cases
 from odonata.studies.rmap.changes import change, spread
 from odonata.studies.rmap.claims import claims
 from odonata.studies.rmap.measures import Ran, compared, draw, measured
@@ -29,7 +29,7 @@ from odonata.studies.rmap.simulation import (
     POLICIES,
     SHOWN,
     TRADITIONAL,
-    Outcome,
+    RmapOutcome,
     Traced,
     Trained,
     row,
@@ -49,17 +49,17 @@ NUMBERS = {"wait_s": 10.0, "run_s": 50.0, "makespan_s": 900.0, "used": 0.5, "giv
            "lost on 0 %": 3.0, "same on 0 %": 14.0}  # fmt: skip
 
 
-def of_trace(case: Traced, give: Callable[[str, float], float]) -> Outcome:
+def of_trace(case: Traced, give: Callable[[str, float], float]) -> RmapOutcome:
     """An outcome with the turnarounds that `give` says for each policy and bound."""
     rows = {row(policy, bound_w): NUMBERS | {"turnaround_s": give(policy, bound_w)}
             for policy in case.policies for bound_w in case.bounds_w}  # fmt: skip
     job = {"submit_s": [0.0, 5.0], "start_s": [0.0, 20.0], "end_s": [20.0, 60.0],
            "watts": [3000.0, 6000.0], "fair_w": [3250.0, 6500.0]}  # fmt: skip
     lists = {row(policy, bound_w): job for policy in SHOWN for bound_w in case.kept}
-    return Outcome(rows, lists, 0.1)
+    return RmapOutcome(rows, lists, 0.1)
 
 
-def invented(asked: Asked, give: Callable[[str, float], float]) -> dict[str, Outcome]:
+def invented(asked: RmapPlan, give: Callable[[str, float], float]) -> dict[str, RmapOutcome]:
     found = {}
     for case in cases(asked):
         if isinstance(case, Traced):
@@ -85,7 +85,6 @@ def named_so(found: list[Claim], *words: str) -> list[Claim]:
 
 def test_a_study_of_that_name_is_listed() -> None:
     assert isinstance(named("rmap"), Rmap)
-    assert STUDY.ask() == Asked()
 
 
 def test_every_part_has_its_cases_and_each_case_stands_once() -> None:
@@ -99,12 +98,12 @@ def test_every_part_has_its_cases_and_each_case_stands_once() -> None:
 
 
 def test_a_trace_is_simulated_under_all_policies_and_bounds() -> None:
-    case = Asked().traced("large", 7)
+    case = STUDY.ask().traced("large", 7)
     assert case.policies == tuple(POLICIES)
     assert len(case.policies) == 18
     assert case.bounds_w == (6500, 8000, 10000, 12000, 14000, 14720)
     assert case.kept == (LOW_W,)
-    assert Asked(bounds_w=(8000.0,)).traced("large", 7).kept == ()
+    assert STUDY.ask(bounds=(8000.0,)).traced("large", 7).kept == ()
 
 
 @pytest.mark.parametrize(
@@ -160,14 +159,14 @@ def test_who_gains_is_counted_job_by_job() -> None:
 
 
 @pytest.fixture(scope="module")
-def simulated() -> tuple[Traced, Outcome]:
+def simulated() -> tuple[Traced, RmapOutcome]:
     """A trace under all policies at two bounds, with queues."""
-    case = replace(Asked().traced("random", 3), bounds_w=(LOW_W, HIGH_W), gap_s=40.0)
+    case = replace(STUDY.ask().traced("random", 3), bounds_w=(LOW_W, HIGH_W), gap_s=40.0)
     return case, simulate(case)
 
 
 def test_no_plan_is_above_its_bound_and_nothing_known_is_exceeded(
-    simulated: tuple[Traced, Outcome],
+    simulated: tuple[Traced, RmapOutcome],
 ) -> None:
     case, outcome = simulated
     assert set(outcome.rows) == {row(policy, it) for policy in POLICIES for it in case.bounds_w}
@@ -183,7 +182,7 @@ def test_no_plan_is_above_its_bound_and_nothing_known_is_exceeded(
 
 
 def test_the_model_plans_with_other_watts_than_jobs_draw(
-    simulated: tuple[Traced, Outcome],
+    simulated: tuple[Traced, RmapOutcome],
 ) -> None:
     case, _ = simulated
     ours = run(case, ADAPTIVE_0, LOW_W)
@@ -193,7 +192,9 @@ def test_the_model_plans_with_other_watts_than_jobs_draw(
     assert (known.planned_w == known.watts).all()
 
 
-def test_simulated_twice_a_trace_gives_the_same_numbers(simulated: tuple[Traced, Outcome]) -> None:
+def test_simulated_twice_a_trace_gives_the_same_numbers(
+    simulated: tuple[Traced, RmapOutcome],
+) -> None:
     case, outcome = simulated
     some = replace(case, policies=(TRADITIONAL, ADAPTIVE_0), bounds_w=(LOW_W,))
     again = simulate(some).rows
@@ -202,7 +203,7 @@ def test_simulated_twice_a_trace_gives_the_same_numbers(simulated: tuple[Traced,
 
 
 def test_an_outcome_is_the_same_after_it_was_written_and_read(
-    simulated: tuple[Traced, Outcome],
+    simulated: tuple[Traced, RmapOutcome],
 ) -> None:
     case, outcome = simulated
     assert outcome.lists, "single jobs are kept"
@@ -324,7 +325,7 @@ def test_the_mean_and_range_are_of_the_traces_that_are_there() -> None:
 
 
 def test_a_change_over_all_bounds_is_the_mean_up_to_14000_w() -> None:
-    asked = Asked(("traces",), traces=1, kinds=("large",))
+    asked = STUDY.ask("traces", traces=1, kind="large")
 
     def worse_at_the_peak(policy: str, bound_w: float) -> float:
         low = {6500.0: 0.5, 14720.0: 9.0}.get(bound_w, 1.0)
@@ -338,7 +339,7 @@ def test_a_change_over_all_bounds_is_the_mean_up_to_14000_w() -> None:
 
 
 def test_a_printed_change_holds_where_the_sign_is_the_same_and_it_is_in_our_range() -> None:
-    asked = Asked(("traces",), traces=20)
+    asked = STUDY.ask("traces", traces=20)
     found = claims(asked, invented(asked, usual))
     (large,) = named_so(found, "large, all bounds: adaptive 0 % against traditional")
     assert (large.paper, large.of, large.holds) == ("-14.3 %", 20, True)
@@ -351,30 +352,30 @@ def test_a_printed_change_holds_where_the_sign_is_the_same_and_it_is_in_our_rang
 
 
 def test_a_plan_above_the_bound_is_counted() -> None:
-    asked = Asked(("traces",), traces=2, kinds=("large",), bounds_w=(LOW_W,))
+    asked = STUDY.ask("traces", traces=2, kind="large", bounds=(LOW_W,))
     outcomes = invented(asked, usual)
     (fine,) = named_so(claims(asked, outcomes), "plans above the bound")
     assert (fine.ours, fine.holds) == ("0", True)
     key = asked.traced("large", 1).key
     rows = {name: dict(one) for name, one in outcomes[key].rows.items()}
     rows[row(NAIVE, LOW_W)]["planned"] = 1.01
-    (wrong,) = named_so(claims(asked, outcomes | {key: Outcome(rows)}), "plans above the bound")
+    (wrong,) = named_so(claims(asked, outcomes | {key: RmapOutcome(rows)}), "plans above the bound")
     assert (wrong.ours, wrong.holds) == ("1", False)
 
 
 def test_claims_are_what_json_can_hold_and_those_without_outcomes_are_left_out() -> None:
-    asked = Asked(traces=3)
+    asked = STUDY.ask(traces=3)
     found = claims(asked, invented(asked, usual))
     assert len(found) > 150
     assert json.loads(json.dumps([asdict(claim) for claim in found]))
     assert len({claim.name for claim in found}) == len(found), "no two are called the same"
     left = claims(asked, {})
-    assert left == claims(Asked(("printed",)), {}), "chapter 3 needs no outcome"
+    assert left == claims(STUDY.ask("printed"), {}), "chapter 3 needs no outcome"
 
 
 def test_a_study_of_one_bound_alone_says_what_it_can() -> None:
     for bound_w in (14720.0, 9000.0):
-        asked = Asked(traces=2, bounds_w=(bound_w,), kinds=("small",))
+        asked = STUDY.ask(traces=2, bounds=(bound_w,), kind="small")
         found = claims(asked, invented(asked, usual))
         assert named_so(found, "small, by bound: naive against traditional")
         assert not named_so(found, "6,500 W: adaptive")
@@ -382,11 +383,11 @@ def test_a_study_of_one_bound_alone_says_what_it_can() -> None:
 
 @pytest.mark.long
 def test_all_figures_are_drawn_and_none_where_there_is_nothing(tmp_path: Path) -> None:
-    asked = Asked(traces=3)
+    asked = STUDY.ask(traces=3)
     drawn = figures.draw(asked, invented(asked, usual), tmp_path / "figures")
     assert [path.stem for path in drawn] == list(figures.FIGURES)
     assert all(path.stat().st_size > 5000 for path in drawn)
-    assert figures.draw(Asked(("traces",)), {}, tmp_path / "none") == []
+    assert figures.draw(STUDY.ask("traces"), {}, tmp_path / "none") == []
     assert not (tmp_path / "none").exists()
 
 

@@ -21,12 +21,12 @@ from odonata.studies.rumyantsev.cases import (
     SOME_THRESHOLDS,
     THRESHOLDS,
     TWO_THRESHOLDS,
-    Asked,
+    RumyantsevPlan,
     cases,
 )
 from odonata.studies.rumyantsev.claims import at_power, claims
 from odonata.studies.rumyantsev.simulation import (
-    Outcome,
+    RumyantsevOutcome,
     Run,
     apart,
     epochs_of,
@@ -68,7 +68,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(file: str, directory: Path) -> tuple[Asked, dict[str, Outcome]]:
+def whole(file: str, directory: Path) -> tuple[RumyantsevPlan, dict[str, RumyantsevOutcome]]:
     """The study of a small trace."""
     asked = STUDY.ask(trace=file)
     return asked, fill(STUDY, asked, directory, 1)[1].outcomes
@@ -214,7 +214,7 @@ def test_the_measures_of_customers_who_are_suspended(tmp_path: Path) -> None:
 
 
 def test_an_outcome_is_the_same_after_it_was_written_and_read(
-    whole: tuple[Asked, dict[str, Outcome]],
+    whole: tuple[RumyantsevPlan, dict[str, RumyantsevOutcome]],
 ) -> None:
     asked, outcomes = whole
     for case in (asked.hysteresis, asked.by_number[3]):
@@ -225,7 +225,9 @@ def test_an_outcome_is_the_same_after_it_was_written_and_read(
 
 
 def test_the_whole_study_of_a_small_trace_is_told_and_drawn(
-    whole: tuple[Asked, dict[str, Outcome]], directory: Path, capsys: pytest.CaptureFixture[str]
+    whole: tuple[RumyantsevPlan, dict[str, RumyantsevOutcome]],
+    directory: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     asked, outcomes = whole
     assert len(outcomes) == len(cases(asked))
@@ -246,7 +248,7 @@ def test_the_whole_study_of_a_small_trace_is_told_and_drawn(
 
 
 def test_the_customers_of_figure_2_are_drawn_where_they_are_there(
-    whole: tuple[Asked, dict[str, Outcome]], tmp_path: Path
+    whole: tuple[RumyantsevPlan, dict[str, RumyantsevOutcome]], tmp_path: Path
 ) -> None:
     asked, outcomes = whole
     key = asked.hysteresis.key
@@ -256,8 +258,8 @@ def test_the_customers_of_figure_2_are_drawn_where_they_are_there(
     assert [path.name for path in drawn] == ["1.png", "2.png"]
 
 
-def outcome(power_w: float, workload: float) -> Outcome:
-    return Outcome(
+def outcome(power_w: float, workload: float) -> RumyantsevOutcome:
+    return RumyantsevOutcome(
         9, 1.0, 0, {"swapped": power_w, "printed": 2000 - power_w}, {"workload": workload},
         {"delay": {"mean": workload / 10}}, "", 0.0,
     )  # fmt: skip
@@ -268,7 +270,7 @@ def by_name(found: list[Claim]) -> dict[str, Any]:
 
 
 def test_one_step_the_wrong_way_and_a_trend_does_not_hold() -> None:
-    asked = Asked("k.csv", "d", parts=("threshold",))
+    asked = RumyantsevPlan("k.csv", "d", 1.0, 1.0, ("threshold",))
     runs = {case.key: outcome(1500 - i, 100 + i) for i, case in enumerate(asked.by_workload)}
     found = by_name(claims(asked, runs))
     assert found["swapped: mean power over k"].holds
@@ -282,7 +284,7 @@ def test_one_step_the_wrong_way_and_a_trend_does_not_hold() -> None:
 
 
 def test_without_all_points_of_a_curve_nothing_is_said_of_it() -> None:
-    asked = Asked("k.csv", "d", parts=("threshold",))
+    asked = RumyantsevPlan("k.csv", "d", 1.0, 1.0, ("threshold",))
     runs = {case.key: outcome(1500 - i, 100 + i) for i, case in enumerate(asked.by_workload)}
     runs.pop(asked.by_workload[-1].key)
     assert claims(asked, runs) == []
@@ -298,19 +300,19 @@ def test_controls_are_compared_at_one_power_between_their_points() -> None:
 
 
 @pytest.fixture(scope="module")
-def karelian() -> Asked:
+def karelian() -> RumyantsevPlan:
     if not KARELIAN.exists():
         pytest.skip("krc2.csv is not in shared/data beside the repository")
     return STUDY.ask(trace=str(KARELIAN))
 
 
-def at(asked: Asked, threshold: float) -> Run:
+def at(asked: RumyantsevPlan, threshold: float) -> Run:
     return asked.by_workload[THRESHOLDS.index(threshold)]
 
 
 @pytest.mark.long
 def test_on_the_karelian_trace_power_and_workload_are_those_that_were_checked(
-    karelian: Asked,
+    karelian: RumyantsevPlan,
 ) -> None:
     """To the digits of an independent program: kW and 1e5 s."""
     none, much = (simulate(at(karelian, k)) for k in (0.0, 3e6))
@@ -322,7 +324,7 @@ def test_on_the_karelian_trace_power_and_workload_are_those_that_were_checked(
 
 @pytest.mark.long
 def test_on_the_karelian_trace_power_falls_and_workload_rises_at_every_step(
-    karelian: Asked, tmp_path: Path
+    karelian: RumyantsevPlan, tmp_path: Path
 ) -> None:
     asked = replace(karelian, parts=("threshold",))
     outcomes = fill(STUDY, asked, tmp_path, 2)[1].outcomes

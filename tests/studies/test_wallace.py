@@ -13,7 +13,16 @@ import pytest
 
 from odonata.studies import named
 from odonata.studies.wallace import Wallace, figures
-from odonata.studies.wallace.cases import CAPS, HIGH, LOW, MIDDLE, ORDERS, SOME, Asked, checked
+from odonata.studies.wallace.cases import (
+    CAPS,
+    HIGH,
+    LOW,
+    MIDDLE,
+    ORDERS,
+    SOME,
+    WallacePlan,
+    checked,
+)
 from odonata.studies.wallace.claims import UTILISATION, WAIT, change, claims, gain, learning_rate
 from odonata.studies.wallace.simulation import (
     BIN_US,
@@ -22,8 +31,8 @@ from odonata.studies.wallace.simulation import (
     NAIVE,
     NONE,
     VARIABLE,
-    Outcome,
     Part,
+    WallaceOutcome,
     model_of,
     power_of,
     simulate,
@@ -39,12 +48,14 @@ SHORT: dict[str, Any] = {"days": 8, "months": 2}
 NO_VIOLATION = {"deadlock": 0, "cap lowered": 0, "estimate too low": 0, "not controlled": 0}
 
 
-def outcome(wait_s: float, used: float, deadlocks: int = 0, whole: Asked | None = None) -> Outcome:
+def outcome(
+    wait_s: float, used: float, deadlocks: int = 0, whole: WallacePlan | None = None
+) -> WallaceOutcome:
     """An outcome of a month, or of all months alike of a year."""
     months = whole.months if whole else 1
     days = whole.days if whole else 0
     bins = days * DAY_US // BIN_US
-    return Outcome(
+    return WallaceOutcome(
         jobs=(10,) * months, wait_s=(wait_s,) * months, utilisation=(used,) * months,
         intervals=1000, violations=NO_VIOLATION | {"deadlock": deadlocks},
         mean_kw=(2500,) * bins, highest_kw=(3100 if deadlocks else 2900,) * bins,
@@ -53,7 +64,9 @@ def outcome(wait_s: float, used: float, deadlocks: int = 0, whole: Asked | None 
     )  # fmt: skip
 
 
-def invented(asked: Asked, give: Callable[[Part], tuple[float, float]]) -> dict[str, Outcome]:
+def invented(
+    asked: WallacePlan, give: Callable[[Part], tuple[float, float]]
+) -> dict[str, WallaceOutcome]:
     """Every run of a study, with the wait and the utilisation that `give` says."""
     return {
         part.key: outcome(*give(part), 5, asked if part.month is None else None)
@@ -75,18 +88,17 @@ def named_so(found: list[Claim], *words: str) -> list[Claim]:
 
 def test_a_study_of_that_name_is_listed() -> None:
     assert isinstance(named("wallace"), Wallace)
-    assert STUDY.ask() == Asked()
 
 
 def test_every_run_is_named_once_and_has_a_key_of_its_own() -> None:
-    parts = checked(Asked(days=24))
+    parts = checked(STUDY.ask(days=24))
     assert len({part.key for part in parts}) == len(parts)
-    assert len(Asked().cell("fcfs", NAIVE, LOW)) == 12
+    assert len(STUDY.ask().cell("fcfs", NAIVE, LOW)) == 12
     assert sum(part.month is None for part in parts) == 6  # three runs of the year in each order
 
 
 def test_a_run_of_the_year_takes_the_place_of_twelve() -> None:
-    asked = Asked(("caps",), "year", days=24)
+    asked = STUDY.ask("caps", "year", days=24)
     assert all(part.month is None for part in checked(asked))
     assert len(checked(asked)) == len(ORDERS) * (2 + 2 * len(CAPS))
 
@@ -99,7 +111,7 @@ def test_a_run_of_the_year_takes_the_place_of_twelve() -> None:
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(Refused, match=words):
-        Asked(**options)
+        STUDY.ask(**options)
 
 
 def test_the_variable_cap_has_three_changes_a_quarter_of_the_year_apart() -> None:
@@ -167,7 +179,7 @@ def test_nothing_is_known_of_strangers() -> None:
 
 def test_an_outcome_comes_back_from_its_line_as_it_was() -> None:
     part = Part("wfp", LEARNER, MIDDLE, **SHORT)
-    found = outcome(1.5, 0.25, 3, Asked(**SHORT))
+    found = outcome(1.5, 0.25, 3, STUDY.ask(**SHORT))
     assert from_line(to_line(Answer(part, found)), STUDY) == (part.key, found)
     with pytest.raises(KeyError):
         STUDY.revive({"jobs": [1]})
@@ -177,7 +189,7 @@ def test_an_outcome_comes_back_from_its_line_as_it_was() -> None:
 
 
 def test_changes_and_gains_are_relative_to_a_run_without_a_cap() -> None:
-    asked = Asked(("caps",), days=24)
+    asked = STUDY.ask("caps", days=24)
     outcomes = invented(asked, ordinary)
     assert np.allclose(change(asked, outcomes, WAIT, "fcfs", NAIVE, LOW), 2.0)
     assert np.allclose(change(asked, outcomes, WAIT, "fcfs", LEARNER, LOW), 1.0)
@@ -186,7 +198,7 @@ def test_changes_and_gains_are_relative_to_a_run_without_a_cap() -> None:
 
 
 def test_a_missing_month_is_left_out() -> None:
-    asked = Asked(("caps",), days=24)
+    asked = STUDY.ask("caps", days=24)
     outcomes = invented(asked, ordinary)
     del outcomes[asked.cell("fcfs", NAIVE, LOW)[4].key]
     gains = gain(asked, outcomes, WAIT, "fcfs", LOW)
@@ -197,7 +209,7 @@ def test_a_missing_month_is_left_out() -> None:
 
 
 def test_one_month_in_which_naive_is_better_breaks_the_claim() -> None:
-    asked = Asked(("caps",), days=24)
+    asked = STUDY.ask("caps", days=24)
     outcomes = invented(asked, ordinary)
     words = ("WFP 3,000 kW", "less wait than naive")
     (claim,) = named_so(claims(asked, outcomes), *words)
@@ -208,7 +220,7 @@ def test_one_month_in_which_naive_is_better_breaks_the_claim() -> None:
 
 
 def test_a_month_in_which_both_do_all_the_work_is_even() -> None:
-    asked = Asked(("caps",), days=24)
+    asked = STUDY.ask("caps", days=24)
     outcomes = invented(asked, ordinary)
     outcomes[asked.cell("fcfs", LEARNER, HIGH)[0].key] = outcome(200.0, 0.6)
     (claim,) = named_so(claims(asked, outcomes), "FCFS 4,000 kW", "more utilisation")
@@ -216,7 +228,7 @@ def test_a_month_in_which_both_do_all_the_work_is_even() -> None:
 
 
 def test_a_gain_outside_of_the_papers_range_does_not_hold() -> None:
-    asked = Asked(("caps",), days=24)
+    asked = STUDY.ask("caps", days=24)
     (claim,) = named_so(claims(asked, invented(asked, ordinary)), "FCFS 2,000 kW", "gain in wait")
     assert (claim.paper, claim.holds) == ("42 .. 188 %", True)
 
@@ -228,7 +240,7 @@ def test_a_gain_outside_of_the_papers_range_does_not_hold() -> None:
 
 
 def test_capping_success_and_learning_rate_are_those_of_the_year() -> None:
-    asked = Asked(("year",), days=40, months=2)
+    asked = STUDY.ask("year", days=40, months=2)
     outcomes = invented(asked, ordinary)
     found = claims(asked, outcomes)
     (steady,), (variable,) = (named_so(found, "FCFS: within", word) for word in ("3,000", "vari"))
@@ -241,7 +253,7 @@ def test_capping_success_and_learning_rate_are_those_of_the_year() -> None:
 
 
 def test_causes_have_no_number_of_the_paper() -> None:
-    asked = Asked(("causes",), days=24)
+    asked = STUDY.ask("causes", days=24)
     found = claims(asked, invented(asked, ordinary))
     (one,) = named_so(found, "3,000 kW, learner, window of 1")
     assert (one.paper, one.holds, one.ours) == ("", None, "wait +100 %, used -12.5 %")
@@ -250,7 +262,7 @@ def test_causes_have_no_number_of_the_paper() -> None:
 
 
 def test_claims_are_what_json_can_hold() -> None:
-    asked = Asked(days=40, months=2)
+    asked = STUDY.ask(days=40, months=2)
     found = claims(asked, invented(asked, ordinary))
     assert len(found) > 40
     assert json.loads(json.dumps([asdict(claim) for claim in found]))
@@ -258,7 +270,7 @@ def test_claims_are_what_json_can_hold() -> None:
 
 @pytest.mark.long
 def test_all_figures_are_drawn_and_none_where_there_is_nothing(tmp_path: Path) -> None:
-    asked = Asked(("year", "caps"), days=40, months=2)
+    asked = replace(STUDY.ask(days=40, months=2), parts=("year", "caps"))
     drawn = figures.draw(asked, invented(asked, ordinary), tmp_path / "figures")
     assert [path.stem for path in drawn] == list(figures.FIGURES)
     assert all(path.stat().st_size > 5000 for path in drawn)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from conftest import NEEDED, PATIENCE, clean_environment
-from dice import LOADED, Asked, Dice, Roll, Shown, UntilSix
+from dice import LOADED, Dice, DicePlan, Roll, Shown, UntilSix
 
 from odonata.commands.doctor import find_mpiexec
 from odonata.study import contract, store
@@ -38,7 +38,7 @@ def values(directory: Path) -> dict[str, int]:
 @pytest.fixture(scope="module")
 def whole() -> dict[str, int]:
     """What an uninterrupted study of forty rolls with pauses finds."""
-    every = DICE.cases(Asked(20, pause=0.05), {})
+    every = DICE.cases(DicePlan(20, pause=0.05), {})
     return {case.key: DICE.simulate(Roll(case.sides, case.seed)).value for case in every}
 
 
@@ -83,24 +83,24 @@ def test_the_example_of_the_contract_is_a_study() -> None:
 
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_all_is_simulated_once_and_then_nothing(tmp_path: Path, jobs: int) -> None:
-    ran, kept = fill(DICE, Asked(4), tmp_path, jobs)
+    ran, kept = fill(DICE, DicePlan(4), tmp_path, jobs)
     assert (ran.simulated, ran.missing, ran.stopped) == (8, 0, None)
     before = store.path_in(tmp_path).read_bytes()
-    assert fill(DICE, Asked(4), tmp_path, jobs)[0].simulated == 0
+    assert fill(DICE, DicePlan(4), tmp_path, jobs)[0].simulated == 0
     assert store.path_in(tmp_path).read_bytes() == before
-    assert fill(DICE, Asked(5), tmp_path, jobs)[0].simulated == 2
-    assert kept.outcomes == {case.key: DICE.simulate(case) for case in DICE.cases(Asked(4), {})}
+    assert fill(DICE, DicePlan(5), tmp_path, jobs)[0].simulated == 2
+    assert kept.outcomes == {case.key: DICE.simulate(case) for case in DICE.cases(DicePlan(4), {})}
 
 
 def test_without_a_directory_it_is_kept_in_memory() -> None:
-    ran, kept = fill(DICE, Asked(4), None, 1)
+    ran, kept = fill(DICE, DicePlan(4), None, 1)
     assert ran.simulated == len(kept.outcomes) == 8
     assert kept.path is None
 
 
 @pytest.mark.parametrize("jobs", [1, 4])
 def test_a_sequential_study_stops_where_its_outcomes_say(jobs: int) -> None:
-    study, asked = UntilSix(), Asked(500)
+    study, asked = UntilSix(), DicePlan(500)
     ran, kept = fill(study, asked, None, jobs)
     rolls = study.cases(asked, kept.outcomes)
     shown = [kept.outcomes[roll.key].value for roll in rolls]
@@ -113,7 +113,7 @@ def test_a_sequential_study_stops_where_its_outcomes_say(jobs: int) -> None:
 
 
 def test_what_takes_much_longer_than_the_rest_comes_first() -> None:
-    asked = Asked(2, sides=(*range(2, 22), 10_000))
+    asked = DicePlan(2, sides=(*range(2, 22), 10_000))
     agenda = Agenda(DICE, asked, store.Store(), StopSignals(listen=False))
     taken = [agenda.take() for _ in range(42)]
     assert taken == [Roll(10_000, 0), Roll(10_000, 1), *DICE.cases(asked, {})[:-2]]
@@ -121,7 +121,7 @@ def test_what_takes_much_longer_than_the_rest_comes_first() -> None:
 
 
 def test_a_share_of_the_weight_is_done() -> None:
-    agenda = Agenda(DICE, Asked(1, sides=(4, 12)), store.Store(), StopSignals(listen=False))
+    agenda = Agenda(DICE, DicePlan(1, sides=(4, 12)), store.Store(), StopSignals(listen=False))
     assert (agenda.done, agenda.missing) == (0.0, 2)
     agenda.note(Answer(Roll(4, 0), Shown(1)))
     assert (agenda.done, agenda.missing) == (0.25, 1)
@@ -137,23 +137,23 @@ def test_a_signal_stops_the_dealing_and_the_rest_comes_later(
     with monkeypatch.context() as patch:
         patch.setattr(Dice, "mark", lambda self: "abc")
         patch.setattr(Dice, "simulate", interrupted)
-        ran, _ = fill(DICE, Asked(4), tmp_path, 1)
+        ran, _ = fill(DICE, DicePlan(4), tmp_path, 1)
         assert (ran.simulated, ran.missing, ran.stopped) == (1, 7, "SIGTERM")
         assert "7 of 8 simulations are missing" in capsys.readouterr().err
     monkeypatch.setattr(Dice, "mark", lambda self: "abc")
-    assert fill(DICE, Asked(4), tmp_path, 1)[0].simulated == 7
+    assert fill(DICE, DicePlan(4), tmp_path, 1)[0].simulated == 7
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_case_that_fails_is_named(tmp_path: Path, jobs: int) -> None:
     with pytest.raises(Fault, match="roll 0 of 13 sides: this die is loaded"):
-        fill(DICE, Asked(1, sides=(6, LOADED)), tmp_path, jobs)
+        fill(DICE, DicePlan(1, sides=(6, LOADED)), tmp_path, jobs)
 
 
 def test_what_was_done_before_a_failure_is_kept(tmp_path: Path) -> None:
     with pytest.raises(Fault):
-        fill(DICE, Asked(1, sides=(6, LOADED)), tmp_path, 1)
-    assert fill(DICE, Asked(1, sides=(6,)), tmp_path, 1)[0].simulated == 0
+        fill(DICE, DicePlan(1, sides=(6, LOADED)), tmp_path, 1)
+    assert fill(DICE, DicePlan(1, sides=(6,)), tmp_path, 1)[0].simulated == 0
 
 
 @pytest.mark.long
@@ -166,7 +166,7 @@ def test_killed_it_resumes_to_the_same_outcomes(
         f"import sys; sys.path.insert(0, {str(TESTS)!r}); from pathlib import Path; "
         "from dice import *; from odonata.study.filling import fill; "
         "from pdes.transport import world; "
-        "ran = fill(Dice(), Asked(20, pause=0.05), Path('study'), 2)[0]; "
+        "ran = fill(Dice(), DicePlan(20, pause=0.05), Path('study'), 2)[0]; "
         "print(ran.simulated) if world().rank == 0 else None"
     )
     mpiexec = find_mpiexec()
@@ -197,13 +197,13 @@ def test_killed_it_resumes_to_the_same_outcomes(
 def test_a_torn_last_line_is_dropped_with_a_word(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fill(DICE, Asked(4), tmp_path, 1)
+    fill(DICE, DicePlan(4), tmp_path, 1)
     path = store.path_in(tmp_path)
     entire = path.read_bytes()
     path.write_bytes(entire[:-20])
     assert len(values(tmp_path)) == 7  # to look at, it is left alone
     assert path.stat().st_size == len(entire) - 20
-    assert fill(DICE, Asked(4), tmp_path, 1)[0].simulated == 1
+    assert fill(DICE, DicePlan(4), tmp_path, 1)[0].simulated == 1
     assert "the last line was not finished" in capsys.readouterr().err
     assert path.read_bytes() == entire
 
@@ -214,19 +214,19 @@ DAMAGED = ("{}", "[]", "7", "not JSON", '{"key":"a","point":{}}', '{"key":1,"poi
 
 @pytest.mark.parametrize("line", DAMAGED)
 def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
-    fill(DICE, Asked(4), tmp_path, 1)
+    fill(DICE, DicePlan(4), tmp_path, 1)
     path = store.path_in(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
     damaged = line.encode(errors="surrogateescape") + b"\n"
     path.write_bytes(b"".join([*lines[:3], damaged, *lines[3:]]))
-    for look in (lambda: fill(DICE, Asked(4), tmp_path, 1), lambda: store.read(tmp_path, DICE)):
+    for look in (lambda: fill(DICE, DicePlan(4), tmp_path, 1), lambda: store.read(tmp_path, DICE)):
         with pytest.raises(Refused, match=r"results.jsonl, line 4: damaged; delete that line"):
             look()
 
 
 @pytest.mark.parametrize("place", ["key", "value", "sum"])
 def test_a_changed_digit_of_a_line_is_not_believed(tmp_path: Path, place: str) -> None:
-    fill(DICE, Asked(4), tmp_path, 1)
+    fill(DICE, DicePlan(4), tmp_path, 1)
     path = store.path_in(tmp_path)
     lines = path.read_text().splitlines(keepends=True)
     fields = json.loads(lines[3])
@@ -235,15 +235,15 @@ def test_a_changed_digit_of_a_line_is_not_believed(tmp_path: Path, place: str) -
     lines[3] = lines[3].replace(old[place], new)
     path.write_text("".join(lines))
     assert json.loads(lines[3])["value"] in range(1, 7)  # what nothing but the checksum tells
-    for look in (lambda: fill(DICE, Asked(4), tmp_path, 1), lambda: store.read(tmp_path, DICE)):
+    for look in (lambda: fill(DICE, DicePlan(4), tmp_path, 1), lambda: store.read(tmp_path, DICE)):
         with pytest.raises(Refused, match=r"line 4: damaged: its checksum is not .* delete"):
             look()
     path.write_text("".join([*lines[:3], *lines[4:]]))
-    assert fill(DICE, Asked(4), tmp_path, 1)[0].simulated == 1
+    assert fill(DICE, DicePlan(4), tmp_path, 1)[0].simulated == 1
 
 
 def test_the_first_line_has_a_checksum_too_and_tells_that_all_have(tmp_path: Path) -> None:
-    fill(DICE, Asked(4), tmp_path, 1)
+    fill(DICE, DicePlan(4), tmp_path, 1)
     path = store.path_in(tmp_path)
     head, *lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([head.replace('"format": 1', '"format": 1 '), *lines]))
@@ -258,7 +258,7 @@ def test_the_first_line_has_a_checksum_too_and_tells_that_all_have(tmp_path: Pat
 def test_lines_of_a_store_from_before_checksums_are_read_and_new_ones_have_one(
     tmp_path: Path,
 ) -> None:
-    fill(DICE, Asked(20), tmp_path, 1)
+    fill(DICE, DicePlan(20), tmp_path, 1)
     before = values(tmp_path)
     path = store.path_in(tmp_path)
     head, *lines = (json.loads(line) for line in path.read_text().splitlines())
@@ -266,7 +266,7 @@ def test_lines_of_a_store_from_before_checksums_are_read_and_new_ones_have_one(
         del line["crc32"]
     del head["lines"]
     path.write_text("".join(json.dumps(line) + "\n" for line in (head, *lines[:30])))
-    assert fill(DICE, Asked(20), tmp_path, 1)[0].simulated == 10
+    assert fill(DICE, DicePlan(20), tmp_path, 1)[0].simulated == 10
     assert values(tmp_path) == before
     assert path.read_text().count("crc32") == 10
 
@@ -274,23 +274,23 @@ def test_lines_of_a_store_from_before_checksums_are_read_and_new_ones_have_one(
 def test_a_store_of_another_simulator_or_study_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(DICE, Asked(1), tmp_path, 1)
+    fill(DICE, DicePlan(1), tmp_path, 1)
     with pytest.raises(Refused, match="results of the study dice, not of until-six"):
-        fill(UntilSix(), Asked(1), tmp_path, 1)
+        fill(UntilSix(), DicePlan(1), tmp_path, 1)
     with monkeypatch.context() as patch:
         patch.setattr(Dice, "mark", lambda self: "xyz")
         with pytest.raises(Refused, match=r"answers otherwise \(its mark is \w{12}, this one's x"):
-            fill(DICE, Asked(1), tmp_path, 1)
+            fill(DICE, DicePlan(1), tmp_path, 1)
     monkeypatch.setattr(store, "__version__", "9.9")
     with pytest.raises(Refused, match=r"made by odonata .*, this is 9.9; use another -o"):
-        fill(DICE, Asked(1), tmp_path, 1)
+        fill(DICE, DicePlan(1), tmp_path, 1)
 
 
 @pytest.mark.parametrize("head", ["tea leaves", '"dice"', '{"study": "dice"}', "{}"])
 def test_what_is_no_store_is_refused(tmp_path: Path, head: str) -> None:
     store.path_in(tmp_path).write_text(head + "\n")
     with pytest.raises(Refused, match="no results of a study"):
-        fill(DICE, Asked(1), tmp_path, 1)
+        fill(DICE, DicePlan(1), tmp_path, 1)
 
 
 def test_a_place_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
@@ -298,10 +298,10 @@ def test_a_place_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
         store.read(tmp_path / "nowhere", DICE)
     (tmp_path / "file").write_text("")
     with pytest.raises(Refused, match=r"file/results.jsonl: cannot be written to"):
-        fill(DICE, Asked(1), tmp_path / "file", 1)
+        fill(DICE, DicePlan(1), tmp_path / "file", 1)
     (tmp_path / "rank-0000.h5").write_text("")
     with pytest.raises(Refused, match="holds a run"):
-        fill(DICE, Asked(1), tmp_path, 1)
+        fill(DICE, DicePlan(1), tmp_path, 1)
 
 
 def test_two_cannot_write_at_a_time(tmp_path: Path) -> None:
@@ -320,7 +320,7 @@ def test_claims_and_figures_are_told_and_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     how: dict[str, Any] = {"only": False, "pdf": True, "as_json": True}
-    report(DICE, Asked(50), tmp_path, 1, **how)
+    report(DICE, DicePlan(50), tmp_path, 1, **how)
     found = json.loads(capsys.readouterr().out)
     assert found == json.loads((tmp_path / "summary.json").read_text())
     assert found["completed"] is True
@@ -331,10 +331,10 @@ def test_claims_and_figures_are_told_and_kept(
     assert claim["of"] == 50
     assert (found["store"]["study"], found["asked"]["rolls"]) == ("dice", 50)
 
-    report(DICE, Asked(51), tmp_path, 1, **how | {"only": True})
+    report(DICE, DicePlan(51), tmp_path, 1, **how | {"only": True})
     found = json.loads(capsys.readouterr().out)
     assert (found["ran"], found["completed"]) == (None, False)
-    report(DICE, Asked(50), tmp_path, 1, **how | {"as_json": False})
+    report(DICE, DicePlan(50), tmp_path, 1, **how | {"as_json": False})
     shown = capsys.readouterr().out
     assert "mean of a die" in shown
     assert "✓" in shown

@@ -14,7 +14,7 @@ from odonata.commands.cli import cli
 from odonata.study.filling import fill
 from odonata.sweeps.axes import Value
 from odonata.sweeps.optimising import Search, Space, asked_of, figure_of
-from odonata.sweeps.outcomes import Outcome
+from odonata.sweeps.outcomes import SweepOutcome
 from pdes.errors import Refused
 
 FILE = """
@@ -68,7 +68,7 @@ def test_a_latency_that_is_no_mean_of_a_steady_state_is_never_the_best(file: Pat
     loads = {point.key: trial.values["traffic.load"] for trial in search.done
              for point in trial.points}  # fmt: skip
     known = {
-        key: Outcome({"mean_latency_ns": latency}, {}, "d", verdict=verdict)
+        key: SweepOutcome({"mean_latency_ns": latency}, {}, "d", verdict=verdict)
         for key, load in loads.items()
         for latency, verdict in [
             {"0.1": (700.0, "steady"), "0.5": (900.0, "steady"), "0.9": (600.0, "not settled")}[
@@ -165,8 +165,8 @@ def test_what_cannot_be_looked_for_is_refused(file: Path) -> None:
 
 
 def test_a_figure_may_be_of_one_job_or_of_all() -> None:
-    outcome = Outcome({"a": 1.0}, {"fft": {"run_time_ps": 2.0}, "halo": {"run_time_ps": 4.0}})
+    outcome = SweepOutcome({"a": 1.0}, {"fft": {"run_time_ps": 2.0}, "halo": {"run_time_ps": 4.0}})
     assert figure_of(outcome, "a") == 1.0
     assert figure_of(outcome, "run_time_ps") == figure_of(outcome, "jobs.run_time_ps") == 3.0
     assert figure_of(outcome, "jobs.fft.run_time_ps") == 2.0
-    assert figure_of(Outcome(failed="deadlock"), "a") is None
+    assert figure_of(SweepOutcome(failed="deadlock"), "a") is None

@@ -17,7 +17,7 @@ from odonata.results.statistics import interval
 from odonata.sweeps import drawing as drawing_of_sweeps
 from odonata.sweeps import page as page_of_sweeps
 from odonata.sweeps.drawing import Drawing, draw, panels, parsed, picture, usual
-from odonata.sweeps.outcomes import Outcome, outcome_of
+from odonata.sweeps.outcomes import SweepOutcome, outcome_of
 from odonata.sweeps.page import page
 from odonata.sweeps.table import Baseline, Swept
 from odonata.sweeps.words import heads, notes, rows
@@ -34,7 +34,7 @@ def made(**changes: object) -> Swept:
         key = f"{r}{n}{seed}"
         keys.append(key)
         latency = 100.0 + 10 * n + 50 * r + seed
-        outcomes[key] = Outcome(
+        outcomes[key] = SweepOutcome(
             {"mean_latency_ns": latency, "throughput": 0.1 * (n + 1)},
             {"fft": {"run_time_ps": 1e6 * latency}, "halo 1": {"run_time_ps": 1e6},
              "halo 2": {"run_time_ps": 3e6}},
@@ -65,15 +65,15 @@ def test_jobs_of_sections_of_their_own_are_shown_apart_whatever_their_names() ->
         "halo 8": {"run_time_ps": 1.0},
         "halo 32": {"run_time_ps": 2.0},
     }
-    found = Swept({}, (1,), ("",), {"": Outcome({}, jobs, "d")})
+    found = Swept({}, (1,), ("",), {"": SweepOutcome({}, jobs, "d")})
     assert [cell.job for cell in found.cells("run_time_ps")] == ["halo 8", "halo 32"]
 
 
 def test_jobs_that_are_called_otherwise_at_another_point_are_not_mixed_up() -> None:
     """Without names of their own they are numbered, and the numbers shift where one is dropped."""
-    alone = Outcome({}, {"job 0": {"t": 5.0}}, "a", kinds={"job 0": "fft3d on 16 nodes"})
+    alone = SweepOutcome({}, {"job 0": {"t": 5.0}}, "a", kinds={"job 0": "fft3d on 16 nodes"})
     kinds = {"job 0": "halo3d on 4 nodes", "job 1": "fft3d on 16 nodes"}
-    shared = Outcome({}, {"job 0": {"t": 1.0}, "job 1": {"t": 7.0}}, "b", kinds=kinds)
+    shared = SweepOutcome({}, {"job 0": {"t": 1.0}, "job 1": {"t": 7.0}}, "b", kinds=kinds)
     found = Swept({"sharing": ("alone", "shared")}, (1,), ("a", "b"), {"a": alone, "b": shared})
     cells = {(cell.labels, cell.job): cell.values for cell in found.cells("t")}
     assert cells == {
@@ -93,17 +93,17 @@ def test_every_section_of_jobs_has_a_name() -> None:
 
 
 def test_how_many_jobs_there_were_is_said_of_all_points() -> None:
-    def point(count: int) -> Outcome:
+    def point(count: int) -> SweepOutcome:
         names = [f"halo {n + 1}" for n in range(count)]
-        return Outcome({}, {name: {"nodes": 2.0} for name in names}, "d",
-                       kinds=dict.fromkeys(names, "halo"))  # fmt: skip
+        return SweepOutcome({}, {name: {"nodes": 2.0} for name in names}, "d",
+                            kinds=dict.fromkeys(names, "halo"))  # fmt: skip
 
     found = Swept({"jobs[0].count": ("2", "3")}, (1,), ("a", "b"), {"a": point(2), "b": point(3)})
     assert [*found.kinds] == ["halo (2 to 3)"]
 
 
 def test_seeds_that_change_nothing_are_told() -> None:
-    same = {key: Outcome({"throughput": 1.0}, {}, "d") for key in ("011", "012", "013")}
+    same = {key: SweepOutcome({"throughput": 1.0}, {}, "d") for key in ("011", "012", "013")}
     found = made(outcomes=same)
     assert found.combinations_alike == [("minimal", "0.2")]
     assert "at 1 of 6 combinations" in notes(found, None)[1]
@@ -111,7 +111,7 @@ def test_seeds_that_change_nothing_are_told() -> None:
 
 
 def test_where_all_seeds_give_the_same_there_is_no_talk_of_intervals() -> None:
-    same = {key: Outcome({"mean_wait_s": 1.0}, {}, key[0]) for key in ("a1", "a2", "b1", "b2")}
+    same = {key: SweepOutcome({"mean_wait_s": 1.0}, {}, key[0]) for key in ("a1", "a2", "b1", "b2")}
     found = Swept({"scheduler.order": ("a", "b")}, (1, 2), tuple(same), same)
     (note,) = notes(found, None)
     assert note.startswith("All 2 seeds give the same run everywhere: nothing random")
@@ -124,15 +124,15 @@ def test_where_all_seeds_give_the_same_there_is_no_talk_of_intervals() -> None:
      (None, "--seeds 5 gives some, where the seed decides anything")],
 )  # fmt: skip
 def test_seeds_are_not_advised_where_nothing_is_random(seeded: bool | None, words: str) -> None:
-    found = Swept({}, (1,), ("",), {"": Outcome({"mean_wait_s": 1.0}, {}, "d")}, seeded=seeded)
+    found = Swept({}, (1,), ("",), {"": SweepOutcome({"mean_wait_s": 1.0}, {}, "d")}, seeded=seeded)
     (note,) = notes(found, None)
     assert words in note
     assert ("--seeds" in note) == (seeded is not False)
 
 
 def test_of_one_seed_there_is_neither_an_interval_nor_anything_alike() -> None:
-    found = Swept({"x": ("a", "b")}, (1,), ("a", "b"),
-                  {key: Outcome({"throughput": 1.0}, {}, "d") for key in ("a", "b")})  # fmt: skip
+    alike = {key: SweepOutcome({"throughput": 1.0}, {}, "d") for key in ("a", "b")}
+    found = Swept({"x": ("a", "b")}, (1,), ("a", "b"), alike)
     (only,) = notes(found, None)
     assert only.startswith("One seed")
     assert "±" not in only
@@ -150,7 +150,7 @@ def test_a_page_says_how_many_panels_it_leaves_out_and_a_drawing_is_refused(
     monkeypatch.setattr(page_of_sweeps, "MOST_PANELS", 2)
     jobs: dict[str, dict[str, float | None]] = {f"job {n}": {"nodes": 2.0} for n in range(3)}
     found = Swept({"a": ("1", "2")}, (1,), ("x", "y"),
-                  {key: Outcome({}, jobs, key) for key in "xy"})  # fmt: skip
+                  {key: SweepOutcome({}, jobs, key) for key in "xy"})  # fmt: skip
     drawing = Drawing("jobs.nodes", "a", "")
     assert len(panels(found, drawing)) == 3
     assert sum(axes.get_visible() for axes in picture(found, drawing).axes) == 2
@@ -163,14 +163,14 @@ def test_a_page_says_how_many_panels_it_leaves_out_and_a_drawing_is_refused(
 
 def test_long_values_are_turned() -> None:
     labels = tuple(f"a value with a long name {n}" for n in range(4))
-    outcomes = {label: Outcome({"throughput": 1.0}, {}, label) for label in labels}
+    outcomes = {label: SweepOutcome({"throughput": 1.0}, {}, label) for label in labels}
     found = Swept({"how": labels}, (1,), labels, outcomes)
     (axes,) = picture(found, Drawing("throughput", "how", "")).axes
     assert {label.get_rotation() for label in axes.get_xticklabels()} == {30.0}
 
 
 def test_what_failed_or_is_missing_is_left_out_and_named() -> None:
-    found = made(outcomes={"012": Outcome(failed="deadlock of 4 ports")}, without=("013",))
+    found = made(outcomes={"012": SweepOutcome(failed="deadlock of 4 ports")}, without=("013",))
     cell = [*found.cells("mean_latency_ns")][1]
     assert cell.values == (111.0, None, None)
     assert found.failures == [
@@ -291,7 +291,7 @@ def test_a_summary_has_the_ratios_to_a_baseline() -> None:
 
 
 def test_a_saturated_combination_is_marked() -> None:
-    full = Outcome({"mean_latency_ns": 1.0, "saturated": 1.0}, {}, "d", verdict="saturated")
+    full = SweepOutcome({"mean_latency_ns": 1.0, "saturated": 1.0}, {}, "d", verdict="saturated")
     found = made(outcomes={"012": full})
     counts = [row[-1] for row in rows(found, ["mean_latency_ns"], None)]
     assert counts == ["3", "3 *", "3", "3", "3", "3"]
@@ -302,8 +302,8 @@ def test_a_mean_over_seeds_is_marked_if_one_run_is_not_of_a_steady_state() -> No
     outcomes = {key: replace(it, verdict="steady") for key, it in made().outcomes.items()}
     figures = {"mean_latency_ns": 1.0, "throughput": 0.5}
     found = made(outcomes=outcomes | {
-        "012": Outcome(figures, {}, "d", verdict="not settled", why="it still fills"),
-        "022": Outcome(figures, {}, "e", verdict="saturated", why="queues grow"),
+        "012": SweepOutcome(figures, {}, "d", verdict="not settled", why="it still fills"),
+        "022": SweepOutcome(figures, {}, "e", verdict="saturated", why="queues grow"),
     })  # fmt: skip
     assert found.judged(("minimal", "0.2")) == "1 of 3 not settled"
     assert found.judged(("minimal", "0.1")) == "steady"

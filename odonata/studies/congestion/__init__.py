@@ -1,8 +1,9 @@
 """Zhang (2021), sections 3.5 and 3.6: which applications suffer from network congestion, and which
 counters show it.
 
-Reading order: `gpcnet`, `simulation`, `cases`, `claims`, `figures`; and `sensitivity`, of one
-application. What is heavy is imported when it is needed, so that the study can be listed at once.
+Reading order: `options`, `gpcnet`, `simulation`, `cases`, `claims`, `figures`; and `sensitivity`,
+of one application. What is heavy is imported when it is needed, so that the study can be listed at
+once.
 """
 
 from __future__ import annotations
@@ -10,19 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from odonata.studies.congestion.options import CONGESTORS, MACHINE
 from odonata.study.contract import Option, Packaged
 
 if TYPE_CHECKING:
-    from odonata.studies.congestion.cases import Asked
-    from odonata.studies.congestion.simulation import Outcome, Point
+    from odonata.studies.congestion.cases import CongestionPlan
+    from odonata.studies.congestion.simulation import CongestionOutcome, Point
 
 PARTS = ("applications", "gpcnet")
 APPLICATIONS = ("graph500", "hacc", "hpcg", "lammps", "milc", "miniamr", "minimd", "qmcpack")
-CONGESTORS = ("rma-broadcast", "rma-incast", "p2p-incast", "all-to-all")
-MACHINE = "aries-group"
 
 
-class Congestion(Packaged["Asked", "Point", "Outcome"]):
+class Congestion(Packaged["CongestionPlan", "Point", "CongestionOutcome"]):
     name = "congestion"
     about = "Which applications does network congestion slow down, and what shows it? (Zhang, 2021)"
     options = (
@@ -49,14 +49,16 @@ class Congestion(Packaged["Asked", "Point", "Outcome"]):
         self, part: str = "all", application: Sequence[str] = (), repetitions: int = 10,
         congestor: str = CONGESTORS[0], tasks: int = 2, machine: str = MACHINE,
         router: str = "aries",
-    ) -> Asked:  # fmt: skip
-        from odonata.studies.congestion.cases import Asked
+    ) -> CongestionPlan:  # fmt: skip
+        from odonata.studies.congestion.cases import CongestionPlan
 
         parts = PARTS if part == "all" else (part,)
-        return Asked(parts, tuple(application) or APPLICATIONS, repetitions, congestor, tasks,
-                     machine, router)  # fmt: skip
+        return CongestionPlan(parts, tuple(application) or APPLICATIONS, repetitions, congestor,
+                              tasks, machine, router)  # fmt: skip
 
-    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> Sequence[Point]:
+    def cases(
+        self, asked: CongestionPlan, outcomes: Mapping[str, CongestionOutcome]
+    ) -> Sequence[Point]:
         from odonata.studies.congestion.cases import cases
 
         return cases(asked)

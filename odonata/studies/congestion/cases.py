@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from odonata.experiment.profiles import built_in, profile
-from odonata.studies import congestion
 from odonata.studies.congestion.gpcnet import CANARIES
+from odonata.studies.congestion.options import CONGESTORS
 from odonata.studies.congestion.simulation import (
     ALONE_ON,
     LIST,
@@ -26,16 +26,16 @@ GPCNET_SHIFTS = 5
 
 
 @dataclass(frozen=True)
-class Asked:
+class CongestionPlan:
     """What is asked for."""
 
-    parts: tuple[str, ...] = congestion.PARTS
-    applications: tuple[str, ...] = congestion.APPLICATIONS
-    repetitions: int = 10
-    congestor: str = congestion.CONGESTORS[0]
-    tasks: int = 2
-    machine: str = congestion.MACHINE
-    router: str = "aries"
+    parts: tuple[str, ...]
+    applications: tuple[str, ...]
+    repetitions: int
+    congestor: str
+    tasks: int
+    machine: str
+    router: str
 
     def __post_init__(self) -> None:
         known = built_in()
@@ -67,12 +67,12 @@ class Asked:
         return range(min(self.repetitions, GPCNET_SHIFTS))
 
 
-def cases(asked: Asked) -> list[Point]:
+def cases(asked: CongestionPlan) -> list[Point]:
     """Returns each case once: a repetition of everything after the other."""
     return [case for part in asked.parts for case in _of(asked, part)]
 
 
-def _of(asked: Asked, part: str) -> Iterator[Point]:
+def _of(asked: CongestionPlan, part: str) -> Iterator[Point]:
     if part == "applications":
         for shift in range(asked.repetitions):
             for application in asked.applications:
@@ -88,6 +88,6 @@ def _of(asked: Asked, part: str) -> Iterator[Point]:
 
 def mark() -> str:
     """Returns a digest of this simulator, of an application and of GPCNeT, and of all profiles."""
-    asked = Asked()
-    found = [simulate(asked.at("lammps", "IV", 0)), simulate(asked.alone("latency", 16, 0, True))]
-    return digest([*(outcome.digest for outcome in found), *map(profile, built_in())])
+    few = (Point("lammps", "IV", 0, CONGESTORS[0]),
+           Point("", NONE, 0, CONGESTORS[0], "latency", 16))  # fmt: skip
+    return digest([*(simulate(case).digest for case in few), *map(profile, built_in())])

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from odonata.experiment.profiles import profile
-from odonata.studies.congestion.cases import Asked
+from odonata.studies.congestion.cases import CongestionPlan
 from odonata.studies.congestion.gpcnet import CANARIES
-from odonata.studies.congestion.simulation import ALONE_ON, SETTINGS, Outcome
+from odonata.studies.congestion.simulation import ALONE_ON, SETTINGS, CongestionOutcome
 from odonata.study.contract import Claim
 
-Outcomes = Mapping[str, Outcome]
+Outcomes = Mapping[str, CongestionOutcome]
 Floats = npt.NDArray[np.float64]
 
 CLOSE, WITHIN = 0.02, 0.10
@@ -32,33 +32,38 @@ FAR, CLEARLY = ("milc", "minimd"), 1.1
 """The applications that it has clearly slowed down in III too; by how much is in a figure only."""
 
 
-def of_setting(asked: Asked, outcomes: Outcomes, name: str, setting: str) -> list[Outcome]:
+def of_setting(
+    asked: CongestionPlan, outcomes: Outcomes, name: str, setting: str
+) -> list[CongestionOutcome]:
     """Returns the outcomes of all repetitions that there are."""
     found = (outcomes.get(asked.at(name, setting, shift).key)
              for shift in range(asked.repetitions))  # fmt: skip
     return [outcome for outcome in found if outcome is not None]
 
 
-def times(asked: Asked, outcomes: Outcomes, name: str, setting: str) -> Floats:
+def times(asked: CongestionPlan, outcomes: Outcomes, name: str, setting: str) -> Floats:
     """Returns run times in seconds."""
     return np.array([it.run_time_s for it in of_setting(asked, outcomes, name, setting)])
 
 
-def ratio(asked: Asked, outcomes: Outcomes, name: str, upper: str, lower: str) -> float:
+def ratio(asked: CongestionPlan, outcomes: Outcomes, name: str, upper: str, lower: str) -> float:
     """Returns the ratio of median run times, NaN where there are none."""
     above, below = (times(asked, outcomes, name, setting) for setting in (upper, lower))
     return float(np.median(above) / np.median(below)) if len(above) and len(below) else np.nan
 
 
-def of_application(asked: Asked, outcomes: Outcomes, name: str) -> list[Outcome]:
+def of_application(asked: CongestionPlan, outcomes: Outcomes, name: str) -> list[CongestionOutcome]:
     """Returns the outcomes of all settings."""
     return [it for setting in SETTINGS for it in of_setting(asked, outcomes, name, setting)]
 
 
-def correlation(runs: Sequence[Outcome], of: Callable[[Outcome], float]) -> float:
+def correlation(
+    runs: Sequence[CongestionOutcome], of: Callable[[CongestionOutcome], float]
+) -> float:
     """Returns Pearson's correlation of a figure with run time, NaN where one of them is constant.
 
-    >>> r = [Outcome(t, 0, 0, 0, 0, 0, s, 0, 0, 0, 0) for t, s in ((1, 2), (2, 4), (3, 6))]
+    >>> some = ((1, 2), (2, 4), (3, 6))
+    >>> r = [CongestionOutcome(t, 0, 0, 0, 0, 0, s, 0, 0, 0, 0) for t, s in some]
     >>> round(correlation(r, lambda it: it.stall_to_flit), 3)
     1.0
     """
@@ -76,7 +81,9 @@ def pearson(x: Floats, y: Floats) -> float:
     return float(np.corrcoef(x, y)[0, 1])
 
 
-def impacts(asked: Asked, outcomes: Outcomes, canary: str) -> list[tuple[int, float, float]]:
+def impacts(
+    asked: CongestionPlan, outcomes: Outcomes, canary: str
+) -> list[tuple[int, float, float]]:
     """Returns for each pair of runs of GPCNeT alone: the nodes, the impact on a canary, and the
     stall-to-flit ratio with congestors."""
     found = []
@@ -89,7 +96,7 @@ def impacts(asked: Asked, outcomes: Outcomes, canary: str) -> list[tuple[int, fl
     return found
 
 
-def claims(asked: Asked, outcomes: Outcomes) -> list[Claim]:
+def claims(asked: CongestionPlan, outcomes: Outcomes) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
     names = [name for name in asked.applications if of_setting(asked, outcomes, name, "I")]
     return [
@@ -100,7 +107,7 @@ def claims(asked: Asked, outcomes: Outcomes) -> list[Claim]:
     ]
 
 
-def _calibration(asked: Asked, outcomes: Outcomes, name: str) -> Iterator[Claim]:
+def _calibration(asked: CongestionPlan, outcomes: Outcomes, name: str) -> Iterator[Claim]:
     table, runs = profile(name).measured, of_setting(asked, outcomes, name, "I")
     if table is None:
         return
@@ -132,7 +139,7 @@ def collectives(operations: Mapping[str, float]) -> float:
     return sum(operations.get(name, 0.0) for name in ("allreduce", "barrier"))
 
 
-def _slowdown(asked: Asked, outcomes: Outcomes, name: str) -> Iterator[Claim]:
+def _slowdown(asked: CongestionPlan, outcomes: Outcomes, name: str) -> Iterator[Claim]:
     near, far = (ratio(asked, outcomes, name, *pair) for pair in (("IV", "II"), ("III", "I")))
     if np.isnan(near) or np.isnan(far):
         return
@@ -154,7 +161,7 @@ def _slowdown(asked: Asked, outcomes: Outcomes, name: str) -> Iterator[Claim]:
                     far >= CLEARLY, of, {"far": far})  # fmt: skip
 
 
-def _counters(asked: Asked, outcomes: Outcomes, name: str) -> Iterator[Claim]:
+def _counters(asked: CongestionPlan, outcomes: Outcomes, name: str) -> Iterator[Claim]:
     runs = of_application(asked, outcomes, name)
     sensitive = bool(profile(name).sensitive)
     network = correlation(runs, lambda it: it.stall_to_flit)
@@ -193,7 +200,7 @@ def _counters(asked: Asked, outcomes: Outcomes, name: str) -> Iterator[Claim]:
     )  # fmt: skip
 
 
-def _gpcnet(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _gpcnet(asked: CongestionPlan, outcomes: Outcomes) -> Iterator[Claim]:
     for canary in CANARIES:
         found = impacts(asked, outcomes, canary)
         if len(found) < 3:

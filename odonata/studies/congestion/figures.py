@@ -27,14 +27,14 @@ from odonata.figures.network import (
     ORANGE,
     PURPLE,
 )
-from odonata.studies.congestion.cases import Asked
+from odonata.studies.congestion.cases import CongestionPlan
 from odonata.studies.congestion.claims import Floats, Outcomes, correlation, impacts, of_setting
 from odonata.studies.congestion.gpcnet import CANARIES
-from odonata.studies.congestion.simulation import ALONE_ON, NODES, SETTINGS, Outcome
+from odonata.studies.congestion.simulation import ALONE_ON, NODES, SETTINGS, CongestionOutcome
 from odonata.study.drawing import draw_all, dress_small, panels_of
 
-Measure = Callable[[Outcome], float]
-Runs = Mapping[str, Sequence[Outcome]]
+Measure = Callable[[CongestionOutcome], float]
+Runs = Mapping[str, Sequence[CongestionOutcome]]
 """The runs of an application by setting; a setting without any is not there."""
 
 NEAR = 1.5
@@ -67,12 +67,14 @@ RATIO = "network-tile stall-to-flit ratio"
 RUN_TIME = "run time (median in I = 1)"
 
 
-def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
+def draw(
+    asked: CongestionPlan, outcomes: Outcomes, directory: Path, pdf: bool = False
+) -> list[Path]:
     """Draw all figures that there are outcomes for. Returns where they are."""
     return draw_all(FIGURES, asked, outcomes, directory, pdf)
 
 
-def _runs(asked: Asked, outcomes: Outcomes) -> dict[str, Runs]:
+def _runs(asked: CongestionPlan, outcomes: Outcomes) -> dict[str, Runs]:
     """Returns the runs of all applications that have some in setting I."""
     found = {
         name: {setting: runs for setting in SETTINGS
@@ -89,7 +91,7 @@ def _unit(runs: Runs) -> float:
 # -- figure 3.17: run time by setting
 
 
-def figure_3_17(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_17(asked: CongestionPlan, outcomes: Outcomes) -> Figure | None:
     """Draw run times by application and setting as boxes, with whiskers to the shortest and the
     longest; applications that reach further than others in a second panel."""
     found = {
@@ -139,7 +141,7 @@ def _boxes(axes: Axes, values: Mapping[str, Floats], place: int) -> None:
 # -- figures 3.18 and 3.19: run time over counters
 
 
-def figure_3_18(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_18(asked: CongestionPlan, outcomes: Outcomes) -> Figure | None:
     """Draw run time over the stall-to-flit ratio of network tiles, a panel per application."""
     found = _runs(asked, outcomes)
     if not found:
@@ -160,7 +162,7 @@ def figure_3_18(asked: Asked, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_3_19(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_19(asked: CongestionPlan, outcomes: Outcomes) -> Figure | None:
     """Draw run time over what tiles count per second: a row per counter, and a column per
     application that suffers from congestion."""
     found = {name: runs for name, runs in _runs(asked, outcomes).items() if profile(name).sensitive}
@@ -221,7 +223,7 @@ def standard_error(values: Floats) -> float:
 # -- figure 3.20: GPCNeT alone
 
 
-def figure_3_20(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_20(asked: CongestionPlan, outcomes: Outcomes) -> Figure | None:
     """Draw the impact on canaries over the stall-to-flit ratio, a point per pair of runs."""
     found = {canary: pairs for canary in CANARIES if (pairs := impacts(asked, outcomes, canary))}
     if not found:
@@ -286,7 +288,7 @@ def _scatter_keys() -> list[Line2D]:
     return [*crosses, dot, fit]
 
 
-FIGURES: dict[str, Callable[[Asked, Outcomes], Figure | None]] = {
+FIGURES: dict[str, Callable[[CongestionPlan, Outcomes], Figure | None]] = {
     "3.17": figure_3_17,
     "3.18": figure_3_18,
     "3.19": figure_3_19,

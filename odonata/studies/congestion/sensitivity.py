@@ -12,8 +12,8 @@ from statistics import median
 from odonata.agents.profile import Profile
 from odonata.experiment.profiles import OPERATIONS, path_of, profile, unfit
 from odonata.experiment.sensitivity import USUAL, Known, Limits, reasons
-from odonata.studies.congestion import CONGESTORS, MACHINE
 from odonata.studies.congestion.gpcnet import LEAST_NODES
+from odonata.studies.congestion.options import CONGESTORS, MACHINE
 from odonata.studies.congestion.simulation import NODES, NONE, SHIFTS, Point, alone, simulate
 from pdes.errors import Refused, require
 from topology.presets import PRESETS
@@ -23,7 +23,7 @@ ENDLESS = 10_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class SensitivityTest:
     """How applications are measured. Refused where that cannot be."""
 
     nodes: int | None = None
@@ -56,7 +56,7 @@ class Asked:
         return nodes
 
 
-def fitting(application: str, asked: Asked) -> Profile:
+def fitting(application: str, asked: SensitivityTest) -> Profile:
     """Returns an application, a profile by its name or its file. Refused where it does not fit."""
     found = profile(application)
     require(found.iterations < ENDLESS, f"{found.name}: its {found.iterations:,} iterations are "
@@ -67,7 +67,7 @@ def fitting(application: str, asked: Asked) -> Profile:
     return found
 
 
-def find(application: str, asked: Asked) -> Known:
+def find(application: str, asked: SensitivityTest) -> Known:
     """Simulate an application. Returns what was found."""
     found = fitting(application, asked)
     if asked.slowdown:
@@ -75,7 +75,7 @@ def find(application: str, asked: Asked) -> Known:
     return by_rule(found, asked)
 
 
-def by_rule(found: Profile, asked: Asked) -> Known:
+def by_rule(found: Profile, asked: SensitivityTest) -> Known:
     """Returns what the rule says of an application."""
     seen = alone(found, asked.nodes_of(found), asked.machine, asked.repetitions).operations
     parts = {kind: round(seen[kind], 4) for kind in OPERATIONS if kind in seen}
@@ -84,7 +84,7 @@ def by_rule(found: Profile, asked: Asked) -> Known:
                  tuple(parts.items()))  # fmt: skip
 
 
-def by_slowdown(application: str, found: Profile, asked: Asked) -> Known:
+def by_slowdown(application: str, found: Profile, asked: SensitivityTest) -> Known:
     """Returns whether GPCNeT beside it slows an application down."""
     quiet, loud = (_time(application, found, asked, *how)
                    for how in (("II", NONE), ("IV", asked.congestor)))  # fmt: skip
@@ -95,7 +95,9 @@ def by_slowdown(application: str, found: Profile, asked: Asked) -> Known:
                  asked.nodes_of(found), asked.machine)  # fmt: skip
 
 
-def _time(application: str, found: Profile, asked: Asked, setting: str, congestor: str) -> float:
+def _time(
+    application: str, found: Profile, asked: SensitivityTest, setting: str, congestor: str
+) -> float:
     """Returns the median run time of an application in a setting, in seconds."""
     nodes, tasks = asked.nodes_of(found), found.tasks_per_node or 2
     points = (Point(application, setting, shift, congestor, nodes=nodes, tasks=tasks,

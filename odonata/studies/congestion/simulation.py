@@ -43,8 +43,8 @@ from odonata.results.operator_counters import (
     mean_over_run,
 )
 from odonata.results.run import Run
-from odonata.studies.congestion import MACHINE
 from odonata.studies.congestion.gpcnet import canary, congestors, split
+from odonata.studies.congestion.options import MACHINE
 from odonata.study.contract import Case
 from pdes.driver import run
 from pdes.transport import Serial
@@ -93,7 +93,7 @@ class Point(Case):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CongestionOutcome:
     """What came of a run; of the application, or of the canary where there is none."""
 
     run_time_s: float
@@ -202,7 +202,7 @@ def ran(experiment: Experiment) -> Iterator[tuple[Run, Any]]:
             yield opened, result
 
 
-def simulate(point: Point) -> Outcome:
+def simulate(point: Point) -> CongestionOutcome:
     """Simulate a run on this core, whatever ranks there are."""
     jobs = jobs_of(point)
     with ran(experiment_of(jobs, point.tasks, point.machine, point.router)) as (opened, result):
@@ -221,10 +221,10 @@ def own_stalls(opened: Run, seen: Counters) -> float:
     return mean_over_run(seen, record, seen.per_second(stalls))
 
 
-def _outcome(job: JobNetwork, counters: Any, own: float, result: Any) -> Outcome:
+def _outcome(job: JobNetwork, counters: Any, own: float, result: Any) -> CongestionOutcome:
     assert job.run_time_ps is not None
     seconds = job.run_time_ps * 1e-12
-    return Outcome(
+    return CongestionOutcome(
         run_time_s=seconds,
         communication=job.communication,
         node_bytes_per_s=job.bytes / job.nodes / seconds,
@@ -242,9 +242,9 @@ def _outcome(job: JobNetwork, counters: Any, own: float, result: Any) -> Outcome
     )
 
 
-def revive(fields: dict[str, Any]) -> Outcome:
+def revive(fields: dict[str, Any]) -> CongestionOutcome:
     """Returns an outcome from what JSON has of it."""
-    return Outcome(**fields)
+    return CongestionOutcome(**fields)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from odonata.study.contract import Option, Packaged
+from pdes.errors import require
 
 if TYPE_CHECKING:
-    from odonata.studies.levelspread.cases import Asked
-    from odonata.studies.levelspread.simulation import Outcome, Point
+    from odonata.studies.levelspread.cases import LevelSpreadPlan
+    from odonata.studies.levelspread.simulation import LevelSpreadOutcome, Point
 
 PARTS = ("motivation", "homogeneous", "heterogeneous", "random", "order", "jokanovic", "patterns")
 DRAWS = ("pairs", "scripts")
@@ -27,7 +28,7 @@ def _change(text: str) -> tuple[str, Any]:
     return parse_change(text)
 
 
-class LevelSpread(Packaged["Asked", "Point", "Outcome"]):
+class LevelSpread(Packaged["LevelSpreadPlan", "Point", "LevelSpreadOutcome"]):
     name = "level-spread"
     about = "Do jobs communicate faster where Level-Spread places them? (Zhang, thesis, chapter 3)"
     options = (
@@ -51,13 +52,16 @@ class LevelSpread(Packaged["Asked", "Point", "Outcome"]):
     def ask(
         self, part: str = "all", workloads: int = 1000, repeat: int = 10, seed: int = 1,
         draw: str = DRAWS[0], changes: tuple[tuple[str, Any], ...] = (),
-    ) -> Asked:  # fmt: skip
-        from odonata.studies.levelspread.cases import Asked
+    ) -> LevelSpreadPlan:  # fmt: skip
+        from odonata.studies.levelspread.cases import LevelSpreadPlan
 
+        require(draw in DRAWS, f"draw = {draw!r}: one of {', '.join(DRAWS)}")
         parts = PARTS if part == "all" else (part,)
-        return Asked(workloads, repeat, seed, changes, parts, draw)
+        return LevelSpreadPlan(workloads, repeat, seed, changes, parts, draw)
 
-    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> Sequence[Point]:
+    def cases(
+        self, asked: LevelSpreadPlan, outcomes: Mapping[str, LevelSpreadOutcome]
+    ) -> Sequence[Point]:
         from odonata.studies.levelspread.cases import checked
 
         return checked(asked)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from odonata.studies import levelspread
 from odonata.studies.levelspread.simulation import KB, Jobs, Point, buildable, simulate
 from odonata.study.contract import digest
 from pdes.errors import require
@@ -47,24 +46,22 @@ CHANGEABLE = ("mapping", "iterations", "exchange", "broadcast", "routing", "thre
 
 
 @dataclass(frozen=True)
-class Asked:
+class LevelSpreadPlan:
     """The extent of the study. Repetition i of any cell has the seed `seed` + i; random workload i
     too. `changes`: what is different at every point, as (field, value), to see how much it matters.
     `parts`: which of PARTS. `draw`: which of DRAWS."""
 
-    workloads: int = 1000
-    repeat: int = 10
-    seed: int = 1
-    changes: tuple[tuple[str, Any], ...] = ()
-    parts: tuple[str, ...] = levelspread.PARTS
-    draw: str = levelspread.DRAWS[0]
+    workloads: int
+    repeat: int
+    seed: int
+    changes: tuple[tuple[str, Any], ...]
+    parts: tuple[str, ...]
+    draw: str
 
     def __post_init__(self) -> None:
         require(self.workloads >= 1, f"workloads = {self.workloads}: at least 1")
         require(self.repeat >= 1, f"repeat = {self.repeat}: at least 1")
         require(0 <= self.seed < 2**62, f"seed = {self.seed}: 0 .. 2**62 - 1")
-        draws = levelspread.DRAWS
-        require(self.draw in draws, f"draw = {self.draw!r}: one of {', '.join(draws)}")
         for name, _ in self.changes:
             require(name in CHANGEABLE, f"{name}: one of {', '.join(CHANGEABLE)}")
 
@@ -117,8 +114,9 @@ def parse_change(text: str) -> tuple[str, Any]:
 
 
 def homogeneous(
-    asked: Asked, nodes: int, pattern: str, ratio: float, policy: str, machine: str = MACHINE
-) -> tuple[Point, ...]:
+    asked: LevelSpreadPlan, nodes: int, pattern: str, ratio: float, policy: str,
+    machine: str = MACHINE,
+) -> tuple[Point, ...]:  # fmt: skip
     """Returns jobs of one size (figure 3.4), 90 % of the machine; but of a quarter of it, four."""
     count = 4 if 4 * nodes == nodes_of(machine) else fitting(machine, nodes)
     kinds = (Jobs(count, nodes, pattern),)
@@ -126,8 +124,8 @@ def homogeneous(
 
 
 def heterogeneous(
-    asked: Asked, pattern: str, policy: str, *, ratio: float = 1.0, machine: str = MACHINE,
-    messages: tuple[int, int] = (1, 1),
+    asked: LevelSpreadPlan, pattern: str, policy: str, *, ratio: float = 1.0,
+    machine: str = MACHINE, messages: tuple[int, int] = (1, 1),
 ) -> tuple[Point, ...]:  # fmt: skip
     """Returns as many small jobs as large ones (figures 3.7 and 3.8), 90 % of the machine."""
     count = fitting(machine, SMALL_NODES + LARGE_NODES)
@@ -136,7 +134,7 @@ def heterogeneous(
     return asked.repeated(kinds, policy, machine=machine, ratio=ratio)
 
 
-def motivation(asked: Asked, large: bool, pattern: str, policy: str) -> tuple[Point, ...]:
+def motivation(asked: LevelSpreadPlan, large: bool, pattern: str, policy: str) -> tuple[Point, ...]:
     """Returns seventeen jobs that fill a group each, or four that fill a quarter of the machine
     each (figure 3.2)."""
     kinds = (Jobs(4, 68, pattern) if large else Jobs(17, 16, pattern),)
@@ -189,8 +187,9 @@ def _as_scripts(seed: int, which: int, pattern: str | None) -> tuple[Jobs, Jobs]
 
 
 def random_workload(
-    asked: Asked, which: int, policy: str, *, large_first: bool = False, pattern: str | None = None
-) -> Point:
+    asked: LevelSpreadPlan, which: int, policy: str, *, large_first: bool = False,
+    pattern: str | None = None,
+) -> Point:  # fmt: skip
     kinds = random_kinds(asked.seed, which, pattern, asked.draw)
     order = "large-first" if large_first else "small-first"
     return asked.at(kinds, policy, asked.seed + which, order=order)
@@ -207,14 +206,14 @@ def quarters() -> Iterator[tuple[str, int, float]]:
         yield machine, nodes_of(machine) // 4, 1.0
 
 
-def _motivation(asked: Asked) -> Iterator[Point]:
+def _motivation(asked: LevelSpreadPlan) -> Iterator[Point]:
     for large in (False, True):
         for pattern in PATTERNS:
             for policy in ("rdg", "rdn"):
                 yield from motivation(asked, large, pattern, policy)
 
 
-def _homogeneous(asked: Asked) -> Iterator[Point]:
+def _homogeneous(asked: LevelSpreadPlan) -> Iterator[Point]:
     places = [(MACHINE, nodes, ratio) for nodes in (SMALL_NODES, LARGE_NODES) for ratio in RATIOS]
     for machine, nodes, ratio in (*places, *quarters()):
         for pattern in PATTERNS:
@@ -222,7 +221,7 @@ def _homogeneous(asked: Asked) -> Iterator[Point]:
                 yield from homogeneous(asked, nodes, pattern, ratio, policy, machine)
 
 
-def _heterogeneous(asked: Asked) -> Iterator[Point]:
+def _heterogeneous(asked: LevelSpreadPlan) -> Iterator[Point]:
     for pattern in PATTERNS:
         for policy in POLICIES:
             for ratio in RATIOS:
@@ -233,33 +232,33 @@ def _heterogeneous(asked: Asked) -> Iterator[Point]:
                 yield from heterogeneous(asked, pattern, policy, messages=messages)
 
 
-def _random(asked: Asked) -> Iterator[Point]:
+def _random(asked: LevelSpreadPlan) -> Iterator[Point]:
     for which in range(asked.workloads):
         for policy in (*POLICIES, JOKANOVIC):
             yield random_workload(asked, which, policy)
 
 
-def _order(asked: Asked) -> Iterator[Point]:
+def _order(asked: LevelSpreadPlan) -> Iterator[Point]:
     for which in range(asked.workloads):
         for policy in (*POLICIES, JOKANOVIC):
             yield random_workload(asked, which, policy, large_first=True)
 
 
-def _jokanovic(asked: Asked) -> Iterator[Point]:
+def _jokanovic(asked: LevelSpreadPlan) -> Iterator[Point]:
     for large_first in (False, True):
         for which in range(asked.workloads):
             for policy in (LEVEL_SPREAD, JOKANOVIC):
                 yield random_workload(asked, which, policy, large_first=large_first)
 
 
-def _patterns(asked: Asked) -> Iterator[Point]:
+def _patterns(asked: LevelSpreadPlan) -> Iterator[Point]:
     for which in range(asked.single):
         for pattern in PATTERNS:
             for policy in POLICIES:
                 yield random_workload(asked, which, policy, pattern=pattern)
 
 
-PARTS: dict[str, Callable[[Asked], Iterator[Point]]] = {
+PARTS: dict[str, Callable[[LevelSpreadPlan], Iterator[Point]]] = {
     "motivation": _motivation,
     "homogeneous": _homogeneous,
     "heterogeneous": _heterogeneous,
@@ -270,13 +269,13 @@ PARTS: dict[str, Callable[[Asked], Iterator[Point]]] = {
 }
 
 
-def points(asked: Asked) -> list[Point]:
+def points(asked: LevelSpreadPlan) -> list[Point]:
     """Returns each point once, in the order of the parts."""
     return list(dict.fromkeys(point for part in asked.parts for point in PARTS[part](asked)))
 
 
 @lru_cache(maxsize=1)
-def checked(asked: Asked) -> tuple[Point, ...]:
+def checked(asked: LevelSpreadPlan) -> tuple[Point, ...]:
     """Returns the same, cached, or refuses what cannot be built. They are asked for several times,
     and the keys of tens of thousands take seconds."""
     every = tuple(points(asked))

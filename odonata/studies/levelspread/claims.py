@@ -28,7 +28,7 @@ from odonata.studies.levelspread.cases import (
     RATIOS,
     SMALL_NODES,
     SPREADING,
-    Asked,
+    LevelSpreadPlan,
     heterogeneous,
     homogeneous,
     motivation,
@@ -36,10 +36,10 @@ from odonata.studies.levelspread.cases import (
     quarters,
     random_workload,
 )
-from odonata.studies.levelspread.simulation import LARGE, SMALL, Outcome, Point
+from odonata.studies.levelspread.simulation import LARGE, SMALL, LevelSpreadOutcome, Point
 from odonata.study.contract import Claim
 
-Outcomes = Mapping[str, Outcome]
+Outcomes = Mapping[str, LevelSpreadOutcome]
 Floats = npt.NDArray[np.float64]
 
 
@@ -93,8 +93,8 @@ class Quadrants:
 
 
 def relative(
-    asked: Asked, outcomes: Outcomes, baselines: Sequence[str], *, large_first: bool = False,
-    pattern: str | None = None,
+    asked: LevelSpreadPlan, outcomes: Outcomes, baselines: Sequence[str], *,
+    large_first: bool = False, pattern: str | None = None,
 ) -> dict[str, Floats]:  # fmt: skip
     """Returns by baseline, for every workload, the time of small and of large jobs, relative to
     that with Level-Spread; a row of NaN where there is no outcome yet."""
@@ -102,7 +102,7 @@ def relative(
     ratios = {name: np.full((count, 2), np.nan) for name in baselines}
     for which in range(count):
 
-        def found(policy: str, which: int = which) -> Outcome | None:
+        def found(policy: str, which: int = which) -> LevelSpreadOutcome | None:
             point = random_workload(asked, which, policy, large_first=large_first, pattern=pattern)
             return outcomes.get(point.key)
 
@@ -146,13 +146,13 @@ def quadrants(ratios: Mapping[str, Floats]) -> Quadrants | None:
 # -- claims
 
 
-def claims(asked: Asked, outcomes: Outcomes) -> list[Claim]:
+def claims(asked: LevelSpreadPlan, outcomes: Outcomes) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
     parts = (_motivation, _homogeneous, _heterogeneous, _random)
     return [claim for part in parts for claim in part(asked, outcomes) if claim.of]
 
 
-def _motivation(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _motivation(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
     def saved(large: bool, one: str, other: str) -> list[float]:
         return [reduction(mean(outcomes, motivation(asked, large, pattern, one)),
                           mean(outcomes, motivation(asked, large, pattern, other)))
@@ -162,7 +162,7 @@ def _motivation(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
     yield _range("3.2  4 × 68 nodes: RDN over RDG", (0.30,), saved(True, "rdn", "rdg"))
 
 
-def _homogeneous(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _homogeneous(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
     def time(nodes: int, pattern: str, ratio: float, policy: str) -> float:
         return mean(outcomes, homogeneous(asked, nodes, pattern, ratio, policy))
 
@@ -193,7 +193,7 @@ def _homogeneous(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
     yield _range("     quarters, ratio 1: over Simple", (), quarter)
 
 
-def _heterogeneous(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _heterogeneous(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
     def cells(policy: str, **where: Any) -> list[tuple[Point, ...]]:
         return [heterogeneous(asked, pattern, policy, **where) for pattern in PATTERNS]
 
@@ -215,7 +215,7 @@ def _heterogeneous(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
         yield _range(f"{name}: large, over compact", (), saved(LARGE, COMPACT, **where))
 
 
-def _random(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _random(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
     found = quadrants(relative(asked, outcomes, BASELINES))
     yield _share("3.10 random: better", (0.59,), found, "better")
     yield _share("3.10 random: worse", (0.03,), found, "worse")

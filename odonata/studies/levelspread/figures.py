@@ -31,7 +31,7 @@ from odonata.studies.levelspread.cases import (
     POLICIES,
     RATIOS,
     SMALL_NODES,
-    Asked,
+    LevelSpreadPlan,
     heterogeneous,
     homogeneous,
     motivation,
@@ -72,7 +72,9 @@ Cells = Callable[[str, str], tuple[Point, ...]]
 Row = tuple[str, Cells]
 
 
-def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
+def draw(
+    asked: LevelSpreadPlan, outcomes: Outcomes, directory: Path, pdf: bool = False
+) -> list[Path]:
     """Draw all figures that there are outcomes for. Returns where they are."""
     return draw_all(FIGURES, asked, outcomes, directory, pdf)
 
@@ -80,7 +82,7 @@ def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -
 # -- bars
 
 
-def figure_3_2(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_2(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     """Draw both workloads, both policies, every pattern."""
     workloads = ((False, "17 jobs of 16 nodes"), (True, "4 jobs of 68 nodes"))
     figure, panels = panels_of(9.2, 3.3, 1, 2, left=0.075, right=0.99, top=0.82, bottom=0.09,
@@ -103,17 +105,17 @@ def figure_3_2(asked: Asked, outcomes: Outcomes) -> Figure | None:
     return figure if there == 3 else None
 
 
-def figure_3_4a(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_4a(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     return _bars(outcomes, _by_ratio(lambda pattern, policy, ratio: homogeneous(
         asked, SMALL_NODES, pattern, ratio, policy)))  # fmt: skip
 
 
-def figure_3_4b(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_4b(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     return _bars(outcomes, _by_ratio(lambda pattern, policy, ratio: homogeneous(
         asked, LARGE_NODES, pattern, ratio, policy)))  # fmt: skip
 
 
-def figure_quarters(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_quarters(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     def row(machine: str, nodes: int, ratio: float) -> Row:
         return (f"{nodes_of(machine):,} nodes\nratio {fraction(ratio)}",
                 lambda pattern, policy: homogeneous(asked, nodes, pattern, ratio, policy,
@@ -163,15 +165,15 @@ def _bar(axes: Axes, x: float, width: float, values: Any, colour: str) -> None:
 # -- boxes
 
 
-def figure_3_5(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_5(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     return _boxes(asked, outcomes, SMALL_NODES)
 
 
-def figure_3_6(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_6(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     return _boxes(asked, outcomes, LARGE_NODES)
 
 
-def _boxes(asked: Asked, outcomes: Outcomes, nodes: int) -> Figure | None:
+def _boxes(asked: LevelSpreadPlan, outcomes: Outcomes, nodes: int) -> Figure | None:
     """Returns least, quartiles and most over all ports of a class; each the mean of the
     repetitions."""
     cells = {name: homogeneous(asked, nodes, "all-to-all", 1.0, name) for name in POLICIES}
@@ -212,12 +214,12 @@ def _box(axes: Axes, x: float, box: dict[str, float], colour: str) -> None:
 # -- small jobs against large ones
 
 
-def figure_3_7a(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_7a(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     return _against(outcomes, _by_ratio(lambda pattern, policy, ratio: heterogeneous(
         asked, pattern, policy, ratio=ratio)))  # fmt: skip
 
 
-def figure_3_7b(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_7b(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     def row(machine: str) -> Row:
         return (f"{nodes_of(machine):,} nodes",
                 lambda pattern, policy: heterogeneous(asked, pattern, policy,
@@ -226,7 +228,7 @@ def figure_3_7b(asked: Asked, outcomes: Outcomes) -> Figure | None:
     return _against(outcomes, [row(machine) for machine in LARGER])
 
 
-def figure_3_8(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_8(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     def row(messages: tuple[int, int]) -> Row:
         return (f"{messages[0]} : {messages[1]} KB",
                 lambda pattern, policy: heterogeneous(asked, pattern, policy,
@@ -267,7 +269,7 @@ def _dot(axes: Axes, policy: str, x: float, y: float) -> None:
 # -- random workloads
 
 
-def figure_3_9(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_9(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     """Draw the workloads that were asked for; nothing where none of them was simulated."""
     if not np.isfinite(relative(asked, outcomes, [*BASELINES, JOKANOVIC])["simple"]).any():
         return None
@@ -289,24 +291,24 @@ def figure_3_9(asked: Asked, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_3_10(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_10(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     return _cloud(asked, outcomes, BASELINES, large_first=False)
 
 
-def figure_3_11(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_11(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     return _cloud(asked, outcomes, BASELINES, large_first=True)
 
 
-def figure_3_12(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_12(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     return _cloud(asked, outcomes, (JOKANOVIC,), large_first=False)
 
 
-def figure_3_13(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_13(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     return _cloud(asked, outcomes, (JOKANOVIC,), large_first=True)
 
 
 def _cloud(
-    asked: Asked, outcomes: Outcomes, names: Sequence[str], *, large_first: bool
+    asked: LevelSpreadPlan, outcomes: Outcomes, names: Sequence[str], *, large_first: bool
 ) -> Figure | None:
     """Draw every workload under every baseline; Level-Spread is at (1, 1)."""
     ratios = relative(asked, outcomes, names, large_first=large_first)
@@ -428,7 +430,7 @@ def _legend(figure: Figure, names: Sequence[str], *, bars: bool = False, top: bo
                   handlelength=1.1, borderaxespad=0.2, **where)  # fmt: skip
 
 
-FIGURES: dict[str, Callable[[Asked, Outcomes], Figure | None]] = {
+FIGURES: dict[str, Callable[[LevelSpreadPlan, Outcomes], Figure | None]] = {
     "3.2": figure_3_2,
     "3.4a": figure_3_4a,
     "3.4b": figure_3_4b,

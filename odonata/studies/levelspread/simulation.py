@@ -132,7 +132,7 @@ def _messages(jobs: Jobs) -> float:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LevelSpreadOutcome:
     """The outcome. `times_ps`: for each kind of jobs, the communication times of its jobs. `ports`:
     by class of link and count, the FIVE percentiles over the output ports to such links."""
 
@@ -207,7 +207,7 @@ def buildable(points: Iterable[Point]) -> None:
             raise Refused(str(refusal)) from None
 
 
-def simulate(point: Point, show_compiling: bool = False) -> Outcome:
+def simulate(point: Point, show_compiling: bool = False) -> LevelSpreadOutcome:
     """Simulate a point on this core, whatever ranks there are."""
     from odonata.agents.audit import conclude
     from odonata.results.performance import job_records
@@ -225,7 +225,7 @@ def simulate(point: Point, show_compiling: bool = False) -> Outcome:
     by_kind = tuple(tuple(next(times) for _ in range(kind.count)) for kind in point.kinds)
     ports = port_counts(network, result)
     seconds = time.perf_counter() - began
-    return Outcome(by_kind, ports, result.events, result.digest, seconds)
+    return LevelSpreadOutcome(by_kind, ports, result.events, result.digest, seconds)
 
 
 def port_counts(network: Network, result: Any) -> dict[str, dict[str, tuple[float, ...]]]:
@@ -247,11 +247,11 @@ def port_counts(network: Network, result: Any) -> dict[str, dict[str, tuple[floa
     return counts
 
 
-def revive(fields: dict[str, Any]) -> Outcome:
+def revive(fields: dict[str, Any]) -> LevelSpreadOutcome:
     """Returns an outcome from what JSON has of it."""
     times = tuple(tuple(kind) for kind in fields["times_ps"])
     ports = {
         kind: {name: tuple(five) for name, five in counts.items()}
         for kind, counts in fields["ports"].items()
     }
-    return Outcome(times, ports, fields["events"], fields["digest"], fields["seconds"])
+    return LevelSpreadOutcome(times, ports, fields["events"], fields["digest"], fields["seconds"])

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 from odonata.study.contract import Option, Packaged
 
 if TYPE_CHECKING:
-    from odonata.studies.nedd.cases import Asked
-    from odonata.studies.nedd.simulation import Outcome, Point
+    from odonata.studies.nedd.cases import NeDDPlan
+    from odonata.studies.nedd.simulation import NeDDOutcome, Point
 
 PARTS = ("application", "sets", "queue", "age")
 APPLICATIONS = ("minimd", "lammps", "milc", "miniamr", "qmcpack", "hpcg")
 """Those of figure 3.24."""
 
 
-class NeDD(Packaged["Asked", "Point", "Outcome"]):
+class NeDD(Packaged["NeDDPlan", "Point", "NeDDOutcome"]):
     name = "nedd"
     about = "Does a scheduler that reads the network place jobs better? (Zhang, 2021)"
     options = (
@@ -45,13 +45,13 @@ class NeDD(Packaged["Asked", "Point", "Outcome"]):
     def ask(
         self, part: str = "all", application: Sequence[str] = (), repetitions: int = 10,
         sets: int = 50,
-    ) -> Asked:  # fmt: skip
-        from odonata.studies.nedd.cases import Asked
+    ) -> NeDDPlan:  # fmt: skip
+        from odonata.studies.nedd.cases import NeDDPlan
 
         parts = PARTS if part == "all" else (part,)
-        return Asked(parts, tuple(application) or APPLICATIONS, repetitions, sets)
+        return NeDDPlan(parts, tuple(application) or APPLICATIONS, repetitions, sets)
 
-    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> Sequence[Point]:
+    def cases(self, asked: NeDDPlan, outcomes: Mapping[str, NeDDOutcome]) -> Sequence[Point]:
         from odonata.studies.nedd.cases import cases
 
         return cases(asked)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from odonata.experiment.profiles import built_in, profile
-from odonata.studies import nedd
 from odonata.studies.nedd.floor import IDLE
 from odonata.studies.nedd.simulation import NO_CONGESTOR, Alone, Moving, Point, Queue, simulate
 from odonata.study.contract import digest
@@ -34,13 +33,13 @@ AGED = ("minimd", "lammps", "milc")
 
 
 @dataclass(frozen=True)
-class Asked:
+class NeDDPlan:
     """What is asked for."""
 
-    parts: tuple[str, ...] = nedd.PARTS
-    applications: tuple[str, ...] = nedd.APPLICATIONS
-    repetitions: int = 10
-    sets: int = 50
+    parts: tuple[str, ...]
+    applications: tuple[str, ...]
+    repetitions: int
+    sets: int
 
     def __post_init__(self) -> None:
         known = built_in()
@@ -51,14 +50,14 @@ class Asked:
         require(1 <= self.sets <= IDLE, f"sets = {self.sets}: 1 .. {IDLE}")
 
 
-def cases(asked: Asked) -> list[Point]:
+def cases(asked: NeDDPlan) -> list[Point]:
     """Returns each case once: a repetition of everything after the other."""
     found = (case for run in range(asked.repetitions) for part in asked.parts
              for case in _of(asked, part, run))  # fmt: skip
     return [*dict.fromkeys(found)]
 
 
-def _of(asked: Asked, part: str, run: int) -> Iterator[Point]:
+def _of(asked: NeDDPlan, part: str, run: int) -> Iterator[Point]:
     if part == "application":
         for application in asked.applications:
             for allocation in RIVALS:

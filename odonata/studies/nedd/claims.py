@@ -18,15 +18,15 @@ from odonata.studies.nedd.cases import (
     SETS,
     SETS_OF,
     STAY_US,
-    Asked,
+    NeDDPlan,
     restless,
 )
-from odonata.studies.nedd.simulation import NO_CONGESTOR, Alone, Moving, Outcome, Point, Queue
+from odonata.studies.nedd.simulation import NO_CONGESTOR, Alone, Moving, NeDDOutcome, Point, Queue
 from odonata.study.contract import Claim
 
-Outcomes = Mapping[str, Outcome]
+Outcomes = Mapping[str, NeDDOutcome]
 Floats = npt.NDArray[np.float64]
-Measure = Callable[[Outcome], float]
+Measure = Callable[[NeDDOutcome], float]
 
 LOW, FEWER, STALLS, RANDOM = "low-traffic-router", "fewer-router", "low-stall-router", "random"
 BETTER = {RANDOM: 0.30, STALLS: 0.29, FEWER: 0.07}
@@ -46,7 +46,7 @@ NAMED = (RANDOM, "level-spread", FEWER)
 # -- what is measured
 
 
-def run_time_s(outcome: Outcome) -> float:
+def run_time_s(outcome: NeDDOutcome) -> float:
     """Returns the run time of the only job."""
     return outcome.end_s[0] - outcome.start_s[0]
 
@@ -61,14 +61,14 @@ def running_s(sensitive: bool) -> Measure:
     return lambda it: _mean(it, it.start_s, sensitive)
 
 
-def _mean(it: Outcome, since: Sequence[float], sensitive: bool) -> float:
+def _mean(it: NeDDOutcome, since: Sequence[float], sensitive: bool) -> float:
     spans = [end - begin for begin, end, mine in zip(since, it.end_s, it.sensitive, strict=True)
              if mine is sensitive]  # fmt: skip
     return float(np.mean(spans))
 
 
 def values(
-    asked: Asked, outcomes: Outcomes, case: Callable[[int], Point], of: Measure
+    asked: NeDDPlan, outcomes: Outcomes, case: Callable[[int], Point], of: Measure
 ) -> dict[int, float]:
     """Returns a measure of each run that there is of a case, by its number."""
     found = ((run, outcomes.get(case(run).key)) for run in range(asked.repetitions))
@@ -107,19 +107,21 @@ def mean_of(some: Mapping[int, float]) -> tuple[float, float]:
     return float(found.mean()), float(half)
 
 
-def alone(asked: Asked, outcomes: Outcomes, name: str, by: str, sets: int = 0) -> dict[int, float]:
+def alone(
+    asked: NeDDPlan, outcomes: Outcomes, name: str, by: str, sets: int = 0
+) -> dict[int, float]:
     """Returns the run times of an application under an allocation."""
     return values(asked, outcomes, lambda n: Alone(name, by, n, sets or asked.sets), run_time_s)
 
 
 def queued(
-    asked: Asked, outcomes: Outcomes, by: str, of: Measure, order: str = FCFS
+    asked: NeDDPlan, outcomes: Outcomes, by: str, of: Measure, order: str = FCFS
 ) -> dict[int, float]:
     """Returns a measure of the queues under an allocation."""
     return values(asked, outcomes, lambda run: Queue(by, run, order), of)
 
 
-def slowdowns(asked: Asked, outcomes: Outcomes, by: str, delay_us: int) -> dict[int, float]:
+def slowdowns(asked: NeDDPlan, outcomes: Outcomes, by: str, delay_us: int) -> dict[int, float]:
     """Returns how many times as long as without congestors applications take among those that take
     turns, mean over applications, by run."""
     found: dict[int, list[float]] = {}
@@ -140,14 +142,14 @@ def mean(some: Mapping[int, float]) -> float:
 # -- what is claimed
 
 
-def claims(asked: Asked, outcomes: Outcomes) -> list[Claim]:
+def claims(asked: NeDDPlan, outcomes: Outcomes) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
     found = [claim for name in asked.applications for claim in _application(asked, outcomes, name)]
     parts = (_sets, _queue, _restless, _age)
     return [*found, *(claim for part in parts for claim in part(asked, outcomes))]
 
 
-def _application(asked: Asked, outcomes: Outcomes, name: str) -> Iterator[Claim]:
+def _application(asked: NeDDPlan, outcomes: Outcomes, name: str) -> Iterator[Claim]:
     times = {by: some for by in RIVALS if (some := alone(asked, outcomes, name, by))}
     if not {LOW, RANDOM, NO_CONGESTOR} <= {*times}:
         return
@@ -183,7 +185,7 @@ def _application(asked: Asked, outcomes: Outcomes, name: str) -> Iterator[Claim]
     )  # fmt: skip
 
 
-def _sets(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _sets(asked: NeDDPlan, outcomes: Outcomes) -> Iterator[Claim]:
     for sets in SETS if "sets" in asked.parts else ():
         low, fewer = (alone(asked, outcomes, SETS_OF, by, sets) for by in (LOW, FEWER))
         part, half = change(low, fewer)
@@ -193,7 +195,7 @@ def _sets(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
                         {"shorter": -part, "half": half})  # fmt: skip
 
 
-def _queue(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _queue(asked: NeDDPlan, outcomes: Outcomes) -> Iterator[Claim]:
     for other in QUEUED:
         if other == "nedd":
             continue
@@ -228,7 +230,7 @@ def _queue(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
                     None, asked.repetitions, {"sooner": -first, "half": half})  # fmt: skip
 
 
-def _restless(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _restless(asked: NeDDPlan, outcomes: Outcomes) -> Iterator[Claim]:
     def ends(by: str, delay_us: int) -> dict[int, float]:
         return values(asked, outcomes, lambda run: restless(by, run, delay_us), response_s(True))
 
@@ -244,7 +246,7 @@ def _restless(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
                 )  # fmt: skip
 
 
-def _age(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _age(asked: NeDDPlan, outcomes: Outcomes) -> Iterator[Claim]:
     slow = {by: slowdowns(asked, outcomes, by, DELAYS_US[0]) for by in BLIND}
     for delay in DELAYS_US:
         mine = slowdowns(asked, outcomes, "nedd", delay)

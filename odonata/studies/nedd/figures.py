@@ -34,7 +34,7 @@ from odonata.studies.nedd.cases import (
     SETS_BY,
     SETS_OF,
     STAY_US,
-    Asked,
+    NeDDPlan,
 )
 from odonata.studies.nedd.claims import (
     Outcomes,
@@ -55,7 +55,7 @@ COLOURS = {"low-traffic-router": BLUE, "fewer-router": GREEN, "random": ORANGE,
 MOST_COLUMNS = 3
 
 
-def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
+def draw(asked: NeDDPlan, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
     """Draw all figures that there are outcomes for. Returns where they are."""
     return draw_all(FIGURES, asked, outcomes, directory, pdf)
 
@@ -63,7 +63,7 @@ def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -
 # -- figure 3.24: an application beside a congestor
 
 
-def figure_3_24(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3_24(asked: NeDDPlan, outcomes: Outcomes) -> Figure | None:
     """Draw run times by allocation, a panel per application: from the shortest to the longest, a
     box from the first to the third quartile, with median and mean."""
     found = {name: times for name in asked.applications
@@ -114,7 +114,7 @@ def _boxes(axes: Axes, values: Sequence[Sequence[float]]) -> None:
 # -- in how many sets idle nodes are
 
 
-def figure_sets(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_sets(asked: NeDDPlan, outcomes: Outcomes) -> Figure | None:
     """Draw mean run times over the number of sets, and how much fewer-router is behind."""
     found = {by: means for by in SETS_BY
              if (means := {sets: mean(some) * 1e3 for sets in SETS
@@ -146,7 +146,7 @@ def figure_sets(asked: Asked, outcomes: Outcomes) -> Figure | None:
 # -- a queue
 
 
-def figure_queue(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_queue(asked: NeDDPlan, outcomes: Outcomes) -> Figure | None:
     """Draw by how much jobs take longer under each allocation than under nedd, with confidence
     intervals: from submission to end of sensitive jobs, and in run time of the others."""
     rows: list[tuple[str, str, str]] = [(by, by, "fcfs") for by in QUEUED if by != "nedd"]
@@ -181,7 +181,7 @@ def figure_queue(asked: Asked, outcomes: Outcomes) -> Figure | None:
 # -- old counters
 
 
-def figure_age(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_age(asked: NeDDPlan, outcomes: Outcomes) -> Figure | None:
     """Draw how many times as long as without congestors applications take under nedd, over the age
     of counters, with the allocations that read none as lines; bars are confidence intervals."""
     points = {delay: mean_of(some) for delay in DELAYS_US
@@ -218,7 +218,7 @@ def _legend(figure: Figure, keys: Sequence[Any], columns: int) -> None:
     figure.legend(handles=keys, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, 1.0))
 
 
-FIGURES: Mapping[str, Callable[[Asked, Outcomes], Figure | None]] = {
+FIGURES: Mapping[str, Callable[[NeDDPlan, Outcomes], Figure | None]] = {
     "3.24": figure_3_24,
     "sets": figure_sets,
     "queue": figure_queue,

@@ -15,7 +15,7 @@ from odonata.experiment.profiles import profile
 from odonata.experiment.sections import Metrics
 from odonata.jobs.request import Job, Stage
 from odonata.results.performance import job_records
-from odonata.studies.congestion import MACHINE
+from odonata.studies.congestion.options import MACHINE
 from odonata.studies.congestion.simulation import LAUNCH_PS, application_on, experiment_of
 from odonata.studies.nedd.floor import (
     CONGESTED,
@@ -122,7 +122,7 @@ Point = Alone | Queue | Moving
 
 
 @dataclass(frozen=True)
-class Outcome:
+class NeDDOutcome:
     """What came of a run: of each job that is waited for, in the order of submission."""
 
     applications: list[str]
@@ -139,7 +139,7 @@ class Outcome:
     digest: str = ""
 
 
-def simulate(point: Point) -> Outcome:
+def simulate(point: Point) -> NeDDOutcome:
     """Simulate a run on this core, whatever ranks there are."""
     experiment = experiment_for(point)
     network: Network = experiment.model()
@@ -152,7 +152,7 @@ def simulate(point: Point) -> Outcome:
     mine = [record for record, job in zip(records, experiment.jobs, strict=True)
             if not job.background]  # fmt: skip
     wanted = [job for job in experiment.jobs if not job.background]
-    return Outcome(
+    return NeDDOutcome(
         applications=[record.name for record in mine],
         sensitive=[job.sensitive for job in wanted],
         submit_s=[job.arrival_ps * 1e-12 for job in wanted],
@@ -172,9 +172,9 @@ def _seconds(ps: int | None) -> float:
     return ps * 1e-12
 
 
-def revive(fields: dict[str, Any]) -> Outcome:
+def revive(fields: dict[str, Any]) -> NeDDOutcome:
     """Returns an outcome from what JSON has of it."""
-    return Outcome(**fields)
+    return NeDDOutcome(**fields)
 
 
 def waiting(name: str, nodes: int, arrival_us: int, iterations: int = 0) -> Job:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from odonata.study.contract import Option, Packaged
 
 if TYPE_CHECKING:
-    from odonata.studies.rmap.cases import Asked, Part
-    from odonata.studies.rmap.simulation import Outcome
+    from odonata.studies.rmap.cases import Part, RmapPlan
+    from odonata.studies.rmap.simulation import RmapOutcome
 
 PARTS = ("traces", "choices", "prediction", "printed")
 KINDS = ("small", "large", "random")
@@ -29,7 +29,7 @@ def _bounds(text: str) -> tuple[float, ...]:
         raise ValueError("watts, with commas between them, as 6500,14000") from None
 
 
-class Rmap(Packaged["Asked", "Part", "Outcome"]):
+class Rmap(Packaged["RmapPlan", "Part", "RmapOutcome"]):
     name = "rmap"
     about = (
         "Who gains when jobs share power fairly and run in the configuration that makes the most "
@@ -61,13 +61,13 @@ class Rmap(Packaged["Asked", "Part", "Outcome"]):
         self, part: str = "all", traces: int = TRACES, kind: str = "all",
         bounds: tuple[float, ...] = BOUNDS_W, gap: float = GAP_S, requests: str = "packed",
         seed: int = 1,
-    ) -> Asked:  # fmt: skip
-        from odonata.studies.rmap.cases import Asked
+    ) -> RmapPlan:  # fmt: skip
+        from odonata.studies.rmap.cases import RmapPlan
 
-        return Asked(PARTS if part == "all" else (part,), traces,
-                     KINDS if kind == "all" else (kind,), bounds, gap, requests, seed)  # fmt: skip
+        parts, kinds = PARTS if part == "all" else (part,), KINDS if kind == "all" else (kind,)
+        return RmapPlan(parts, traces, kinds, bounds, gap, requests, seed)
 
-    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> Sequence[Part]:
+    def cases(self, asked: RmapPlan, outcomes: Mapping[str, RmapOutcome]) -> Sequence[Part]:
         from odonata.studies.rmap.cases import cases
 
         return cases(asked)

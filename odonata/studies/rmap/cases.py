@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from odonata.studies import rmap
 from odonata.studies.rmap.simulation import (
     ADAPTIVE_0,
     ADAPTIVE_20,
@@ -53,17 +52,17 @@ the model is trained at each."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class RmapPlan:
     """The extent of the study: which of PARTS, how many traces of each kind, which kinds, bounds in
     W, the mean time between submissions, how users request times, and the first seed."""
 
-    parts: tuple[str, ...] = rmap.PARTS
-    traces: int = rmap.TRACES
-    kinds: tuple[str, ...] = rmap.KINDS
-    bounds_w: tuple[float, ...] = rmap.BOUNDS_W
-    gap_s: float = rmap.GAP_S
-    requests: str = "packed"
-    seed: int = 1
+    parts: tuple[str, ...]
+    traces: int
+    kinds: tuple[str, ...]
+    bounds_w: tuple[float, ...]
+    gap_s: float
+    requests: str
+    seed: int
 
     def __post_init__(self) -> None:
         require(1 <= self.traces <= 100_000, f"traces = {self.traces}: 1 .. 100000")
@@ -113,20 +112,20 @@ WAYS: dict[str, dict[str, Any]] = {
 """How else the model is trained, without noise, to see what its errors come from."""
 
 
-def _traces(asked: Asked) -> Iterator[Part]:
+def _traces(asked: RmapPlan) -> Iterator[Part]:
     for seed in asked.seeds:
         for kind in asked.kinds:
             yield asked.traced(kind, seed)
 
 
-def _choices(asked: Asked) -> Iterator[Part]:
+def _choices(asked: RmapPlan) -> Iterator[Part]:
     for seed in asked.chosen_seeds:
         for kind in asked.kinds:
             for choice in CHOICES:
                 yield asked.chosen(kind, seed, choice)
 
 
-def _prediction(asked: Asked) -> Iterator[Part]:
+def _prediction(asked: RmapPlan) -> Iterator[Part]:
     for noise in NOISES:
         yield asked.trained(noise)
         yield asked.trained(noise, sampling="spread")
@@ -134,14 +133,14 @@ def _prediction(asked: Asked) -> Iterator[Part]:
         yield asked.trained(0.0, **way)
 
 
-MAKERS: dict[str, Callable[[Asked], Iterator[Part]]] = {
+MAKERS: dict[str, Callable[[RmapPlan], Iterator[Part]]] = {
     "prediction": _prediction,
     "traces": _traces,
     "choices": _choices,
 }
 
 
-def cases(asked: Asked) -> list[Part]:
+def cases(asked: RmapPlan) -> list[Part]:
     """Returns each case once, in order of what is worth most."""
     made = (case for part, make in MAKERS.items() if part in asked.parts for case in make(asked))
     return list(dict.fromkeys(made))

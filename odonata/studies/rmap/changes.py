@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from odonata.studies.rmap.cases import HIGH_W, Asked, Part
-from odonata.studies.rmap.simulation import Outcome, Traced, row
+from odonata.studies.rmap.cases import HIGH_W, Part, RmapPlan
+from odonata.studies.rmap.simulation import RmapOutcome, Traced, row
 
-Outcomes = Mapping[str, Outcome]
+Outcomes = Mapping[str, RmapOutcome]
 Floats = npt.NDArray[np.float64]
 ENDS = (5, 95)
 """The percentiles between which the range of traces lies."""
@@ -58,7 +58,7 @@ def of_cases(outcomes: Outcomes, cases: Sequence[Traced], name: str, what: str) 
 
 @lru_cache(maxsize=256)
 def traces(
-    asked: Asked, kind: str, choice: str | None = None, few: bool = False
+    asked: RmapPlan, kind: str, choice: str | None = None, few: bool = False
 ) -> tuple[Traced, ...]:
     """Returns the cases of a kind, or the few of them on which choices are compared; they are kept,
     as finding their keys takes time."""
@@ -68,7 +68,7 @@ def traces(
 
 
 def each(
-    asked: Asked, outcomes: Outcomes, kind: str, policy: str, bound_w: float,
+    asked: RmapPlan, outcomes: Outcomes, kind: str, policy: str, bound_w: float,
     what: str = "turnaround_s",
 ) -> Floats:  # fmt: skip
     """Returns what was measured of every trace of a kind under a policy and bound."""
@@ -76,7 +76,7 @@ def each(
 
 
 def change(
-    asked: Asked, outcomes: Outcomes, kind: str, policy: str, against: str,
+    asked: RmapPlan, outcomes: Outcomes, kind: str, policy: str, against: str,
     bound_w: float | None = None,
 ) -> Floats:  # fmt: skip
     """Returns the change of every trace under a bound; None: the mean of those under all bounds up
@@ -91,7 +91,7 @@ def change(
 
 
 def chosen(
-    asked: Asked, outcomes: Outcomes, kind: str, choice: str | None, policy: str,
+    asked: RmapPlan, outcomes: Outcomes, kind: str, choice: str | None, policy: str,
     bound_w: float | None = None, what: str = "turnaround_s",
 ) -> Floats:  # fmt: skip
     """Returns what was measured of the traces on which choices are compared, under a bound (None:
@@ -101,7 +101,7 @@ def chosen(
     )
 
 
-def there(outcomes: Outcomes, case: Part) -> Outcome | None:
+def there(outcomes: Outcomes, case: Part) -> RmapOutcome | None:
     return outcomes.get(case.key)
 
 

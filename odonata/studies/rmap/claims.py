@@ -15,7 +15,7 @@ from odonata.studies.rmap.cases import (
     CHOICES,
     HIGH_W,
     LOW_W,
-    Asked,
+    RmapPlan,
 )
 from odonata.studies.rmap.changes import (
     Floats,
@@ -95,7 +95,7 @@ OFF_MEAN, OFF_MOST = 0.04, 0.10
 """By how much turnarounds with the model differ from those with the oracle."""
 
 
-def claims(asked: Asked, outcomes: Outcomes) -> list[Claim]:
+def claims(asked: RmapPlan, outcomes: Outcomes) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
     found: list[Claim] = []
     if "traces" in asked.parts:
@@ -117,7 +117,7 @@ def claims(asked: Asked, outcomes: Outcomes) -> list[Claim]:
 # -- turnarounds
 
 
-def _changes(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _changes(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
     for one in CHANGES:
         if one.kind not in asked.kinds or one.bound_w not in (None, *asked.bounds_w):
             continue
@@ -138,7 +138,7 @@ def _changes(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
                         found.has(seconds), found.of, found.values)  # fmt: skip
 
 
-def _beside(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _beside(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
     """Every policy against traditional at every bound, of which the thesis prints curves alone."""
     for kind in asked.kinds:
         for policy in POLICIES:
@@ -159,7 +159,7 @@ def _beside(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
 # -- who gains, and power
 
 
-def _altruism(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _altruism(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
     if "large" not in asked.kinds:
         return
     for policy, jobs in GAIN.items():
@@ -174,7 +174,7 @@ def _altruism(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
                         counted(found), found.has(jobs), found.of, found.values)  # fmt: skip
 
 
-def _power(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _power(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
     if "random" in asked.kinds and HIGH_W in asked.bounds_w:
         found = spread(given(asked, outcomes, "random", HIGH_W))
         if found is not None:
@@ -203,7 +203,7 @@ def _power(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
                                          "adaptive": kept[2].mean})  # fmt: skip
 
 
-def given(asked: Asked, outcomes: Outcomes, kind: str, bound_w: float) -> Floats:
+def given(asked: RmapPlan, outcomes: Outcomes, kind: str, bound_w: float) -> Floats:
     """Returns, trace by trace, the mean over jobs of how much more power adaptive gives to each
     than traditional, as a share."""
     found = []
@@ -222,7 +222,7 @@ def given(asked: Asked, outcomes: Outcomes, kind: str, bound_w: float) -> Floats
 # -- the model, and what it exceeds
 
 
-def _model(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _model(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
     for learned, oracle in (("traditional model", TRADITIONAL), ("naive model", NAIVE),
                             (ADAPTIVE_0, ORACLE_0)):  # fmt: skip
         for kind in asked.kinds:
@@ -266,7 +266,7 @@ def _model(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
                     None, len(every), {"killed": float(every.sum())})  # fmt: skip
 
 
-def _every(asked: Asked, outcomes: Outcomes, policy: str, what: str) -> Floats:
+def _every(asked: RmapPlan, outcomes: Outcomes, policy: str, what: str) -> Floats:
     """Returns what was measured of all traces under all bounds."""
     found = np.concatenate([each(asked, outcomes, kind, policy, bound_w, what)
                             for kind in asked.kinds for bound_w in asked.bounds_w])  # fmt: skip
@@ -277,7 +277,7 @@ def _every(asked: Asked, outcomes: Outcomes, policy: str, what: str) -> Floats:
 # -- choices
 
 
-def _choices(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _choices(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
     """What the thesis leaves open: traditional's turnaround, and the changes against it of adaptive
     (0 and 20 %, unbounded) and naive."""
     for choice in (None, *CHOICES):
@@ -301,7 +301,7 @@ def _choices(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
                             values)  # fmt: skip
 
 
-def _long_queue(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _long_queue(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
     """Table 5.4 once more, with the gap at which traditional's turnaround is the printed one."""
     if "large" not in asked.kinds or asked.low_w != LOW_W:
         return

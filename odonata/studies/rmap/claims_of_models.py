@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from odonata.studies.rmap.cases import NOISE, NOISES, WAYS, Asked
+from odonata.studies.rmap.cases import NOISE, NOISES, WAYS, RmapPlan
 from odonata.studies.rmap.changes import Outcomes, signed, there
 from odonata.studies.rmap.prediction import LIMITS, UNDER_10
 from odonata.study.contract import Claim
 
 
-def of_predictions(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def of_predictions(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
     usual = there(outcomes, asked.trained(NOISE))
     if usual is not None:
         apps = {name: one for name, one in usual.rows.items() if name != "all"}

@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from odonata.figures.network import BLUE, GREEN, GREY, INK, ORANGE
-from odonata.studies.rmap.cases import GAPS_S, HIGH_W, LOW_W, NOISE, NOISES, PEAK_W, Asked
+from odonata.studies.rmap.cases import GAPS_S, HIGH_W, LOW_W, NOISE, NOISES, PEAK_W, RmapPlan
 from odonata.studies.rmap.changes import Floats, Outcomes, change, chosen, each, spread, there
 from odonata.studies.rmap.prediction import BIN, BINS, LIMITS
 from odonata.studies.rmap.printed import BENCHMARKS, FIGURE_5_3_W, overprovisioned, packages
@@ -56,7 +56,7 @@ PRINTED_S = 684.0
 """Table 5.4: traditional, large, 6,500 W."""
 
 
-def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
+def draw(asked: RmapPlan, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
     """Draw all figures that there are outcomes for. Returns where they are."""
     return draw_all(FIGURES, asked, outcomes, directory, pdf)
 
@@ -64,7 +64,7 @@ def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -
 # -- single applications
 
 
-def applications(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def applications(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
     """Draw what packages draw (5.2) and what the best configuration saves (5.3)."""
     if "printed" not in asked.parts:
         return None
@@ -102,7 +102,7 @@ def applications(asked: Asked, outcomes: Outcomes) -> Figure | None:
 # -- prediction
 
 
-def errors(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def errors(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
     """Draw the errors of the model by application (5.4) and their histograms (5.5)."""
     one = there(outcomes, asked.trained(NOISE))
     if one is None:
@@ -147,7 +147,7 @@ def errors(asked: Asked, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def noises(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def noises(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
     """Draw what noise in the measurements does to errors."""
     found = [there(outcomes, asked.trained(noise)) for noise in NOISES]
     runs = [it for it in found if it is not None]
@@ -187,13 +187,13 @@ def noises(asked: Asked, outcomes: Outcomes) -> Figure | None:
 # -- turnarounds over bounds
 
 
-def bounds(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def bounds(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
     """Draw turnarounds over the bound, by kind (5.6 to 5.8)."""
     return _over_bounds(asked, outcomes, asked.kinds, (TRADITIONAL, NAIVE, ADAPTIVE_0, ORACLE_0),
                         banded=(TRADITIONAL, ADAPTIVE_0))  # fmt: skip
 
 
-def thresholds(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def thresholds(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
     """Draw the same for all thresholds of adaptive (5.9)."""
     kinds = tuple(it for it in ("large", "random") if it in asked.kinds)
     return _over_bounds(asked, outcomes, kinds, (NAIVE, ADAPTIVE_0, ADAPTIVE_10, ADAPTIVE_20,
@@ -201,7 +201,7 @@ def thresholds(asked: Asked, outcomes: Outcomes) -> Figure | None:
 
 
 def _over_bounds(
-    asked: Asked, outcomes: Outcomes, kinds: tuple[str, ...], policies: tuple[str, ...],
+    asked: RmapPlan, outcomes: Outcomes, kinds: tuple[str, ...], policies: tuple[str, ...],
     banded: tuple[str, ...],
 ) -> Figure | None:  # fmt: skip
     """Draw mean turnarounds, each trace's relative to traditional at the highest bound."""
@@ -238,7 +238,7 @@ def _over_bounds(
 
 
 def _example(
-    asked: Asked, outcomes: Outcomes, kind: str, bound_w: float
+    asked: RmapPlan, outcomes: Outcomes, kind: str, bound_w: float
 ) -> tuple[int, dict[str, dict[str, Floats]]] | None:
     """Returns the seed of the trace whose change under adaptive is the median one, and its jobs
     under each policy that is shown."""
@@ -257,7 +257,7 @@ def _example(
                   for policy in SHOWN}  # fmt: skip
 
 
-def jobs(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def jobs(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
     """Draw turnarounds and power of the jobs of one large trace at 6,500 W (5.10 and 5.11)."""
     found = _example(asked, outcomes, "large", LOW_W)
     if found is None:
@@ -266,7 +266,7 @@ def jobs(asked: Asked, outcomes: Outcomes) -> Figure | None:
     return _jobs(runs, f"large jobs at {LOW_W:,.0f} W, trace {seed}: the median one of its kind")
 
 
-def jobs_random(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def jobs_random(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
     """Draw turnarounds and power of the jobs of one random trace at 14,000 W (5.13)."""
     found = _example(asked, outcomes, "random", HIGH_W)
     if found is None:
@@ -311,7 +311,7 @@ def _paler(colour: str) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def timeline(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def timeline(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
     """Draw the power that jobs draw together over time, of one random trace at 14,000 W (5.12)."""
     found = _example(asked, outcomes, "random", HIGH_W)
     if found is None:
@@ -342,7 +342,7 @@ def timeline(asked: Asked, outcomes: Outcomes) -> Figure | None:
 # -- what decides
 
 
-def gaps(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def gaps(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
     """Draw adaptive against traditional over the mean time between submissions."""
     known: dict[float, str | None] = {it: f"a gap of {it:g} s" for it in GAPS_S}
     known = dict(sorted((known | {asked.gap_s: None}).items()))
@@ -396,7 +396,7 @@ def gaps(asked: Asked, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-FIGURES: dict[str, Callable[[Asked, Outcomes], Figure | None]] = {
+FIGURES: dict[str, Callable[[RmapPlan, Outcomes], Figure | None]] = {
     "5.2-5.3-applications": applications,
     "5.4-5.5-errors": errors,
     "noise": noises,

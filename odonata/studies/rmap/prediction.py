@@ -3,18 +3,20 @@ measurements does to them."""
 
 from __future__ import annotations
 
-import time
 import zlib
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from odonata.provisioning.fitted import tables
 from odonata.provisioning.table import Table
-from odonata.studies.rmap.simulation import Outcome, Trained
 from policies.power.prediction import predict
 from policies.views import Choices, choices_of
+
+if TYPE_CHECKING:
+    from odonata.studies.rmap.simulation import Lists, Rows, Trained
 
 Floats = npt.NDArray[np.float64]
 BIN, BINS = 0.02, 40
@@ -36,14 +38,13 @@ def with_noise(table: Table, noise_time: float, noise_power: float, seed: int) -
                    watts=table.watts * np.exp(noise_power * of_power))  # fmt: skip
 
 
-def trained(case: Trained) -> Outcome:
+def trained(case: Trained) -> tuple[Rows, Lists]:
     """Returns the errors of each application: of the time, relative to what was measured, and how
     often power was predicted too low. Numbers are means over trainings, of what each has; `highest`
     and `lowest` are of all points of all trainings. `kept` is how many trainings keep every limit
     that the thesis prints; the row `all` is of the points of all applications together."""
-    began = time.process_time()
-    rows: dict[str, dict[str, float]] = {}
-    lists: dict[str, dict[str, list[float]]] = {}
+    rows: Rows = {}
+    lists: Lists = {}
     edges: Floats = BIN * np.arange(-BINS, BINS + 1, dtype=np.float64)
     every_kept = np.ones((2, case.trainings), np.bool_)
     pooled: list[list[Floats]] = [[] for _ in range(case.trainings)]
@@ -75,7 +76,7 @@ def trained(case: Trained) -> Outcome:
     rows["all"] = _of_all(np.array([np.concatenate(one) for one in pooled])) | {
         "kept time": float(every_kept[0].mean()), "kept power": float(every_kept[1].mean()),
     }  # fmt: skip
-    return Outcome(rows, lists, time.process_time() - began)
+    return rows, lists
 
 
 def errors(

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from odonata.studies.rmap.measures import Ran
     from odonata.traces.trace import Trace
 
+Rows = dict[str, dict[str, float]]
+Lists = dict[str, dict[str, list[float]]]
 NODES, TRAINED, MARGIN = 64, 0.1, 0.15
 """The nodes of the machine, the share of the measurements that the model is trained on, and the
 margin that the thesis proposes for its errors."""
@@ -120,7 +122,7 @@ class Trained(Case):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RmapOutcome:
     """What a case gave: numbers by the name of a row, and lists of them. The rows of a trace are
     its policies at bounds (`row`), those of the model its applications."""
 
@@ -134,17 +136,21 @@ def row(policy: str, bound_w: float) -> str:
     return f"{policy} @ {bound_w:g} W"
 
 
-def simulate(case: Traced | Trained) -> Outcome:
+def simulate(case: Traced | Trained) -> RmapOutcome:
     """Simulate a case on this core."""
-    if isinstance(case, Trained):
-        from odonata.studies.rmap.prediction import trained
+    from odonata.studies.rmap.prediction import trained
 
-        return trained(case)
     began = time.process_time()
+    rows, lists = trained(case) if isinstance(case, Trained) else traced(case)
+    return RmapOutcome(rows, lists, time.process_time() - began)
+
+
+def traced(case: Traced) -> tuple[Rows, Lists]:
+    """Returns what the jobs of a trace did under every policy and bound."""
     from odonata.studies.rmap.measures import compared, measured, per_job
 
-    rows: dict[str, dict[str, float]] = {}
-    lists: dict[str, dict[str, list[float]]] = {}
+    rows: Rows = {}
+    lists: Lists = {}
     for bound_w in case.bounds_w:
         found = {name: run(case, name, bound_w) for name in case.policies}
         for name, one in found.items():
@@ -156,7 +162,7 @@ def simulate(case: Traced | Trained) -> Outcome:
             rows[row(name, bound_w)] = here
             if bound_w in case.kept and name in SHOWN:
                 lists[row(name, bound_w)] = per_job(one)
-    return Outcome(rows, lists, time.process_time() - began)
+    return rows, lists
 
 
 def run(case: Traced, name: str, bound_w: float) -> Ran:
@@ -226,9 +232,9 @@ def predicted_w(
     return found
 
 
-def revive(found: dict[str, Any]) -> Outcome:
+def revive(found: dict[str, Any]) -> RmapOutcome:
     """Returns an outcome from what JSON has of it."""
-    names = {one.name for one in fields(Outcome)}
+    names = {one.name for one in fields(RmapOutcome)}
     if set(found) != names:
         raise KeyError(", ".join(set(found) ^ names))
-    return Outcome(**found)
+    return RmapOutcome(**found)

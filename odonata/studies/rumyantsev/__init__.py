@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from odonata.study.contract import Option, Packaged
 
 if TYPE_CHECKING:
-    from odonata.studies.rumyantsev.cases import Asked
-    from odonata.studies.rumyantsev.simulation import Outcome, Run
+    from odonata.studies.rumyantsev.cases import RumyantsevPlan
+    from odonata.studies.rumyantsev.simulation import RumyantsevOutcome, Run
 
 PARTS = ("hysteresis", "threshold", "comparison", "disciplines")
 
 
-class Rumyantsev(Packaged["Asked", "Run", "Outcome"]):
+class Rumyantsev(Packaged["RumyantsevPlan", "Run", "RumyantsevOutcome"]):
     name = "rumyantsev"
     about = "What do slower servers save while little work is there? (Rumyantsev et al., 2018)"
     options = (
@@ -43,14 +43,16 @@ class Rumyantsev(Packaged["Asked", "Run", "Outcome"]):
     def ask(
         self, trace: str = "krc2.csv", part: str = "all", recorded_rate: float = 1.0,
         zero_gap_ms: float = 1.0,
-    ) -> Asked:  # fmt: skip
-        from odonata.studies.rumyantsev.cases import Asked
+    ) -> RumyantsevPlan:  # fmt: skip
+        from odonata.studies.rumyantsev.cases import RumyantsevPlan
         from odonata.studies.rumyantsev.simulation import digest_of
 
         parts = PARTS if part == "all" else (part,)
-        return Asked(trace, digest_of(trace), recorded_rate, zero_gap_ms, parts)
+        return RumyantsevPlan(trace, digest_of(trace), recorded_rate, zero_gap_ms, parts)
 
-    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> Sequence[Run]:
+    def cases(
+        self, asked: RumyantsevPlan, outcomes: Mapping[str, RumyantsevOutcome]
+    ) -> Sequence[Run]:
         from odonata.studies.rumyantsev.cases import cases
         from odonata.studies.rumyantsev.simulation import trace_of
 

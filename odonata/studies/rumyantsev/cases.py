@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from odonata.studies import rumyantsev
 from odonata.studies.rumyantsev.simulation import HIGH, SERVERS, Run, epochs_of, model_of
 from odonata.study.contract import digest
 from pdes.errors import require
@@ -37,14 +36,14 @@ LEAST_RATE, MOST_RATE, MOST_GAP_MS = 0.001, 1000.0, 1e6
 
 
 @dataclass(frozen=True)
-class Asked:
+class RumyantsevPlan:
     """What is asked for. `data` is a digest of the trace."""
 
     trace: str
     data: str
-    recorded_rate: float = 1.0
-    zero_gap_ms: float = 1.0
-    parts: tuple[str, ...] = rumyantsev.PARTS
+    recorded_rate: float
+    zero_gap_ms: float
+    parts: tuple[str, ...]
 
     def __post_init__(self) -> None:
         require(LEAST_RATE <= self.recorded_rate <= MOST_RATE, f"recorded-rate = "
@@ -86,12 +85,12 @@ class Asked:
         return self.at("workload", *TWO_THRESHOLDS, discipline == "fcfs", discipline)
 
 
-def cases(asked: Asked) -> list[Run]:
+def cases(asked: RumyantsevPlan) -> list[Run]:
     """Returns each case once, in the order of the parts."""
     return list(dict.fromkeys(case for part in asked.parts for case in _of(asked, part)))
 
 
-def _of(asked: Asked, part: str) -> Iterator[Run]:
+def _of(asked: RumyantsevPlan, part: str) -> Iterator[Run]:
     if part == "hysteresis":
         yield asked.hysteresis
     elif part == "disciplines":

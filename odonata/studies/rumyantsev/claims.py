@@ -11,27 +11,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from odonata.studies.rumyantsev.cases import DISCIPLINES, TWO_THRESHOLDS, Asked
-from odonata.studies.rumyantsev.simulation import Outcome, Run
+from odonata.studies.rumyantsev.cases import DISCIPLINES, TWO_THRESHOLDS, RumyantsevPlan
+from odonata.studies.rumyantsev.simulation import RumyantsevOutcome, Run
 from odonata.study.contract import Claim
 
-Outcomes = Mapping[str, Outcome]
-Measure = Callable[[Outcome], float]
+Outcomes = Mapping[str, RumyantsevOutcome]
+Measure = Callable[[RumyantsevOutcome], float]
 AT_POWERS_W = (1500.0, 1475.0, 1450.0, 1425.0, 1400.0)
 """Mean powers at which two controls are compared, with the energies `swapped`."""
 AT_POWER_W = 1450.0
 """The one at which disciplines are."""
 
 
-def workload(outcome: Outcome) -> float:
+def workload(outcome: RumyantsevOutcome) -> float:
     return outcome.system["workload"]
 
 
-def delay(outcome: Outcome) -> float:
+def delay(outcome: RumyantsevOutcome) -> float:
     return outcome.per_customer["delay"]["mean"]
 
 
-def waiting(outcome: Outcome) -> float:
+def waiting(outcome: RumyantsevOutcome) -> float:
     return outcome.per_customer["waiting"]["mean"]
 
 
@@ -40,13 +40,13 @@ def power(preset: str) -> Measure:
     return lambda outcome: outcome.power_w[preset]
 
 
-def found(outcomes: Outcomes, cases: Sequence[Run]) -> list[Outcome]:
+def found(outcomes: Outcomes, cases: Sequence[Run]) -> list[RumyantsevOutcome]:
     """Returns the outcomes of these cases; none of them, unless all are there."""
     there = [outcomes[case.key] for case in cases if case.key in outcomes]
     return there if len(there) == len(cases) else []
 
 
-def claims(asked: Asked, outcomes: Outcomes) -> list[Claim]:
+def claims(asked: RumyantsevPlan, outcomes: Outcomes) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
     return [*_threshold(asked, outcomes), *_comparison(asked, outcomes),
             *_disciplines(asked, outcomes), *_measures(asked, outcomes)]  # fmt: skip
@@ -55,7 +55,7 @@ def claims(asked: Asked, outcomes: Outcomes) -> list[Claim]:
 # -- figure 3
 
 
-def _threshold(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _threshold(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
     runs = found(outcomes, asked.by_workload)
     if not runs:
         return
@@ -66,7 +66,12 @@ def _threshold(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
 
 
 def _trend(
-    name: str, paper: str, runs: Sequence[Outcome], of: Measure, unit: str, sign: int | None
+    name: str,
+    paper: str,
+    runs: Sequence[RumyantsevOutcome],
+    of: Measure,
+    unit: str,
+    sign: int | None,
 ) -> Claim:
     """Returns whether a measure falls (-1) or rises (1) at every step; with None, nothing is to
     hold."""
@@ -83,7 +88,7 @@ def _trend(
 # -- control by number against control by workload
 
 
-def at_power(runs: Sequence[Outcome], of: Measure, watts: float) -> float | None:
+def at_power(runs: Sequence[RumyantsevOutcome], of: Measure, watts: float) -> float | None:
     """Returns a measure at a mean power, between the two points of a trade-off on either side of
     it; None beyond its ends. Energies are `swapped`."""
     order = sorted(runs, key=power("swapped"))
@@ -93,7 +98,7 @@ def at_power(runs: Sequence[Outcome], of: Measure, watts: float) -> float | None
     return float(np.interp(watts, powers, [of(run) for run in order]))
 
 
-def _comparison(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _comparison(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
     by_workload = found(outcomes, asked.by_workload)
     by_number = found(outcomes, asked.by_number)
     if not by_workload or not by_number:
@@ -117,7 +122,7 @@ def _comparison(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
 # -- disciplines other than first come, first served
 
 
-def _disciplines(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _disciplines(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
     first: dict[str, float] = {}
     for name in ("fcfs", *DISCIPLINES):
         by_workload, by_number = (found(outcomes, asked.under(name, control))
@@ -155,7 +160,7 @@ def _change(one: float, other: float) -> str:
 # -- the measures of one run
 
 
-def _measures(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _measures(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
     run = outcomes.get(asked.hysteresis.key)
     if run is None:
         return

@@ -26,7 +26,7 @@ from odonata.studies.rumyantsev.cases import (
     NUMBERS,
     THRESHOLDS,
     TWO_THRESHOLDS,
-    Asked,
+    RumyantsevPlan,
 )
 from odonata.studies.rumyantsev.claims import (
     Measure,
@@ -37,7 +37,7 @@ from odonata.studies.rumyantsev.claims import (
     waiting,
     workload,
 )
-from odonata.studies.rumyantsev.simulation import HIGH, LOW, SERVERS, Outcome
+from odonata.studies.rumyantsev.simulation import HIGH, LOW, SERVERS, RumyantsevOutcome
 from odonata.study.drawing import draw_all, dress_small, panels_of
 from policies.power.service_rate import ENERGIES
 
@@ -49,7 +49,9 @@ WAITS = "#a9a9a9"
 GREYS = ("#2f2f2f", "#8a8a8a", "#5a5a5a", "#b5b5b5", "#444444", "#9d9d9d", "#707070", "#c9c9c9")
 
 
-def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
+def draw(
+    asked: RumyantsevPlan, outcomes: Outcomes, directory: Path, pdf: bool = False
+) -> list[Path]:
     """Draw all figures that there are outcomes for. Returns where they are."""
     return draw_all(FIGURES, asked, outcomes, directory, pdf)
 
@@ -57,14 +59,14 @@ def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -
 # -- figures 1 and 2: one run
 
 
-def _track(asked: Asked, outcomes: Outcomes) -> dict[str, npt.NDArray[Any]] | None:
+def _track(asked: RumyantsevPlan, outcomes: Outcomes) -> dict[str, npt.NDArray[Any]] | None:
     run = outcomes.get(asked.hysteresis.key)
     if run is None or not run.track:
         return None
     return {name: np.array(values) for name, values in run.track.items()}
 
 
-def figure_1(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_1(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
     """Draw the workload and the number of customers served, over the whole trace and over the days
     with the most switches."""
     track = _track(asked, outcomes)
@@ -134,7 +136,7 @@ def _workload(
     right.spines["top"].set_visible(False)
 
 
-def figure_2(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_2(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
     """Draw which customers the busy servers serve, and what each customer is doing."""
     track = _track(asked, outcomes)
     if track is None:
@@ -197,7 +199,7 @@ def _busy(axes: Axes, track: Mapping[str, npt.NDArray[Any]], since: float, until
 # -- figure 3 and the comparison
 
 
-def figure_3(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_3(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
     """Draw mean power and mean workload over the one threshold, with both presets of energies."""
     runs = found(outcomes, asked.by_workload)
     if not runs:
@@ -224,7 +226,7 @@ def figure_3(asked: Asked, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def tradeoff(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def tradeoff(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
     """Draw mean workload and mean delay over mean power, by control."""
     curves = (
         ("by workload", found(outcomes, asked.by_workload), BLUE, "o"),
@@ -263,7 +265,7 @@ def tradeoff(asked: Asked, outcomes: Outcomes) -> Figure | None:
 
 
 def _name_points(
-    axes: Axes, runs: Mapping[float, Outcome], of: Measure, scale: float, colour: str,
+    axes: Axes, runs: Mapping[float, RumyantsevOutcome], of: Measure, scale: float, colour: str,
     up: float,
 ) -> None:  # fmt: skip
     """Write a number beside each of these points, so many pt higher."""
@@ -272,7 +274,7 @@ def _name_points(
                       textcoords="offset points", fontsize=7.5, color=colour)  # fmt: skip
 
 
-def disciplines(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def disciplines(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
     """Draw mean workload and mean waiting over mean power under every discipline, by control."""
     curves = {(name, control): found(outcomes, asked.under(name, control))
               for name in DISCIPLINE_LOOKS for control in ("workload", "number")}  # fmt: skip
@@ -312,7 +314,7 @@ PRESET_LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
-FIGURES: dict[str, Callable[[Asked, Outcomes], Figure | None]] = {
+FIGURES: dict[str, Callable[[RumyantsevPlan, Outcomes], Figure | None]] = {
     "1": figure_1,
     "2": figure_2,
     "3": figure_3,

@@ -72,7 +72,7 @@ class Run(Case):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RumyantsevOutcome:
     """The outcome: means over time and over customers, as `odonata.studies.rumyantsev.measures` has
     them."""
 
@@ -152,7 +152,7 @@ def epochs_of(found: Simulated) -> Epochs:
     return Epochs.of(found.schedule, found.power.speed_changes, LOW, HIGH)
 
 
-def simulate(case: Run) -> Outcome:
+def simulate(case: Run) -> RumyantsevOutcome:
     """Simulate a case on this core, whatever ranks there are."""
     from odonata.cluster.simulation import simulate as run
     from policies.power.service_rate import ENERGIES
@@ -161,7 +161,7 @@ def simulate(case: Run) -> Outcome:
     trace = trace_of(case.file, case.data, case.recorded_rate, case.zero_gap_us)
     found = run(model_of(case, trace), transport=Serial())
     epochs = epochs_of(found)
-    return Outcome(
+    return RumyantsevOutcome(
         customers=len(trace),
         until_s=epochs.until_s,
         switches=int((np.diff(epochs.rate) != 0).sum()),
@@ -186,6 +186,6 @@ def _track(epochs: Epochs) -> dict[str, list[float]]:
     return {name: column.tolist() for name, column in columns.items()}
 
 
-def revive(fields: dict[str, Any]) -> Outcome:
+def revive(fields: dict[str, Any]) -> RumyantsevOutcome:
     """Returns an outcome from what JSON has of it."""
-    return Outcome(**fields)
+    return RumyantsevOutcome(**fields)

@@ -11,15 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odonata.study.contract import Option, Packaged
+from pdes.errors import require
 
 if TYPE_CHECKING:
-    from odonata.studies.wallace.cases import Asked
-    from odonata.studies.wallace.simulation import Outcome, Part
+    from odonata.studies.wallace.cases import WallacePlan
+    from odonata.studies.wallace.simulation import Part, WallaceOutcome
 
 PARTS, RUNS = ("caps", "year", "causes"), ("months", "year")
 
 
-class Wallace(Packaged["Asked", "Part", "Outcome"]):
+class Wallace(Packaged["WallacePlan", "Part", "WallaceOutcome"]):
     name = "wallace"
     about = (
         "Does a learner of power profiles keep Mira below a cap, and what do jobs wait for it? "
@@ -45,12 +46,13 @@ class Wallace(Packaged["Asked", "Part", "Outcome"]):
     def ask(
         self, part: str = "all", runs: str = "months", seed: int = 1, load: float = 0.83,
         days: int = 365, months: int = 12,
-    ) -> Asked:  # fmt: skip
-        from odonata.studies.wallace.cases import Asked
+    ) -> WallacePlan:  # fmt: skip
+        from odonata.studies.wallace.cases import WallacePlan
 
-        return Asked(PARTS if part == "all" else (part,), runs, seed, load, days, months)
+        require(runs in RUNS, f"runs = {runs}: one of {', '.join(RUNS)}")
+        return WallacePlan(PARTS if part == "all" else (part,), runs, seed, load, days, months)
 
-    def cases(self, asked: Asked, outcomes: Mapping[str, Outcome]) -> Sequence[Part]:
+    def cases(self, asked: WallacePlan, outcomes: Mapping[str, WallaceOutcome]) -> Sequence[Part]:
         from odonata.studies.wallace.cases import checked
 
         return checked(asked)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from odonata.studies import wallace
 from odonata.studies.wallace.simulation import (
     LEARNER,
     NAIVE,
@@ -37,16 +36,16 @@ CAUSES, SOME = ("fcfs",), 3
 
 
 @dataclass(frozen=True)
-class Asked:
+class WallacePlan:
     """The extent of the study: which of PARTS, one of RUNS, and the year: its seed, its load, its
     days and how many equal months it has."""
 
-    parts: tuple[str, ...] = wallace.PARTS
-    runs: str = "months"
-    seed: int = 1
-    load: float = 0.83
-    days: int = 365
-    months: int = 12
+    parts: tuple[str, ...]
+    runs: str
+    seed: int
+    load: float
+    days: int
+    months: int
 
     def __post_init__(self) -> None:
         require(0 <= self.seed < 2**62, f"seed = {self.seed}: 0 .. 2**62 - 1")
@@ -54,7 +53,6 @@ class Asked:
         require(4 <= self.days <= 3650, f"days = {self.days}: 4 .. 3650")
         most = min(self.days // 2, 120)
         require(1 <= self.months <= most, f"months = {self.months}: 1 .. {most}, of 2 days or more")
-        require(self.runs in wallace.RUNS, f"runs = {self.runs}: one of {', '.join(wallace.RUNS)}")
 
     def part(self, order: str, policy: str, cap: str, **how: Any) -> Part:
         """Returns one run, of the year unless a month is given."""
@@ -80,7 +78,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 """The policies between naive and learner, each with a part of what distinguishes them."""
 
 
-def _caps(asked: Asked) -> Iterator[Part]:
+def _caps(asked: WallacePlan) -> Iterator[Part]:
     for order in ORDERS:
         yield from asked.cell(order, NONE)
         yield from asked.cell(order, NONE, backfill="easy")
@@ -89,14 +87,14 @@ def _caps(asked: Asked) -> Iterator[Part]:
                 yield from asked.cell(order, policy, cap)
 
 
-def _year(asked: Asked) -> Iterator[Part]:
+def _year(asked: WallacePlan) -> Iterator[Part]:
     for order in ORDERS:
         yield asked.part(order, LEARNER, VARIABLE)
         yield asked.part(order, LEARNER, MIDDLE)
         yield asked.part(order, NONE, MIDDLE)
 
 
-def _causes(asked: Asked) -> Iterator[Part]:
+def _causes(asked: WallacePlan) -> Iterator[Part]:
     for order in CAUSES:
         yield from asked.cell(order, NONE, every=SOME)
         yield from asked.cell(order, NONE, every=SOME, backfill="easy")
@@ -113,7 +111,7 @@ def _causes(asked: Asked) -> Iterator[Part]:
                     yield from asked.cell(order, policy, cap, SOME, load=load)
 
 
-PARTS: dict[str, Callable[[Asked], Iterator[Part]]] = {
+PARTS: dict[str, Callable[[WallacePlan], Iterator[Part]]] = {
     "year": _year,
     "caps": _caps,
     "causes": _causes,
@@ -122,7 +120,7 @@ PARTS: dict[str, Callable[[Asked], Iterator[Part]]] = {
 
 
 @lru_cache(maxsize=4)
-def checked(asked: Asked) -> tuple[Part, ...]:
+def checked(asked: WallacePlan) -> tuple[Part, ...]:
     """Returns each run once, or refuses what cannot be built: a load that the year cannot have."""
     every = [part for name, make in PARTS.items() if name in asked.parts for part in make(asked)]
     for load in {part.load for part in every}:

@@ -24,12 +24,12 @@ from odonata.studies.wallace.cases import (
     PEAK,
     SOME,
     VARIANTS,
-    Asked,
+    WallacePlan,
 )
-from odonata.studies.wallace.simulation import LEARNER, NAIVE, NONE, VARIABLE, Outcome, Part
+from odonata.studies.wallace.simulation import LEARNER, NAIVE, NONE, VARIABLE, Part, WallaceOutcome
 from odonata.study.contract import Claim
 
-Outcomes = Mapping[str, Outcome]
+Outcomes = Mapping[str, WallaceOutcome]
 Floats = npt.NDArray[np.float64]
 
 WAIT, UTILISATION = "wait_s", "utilisation"
@@ -61,7 +61,7 @@ TIE = 1e-3
 # -- by month
 
 
-def by_month(asked: Asked, outcomes: Outcomes, cell: tuple[Part, ...], name: str) -> Floats:
+def by_month(asked: WallacePlan, outcomes: Outcomes, cell: tuple[Part, ...], name: str) -> Floats:
     """Returns a measure of every month of a cell, NaN where there is no outcome yet."""
     rows = [
         getattr(outcomes[part.key], name) if part.key in outcomes
@@ -72,7 +72,7 @@ def by_month(asked: Asked, outcomes: Outcomes, cell: tuple[Part, ...], name: str
 
 
 def change(
-    asked: Asked, outcomes: Outcomes, name: str, order: str, policy: str, cap: str = MIDDLE,
+    asked: WallacePlan, outcomes: Outcomes, name: str, order: str, policy: str, cap: str = MIDDLE,
     **how: Any,
 ) -> Floats:  # fmt: skip
     """Returns the change of every month; `how` is what else the run is different by, or of `every`
@@ -83,7 +83,7 @@ def change(
 
 
 def gain(
-    asked: Asked, outcomes: Outcomes, name: str, order: str, cap: str, **how: Any
+    asked: WallacePlan, outcomes: Outcomes, name: str, order: str, cap: str, **how: Any
 ) -> Floats:  # fmt: skip
     """Returns the gain of every month, above 0 where the learner is better."""
     naive, ours = (change(asked, outcomes, name, order, policy, cap, **how)
@@ -91,14 +91,14 @@ def gain(
     return naive - ours if name == WAIT else ours - naive
 
 
-def learning_rate(outcome: Outcome) -> Floats:
+def learning_rate(outcome: WallaceOutcome) -> Floats:
     """Returns by day the part of the jobs that have started with a known profile."""
     known, unknown = np.array(outcome.known), np.array(outcome.unknown)
     rate: Floats = known / np.maximum(known + unknown, 1)
     return rate
 
 
-def sets_known(outcome: Outcome) -> Floats:
+def sets_known(outcome: WallaceOutcome) -> Floats:
     """Returns by day the part of the sets of jobs alike whose profile is known."""
     part: Floats = np.array(outcome.sets_known) / np.maximum(np.array(outcome.sets_seen), 1)
     return part
@@ -107,7 +107,7 @@ def sets_known(outcome: Outcome) -> Floats:
 # -- claims
 
 
-def claims(asked: Asked, outcomes: Outcomes) -> list[Claim]:
+def claims(asked: WallacePlan, outcomes: Outcomes) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
     found: list[Claim] = []
     for order in ORDERS:
@@ -122,7 +122,7 @@ def claims(asked: Asked, outcomes: Outcomes) -> list[Claim]:
     return found
 
 
-def _of_year(asked: Asked, outcomes: Outcomes, order: str) -> Iterator[Claim]:
+def _of_year(asked: WallacePlan, outcomes: Outcomes, order: str) -> Iterator[Claim]:
     """Claims about one run of the whole year."""
     title = order.upper()
     steady, variable, without = (
@@ -148,7 +148,7 @@ def _of_year(asked: Asked, outcomes: Outcomes, order: str) -> Iterator[Claim]:
                     steady.sets_seen[day], {"rate": rate})  # fmt: skip
 
 
-def _success(name: str, paper: str, outcome: Outcome, holds: bool | None) -> Claim:
+def _success(name: str, paper: str, outcome: WallaceOutcome, holds: bool | None) -> Claim:
     shares = {cause: count / max(1, outcome.intervals)
               for cause, count in outcome.violations.items()}  # fmt: skip
     success = outcome.capping_success
@@ -156,7 +156,7 @@ def _success(name: str, paper: str, outcome: Outcome, holds: bool | None) -> Cla
                  {"capping_success": success, **shares})  # fmt: skip
 
 
-def _of_caps(asked: Asked, outcomes: Outcomes, order: str) -> Iterator[Claim]:
+def _of_caps(asked: WallacePlan, outcomes: Outcomes, order: str) -> Iterator[Claim]:
     """Claims about waits and utilisations, by month."""
     title = order.upper()
     for name in (WAIT, UTILISATION):
@@ -205,7 +205,7 @@ def _of_caps(asked: Asked, outcomes: Outcomes, order: str) -> Iterator[Claim]:
                         len(than_easy), {"better": won})  # fmt: skip
 
 
-def _of_ratios(asked: Asked, outcomes: Outcomes, order: str) -> Iterator[Claim]:
+def _of_ratios(asked: WallacePlan, outcomes: Outcomes, order: str) -> Iterator[Claim]:
     """By how much the naive policy's wait exceeds the learner's: another way to read the range that
     the paper gives for the gain in wait."""
     for cap in CAPS:
@@ -217,7 +217,7 @@ def _of_ratios(asked: Asked, outcomes: Outcomes, order: str) -> Iterator[Claim]:
                         _range(more), None, len(more), _three(more))  # fmt: skip
 
 
-def _of_orders(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
+def _of_orders(asked: WallacePlan, outcomes: Outcomes) -> Iterator[Claim]:
     """The claim that WFP has the shorter waits, under the learner."""
     for cap in CAPS:
         fcfs, wfp = (by_month(asked, outcomes, asked.cell(order, LEARNER, cap), WAIT)
@@ -230,7 +230,7 @@ def _of_orders(asked: Asked, outcomes: Outcomes) -> Iterator[Claim]:
                         f"{mean:,.0f} s", near, len(shorter), {"mean_s": mean})  # fmt: skip
 
 
-def _of_causes(asked: Asked, outcomes: Outcomes, order: str) -> Iterator[Claim]:
+def _of_causes(asked: WallacePlan, outcomes: Outcomes, order: str) -> Iterator[Claim]:
     """What is left when one thing is different; the paper has no numbers for it."""
     title = order.upper()
     rows: list[tuple[str, str, dict[str, Any]]] = [
@@ -248,7 +248,7 @@ def _of_causes(asked: Asked, outcomes: Outcomes, order: str) -> Iterator[Claim]:
             yield _pair(f"{title}: {words}", wait, used)
 
 
-def _of_load(asked: Asked, outcomes: Outcomes, order: str, load: float) -> Iterator[Claim]:
+def _of_load(asked: WallacePlan, outcomes: Outcomes, order: str, load: float) -> Iterator[Claim]:
     for cap in CAPS:
         wait, used = (_there(gain(asked, outcomes, name, order, cap, load=load, every=SOME))
                       for name in (WAIT, UTILISATION))  # fmt: skip

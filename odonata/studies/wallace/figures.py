@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from odonata.figures.network import BLUE, FAINT, GREY, INK
-from odonata.studies.wallace.cases import CAPS, MIDDLE, ORDERS, Asked
+from odonata.studies.wallace.cases import CAPS, MIDDLE, ORDERS, WallacePlan
 from odonata.studies.wallace.claims import (
     LEARNED,
     LEARNED_DAY,
@@ -37,7 +37,7 @@ from odonata.studies.wallace.simulation import (
     NAIVE,
     NONE,
     VARIABLE,
-    Outcome,
+    WallaceOutcome,
 )
 from odonata.study.drawing import draw_all, dress_small, panels_of
 
@@ -46,7 +46,7 @@ LOOKS = {NAIVE: ("naive", BLUE), LEARNER: ("learner, window, knapsack", RED)}
 TOP_MW = 4.4
 
 
-def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
+def draw(asked: WallacePlan, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
     """Draw all figures that there are outcomes for. Returns where they are."""
     return draw_all(FIGURES, asked, outcomes, directory, pdf)
 
@@ -54,7 +54,7 @@ def draw(asked: Asked, outcomes: Outcomes, directory: Path, pdf: bool = False) -
 # -- over the year
 
 
-def figure_5(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_5(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
     """Draw the learning rate, of jobs that start and of sets of jobs alike."""
     ran = {order: outcomes.get(asked.part(order, LEARNER, MIDDLE).key) for order in ORDERS}
     if not any(ran.values()):
@@ -80,13 +80,13 @@ def figure_5(asked: Asked, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_6(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_6(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
     """Draw power with and without control, and a cap of 3,000 kW."""
     levels = np.full(2, float(MIDDLE.split()[0]) / 1000)
     return _power(asked, outcomes, MIDDLE, np.array([0.0, asked.days]), levels)
 
 
-def figure_7(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_7(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
     """Draw the same with the cap that changes three times."""
     edges = np.linspace(0, asked.days, len(LEVELS_KW) + 1)
     levels = np.array([*LEVELS_KW, LEVELS_KW[-1]]) / 1000
@@ -94,7 +94,7 @@ def figure_7(asked: Asked, outcomes: Outcomes) -> Figure | None:
 
 
 def _power(
-    asked: Asked, outcomes: Outcomes, cap: str, days: Floats, levels_mw: Floats
+    asked: WallacePlan, outcomes: Outcomes, cap: str, days: Floats, levels_mw: Floats
 ) -> Figure | None:
     """Draw the mean power of each 3 hours, and the readings above the cap as points, the highest of
     each 3 hours."""
@@ -126,7 +126,7 @@ def _power(
     return figure
 
 
-def _day(outcome: Outcome) -> Floats:
+def _day(outcome: WallaceOutcome) -> Floats:
     return (np.arange(len(outcome.mean_kw), dtype=np.float64) + 0.5) * (BIN_US / DAY_US)
 
 
@@ -137,15 +137,15 @@ def _mw(kw: tuple[int, ...]) -> Floats:
 # -- by month
 
 
-def figure_8_9(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_8_9(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
     return _months(asked, outcomes, WAIT, "change of mean wait")
 
 
-def figure_10_11(asked: Asked, outcomes: Outcomes) -> Figure | None:
+def figure_10_11(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
     return _months(asked, outcomes, UTILISATION, "change of utilisation")
 
 
-def _months(asked: Asked, outcomes: Outcomes, name: str, label: str) -> Figure | None:
+def _months(asked: WallacePlan, outcomes: Outcomes, name: str, label: str) -> Figure | None:
     """Draw the change of every month, a row per order and a column per cap. EASY without a cap is a
     dash."""
     found = {
@@ -203,7 +203,7 @@ def _same_limits(column: Any) -> None:
         axes.set_ylim(low, high)
 
 
-FIGURES: dict[str, Callable[[Asked, Outcomes], Figure | None]] = {
+FIGURES: dict[str, Callable[[WallacePlan, Outcomes], Figure | None]] = {
     "5-learning-rate": figure_5,
     "6-power": figure_6,
     "7-variable-cap": figure_7,

@@ -81,7 +81,7 @@ class Part(Case):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class WallaceOutcome:
     """What a run gave. [month]: of its month alone or, of a run of the year, of each."""
 
     jobs: tuple[int, ...]
@@ -165,7 +165,7 @@ def month_of(part: Part, trace: Trace) -> npt.NDArray[np.int64]:
     return np.minimum(trace.submit_us // length_us, part.months - 1)
 
 
-def simulate(part: Part) -> Outcome:
+def simulate(part: Part) -> WallaceOutcome:
     """Simulate a part on this core, whatever ranks there are, to the end of its last job."""
     began = time.perf_counter()
     model = model_of(part)
@@ -184,7 +184,7 @@ def simulate(part: Part) -> Outcome:
     days = np.searchsorted(record.time, np.arange(1, part.days + 1) * DAY_US, "right") - 1
     counted = {name: _whole(column[np.maximum(days, 0)]) if whole else ()
                for name, column in record.figures.items()}  # fmt: skip
-    return Outcome(
+    return WallaceOutcome(
         jobs=_whole(jobs),
         wait_s=tuple(wait_s.tolist()),
         utilisation=_utilisation(schedule, part.span_us, months),
@@ -231,11 +231,11 @@ def _whole(values: npt.NDArray[Any]) -> tuple[int, ...]:
     return tuple(values.astype(np.int64).tolist())
 
 
-def revive(found: dict[str, Any]) -> Outcome:
+def revive(found: dict[str, Any]) -> WallaceOutcome:
     """Returns an outcome from what JSON has of it."""
-    names = {one.name for one in fields(Outcome)}
+    names = {one.name for one in fields(WallaceOutcome)}
     if set(found) != names:
         raise KeyError(", ".join(set(found) ^ names))
     made: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
                             for name, value in found.items()}  # fmt: skip
-    return Outcome(**made)
+    return WallaceOutcome(**made)

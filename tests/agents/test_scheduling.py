@@ -1,4 +1,4 @@
-"""The scheduler by itself: no packet, no event, no engine."""
+"""The scheduler of a run of packets by itself: no packet, no event, no engine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from machines import SMALL
 
+from odonata.agents import scheduling
+from odonata.agents.scheduling import Decided, Scheduler, Supply
 from odonata.jobs.board import (
     BEGAN,
     DONE,
@@ -21,14 +23,12 @@ from odonata.jobs.board import (
     Ledger,
 )
 from odonata.jobs.metering import ESTIMATE, WITHIN
-from odonata.jobs.powering import Powering, has_order
-from odonata.jobs.scheduler import PATIENCE, Scheduler
 from odonata.jobs.series import Steps
 from pdes.errors import Fault
 from policies.allocation import ALLOCATIONS, AllocationPolicy
 from policies.memory import Sizes
 from policies.power import Caps, Configuration, PowerPolicy
-from policies.scheduling import DISCIPLINES, SchedulingPolicy
+from policies.scheduling import DISCIPLINES, SchedulingPolicy, has_order
 from policies.views import Ended, Request, View
 
 LAUNCH = 10
@@ -107,7 +107,7 @@ def test_what_has_ended_leaves_the_machine_and_is_told_once() -> None:
     decided = ours.decide(board, 100)
     assert decided.ended == [1]
     assert [start.job for start in decided.starts] == [0, 2]
-    assert ours.decide(board, 100) == ([], [])
+    assert ours.decide(board, 100) == Decided()
 
 
 def test_a_policy_that_remembers_learns_of_every_end_once() -> None:
@@ -131,16 +131,16 @@ def test_a_policy_sees_who_runs_and_until_when_at_most() -> None:
     board = ours.fresh_board()
     ours.decide(board, 7)
     end(board, 1, 90)
-    later = ours.holders(board)
     ours.decide(board, 100)
     first, second = diary.views
     assert [request.number for request in first.queue] == [1, 0, 2]
     assert [request.number for request in second.queue] == [0]
     assert (first.free, second.free) == (72, 52)
     assert diary.running == [[], [2]]
-    assert [(one.request.number, one.requested_end) for one in later] == [(2, None)]
+    (one,) = second.running
+    assert (one.request.number, one.requested_end) == (2, None)
     with pytest.raises(ValueError, match="read-only"):
-        later[0].labels[0] = 5
+        one.labels[0] = 5
 
 
 def test_an_allocation_that_answers_wrongly_is_named() -> None:
@@ -187,7 +187,7 @@ def powered(policy: PowerPolicy, *requests: Request, cap: Steps | None = None, *
     requests = tuple(job._replace(number=number) for number, job in enumerate(requests))
     ours = Scheduler(
         SMALL, requests, ALLOCATIONS.make("simple"), DISCIPLINES.make("fcfs"), 1, LAUNCH,
-        power=Powering(policy, cap, 100.0, 162.0, 290.0, how.get("by_interval", False), LAUNCH),
+        power=Supply(policy, cap, 100.0, 162.0, 290.0, how.get("by_interval", False)),
     )  # fmt: skip
     return ours, ours.fresh_board(), ours.fresh_ledger()
 
@@ -202,13 +202,13 @@ def report(ledger: Ledger, joules: float, labels: Any = (), of_job: float = 0.0)
 def test_a_power_policy_is_asked_in_order_and_its_configuration_is_told_to_nodes() -> None:
     policy = Watcher()
     ours, board, ledger = powered(policy, SECOND, THIRD, FIRST._replace(submit=7))
-    decided = ours.decide_on_power(board, ledger, 7)
+    decided = ours.decide(board, 7, ledger=ledger)
     assert [start.job for start in decided.starts] == [0, 1]
     assert decided.caps == {0: 200.0, 1: 200.0}
     assert policy.told == [
         ("configure", (0, 72, 0)), ("configure", (1, 22, 50)), ("caps", (3, 0, 2, 7200.0)),
     ]  # fmt: skip
-    assert ours.decide_on_power(board, ledger, 7) == ([], [], [], {}, None, False)
+    assert ours.decide(board, 7, ledger=ledger) == Decided()
     assert len(policy.told) == 3  # of one instant it is asked once
 
 
@@ -216,16 +216,16 @@ def test_who_has_to_wait_holds_up_all_behind_it() -> None:
     policy = Watcher(waits=SECOND.nodes)
     small = THIRD._replace(submit=0)
     ours, board, ledger = powered(policy, small, SECOND, small)
-    assert [start.job for start in ours.decide_on_power(board, ledger, 0).starts] == [0]
+    assert [start.job for start in ours.decide(board, 0, ledger=ledger).starts] == [0]
 
 
 def test_a_measurement_is_of_a_launch_ago_and_of_jobs_that_had_started_then() -> None:
     policy, cap = Watcher(), Steps.of([0, 30], [20_000.0, 8_000.0])
     ours, board, ledger = powered(policy, SECOND, THIRD._replace(submit=45), cap=cap)
-    ours.decide_on_power(board, ledger, 0)
-    ours.decide_on_power(board, ledger, 45)
+    ours.decide(board, 0, ledger=ledger)
+    ours.decide(board, 45, ledger=ledger)
     report(ledger, 40 * 1e-12 * 250.0, range(50), 30 * 1e-12 * 290.0)
-    decided = ours.decide_on_power(board, ledger, 40 + LAUNCH)
+    decided = ours.decide(board, 40 + LAUNCH, ledger=ledger)
     (row,) = [values for name, values in decided.log if name == "power"]
     assert row[0] == pytest.approx(72 * 250.0)
     assert row[1:] == (pytest.approx(17_000.0), ESTIMATE if 72 * 250 > 17_000 else WITHIN)
@@ -235,31 +235,35 @@ def test_a_measurement_is_of_a_launch_ago_and_of_jobs_that_had_started_then() ->
     assert ("learned", (1.0,)) in decided.log
 
 
-def test_a_wish_is_granted_once_and_the_latest_only() -> None:
+def test_a_policy_is_asked_again_once_and_when_it_said_last() -> None:
     policy = Watcher(again=30)
     ours, board, ledger = powered(policy, SECOND)
-    assert ours.decide_on_power(board, ledger, 0).again == 30
+    assert ours.decide(board, 0, ledger=ledger).again == 30
     policy.again = 20
-    assert ours.decide_on_power(board, ledger, 5).again == 20
+    report(ledger, 1e-9)
+    assert ours.decide(board, LAUNCH + 5, ledger=ledger).again == 20
     policy.again = None
     asked = len(policy.told)
-    assert ours.decide_on_power(board, ledger, 20, 2).again is None
+    assert ours.decide(board, 20, ledger=ledger, serial=2).again is None
     assert len(policy.told) == asked + 1
-    ours.decide_on_power(board, ledger, 30, 1)
+    ours.decide(board, 30, ledger=ledger, serial=1)
     assert len(policy.told) == asked + 1
 
 
-def test_measuring_rests_when_all_is_done_and_when_nobody_will_ever_start() -> None:
+def test_measuring_ends_when_all_is_done_and_when_nobody_will_ever_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scheduling, "PATIENCE", 50)
     ours, board, ledger = powered(Watcher(), SECOND)
-    ours.decide_on_power(board, ledger, 0)
+    ours.decide(board, 0, ledger=ledger)
     end(board, 0, 90)
-    assert ours.decide_on_power(board, ledger, 100).rests
-    assert not ours.decide_on_power(board, ledger, 101).rests
+    assert ours.decide(board, 100, ledger=ledger).ends_metering
+    assert not ours.decide(board, 101, ledger=ledger).ends_metering
     stubborn, board, ledger = powered(Watcher(waits=50), SECOND)
-    for turn in range(1, PATIENCE + 1):
+    for turn in range(1, 51):
         report(ledger, turn * 1e-9)
-        decided = stubborn.decide_on_power(board, ledger, LAUNCH + 10 * turn)
-        assert decided.rests == (turn == PATIENCE)
+        decided = stubborn.decide(board, LAUNCH + 10 * turn, ledger=ledger)
+        assert decided.ends_metering == (turn == 50)
 
 
 def test_an_order_is_what_a_policy_that_selects_needs() -> None:

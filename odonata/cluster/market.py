@@ -1,0 +1,197 @@
+"""The market of a job run: what is known when a bid is due, what it sets, and an hour to try it in.
+
+An hour that is tried begins with what the scheduler sees. Jobs that run and wait take as long as
+their users said (an hour, if they did not), and draw what was last measured of them or, where they
+were held below what they would draw, the most that a node can. Jobs like those that came so far
+come as often. The signal is that of the hour that has passed; before there is one, it goes to
+either end for a quarter of the hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from odonata.cluster import layout as w
+from odonata.cluster.layout import State
+from odonata.jobs.machine import Hour
+from odonata.jobs.market import PRICES, SERIES, MarketSettings
+from odonata.jobs.series import Steps
+from odonata.traces.demand import Demand
+from odonata.traces.trace import UNKNOWN, Trace
+from pdes.driver import run
+from pdes.log import Appended
+from pdes.transport import Serial
+from policies.bidding import BiddingPolicy
+from policies.scheduling.desk import NEVER
+from policies.views import Bid, Market, Target, Trial
+
+if TYPE_CHECKING:
+    from odonata.cluster.model import Cluster
+
+HOUR_US = 3600 * 10**6
+TRIED = 0xB1D
+"""Part of the key of the random numbers of hours that are tried."""
+
+
+class Offered(BiddingPolicy):
+    """Bids what is tried."""
+
+    name = "tried"
+
+    def __init__(self, offered: Bid) -> None:
+        self.offered = offered
+
+    def bid(self, market: Market) -> Bid:
+        return self.offered
+
+
+class Begun(NamedTuple):
+    """How an hour begins that is tried: the first jobs of the trace run, under these caps; what
+    jobs demand; and what is bid."""
+
+    caps_w: npt.NDArray[np.float64]
+    demand: Demand
+    signal: Steps
+    bid: Bid
+
+
+class Trading:
+    """The market of one run: its settings over time, and what is known of it on a state."""
+
+    def __init__(self, model: Cluster, settings: MarketSettings) -> None:
+        assert model.power is not None
+        tick_ps = w.TICK_PS
+        interval = model.power.interval(tick_ps, w.USUAL_INTERVAL_PS)
+        self.model, self.length = model, settings.hour(interval, tick_ps)
+        period = model.period
+        self.series = {name: settings.steps(name, tick_ps, period) for name in SERIES}
+        self.policy = settings.made(tick_ps)
+        if model.begun is not None:
+            self.series["signal"], self.policy = model.begun.signal, Offered(model.begun.bid)
+
+    def arrays(self) -> dict[str, Any]:
+        """Returns the arrays of a state, before the first bid."""
+        signal = self.series["signal"]
+        return {
+            "market": np.zeros(len(w.MARKET)), "weights": np.zeros(len(self.names)),
+            "signal": signal.values.copy(), "signal_times": signal.times.copy(),
+        }  # fmt: skip
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.model.trace.applications
+
+    def hour(self, state: State, time: int) -> Hour:
+        """Returns what is known of the hour that begins."""
+        application = self.model.trace.application[: state.ctl[w.NEXT]]
+        arrived = np.bincount(application, minlength=len(self.names)) * (self.length / max(1, time))
+        arrivals = {name: rate for name, rate in zip(self.names, arrived.tolist(), strict=True)
+                    if rate and time}  # fmt: skip
+        energy, reserve, error = (self.series[name].at(time) for name in PRICES)
+        signal = self.series["signal"]
+        passed = [level for _, _, level in signal.between(max(0, time - self.length), time)]
+        return Hour(self.length, arrivals, energy, reserve, error, passed, error_of(state))
+
+    def target(self, state: State) -> Target | None:
+        """Returns what the machine is to draw now; None before the first bid."""
+        market = state.market
+        if not len(market) or market[w.UNTIL] == 0.0:
+            return None
+        weights = {name: weight for name, weight in zip(self.names, state.weights.tolist(),
+                                                        strict=True) if weight}  # fmt: skip
+        average_w, reserve_w, signal = market[: w.SIGNAL_NOW + 1].tolist()
+        return Target(average_w, reserve_w, signal, int(market[w.UNTIL]), weights, error_of(state))
+
+    def offer(self, state: State, time: int, bid: Bid) -> tuple[str, Sequence[Any]]:
+        """Have a bid hold for the hour that begins. Returns the row of the log."""
+        market = state.market
+        error = error_of(state) if market[w.UNTIL] else np.nan
+        market[w.AVERAGE_W], market[w.RESERVE_W] = bid.average_w, bid.reserve_w
+        market[w.OFF_J] = market[w.TRACKED_S] = 0.0
+        market[w.UNTIL] = time + self.length
+        state.weights[:] = [bid.weights.get(name, 0.0) for name in self.names]
+        return "bids", (bid.average_w, bid.reserve_w, error)
+
+    # -- an hour that is tried
+
+    def tried(self, state: State, time: int, bid: Bid) -> Trial:
+        """Returns what a bid would come to."""
+        model, running = self.model, state.running[: state.ctl[w.RUNNING]]
+        power = model.power
+        assert power is not None
+        waiting = state.queue[state.ctl[w.FIRST] : state.ctl[w.LAST]]
+        like, arrive = self._expected(state, time)
+        every, begun = np.concatenate([running, waiting, like]), len(running)
+        submit = np.concatenate([np.zeros(begun + len(waiting), np.int64), arrive])
+        asked, due = state.jobs[every, w.REQUESTED], state.jobs[running, w.DUE]
+        left = np.where(asked < NEVER, asked, self.length)
+        left[:begun] = np.where(due < NEVER, np.maximum(1, due - time), self.length)
+        known = model.trace
+        trace = Trace(
+            "an hour that is tried", np.arange(len(every)), submit, left,
+            state.jobs[every, w.NODES], left, known.user[every], known.project[every],
+            known.application[every], np.full(len(every), UNKNOWN), known.users, known.projects,
+            known.applications,
+        )  # fmt: skip
+        watts, zero = np.full(len(every), power.maximum), np.zeros(len(every))
+        read, caps_w = state.energy[running, w.READ_W], state.energy[running, w.CAP_W]
+        below = (read > 0.0) & (read < caps_w * (1.0 - 1e-9))
+        watts[:begun] = np.where(below, read, watts[:begun])
+        cap_w = float(state.meter[w.MACHINE_CAP_W])
+        hour = replace(
+            model, trace=trace, machine=None, slowdown=None,
+            power=replace(power, cap=None if cap_w == np.inf else f"{cap_w!r} W", variation=0.0,
+                          price=None, carbon=None),
+            begun=Begun(caps_w, Demand(watts, zero, zero + 1.0, zero + 1.0), self._past(time), bid),
+        )  # fmt: skip
+        return _simulated(hour, self.length, bid)
+
+    def _expected(self, state: State, time: int) -> tuple[Any, Any]:
+        """Returns jobs that came so far, like which others are expected, and when these come."""
+        arrived = int(state.ctl[w.NEXT])
+        rng = np.random.Generator(np.random.Philox(key=[self.model.seed, TRIED + time]))
+        count = round(arrived * self.length / time) if time else 0
+        times = np.sort(rng.integers(1, self.length, count))
+        return rng.integers(0, max(1, arrived), count), times
+
+    def _past(self, time: int) -> Steps:
+        """Returns the signal of the hour that has passed, as if it began now."""
+        if time < self.length:
+            quarter = self.length // 4
+            return Steps((0, quarter, 2 * quarter, 3 * quarter), (0.0, 1.0, 0.0, -1.0))
+        steps = [*self.series["signal"].between(time - self.length, time)]
+        begin = time - self.length
+        return Steps.of([since - begin for since, _, _ in steps], [level for _, _, level in steps])
+
+
+def error_of(state: State) -> float:
+    """Returns how far the machine is off its target: the mean of this hour so far, as a part of the
+    reserve; 0 where nothing was measured or offered."""
+    offered = state.market[w.RESERVE_W] * state.market[w.TRACKED_S]
+    return float(state.market[w.OFF_J] / offered) if offered else 0.0
+
+
+def _simulated(hour: Cluster, length: int, bid: Bid) -> Trial:
+    """Returns what an hour came to."""
+    found: list[Any] = []
+
+    def take(time: int, agent: int, rows: Appended) -> None:
+        found.extend(values.columns for name, values in rows if name == "tracking")  # type: ignore[union-attr]
+
+    result = run(hour, length, log=take, show_compiling=False, transport=Serial())
+    assert hour.begun is not None
+    start, over, begun = (
+        result.outcome["start_us"],
+        result.outcome["end_us"],
+        len(hour.begun.caps_w),
+    )
+    target_w, power_w = (
+        np.concatenate([np.zeros(0), *column]) for column in zip(*found, strict=True)
+    )
+    return Trial(power_w, target_w, bid.reserve_w, int((start[begun:] >= 0).sum()),
+                 int((over >= 0).sum()))  # fmt: skip

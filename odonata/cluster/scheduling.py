@@ -1,0 +1,402 @@
+"""The machine of a job run, for the scheduler's pass: all of it is arrays, and happens at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from odonata.cluster import layout as w
+from odonata.cluster.dispatch import (
+    cap_now,
+    choose_now,
+    count_now,
+    launch_now,
+    note_held_now,
+    order_now,
+    pace_now,
+    pause_now,
+    serve_now,
+    settle_now,
+    speed_now,
+    work_now,
+)
+from odonata.cluster.market import Trading
+from odonata.jobs import machine as happened
+from odonata.jobs.asking import Policies, locked
+from odonata.jobs.machine import PATIENCE, Hour, Machine, Watts
+from odonata.jobs.passes import Passes
+from odonata.traces.trace import Trace
+from pdes.events import pack
+from pdes.jit import direct
+from pdes.model import Decision, Event
+from policies.power import Choices, Mold, Speed
+from policies.scheduling.compiled import Compiled
+from policies.scheduling.desk import NEVER, ORDER
+from policies.scheduling.rules import USAGE
+from policies.views import (
+    Bid,
+    Configuration,
+    Ended,
+    Labels,
+    PowerDesk,
+    Readings,
+    Request,
+    Running,
+    Target,
+    Trial,
+)
+from topology import Dragonfly
+
+END_KEY, SLEEP_KEY, BID_KEY, PASS_KEY, CONTROL_KEY = (
+    int(pack(kind, w.SCHEDULER, 0)) for kind in (w.END, w.SLEEP, w.BID, w.PASS, w.CONTROL)
+)
+NOWHERE: Labels = locked(np.zeros(0, np.int64))
+Slowdown = Callable[[Request, Labels], float]
+"""Returns how many times as long as its run time a job takes on these nodes."""
+
+
+class Requests:
+    """The jobs of a trace as policies see them, each made when it is first asked for."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace, self._made = trace, dict[int, Request]()
+        self._columns = [column.tolist() for column in (
+            trace.nodes, trace.submit_us, trace.requested_us, trace.user, trace.project,
+            trace.application, trace.number, trace.alike,
+        )]  # fmt: skip
+
+    def __call__(self, row: int) -> Request:
+        """Returns a job; its number is its place in the trace."""
+        found = self._made.get(row)
+        if found is None:
+            trace = self._trace
+            nodes, submit, requested, user, project, application, number, like = (
+                column[row] for column in self._columns
+            )
+            found = self._made[row] = Request(
+                row, nodes, submit, None if requested < 0 else requested, trace.users[user],
+                trace.projects[project], trace.applications[application], str(number), user,
+                project, like,
+            )  # fmt: skip
+        return found
+
+
+class ArrayMachine(Machine):
+    """The machine, on the arrays of a state. It is made once, and brought to each instant by
+    `decide`."""
+
+    fidelity = "job"
+
+    def __init__(
+        self,
+        state: Any,
+        trace: Trace,
+        topology: Dragonfly | None,
+        policies: Policies,
+        tick: str,
+        slowdown: Slowdown | None = None,
+        worst: float = 1.0,
+        choices: Mapping[str, Choices] | None = None,
+        trading: Trading | None = None,
+    ) -> None:
+        """`worst` is by how much the least efficient node may exceed the most efficient one in
+        power; `choices` are what was measured of applications, whose jobs are moldable."""
+        self.state, self.tick, self.time, self.memory = state, tick, 0, state.memory
+        self.request = Requests(trace)  # type: ignore[assignment, method-assign]
+        self.log, self.events = [], list[Event]()
+        self._placed, self._slowdown, self._worst = topology is not None, slowdown, worst
+        self._choices, self._trading = choices or {}, trading
+        # The memory of arrays of which single words are read, which Python does five times as fast.
+        self._ctl, self._meter = state.ctl.data, state.meter.data
+        self._jobs, self._energy = state.jobs.data, state.energy.data
+        self.paced = policies.power is not None and self._ctl[w.STRETCHES] != 0
+        self._compiled = isinstance(policies.scheduling, Compiled)
+        self._columns: dict[str, Any] | None = None
+        powered = policies.power is not None or trading is not None
+        if powered:
+            self._columns = self._desk_columns(trace)
+        rows, watts = np.zeros(0, np.int64), np.zeros(0)
+        self._settle, self._launch = direct(settle_now, state, 0), direct(launch_now, state, 0)
+        if self._compiled:
+            self._choose = direct(choose_now, state, 0)
+            if policies.power is not None and policies.power.selects:
+                self._order = direct(order_now, state, 0, 0)
+        if powered:
+            self._cap = direct(cap_now, state, 0, rows, watts)
+
+    def _desk_columns(self, trace: Trace) -> dict[str, Any]:
+        """Returns the columns of a desk, which are those of the state."""
+        places = {name: place for place, name in enumerate(self._choices)}
+        named = np.array([places.get(name, -1) for name in trace.applications], np.int64)
+        jobs, energy = self.state.jobs, self.state.energy
+        words = {
+            "nodes": w.NODES, "requested": w.REQUESTED, "due": w.DUE, "mold": w.MOLD,
+            "submit": w.SUBMIT, "start": w.START, "suspended": w.PAUSED, "forced": w.FORCED,
+        }  # fmt: skip
+        found = {name: jobs[:, word] for name, word in words.items()}
+        found |= {"cap_w": energy[:, w.CAP_W], "measured_w": energy[:, w.READ_W],
+                  "application": named[trace.application]}  # fmt: skip
+        return {name: locked(column) for name, column in found.items()} | {"served": self._served}
+
+    def _served(self) -> npt.NDArray[np.float64]:
+        serve_now(self.state, self.time)
+        return locked(self.state.served)
+
+    # -- an instant
+
+    def decide(self, passes: Passes, time: int, serial: int) -> Decision:
+        """Do what follows from what has happened. What a power policy wanted to be asked for has a
+        serial number: a later one takes its place."""
+        ctl = self._ctl
+        if serial and serial != ctl[w.AGAIN]:
+            return Decision([])
+        self.time, self.log, self.events = time, [], []
+        what = ctl[w.HAPPENED] | (happened.AGAIN if serial else 0)
+        ctl[w.PASSING] = ctl[w.CONTROLLING] = ctl[w.HAPPENED] = 0
+        if passes.policies.power is not None and self._over(time):
+            passes.learn(self)
+        else:
+            passes.respond(self, what)
+        return Decision(self.events, self.log)
+
+    def begin_hour(self, passes: Passes, time: int, serial: int) -> Decision:
+        """Have what is offered in the hour of the market that begins be bid."""
+        assert self._trading is not None
+        self.time, self.log, self.events = time, [], []
+        if self._over(time):
+            return Decision([])
+        self.events.append((time + self._trading.length, BID_KEY, 0, 0))
+        passes.bid(self)
+        self._happen(happened.TARGET)
+        return Decision(self.events, self.log)
+
+    def _happen(self, what: int) -> None:
+        """Have something be followed by a pass, or by control, at this instant."""
+        ctl = self._ctl
+        ctl[w.HAPPENED] |= what
+        if ctl[w.PASSING]:
+            return
+        if what & ctl[w.PASS_AT]:
+            ctl[w.PASSING] = 1
+            self.events.append((self.time, PASS_KEY, 0, 0))
+        elif what & ctl[w.CONTROL_AT] and not ctl[w.CONTROLLING]:
+            ctl[w.CONTROLLING] = 1
+            self.events.append((self.time, CONTROL_KEY, 0, 0))
+
+    def _over(self, time: int) -> bool:
+        """Tells whether all jobs were over before now."""
+        return bool(self._ctl[w.DONE] == len(self.state.jobs) and time > self._ctl[w.LAST_END])
+
+    def _alarm(self, time: int) -> None:
+        """Set the alarm of a job's end, if one has to be set."""
+        if time >= 0:
+            self.events.append((time, END_KEY, 0, 0))
+
+    # -- what is known
+
+    @property
+    def free(self) -> int:
+        return self._ctl[w.FREE]  # type: ignore[no-any-return]
+
+    @property
+    def busy(self) -> int:
+        return self._ctl[w.ALL] - self._ctl[w.FREE]  # type: ignore[no-any-return]
+
+    @property
+    def queued(self) -> int:
+        return self._ctl[w.LAST] - self._ctl[w.FIRST]  # type: ignore[no-any-return]
+
+    @property
+    def pace(self) -> float:
+        return float(self.state.start_pace[0])
+
+    def idle(self) -> npt.NDArray[np.bool_] | None:
+        return self.state.owner < 0 if self._placed else None
+
+    def request(self, number: int) -> Request:
+        raise NotImplementedError  # it is a `Requests`
+
+    def nodes_of(self, number: int) -> int:
+        return self._jobs[number, w.NODES]  # type: ignore[no-any-return]
+
+    def waiting(self) -> Sequence[Request]:
+        rows = self.state.queue[self._ctl[w.FIRST] : self._ctl[w.LAST]].tolist()
+        return [self.request(row) for row in rows]
+
+    def running(self) -> list[Running]:
+        rows, jobs = sorted(self.state.running[: self._ctl[w.RUNNING]].tolist()), self._jobs
+        return [Running(self.request(row), jobs[row, w.SINCE], self._labels(row), jobs[row, w.DUE])
+                for row in rows]  # fmt: skip
+
+    def _labels(self, row: int) -> Labels:
+        found, node = [], self._jobs[row, w.NODE] if self._placed else -1
+        while node >= 0:
+            found.append(node)
+            node = int(self.state.after[node])
+        return locked(np.array(found, np.int64)) if found else NOWHERE
+
+    def ended(self) -> list[Ended]:
+        count, self._ctl[w.ENDED] = self._ctl[w.ENDED], 0
+        words = self._jobs
+        return [Ended(self.request(row), words[row, w.START], words[row, w.OVER], self._labels(row))
+                for row in self.state.ended[:count].tolist()]  # fmt: skip
+
+    # -- what is known of power
+
+    def watts(self) -> Watts:
+        meter = self._meter
+        return Watts(meter[w.IDLE_W], meter[w.LEAST_W] * self._worst, meter[w.PEAK_W],
+                     meter[w.MACHINE_CAP_W], meter[w.LAST_W])  # fmt: skip
+
+    def readings(self) -> Readings:
+        rows = np.sort(self.state.running[: self._ctl[w.RUNNING]])
+        return Readings(rows, self.state.energy[rows, w.READ_W])
+
+    def desk(self, shown: Any = None) -> PowerDesk:
+        ctl, state = self._ctl, self.state
+        if shown is None:
+            shown = locked(state.queue[ctl[w.FIRST] : ctl[w.LAST]])
+        assert self._columns is not None
+        return PowerDesk(queue=shown, running=locked(state.running[: ctl[w.RUNNING]]),
+                         **self._columns)  # fmt: skip
+
+    def mold_of(self, number: int) -> Mold | None:
+        at = self._jobs[number, w.MOLD]
+        if at < 0:
+            return None
+        return Mold(*self._choices[self.request(number).application][at][:3])
+
+    def since_asked(self) -> tuple[int, int]:
+        return self._ctl[w.ARRIVED], self._ctl[w.DEPARTED]
+
+    def work(self) -> float:
+        return float(work_now(self.state, self.time))
+
+    def target(self) -> Target | None:
+        return None if self._trading is None else self._trading.target(self.state)
+
+    def hour(self) -> Hour:
+        assert self._trading is not None
+        return self._trading.hour(self.state, self.time)
+
+    def tried(self, bid: Bid) -> Trial:
+        assert self._trading is not None
+        return self._trading.tried(self.state, self.time, bid)
+
+    # -- what is done
+
+    def choose(self) -> Sequence[int] | None:
+        if not self._compiled:
+            return None
+        self._choose(self.state, self.time)
+        return self.state.chosen[: self._ctl[w.CHOSEN]].tolist()  # type: ignore[no-any-return]
+
+    def first_in_order(self, most: int) -> Any:
+        if not self._compiled:
+            return None
+        most = min(most, self.queued) if most else self.queued
+        return locked(self.state.chosen[: self._order(self.state, self.time, most)])
+
+    def note_starts(self) -> bool:
+        if self._compiled and self.state.rule[ORDER] == USAGE:
+            note_held_now(self.state, self.time)
+        return self._compiled
+
+    def foresee(self, cap_w: float) -> None:
+        pace_now(self.state, cap_w / self._worst)
+
+    def configure(self, number: int, how: Configuration, mold: Mold | None = None) -> None:
+        self._energy[number, w.CAP_W], self._jobs[number, w.FORCED] = how.cap_w, how.forced
+        if mold is not None:
+            self._make(number, mold)
+
+    def _make(self, row: int, mold: Mold) -> None:
+        """Have a moldable job run in one of its choices: it takes the time, and draws the watts,
+        that were measured."""
+        choices = self._choices[self.request(row).application]
+        at = choices.place(*mold[:3])
+        nodes, cores, cap_w, watts, time = choices[at]
+        job, energy = self._jobs, self._energy
+        job[row, w.MOLD], job[row, w.NODES], job[row, w.RUN] = at, nodes, time
+        if mold.limit is not None:
+            job[row, w.REQUESTED] = min(mold.limit, NEVER)
+        self.state.work[row] = time
+        energy[row, w.MEAN_W] = watts / nodes
+        energy[row, w.SPREAD], energy[row, w.CHANGE_TO] = 0.0, 1.0
+        self.log.append(("molds", (row, nodes, cores, cap_w, watts, job[row, w.REQUESTED])))
+
+    def settle(self, chosen: Sequence[int]) -> Sequence[int]:
+        self.state.chosen[: len(chosen)] = chosen
+        self._ctl[w.CHOSEN] = len(chosen)
+        suspended = self._settle(self.state, self.time)
+        if suspended and self._ctl[w.SLEEP_AFTER] >= 0:
+            self.events.append((self.time + self._ctl[w.SLEEP_AFTER], SLEEP_KEY, 0, 0))
+        return self.state.chosen[: self._ctl[w.CHOSEN]].tolist()  # type: ignore[no-any-return]
+
+    def start(self, job: Request, labels: Labels | None) -> None:
+        if labels is None:
+            return
+        row, state = job.number, self.state
+        state.owner[labels] = row
+        state.after[labels[:-1]], state.after[labels[-1]] = labels[1:], -1
+        self._jobs[row, w.NODE] = labels[0]
+        if self._slowdown is not None:
+            state.slowdown[row] = self._slowdown(job, labels)
+        self.log.append(("placements", (row, labels)))
+
+    def launch(self) -> None:
+        self._alarm(self._launch(self.state, self.time))
+
+    def cap(self, rows: npt.NDArray[np.int64], cap_w: npt.NDArray[np.float64]) -> None:
+        self._alarm(self._cap(self.state, self.time, np.array(rows), np.array(cap_w, np.float64)))
+
+    def suspend(self, numbers: Sequence[int]) -> None:
+        self._alarm(pause_now(self.state, self.time, np.array(numbers, np.int64), 1))
+
+    def resume(self, numbers: Sequence[int]) -> None:
+        self._alarm(pause_now(self.state, self.time, np.array(numbers, np.int64), 0))
+
+    def set_rate(self, speed: Speed) -> None:
+        rate, busy_w, idle_w = map(float, speed)
+        self._alarm(speed_now(self.state, self.time, rate, busy_w, idle_w))
+
+    def offer(self, bid: Bid) -> None:
+        assert self._trading is not None
+        count_now(self.state, self.time)
+        self.log.append(self._trading.offer(self.state, self.time, bid))
+
+    def asked(self) -> None:
+        self._ctl[w.ARRIVED] = self._ctl[w.DEPARTED] = 0
+
+    def ask_again(self, time: int) -> None:
+        ctl = self._ctl
+        if ctl[w.AGAIN_AT] != time and self._lasts():
+            ctl[w.AGAIN] += 1
+            ctl[w.AGAIN_AT] = time
+            self.events.append((time, CONTROL_KEY, 0, ctl[w.AGAIN]))
+
+    def _lasts(self) -> bool:
+        """Tells whether a job is to come, or another cap, or a job gets on; where for long none
+        does, a policy is not asked again when it wants to be."""
+        ctl, jobs = self._ctl, self.state.jobs
+        rows = self.state.running[: ctl[w.RUNNING]]
+        if ctl[w.NEXT] < len(jobs) or ctl[w.CAPS_LEFT] > 0 or (jobs[rows, w.PAUSED] == 0).any():
+            return True
+        ctl[w.STILL] += 1
+        return bool(ctl[w.STILL] < PATIENCE)
+
+
+def rehearse(machine: ArrayMachine, passes: Passes) -> None:
+    """Have the kernels of passes compiled, on a state in which nobody waits."""
+    machine.choose()
+    machine.settle([])
+    machine.launch()
+    power = passes.policies.power
+    if power is not None:
+        none = np.zeros(0, np.int64)
+        machine.first_in_order(0) if power.selects else None
+        machine.cap(none, np.zeros(0))
+        power.prepare(passes.power_view(machine))
