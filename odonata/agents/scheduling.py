@@ -238,7 +238,7 @@ class Scheduler:
 class MessageMachine(Machine):
     """The machine as its scheduler knows it at one instant, and what it is told."""
 
-    fidelity, tick = "packet", "ps"
+    tick = "ps"
 
     def __init__(
         self,

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from policies.power import Choices, PowerPolicy, PowerView
-from policies.power.rmap import Rmap
 from policies.views import Budget, Request
 
 if TYPE_CHECKING:
@@ -31,11 +30,12 @@ def admitted(model: Cluster) -> Cluster:
     start. What is dropped, and what runs as it was submitted though others are molded, is in the
     account of the trace."""
     never, kinds = _never(model), _kinds(model)
+    molds = model.power_policy is not None and model.power_policy.molds
     dropped = {_reason(model, words, kind & never): int((kind & never).sum())
                for words, kind in kinds.items()}  # fmt: skip
     noted = {f"run as submitted, at {_most(model)}, while others are molded: {words}":
              int((kind & ~never).sum()) for words, kind in kinds.items()
-             if words and model.choices and isinstance(model.power_policy, Rmap)}  # fmt: skip
+             if words and model.choices and molds}  # fmt: skip
     if not any(dropped.values()) and not any(noted.values()):
         return model
     account = model.trace.account.but(dropped, noted=noted)

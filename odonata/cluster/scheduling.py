@@ -88,8 +88,6 @@ class ArrayMachine(Machine):
     """The machine, on the arrays of a state. It is made once, and brought to each instant by
     `decide`."""
 
-    fidelity = "job"
-
     def __init__(
         self,
         state: Any,

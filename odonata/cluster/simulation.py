@@ -17,7 +17,6 @@ from pdes.engine import Progress
 from pdes.errors import Fault
 from pdes.log import Appended, Block
 from pdes.transport import Transport
-from policies.power.rmap import Rmap
 
 
 class LogsInMemory:
@@ -98,7 +97,7 @@ def check_all_done(model: Cluster, result: Result) -> None:
 
 def _rigid(model: Cluster, result: Result) -> str:
     """Returns words on jobs that wait for ever because nobody measured their application."""
-    if model.power is None or not isinstance(model.power_policy, Rmap):
+    if model.power is None or model.power_policy is None or not model.power_policy.molds:
         return ""
     names, cap = model.trace.applications, model.cap
     left = np.unique(model.trace.application[result.outcome["state"] < FINISHED]).tolist()

@@ -77,8 +77,6 @@ class Hour(NamedTuple):
 class Machine(ABC):
     """A machine at one instant: what the scheduler knows of it, and what it can have it do."""
 
-    fidelity: str
-    """The name of the fidelity, for messages."""
     tick: str
     """The unit of all times."""
     time: int
@@ -224,19 +222,18 @@ class Machine(ABC):
 
     def suspend(self, numbers: Sequence[int]) -> None:
         """Have running jobs keep their nodes and do nothing, at idle power."""
-        self._refuse("suspends a job")
+        self._refuse(f"suspends job {numbers[0]}")
 
     def resume(self, numbers: Sequence[int]) -> None:
         """Have suspended jobs go on."""
-        self._refuse("resumes a job")
+        self._refuse(f"resumes job {numbers[0]}")
 
     def set_rate(self, speed: Speed) -> None:
         """Set the service rate of all nodes."""
         self._refuse("sets a service rate")
 
     def _refuse(self, what: str) -> NoReturn:
-        raise Fault(f'it {what}, which a run with fidelity = "{self.fidelity}" cannot do; one with '
-                    'fidelity = "job" can')  # fmt: skip
+        raise Fault(f'it {what}, which only a run with fidelity = "job" can do')
 
     def offer(self, bid: Bid) -> None:
         """Have a bid hold for the hour that begins."""

@@ -241,6 +241,9 @@ def admit(policy: PowerPolicy, view: PowerView) -> Admitted:
     if not {*forced} <= {*chosen}:
         raise Fault(f"power {policy.name}: it lets jobs {forced} break the cap, of which some do "
                     "not start")  # fmt: skip
+    if molds and not policy.molds:
+        raise Fault(f"power {policy.name}: it chooses configurations, and does not say so: molds = "
+                    "True")  # fmt: skip
     if len(molds) < len(answer.molds):
         other = next(number for number in answer.molds if number not in molds)
         raise Fault(f"power {policy.name}: it has a choice for job {other}, which does not start")

@@ -16,13 +16,15 @@ from policies.views.power import Powered
 
 
 class Bid(NamedTuple):
-    """The machine will draw `average_w` plus a part of `reserve_w` that the grid's signal, between
-    -1 and 1, names from moment to moment. `weights` are the shares of applications, where the power
-    policy divides nodes by them."""
+    """What a machine offers for an hour: it will draw its average plus a part of its reserve that
+    the grid's signal, between -1 and 1, names from moment to moment."""
 
     average_w: float
+    """The average, in watts of the whole machine."""
     reserve_w: float
+    """The reserve: how far the signal may move the target to either side."""
     weights: Mapping[str, float] = {}
+    """The shares of applications, where the power policy divides nodes by them."""
 
 
 class Trial(NamedTuple):
@@ -33,6 +35,7 @@ class Trial(NamedTuple):
     target_w: npt.NDArray[np.float64]
     """What it was to draw."""
     reserve_w: float
+    """The reserve that was tried."""
     started: int
     """Counts the jobs that started in the hour."""
     ended: int
@@ -42,7 +45,8 @@ class Trial(NamedTuple):
     def errors(self) -> npt.NDArray[np.float64]:
         """Returns how far the machine was off its target in each interval, to either side, as a
         part of the reserve."""
-        return np.abs(self.power_w - self.target_w) / self.reserve_w
+        off = np.abs(self.power_w - self.target_w)
+        return off / self.reserve_w if self.reserve_w else np.where(off > 0.0, np.inf, 0.0)
 
     def bad(self, limit: float) -> float:
         """Returns the share of the intervals in which that was above a limit."""

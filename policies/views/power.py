@@ -100,7 +100,8 @@ class Readings(NamedTuple):
 class PowerDesk(NamedTuple):
     """The waiting and the running jobs as arrays, read-only: what a policy works on that steers
     many jobs, or is compiled. They say what `queue` and `running` say. A job is a row, which is its
-    number. Arrays are of int64 where nothing else is said."""
+    number. Arrays are of int64 where nothing else is said. Rows of jobs that neither wait nor run
+    say nothing that a policy may go by: `check_policy` names one that does."""
 
     nodes: Any
     """[job]: the nodes that it holds or, before it starts, that it asked for."""

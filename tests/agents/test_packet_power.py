@@ -559,7 +559,7 @@ def _traffic() -> Any:
 @pytest.mark.parametrize(
     ("how", "words"),
     [("speed", "power wrong: it sets a service rate, which only"),
-     ("suspend", "power wrong: it suspends or resumes job 0, which only")],
+     ("suspend", "power wrong: it suspends job 0, which only")],
 )  # fmt: skip
 def test_a_policy_that_asks_for_what_packets_cannot_do_is_named(how: str, words: str) -> None:
     with pytest.raises(Fault, match=words):
