@@ -49,7 +49,8 @@ class Decider:
         self._words = one.reshape(-1).data
         self.quick = Answer(one)
         """The answer of a decision that scheduled one event for this rank: there is room for it."""
-        self._nothing = Answer(np.zeros((0, self._width), np.int64))
+        self.nothing = Answer(np.zeros((0, self._width), np.int64))
+        """The answer of a decision that scheduled none."""
         self.log: Callable[[int, int, Appended], None] | None = None
         """Takes the rows for logs, with the time and the agent; without it they are dropped."""
 
@@ -62,7 +63,7 @@ class Decider:
                 self.log(time, (key >> PORT_BITS) & AGENT_MASK, appended)
         if type(made) is list:
             if not made:
-                return self._nothing
+                return self.nothing
             if len(made) == 1:
                 made = made[0]
         if type(made) is tuple:

@@ -410,13 +410,14 @@ class Engine:
         self._advances += 1
         incoming, budget = self.take_in(), self._budget
         loop, state, words, cause = self._loop, self.state, self._words, self._cause
-        decide, quick, sim = self._decider.decide, self._decider.quick, self._sim()
+        decide, sim = self._decider.decide, self._sim()
+        quick, nothing = self._decider.quick, self._decider.nothing
         while True:
             why = loop(sim, state, incoming, horizon, budget)
             if why == DECIDE:
                 answer = decide(state, *cause.tolist())
                 incoming, budget = answer.mine, words[SPARE]
-                if answer is not quick:
+                if answer is not quick and answer is not nothing:
                     self._make_way(answer)
                     sim = self._sim()
                 if time.perf_counter() >= self._next_look:

@@ -11,12 +11,17 @@ which words a fingerprint has, and which name parcels when a checkpoint is dealt
 
 from __future__ import annotations
 
+import ast
+import inspect
+from collections.abc import Iterator
+from types import ModuleType
 from typing import NamedTuple
 
 
 class Word(NamedTuple):
-    """What is known of a word: its unit, its meaning, whether it is part of a fingerprint, and
-    whether it is the number of the first or of the last parcel of a chain (head, tail)."""
+    """What is known of a word: its unit, its meaning, whether it is part of a fingerprint that does
+    not have the whole row, and whether it is the number of the first or of the last parcel of a
+    chain (head, tail)."""
 
     place: int
     unit: str
@@ -52,3 +57,16 @@ class Row:
     def chains(self, which: str) -> list[int]:
         """Returns the words that are heads, or tails, of chains of parcels."""
         return [word.place for word in self.words if word.chain == which]
+
+
+def declared(module: ModuleType) -> Iterator[tuple[Row, str, Word]]:
+    """Yields the words that a module declares as above, in that order: the row, the name, and what
+    is known of it."""
+    for statement in ast.parse(inspect.getsource(module)).body:
+        match statement:
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Call(func=ast.Attribute(value=ast.Name(id=array), attr="word")),
+            ):
+                row, place = getattr(module, array), getattr(module, name)
+                yield row, name, next(word for word in row.words if word.place == place)

@@ -42,9 +42,8 @@ from odonata import (
     Traffic,
     run,
 )
-from odonata.agents.layout import DELIVERED, HOPS, LATENCY_SUM
+from odonata.agents.layout import DELIVERED, HOPS, LATENCY_SUM, LONGEST
 from odonata.agents.network import COUNTERS
-from odonata.agents.node import LONGEST
 from odonata.studies.loadlatency.limits import limit
 
 SLOW_INSIDE = dict(  # noqa: C408

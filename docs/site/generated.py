@@ -20,6 +20,7 @@ from odonata.experiment.experiment import REPEATED, SECTIONS, of
 from odonata.experiment.keys import KINDS, STAGE, Key
 from odonata.experiment.units import show_bandwidth, show_time
 from odonata.experiment.values import words_of
+from pdes.words import declared
 from topology.presets import PRESETS
 
 GROUPS = {
@@ -49,6 +50,15 @@ GROUPS = {
 }
 """Public names in reading order; those that no group has come last. What is not public, but a
 contract or returned by what is, has a dot."""
+ROWS = {
+    "odonata.agents.layout": "Packets",
+    "odonata.agents.packet": "A message, a packet, a credit",
+    "odonata.agents.tracing": "Packets that are traced",
+    "odonata.cluster.layout": "Jobs of months",
+    "policies.scheduling.desk": "What disciplines work on",
+    "odonata.jobs.board": "The scheduler of packets",
+}
+"""The modules that declare words of arrays, and what these are about."""
 STUDY = "odonata.study.contract."
 DATA = {
     "PRESETS": "The machines by name ([reference](machines.md)): `PRESETS[name].machine` is a "
@@ -166,6 +176,18 @@ def machines() -> str:
     return f"## Shapes\n\n{_table(heads, rows)}\n## Links\n\n{_table(ends, links)}"
 
 
+def words() -> str:
+    """Returns the page of the words of arrays: a table per row of each module that declares any."""
+    parts = []
+    for name in ROWS:
+        parts.append(f"## {ROWS[name]}\n\n`{name}`\n")
+        named = [*declared(importlib.import_module(name))]
+        for row in dict.fromkeys(row for row, _, _ in named):
+            rows = ((f"`{each}`", word.unit, word.meaning) for of, each, word in named if of is row)
+            parts.append(f"### {row.array}\n\n{_table(('word', 'unit', 'meaning'), rows)}")
+    return "\n".join(parts)
+
+
 def python() -> str:
     """Returns the page of the public names of `odonata`, by group, and of those of `pdes`."""
     named = {name for names in GROUPS.values() for name in names.split()}
@@ -220,6 +242,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/policies": policies,
     "docs/reference/machines": machines,
     "docs/reference/python": python,
+    "docs/reference/words": words,
 }
 """What is appended to each of these pages."""
 

@@ -14,33 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from odonata.agents import layout as w
+from odonata.agents import packet as p
 from odonata.agents.configuration import Configuration
-from odonata.agents.layout import (
-    ARRIVE,
-    CAPACITY,
-    CREDIT,
-    CREDIT_DUE,
-    DELIVER,
-    DELIVERED_BYTES,
-    E_BYTES,
-    FAR,
-    FIRST_GROUP,
-    GENERATED_BYTES,
-    HEAD,
-    Q_BYTES,
-    Q_LACKS,
-    REACH,
-    RETURNS,
-    SINCE,
-    SOONEST,
-    VC_BITS,
-    WAITING,
-    WAKE,
-    WITHIN,
-    State,
-)
+from odonata.agents.layout import State
 from odonata.agents.link import FEEDER_BITS, FEEDER_HERE, UNLIMITED
-from odonata.agents.packet import CAME, DUE, PATH, ROOM, SIZE, VC_MASK, VC_SHIFT
 from odonata.agents.power import check_energy
 from odonata.agents.switch_audit import (
     channel_name,
@@ -58,10 +36,10 @@ def _inputs(network: Configuration, state: State, pending: Rows) -> tuple[Rows, 
     """Returns, for the packets on their way to a router or to a half-duplex node, the port rows
     that they arrive at and their numbers."""
     m, kinds = network.machine, pending[:, KEY] >> KIND_SHIFT
-    moving = (kinds == ARRIVE) | (kinds == REACH)
+    moving = (kinds == w.ARRIVE) | (kinds == w.REACH)
     keys = pending[moving, KEY]
     agents, ports = (keys >> PORT_BITS) & AGENT_MASK, keys & PORT_MASK
-    group = (agents >> network.agent_bits) - network.offset - state.shape[FIRST_GROUP]
+    group = (agents >> network.agent_bits) - network.offset - state.shape[w.FIRST_GROUP]
     index = agents & ((1 << network.agent_bits) - 1)
     node = m.routers * m.radix + index - m.routers
     inside = np.where(index < m.routers, index * m.radix + ports, node)
@@ -75,50 +53,50 @@ def _channels(state: State) -> Rows:
 def _occupied(state: State, parcels: Rows, numbers: Rows) -> tuple[Rows, Rows, Rows]:
     """Returns which of these packets are in a router, and port row and VC of the input that each of
     those occupies."""
-    came = parcels[numbers, CAME]
+    came = parcels[numbers, p.CAME]
     inside = came >= 0
     came = came[inside]
     rows = came >> FEEDER_BITS
-    rows = np.where(came & FEEDER_HERE, state.ports[rows, 0, FAR], rows)
-    return inside, rows, came & VC_MASK
+    rows = np.where(came & FEEDER_HERE, state.ports[rows, 0, w.FAR], rows)
+    return inside, rows, came & p.VC_MASK
 
 
 def held(network: Configuration, state: State, pending: Rows, parcels: Rows) -> Rows:
     """Returns the bytes that each input buffer of this rank holds or expects: by port and VC."""
     total = np.zeros(state.slow.shape[:2], np.int64)
     rows, numbers = _inputs(network, state, pending)
-    vcs = (parcels[numbers, PATH] >> VC_SHIFT) & VC_MASK
-    np.add.at(total, (rows, vcs), parcels[numbers, SIZE])
+    vcs = (parcels[numbers, p.PATH] >> p.VC_SHIFT) & p.VC_MASK
+    np.add.at(total, (rows, vcs), parcels[numbers, p.SIZE])
     if len(state.ejection):
-        total[_nics(network, state), 0] += state.ejection[:, E_BYTES]
+        total[_nics(network, state), 0] += state.ejection[:, w.E_BYTES]
     if network.switched:
-        return total + state.queues[:, :, Q_BYTES]  # type: ignore[no-any-return]
-    _, blocked = chained(parcels, _channels(state)[:, :, HEAD].reshape(-1))
+        return total + state.queues[:, :, w.Q_BYTES]  # type: ignore[no-any-return]
+    _, blocked = chained(parcels, _channels(state)[:, :, w.HEAD].reshape(-1))
     inside, rows, vcs = _occupied(state, parcels, blocked)
-    np.add.at(total, (rows, vcs), parcels[blocked[inside], SIZE])
+    np.add.at(total, (rows, vcs), parcels[blocked[inside], p.SIZE])
     return total
 
 
 def check(network: Configuration, state: State, pending: Rows, parcels: Rows) -> None:
     ports, channels = state.ports[:, 0], _channels(state)
-    limited = ports[:, CAPACITY] < UNLIMITED
-    capacity = np.broadcast_to(ports[:, CAPACITY, None], channels.shape[:2])
-    which, numbers = chained(parcels, channels[:, :, RETURNS].reshape(-1))
-    returning = np.bincount(which, parcels[numbers, ROOM], capacity.size)
+    limited = ports[:, w.CAPACITY] < UNLIMITED
+    capacity = np.broadcast_to(ports[:, w.CAPACITY, None], channels.shape[:2])
+    which, numbers = chained(parcels, channels[:, :, w.RETURNS].reshape(-1))
+    returning = np.bincount(which, parcels[numbers, p.ROOM], capacity.size)
     returning = returning.astype(np.int64).reshape(capacity.shape)
-    credit = channels[:, :, CREDIT]
+    credit = channels[:, :, w.CREDIT]
     assert (credit >= 0).all(), "a channel's credit is negative"
     assert (credit + returning <= capacity).all(), "more credit than there is buffer"
 
-    which, numbers = chained(parcels, channels[:, :, HEAD].reshape(-1))
-    waiting = np.bincount(which, parcels[numbers, SIZE], capacity.size)
-    counted = state.slow[:, :, WAITING].reshape(-1)
+    which, numbers = chained(parcels, channels[:, :, w.HEAD].reshape(-1))
+    waiting = np.bincount(which, parcels[numbers, p.SIZE], capacity.size)
+    counted = state.slow[:, :, w.WAITING].reshape(-1)
     assert (waiting == counted).all(), "a channel's blocked bytes are not those in its chain"
 
     soonest = np.full(capacity.size, FOREVER)
-    chain, numbers = chained(parcels, channels[:, :, RETURNS].reshape(-1))
-    np.minimum.at(soonest, chain, parcels[numbers, DUE])
-    noted = channels[:, :, SOONEST].reshape(-1)
+    chain, numbers = chained(parcels, channels[:, :, w.RETURNS].reshape(-1))
+    np.minimum.at(soonest, chain, parcels[numbers, p.DUE])
+    noted = channels[:, :, w.SOONEST].reshape(-1)
     assert (soonest == noted).all(), "a channel does not know when its next credit is due"
     _check_wakes(network, state, pending, parcels)
 
@@ -128,29 +106,29 @@ def check(network: Configuration, state: State, pending: Rows, parcels: Rows) ->
     if network.power:
         check_energy(state)
     inputs = held(network, state, pending, parcels)
-    known = limited & (ports[:, FAR] >= 0)
+    known = limited & (ports[:, w.FAR] >= 0)
     spent = (capacity - credit - returning)[known]
-    assert (spent == inputs[ports[known, FAR]]).all(), "credit was lost or made up"
+    assert (spent == inputs[ports[known, w.FAR]]).all(), "credit was lost or made up"
     buffers = np.zeros(len(ports), np.int64)
-    buffers[ports[known, FAR]] = ports[known, CAPACITY]
-    buffers[ports[:, FAR] < 0] = np.iinfo(np.int64).max  # its feeder's books are on another rank
+    buffers[ports[known, w.FAR]] = ports[known, w.CAPACITY]
+    buffers[ports[:, w.FAR] < 0] = np.iinfo(np.int64).max  # its feeder's books are on another rank
     assert (inputs <= buffers[:, None]).all(), "a buffer is over-full"
 
 
 def _check_wakes(network: Configuration, state: State, pending: Rows, parcels: Rows) -> None:
     """Check for every channel with a blocked packet that an event will serve it by the time its
     next credit is due, and that its first packet really has to wait."""
-    heads, vcs = _channels(state)[:, :, HEAD].reshape(-1), state.slow.shape[1]
+    heads, vcs = _channels(state)[:, :, w.HEAD].reshape(-1), state.slow.shape[1]
     stuck = np.flatnonzero(heads >= 0)
     if not len(stuck):
         return
     rows, vc = stuck // vcs, stuck % vcs
-    soonest, credit = (state.ports[rows, 1 + vc, word] for word in (SOONEST, CREDIT))
-    wake = state.slow[rows, vc, WAKE]
+    soonest, credit = (state.ports[rows, 1 + vc, word] for word in (w.SOONEST, w.CREDIT))
+    wake = state.slow[rows, vc, w.WAKE]
     assert (wake <= soonest).all(), "nobody will see to a blocked channel when its credit is due"
-    wanted = np.minimum(parcels[heads[stuck], SIZE], network.packet_bytes)
+    wanted = np.minimum(parcels[heads[stuck], p.SIZE], network.packet_bytes)
     could = wanted <= credit
-    waking = pending[pending[:, KEY] >> KIND_SHIFT == CREDIT_DUE]
+    waking = pending[pending[:, KEY] >> KIND_SHIFT == w.CREDIT_DUE]
     events = set(map(tuple, waking[:, [TIME, KEY]].tolist()))
     names = _names(network, state)[stuck]
     for name, time in zip(names[wake < FOREVER], wake[wake < FOREVER], strict=True):
@@ -163,29 +141,29 @@ def findings(network: Configuration, state: State, pending: Rows, parcels: Rows)
     channel with its buffer's size and its first packet's; each blocked packet's channel with that
     which fed it."""
     kinds = pending[:, KEY] >> KIND_SHIFT
-    outside = pending[:, KEY] & PORT_MASK < WITHIN
-    travels = (kinds == ARRIVE) | (kinds == REACH) | ((kinds == DELIVER) & outside)
+    outside = pending[:, KEY] & PORT_MASK < w.WITHIN
+    travels = (kinds == w.ARRIVE) | (kinds == w.REACH) | ((kinds == w.DELIVER) & outside)
     moving = pending[travels, A]
     ports, channels, vcs = state.ports[:, 0], _channels(state), state.slow.shape[1]
-    heads = channels[:, :, HEAD].reshape(-1)
+    heads = channels[:, :, w.HEAD].reshape(-1)
     which, numbers = chained(parcels, heads)
     names = _names(network, state)
     stuck = np.flatnonzero(heads >= 0)
-    wanted = np.minimum(parcels[heads[stuck], SIZE], network.packet_bytes)
-    blocked = np.column_stack((names[stuck], ports[stuck // vcs, CAPACITY], wanted))
-    waiting = parcels[numbers, SIZE].sum()
+    wanted = np.minimum(parcels[heads[stuck], p.SIZE], network.packet_bytes)
+    blocked = np.column_stack((names[stuck], ports[stuck // vcs, w.CAPACITY], wanted))
+    waiting = parcels[numbers, p.SIZE].sum()
     if network.switched:
         more, edges, queued = waits_in_crossbars(network, state, names)
         blocked, waiting = np.concatenate((blocked, more)), waiting + queued
     else:
         inside, row, vc = _occupied(state, parcels, numbers)
         feeder = feeders_of(state, row, vc)
-        edges = np.column_stack((feeder, names[which[inside]], parcels[numbers[inside], SIZE]))
+        edges = np.column_stack((feeder, names[which[inside]], parcels[numbers[inside], p.SIZE]))
     if len(state.ejection):
         edges = np.concatenate((edges, _waits_at_nodes(network, state, names)))
-        waiting += state.ejection[:, E_BYTES].sum()
+        waiting += state.ejection[:, w.E_BYTES].sum()
     return {
-        "bytes": np.array([[parcels[moving, SIZE].sum(), waiting]]),
+        "bytes": np.array([[parcels[moving, p.SIZE].sum(), waiting]]),
         "blocked": blocked,
         "waits": edges,
     }
@@ -203,15 +181,17 @@ def _waits_at_nodes(network: Configuration, state: State, names: Rows) -> Rows:
     """Returns the packets that half-duplex nodes do not drain because they have something to send:
     the channel that feeds the node, the node's own, and the bytes."""
     nics = _nics(network, state)
-    held = (state.ejection[:, E_BYTES] > 0) & (state.ports[nics, 1, HEAD] >= 0)
+    held = (state.ejection[:, w.E_BYTES] > 0) & (state.ports[nics, 1, w.HEAD] >= 0)
     nics = nics[held]
     own = names[nics * state.slow.shape[1]]
-    return np.column_stack((feeders_of(state, nics, 0 * nics), own, state.ejection[held, E_BYTES]))
+    return np.column_stack(
+        (feeders_of(state, nics, 0 * nics), own, state.ejection[held, w.E_BYTES])
+    )
 
 
 def _names(network: Configuration, state: State) -> Rows:
     m, groups, vcs = network.machine, len(state.histogram), state.slow.shape[1]
-    first = int(state.shape[FIRST_GROUP])
+    first = int(state.shape[w.FIRST_GROUP])
     routers, nodes = np.arange(m.routers), np.arange(m.routers * m.nodes)
     agent = np.concatenate((np.repeat(routers, m.radix), m.routers + nodes))
     port = np.concatenate((np.tile(np.arange(m.radix), m.routers), 0 * nodes))
@@ -228,9 +208,9 @@ LONG = 4
 def long_waits(state: State, time: int) -> int:
     """Returns how many packets have waited for credit or room for a large part of the time."""
     since = time - time // LONG
-    heads = _channels(state)[:, :, HEAD] >= 0
-    late = int((heads & (state.slow[:, :, SINCE] < since)).sum())
-    lacks = state.queues[:, :, Q_LACKS]
+    heads = _channels(state)[:, :, w.HEAD] >= 0
+    late = int((heads & (state.slow[:, :, w.SINCE] < since)).sum())
+    lacks = state.queues[:, :, w.Q_LACKS]
     return late + int(((lacks >= 0) & (lacks < since)).sum())
 
 
@@ -272,7 +252,7 @@ def words_for(network: Configuration, name: int) -> str:
     if name < 0:
         return f"output buffer of {words_for(network, -1 - name)}"
     m, agent = network.machine, name >> PORT_BITS
-    port, vc = (name & PORT_MASK) >> VC_BITS, name & ((1 << VC_BITS) - 1)
+    port, vc = (name & PORT_MASK) >> w.VC_BITS, name & ((1 << w.VC_BITS) - 1)
     group = (agent >> network.agent_bits) - network.offset
     index = agent & ((1 << network.agent_bits) - 1)
     if index >= m.routers:
@@ -284,7 +264,7 @@ def words_for(network: Configuration, name: int) -> str:
 def conclude(network: Configuration, outcome: Mapping[str, Any]) -> str | None:
     """Raise AssertionError where bytes were lost, over all ranks; say where it is deadlocked."""
     generated, delivered = (
-        outcome["nodes"][:, [GENERATED_BYTES, DELIVERED_BYTES]].sum(axis=0).tolist()
+        outcome["nodes"][:, [w.GENERATED_BYTES, w.DELIVERED_BYTES]].sum(axis=0).tolist()
     )
     moving, blocked = outcome["bytes"].sum(axis=0).tolist()
     assert generated == delivered + moving + blocked, (

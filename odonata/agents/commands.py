@@ -12,10 +12,10 @@ from odonata.agents.layout import (
     BASE,
     CAP,
     DECIDE,
+    METERS_OFF,
     PLACE,
     PLACE_BITS,
     PLACES,
-    REST,
     SCHEDULER,
     START,
     State,
@@ -58,7 +58,7 @@ def power_events(network: Configuration, state: State, time: int, decided: Decid
     if decided.again is not None:
         more.append((decided.again, pack(DECIDE, SCHEDULER, 0), AGAIN, words[b.AGAINS]))
     if decided.ends_metering:
-        more.append((heard, pack(REST, SCHEDULER, 0), 0, 0))
+        more.append((heard, pack(METERS_OFF, SCHEDULER, 0), 0, 0))
     others = np.zeros((len(more), WORDS + network.packet_words), np.int64)
     others[:, :WORDS] = np.array(more, np.int64).reshape(-1, WORDS)
     return np.concatenate([*rows, others])

@@ -13,14 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from odonata.agents.layout import (
-    COMPUTED_PS,
-    IMBALANCE,
-    JOB_SEED,
-    NUMBER,
-    OVERHEAD_PS,
-    STAGE_WORDS,
-)
+from odonata.agents import layout as w
 from odonata.agents.patterns import longer
 from odonata.agents.workload import Workload, phases_of
 from pdes.jit import entry
@@ -33,7 +26,7 @@ def cap_stretches(workload: Workload, seed: int, spent: Any) -> list[float]:
     found, first = [], 0
     for number, job in enumerate(workload.jobs):
         last = first + len(job.parts)
-        took = int(spent[first:last][:, [COMPUTED_PS, OVERHEAD_PS]].sum())
+        took = int(spent[first:last][:, [w.COMPUTED_PS, w.OVERHEAD_PS]].sum())
         work = work_ps(workload, seed, number)
         found.append(took / work if work else math.nan)
         first = last
@@ -50,10 +43,10 @@ def work_ps(workload: Workload, seed: int, number: int) -> int:
     for stage, each in zip(job.parts, steps, strict=True):
         passes = stage.repeat * job.iterations
         total += tasks * passes * (stage.compute_ps + stage.overhead_ps)
-        row = np.zeros(STAGE_WORDS, np.int64)
-        row[[JOB_SEED, NUMBER]] = seed, workload.number_of(number)
-        row[IMBALANCE] = math.floor(stage.imbalance * stage.compute_ps)
-        if row[IMBALANCE] > 0:
+        row = np.zeros(len(w.OF_STAGE), np.int64)
+        row[[w.JOB_SEED, w.NUMBER]] = seed, workload.number_of(number)
+        row[w.IMBALANCE] = math.floor(stage.imbalance * stage.compute_ps)
+        if row[w.IMBALANCE] > 0:
             begins = at + (each // stage.repeat) * np.arange(stage.repeat)
             total += longer_in_all(row, tasks, np.add.outer(starts, begins).ravel())
         at += each

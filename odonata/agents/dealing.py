@@ -17,24 +17,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from odonata.agents import layout as w
 from odonata.agents.configuration import Configuration
-from odonata.agents.layout import (
-    ARRIVE,
-    DELIVER,
-    E_HEAD,
-    E_LAST,
-    EARLY,
-    FAR,
-    HEAD,
-    LAST_BLOCKED,
-    LATEST_EARLY,
-    PARTS,
-    Q_HEAD,
-    Q_LAST,
-    REACH,
-    RETURNS,
-    State,
-)
+from odonata.agents.layout import State
 from odonata.agents.link import FEEDER_BITS, FEEDER_HERE
 from odonata.agents.packet import CAME
 from odonata.agents.ports import far_here, far_rows
@@ -42,6 +27,7 @@ from odonata.agents.switch import CAME_MASK
 from odonata.agents.tracing import NOTES
 from pdes.dealing import ByAgent, Dealing, Other, Views, chained
 from pdes.events import AGENT_MASK, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, A, Rows
+from pdes.words import Row
 
 
 def dealing(network: Configuration) -> Dealing:
@@ -69,18 +55,20 @@ def dealing(network: Configuration) -> Dealing:
 
         return ByAgent(before, axis, heads, tails)
 
+    def chained_rows(per_group: int, row: Row) -> ByAgent:
+        return rows(per_group, lambda array: _ends(array, row, "head"),
+                    lambda array: _ends(array, row, "tail"))  # fmt: skip
+
     return {
         **constant,
-        "ports": rows(port, lambda ports: (ports[:, 1:, RETURNS], ports[:, 1:, HEAD])),
-        "slow": rows(port, tails=lambda slow: (slow[:, :, LAST_BLOCKED],)),
+        "ports": rows(port, lambda ports: _ends(ports[:, 1:], w.CHANNEL, "head")),
+        "slow": chained_rows(port, w.SLOW),
         "crossing": rows(port * network.switched),
-        "queues": rows(port * network.switched, lambda queues: (queues[:, :, Q_HEAD],),
-                       lambda queues: (queues[:, :, Q_LAST],)),
-        "rooms": rows(port * network.buffered, lambda rooms: (rooms[:, :, RETURNS],)),
+        "queues": chained_rows(port * network.switched, w.QUEUE),
+        "rooms": rows(port * network.buffered, lambda rooms: (rooms[:, :, w.RETURNS],)),
         "routers": rows(m.routers * network.switched),
         "requests": rows(m.routers * network.switched),
-        "ejection": rows(node * (network.duplex == "half"), lambda nodes: (nodes[:, E_HEAD],),
-                         lambda nodes: (nodes[:, E_LAST],)),
+        "ejection": chained_rows(node * (network.duplex == "half"), w.DRAIN),
         "nodes": rows(node),
         "drawn": rows(node, axis=1),
         "history": rows(node),
@@ -89,8 +77,7 @@ def dealing(network: Configuration) -> Dealing:
         "flows": rows(1),
         "span_bits": rows(1),
         "places": Other.SAME,  # every rank is noticed of them at the same instant
-        "slots": rows(node * jobs, lambda slots: (slots[:, :, EARLY], slots[:, :, PARTS]),
-                      lambda slots: (slots[:, :, LATEST_EARLY],)),
+        "slots": chained_rows(node * jobs, w.OF_SLOT),
         "matching": rows(node * jobs),
         "spent": Other.SUM,
         "by_job": Other.SUM,
@@ -104,6 +91,11 @@ def dealing(network: Configuration) -> Dealing:
         # Whatever was noted of packets is written before a checkpoint is.
         **(dict.fromkeys(NOTES, Other.CONSTANT) if network.trace_packets else {}),
     }  # fmt: skip
+
+
+def _ends(array: Rows, row: Row, which: str) -> list[Rows]:
+    """Returns views of the words of such rows that are heads, or tails, of chains of parcels."""
+    return [array[..., word] for word in row.chains(which)]
 
 
 def to_global(
@@ -125,7 +117,7 @@ def to_local(
     """Find the far ends of ports, and name inputs as `odonata.agents.link` does on a rank."""
     g0, g1 = network.groups_of(first, last)
     far = far_here(network, g0, g1)
-    state.ports[:, 0, FAR] = far
+    state.ports[:, 0, w.FAR] = far
     arriving, numbers, came = _packets(state, pending, parcels)
     rows = ((came & CAME_MASK) >> FEEDER_BITS) - _first_row(network, g0)
     parcels[numbers, CAME] = _others(came) | _feeders(far, rows, rows << FEEDER_BITS)
@@ -138,13 +130,13 @@ def _packets(state: State, pending: Rows, parcels: Rows) -> tuple[Rows, Rows, Ro
     over a link, the numbers and the words CAME. (In an output buffer that word is 0, and in the
     node that it comes from below 0.)"""
     kinds = pending[:, KEY] >> KIND_SHIFT
-    heads = (state.ports[:, 1:, HEAD], state.queues[:, :, Q_HEAD], state.ejection[:, E_HEAD],
-             state.slots[:, :, EARLY], state.slots[:, :, PARTS])  # fmt: skip
+    heads = (state.ports[:, 1:, w.HEAD], state.queues[:, :, w.Q_HEAD], state.ejection[:, w.E_HEAD],
+             state.slots[:, :, w.EARLY], state.slots[:, :, w.PARTS])  # fmt: skip
     chains = [chained(parcels, head.reshape(-1))[1] for head in heads]
-    borne = pending[(kinds == REACH) | (kinds == DELIVER), A]
+    borne = pending[(kinds == w.REACH) | (kinds == w.DELIVER), A]
     numbers = np.concatenate([borne, *chains])
     numbers = numbers[parcels[numbers, CAME] > 0]
-    return pending[kinds == ARRIVE], numbers, parcels[numbers, CAME]
+    return pending[kinds == w.ARRIVE], numbers, parcels[numbers, CAME]
 
 
 def _feeders(far: Rows, inputs: Rows, otherwise: Rows) -> Rows:

@@ -2,70 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from odonata.agents import ejection, link, node, power, router, task, tracing
+from odonata.agents import layout as w
+from odonata.agents import packet as p
 from odonata.agents import switch as switching
 from odonata.agents.ejection import drain
 from odonata.agents.flows import span_at
-from odonata.agents.layout import (
-    ARRIVE,
-    BY_BYTES,
-    BY_HOPS,
-    BY_LATENCY,
-    BY_NON_MINIMAL,
-    BY_NON_MINIMAL_HOPS,
-    BY_PACKETS,
-    CAP,
-    COMPUTED,
-    CREDIT_DUE,
-    DELIVER,
-    ENDED,
-    F_INJECTED,
-    FIRST_GROUP,
-    GENERATE,
-    INJECTED,
-    JOB,
-    METER,
-    PACKETWISE,
-    PAUSED,
-    PLACE,
-    REACH,
-    RECEIVED,
-    REPORT,
-    REST,
-    RESTING,
-    ROUTERS,
-    SAMPLE,
-    START,
-    STEP,
-    SWITCH,
-    TELL,
-    VC_BITS,
-    WAITING,
-    WAKE,
-    WITHIN,
-    nic_row,
-    node_at_key,
-    node_row,
-    port_row,
-    where,
-)
+from odonata.agents.layout import nic_row, node_at_key, node_row, port_row, where
 from odonata.agents.link import Links, pump, repay, wake
 from odonata.agents.node import deliver
-from odonata.agents.packet import (
-    AVOIDS,
-    BORN,
-    PATH,
-    RANDOM,
-    SIZE,
-    SLOT_MASK,
-    TO_SHIFT,
-    VC_MASK,
-    VISIT_MASK,
-    VISIT_SHIFT,
-)
 from odonata.agents.power import cap, computed, note_report, read_meter
 from odonata.agents.reports import note_reading, sample
 from odonata.agents.router import Way
@@ -81,35 +30,37 @@ def grant(sim: Sim, state: Any, time: int, key: int, awaited: bool) -> None:
     if this is the event that serves it."""
     shape, port = state.shape, port_of(key)
     group, index = where(shape, key)
-    node, vc = index - shape[ROUTERS], port & VC_MASK
+    node, vc = index - shape[w.ROUTERS], port & p.VC_MASK
     if node < 0:
-        row = port_row(shape, group, index) + (port >> VC_BITS)
+        row = port_row(shape, group, index) + (port >> w.VC_BITS)
     else:
         row = nic_row(shape, group, node)
     if awaited:
-        if time != state.slow[row, vc, WAKE]:
+        if time != state.slow[row, vc, w.WAKE]:
             return
-        state.slow[row, vc, WAKE] = FOREVER
-    waiting = state.slow[row, vc, WAITING] if node >= 0 else 0
+        state.slow[row, vc, w.WAKE] = FOREVER
+    waiting = state.slow[row, vc, w.WAITING] if node >= 0 else 0
     started = pump(sim, state, row, vc, time, key)
     if node >= 0:
-        sent = waiting - state.slow[row, vc, WAITING]
-        own = group - shape[FIRST_GROUP]
-        state.flows[own, span_at(state, own, time), F_INJECTED] += sent
-        state.nodes[node_row(shape, group, node), INJECTED] += started
+        sent = waiting - state.slow[row, vc, w.WAITING]
+        own = group - shape[w.FIRST_GROUP]
+        state.flows[own, span_at(state, own, time), w.F_INJECTED] += sent
+        state.nodes[node_row(shape, group, node), w.INJECTED] += started
         if HALF_DUPLEX:
             drain(sim, state, time, key)
 
 
-HALF_DUPLEX, SWITCHED = False, False
+# Bound by `handler`:
+HALF_DUPLEX: bool = False  # Routers.ejection is HALF
+SWITCHED: bool = False  # Routers.crossbar
 
 
 def receive(sim: Sim, state: Any, time: int, key: int, room: int, b: int) -> None:
     """Note credit that comes from another rank."""
     shape, port = state.shape, port_of(key)
     group, router = where(shape, key)
-    row = port_row(shape, group, router) + (port >> VC_BITS)
-    vc = port & VC_MASK
+    row = port_row(shape, group, router) + (port >> w.VC_BITS)
+    vc = port & p.VC_MASK
     if repay(sim, state, row, vc, time, room, sim.ctl[NOW]):
         wake(sim, state, row, vc, time, key)
 
@@ -120,8 +71,17 @@ def nothing(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> bool:
     return False
 
 
-arrive = proceed = command = generate = switch = reach = nothing
-"""Stand for those of one routing and of one set of patterns."""
+Handler = Callable[..., bool]
+"""A kernel that handles events: of sim, state, time, key and as many of their words as it needs."""
+
+# Bound by `handler`:
+arrive: Handler = nothing  # router.compiled(...); of traced packets, tracing.arrive around it
+proceed: Handler = nothing  # task.kernels(...).proceed
+command: Handler = nothing  # task.kernels(...).command
+generate: Handler = nothing  # node.generator(...), or no_messages
+switch: Handler = nothing  # switch.kernels(...).switch
+reach: Handler = nothing  # ejection.kernels(...).reach
+ordinary: Handler = nothing  # `work`, or in work_with_telemetry also work_under_caps
 
 
 @kernel
@@ -136,23 +96,23 @@ def hand_over(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
     """Count a packet, unless it never left its node, and give it to the task that it is for, if it
     is for one."""
     packet = sim.pool.rows[number]
-    if port_of(key) < WITHIN:
+    if port_of(key) < w.WITHIN:
         which = deliver(sim, state, time, key, number)
-        if packet[RANDOM] >= 0:
+        if packet[p.RANDOM] >= 0:
             _, _, row = node_at_key(state.shape, key)
-            job = state.slots[row, (packet[RANDOM] >> TO_SHIFT) & SLOT_MASK, JOB]
-            tally, path = state.by_job[job], packet[PATH]
-            visited = (path >> VISIT_SHIFT) & VISIT_MASK
-            tally[BY_PACKETS] += 1
-            tally[BY_BYTES] += packet[SIZE]
-            tally[BY_LATENCY] += time - packet[BORN]
-            tally[BY_HOPS] += visited
-            if path & AVOIDS:
-                tally[BY_NON_MINIMAL] += 1
-                tally[BY_NON_MINIMAL_HOPS] += visited
+            job = state.slots[row, (packet[p.RANDOM] >> p.TO_SHIFT) & p.SLOT_MASK, w.JOB]
+            tally, path = state.by_job[job], packet[p.PATH]
+            visited = (path >> p.VISIT_SHIFT) & p.VISIT_MASK
+            tally[w.BY_PACKETS] += 1
+            tally[w.BY_BYTES] += packet[p.SIZE]
+            tally[w.BY_LATENCY] += time - packet[p.BORN]
+            tally[w.BY_HOPS] += visited
+            if path & p.AVOIDS:
+                tally[w.BY_NON_MINIMAL] += 1
+                tally[w.BY_NON_MINIMAL_HOPS] += visited
             if which >= 0 and state.job_latencies.shape[0] > 0:
                 state.job_latencies[job, which] += 1
-    if packet[RANDOM] < 0:
+    if packet[p.RANDOM] < 0:
         drop_parcel(sim, number)
     else:
         match(sim, state, time, key, number)
@@ -162,50 +122,47 @@ def hand_over(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
 def hand_over_and_count(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
     """Do the same, and count the bytes that a job's tasks receive from other nodes."""
     packet = sim.pool.rows[number]
-    if port_of(key) < WITHIN and packet[RANDOM] >= 0:
+    if port_of(key) < w.WITHIN and packet[p.RANDOM] >= 0:
         _, _, row = node_at_key(state.shape, key)
-        state.holding[row, RECEIVED] += packet[SIZE]
+        state.holding[row, w.RECEIVED] += packet[p.SIZE]
     hand_over(sim, state, time, key, number)
 
 
-accept = drop
+# Bound by `handler`: of jobs hand_over or hand_over_and_count; and tracing.accept around it.
+accept: Callable[..., None] = drop
 
 
 def work(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> bool:
     """Handle an event of a task or of the scheduler. Returns whether the task's node has a message
     that may go at once."""
     kind = kind_of(key)
-    if kind == PLACE:
+    if kind == w.PLACE:
         learn(sim, state, a, b)
-    elif kind == START:
+    elif kind == w.START:
         command(sim, state, time, key, a, b)
-    elif kind == ENDED:
+    elif kind == w.ENDED:
         hear(sim, state, time, key, a, b)
     else:
-        return proceed(sim, state, time, key)  # type: ignore[call-arg]
+        return proceed(sim, state, time, key)
     return False
-
-
-ordinary = nothing
-"""Stands for `work`, in `work_under_caps` and `work_with_telemetry`."""
 
 
 def work_under_caps(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> bool:
     """Do the same where nodes draw power."""
     kind = kind_of(key)
-    if kind == CAP:
+    if kind == w.CAP:
         cap(sim, state, time, key, a, b)
-    elif kind == METER:
+    elif kind == w.METER:
         read_meter(sim, state, time, key)
-    elif kind == REPORT:
+    elif kind == w.REPORT:
         note_report(sim, state, time, key, a, b)
-    elif kind == REST:
-        state.metering[RESTING] = 1
+    elif kind == w.METERS_OFF:
+        state.metering[w.METERS_ARE_OFF] = 1
     else:
-        if kind == STEP and a == COMPUTED:
+        if kind == w.STEP and a == w.COMPUTED:
             pause = computed(state, time, key, b)
             if pause > 0:
-                schedule(sim, time + pause, key, PAUSED, 0)
+                schedule(sim, time + pause, key, w.PAUSED, 0)
             if pause != 0:
                 return False
         return ordinary(sim, state, time, key, a, b)
@@ -215,9 +172,9 @@ def work_under_caps(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -
 def work_with_telemetry(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> bool:
     """Do what `ordinary` does where counters are reported to the scheduler."""
     kind = kind_of(key)
-    if kind == SAMPLE:
+    if kind == w.SAMPLE:
         sample(sim, state, time, key)
-    elif kind == TELL:
+    elif kind == w.TELL:
         note_reading(state, time, key, a, b)
     else:
         return ordinary(sim, state, time, key, a, b)
@@ -227,26 +184,26 @@ def work_with_telemetry(sim: Sim, state: Any, time: int, key: int, a: int, b: in
 def handle(sim: Sim, state: Any, time: int, key: int, a: int, b: int) -> None:
     """Handle any event that is not decided in Python."""
     kind = kind_of(key)
-    if kind == ARRIVE:
+    if kind == w.ARRIVE:
         arrive(sim, state, time, key, a, b)
-    elif kind == DELIVER:
+    elif kind == w.DELIVER:
         accept(sim, state, time, key, a)
         if HALF_DUPLEX:
             drain(sim, state, time, key)
-    elif SWITCHED and kind == SWITCH:
-        switch(sim, state, time, key)  # type: ignore[call-arg]
-    elif HALF_DUPLEX and kind == REACH:
-        reach(sim, state, time, key, a)  # type: ignore[call-arg]
+    elif SWITCHED and kind == w.SWITCH:
+        switch(sim, state, time, key)
+    elif HALF_DUPLEX and kind == w.REACH:
+        reach(sim, state, time, key, a)
     else:
         ready = True
-        if kind != CREDIT_DUE:
-            if kind == GENERATE:
-                ready = generate(sim, state, time, key)  # type: ignore[call-arg]
+        if kind != w.CREDIT_DUE:
+            if kind == w.GENERATE:
+                ready = generate(sim, state, time, key)
             else:
                 ready = work(sim, state, time, key, a, b)
-            key = key_of(CREDIT_DUE, agent_of(key), 0)
+            key = key_of(w.CREDIT_DUE, agent_of(key), 0)
         if ready:
-            grant(sim, state, time, key, kind == CREDIT_DUE)
+            grant(sim, state, time, key, kind == w.CREDIT_DUE)
 
 
 @kernel
@@ -261,7 +218,7 @@ class Routers(NamedTuple):
     accept packets (`odonata.agents.ejection`); whether their own have a choice of channels; and
     whether packets are traced (`odonata.agents.tracing`)."""
 
-    credits: int = PACKETWISE
+    credits: int = w.PACKETWISE
     crossbar: bool = False
     buffered: bool = False
     way: Way = Way()

@@ -14,33 +14,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from odonata.agents.layout import (
-    DELIVER,
-    DRAINED,
-    E_BUSY,
-    E_BYTES,
-    E_HEAD,
-    E_LAST,
-    EJECTION,
-    FAR,
-    FAR_KEY,
-    HEAD,
-    JOB,
-    MESSAGE,
-    REPLY,
-    nic_row,
-    node_at_key,
-)
+from odonata.agents import layout as w
+from odonata.agents import packet as p
+from odonata.agents.layout import nic_row, node_at_key
 from odonata.agents.link import Links, channel_key, given_back, repay, serialisation, wake
-from odonata.agents.packet import (
-    LABEL_MASK,
-    LABEL_SHIFT,
-    RANDOM,
-    REQUEST,
-    SIZE,
-    SLOT_MASK,
-    TO_SHIFT,
-)
 from odonata.agents.patterns import stage_at
 from pdes.events import agent_of, key_of
 from pdes.jit import kernel, rebound
@@ -56,24 +33,24 @@ only while there is nothing to send."""
 def draining(sim: Sim, state: Any, number: int, key: int) -> int:
     """Returns how long it takes to drain a packet, in ps. `key` is that of an event of its node."""
     packet = sim.pool.rows[number]
-    took = serialisation(state.rates[EJECTION], packet[SIZE])
-    word = packet[RANDOM]
-    if word < 0 or word & REQUEST == 0:
+    took = serialisation(state.rates[w.EJECTION], packet[p.SIZE])
+    word = packet[p.RANDOM]
+    if word < 0 or word & p.REQUEST == 0:
         return took  # type: ignore[no-any-return]
     _, _, row = node_at_key(state.shape, key)
-    slot, phase = (word >> TO_SHIFT) & SLOT_MASK, (word >> LABEL_SHIFT) & LABEL_MASK
-    stage = state.stages[stage_at(state, state.slots[row, slot, JOB], phase)]
-    answer = stage[REPLY] * packet[SIZE] // stage[MESSAGE]
+    slot, phase = (word >> p.TO_SHIFT) & p.SLOT_MASK, (word >> p.LABEL_SHIFT) & p.LABEL_MASK
+    stage = state.stages[stage_at(state, state.slots[row, slot, w.JOB], phase)]
+    answer = stage[w.REPLY] * packet[p.SIZE] // stage[w.MESSAGE]
     return max(took, serialisation(state.rates[0], answer))  # type: ignore[no-any-return]
 
 
 def eject(sim: Sim, state: Any, row: int, number: int, there: int, now: int) -> int:
     """Returns when a packet whose last byte is at its node at `there` will have been drained, in
     ps, and returns credit for it to the port of the router."""
-    port, size = state.ports[row, 0], sim.pool.rows[number, SIZE]
-    start = max(there, port[DRAINED])
-    drained = start + draining(sim, state, number, port[FAR_KEY])
-    port[DRAINED] = drained
+    port, size = state.ports[row, 0], sim.pool.rows[number, p.SIZE]
+    start = max(there, port[w.DRAINED])
+    drained = start + draining(sim, state, number, port[w.FAR_KEY])
+    port[w.DRAINED] = drained
     due = given_back(state, start, drained, size, state.rates[0]) + state.latencies[0]
     repay(sim, state, row, 0, due, size, now)
     return drained  # type: ignore[no-any-return]
@@ -84,19 +61,19 @@ def drain(sim: Sim, state: Any, time: int, key: int) -> None:
     of the node."""
     group, index, row = node_at_key(state.shape, key)
     ejection, nic = state.ejection[row], nic_row(state.shape, group, index)
-    number = ejection[E_HEAD]
-    if number < 0 or ejection[E_BUSY] > time or state.ports[nic, 1, HEAD] >= 0:
+    number = ejection[w.E_HEAD]
+    if number < 0 or ejection[w.E_BUSY] > time or state.ports[nic, 1, w.HEAD] >= 0:
         return
-    size = sim.pool.rows[number, SIZE]
-    ejection[E_HEAD] = sim.pool.rows[number, NEXT]
-    ejection[E_BYTES] -= size
+    size = sim.pool.rows[number, p.SIZE]
+    ejection[w.E_HEAD] = sim.pool.rows[number, NEXT]
+    ejection[w.E_BYTES] -= size
     drained = time + draining(sim, state, number, key)
-    ejection[E_BUSY] = drained
-    schedule(sim, drained, key_of(DELIVER, agent_of(key), 0), number, 0)
-    port = state.ports[nic, 0, FAR]
+    ejection[w.E_BUSY] = drained
+    schedule(sim, drained, key_of(w.DELIVER, agent_of(key), 0), number, 0)
+    port = state.ports[nic, 0, w.FAR]
     due = given_back(state, time, drained, size, state.rates[0]) + state.latencies[0]
     if repay(sim, state, port, 0, due, size, time):
-        wake(sim, state, port, 0, due, channel_key(state.ports[nic, 0, FAR_KEY], 0))
+        wake(sim, state, port, 0, due, channel_key(state.ports[nic, 0, w.FAR_KEY], 0))
 
 
 def reach(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
@@ -104,12 +81,12 @@ def reach(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
     _, _, row = node_at_key(state.shape, key)
     ejection, rows = state.ejection[row], sim.pool.rows
     rows[number, NEXT] = -1
-    if ejection[E_HEAD] >= 0:
-        rows[ejection[E_LAST], NEXT] = number
+    if ejection[w.E_HEAD] >= 0:
+        rows[ejection[w.E_LAST], NEXT] = number
     else:
-        ejection[E_HEAD] = number
-    ejection[E_LAST] = number
-    ejection[E_BYTES] += rows[number, SIZE]
+        ejection[w.E_HEAD] = number
+    ejection[w.E_LAST] = number
+    ejection[w.E_BYTES] += rows[number, p.SIZE]
     drain(sim, state, time, key)
 
 

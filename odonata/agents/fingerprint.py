@@ -9,24 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from odonata.agents import layout as w
 from odonata.agents.configuration import Configuration
-from odonata.agents.layout import (
-    BUSY,
-    BYTES,
-    EARLY,
-    PACKETS,
-    PADDING,
-    Q_EJECT,
-    Q_LONGEST,
-    Q_ROOM,
-    Q_SERVED,
-    Q_WAITED,
-    STALL,
-    STARTED,
-    USED,
-    WAIT,
-    State,
-)
+from odonata.agents.layout import State
 from odonata.jobs.board import Ledger
 
 
@@ -38,20 +23,19 @@ def fingerprint(network: Configuration, state: State) -> Any:
     m, groups = network.machine, len(state.histogram)
     ports, nodes = m.routers * (m.radix + m.nodes), m.routers * m.nodes
     parts: list[tuple[npt.NDArray[Any], int]] = [
-        (state.ports[:, 1:, [STARTED, PACKETS, BYTES, WAIT]], ports),
-        (state.slow[:, :, [STALL, PADDING]], ports),
-        (state.ports[:, 0, [BUSY, USED]], ports),
+        (state.ports[:, 1:, w.CHANNEL.hashed], ports),
+        (state.slow[:, :, w.SLOW.hashed], ports),
+        (state.ports[:, 0, w.PORT.hashed], ports),
         (state.nodes, nodes),
         (state.history, nodes),
         (state.histogram, 1),
     ]
     if network.switched:
-        waits = [Q_SERVED, Q_WAITED, Q_ROOM, Q_EJECT, Q_LONGEST]
-        parts.append((state.queues[:, :, waits], ports))
+        parts.append((state.queues[:, :, w.QUEUE.hashed], ports))
     if len(state.drawn):  # a row per stream, on every rank
         parts.append((state.drawn.T, nodes))
     if network.workload:  # without the chains, whose numbers depend on the rank
-        parts += [(state.slots[:, :, :EARLY], nodes), (state.matching, nodes)]
+        parts += [(state.slots[:, :, w.OF_SLOT.hashed], nodes), (state.matching, nodes)]
     if network.power:
         power = (state.meters, state.holding, state.efforts, state.work)
         parts += [(array, nodes) for array in power]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from odonata.agents.layout import FLOW_WORDS, SPANS
+from odonata.agents.layout import FLOW, SPANS
 from pdes.clock import LATEST
 from pdes.events import Rows
 from pdes.jit import kernel
@@ -27,7 +27,7 @@ LEVELS = LATEST.bit_length() - FIRST_BITS - SPANS.bit_length() + 2
 def arrays(groups: int) -> dict[str, Any]:
     """Returns the arrays of `State` that are about flows, before anything has flowed."""
     return {
-        "flows": np.zeros((groups, SPANS, FLOW_WORDS), np.int64),
+        "flows": np.zeros((groups, SPANS, len(FLOW)), np.int64),
         "span_bits": np.full(groups, FIRST_BITS, np.int64),
     }
 
@@ -39,8 +39,8 @@ def span_at(state: Any, row: int, time: int) -> int:
     while time >> state.span_bits[row] >= SPANS:
         flows = state.flows[row]
         for i in range(SPANS // 2):
-            for w in range(FLOW_WORDS):
-                flows[i, w] = flows[2 * i, w] + flows[2 * i + 1, w]
+            for word in range(flows.shape[1]):
+                flows[i, word] = flows[2 * i, word] + flows[2 * i + 1, word]
         flows[SPANS // 2 :] = 0
         state.span_bits[row] += 1
     return time >> state.span_bits[row]  # type: ignore[no-any-return]
@@ -49,7 +49,7 @@ def span_at(state: Any, row: int, time: int) -> int:
 def by_level(flows: Rows, span_bits: Rows) -> Rows:
     """Returns flows added up over groups whose spans are of equal length: by level (the logarithm
     of that length, from FIRST_BITS on), span and word. These may be added up over ranks."""
-    found = np.zeros((LEVELS, SPANS, FLOW_WORDS), np.int64)
+    found = np.zeros((LEVELS, SPANS, len(FLOW)), np.int64)
     np.add.at(found, span_bits - FIRST_BITS, flows)
     return found
 

@@ -16,31 +16,44 @@ import numpy.typing as npt
 from odonata.agents.packet import PARCEL
 from pdes.events import agent_of
 from pdes.jit import kernel, record
+from pdes.words import Row
 
 # -- events
 
-(CREDIT_DUE, SWITCH, ARRIVE, REACH, DELIVER, PLACE, START, GENERATE, STEP, REST, CAP, METER, SAMPLE,
- ENDED, REPORT, TELL, DECIDE) = range(17)  # fmt: skip
-"""Kinds of events, in the order in which they are handled at one instant: credit returns to a
-channel; the crossbar of a router arbitrates; a packet arrives at a router; a packet reaches a node
-that is half duplex; a packet is delivered to a node; every rank learns where some tasks of a job
-are; a task starts; a node generates its next message of open-loop traffic (the port
-is the number of the traffic); a task takes its next step; every rank learns that power is no longer
-measured; a node is given a cap; a node reads its meter; a router reads its counters and those of
-its nodes; the scheduler hears that a task has ended, what a node has drawn, and what a router has
-read; the scheduler decides."""
 KINDS = ("credit", "switch", "arrive", "reach", "deliver", "place", "start", "generate", "step",
-         "rest", "cap", "meter", "sample", "ended", "report", "tell", "decide")  # fmt: skip
-PAUSED, SENT, COMPUTED = 0, 1, 2
-"""Values of the first word of a STEP. PAUSED: the task's pause is over, or what it waited for has
-arrived. SENT: the last packet of its message has left the node. COMPUTED: its work is done, if this
-is the latest prediction of that, whose number is the second word (`odonata.agents.power`). These
-are not kinds of their own, because tasks of one node that step at one instant do so in the order of
-their slots, whatever the reason."""
-HAPPENED, AGAIN = 0, 1
-"""Values of the first word of a DECIDE. HAPPENED: a job has come or ended, power was measured, or
-the cap of the machine has changed. AGAIN: the power policy asked for it; the second word is the
-number of that wish."""
+         "meters off", "cap", "meter", "sample", "ended", "report", "tell", "decide")  # fmt: skip
+(CREDIT_DUE,  # credit returns to a channel
+ SWITCH,      # the crossbar of a router arbitrates
+ ARRIVE,      # a packet arrives at a router
+ REACH,       # a packet reaches a node that is half duplex
+ DELIVER,     # a packet is delivered to a node
+ PLACE,       # every rank learns where some tasks of a job are
+ START,       # a task starts
+ GENERATE,    # a node generates its next message of open-loop traffic; the port is the number of
+              # the traffic
+ STEP,        # a task takes its next step; the first word is PAUSED, SENT or COMPUTED
+ METERS_OFF,  # every rank learns that power is no longer measured
+ CAP,         # a node is given a cap
+ METER,       # a node reads its meter
+ SAMPLE,      # a router reads its counters and those of its nodes
+ ENDED,       # the scheduler hears that a task has ended
+ REPORT,      # the scheduler hears what a node has drawn
+ TELL,        # the scheduler hears what a router has read
+ DECIDE,      # the scheduler decides; the first word is HAPPENED or AGAIN
+) = range(len(KINDS))  # fmt: skip
+"""The kinds of events, in the order in which they are handled at one instant."""
+(PAUSED,    # the task's pause is over, or what it waited for has arrived
+ SENT,      # the last packet of its message has left the node
+ COMPUTED,  # its work is done, if this is the latest prediction of that, whose number is the second
+            # word (`odonata.agents.power`)
+) = range(3)  # fmt: skip
+"""Values of the first word of a STEP. These are not kinds of their own, because tasks of one node
+that step at one instant do so in the order of their slots, whatever the reason."""
+(HAPPENED,  # a job has come or ended, power was measured, or the cap of the machine has changed
+ AGAIN,     # the power policy asked for it; the second word is the number of that request to be
+            # asked again
+) = range(2)  # fmt: skip
+"""Values of the first word of a DECIDE."""
 
 VC_BITS = 4
 """An event at a channel has as its port the port's number, shifted by these, plus the VC."""
@@ -50,50 +63,76 @@ because two tasks may send at one instant."""
 SCHEDULER = 0
 """The agent that is the scheduler, where there is one."""
 
-# -- the machine: State.shape
+# -- the machine, and what is derived from it
 
-NODES, ROUTERS, GROUPS, RADIX, AGENT_BITS, FIRST_GROUP, GROUP_PORTS, COPIES = range(8)
-BASES, LAST_GLOBAL, VCS_MASK, VIA, BIAS, OFFSET, ARBITER, OUT_CAPACITY = 8, *range(12, 19)
-LANE_COUNT = 19
-"""Words of `State.shape`: p, a and g; the ports of a router; the bits of an agent's number that
-count within its group; this rank's first group; the port rows of a group (its routers', then its
-nodes'); the cables between two groups; the first local VC of each leg; the VC of a last global hop;
-0 where all hops share one VC (and deadlock), else all bits; what a non-minimal path leads through;
-a parameter of the routing; the offset of groups in agent numbers, above; which of ARBITERS;
-the bytes of an output buffer; and how many channels the packets of a node can choose from."""
+SHAPE = Row("State.shape")
+NODES = SHAPE.word("1", "p, the nodes of a router")
+ROUTERS = SHAPE.word("1", "a, the routers of a group")
+GROUPS = SHAPE.word("1", "g, the groups")
+RADIX = SHAPE.word("1", "the ports of a router")
+AGENT_BITS = SHAPE.word("1", "the bits of an agent's number that count within its group")
+FIRST_GROUP = SHAPE.word("1", "this rank's first group")
+GROUP_PORTS = SHAPE.word("1", "the port rows of a group: its routers', then its nodes'")
+COPIES = SHAPE.word("1", "the cables between two groups")
+BASES = SHAPE.word("1", "the first local VC of each leg, of which there are four")
+LAST_GLOBAL = SHAPE.word("1", "the VC of a last global hop", at=BASES + 4)
+VCS_MASK = SHAPE.word("1", "0 where all hops share one VC (and deadlock), else all bits")
+VIA = SHAPE.word("1", "what a non-minimal path leads through, of VIAS")
+BIAS = SHAPE.word("B", "a parameter of the routing")
+OFFSET = SHAPE.word("1", "the offset of groups in agent numbers: 1 if there is a scheduler, else 0")
+ARBITER = SHAPE.word("1", "which of ARBITERS")
+OUT_CAPACITY = SHAPE.word("B", "of an output buffer")
+LANE_COUNT = SHAPE.word("1", "how many channels the packets of a node can choose from")
+
 VIAS = ("group", "router", "anywhere")
 GROUP, ROUTER, ANYWHERE = range(3)
 GATE_BITS = 8
 """An entry of `State.gates` is the router that has the cable, shifted, plus which of its cables."""
 
-# -- a port and its channels: State.ports, State.slow
+RATES = Row("State.rates")
+CROSSBAR = RATES.word("2^-16 ps/B", "of a crossbar, behind those of the classes of links", at=3)
+EJECTION = RATES.word("2^-16 ps/B", "of ejection")
 
-BUSY, USED, RATE, LATENCY, FAR_KEY, FAR, CAPACITY, DRAINED = range(8)
-"""Words of a port: until when its link is reserved; how long it has been reserved in total; the
-picoseconds per byte, times 2**16; the picoseconds to the other end; the key of an arrival there,
-and the row of that port, or -1 on another rank; the bytes of each buffer there; and, of a port to a
-node, until when the node will drain what was sent to it."""
+# -- a port and its channels
 
-CREDIT, RETURNS, SOONEST, HEAD, STARTED, PACKETS, BYTES, WAIT = range(8)
-"""Words of a channel: the bytes known to be free at the far end; credits on their way, as a chain,
-and the earliest of their dates; the first blocked packet, or -1; when the last packet granted
-starts. Then counters: packets, bytes, and the picoseconds in which one waited and the link was
-busy."""
+PORT = Row("State.ports, line 0")
+BUSY = PORT.word("ps", "until when its link is reserved", hashed=True)
+USED = PORT.word("ps", "how long it has been reserved in total", hashed=True)
+RATE = PORT.word("2^-16 ps/B", "how long a byte takes")
+LATENCY = PORT.word("ps", "to the other end")
+FAR_KEY = PORT.word("1", "the key of an arrival there")
+FAR = PORT.word("1", "the row of that port, or -1 on another rank")
+CAPACITY = PORT.word("B", "of each buffer there")
+DRAINED = PORT.word("ps", "of a port to a node: until when the node will drain what was sent to it")
 
-LAST_BLOCKED, SINCE, MARK, WAITING, WAKE, STALL, PADDING = range(7)
-"""Words of a channel that are seldom touched: the last blocked packet; since when the first has
-been first, and how long the link had been used by then; the bytes that are blocked; when the event
-that serves them happens (others for this channel are stale), or FOREVER. Then counters: the
-picoseconds in which the first packet waited, without credit, and the link was free; the bytes by
-which flits were not full."""
+CHANNEL = Row("State.ports, lines from 1 on")
+CREDIT = CHANNEL.word("B", "known to be free at the far end")
+RETURNS = CHANNEL.word("1", "credits on their way, as a chain", chain="head")
+SOONEST = CHANNEL.word("ps", "the earliest of their dates")
+HEAD = CHANNEL.word("1", "the first blocked packet, or -1", chain="head")
+STARTED = CHANNEL.word("ps", "when the last packet granted starts", hashed=True)
+PACKETS = CHANNEL.word("1", "packets so far", hashed=True)
+BYTES = CHANNEL.word("B", "their bytes", hashed=True)
+WAIT = CHANNEL.word("ps", "how long one waited and the link was busy so far", hashed=True)
+
+SLOW = Row("State.slow")
+LAST_BLOCKED = SLOW.word("1", "the last blocked packet", chain="tail")
+SINCE = SLOW.word("ps", "since when the first has been first")
+MARK = SLOW.word("ps", "how long the link had been used by then")
+WAITING = SLOW.word("B", "that are blocked")
+WAKE = SLOW.word("ps", "when the event that serves them happens (others for this channel are "
+                 "stale), or FOREVER")  # fmt: skip
+STALL = SLOW.word("ps", "how long the first packet waited, without credit, and the link was free, "
+                  "so far", hashed=True)  # fmt: skip
+PADDING = SLOW.word("B", "by which flits were not full so far", hashed=True)
 
 LINE = 8
 """Words of a port and of a channel: each is a cache line, and a port's channels are behind it. On
-a large machine a hop costs what its cache misses cost, so there is nothing there that need not be.
-"""
+a large machine a hop costs what its cache misses cost, so there is nothing there that need not be:
+the words of a channel that are seldom touched are in `State.slow`."""
 
-# -- the crossbar of a router, empty where routers are ideal: State.crossing, State.queues,
-# State.rooms (lines like those of channels, of output buffers), State.routers, State.requests
+# -- the crossbar of a router, empty where routers are ideal. (`State.rooms` has lines like those of
+# channels, of output buffers.)
 
 CREDITS = ("packet", "flit", "head")
 PACKETWISE, FLITWISE, AT_HEAD = range(3)
@@ -101,75 +140,97 @@ PACKETWISE, FLITWISE, AT_HEAD = range(3)
 ARBITERS = ("round-robin", "least-recent", "age", "lowest-port")
 ROUND_ROBIN, LEAST_RECENT, AGE, LOWEST_PORT = range(4)
 
-CROSSBAR, EJECTION = 3, 4
-"""Words of `State.rates` behind those of the classes of links."""
+CROSSING = Row("State.crossing")
+IN_UNTIL = CROSSING.word("ps", "until when a packet crosses from this port as an input")
+OUT_UNTIL = CROSSING.word("ps", "until when one crosses to it as an output")
+OUT_LAST = CROSSING.word("1", "from which queue (port << VC_BITS | VC) the last one did, or -1")
 
-IN_UNTIL, OUT_UNTIL, OUT_LAST = range(3)
-"""Words of a port in `State.crossing`: until when a packet crosses from it as an input, and to it
-as an output; and from which queue (port << VC_BITS | VC) the last one did, or -1."""
-CROSSING_WORDS = 3
-
-(Q_WANTS, Q_LACKS, Q_NEXT_AT, Q_HOLDS, Q_CHANNEL, Q_SIZE, Q_RANK, Q_HEAD,
- Q_LAST, Q_SINCE, Q_SERVED, Q_WAITED, Q_ROOM, Q_EJECT, Q_LONGEST, Q_BYTES) = range(16)  # fmt: skip
-"""Words of an input queue, by port and VC; the first eight, a cache line, are what an arbiter looks
-at. Which output channel the queue's first packet wants (port << VC_BITS | VC), or -1 if there is
-none that is first; since when there has been no room for it, or -1; from when on the next packet
-can be first; whether the first has been assigned its output channel, and which of that VC's it is:
-0, or 1 for packets to a node from another group; its bytes; its rank with the arbiter; the first
-packet that has not begun to cross, or -1. Then the last packet; since when the first has been
-first; when a packet last began to cross from here, or -1. Counters in picoseconds: what first
-packets have waited; of this, without room towards a router and towards a node; the longest that one
-waited while there was room. And the bytes in the queue."""
-Q_LACKED = 20
-"""A word in the same row: for how long there was no room for the first packet, until it last got
-room."""
-C_FREE_AT, C_LAST = 16, 18
-"""Words in the same row, of the output channels 0 and 1 of the same port and VC: from when on each
-can be assigned, FOREVER while a packet that has not begun to cross has it; and the queue to which
-each was assigned last, or -1."""
+QUEUE = Row("State.queues")
+Q_WANTS = QUEUE.word("1", "which output channel the first packet wants (port << VC_BITS | VC), or "
+                     "-1 if there is none that is first")  # fmt: skip
+Q_LACKS = QUEUE.word("ps", "since when there has been no room for it, or -1")
+Q_NEXT_AT = QUEUE.word("ps", "from when on the next packet can be first")
+Q_HOLDS = QUEUE.word("1", "whether the first has been assigned its output channel")
+Q_CHANNEL = QUEUE.word("1", "which of that VC's it is: 0, or 1 for packets to a node from another "
+                       "group")  # fmt: skip
+Q_SIZE = QUEUE.word("B", "of the first packet")
+Q_RANK = QUEUE.word("1", "its rank with the arbiter")
+Q_HEAD = QUEUE.word("1", "the first packet that has not begun to cross, or -1", chain="head")
+Q_LAST = QUEUE.word("1", "the last packet", chain="tail")
+Q_SINCE = QUEUE.word("ps", "since when the first has been first")
+Q_SERVED = QUEUE.word("ps", "when a packet last began to cross from here, or -1", hashed=True)
+Q_WAITED = QUEUE.word("ps", "what first packets have waited", hashed=True)
+Q_ROOM = QUEUE.word("ps", "of this, without room towards a router", hashed=True)
+Q_EJECT = QUEUE.word("ps", "of this, without room towards a node", hashed=True)
+Q_LONGEST = QUEUE.word("ps", "the longest that one waited while there was room", hashed=True)
+Q_BYTES = QUEUE.word("B", "in the queue")
+C_FREE_AT = QUEUE.word("ps", "from when on each of the output channels 0 and 1 of the same port "
+                       "and VC can be assigned, FOREVER while a packet that has not begun to cross "
+                       "has it: two words")  # fmt: skip
+C_LAST = QUEUE.word("1", "the queue to which each of these was assigned last, or -1: two words",
+                    at=C_FREE_AT + 2)  # fmt: skip
+Q_LACKED = QUEUE.word("ps", "for how long there was no room for the first packet, until it last "
+                      "got room", at=C_LAST + 2)  # fmt: skip
 QUEUE_WORDS = 24
+"""Three cache lines; the first, up to Q_HEAD, is what an arbiter looks at."""
 
-R_WAKE, R_COUNT = range(2)
-"""Words of a router in `State.routers`: when its next SWITCH happens (others are stale), or
-FOREVER; and how many of its queues have a packet, which are in its row of `State.requests`, each
-as port << VC_BITS | VC."""
-ROUTER_WORDS = 2
+OF_ROUTER = Row("State.routers")
+R_WAKE = OF_ROUTER.word("ps", "when its next SWITCH happens (others are stale), or FOREVER")
+R_COUNT = OF_ROUTER.word("1", "how many of its queues have a packet, which are in its row of "
+                         "`State.requests`, each as port << VC_BITS | VC")  # fmt: skip
 
-E_HEAD, E_LAST, E_BUSY, E_BYTES = range(4)
-"""Words of a half-duplex node in `State.ejection`: the first packet that it has not begun to drain,
-or -1, and the last; until when it drains; the bytes of those packets."""
-EJECTION_WORDS = 4
+DRAIN = Row("State.ejection")
+E_HEAD = DRAIN.word("1", "the first packet that the half-duplex node has not begun to drain, or -1",
+                    chain="head")  # fmt: skip
+E_LAST = DRAIN.word("1", "the last", chain="tail")
+E_BUSY = DRAIN.word("ps", "until when it drains")
+E_BYTES = DRAIN.word("B", "of those packets")
 
-# -- a node: State.nodes, State.traffic
+# -- a node, and the traffic that it generates
 
-(DRAWS, GENERATED, GENERATED_BYTES, DELIVERED, DELIVERED_BYTES, LATENCY_SUM, LONGEST,
- HOPS, OFFERED, INJECTED, ACCEPTED, MEASURED, MEASURED_LATENCY,
- MEASURED_GENERATED, LAST_IN) = range(15)  # fmt: skip
-"""Words of a node: random numbers drawn; messages generated, and bytes; packets delivered, their
-bytes, latencies, largest latency (of those measured), routers visited. Then,
-within the measurement: bytes offered, bytes whose sending began, bytes accepted; packets generated
-within it that were delivered, and their latencies; packets generated within it. And when the last
-packet was delivered."""
-NODE_WORDS = 15
+OF_NODE = Row("State.nodes")
+DRAWS = OF_NODE.word("1", "random numbers drawn")
+GENERATED = OF_NODE.word("1", "messages generated")
+GENERATED_BYTES = OF_NODE.word("B", "of these")
+DELIVERED = OF_NODE.word("1", "packets delivered")
+DELIVERED_BYTES = OF_NODE.word("B", "of these")
+LATENCY_SUM = OF_NODE.word("ps", "the sum of their latencies")
+LONGEST = OF_NODE.word("ps", "the largest latency of those measured")
+HOPS = OF_NODE.word("1", "routers that those delivered have visited")
+OFFERED = OF_NODE.word("B", "offered within the measurement")
+INJECTED = OF_NODE.word("B", "whose sending began within it")
+ACCEPTED = OF_NODE.word("B", "accepted within it")
+MEASURED = OF_NODE.word("1", "packets generated within it that were delivered")
+MEASURED_LATENCY = OF_NODE.word("ps", "the sum of the latencies of these")
+MEASURED_GENERATED = OF_NODE.word("1", "packets generated within it")
+LAST_IN = OF_NODE.word("ps", "when the last packet was delivered")
 
-# -- flows over time: State.flows, State.span_bits (`odonata.agents.flows`)
+TRAFFIC = Row("State.traffic")
+SEED = TRAFFIC.word("1", "the seed of the run")
+HOW = TRAFFIC.word("1", "which pattern (`odonata.agents.traffic`)")
+TOTAL = TRAFFIC.word("1", "the nodes of the machine")
+GROUP_NODES = TRAFFIC.word("1", "the nodes of a group")
+STRIDE = TRAFFIC.word("1", "how many groups further an adversarial message goes")
+MESSAGE_BYTES = TRAFFIC.word("B", "of a message")
+LIMIT = TRAFFIC.word("1", "messages that a node generates, or -1")
+STOP = TRAFFIC.word("ps", "from when on none is generated, or FOREVER")
+SLOT = TRAFFIC.word("ps", "in which a node generates at most one message; 0: a Poisson process")
+HOT = TRAFFIC.word("2^-32", "the part of messages that go to a hot node, a threshold for 32 random "
+                   "bits")  # fmt: skip
+HOT_EVERY = TRAFFIC.word("1", "every so many-th node is hot")
+# There is one row per traffic; and one where there is none, for SEED, TOTAL and GROUP_NODES.
 
-(F_GENERATED,  # B    of messages generated in the span
- F_INJECTED,   # B    whose sending was granted in the span: they left a source queue
- F_DELIVERED,  # B    delivered in the span
- F_PACKETS,    # 1    packets of the messages generated in the span
- F_ARRIVED,    # 1    of these, those delivered by now
- F_LATENCY,    # ps   sum of the latencies of those
-) = range(6)  # fmt: skip
-"""Words of a span in `State.flows`."""
-FLOW_WORDS = 6
+# -- flows over time (`odonata.agents.flows`)
+
+FLOW = Row("State.flows")
+F_GENERATED = FLOW.word("B", "of messages generated in the span")
+F_INJECTED = FLOW.word("B", "whose sending was granted in the span: they left a source queue")
+F_DELIVERED = FLOW.word("B", "delivered in the span")
+F_PACKETS = FLOW.word("1", "packets of the messages generated in the span")
+F_ARRIVED = FLOW.word("1", "of these, those delivered by now")
+F_LATENCY = FLOW.word("ps", "the sum of the latencies of those")
 SPANS = 512
 """Spans of `State.flows`: at least half of them are in use."""
-
-SEED, HOW, TOTAL, GROUP_NODES, STRIDE, MESSAGE_BYTES, LIMIT, STOP, SLOT, HOT, HOT_EVERY = range(11)
-"""Words of a row of `State.traffic`, one row per traffic (and one where there is none, for SEED,
-TOTAL and GROUP_NODES); SLOT is 0 for a Poisson process, HOT a threshold for 32 random bits."""
-TRAFFIC_WORDS = 11
 
 OCTAVE = 64
 BINS = 40 * OCTAVE
@@ -177,23 +238,29 @@ BINS = 40 * OCTAVE
 BIN_BITS = 46
 BIN_ONE = 1023 << 6
 
-# -- a task: State.nic, State.slots, State.places, State.jobs, State.stages, State.friends,
-# State.spent, State.by_job
+# -- a task: its slot, its job, its stage
 
-MATCH, HOST, LAUNCH, STREAM = range(4)
-"""Words of `State.nic`: three times (`odonata.agents.workload.Workload`), and which stream of
-random numbers tasks draw from."""
+NIC = Row("State.nic")
+MATCH = NIC.word("ps", "that the NIC takes to match a message (`odonata.agents.workload.Workload`)")
+HOST = NIC.word("ps", "that it takes to hand one over to its task")
+LAUNCH = NIC.word("ps", "that a command takes from the scheduler, or a notice to it")
+STREAM = NIC.word("1", "which stream of random numbers tasks draw from")
 
-(JOB, TASK, PHASE, SENT_COUNT, DUE, READY, EARLY, LATEST_EARLY, PARTS, STAGE, TURN, SENDING,
- APART, APART_READY) = range(14)  # fmt: skip
-"""Words of a slot: its task's job, or -1; the task's number there; the phase it is in; how many
-messages of that phase were handed to the NIC, or AWAITING; the bytes that are still to come in it;
-when what has come will have been handed over; what came before its phase, as a chain, and the last
-of that chain, if there is any; messages of which some packets have arrived, as a chain; the row of
-its stage; since when it has done what it does, and whether that is sending or waiting (it then has
-computed); and the bytes that have come of messages that no phase waits for, and when these will
-have been handed over."""
-SLOT_WORDS = 14
+OF_SLOT = Row("State.slots")
+JOB = OF_SLOT.word("1", "its task's job, or -1", hashed=True)
+TASK = OF_SLOT.word("1", "the task's number there", hashed=True)
+PHASE = OF_SLOT.word("1", "the phase it is in", hashed=True)
+SENT_COUNT = OF_SLOT.word("1", "messages of that phase handed to the NIC, or AWAITING", hashed=True)
+DUE = OF_SLOT.word("B", "that are still to come in it", hashed=True)
+READY = OF_SLOT.word("ps", "when what has come will have been handed over", hashed=True)
+EARLY = OF_SLOT.word("1", "what came before its phase, as a chain", chain="head")
+LATEST_EARLY = OF_SLOT.word("1", "the last of that chain, if there is any", chain="tail")
+PARTS = OF_SLOT.word("1", "messages of which some packets have arrived, as a chain", chain="head")
+STAGE = OF_SLOT.word("1", "the row of its stage")
+TURN = OF_SLOT.word("ps", "since when it has done what it does")
+SENDING = OF_SLOT.word("1", "whether that is sending or waiting: it then has computed")
+APART = OF_SLOT.word("B", "that have come of messages that no phase waits for")
+APART_READY = OF_SLOT.word("ps", "when these will have been handed over")
 AWAITING = -1
 
 PLACE_BITS = 7
@@ -201,80 +268,110 @@ PLACE_BITS = 7
 PLACES = PARCEL - 1
 """How many of these an event of kind PLACE brings."""
 
-FIRST_STAGE, STAGES, ITERATION, LAST, ENDS_APART, BASE = range(6)
-"""Words of a row of `State.jobs`: its first row of `State.stages`, and how many it has; phases of
-an iteration, and of the whole job; whether the last of these is one in which it waits for the
-messages that no phase waited for; and where its tasks begin in `State.places`."""
-JOB_WORDS = 6
+OF_JOB = Row("State.jobs")
+FIRST_STAGE = OF_JOB.word("1", "its first row of `State.stages`")
+STAGES = OF_JOB.word("1", "how many it has")
+ITERATION = OF_JOB.word("1", "phases of an iteration")
+LAST = OF_JOB.word("1", "phases of the whole job")
+ENDS_APART = OF_JOB.word("1", "whether the last of these is one in which it waits for the messages "
+                         "that no phase waited for")  # fmt: skip
+BASE = OF_JOB.word("1", "where its tasks begin in `State.places`")
 
-(PATTERN, PAIRWISE, TASKS, MESSAGE, COMPUTE, PHASES, NX, NY, NZ, NW, FOLD, JOB_SEED, NUMBER,
- EXPECTED, PREPARE, HAND, FIRST, FRIENDS, WAITS, REPLY, OVERHEAD, PASSES,
- ITERATION_PHASES, IMBALANCE) = range(24)  # fmt: skip
-"""Words of a row of `State.stages`: which pattern, and is its exchange pairwise; tasks; bytes of a
-message; picoseconds that a task computes before each pass; phases of a pass; its grid; the
-largest power of two in TASKS; the seed of the run; the job's own number; for a pattern of a
-plug-in, where its numbers of incoming messages begin in `State.expected`; the picoseconds that host
-and NIC need to prepare a message, and those that the host of the receiver needs for it; its first
-phase in an iteration; where its tasks begin in `State.friends`; what a task waits for, of WAITS;
-the bytes of a reply; the picoseconds of COMPUTE that count as communication;
-how many passes all iterations have; the phases of an iteration of the job; and by how many
-picoseconds the slowest task may compute longer than the fastest."""
-STAGE_WORDS = 24
+OF_STAGE = Row("State.stages")
+PATTERN = OF_STAGE.word("1", "which pattern")
+PAIRWISE = OF_STAGE.word("1", "whether its exchange is pairwise")
+TASKS = OF_STAGE.word("1", "tasks")
+MESSAGE = OF_STAGE.word("B", "of a message")
+COMPUTE = OF_STAGE.word("ps", "that a task computes before each pass")
+PHASES = OF_STAGE.word("1", "phases of a pass")
+NX = OF_STAGE.word("1", "the first side of its grid")
+NY = OF_STAGE.word("1", "the second")
+NZ = OF_STAGE.word("1", "the third")
+NW = OF_STAGE.word("1", "the fourth")
+FOLD = OF_STAGE.word("1", "the largest power of two in TASKS")
+JOB_SEED = OF_STAGE.word("1", "the seed of the run")
+NUMBER = OF_STAGE.word("1", "the job's own number")
+EXPECTED = OF_STAGE.word("1", "for a pattern of a plug-in: where its numbers of incoming messages "
+                         "begin in `State.expected`")  # fmt: skip
+PREPARE = OF_STAGE.word("ps", "that host and NIC need to prepare a message")
+HAND = OF_STAGE.word("ps", "that the host of the receiver needs for it")
+FIRST = OF_STAGE.word("1", "its first phase in an iteration")
+FRIENDS = OF_STAGE.word("1", "where its tasks begin in `State.friends`")
+WAITS = OF_STAGE.word("1", "what a task waits for: FOR_MESSAGES and so on")
+REPLY = OF_STAGE.word("B", "of a reply")
+OVERHEAD = OF_STAGE.word("ps", "of COMPUTE that count as communication")
+PASSES = OF_STAGE.word("1", "passes in all iterations")
+ITERATION_PHASES = OF_STAGE.word("1", "phases of an iteration of the job")
+IMBALANCE = OF_STAGE.word("ps", "by which the slowest task may compute longer than the fastest")
+
 FOR_MESSAGES, FOR_DEPARTURES, FOR_REPLIES, FOR_NOTHING = range(4)
 """What a task waits for in a phase: the messages that others send to it; that its own have left
 the node; the replies to its own; or nothing, not even that the NIC has sent the one before."""
 
-COMPUTED_PS, OVERHEAD_PS, SENT_PS, WAITED_PS = range(4)
-"""Words of a row of `State.spent`: how long the tasks of a stage have computed, were in MPI
-without waiting for the network, have sent, and have waited, in ps, summed over the tasks of this
-rank. Waiting for messages that no phase waited for counts in the last stage."""
-SPENT_WORDS = 4
+FRIEND = Row("State.friends")
+AFTER = FRIEND.word("1", "who is next in the ring; of a task of a uniform stage: how many messages "
+                    "come to it in total")  # fmt: skip
+BEFORE = FRIEND.word("1", "who comes before")
 
-(BY_PACKETS, BY_BYTES, BY_LATENCY, BY_HOPS, BY_NON_MINIMAL, BY_NON_MINIMAL_HOPS) = range(6)
-"""Words of a row of `State.by_job`: packets of a job that were delivered on this rank, their bytes,
-latencies in ps, routers visited; and packets on non-minimal paths, with the routers that these
-visited."""
-BY_JOB_WORDS = 6
+# Of the tasks of this rank, summed. Waiting for messages that no phase waited for counts in the
+# last stage.
+SPENT = Row("State.spent")
+COMPUTED_PS = SPENT.word("ps", "how long the tasks of the stage have computed")
+OVERHEAD_PS = SPENT.word("ps", "how long they were in MPI without waiting for the network")
+SENT_PS = SPENT.word("ps", "how long they have sent")
+WAITED_PS = SPENT.word("ps", "how long they have waited")
 
-AFTER, BEFORE = 0, 1
-"""Words of a row of `State.friends`: who is next in the ring, and who comes before. (AFTER, of a
-task of a uniform stage: how many messages come to it in total.)"""
+BY_JOB = Row("State.by_job")
+BY_PACKETS = BY_JOB.word("1", "packets of the job that were delivered on this rank")
+BY_BYTES = BY_JOB.word("B", "of these")
+BY_LATENCY = BY_JOB.word("ps", "the sum of their latencies")
+BY_HOPS = BY_JOB.word("1", "routers that they visited")
+BY_NON_MINIMAL = BY_JOB.word("1", "those of them on non-minimal paths")
+BY_NON_MINIMAL_HOPS = BY_JOB.word("1", "routers that those visited")
 
-# -- power, empty where none is simulated: State.draws, State.metering, State.meters,
-# State.holding, State.efforts, State.work; the scheduler's are in odonata.jobs.board
+# -- power, empty where none is simulated; the scheduler's is in odonata.jobs.board
 
-IDLE_W, ACTIVE_W, LEAST_W, COMMUNICATING_W, SLOWDOWN = range(5)
-"""Words of `State.draws`: what an idle node draws; one whose tasks compute; below what it cannot be
-held; one whose tasks only communicate, or -1 where that is as if they computed; and how many times
-as long computing takes at the least."""
+POWER = Row("State.draws")
+IDLE_W = POWER.word("W", "what an idle node draws")
+ACTIVE_W = POWER.word("W", "what one draws whose tasks compute")
+LEAST_W = POWER.word("W", "below what it cannot be held")
+COMMUNICATING_W = POWER.word("W", "what one draws whose tasks only communicate, or -1 where that "
+                             "is as if they computed")  # fmt: skip
+SLOWDOWN = POWER.word("1", "how many times as long computing takes at the least")
 
-INTERVAL, RESTING = range(2)
-"""Words of `State.metering`: the picoseconds between two measurements, and whether they are
-over."""
+METERING = Row("State.metering")
+INTERVAL = METERING.word("ps", "between two measurements")
+METERS_ARE_OFF = METERING.word("1", "whether they are over")
 
-FACTOR, CAP_W, STRETCH, DRAW_W, ENERGY_J, IDLE_J, PAID_J, JOB_J = range(8)
-"""Words of a node in `State.meters`: its power as a multiple of the most efficient one's; its cap;
-how many times as long computing takes under that; what it draws; then energies up to METERED: all,
-while it was idle, of jobs that have ended here, and of the job that is here."""
-METER_WORDS = 8
+METERS = Row("State.meters")
+FACTOR = METERS.word("1", "the node's power as a multiple of the most efficient one's")
+CAP_W = METERS.word("W", "its cap")
+STRETCH = METERS.word("1", "how many times as long computing takes under that")
+DRAW_W = METERS.word("W", "what it draws")
+ENERGY_J = METERS.word("J", "its energy up to METERED")
+IDLE_J = METERS.word("J", "of this, while it was idle")
+PAID_J = METERS.word("J", "of this, of jobs that have ended here")
+JOB_J = METERS.word("J", "of this, of the job that is here")
 
-METERED, WHOSE, HELD, COMPUTING, RECEIVED = range(5)
-"""Words of a node in `State.holding`: up to when its energies are counted; which job is here, or
--1; how many of its tasks have not ended, and how many compute; the bytes that they have received
-from other nodes."""
-HOLDING_WORDS = 5
+HOLDING = Row("State.holding")
+METERED = HOLDING.word("ps", "up to when the node's energies are counted")
+WHOSE = HOLDING.word("1", "which job is here, or -1")
+HELD = HOLDING.word("1", "how many of its tasks have not ended")
+COMPUTING = HOLDING.word("1", "how many of them compute")
+RECEIVED = HOLDING.word("B", "that they have received from other nodes")
 
-SERIAL, FROM, UNTIL, NEXT_PAUSE = range(4)
-"""Words of a slot in `State.efforts`: how many predictions were made; up to when the work that is
-left (`State.work`, in picoseconds without a cap) is counted, or -1 where the task does not compute;
-when it will be done; and for how long the NIC prepares a message then."""
-EFFORT_WORDS = 4
+EFFORT = Row("State.efforts")
+SERIAL = EFFORT.word("1", "how many predictions were made")
+FROM = EFFORT.word("ps", "up to when the work that is left (`State.work`) is counted, or -1 where "
+                   "the task does not compute")  # fmt: skip
+UNTIL = EFFORT.word("ps", "when it will be done")
+NEXT_PAUSE = EFFORT.word("ps", "for how long the NIC prepares a message then")
 
-# -- telemetry, empty where nothing is reported: State.telemetry, State.heard
+# -- telemetry, empty where nothing is reported (`odonata.agents.reports`)
 
-REPORT_INTERVAL, REPORT_DELAY = range(2)
-"""Words of `State.telemetry`: the picoseconds between two readings of counters, and those until the
-scheduler hears of one (`odonata.agents.reports`)."""
+TELEMETRY = Row("State.telemetry")
+REPORT_INTERVAL = TELEMETRY.word("ps", "between two readings of counters")
+REPORT_DELAY = TELEMETRY.word("ps", "until the scheduler hears of one")
 
 Words = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
@@ -286,62 +383,62 @@ class State(NamedTuple):
     those of this rank, in machine order."""
 
     # what stays the same
-    shape: Words  # the machine, above
+    shape: Words  # [SHAPE]
     gates: Words  # [group, other group, cable]: GATE_BITS
     latencies: Words  # [class of link] ps that a credit takes
-    rates: Words  # [5] ps per byte, times 2**16: by class of link, of a crossbar, of ejection
+    rates: Words  # [RATES] by class of link; of a crossbar, of ejection
     threshold: Numbers  # [1] a parameter of the routing
     delay: Words  # [2] ps of a router's pipeline; and of the allocation of a channel
     largest: Words  # [1] bytes of a packet
     flit: Words  # [1] bytes of a flit, less 1
     whole: Words  # [1] bytes of a packet that arrive before it is handled; 0: its head
     measured: Words  # [2] from when until when messages are measured
-    traffic: Words  # [traffic, TRAFFIC_WORDS]
+    traffic: Words  # [traffic, TRAFFIC]
     pace: Numbers  # [traffic] mean gap in ps, or in slots
     partners: Words  # [traffic, node] the destination, where it is fixed
-    nic: Words  # [4] MATCH, HOST, LAUNCH, STREAM
-    jobs: Words  # [job, JOB_WORDS]
-    stages: Words  # [stage of any job, STAGE_WORDS]
-    friends: Words  # [task of any stage, 2]
+    nic: Words  # [NIC]
+    jobs: Words  # [job, OF_JOB]
+    stages: Words  # [stage of any job, OF_STAGE]
+    friends: Words  # [task of any stage, FRIEND]
     expected: Words  # by phase and task of jobs with a plug-in's pattern: messages that come
-    draws: Numbers  # [5] IDLE_W, ACTIVE_W, LEAST_W, COMMUNICATING_W, SLOWDOWN
-    telemetry: Words  # [2] REPORT_INTERVAL, REPORT_DELAY
+    draws: Numbers  # [POWER]
+    telemetry: Words  # [TELEMETRY]
     # what changes
-    ports: Words  # [port, 1 + VCs, LINE]: the port's line, then those of its channels
-    slow: Words  # [port, VC, words]: what is seldom touched of a channel
-    crossing: Words  # [port, CROSSING_WORDS]
-    queues: Words  # [port, VC, QUEUE_WORDS]
-    rooms: Words  # [port, VC, LINE]: what is free in output buffers, as a channel's line
-    routers: Words  # [router, ROUTER_WORDS]
+    ports: Words  # [port, 1 + VCs, LINE]: PORT, then CHANNEL for each of its channels
+    slow: Words  # [port, VC, SLOW]: what is seldom touched of a channel
+    crossing: Words  # [port, CROSSING]
+    queues: Words  # [port, VC, QUEUE_WORDS]: QUEUE, by the port and the VC of the input
+    rooms: Words  # [port, VC, LINE]: what is free in output buffers, as CHANNEL
+    routers: Words  # [router, OF_ROUTER]
     requests: Words  # [router, ports x VCs]
-    ejection: Words  # [node, EJECTION_WORDS]
-    nodes: Words  # [node, NODE_WORDS]
+    ejection: Words  # [node, DRAIN]
+    nodes: Words  # [node, OF_NODE]
     drawn: Words  # [stream, node] random numbers drawn, where there are several streams
     history: npt.NDArray[np.uint64]  # [node] a hash of every packet delivered
     histogram: Words  # [group, BINS] latencies
     received: Words  # [group, source group] bytes
-    flows: Words  # [group, SPANS, FLOW_WORDS]
+    flows: Words  # [group, SPANS, FLOW]
     span_bits: Words  # [group] a span of `flows` takes 2**bits ps
     places: Words  # [task of any job] where it is: PLACE_BITS
-    slots: Words  # [node, slot, SLOT_WORDS]
+    slots: Words  # [node, slot, OF_SLOT]
     matching: Words  # [node] until when its NIC is busy matching
-    spent: Words  # [stage of any job, SPENT_WORDS]
-    by_job: Words  # [job, BY_JOB_WORDS]
+    spent: Words  # [stage of any job, SPENT]
+    by_job: Words  # [job, BY_JOB]
     job_latencies: npt.NDArray[np.int32]  # [job, BINS] latencies; no rows where not counted
-    metering: Words  # [2] INTERVAL, RESTING
-    meters: Numbers  # [node, METER_WORDS]
-    holding: Words  # [node, HOLDING_WORDS]
-    efforts: Words  # [node, slot, EFFORT_WORDS]
+    metering: Words  # [METERING]
+    meters: Numbers  # [node, METERS]
+    holding: Words  # [node, HOLDING]
+    efforts: Words  # [node, slot, EFFORT]
     work: Numbers  # [node, slot] what is left to compute, in ps without a cap
     # the scheduler's, empty on every other rank: odonata.jobs.board
     board: Words  # [job, JOB]
     owner: Words  # [node of the machine] its job, or -1
     labels: Words  # the nodes of every job, one job after the other
     memory: npt.NDArray[np.uint8]  # what its policies remember
-    ledger: Words  # [LEDGER_WORDS]
-    accounts: Numbers  # [job, ACCOUNT_WORDS]
-    readings: Numbers  # [node of the machine, READING_WORDS]
-    measured_w: Numbers  # [MEASURED_WORDS]
+    ledger: Words  # [LEDGER]
+    accounts: Numbers  # [job, ACCOUNT]
+    readings: Numbers  # [node of the machine, READING]
+    measured_w: Numbers  # [METER]
     heard: Words  # [reading, word] what was reported last (`odonata.agents.reports`)
 
 

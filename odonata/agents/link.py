@@ -23,57 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from odonata.agents.layout import (
-    ARRIVE,
-    AT_HEAD,
-    BUSY,
-    BYTES,
-    CREDIT,
-    CREDIT_DUE,
-    FAR,
-    FAR_KEY,
-    FLITWISE,
-    HEAD,
-    LANE_COUNT,
-    LAST_BLOCKED,
-    LATENCY,
-    MARK,
-    PACKETS,
-    PACKETWISE,
-    PADDING,
-    PREPARE,
-    RATE,
-    RETURNS,
-    SENT,
-    SINCE,
-    SOONEST,
-    STAGE,
-    STALL,
-    STARTED,
-    STEP,
-    USED,
-    VC_BITS,
-    WAIT,
-    WAITING,
-    WAKE,
-    node_at_key,
-)
-from odonata.agents.packet import (
-    BORN,
-    CAME,
-    DUE,
-    ENDS,
-    PATH,
-    POSTED,
-    RANDOM,
-    RANDOM_MASK,
-    ROOM,
-    SIZE,
-    TAIL,
-    VC_MASK,
-    VC_SHIFT,
-    brief,
-)
+from odonata.agents import layout as w
+from odonata.agents import packet as p
+from odonata.agents.layout import node_at_key
+from odonata.agents.packet import brief
 from pdes.events import FOREVER, agent_of, key_of, kind_of, port_of
 from pdes.jit import kernel, rebound
 from pdes.loop import Sim, drop_parcel, new_parcel, schedule
@@ -104,7 +57,7 @@ def serialisation(rate: int, size: int) -> int:
 def used_by(port: Any, now: int) -> int:
     """Returns for how long the link has been used before `now`, in ps. Reservations leave no gaps
     ahead, so what is reserved beyond `now` is subtracted."""
-    return port[USED] - max(0, port[BUSY] - now)  # type: ignore[no-any-return]
+    return port[w.USED] - max(0, port[w.BUSY] - now)  # type: ignore[no-any-return]
 
 
 @kernel
@@ -114,11 +67,11 @@ def waited_by(channel: Any, slow: Any, used: int, now: int) -> Any:
 
     It is exact: a stall is booked when it ends and a wait when its length is known, so the part of
     a stall so far is added, and the part of a wait that lies ahead is subtracted."""
-    stall, wait = slow[STALL], channel[WAIT] - max(0, channel[STARTED] - now)
-    if channel[HEAD] >= 0:
-        free = (now - slow[SINCE]) - (used - slow[MARK])
+    stall, wait = slow[w.STALL], channel[w.WAIT] - max(0, channel[w.STARTED] - now)
+    if channel[w.HEAD] >= 0:
+        free = (now - slow[w.SINCE]) - (used - slow[w.MARK])
         stall += max(0, free)
-        wait += max(0, (now - max(slow[SINCE], channel[STARTED])) - free)
+        wait += max(0, (now - max(slow[w.SINCE], channel[w.STARTED])) - free)
     return stall, wait
 
 
@@ -126,18 +79,18 @@ def waited_by(channel: Any, slow: Any, used: int, now: int) -> Any:
 def collect_line(sim: Sim, channel: Any, now: int) -> None:
     """Add the credits that have arrived by `now` to the credit of a channel's line."""
     rows = sim.pool.rows
-    number, kept, soonest = channel[RETURNS], -1, FOREVER
+    number, kept, soonest = channel[w.RETURNS], -1, FOREVER
     while number >= 0:
         following = rows[number, NEXT]
-        if rows[number, DUE] <= now:
-            channel[CREDIT] += rows[number, ROOM]
+        if rows[number, p.DUE] <= now:
+            channel[w.CREDIT] += rows[number, p.ROOM]
             drop_parcel(sim, number)
         else:
-            soonest = min(soonest, rows[number, DUE])
+            soonest = min(soonest, rows[number, p.DUE])
             rows[number, NEXT] = kept
             kept = number
         number = following
-    channel[RETURNS], channel[SOONEST] = kept, soonest
+    channel[w.RETURNS], channel[w.SOONEST] = kept, soonest
 
 
 @kernel
@@ -146,17 +99,17 @@ def collect(sim: Sim, state: Any, row: int, vc: int, now: int) -> None:
     collect_line(sim, state.ports[row, 1 + vc], now)
 
 
-WHEN = PACKETWISE
-"""Stands for one of CREDITS."""
+WHEN: int = w.PACKETWISE
+"""Bound by `kernels`: one of CREDITS."""
 
 
 def given_back(state: Any, start: int, left: int, size: int, rate: int) -> int:
     """Returns when the room is free of a packet that begins to leave a buffer at `start` and has
     left at `left`, in ps: from then on another can be sent there. The buffer is filled at `rate`.
     """
-    if WHEN == AT_HEAD:
+    if WHEN == w.AT_HEAD:
         return start
-    if WHEN == FLITWISE:
+    if WHEN == w.FLITWISE:
         flit = min(size, state.flit[0] + 1)
         rest = size - flit
         behind = serialisation(rate, rest) if rest > 0 else 0
@@ -167,12 +120,12 @@ def given_back(state: Any, start: int, left: int, size: int, rate: int) -> int:
 def refund(sim: Sim, state: Any, came: int, size: int, start: int, left: int, now: int) -> None:
     """Return credit for a packet that leaves the buffer of an input from `start` to `left` to the
     channel that feeds this input."""
-    vc, row, link = came & VC_MASK, came >> FEEDER_BITS, (came >> VC_BITS) & 3
+    vc, row, link = came & p.VC_MASK, came >> FEEDER_BITS, (came >> w.VC_BITS) & 3
     due = given_back(state, start, left, size, state.rates[link]) + state.latencies[link]
     if not came & FEEDER_HERE:
-        schedule(sim, due, channel_key(state.ports[row, 0, FAR_KEY], vc), size, 0)
+        schedule(sim, due, channel_key(state.ports[row, 0, w.FAR_KEY], vc), size, 0)
     elif repay(sim, state, row, vc, due, size, now):
-        key = state.ports[state.ports[row, 0, FAR], 0, FAR_KEY]
+        key = state.ports[state.ports[row, 0, w.FAR], 0, w.FAR_KEY]
         wake(sim, state, row, vc, due, channel_key(key, vc))
 
 
@@ -183,14 +136,14 @@ def repay(sim: Sim, state: Any, row: int, vc: int, due: int, size: int, now: int
     the walk along them to a few steps per credit.
     """
     channel = state.ports[row, 1 + vc]
-    if channel[SOONEST] <= 2 * now - due:
+    if channel[w.SOONEST] <= 2 * now - due:
         collect(sim, state, row, vc, now)
     number = new_parcel(sim)
     credit = sim.pool.rows[number]
-    credit[NEXT], credit[DUE], credit[ROOM] = channel[RETURNS], due, size
-    channel[RETURNS] = number
-    channel[SOONEST] = min(channel[SOONEST], due)
-    if channel[HEAD] >= 0:
+    credit[NEXT], credit[p.DUE], credit[p.ROOM] = channel[w.RETURNS], due, size
+    channel[w.RETURNS] = number
+    channel[w.SOONEST] = min(channel[w.SOONEST], due)
+    if channel[w.HEAD] >= 0:
         return True
     promised(sim, state, row, vc, due)
     return False
@@ -198,20 +151,21 @@ def repay(sim: Sim, state: Any, row: int, vc: int, due: int, size: int, now: int
 
 @kernel
 def expected(sim: Sim, state: Any, row: int, vc: int, due: int) -> None:
-    """Called when credit is on its way to a channel in which nothing is blocked."""
+    """Called when credit is on its way to a channel in which nothing is blocked: nothing is to be
+    done but where there are crossbars (`odonata.agents.switch.expected`)."""
 
 
-LANES = False
-"""Stands for whether packets of a node have a choice of channels."""
+LANES: bool = False
+"""Bound by `kernels`: whether packets of a node have a choice of channels."""
 
 
 def promised(sim: Sim, state: Any, row: int, vc: int, due: int) -> None:
     """See to it that credit which is on its way to a channel is used when it is due, although
     nothing is blocked in the channel itself: what a node sends waits in its channel 0."""
-    far = state.ports[row, 0, FAR]
-    if LANES and vc > 0 and far >= 0 and state.ports[row, 1, HEAD] >= 0:
-        key = state.ports[far, 0, FAR_KEY]
-        if kind_of(key) != ARRIVE:
+    far = state.ports[row, 0, w.FAR]
+    if LANES and vc > 0 and far >= 0 and state.ports[row, 1, w.HEAD] >= 0:
+        key = state.ports[far, 0, w.FAR_KEY]
+        if kind_of(key) != w.ARRIVE:
             wake(sim, state, row, 0, due, channel_key(key, 0))
             return
     expected(sim, state, row, vc, due)
@@ -222,15 +176,15 @@ def wake(sim: Sim, state: Any, row: int, vc: int, time: int, key: int) -> None:
     """Schedule the event that serves what is blocked in a channel at `time`, unless an earlier one
     is scheduled."""
     slow = state.slow[row, vc]
-    if time < slow[WAKE]:
-        slow[WAKE] = time
+    if time < slow[w.WAKE]:
+        slow[w.WAKE] = time
         schedule(sim, time, key, 0, 0)
 
 
 @kernel
 def channel_key(key: int, vc: int) -> int:
     """Returns the key of an event at a channel, given the key of an arrival at its port."""
-    return key_of(CREDIT_DUE, agent_of(key), (port_of(key) << VC_BITS) | vc)  # type: ignore[no-any-return]
+    return key_of(w.CREDIT_DUE, agent_of(key), (port_of(key) << w.VC_BITS) | vc)  # type: ignore[no-any-return]
 
 
 def leave(
@@ -242,7 +196,8 @@ def leave(
 
 @kernel
 def eject(sim: Sim, state: Any, row: int, number: int, there: int, now: int) -> int:
-    """Returns when a packet whose last byte is at its node at `there` is delivered, in ps."""
+    """Returns when a packet whose last byte is at its node at `there` is delivered, in ps; of nodes
+    with a buffer this is `odonata.agents.ejection.eject`."""
     return there
 
 
@@ -253,32 +208,34 @@ def launch(
     since `since`. It travels in channel `lane`, which differs from the one in which it waited only
     where a node has a choice. Returns when it starts, in ps."""
     port, channel, packet = state.ports[row, 0], state.ports[row, 1 + vc], sim.pool.rows[number]
-    size = packet[SIZE]
-    start = max(now, port[BUSY])
-    left = max(start + serialisation(port[RATE], size), packet[TAIL])
-    port[BUSY] = left
-    port[USED] += left - start
-    state.ports[row, 1 + lane, CREDIT] -= size
-    channel[PACKETS] += 1
-    channel[BYTES] += size
-    channel[WAIT] += start - max(since, channel[STARTED])
-    channel[STARTED] = start
+    size = packet[p.SIZE]
+    start = max(now, port[w.BUSY])
+    left = max(start + serialisation(port[w.RATE], size), packet[p.TAIL])
+    port[w.BUSY] = left
+    port[w.USED] += left - start
+    state.ports[row, 1 + lane, w.CREDIT] -= size
+    channel[w.PACKETS] += 1
+    channel[w.BYTES] += size
+    channel[w.WAIT] += start - max(since, channel[w.STARTED])
+    channel[w.STARTED] = start
     if size & state.flit[0]:
-        state.slow[row, vc, PADDING] += state.flit[0] + 1 - (size & state.flit[0])
-    if packet[CAME] >= 0:
-        leave(sim, state, row, vc, packet[CAME], size, start, left, now)
-    packet[CAME] = (row << FEEDER_BITS) | FEEDER_HERE if port[FAR] >= 0 else 0
-    path = (packet[PATH] & ~(VC_MASK << VC_SHIFT)) | (lane << VC_SHIFT)
-    packet[PATH] = path
+        state.slow[row, vc, w.PADDING] += state.flit[0] + 1 - (size & state.flit[0])
+    if packet[p.CAME] >= 0:
+        leave(sim, state, row, vc, packet[p.CAME], size, start, left, now)
+    packet[p.CAME] = (row << FEEDER_BITS) | FEEDER_HERE if port[w.FAR] >= 0 else 0
+    path = (packet[p.PATH] & ~(p.VC_MASK << p.VC_SHIFT)) | (lane << p.VC_SHIFT)
+    packet[p.PATH] = path
     head = start
     if state.whole[0]:
-        head = left if size <= state.whole[0] else start + serialisation(port[RATE], state.whole[0])
-    packet[TAIL] = left - head
-    key = port[FAR_KEY]
-    there = head + port[LATENCY] + state.delay[0]
-    if kind_of(key) != ARRIVE:
-        there = eject(sim, state, row, number, left + port[LATENCY], now)
-    schedule(sim, there, key, number, brief(packet[ENDS], path))
+        head = left
+        if size > state.whole[0]:
+            head = start + serialisation(port[w.RATE], state.whole[0])
+    packet[p.TAIL] = left - head
+    key = port[w.FAR_KEY]
+    there = head + port[w.LATENCY] + state.delay[0]
+    if kind_of(key) != w.ARRIVE:
+        there = eject(sim, state, row, number, left + port[w.LATENCY], now)
+    schedule(sim, there, key, number, brief(packet[p.ENDS], path))
     return start  # type: ignore[no-any-return]
 
 
@@ -288,13 +245,13 @@ def block(sim: Sim, state: Any, row: int, vc: int, number: int, now: int) -> Non
     port, channel, rows = state.ports[row, 0], state.ports[row, 1 + vc], sim.pool.rows
     slow = state.slow[row, vc]
     rows[number, NEXT] = -1
-    if channel[HEAD] < 0:
-        channel[HEAD] = number
-        slow[SINCE], slow[MARK] = now, used_by(port, now)
+    if channel[w.HEAD] < 0:
+        channel[w.HEAD] = number
+        slow[w.SINCE], slow[w.MARK] = now, used_by(port, now)
     else:
-        rows[slow[LAST_BLOCKED], NEXT] = number
-    slow[LAST_BLOCKED] = number
-    slow[WAITING] += rows[number, SIZE]
+        rows[slow[w.LAST_BLOCKED], NEXT] = number
+    slow[w.LAST_BLOCKED] = number
+    slow[w.WAITING] += rows[number, p.SIZE]
 
 
 def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
@@ -306,46 +263,46 @@ def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
     """
     port, channel, rows = state.ports[row, 0], state.ports[row, 1 + vc], sim.pool.rows
     slow = state.slow[row, vc]
-    if channel[SOONEST] <= now:
+    if channel[w.SOONEST] <= now:
         collect(sim, state, row, vc, now)
     measured = 0
     for _ in range(GRANTS):
-        number = channel[HEAD]
+        number = channel[w.HEAD]
         if number < 0:
             return measured
-        size = min(rows[number, SIZE], state.largest[0])
+        size = min(rows[number, p.SIZE], state.largest[0])
         lane = vc
-        if LANES and rows[number, CAME] < 0:
+        if LANES and rows[number, p.CAME] < 0:
             lane = free_lane(sim, state, row, number, size, now)
-        elif channel[CREDIT] < size:
+        elif channel[w.CREDIT] < size:
             lane = -1
         if lane < 0:
             break
-        last = size == rows[number, SIZE]
+        last = size == rows[number, p.SIZE]
         if last:
-            channel[HEAD] = rows[number, NEXT]
+            channel[w.HEAD] = rows[number, NEXT]
         else:
             number = _cut(sim, number, size)
-        came = rows[number, CAME]
-        slow[WAITING] -= size
-        since = slow[SINCE]
-        stalled = (now - since) - (used_by(port, now) - slow[MARK])
-        slow[STALL] += stalled
-        channel[WAIT] -= stalled
+        came = rows[number, p.CAME]
+        slow[w.WAITING] -= size
+        since = slow[w.SINCE]
+        stalled = (now - since) - (used_by(port, now) - slow[w.MARK])
+        slow[w.STALL] += stalled
+        channel[w.WAIT] -= stalled
         start = launch(sim, state, row, vc, lane, number, now, since)
         if state.measured[0] <= start < state.measured[1]:
             measured += size
-        if last and came <= POSTED:
+        if last and came <= p.POSTED:
             _, _, node = node_at_key(state.shape, key)
-            slot, more = (POSTED - came) >> 1, (POSTED - came) & 1
-            pause = state.stages[state.slots[node, slot, STAGE], PREPARE] * more
-            schedule(sim, start + pause, key_of(STEP, agent_of(key), slot), SENT, 0)
-        slow[SINCE], slow[MARK] = now, used_by(port, now)
-    if channel[HEAD] >= 0:
-        size = min(rows[channel[HEAD], SIZE], state.largest[0])
-        again = now if channel[CREDIT] >= size else channel[SOONEST]
-        if LANES and rows[channel[HEAD], CAME] < 0:
-            again = soonest_lane(sim, state, row, channel[HEAD], size, now)
+            slot, more = (p.POSTED - came) >> 1, (p.POSTED - came) & 1
+            pause = state.stages[state.slots[node, slot, w.STAGE], w.PREPARE] * more
+            schedule(sim, start + pause, key_of(w.STEP, agent_of(key), slot), w.SENT, 0)
+        slow[w.SINCE], slow[w.MARK] = now, used_by(port, now)
+    if channel[w.HEAD] >= 0:
+        size = min(rows[channel[w.HEAD], p.SIZE], state.largest[0])
+        again = now if channel[w.CREDIT] >= size else channel[w.SOONEST]
+        if LANES and rows[channel[w.HEAD], p.CAME] < 0:
+            again = soonest_lane(sim, state, row, channel[w.HEAD], size, now)
         wake(sim, state, row, vc, again, key)
     return measured
 
@@ -353,16 +310,16 @@ def pump(sim: Sim, state: Any, row: int, vc: int, now: int, key: int) -> int:
 def free_lane(sim: Sim, state: Any, row: int, message: int, size: int, now: int) -> int:
     """Returns the channel that the next packet of a message takes out of its node: one drawn at
     random if it has credit, else the next that has; -1 if none has."""
-    lanes, word = state.shape[LANE_COUNT], sim.pool.rows[message, RANDOM]
-    left = sim.pool.rows[message, SIZE] - size
-    own = another(word, left) if left > 0 else U64(word & RANDOM_MASK)
+    lanes, word = state.shape[w.LANE_COUNT], sim.pool.rows[message, p.RANDOM]
+    left = sim.pool.rows[message, p.SIZE] - size
+    own = another(word, left) if left > 0 else U64(word & p.RANDOM_MASK)
     first = below(another(int(own), 4), lanes)
     for i in range(lanes):
         lane = (first + i) % lanes
         channel = state.ports[row, 1 + lane]
-        if channel[CREDIT] < size and channel[SOONEST] <= now:
+        if channel[w.CREDIT] < size and channel[w.SOONEST] <= now:
             collect(sim, state, row, lane, now)
-        if channel[CREDIT] >= size:
+        if channel[w.CREDIT] >= size:
             return lane  # type: ignore[no-any-return]
     return -1
 
@@ -372,8 +329,8 @@ def soonest_lane(sim: Sim, state: Any, row: int, message: int, size: int, now: i
     if free_lane(sim, state, row, message, size, now) >= 0:
         return now
     soonest = FOREVER
-    for lane in range(state.shape[LANE_COUNT]):
-        soonest = min(soonest, state.ports[row, 1 + lane, SOONEST])
+    for lane in range(state.shape[w.LANE_COUNT]):
+        soonest = min(soonest, state.ports[row, 1 + lane, w.SOONEST])
     return soonest
 
 
@@ -382,13 +339,13 @@ def _cut(sim: Sim, message: int, size: int) -> int:
     """Cut the next packet off a message larger than a packet. Returns the packet's number."""
     rows = sim.pool.rows
     number = new_parcel(sim)
-    left = rows[message, SIZE] - size
-    rows[message, SIZE] = left
-    rows[number, ENDS], rows[number, BORN] = rows[message, ENDS], rows[message, BORN]
-    rows[number, SIZE], rows[number, PATH] = size, rows[message, PATH]
-    rows[number, CAME], rows[number, TAIL] = -1, 0
-    word = rows[message, RANDOM]
-    rows[number, RANDOM] = (word & ~RANDOM_MASK) | np.int64(another(word, left))
+    left = rows[message, p.SIZE] - size
+    rows[message, p.SIZE] = left
+    rows[number, p.ENDS], rows[number, p.BORN] = rows[message, p.ENDS], rows[message, p.BORN]
+    rows[number, p.SIZE], rows[number, p.PATH] = size, rows[message, p.PATH]
+    rows[number, p.CAME], rows[number, p.TAIL] = -1, 0
+    word = rows[message, p.RANDOM]
+    rows[number, p.RANDOM] = (word & ~p.RANDOM_MASK) | np.int64(another(word, left))
     return number
 
 
@@ -404,14 +361,14 @@ def another(word: int, salt: int) -> Any:
 def send(sim: Sim, state: Any, row: int, vc: int, number: int, now: int, key: int) -> None:
     """Handle a packet that requests a channel: grant it the link, or block it there."""
     channel = state.ports[row, 1 + vc]
-    size = sim.pool.rows[number, SIZE]
-    if channel[HEAD] < 0:
-        if channel[CREDIT] < size and channel[SOONEST] <= now:
+    size = sim.pool.rows[number, p.SIZE]
+    if channel[w.HEAD] < 0:
+        if channel[w.CREDIT] < size and channel[w.SOONEST] <= now:
             collect(sim, state, row, vc, now)
-        if channel[CREDIT] >= size:
+        if channel[w.CREDIT] >= size:
             launch(sim, state, row, vc, vc, number, now, now)
             return
-        wake(sim, state, row, vc, channel[SOONEST], key)
+        wake(sim, state, row, vc, channel[w.SOONEST], key)
     block(sim, state, row, vc, number, now)
 
 
@@ -421,19 +378,19 @@ def queued(state: Any, row: int, now: int, first: int, last: int) -> int:
     channels and with the packet being sent, and what is blocked in the channels first .. last - 1.
     """
     port = state.ports[row, 0]
-    ahead = max(0, port[BUSY] - now) * (1 << RATE_BITS) / port[RATE]
+    ahead = max(0, port[w.BUSY] - now) * (1 << RATE_BITS) / port[w.RATE]
     total = np.int64(ahead)
     for vc in range(first, last):
-        total += state.slow[row, vc, WAITING]
+        total += state.slow[row, vc, w.WAITING]
     return total  # type: ignore[return-value]
 
 
 def free(sim: Sim, state: Any, row: int, vc: int, now: int) -> int:
     """Returns the bytes of buffer at the far end of a channel that are known to be free."""
     channel = state.ports[row, 1 + vc]
-    if channel[SOONEST] <= now:
+    if channel[w.SOONEST] <= now:
         collect(sim, state, row, vc, now)
-    return channel[CREDIT]  # type: ignore[no-any-return]
+    return channel[w.CREDIT]  # type: ignore[no-any-return]
 
 
 class Links(NamedTuple):
@@ -450,7 +407,7 @@ class Links(NamedTuple):
 
 @lru_cache
 def kernels(
-    when: int = PACKETWISE,
+    when: int = w.PACKETWISE,
     others: tuple[Callable[..., Any], ...] = (),
     lanes: bool = False,
     around: tuple[Callable[..., Any], ...] = (),

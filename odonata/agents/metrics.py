@@ -11,50 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from odonata.agents import layout as w
 from odonata.agents.configuration import Configuration
 from odonata.agents.flows import by_level
-from odonata.agents.layout import (
-    ACCEPTED,
-    BINS,
-    BY_BYTES,
-    BY_HOPS,
-    BY_LATENCY,
-    BY_NON_MINIMAL,
-    BY_NON_MINIMAL_HOPS,
-    BY_PACKETS,
-    BYTES,
-    COMPUTED_PS,
-    DELIVERED,
-    DELIVERED_BYTES,
-    GENERATED,
-    GENERATED_BYTES,
-    HEAD,
-    HOPS,
-    INJECTED,
-    LAST_IN,
-    LATENCY_SUM,
-    LONGEST,
-    MEASURED,
-    MEASURED_GENERATED,
-    MEASURED_LATENCY,
-    NODES,
-    OCTAVE,
-    OFFERED,
-    OVERHEAD_PS,
-    PACKETS,
-    PADDING,
-    Q_EJECT,
-    Q_LACKED,
-    Q_LACKS,
-    Q_LONGEST,
-    Q_ROOM,
-    Q_SINCE,
-    Q_WAITED,
-    Q_WANTS,
-    SENT_PS,
-    VC_BITS,
-    WAITED_PS,
-)
 from odonata.agents.link import used_by, waited_by
 from odonata.agents.power import energy_at
 from pdes.jit import entry
@@ -80,20 +39,21 @@ _INPUTS = {
     "eject_ps": ("ps", "it waited for room at an output to a node; summed over VCs"),
 }
 _NODES = {
-    "sent_messages": (GENERATED, "1", "messages generated"),
-    "sent_bytes": (GENERATED_BYTES, "B", "bytes of messages generated"),
-    "received_packets": (DELIVERED, "1", "packets delivered"),
-    "received_bytes": (DELIVERED_BYTES, "B", "bytes delivered"),
-    "latency_ps": (LATENCY_SUM, "ps", "sum of their latencies, from the generation of the message"),
-    "hops": (HOPS, "1", "sum of the routers that they visited"),
-}
+    "sent_messages": (w.GENERATED, "1", "messages generated"),
+    "sent_bytes": (w.GENERATED_BYTES, "B", "bytes of messages generated"),
+    "received_packets": (w.DELIVERED, "1", "packets delivered"),
+    "received_bytes": (w.DELIVERED_BYTES, "B", "bytes delivered"),
+    "latency_ps": (w.LATENCY_SUM, "ps",
+                   "sum of their latencies, from the generation of the message"),
+    "hops": (w.HOPS, "1", "sum of the routers that they visited"),
+}  # fmt: skip
 _GROUPS = {
-    "offered_bytes": (OFFERED, "B", "generated during the measurement"),
-    "injected_bytes": (INJECTED, "B", "whose sending began during the measurement"),
-    "accepted_bytes": (ACCEPTED, "B", "delivered during the measurement"),
-    "measured_made": (MEASURED_GENERATED, "1", "packets generated during the measurement"),
-    "measured_packets": (MEASURED, "1", "of these, those delivered"),
-    "measured_latency_ps": (MEASURED_LATENCY, "ps", "sum of their latencies"),
+    "offered_bytes": (w.OFFERED, "B", "generated during the measurement"),
+    "injected_bytes": (w.INJECTED, "B", "whose sending began during the measurement"),
+    "accepted_bytes": (w.ACCEPTED, "B", "delivered during the measurement"),
+    "measured_made": (w.MEASURED_GENERATED, "1", "packets generated during the measurement"),
+    "measured_packets": (w.MEASURED, "1", "of these, those delivered"),
+    "measured_latency_ps": (w.MEASURED_LATENCY, "ps", "sum of their latencies"),
 }
 
 
@@ -109,13 +69,13 @@ def tally(state: Any, time: int, by_channel: int, counters: Any, busy: Any) -> N
         busy[row] = used
         for vc in range(state.slow.shape[1]):
             channel, slow = state.ports[row, 1 + vc], state.slow[row, vc]
-            if channel[PACKETS] == 0 and channel[HEAD] < 0:
+            if channel[w.PACKETS] == 0 and channel[w.HEAD] < 0:
                 continue
             stall, wait = waited_by(channel, slow, used, time)
             at = vc if by_channel else 0
-            counters[0, row, at] += channel[PACKETS]
-            counters[1, row, at] += (channel[BYTES] + slow[PADDING]) // flit
-            counters[2, row, at] += channel[BYTES]
+            counters[0, row, at] += channel[w.PACKETS]
+            counters[1, row, at] += (channel[w.BYTES] + slow[w.PADDING]) // flit
+            counters[2, row, at] += channel[w.BYTES]
             counters[3, row, at] += stall
             counters[4, row, at] += wait
 
@@ -129,14 +89,15 @@ def counted_inputs(state: Any, time: int) -> Any:
     A packet that waits counts with what it has waited so far."""
     queues = state.queues
     waited, room, eject, longest = (
-        queues[:, :, word].copy() for word in (Q_WAITED, Q_ROOM, Q_EJECT, Q_LONGEST)
+        queues[:, :, word].copy() for word in (w.Q_WAITED, w.Q_ROOM, w.Q_EJECT, w.Q_LONGEST)
     )
-    so_far = np.where(queues[:, :, Q_WANTS] >= 0, time - queues[:, :, Q_SINCE], 0)
-    lacked = np.where(queues[:, :, Q_LACKS] >= 0, time - queues[:, :, Q_LACKS], 0)
-    to_node = queues[:, :, Q_WANTS] >> VC_BITS < state.shape[NODES]
+    so_far = np.where(queues[:, :, w.Q_WANTS] >= 0, time - queues[:, :, w.Q_SINCE], 0)
+    lacked = np.where(queues[:, :, w.Q_LACKS] >= 0, time - queues[:, :, w.Q_LACKS], 0)
+    to_node = queues[:, :, w.Q_WANTS] >> w.VC_BITS < state.shape[w.NODES]
     room += np.where(to_node, 0, lacked)
     eject += np.where(to_node, lacked, 0)
-    longest = np.maximum(longest, so_far - lacked - np.where(so_far > 0, queues[:, :, Q_LACKED], 0))
+    before = np.where(so_far > 0, queues[:, :, w.Q_LACKED], 0)
+    longest = np.maximum(longest, so_far - lacked - before)
     return np.stack((waited + so_far - room - eject, room, eject, longest), axis=-1)
 
 
@@ -219,19 +180,19 @@ def of_jobs(network: Configuration) -> Table:
 
 
 BY_JOB = {
-    "packets": (BY_PACKETS, "1", "packets that were delivered to it through the network"),
-    "bytes": (BY_BYTES, "B", "their bytes"),
-    "latency_ps": (BY_LATENCY, "ps", "sum of their latencies"),
-    "hops": (BY_HOPS, "1", "sum of the routers that they visited"),
-    "non_minimal_packets": (BY_NON_MINIMAL, "1", "those of them on non-minimal paths"),
-    "non_minimal_hops": (BY_NON_MINIMAL_HOPS, "1", "sum of the routers that those visited"),
+    "packets": (w.BY_PACKETS, "1", "packets that were delivered to it through the network"),
+    "bytes": (w.BY_BYTES, "B", "their bytes"),
+    "latency_ps": (w.BY_LATENCY, "ps", "sum of their latencies"),
+    "hops": (w.BY_HOPS, "1", "sum of the routers that they visited"),
+    "non_minimal_packets": (w.BY_NON_MINIMAL, "1", "those of them on non-minimal paths"),
+    "non_minimal_hops": (w.BY_NON_MINIMAL_HOPS, "1", "sum of the routers that those visited"),
 }
 """What is counted of each job's packets: the word of `State.by_job`, the unit, and what it is."""
 SPENT = {
-    "computed_ps": (COMPUTED_PS, "how long its tasks computed; summed over tasks"),
-    "overhead_ps": (OVERHEAD_PS, "how long they were in MPI without waiting for the network"),
-    "sent_ps": (SENT_PS, "how long they were sending"),
-    "waited_ps": (WAITED_PS, "how long they waited"),
+    "computed_ps": (w.COMPUTED_PS, "how long its tasks computed; summed over tasks"),
+    "overhead_ps": (w.OVERHEAD_PS, "how long they were in MPI without waiting for the network"),
+    "sent_ps": (w.SENT_PS, "how long they were sending"),
+    "waited_ps": (w.WAITED_PS, "how long they waited"),
 }
 """What the tasks of each stage did with their time: the word of `State.spent`, and what it is."""
 
@@ -290,7 +251,7 @@ def tables(network: Configuration, interval: int) -> Mapping[str, Table]:
         words = state.nodes.reshape(-1, behind, state.nodes.shape[1])
         sums = words.sum(axis=1)
         return [*(sums[:, word] for word, _, _ in _GROUPS.values()),
-                words[:, :, LONGEST].max(axis=1), words[:, :, LAST_IN].max(axis=1),
+                words[:, :, w.LONGEST].max(axis=1), words[:, :, w.LAST_IN].max(axis=1),
                 state.received, state.histogram]  # fmt: skip
 
     def series(table: str, dims: tuple[str, ...], names: Mapping[str, tuple[str, str]], dtype: str,
@@ -334,7 +295,7 @@ def tables(network: Configuration, interval: int) -> Mapping[str, Table]:
                     "bytes delivered, by the group that they come from"),
              Series("groups/latencies", ("group", "bin"), "1",
                     "measured packets by latency: 64 bins an octave, from 1 ps", narrow,
-                    tile=OCTAVE)),
+                    tile=w.OCTAVE)),
             groups,
             totals=(Total("flows/levels", ("level", "span", "word"), "1", FLOWS,
                           lambda state: by_level(state.flows, state.span_bits)),),
@@ -342,4 +303,4 @@ def tables(network: Configuration, interval: int) -> Mapping[str, Table]:
     }  # fmt: skip
 
 
-assert BINS % OCTAVE == 0
+assert w.BINS % w.OCTAVE == 0

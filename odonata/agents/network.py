@@ -12,42 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from odonata.agents import ejection, flows, tracing
+from odonata.agents import layout as w
 from odonata.agents.commands import events_of, power_events
 from odonata.agents.configuration import Configuration, rate_at, rate_of
 from odonata.agents.dealing import dealing, to_global, to_local
 from odonata.agents.dispatch import Routers, handler, receiver
 from odonata.agents.fingerprint import assemble, fingerprint
-from odonata.agents.layout import (
-    AGAIN,
-    ARBITERS,
-    ARRIVE,
-    BINS,
-    CREDIT_DUE,
-    CREDITS,
-    DECIDE,
-    DELIVER,
-    DELIVERED_BYTES,
-    GATE_BITS,
-    GENERATE,
-    GENERATED_BYTES,
-    INTERVAL,
-    KINDS,
-    LAST_IN,
-    METER,
-    NODE_WORDS,
-    PADDING,
-    PLACE,
-    REACH,
-    REST,
-    SAMPLE,
-    SCHEDULER,
-    STOP,
-    TELL,
-    TRAFFIC_WORDS,
-    VIAS,
-    WAKE,
-    State,
-)
+from odonata.agents.layout import State
 from odonata.agents.link import GRANTS
 from odonata.agents.metrics import (
     COUNTERS,
@@ -100,9 +71,9 @@ class Network(Configuration, Model, Carries, Decides, Deals, Streams, Ends, Audi
     """A network as a model for the engine; `Configuration` describes the fields."""
 
     name = "dragonfly"
-    bearers, receipts = (ARRIVE, REACH, DELIVER, PLACE), (CREDIT_DUE,)
-    decisions, notices = (DECIDE,), (PLACE, REST)
-    kinds = KINDS
+    bearers, receipts = (w.ARRIVE, w.REACH, w.DELIVER, w.PLACE), (w.CREDIT_DUE,)
+    decisions, notices = (w.DECIDE,), (w.PLACE, w.METERS_OFF)
+    kinds = w.KINDS
     aside = ("dedicated_scheduler",)
 
     @property
@@ -115,7 +86,7 @@ class Network(Configuration, Model, Carries, Decides, Deals, Streams, Ends, Audi
 
     @property
     def perpetual(self) -> tuple[int, ...]:  # type: ignore[override]
-        return (SAMPLE, TELL) if self.telemetry else ()
+        return (w.SAMPLE, w.TELL) if self.telemetry else ()
 
     @property
     def takes(self) -> int:  # type: ignore[override]
@@ -133,7 +104,7 @@ class Network(Configuration, Model, Carries, Decides, Deals, Streams, Ends, Audi
             how = ejection.HALF if self.duplex == "half" else ejection.FULL
         way = Way(self.detours, self.sight == "output")
         return Routers(
-            CREDITS.index(self.credits), self.switched, self.buffered, way, how,
+            w.CREDITS.index(self.credits), self.switched, self.buffered, way, how,
             self.injection_channels > 1, self.trace_packets is not None,
         )  # fmt: skip
 
@@ -245,8 +216,8 @@ class Network(Configuration, Model, Carries, Decides, Deals, Streams, Ends, Audi
         how = ROUTINGS.named(self.routing)
         n = (g1 - g0) * m.routers * m.nodes
         ports = port_lines(self, g0, g1)
-        slow = np.zeros((len(ports), self.channels, PADDING + 1), np.int64)
-        slow[:, :, WAKE] = FOREVER
+        slow = np.zeros((len(ports), self.channels, len(w.SLOW)), np.int64)
+        slow[:, :, w.WAKE] = FOREVER
         bias = how.bias * self.packet_bytes if self.bias is None else self.bias
         gates = m.gates()[g0:g1]
         until = FOREVER if self.measure_ps is None else self.warmup_ps + self.measure_ps
@@ -261,11 +232,12 @@ class Network(Configuration, Model, Carries, Decides, Deals, Streams, Ends, Audi
             shape=np.array(
                 [m.nodes, m.routers, m.groups, m.radix, self.agent_bits, g0,
                  m.routers * (m.radix + m.nodes), m.copies, *self.bases,
-                 int(self.channels > 2), -1 if self.vcs == "hops" else 0, VIAS.index(self.via),
-                 bias, self.offset, ARBITERS.index(self.arbiter), self.output_buffer or 0,
+                 int(self.channels > 2), -1 if self.vcs == "hops" else 0, w.VIAS.index(self.via),
+                 bias, self.offset, w.ARBITERS.index(self.arbiter), self.output_buffer or 0,
                  self.injection_channels]
             ),
-            gates=((gates // max(1, m.global_links)) << GATE_BITS) | gates % max(1, m.global_links),
+            gates=((gates // max(1, m.global_links)) << w.GATE_BITS)
+            | gates % max(1, m.global_links),
             latencies=np.array(
                 [link.latency_ps + self.credit_delay_ps
                  for link in (m.terminal, m.local, m.global_)]
@@ -284,9 +256,9 @@ class Network(Configuration, Model, Carries, Decides, Deals, Streams, Ends, Audi
             ports=ports,
             slow=slow,
             **crossbars(self, g0, g1, len(ports)),
-            nodes=np.zeros((n, NODE_WORDS), np.int64),
+            nodes=np.zeros((n, len(w.OF_NODE)), np.int64),
             history=np.zeros(n, np.uint64),
-            histogram=np.zeros((g1 - g0, BINS), np.int64),
+            histogram=np.zeros((g1 - g0, w.BINS), np.int64),
             received=np.zeros((g1 - g0, m.groups), np.int64),
             **flows.arrays(g1 - g0),
             **jobs,
@@ -308,7 +280,7 @@ class Network(Configuration, Model, Carries, Decides, Deals, Streams, Ends, Audi
     def _sources(self, g0: int, g1: int) -> dict[str, Any]:
         """Returns the arrays of `State` that are about open-loop traffic."""
         m, per_group = self.machine, self.machine.routers * self.machine.nodes
-        none = [[self.seed, 0, m.n_nodes, per_group, *[0] * (TRAFFIC_WORDS - 4)]]
+        none = [[self.seed, 0, m.n_nodes, per_group, *[0] * (len(w.TRAFFIC) - 4)]]
         nodes, sources = (g1 - g0) * per_group, len(self.traffic)
         partners = [t.partners(m, self.seed, g0 * per_group, g1 * per_group) for t in self.traffic]
         words = [t.words(m, self.seed, self._own_traffic) for t in self.traffic]
@@ -324,9 +296,9 @@ class Network(Configuration, Model, Carries, Decides, Deals, Streams, Ends, Audi
         rows = [self._arrivals()] if self.has_scheduler(first) else [no_rows()]
         g0, g1 = self.groups_of(first, last)
         if self.power:
-            rows.append(_first(METER, int(state.metering[INTERVAL]), self._node_agents(g0, g1)))
+            rows.append(_first(w.METER, int(state.metering[w.INTERVAL]), self._node_agents(g0, g1)))
         if self.telemetry:
-            rows.append(_first(SAMPLE, self.telemetry.interval_ps, self._router_agents(g0, g1)))
+            rows.append(_first(w.SAMPLE, self.telemetry.interval_ps, self._router_agents(g0, g1)))
         return np.concatenate(rows + [self._messages(state, s, g0, g1)
                                       for s in range(len(self.traffic))])  # fmt: skip
 
@@ -347,18 +319,18 @@ class Network(Configuration, Model, Carries, Decides, Deals, Streams, Ends, Audi
         changes = power.cap.changes if power and power.cap else ()
         times = np.unique([*self.scheduler.submitted.tolist(), *changes])
         rows = np.zeros((len(times), WORDS), np.int64)
-        rows[:, TIME], rows[:, KEY] = times, pack(DECIDE, SCHEDULER, 0)
+        rows[:, TIME], rows[:, KEY] = times, pack(w.DECIDE, w.SCHEDULER, 0)
         return rows
 
     def _messages(self, state: State, source: int, g0: int, g1: int) -> Rows:
         """Returns the events of every node's first message of one traffic."""
         m, traffic = self.machine, self.traffic[source]
-        keys = pack(GENERATE, self._node_agents(g0, g1), source)
+        keys = pack(w.GENERATE, self._node_agents(g0, g1), source)
         rows = np.zeros((len(keys), WORDS), np.int64)
         first_node = g0 * m.routers * m.nodes
         first_messages(state, source, rows, keys, first_node)
         sends = np.full(len(rows), traffic.messages != 0)
-        sends &= rows[:, TIME] < state.traffic[source, STOP]
+        sends &= rows[:, TIME] < state.traffic[source, w.STOP]
         if traffic.pattern in FIXED:
             sends &= state.partners[source] != np.arange(first_node, first_node + len(rows))
         return rows[sends]  # type: ignore[no-any-return]
@@ -373,7 +345,7 @@ class Network(Configuration, Model, Carries, Decides, Deals, Streams, Ends, Audi
     def decide(self, state: State, time: int, key: int, a: int, b: int) -> Decision:
         board, reported = Board.of(state), cache(partial(self._reported, state, time))
         ledger = None if self.power is None else Ledger.of(state)
-        serial = b if a == AGAIN else 0
+        serial = b if a == w.AGAIN else 0
         decided = self.scheduler.decide(board, time, reported, ledger, serial)
         events = [events_of(self, state, decided.starts)]
         if self.power is not None:
@@ -502,11 +474,11 @@ class Network(Configuration, Model, Carries, Decides, Deals, Streams, Ends, Audi
         if not self.ends:
             return 1
         generated, delivered = (
-            state.nodes[:, [GENERATED_BYTES, DELIVERED_BYTES]].sum(axis=0).tolist()
+            state.nodes[:, [w.GENERATED_BYTES, w.DELIVERED_BYTES]].sum(axis=0).tolist()
         )
         to_come = 0
         if self.traffic:
-            to_come = int((pending()[:, KEY] >> KIND_SHIFT == GENERATE).sum())
+            to_come = int((pending()[:, KEY] >> KIND_SHIFT == w.GENERATE).sum())
         return int(generated - delivered) + self._unfinished(state) + (to_come << 40)
 
     def goal(self, state: State, pending: Callable[[], Rows]) -> int:
@@ -545,7 +517,7 @@ class Network(Configuration, Model, Carries, Decides, Deals, Streams, Ends, Audi
 
     def over(self, state: State) -> int:
         """Returns when the last packet was delivered or the last task ended, in ps."""
-        last = state.nodes[:, LAST_IN].max(initial=0)
+        last = state.nodes[:, w.LAST_IN].max(initial=0)
         return int(max(last, state.board[:, OVER].max(initial=0)))
 
     def check(self, state: State, pending: Rows, parcels: Rows) -> None:

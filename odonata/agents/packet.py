@@ -13,20 +13,24 @@ from typing import Any
 from pdes.jit import kernel
 from pdes.parcels import NEXT
 from pdes.random import U64
+from pdes.words import Row
 
-ENDS, BORN, SIZE, PATH, CAME, TAIL, RANDOM = range(1, 8)
-"""Words of a packet: the addresses of source and destination; when its message was generated; bytes
-(of a message: those not yet cut off); its path (below); the input that it occupies
-(`link.FEEDER_BITS`) or, while it is in its source node, -1 (POSTED and below: a job's message); the
-tail (while the packet moves: how long after its head the tail arrives; while it is in a router:
-when the tail arrives); a random word for its routing decisions and, for a job's message, which task
-it is for (below)."""
-PARCEL = 8
+PACKET = Row("Pool.rows, a packet")
+ENDS = PACKET.word("1", "the addresses of source and destination", at=NEXT + 1)
+BORN = PACKET.word("ps", "when its message was generated")
+SIZE = PACKET.word("B", "its bytes; of a message: those not yet cut off")
+PATH = PACKET.word("1", "its path (below)")
+CAME = PACKET.word("1", "the input that it occupies (`link.FEEDER_BITS`) or, while it is in its "
+                   "source node, -1 (POSTED and below: a job's message)")  # fmt: skip
+TAIL = PACKET.word("ps", "while it moves: how long after its head the tail arrives; while it is in "
+                   "a router: when the tail arrives")  # fmt: skip
+RANDOM = PACKET.word("1", "a random word for its routing decisions and, for a job's message, which "
+                     "task it is for (below)")  # fmt: skip
+PARCEL = len(PACKET)
 
-DUE, ROOM = 1, 2
-"""Words of a returning credit: when it arrives, and how many bytes it is for."""
-
-assert NEXT == 0
+RETURNING = Row("Pool.rows, a returning credit")
+DUE = RETURNING.word("ps", "when it arrives", at=NEXT + 1)
+ROOM = RETURNING.word("B", "how many bytes it is for")
 
 # An address, 32 bits: group 14 | router in the group 10 | node of the router 8.
 GROUP_SHIFT, ROUTER_SHIFT = 18, 8

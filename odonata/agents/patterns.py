@@ -41,35 +41,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from odonata.agents.layout import (
-    AFTER,
-    BEFORE,
-    EXPECTED,
-    FIRST,
-    FIRST_STAGE,
-    FOLD,
-    FOR_MESSAGES,
-    FOR_REPLIES,
-    FRIENDS,
-    IMBALANCE,
-    ITERATION,
-    ITERATION_PHASES,
-    JOB_SEED,
-    MESSAGE,
-    NUMBER,
-    NW,
-    NX,
-    NY,
-    NZ,
-    PAIRWISE,
-    PASSES,
-    PATTERN,
-    PHASES,
-    REPLY,
-    STAGES,
-    TASKS,
-    WAITS,
-)
+from odonata.agents import layout as w
 from pdes.errors import Refused
 from pdes.events import Rows
 from pdes.jit import bind, entry, explaining, kernel, rebound
@@ -212,7 +184,7 @@ def ring(seed: int, job: int, tasks: int) -> Rows:
     """Returns, for each task, the next and the previous one in a random ring of all tasks."""
     order = generator_of(seed, RING_ORDER, job).permutation(tasks)
     friends = np.empty((tasks, 2), np.int64)
-    friends[order, AFTER], friends[order, BEFORE] = np.roll(order, -1), np.roll(order, 1)
+    friends[order, w.AFTER], friends[order, w.BEFORE] = np.roll(order, -1), np.roll(order, 1)
     return friends
 
 
@@ -227,8 +199,8 @@ def stranger(seed: int, number: int, task: int, tasks: int, phase: int) -> int:
 @kernel
 def longer(stage: Any, task: int, phase: int) -> int:
     """Returns by how many picoseconds a task computes longer than the fastest would, in a phase."""
-    _, word, _, _ = draw(stage[JOB_SEED], STREAM + (stage[NUMBER] << 32) + task, phase)
-    return int(stage[IMBALANCE] * (np.int64(word) * 2.0**-32))
+    _, word, _, _ = draw(stage[w.JOB_SEED], STREAM + (stage[w.NUMBER] << 32) + task, phase)
+    return int(stage[w.IMBALANCE] * (np.int64(word) * 2.0**-32))
 
 
 @entry
@@ -307,20 +279,20 @@ def _count(tasks: int, phases: int, counts: Any, wrong: Any) -> None:
 @kernel
 def beside(stage: Any, task: int, dx: int, dy: int, dz: int, dw: int) -> int:
     """Returns the task at this distance from another in the grid, or NOBODY."""
-    nx, ny, nz, nw = stage[NX], stage[NY], stage[NZ], stage[NW]
+    nx, ny, nz, nw = stage[w.NX], stage[w.NY], stage[w.NZ], stage[w.NW]
     x, y, z = task % nx + dx, task // nx % ny + dy, task // (nx * ny) % nz + dz
-    w = task // (nx * ny * nz) + dw
-    if not (0 <= x < nx and 0 <= y < ny and 0 <= z < nz and 0 <= w < nw):
+    fourth = task // (nx * ny * nz) + dw
+    if not (0 <= x < nx and 0 <= y < ny and 0 <= z < nz and 0 <= fourth < nw):
         return NOBODY
-    other = x + nx * (y + ny * (z + nz * w))
-    return other if other < stage[TASKS] else NOBODY  # type: ignore[no-any-return]
+    other = x + nx * (y + ny * (z + nz * fourth))
+    return other if other < stage[w.TASKS] else NOBODY  # type: ignore[no-any-return]
 
 
 @kernel
 def neighbours(stage: Any) -> int:
-    if stage[PATTERN] == HALO4D:
+    if stage[w.PATTERN] == HALO4D:
         return 8
-    return 26 if stage[PATTERN] == HALO3D26 else 6 if stage[PATTERN] == HALO3D else 4
+    return 26 if stage[w.PATTERN] == HALO3D26 else 6 if stage[w.PATTERN] == HALO3D else 4
 
 
 @kernel
@@ -331,13 +303,13 @@ def neighbour(stage: Any, task: int, i: int) -> int:
     axis, way = i // 2, 1 if i % 2 == 0 else -1
     dx, dy, dz = 1 if axis == 0 else 0, 1 if axis == 1 else 0, 1 if axis == 2 else 0
     dw = 1 if axis == 3 else 0
-    if stage[PATTERN] == HALO3D26:
+    if stage[w.PATTERN] == HALO3D26:
         dx, dy, dz = (14 + axis) % 3 - 1, (14 + axis) // 3 % 3 - 1, (14 + axis) // 9 - 1
         dw = 0
-    if stage[PAIRWISE]:
-        nx, ny, nz = stage[NX], stage[NY], stage[NZ]
-        x, y, z, w = task % nx, task // nx % ny, task // (nx * ny) % nz, task // (nx * ny * nz)
-        along = x if dx != 0 else y if dy != 0 else z if dz != 0 else w
+    if stage[w.PAIRWISE]:
+        nx, ny, nz = stage[w.NX], stage[w.NY], stage[w.NZ]
+        x, y, z, fourth = task % nx, task // nx % ny, task // (nx * ny) % nz, task // (nx * ny * nz)
+        along = x if dx != 0 else y if dy != 0 else z if dz != 0 else fourth
         way = way if along % 2 == 0 else -way
     return beside(stage, task, way * dx, way * dy, way * dz, way * dw)
 
@@ -345,20 +317,20 @@ def neighbour(stage: Any, task: int, i: int) -> int:
 @kernel
 def step_of(stage: Any, phase: int) -> int:
     """Returns which phase of its pattern a phase of a job is, given its stage."""
-    if stage[PHASES] == 1:
+    if stage[w.PHASES] == 1:
         return 0
-    return (phase % stage[ITERATION_PHASES] - stage[FIRST]) % stage[PHASES]  # type: ignore[no-any-return]
+    return (phase % stage[w.ITERATION_PHASES] - stage[w.FIRST]) % stage[w.PHASES]  # type: ignore[no-any-return]
 
 
 @kernel
 def stage_at(state: Any, number: int, phase: int) -> int:
     """Returns the row of the stage that a phase of a job is in."""
     job = state.jobs[number]
-    row, last = job[FIRST_STAGE], job[FIRST_STAGE] + job[STAGES] - 1
+    row, last = job[w.FIRST_STAGE], job[w.FIRST_STAGE] + job[w.STAGES] - 1
     if row == last:
         return row  # type: ignore[no-any-return]
-    step = phase % job[ITERATION]
-    while row < last and state.stages[row + 1, FIRST] <= step:
+    step = phase % job[w.ITERATION]
+    while row < last and state.stages[row + 1, w.FIRST] <= step:
         row += 1
     return row  # type: ignore[no-any-return]
 
@@ -367,7 +339,7 @@ def stage_at(state: Any, number: int, phase: int) -> int:
 def lane(stage: Any, task: int, phase: int) -> Any:
     """Returns, for a task in its row (even phases) or column: how many tasks are in it, the task's
     position, the first task, and the distance from one to the next."""
-    nx, n = stage[NX], stage[TASKS]
+    nx, n = stage[w.NX], stage[w.TASKS]
     x, y = task % nx, task // nx
     if phase % 2 == 0:
         return min(nx, n - y * nx), x, y * nx, 1
@@ -378,12 +350,12 @@ def lane(stage: Any, task: int, phase: int) -> Any:
 def opposite(stage: Any, task: int, step: int) -> Any:
     """Returns whom a task sends to and whom it receives from in a phase of a pairwise exchange;
     NOBODY where there is none."""
-    n = stage[TASKS]
-    if stage[PATTERN] == ALL_TO_ALL:
+    n = stage[w.TASKS]
+    if stage[w.PATTERN] == ALL_TO_ALL:
         return (task + 1 + step) % n, (task - 1 - step) % n
-    if stage[PATTERN] == FFT3D:
-        across = 1 if step >= stage[NX] - 1 else 0
-        step -= across * (stage[NX] - 1)
+    if stage[w.PATTERN] == FFT3D:
+        across = 1 if step >= stage[w.NX] - 1 else 0
+        step -= across * (stage[w.NX] - 1)
         length, at, first, stride = lane(stage, task, across)
         if step >= length - 1:
             return NOBODY, NOBODY
@@ -397,9 +369,9 @@ def opposite(stage: Any, task: int, step: int) -> Any:
 def partner(stage: Any, task: int, phase: int) -> int:
     """Returns whom a task exchanges with in a phase of an allreduce, or NOBODY. The first 2·rest
     tasks are pairs, of which the odd one is folded into the even one."""
-    fold = stage[FOLD]
-    rest = stage[TASKS] - fold
-    if phase == 0 or phase == stage[PHASES] - 1:
+    fold = stage[w.FOLD]
+    rest = stage[w.TASKS] - fold
+    if phase == 0 or phase == stage[w.PHASES] - 1:
         if task >= 2 * rest:
             return NOBODY
         sends = task % 2 == (1 if phase == 0 else 0)
@@ -419,11 +391,11 @@ def peer(state: Any, row: int, task: int, phase: int, i: int) -> int:
     if row < 0:
         return NO_MORE
     stage = state.stages[row]
-    pattern, n = stage[PATTERN], stage[TASKS]
+    pattern, n = stage[w.PATTERN], stage[w.TASKS]
     step = step_of(stage, phase)
     if pattern >= OWN:
         return own_peer(pattern, task, n, step, i)
-    if stage[PAIRWISE]:
+    if stage[w.PAIRWISE]:
         to, _ = opposite(stage, task, step)
         return to if i == 0 else NO_MORE  # type: ignore[no-any-return]
     if pattern == ALL_TO_ALL:
@@ -445,8 +417,8 @@ def peer(state: Any, row: int, task: int, phase: int, i: int) -> int:
     if pattern == ALLREDUCE:
         return partner(stage, task, step)
     if pattern == UNIFORM:
-        return stranger(stage[JOB_SEED], stage[NUMBER], task, n, phase)
-    return state.friends[stage[FRIENDS] + task, i] if i < 2 else NO_MORE  # type: ignore[no-any-return]
+        return stranger(stage[w.JOB_SEED], stage[w.NUMBER], task, n, phase)
+    return state.friends[stage[w.FRIENDS] + task, i] if i < 2 else NO_MORE  # type: ignore[no-any-return]
 
 
 @kernel
@@ -455,15 +427,16 @@ def of_no_plugin(pattern: int, task: int, tasks: int, phase: int, i: int) -> int
     return NO_MORE
 
 
-own_peer = others = of_no_plugin
-mine: Any = of_no_plugin
-MINE = OWN
-"""Stand for those of one plug-in, in `_own_peer`."""
+# Bound by `kernels`, for each plug-in's pattern:
+MINE: int = OWN  # its number
+mine: Callable[..., int] = of_no_plugin  # its kernel; in `_count` it is bound by `expect`
+others: Callable[..., int] = of_no_plugin  # `_own_peer` for those before it
+own_peer: Callable[..., int] = of_no_plugin  # the last of these
 
 
 def _own_peer(pattern: int, task: int, tasks: int, phase: int, i: int) -> int:
     if pattern == MINE:
-        return mine(task, tasks, phase, i)  # type: ignore[no-any-return]
+        return mine(task, tasks, phase, i)
     return others(pattern, task, tasks, phase, i)
 
 
@@ -493,7 +466,7 @@ def kernels(own: tuple[Any, ...]) -> Kernels:
 def label(stage: Any, phase: int) -> int:
     """Returns the phase in which the receiver waits for a message that is sent in a phase. Where it
     waits for none, the label still names the stage."""
-    waited = stage[PATTERN] == TREE and stage[WAITS] == FOR_MESSAGES
+    waited = stage[w.PATTERN] == TREE and stage[w.WAITS] == w.FOR_MESSAGES
     return phase - 1 if waited else phase
 
 
@@ -501,11 +474,11 @@ def incoming(state: Any, row: int, task: int, phase: int) -> int:
     """Returns how many messages others send to a task in a phase of a stage; in all phases of a
     job, if the stage is uniform."""
     stage = state.stages[row]
-    pattern, n = stage[PATTERN], stage[TASKS]
+    pattern, n = stage[w.PATTERN], stage[w.TASKS]
     step = step_of(stage, phase)
     if pattern >= OWN:
-        return state.expected[stage[EXPECTED] + step * n + task]  # type: ignore[no-any-return]
-    if stage[PAIRWISE]:
+        return state.expected[stage[w.EXPECTED] + step * n + task]  # type: ignore[no-any-return]
+    if stage[w.PAIRWISE]:
         _, fro = opposite(stage, task, step)
         return 1 if fro != NOBODY else 0
     if pattern == ALL_TO_ALL:
@@ -525,10 +498,10 @@ def incoming(state: Any, row: int, task: int, phase: int) -> int:
     if pattern == INCAST:
         return n - 1 if task == 0 else 0  # type: ignore[no-any-return]
     if pattern == UNIFORM:
-        return state.friends[stage[FRIENDS] + task, AFTER]  # type: ignore[no-any-return]
+        return state.friends[stage[w.FRIENDS] + task, w.AFTER]  # type: ignore[no-any-return]
     if pattern == ALLREDUCE:
-        rest = n - stage[FOLD]
-        if step == 0 or step == stage[PHASES] - 1:
+        rest = n - stage[w.FOLD]
+        if step == 0 or step == stage[w.PHASES] - 1:
             waits = task % 2 == (0 if step == 0 else 1)
             return 1 if task < 2 * rest and waits else 0
         return 1 if partner(stage, task, step) != NOBODY else 0
@@ -538,28 +511,28 @@ def incoming(state: Any, row: int, task: int, phase: int) -> int:
 def awaited(state: Any, row: int, task: int, phase: int) -> int:
     """Returns the bytes that a task waits for in a phase of a stage."""
     stage = state.stages[row]
-    if stage[WAITS] == FOR_MESSAGES:
-        return incoming(state, row, task, phase) * stage[MESSAGE]  # type: ignore[no-any-return]
+    if stage[w.WAITS] == w.FOR_MESSAGES:
+        return incoming(state, row, task, phase) * stage[w.MESSAGE]  # type: ignore[no-any-return]
     count, i = 0, 0
-    while stage[WAITS] == FOR_REPLIES:
+    while stage[w.WAITS] == w.FOR_REPLIES:
         to = peer(state, row, task, phase, i)
         if to == NO_MORE:
             break
         count += 1 if to != NOBODY else 0
         i += 1
-    return count * stage[REPLY]  # type: ignore[no-any-return]
+    return count * stage[w.REPLY]  # type: ignore[no-any-return]
 
 
 def apart(state: Any, number: int, task: int) -> int:
     """Returns the bytes that come to a task in the whole of its job in messages that no phase waits
     for."""
     job, total = state.jobs[number], 0
-    for row in range(job[FIRST_STAGE], job[FIRST_STAGE] + job[STAGES]):
+    for row in range(job[w.FIRST_STAGE], job[w.FIRST_STAGE] + job[w.STAGES]):
         stage = state.stages[row]
-        if stage[WAITS] == FOR_MESSAGES:
+        if stage[w.WAITS] == w.FOR_MESSAGES:
             continue
-        passes = stage[PASSES] if stage[PATTERN] != UNIFORM else 1
-        for step in range(stage[PHASES]):
-            count = incoming(state, row, task, stage[FIRST] + step)
-            total += count * stage[MESSAGE] * passes
+        passes = stage[w.PASSES] if stage[w.PATTERN] != UNIFORM else 1
+        for step in range(stage[w.PHASES]):
+            count = incoming(state, row, task, stage[w.FIRST] + step)
+            total += count * stage[w.MESSAGE] * passes
     return total

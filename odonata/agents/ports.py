@@ -6,34 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from odonata.agents import layout as w
 from odonata.agents.configuration import Configuration, rate_of
-from odonata.agents.layout import (
-    ARRIVE,
-    C_LAST,
-    CAPACITY,
-    CREDIT,
-    CROSSING_WORDS,
-    DELIVER,
-    E_HEAD,
-    EJECTION_WORDS,
-    FAR,
-    FAR_KEY,
-    HEAD,
-    LATENCY,
-    LINE,
-    OUT_LAST,
-    Q_HEAD,
-    Q_LACKS,
-    Q_SERVED,
-    Q_WANTS,
-    QUEUE_WORDS,
-    R_WAKE,
-    RATE,
-    REACH,
-    RETURNS,
-    ROUTER_WORDS,
-    SOONEST,
-)
 from odonata.agents.link import UNLIMITED
 from pdes.arrays import aligned
 from pdes.events import FOREVER, Rows, pack
@@ -46,37 +20,37 @@ def port_lines(network: Configuration, g0: int, g1: int) -> Rows:
     m = network.machine
     p, a, radix, groups = m.nodes, m.routers, m.radix, g1 - g0
     per_group = a * (radix + p)
-    lines = aligned((groups, per_group, 1 + network.channels, LINE))
-    rows = np.zeros((groups, per_group, LINE), np.int64)
+    lines = aligned((groups, per_group, 1 + network.channels, w.LINE))
+    rows = np.zeros((groups, per_group, w.LINE), np.int64)
     agents = ((np.arange(g0, g1) + network.offset) << network.agent_bits)[:, None, None]
     r = np.arange(a)[None, :, None]
-    ports = np.zeros((groups, a, radix, LINE), np.int64)
+    ports = np.zeros((groups, a, radix, w.LINE), np.int64)
 
     k = np.arange(p)[None, None, :]
     part = ports[:, :, :p]
     _fill(part, m.terminal, UNLIMITED if network.ejection is None else network.ejection_buffer)
-    kind = REACH if network.duplex == "half" else DELIVER
-    part[..., FAR_KEY] = pack(kind, agents + a + r * p + k, 0)
+    kind = w.REACH if network.duplex == "half" else w.DELIVER
+    part[..., w.FAR_KEY] = pack(kind, agents + a + r * p + k, 0)
 
     _fill(ports[:, :, p : p + a - 1], m.local, network.local_buffer)
     _fill(ports[:, :, p + a - 1 :], m.global_, network.global_buffer)
     ends = m.ends()[g0 * a : g1 * a].reshape(groups, a, radix - p)
     far, far_port = ends // radix, ends % radix
     group, place = far // a, far % a
-    to = pack(ARRIVE, ((group + network.offset) << network.agent_bits) + place, far_port)
-    ports[:, :, p:, FAR_KEY] = np.where(ends >= 0, to, 0)
+    to = pack(w.ARRIVE, ((group + network.offset) << network.agent_bits) + place, far_port)
+    ports[:, :, p:, w.FAR_KEY] = np.where(ends >= 0, to, 0)
 
     nics = rows[:, a * radix :]
     i = np.arange(a * p)[None, :]
     _fill(nics, m.terminal, network.terminal_buffer)
-    nics[..., FAR_KEY] = pack(ARRIVE, agents[:, :, 0] + i // p, i % p)
-    rows[:, : a * radix] = ports.reshape(groups, a * radix, LINE)
-    rows[..., FAR] = far_here(network, g0, g1).reshape(groups, per_group)
+    nics[..., w.FAR_KEY] = pack(w.ARRIVE, agents[:, :, 0] + i // p, i % p)
+    rows[:, : a * radix] = ports.reshape(groups, a * radix, w.LINE)
+    rows[..., w.FAR] = far_here(network, g0, g1).reshape(groups, per_group)
     lines[:, :, 0] = rows
-    lines[:, :, 1:, CREDIT] = rows[:, :, None, CAPACITY]
-    lines[:, :, 1:, RETURNS] = lines[:, :, 1:, HEAD] = -1
-    lines[:, :, 1:, SOONEST] = FOREVER
-    return lines.reshape(-1, 1 + network.channels, LINE)
+    lines[:, :, 1:, w.CREDIT] = rows[:, :, None, w.CAPACITY]
+    lines[:, :, 1:, w.RETURNS] = lines[:, :, 1:, w.HEAD] = -1
+    lines[:, :, 1:, w.SOONEST] = FOREVER
+    return lines.reshape(-1, 1 + network.channels, w.LINE)
 
 
 def far_rows(network: Configuration, g0: int, g1: int) -> Rows:
@@ -108,7 +82,7 @@ def far_here(network: Configuration, g0: int, g1: int) -> Rows:
 
 
 def _fill(part: Rows, link: LinkClass, capacity: int) -> None:
-    part[..., RATE], part[..., LATENCY], part[..., CAPACITY] = (
+    part[..., w.RATE], part[..., w.LATENCY], part[..., w.CAPACITY] = (
         rate_of(link), link.latency_ps, capacity
     )  # fmt: skip
 
@@ -117,19 +91,19 @@ def crossbars(network: Configuration, g0: int, g1: int, ports: int) -> dict[str,
     """Returns the arrays of `State` that are about crossbars and ejection."""
     m, vcs, switched = network.machine, network.channels, network.switched
     rows, routers = (ports, (g1 - g0) * m.routers) if switched else (0, 0)
-    queues = aligned((rows, vcs, QUEUE_WORDS))
-    queues[:, :, [Q_HEAD, Q_WANTS, Q_LACKS, Q_SERVED]] = -1
-    queues[:, :, C_LAST:] = -1
-    crossing = np.zeros((rows, CROSSING_WORDS), np.int64)
-    crossing[:, OUT_LAST] = -1
-    rooms = np.zeros((rows if network.buffered else 0, vcs, LINE), np.int64)
-    rooms[:, :, RETURNS], rooms[:, :, SOONEST] = -1, FOREVER
-    rooms[:, :, CREDIT] = network.output_buffer or 0
-    waking = np.zeros((routers, ROUTER_WORDS), np.int64)
-    waking[:, R_WAKE] = FOREVER
+    queues = aligned((rows, vcs, w.QUEUE_WORDS))
+    queues[:, :, [w.Q_HEAD, w.Q_WANTS, w.Q_LACKS, w.Q_SERVED]] = -1
+    queues[:, :, w.C_LAST :] = -1
+    crossing = np.zeros((rows, len(w.CROSSING)), np.int64)
+    crossing[:, w.OUT_LAST] = -1
+    rooms = np.zeros((rows if network.buffered else 0, vcs, w.LINE), np.int64)
+    rooms[:, :, w.RETURNS], rooms[:, :, w.SOONEST] = -1, FOREVER
+    rooms[:, :, w.CREDIT] = network.output_buffer or 0
+    waking = np.zeros((routers, len(w.OF_ROUTER)), np.int64)
+    waking[:, w.R_WAKE] = FOREVER
     nodes = (g1 - g0) * m.routers * m.nodes if network.duplex == "half" else 0
-    holding = np.zeros((nodes, EJECTION_WORDS), np.int64)
-    holding[:, E_HEAD] = -1
+    holding = np.zeros((nodes, len(w.DRAIN)), np.int64)
+    holding[:, w.E_HEAD] = -1
     return {
         "crossing": crossing,
         "queues": queues,

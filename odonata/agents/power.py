@@ -18,45 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odonata.agents.layout import (
-    ACTIVE_W,
-    CAP_W,
-    COMMUNICATING_W,
-    COMPUTED,
-    COMPUTING,
-    DECIDE,
-    DRAW_W,
-    EFFORT_WORDS,
-    ENERGY_J,
-    FACTOR,
-    FROM,
-    GROUP_NODES,
-    HAPPENED,
-    HELD,
-    HOLDING_WORDS,
-    IDLE_J,
-    IDLE_W,
-    INTERVAL,
-    JOB,
-    JOB_J,
-    LAUNCH,
-    LEAST_W,
-    METER_WORDS,
-    METERED,
-    NEXT_PAUSE,
-    PAID_J,
-    RECEIVED,
-    REPORT,
-    RESTING,
-    SCHEDULER,
-    SERIAL,
-    SLOWDOWN,
-    STEP,
-    STRETCH,
-    UNTIL,
-    WHOSE,
-    node_at_key,
-)
+from odonata.agents import layout as w
+from odonata.agents.layout import node_at_key
 from odonata.agents.scheduling import Supply
 from odonata.agents.task import Hooks
 from odonata.jobs.board import OF_JOB_BYTES, OF_JOB_J, OF_NODE_J, READ, REPORTED, Ledger
@@ -92,7 +55,7 @@ def number(word: int) -> float:
 def label_at_key(state: Any, key: int) -> int:
     """Returns the label of an event's node."""
     group, index, _ = node_at_key(state.shape, key)
-    return group * state.traffic[0, GROUP_NODES] + index  # type: ignore[no-any-return]
+    return group * state.traffic[0, w.GROUP_NODES] + index  # type: ignore[no-any-return]
 
 
 # -- what a node draws
@@ -102,30 +65,30 @@ def label_at_key(state: Any, key: int) -> int:
 def count(state: Any, row: int, time: int) -> None:
     """Count the energy of a node up to now."""
     meter, node = state.meters[row], state.holding[row]
-    joules = meter[DRAW_W] * ((time - node[METERED]) * SECOND)
-    meter[ENERGY_J] += joules
-    if node[WHOSE] >= 0:
-        meter[JOB_J] += joules
+    joules = meter[w.DRAW_W] * ((time - node[w.METERED]) * SECOND)
+    meter[w.ENERGY_J] += joules
+    if node[w.WHOSE] >= 0:
+        meter[w.JOB_J] += joules
     else:
-        meter[IDLE_J] += joules
-    node[METERED] = time
+        meter[w.IDLE_J] += joules
+    node[w.METERED] = time
 
 
 @kernel
 def set_draw(state: Any, row: int) -> None:
     """Find out what a node draws from now on."""
     meter, node, draws = state.meters[row], state.holding[row], state.draws
-    if node[WHOSE] < 0:
-        meter[DRAW_W] = draws[IDLE_W]
+    if node[w.WHOSE] < 0:
+        meter[w.DRAW_W] = draws[w.IDLE_W]
         return
-    factor = meter[FACTOR]
-    allowed = max(meter[CAP_W], factor * draws[LEAST_W])
-    computing = min(factor * draws[ACTIVE_W], allowed)
+    factor = meter[w.FACTOR]
+    allowed = max(meter[w.CAP_W], factor * draws[w.LEAST_W])
+    computing = min(factor * draws[w.ACTIVE_W], allowed)
     resting = computing
-    if draws[COMMUNICATING_W] >= 0.0:
-        resting = min(factor * draws[COMMUNICATING_W], allowed)
+    if draws[w.COMMUNICATING_W] >= 0.0:
+        resting = min(factor * draws[w.COMMUNICATING_W], allowed)
     each = (computing - resting) / state.slots.shape[1]
-    meter[DRAW_W] = resting + node[COMPUTING] * each
+    meter[w.DRAW_W] = resting + node[w.COMPUTING] * each
 
 
 # -- tasks come, compute and leave: the hooks of `odonata.agents.task`
@@ -137,12 +100,12 @@ def come(sim: Sim, state: Any, time: int, key: int, job: int) -> None:
     cap."""
     _, _, row = node_at_key(state.shape, key)
     meter, node = state.meters[row], state.holding[row]
-    if node[HELD] == 0:
+    if node[w.HELD] == 0:
         count(state, row, time)
-        node[WHOSE], node[COMPUTING], node[RECEIVED] = job, 0, 0
-        meter[JOB_J], meter[CAP_W], meter[STRETCH] = 0.0, np.inf, 1.0
+        node[w.WHOSE], node[w.COMPUTING], node[w.RECEIVED] = job, 0, 0
+        meter[w.JOB_J], meter[w.CAP_W], meter[w.STRETCH] = 0.0, np.inf, 1.0
         set_draw(state, row)
-    node[HELD] += 1
+    node[w.HELD] += 1
 
 
 @kernel
@@ -151,16 +114,16 @@ def leave(sim: Sim, state: Any, time: int, key: int) -> None:
     and received here."""
     _, _, row = node_at_key(state.shape, key)
     meter, node = state.meters[row], state.holding[row]
-    node[HELD] -= 1
-    if node[HELD] > 0:
+    node[w.HELD] -= 1
+    if node[w.HELD] > 0:
         return
     count(state, row, time)
-    heard, label = time + state.nic[LAUNCH], label_at_key(state, key)
-    schedule(sim, heard, key_of(REPORT, SCHEDULER, OF_JOB_J), label, bits(meter[JOB_J]))
-    schedule(sim, heard, key_of(REPORT, SCHEDULER, OF_JOB_BYTES), label, node[RECEIVED])
-    meter[PAID_J] += meter[JOB_J]
-    meter[JOB_J], meter[CAP_W], meter[STRETCH] = 0.0, np.inf, 1.0
-    node[WHOSE] = -1
+    heard, label = time + state.nic[w.LAUNCH], label_at_key(state, key)
+    schedule(sim, heard, key_of(w.REPORT, w.SCHEDULER, OF_JOB_J), label, bits(meter[w.JOB_J]))
+    schedule(sim, heard, key_of(w.REPORT, w.SCHEDULER, OF_JOB_BYTES), label, node[w.RECEIVED])
+    meter[w.PAID_J] += meter[w.JOB_J]
+    meter[w.JOB_J], meter[w.CAP_W], meter[w.STRETCH] = 0.0, np.inf, 1.0
+    node[w.WHOSE] = -1
     set_draw(state, row)
 
 
@@ -169,10 +132,10 @@ def predict(sim: Sim, state: Any, row: int, slot: int, agent: int) -> None:
     """Find out when a task will have computed, from the work that is left and from its node's
     cap."""
     effort = state.efforts[row, slot]
-    left = np.int64(np.ceil(state.work[row, slot] * state.meters[row, STRETCH]))
-    effort[UNTIL] = effort[FROM] + left
-    effort[SERIAL] += 1
-    schedule(sim, effort[UNTIL], key_of(STEP, agent, slot), COMPUTED, effort[SERIAL])
+    left = np.int64(np.ceil(state.work[row, slot] * state.meters[row, w.STRETCH]))
+    effort[w.UNTIL] = effort[w.FROM] + left
+    effort[w.SERIAL] += 1
+    schedule(sim, effort[w.UNTIL], key_of(w.STEP, agent, slot), w.COMPUTED, effort[w.SERIAL])
 
 
 @kernel
@@ -183,10 +146,10 @@ def compute(sim: Sim, state: Any, time: int, key: int, pause: int, work: int) ->
     _, _, row = node_at_key(state.shape, key)
     slot = port_of(key)
     count(state, row, time)
-    state.holding[row, COMPUTING] += 1
+    state.holding[row, w.COMPUTING] += 1
     set_draw(state, row)
     effort = state.efforts[row, slot]
-    effort[FROM], effort[NEXT_PAUSE] = time, pause
+    effort[w.FROM], effort[w.NEXT_PAUSE] = time, pause
     state.work[row, slot] = work
     predict(sim, state, row, slot, agent_of(key))
     return ELSEWHERE
@@ -202,14 +165,14 @@ def computed(state: Any, time: int, key: int, serial: int) -> int:
     _, _, row = node_at_key(state.shape, key)
     slot = port_of(key)
     effort = state.efforts[row, slot]
-    if effort[SERIAL] != serial:
+    if effort[w.SERIAL] != serial:
         return -1
     count(state, row, time)
-    state.holding[row, COMPUTING] -= 1
+    state.holding[row, w.COMPUTING] -= 1
     set_draw(state, row)
-    effort[FROM] = -1
+    effort[w.FROM] = -1
     state.work[row, slot] = 0.0
-    return effort[NEXT_PAUSE]  # type: ignore[no-any-return]
+    return effort[w.NEXT_PAUSE]  # type: ignore[no-any-return]
 
 
 @kernel
@@ -217,21 +180,23 @@ def cap(sim: Sim, state: Any, time: int, key: int, job: int, word: int) -> None:
     """Give a node a cap, if the job that it is for is still here."""
     _, _, row = node_at_key(state.shape, key)
     meter, draws = state.meters[row], state.draws
-    if state.holding[row, WHOSE] != job:
+    if state.holding[row, w.WHOSE] != job:
         return
     count(state, row, time)
-    before, meter[CAP_W] = meter[STRETCH], number(word)
-    after = stretch(meter[CAP_W] / meter[FACTOR], draws[ACTIVE_W], draws[LEAST_W], draws[SLOWDOWN])
-    meter[STRETCH] = after
+    before, meter[w.CAP_W] = meter[w.STRETCH], number(word)
+    after = stretch(
+        meter[w.CAP_W] / meter[w.FACTOR], draws[w.ACTIVE_W], draws[w.LEAST_W], draws[w.SLOWDOWN]
+    )
+    meter[w.STRETCH] = after
     set_draw(state, row)
     if after == before:
         return
     for slot in range(state.efforts.shape[1]):
         effort = state.efforts[row, slot]
-        if effort[FROM] >= 0 and effort[UNTIL] > time:
-            done = (time - effort[FROM]) / before
+        if effort[w.FROM] >= 0 and effort[w.UNTIL] > time:
+            done = (time - effort[w.FROM]) / before
             state.work[row, slot] = max(0.0, state.work[row, slot] - done)
-            effort[FROM] = time
+            effort[w.FROM] = time
             predict(sim, state, row, slot, agent_of(key))
 
 
@@ -241,20 +206,17 @@ def cap(sim: Sim, state: Any, time: int, key: int, job: int, word: int) -> None:
 @kernel
 def read_meter(sim: Sim, state: Any, time: int, key: int) -> None:
     """Tell the scheduler what a node has drawn so far, and what its job has."""
-    if state.metering[RESTING] != 0:
+    if state.metering[w.METERS_ARE_OFF] != 0:
         return
     _, _, row = node_at_key(state.shape, key)
     meter, node = state.meters[row], state.holding[row]
-    joules = meter[DRAW_W] * ((time - node[METERED]) * SECOND)
-    heard, label = time + state.nic[LAUNCH], label_at_key(state, key)
-    schedule(
-        sim, heard, key_of(REPORT, SCHEDULER, OF_NODE_J), label, bits(meter[ENERGY_J] + joules)
-    )
-    if node[WHOSE] >= 0:
-        schedule(
-            sim, heard, key_of(REPORT, SCHEDULER, OF_JOB_J), label, bits(meter[JOB_J] + joules)
-        )
-    schedule(sim, time + state.metering[INTERVAL], key, 0, 0)
+    joules = meter[w.DRAW_W] * ((time - node[w.METERED]) * SECOND)
+    heard, label = time + state.nic[w.LAUNCH], label_at_key(state, key)
+    in_all, of_job = bits(meter[w.ENERGY_J] + joules), bits(meter[w.JOB_J] + joules)
+    schedule(sim, heard, key_of(w.REPORT, w.SCHEDULER, OF_NODE_J), label, in_all)
+    if node[w.WHOSE] >= 0:
+        schedule(sim, heard, key_of(w.REPORT, w.SCHEDULER, OF_JOB_J), label, of_job)
+    schedule(sim, time + state.metering[w.INTERVAL], key, 0, 0)
 
 
 @kernel
@@ -271,7 +233,7 @@ def note_report(sim: Sim, state: Any, time: int, key: int, label: int, word: int
         if state.ledger[REPORTED] == state.readings.shape[0]:
             state.ledger[REPORTED] = 0
             state.ledger[READ] = 1
-            schedule(sim, time, key_of(DECIDE, SCHEDULER, 0), HAPPENED, 0)
+            schedule(sim, time, key_of(w.DECIDE, w.SCHEDULER, 0), w.HAPPENED, 0)
 
 
 # -- in Python
@@ -333,13 +295,13 @@ def arrays(
 ) -> dict[str, Any]:
     """Returns the arrays of `State` that are about power, for a rank with these nodes, by label,
     of so many in all."""
-    meters = np.zeros((len(nodes), METER_WORDS))
-    meters[:, FACTOR] = efficiencies(total, power.variation, seed)[nodes]
-    meters[:, CAP_W], meters[:, STRETCH], meters[:, DRAW_W] = np.inf, 1.0, power.idle
-    holding = np.zeros((len(nodes), HOLDING_WORDS), np.int64)
-    holding[:, WHOSE] = -1
-    efforts = np.zeros((len(nodes), tasks_per_node, EFFORT_WORDS), np.int64)
-    efforts[:, :, FROM] = -1
+    meters = np.zeros((len(nodes), len(w.METERS)))
+    meters[:, w.FACTOR] = efficiencies(total, power.variation, seed)[nodes]
+    meters[:, w.CAP_W], meters[:, w.STRETCH], meters[:, w.DRAW_W] = np.inf, 1.0, power.idle
+    holding = np.zeros((len(nodes), len(w.HOLDING)), np.int64)
+    holding[:, w.WHOSE] = -1
+    efforts = np.zeros((len(nodes), tasks_per_node, len(w.EFFORT)), np.int64)
+    efforts[:, :, w.FROM] = -1
     communicating = -1.0 if power.communicating_w is None else power.communicating_w
     return {
         "draws": np.array([power.idle, power.active_w, power.least, communicating, power.slowdown]),
@@ -357,9 +319,9 @@ def no_power() -> dict[str, Any]:
     return {
         "draws": np.zeros(0),
         "metering": np.zeros(0, np.int64),
-        "meters": np.zeros((0, METER_WORDS)),
-        "holding": np.zeros((0, HOLDING_WORDS), np.int64),
-        "efforts": np.zeros((0, 1, EFFORT_WORDS), np.int64),
+        "meters": np.zeros((0, len(w.METERS))),
+        "holding": np.zeros((0, len(w.HOLDING)), np.int64),
+        "efforts": np.zeros((0, 1, len(w.EFFORT)), np.int64),
         "work": np.zeros((0, 1)),
         **Ledger.fresh(0, 0)._asdict(),
     }
@@ -371,9 +333,9 @@ def outcome(state: Any) -> dict[str, Any]:
     nobody; and the accounts of jobs."""
     meters = state.meters
     return {
-        "node_j": meters[:, ENERGY_J], "node_since_ps": state.holding[:, METERED],
-        "node_w": meters[:, DRAW_W], "node_jobs_j": meters[:, PAID_J],
-        "node_idle_j": meters[:, IDLE_J], "accounts": state.accounts,
+        "node_j": meters[:, w.ENERGY_J], "node_since_ps": state.holding[:, w.METERED],
+        "node_w": meters[:, w.DRAW_W], "node_jobs_j": meters[:, w.PAID_J],
+        "node_idle_j": meters[:, w.IDLE_J], "accounts": state.accounts,
     }  # fmt: skip
 
 
@@ -381,16 +343,17 @@ def energy_at(state: Any, time: int) -> Any:
     """Returns the energy of each node of a rank up to a time, which is not before its last
     change."""
     meters = state.meters
-    return meters[:, ENERGY_J] + meters[:, DRAW_W] * ((time - state.holding[:, METERED]) * SECOND)
+    since = (time - state.holding[:, w.METERED]) * SECOND
+    return meters[:, w.ENERGY_J] + meters[:, w.DRAW_W] * since
 
 
 def check_energy(state: Any) -> None:
     """Raise AssertionError where energy was lost: all that a node took was of jobs, or idle."""
     meters = state.meters
-    parts = meters[:, IDLE_J] + meters[:, PAID_J] + meters[:, JOB_J]
-    close = np.abs(meters[:, ENERGY_J] - parts) <= 1e-9 * meters[:, ENERGY_J]
+    parts = meters[:, w.IDLE_J] + meters[:, w.PAID_J] + meters[:, w.JOB_J]
+    close = np.abs(meters[:, w.ENERGY_J] - parts) <= 1e-9 * meters[:, w.ENERGY_J]
     assert close.all(), "the energy of a node is not that of its jobs and its idle time"
-    computing = (state.efforts[:, :, FROM] >= 0).sum(axis=1)
-    assert (state.holding[:, COMPUTING] == computing).all(), "a node computes for nobody"
-    held = (state.slots[:, :, JOB] >= 0).sum(axis=1)
-    assert (state.holding[:, HELD] == held).all(), "a node is held by a task that has ended"
+    computing = (state.efforts[:, :, w.FROM] >= 0).sum(axis=1)
+    assert (state.holding[:, w.COMPUTING] == computing).all(), "a node computes for nobody"
+    held = (state.slots[:, :, w.JOB] >= 0).sum(axis=1)
+    assert (state.holding[:, w.HELD] == held).all(), "a node is held by a task that has ended"

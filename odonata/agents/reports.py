@@ -17,28 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odonata.agents.layout import (
-    BYTES,
-    DELIVERED_BYTES,
-    NODES,
-    Q_EJECT,
-    Q_LACKS,
-    Q_ROOM,
-    Q_SINCE,
-    Q_WAITED,
-    Q_WANTS,
-    RADIX,
-    REPORT_DELAY,
-    REPORT_INTERVAL,
-    ROUTERS,
-    SCHEDULER,
-    TELL,
-    TOTAL,
-    nic_row,
-    node_row,
-    port_row,
-    where,
-)
+from odonata.agents import layout as w
+from odonata.agents.layout import nic_row, node_row, port_row, where
 from odonata.agents.link import used_by, waited_by
 from pdes.events import key_of, port_of
 from pdes.jit import kernel
@@ -75,13 +55,13 @@ def waits_at(state: Any, row: int, time: int) -> Any:
     if state.queues.shape[0] > 0:
         for vc in range(state.queues.shape[1]):
             queue = state.queues[row, vc]
-            lacked, since = queue[Q_ROOM] + queue[Q_EJECT], 0
-            if queue[Q_WANTS] >= 0:
-                since = time - queue[Q_SINCE]
-                if queue[Q_LACKS] >= 0:
-                    lacked += time - queue[Q_LACKS]
+            lacked, since = queue[w.Q_ROOM] + queue[w.Q_EJECT], 0
+            if queue[w.Q_WANTS] >= 0:
+                since = time - queue[w.Q_SINCE]
+                if queue[w.Q_LACKS] >= 0:
+                    lacked += time - queue[w.Q_LACKS]
             stalls += lacked
-            waits += queue[Q_WAITED] + since - lacked
+            waits += queue[w.Q_WAITED] + since - lacked
     return stalls, waits
 
 
@@ -91,28 +71,28 @@ def sample(sim: Sim, state: Any, time: int, key: int) -> None:
     are in each event. The next reading is an interval later."""
     shape = state.shape
     group, router = where(shape, key)
-    nodes, routers = shape[NODES], shape[ROUTERS]
+    nodes, routers = shape[w.NODES], shape[w.ROUTERS]
     stalls, waits = 0, 0
-    for port in range(shape[RADIX]):
+    for port in range(shape[w.RADIX]):
         more_stalls, more_waits = waits_at(state, port_row(shape, group, router) + port, time)
         stalls += more_stalls
         waits += more_waits
     for word in range(nodes + 2):
-        when, whose = time + state.telemetry[REPORT_DELAY], key_of(TELL, SCHEDULER, OF_NODE)
+        when, whose = time + state.telemetry[w.REPORT_DELAY], key_of(w.TELL, w.SCHEDULER, OF_NODE)
         first, second = 0, 0
         if word < nodes:
             index = router * nodes + word
             row = nic_row(shape, group, index)
             for vc in range(state.slow.shape[1]):
-                first += state.ports[row, 1 + vc, BYTES]
-            first = first * state.traffic[0, TOTAL] + group * routers * nodes + index
-            second = state.nodes[node_row(shape, group, index), DELIVERED_BYTES]
+                first += state.ports[row, 1 + vc, w.BYTES]
+            first = first * state.traffic[0, w.TOTAL] + group * routers * nodes + index
+            second = state.nodes[node_row(shape, group, index), w.DELIVERED_BYTES]
         elif word == nodes:
-            whose = key_of(TELL, SCHEDULER, OF_ROUTER)
-            first = stalls * (state.traffic[0, TOTAL] // nodes) + group * routers + router
+            whose = key_of(w.TELL, w.SCHEDULER, OF_ROUTER)
+            first = stalls * (state.traffic[0, w.TOTAL] // nodes) + group * routers + router
             second = waits
         else:
-            when, whose = time + state.telemetry[REPORT_INTERVAL], key
+            when, whose = time + state.telemetry[w.REPORT_INTERVAL], key
         schedule(sim, when, whose, first, second)
 
 
@@ -127,11 +107,11 @@ def reports_of_an_event(machine: Dragonfly) -> int:
 @kernel
 def note_reading(state: Any, time: int, key: int, first: int, second: int) -> None:
     """Keep two counters of a node or of a router that have come."""
-    number = (time - state.telemetry[REPORT_DELAY]) // state.telemetry[REPORT_INTERVAL]
+    number = (time - state.telemetry[w.REPORT_DELAY]) // state.telemetry[w.REPORT_INTERVAL]
     heard = state.heard[number % state.heard.shape[0]]
-    many, place = state.traffic[0, TOTAL], 0
+    many, place = state.traffic[0, w.TOTAL], 0
     if port_of(key) == OF_ROUTER:
-        place, many = 2 * many, many // state.shape[NODES]
+        place, many = 2 * many, many // state.shape[w.NODES]
     heard[place + first % many] = first // many
     heard[place + many + first % many] = second
 

@@ -4,48 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from odonata.agents.layout import (
-    ANYWHERE,
-    BASES,
-    BIAS,
-    CAPACITY,
-    COPIES,
-    CREDIT_DUE,
-    FIRST_GROUP,
-    GATE_BITS,
-    GROUP,
-    GROUPS,
-    LAST_GLOBAL,
-    NODES,
-    ROUTERS,
-    VC_BITS,
-    VCS_MASK,
-    VIA,
-    port_row,
-    router_row,
-    where,
-)
+from odonata.agents import layout as w
+from odonata.agents import packet as p
+from odonata.agents.layout import port_row, router_row, where
 from odonata.agents.link import FEEDER_BITS, Links, another, free, queued, send
 from odonata.agents.packet import (
-    AVOIDS,
-    CAME,
-    FINAL,
-    INTERMEDIATE,
-    LEG,
-    LOCAL,
-    LOCAL_SHIFT,
-    LOCALS,
-    MID_SHIFT,
-    MINIMAL,
-    NON_MINIMAL,
-    PATH,
-    RANDOM,
-    SENDER,
-    TAIL,
-    TO_INTERMEDIATE,
-    VC_MASK,
-    VC_SHIFT,
-    VISIT,
     address,
     destination,
     group_at,
@@ -73,25 +36,22 @@ def step(shape: Any, gates: Any, group: int, router: int, target: int, path: int
     up in one order, and no channel waits for itself; and packets that wait for a congested global
     link on the minimal path do not block packets that avoid it.
     """
-    leg, locals_taken = path & LEG, (path & LOCALS) >> LOCAL_SHIFT
+    leg, locals_taken = path & p.LEG, (path & p.LOCALS) >> p.LOCAL_SHIFT
     towards = router_at(target)
     if group_at(target) != group:
-        copy = 0 if shape[COPIES] == 1 else below(word, shape[COPIES])
-        gate = gates[group - shape[FIRST_GROUP], group_at(target), copy]
-        towards = gate >> GATE_BITS
+        copy = 0 if shape[w.COPIES] == 1 else below(word, shape[w.COPIES])
+        gate = gates[group - shape[w.FIRST_GROUP], group_at(target), copy]
+        towards = gate >> w.GATE_BITS
         if towards == router:
-            port = shape[NODES] + shape[ROUTERS] - 1 + (gate & ((1 << GATE_BITS) - 1))
-            vc = 0 if leg == NON_MINIMAL else shape[LAST_GLOBAL]
-            return (
-                port,
-                vc,
-                (path & ~(LOCALS | LEG)) | (INTERMEDIATE if leg == NON_MINIMAL else FINAL),
-            )
+            port = shape[w.NODES] + shape[w.ROUTERS] - 1 + (gate & ((1 << w.GATE_BITS) - 1))
+            vc = 0 if leg == p.NON_MINIMAL else shape[w.LAST_GLOBAL]
+            after = p.INTERMEDIATE if leg == p.NON_MINIMAL else p.FINAL
+            return port, vc, (path & ~(p.LOCALS | p.LEG)) | after
     elif towards == router:
         return node_at(target), 0, path
-    port = shape[NODES] + towards - (1 if towards > router else 0)
-    vc = (shape[BASES + leg] + locals_taken) & shape[VCS_MASK]
-    return port, vc, path + LOCAL
+    port = shape[w.NODES] + towards - (1 if towards > router else 0)
+    vc = (shape[w.BASES + leg] + locals_taken) & shape[w.VCS_MASK]
+    return port, vc, path + p.LOCAL
 
 
 @kernel
@@ -100,11 +60,11 @@ def candidate(shape: Any, group: int, goal: int, word: Any) -> int:
     neither the packet's nor its destination's; where paths lead through a group, its router number
     is 0. With `via` anywhere it is any router of the machine, and -1 if that is in the packet's own
     group."""
-    router = below(another(word, 1), shape[ROUTERS]) if shape[VIA] != GROUP else 0
-    if shape[VIA] == ANYWHERE:
-        via = below(word, shape[GROUPS])
+    router = below(another(word, 1), shape[w.ROUTERS]) if shape[w.VIA] != w.GROUP else 0
+    if shape[w.VIA] == w.ANYWHERE:
+        via = below(word, shape[w.GROUPS])
         return address(via, router, 0) if via != group else -1
-    others = shape[GROUPS] - 2
+    others = shape[w.GROUPS] - 2
     if others < 1:
         return -1
     low, high = min(group, goal), max(group, goal)
@@ -118,7 +78,7 @@ def candidate(shape: Any, group: int, goal: int, word: Any) -> int:
 def third_router(shape: Any, group: int, here: int, goal: int, word: Any) -> int:
     """Returns the address of a random router of the group that is neither of these two; -1 where
     there is none."""
-    others = shape[ROUTERS] - 2
+    others = shape[w.ROUTERS] - 2
     if others < 1:
         return -1
     via = below(word, others)
@@ -128,11 +88,17 @@ def third_router(shape: Any, group: int, here: int, goal: int, word: Any) -> int
 
 
 def non_minimal(minimal: Outlook, valiant: Outlook, threshold: float, bias: int, word: int) -> bool:
-    """Stands for the kernel of one routing, as the constants below stand for its properties."""
+    """Bound by `compiled` to the routing's own (`policies.routing.base.Routing.non_minimal`)."""
     raise AssertionError("a router of no routing")
 
 
-NEVER, SEES, REVISES, DETOURS, OUTPUT_SIDE, SWITCHED = False, 0, False, False, False, False
+# Bound by `compiled`:
+NEVER: bool = False  # Routing.always_minimal
+SEES: int = 0  # the place of Routing.sees in SIGHTS
+REVISES: bool = False  # Routing.revises
+DETOURS: bool = False  # Way.detours
+OUTPUT_SIDE: bool = False  # Way.output_side
+SWITCHED: bool = False  # whether there is a crossbar, whose queues packets `join`
 
 
 def look(sim: Sim, state: Any, row: int, vc: int, now: int, alone: bool) -> Outlook:
@@ -141,11 +107,11 @@ def look(sim: Sim, state: Any, row: int, vc: int, now: int, alone: bool) -> Outl
     vcs = state.slow.shape[1]
     used = 0
     for other in range(vcs):
-        used += state.ports[row, 0, CAPACITY] - free(sim, state, row, other, now)
+        used += state.ports[row, 0, w.CAPACITY] - free(sim, state, row, other, now)
     if OUTPUT_SIDE:
         part = free_part(sim, state, row, vc, now)
     else:
-        part = free(sim, state, row, vc, now) / state.ports[row, 0, CAPACITY]
+        part = free(sim, state, row, vc, now) / state.ports[row, 0, w.CAPACITY]
     first, last = (vc, vc + 1) if alone else (0, vcs)
     return Outlook(queued(state, row, now, first, last), part, used)
 
@@ -157,8 +123,8 @@ def first_channel(
     this router (SEES is 1), or those of the global link out of the group (SEES is 2)."""
     shape = state.shape
     if SEES == 2 and group_at(target) != group:
-        copy = 0 if shape[COPIES] == 1 else below(word, shape[COPIES])
-        router = state.gates[group - shape[FIRST_GROUP], group_at(target), copy] >> GATE_BITS
+        copy = 0 if shape[w.COPIES] == 1 else below(word, shape[w.COPIES])
+        router = state.gates[group - shape[w.FIRST_GROUP], group_at(target), copy] >> w.GATE_BITS
     port, vc, _ = step(shape, state.gates, group, router, target, path, word)
     return port_row(shape, group, router) + port, vc
 
@@ -169,15 +135,16 @@ def choose(sim: Sim, state: Any, group: int, router: int, packet: Any, path: int
     within = group_at(goal) == group
     if within and (not DETOURS or router_at(goal) == router):
         return path
-    drawn = another(packet[RANDOM], 2 + ((path & LOCALS) >> LOCAL_SHIFT))
+    drawn = another(packet[p.RANDOM], 2 + ((path & p.LOCALS) >> p.LOCAL_SHIFT))
     if within:
         mid = third_router(shape, group, router, router_at(goal), drawn)
     else:
         mid = candidate(shape, group, group_at(goal), drawn)
     if mid < 0:
         return path
-    leg = MINIMAL if within else NON_MINIMAL
-    diverted = (path & ~(LEG | LOCALS)) | leg | TO_INTERMEDIATE | AVOIDS | (mid << MID_SHIFT)
+    leg = p.MINIMAL if within else p.NON_MINIMAL
+    diverted = (path & ~(p.LEG | p.LOCALS)) | leg
+    diverted |= p.TO_INTERMEDIATE | p.AVOIDS | (mid << p.MID_SHIFT)
     if SEES == 0:
         minimal = valiant = Outlook(0, 0.0, 0)
     else:
@@ -187,7 +154,7 @@ def choose(sim: Sim, state: Any, group: int, router: int, packet: Any, path: int
         minimal = look(sim, state, row, vc, now, row == other_row)
         valiant = look(sim, state, other_row, other_vc, now, row == other_row)
     word = int(another(drawn, 3))
-    wanted = non_minimal(minimal, valiant, state.threshold[0], shape[BIAS], word)
+    wanted = non_minimal(minimal, valiant, state.threshold[0], shape[w.BIAS], word)
     return diverted if wanted else path
 
 
@@ -198,37 +165,37 @@ def arrive(sim: Sim, state: Any, time: int, key: int, number: int, summary: int)
     group, router = where(shape, key)
     row = port_row(shape, group, router)
     packet = sim.pool.rows[number]
-    path, target = (summary & ((1 << MID_SHIFT) - 1)) + VISIT, summary >> MID_SHIFT
+    path, target = (summary & ((1 << p.MID_SHIFT) - 1)) + p.VISIT, summary >> p.MID_SHIFT
     vc_in = vc_of(path)
-    if path & TO_INTERMEDIATE:
+    if path & p.TO_INTERMEDIATE:
         mid = intermediate(packet)
-        if group_at(mid) == group and (shape[VIA] == GROUP or router_at(mid) == router):
-            path -= TO_INTERMEDIATE
-            if DETOURS and path & LEG == MINIMAL:
-                path = (path & ~(LEG | LOCALS)) | NON_MINIMAL
+        if group_at(mid) == group and (shape[w.VIA] == w.GROUP or router_at(mid) == router):
+            path -= p.TO_INTERMEDIATE
+            if DETOURS and path & p.LEG == p.MINIMAL:
+                path = (path & ~(p.LEG | p.LOCALS)) | p.NON_MINIMAL
         else:
-            path |= mid << MID_SHIFT
+            path |= mid << p.MID_SHIFT
             target = mid
-    elif not NEVER and (came < shape[NODES] or (REVISES and path & LEG == MINIMAL)):
+    elif not NEVER and (came < shape[w.NODES] or (REVISES and path & p.LEG == p.MINIMAL)):
         path = choose(sim, state, group, router, packet, path, time)
-        if path & TO_INTERMEDIATE:
-            target = path >> MID_SHIFT
-    word = random_of(packet) if shape[COPIES] > 1 else U64(0)
+        if path & p.TO_INTERMEDIATE:
+            target = path >> p.MID_SHIFT
+    word = random_of(packet) if shape[w.COPIES] > 1 else U64(0)
     port, vc, path = step(shape, state.gates, group, router, target, path, word)
-    link = 0 if came < shape[NODES] else 1 if came < shape[NODES] + shape[ROUTERS] - 1 else 2
-    feeder = packet[CAME] if packet[CAME] else (row + came) << FEEDER_BITS
-    packet[CAME] = feeder | (link << VC_BITS) | vc_in
-    packet[TAIL] += time
-    path |= packet[PATH] & SENDER
+    link = 0 if came < shape[w.NODES] else 1 if came < shape[w.NODES] + shape[w.ROUTERS] - 1 else 2
+    feeder = packet[p.CAME] if packet[p.CAME] else (row + came) << FEEDER_BITS
+    packet[p.CAME] = feeder | (link << w.VC_BITS) | vc_in
+    packet[p.TAIL] += time
+    path |= packet[p.PATH] & p.SENDER
     if SWITCHED:
-        packet[CAME] |= port << OUT_SHIFT
-        packet[PATH] = (path & ~(VC_MASK << VC_SHIFT)) | (vc << VC_SHIFT)
+        packet[p.CAME] |= port << OUT_SHIFT
+        packet[p.PATH] = (path & ~(p.VC_MASK << p.VC_SHIFT)) | (vc << p.VC_SHIFT)
         join(sim, state, router_row(shape, group, router), row, came, vc_in, number, time,
              agent_of(key))  # fmt: skip
     else:
-        packet[PATH] = path
+        packet[p.PATH] = path
         send(sim, state, row + port, vc, number, time,
-             key_of(CREDIT_DUE, agent_of(key), (port << VC_BITS) | vc))  # fmt: skip
+             key_of(w.CREDIT_DUE, agent_of(key), (port << w.VC_BITS) | vc))  # fmt: skip
 
 
 class Way(NamedTuple):

@@ -16,54 +16,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from odonata.agents.layout import (
-    AGE,
-    AGENT_BITS,
-    ARBITER,
-    C_FREE_AT,
-    C_LAST,
-    CREDIT,
-    CREDIT_DUE,
-    CROSSBAR,
-    FIRST_GROUP,
-    GROUP_PORTS,
-    IN_UNTIL,
-    LEAST_RECENT,
-    NODES,
-    OFFSET,
-    OUT_CAPACITY,
-    OUT_LAST,
-    OUT_UNTIL,
-    Q_BYTES,
-    Q_CHANNEL,
-    Q_EJECT,
-    Q_HEAD,
-    Q_HOLDS,
-    Q_LACKED,
-    Q_LACKS,
-    Q_LAST,
-    Q_LONGEST,
-    Q_NEXT_AT,
-    Q_RANK,
-    Q_ROOM,
-    Q_SERVED,
-    Q_SINCE,
-    Q_SIZE,
-    Q_WAITED,
-    Q_WANTS,
-    R_COUNT,
-    R_WAKE,
-    RADIX,
-    RETURNS,
-    ROUND_ROBIN,
-    ROUTERS,
-    SOONEST,
-    SWITCH,
-    VC_BITS,
-    port_row,
-    router_row,
-    where,
-)
+from odonata.agents import layout as w
+from odonata.agents import packet as p
+from odonata.agents.layout import port_row, router_row, where
 from odonata.agents.link import (
     Links,
     collect_line,
@@ -73,20 +28,7 @@ from odonata.agents.link import (
     send,
     serialisation,
 )
-from odonata.agents.packet import (
-    ADDRESS,
-    BORN,
-    CAME,
-    DUE,
-    ENDS,
-    PATH,
-    ROOM,
-    SIZE,
-    TAIL,
-    VC_MASK,
-    group_at,
-    vc_of,
-)
+from odonata.agents.packet import group_at, vc_of
 from pdes.events import FOREVER, agent_of, key_of
 from pdes.jit import kernel, rebound
 from pdes.loop import Sim, new_parcel, schedule
@@ -101,28 +43,28 @@ CROSSINGS = 8
 """The largest number of packets that begin to cross in one event; if more can, a further event at
 the same instant has them do so."""
 
-BUFFERED = True
-"""Stands for whether there are output buffers."""
+BUFFERED: bool = True
+"""Bound by `kernels`: whether there are output buffers."""
 
 
 @kernel
 def arbitrate_at(sim: Sim, state: Any, router: int, agent: int, time: int) -> None:
     """Schedule the event at which a router arbitrates, unless an earlier one is scheduled."""
-    if time < state.routers[router, R_WAKE]:
-        state.routers[router, R_WAKE] = time
-        schedule(sim, time, key_of(SWITCH, agent, 0), 0, 0)
+    if time < state.routers[router, w.R_WAKE]:
+        state.routers[router, w.R_WAKE] = time
+        schedule(sim, time, key_of(w.SWITCH, agent, 0), 0, 0)
 
 
 @kernel
 def relieve(state: Any, queue: Any, time: int) -> None:
     """Note that from `time` on there is room for the first packet of a queue."""
-    lacked = time - queue[Q_LACKS]
-    if (queue[Q_WANTS] >> VC_BITS) < state.shape[NODES]:
-        queue[Q_EJECT] += lacked
+    lacked = time - queue[w.Q_LACKS]
+    if (queue[w.Q_WANTS] >> w.VC_BITS) < state.shape[w.NODES]:
+        queue[w.Q_EJECT] += lacked
     else:
-        queue[Q_ROOM] += lacked
-    queue[Q_LACKED] += lacked
-    queue[Q_LACKS] = -1
+        queue[w.Q_ROOM] += lacked
+    queue[w.Q_LACKED] += lacked
+    queue[w.Q_LACKS] = -1
 
 
 def replenish(
@@ -131,29 +73,29 @@ def replenish(
     """Add the room that is free by `now` to a channel's, and note from when on there was room for
     the packets that lacked it. If none did, room that is not `needed` is left for later. `base` is
     the row of the router's port 0."""
-    row, vc = base + (wants >> VC_BITS), wants & VC_MASK
+    row, vc = base + (wants >> w.VC_BITS), wants & p.VC_MASK
     line = state.rooms[row, vc] if BUFFERED else state.ports[row, 1 + vc]
-    if line[SOONEST] > now:
+    if line[w.SOONEST] > now:
         return
     lacking = False
-    for k in range(state.routers[router, R_COUNT]):
+    for k in range(state.routers[router, w.R_COUNT]):
         which = state.requests[router, k]
-        queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
-        lacking = lacking or (queue[Q_WANTS] == wants and queue[Q_LACKS] >= 0)
+        queue = state.queues[base + (which >> w.VC_BITS), which & p.VC_MASK]
+        lacking = lacking or (queue[w.Q_WANTS] == wants and queue[w.Q_LACKS] >= 0)
     if not lacking:
         if needed:
             collect_line(sim, line, now)
         return
-    while line[SOONEST] <= now:
-        date = line[SOONEST] if lacking else now
+    while line[w.SOONEST] <= now:
+        date = line[w.SOONEST] if lacking else now
         collect_line(sim, line, date)
         lacking = False
-        for k in range(state.routers[router, R_COUNT]):
+        for k in range(state.routers[router, w.R_COUNT]):
             which = state.requests[router, k]
-            queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
-            if queue[Q_WANTS] != wants or queue[Q_LACKS] < 0:
+            queue = state.queues[base + (which >> w.VC_BITS), which & p.VC_MASK]
+            if queue[w.Q_WANTS] != wants or queue[w.Q_LACKS] < 0:
                 continue
-            if line[CREDIT] >= queue[Q_SIZE]:
+            if line[w.CREDIT] >= queue[w.Q_SIZE]:
                 relieve(state, queue, date)
             else:
                 lacking = True
@@ -162,125 +104,125 @@ def replenish(
 @kernel
 def assign(state: Any, base: int, which: int) -> None:
     """Assign to the first packet of a queue the output channel that it wants, which is free."""
-    queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
-    wants, channel = queue[Q_WANTS], queue[Q_CHANNEL]
-    output = state.queues[base + (wants >> VC_BITS), wants & VC_MASK]
-    output[C_FREE_AT + channel], output[C_LAST + channel] = FOREVER, which
-    queue[Q_HOLDS] = 1
+    queue = state.queues[base + (which >> w.VC_BITS), which & p.VC_MASK]
+    wants, channel = queue[w.Q_WANTS], queue[w.Q_CHANNEL]
+    output = state.queues[base + (wants >> w.VC_BITS), wants & p.VC_MASK]
+    output[w.C_FREE_AT + channel], output[w.C_LAST + channel] = FOREVER, which
+    queue[w.Q_HOLDS] = 1
 
 
 @kernel
 def rank_of(state: Any, base: int, which: int, assigning: bool) -> int:
     """Returns the rank of a queue's first packet with the arbiter; the lowest comes first."""
-    queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
-    if state.shape[ARBITER] != ROUND_ROBIN:
-        return queue[Q_RANK]  # type: ignore[no-any-return]
-    wants = queue[Q_WANTS]
-    out = base + (wants >> VC_BITS)
-    last = state.crossing[out, OUT_LAST]
+    queue = state.queues[base + (which >> w.VC_BITS), which & p.VC_MASK]
+    if state.shape[w.ARBITER] != w.ROUND_ROBIN:
+        return queue[w.Q_RANK]  # type: ignore[no-any-return]
+    wants = queue[w.Q_WANTS]
+    out = base + (wants >> w.VC_BITS)
+    last = state.crossing[out, w.OUT_LAST]
     if assigning:
-        last = state.queues[out, wants & VC_MASK, C_LAST + queue[Q_CHANNEL]]
-    return which - last - 1 if which > last else which - last - 1 + (state.shape[RADIX] << VC_BITS)  # type: ignore[no-any-return]
+        last = state.queues[out, wants & p.VC_MASK, w.C_LAST + queue[w.Q_CHANNEL]]
+    behind = which - last - 1
+    return behind if which > last else behind + (state.shape[w.RADIX] << w.VC_BITS)  # type: ignore[no-any-return]
 
 
 def request(sim: Sim, state: Any, router: int, base: int, which: int, now: int) -> None:
     """Have the packet at the head of a queue be first there from now on."""
-    queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
-    packet = sim.pool.rows[queue[Q_HEAD]]
-    wants = ((packet[CAME] >> OUT_SHIFT) << VC_BITS) | vc_of(packet[PATH])
-    row, vc = base + (wants >> VC_BITS), wants & VC_MASK
+    queue = state.queues[base + (which >> w.VC_BITS), which & p.VC_MASK]
+    packet = sim.pool.rows[queue[w.Q_HEAD]]
+    wants = ((packet[p.CAME] >> OUT_SHIFT) << w.VC_BITS) | vc_of(packet[p.PATH])
+    row, vc = base + (wants >> w.VC_BITS), wants & p.VC_MASK
     line = state.rooms[row, vc] if BUFFERED else state.ports[row, 1 + vc]
-    if line[CREDIT] < packet[SIZE]:
+    if line[w.CREDIT] < packet[p.SIZE]:
         replenish(sim, state, router, base, wants, now, True)
-    room = line[CREDIT]
-    queue[Q_WANTS], queue[Q_SIZE], queue[Q_SINCE] = wants, packet[SIZE], now
-    queue[Q_LACKS], queue[Q_LACKED] = now if room < packet[SIZE] else -1, 0
-    queue[Q_HOLDS], queue[Q_CHANNEL] = state.delay[1] == 0, 0
-    if (wants >> VC_BITS) < state.shape[NODES]:
-        ends = packet[ENDS]
-        queue[Q_CHANNEL] = group_at((ends >> 32) & ADDRESS) != group_at(ends & ADDRESS)
-    arbiter = state.shape[ARBITER]
-    queue[Q_RANK] = (
-        queue[Q_SERVED] if arbiter == LEAST_RECENT else packet[BORN] if arbiter == AGE else 0
-    )
+    room = line[w.CREDIT]
+    queue[w.Q_WANTS], queue[w.Q_SIZE], queue[w.Q_SINCE] = wants, packet[p.SIZE], now
+    queue[w.Q_LACKS], queue[w.Q_LACKED] = now if room < packet[p.SIZE] else -1, 0
+    queue[w.Q_HOLDS], queue[w.Q_CHANNEL] = state.delay[1] == 0, 0
+    if (wants >> w.VC_BITS) < state.shape[w.NODES]:
+        ends = packet[p.ENDS]
+        queue[w.Q_CHANNEL] = group_at((ends >> 32) & p.ADDRESS) != group_at(ends & p.ADDRESS)
+    arbiter = state.shape[w.ARBITER]
+    rank = packet[p.BORN] if arbiter == w.AGE else 0
+    queue[w.Q_RANK] = queue[w.Q_SERVED] if arbiter == w.LEAST_RECENT else rank
 
 
 def next_at(state: Any, base: int, which: int) -> int:
     """Returns when the state of the packet at the head of a queue will next change by itself, in
     ps: it becomes first, its channel can be assigned, there is more room, or its input and its
     output are free. If that is not in the future it can be assigned its channel or can cross."""
-    queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
-    wants = queue[Q_WANTS]
+    queue = state.queues[base + (which >> w.VC_BITS), which & p.VC_MASK]
+    wants = queue[w.Q_WANTS]
     if wants < 0:
-        return queue[Q_NEXT_AT]  # type: ignore[no-any-return]
-    out, vc = base + (wants >> VC_BITS), wants & VC_MASK
+        return queue[w.Q_NEXT_AT]  # type: ignore[no-any-return]
+    out, vc = base + (wants >> w.VC_BITS), wants & p.VC_MASK
     later = FOREVER
-    if queue[Q_LACKS] >= 0:
-        later = state.rooms[out, vc, SOONEST] if BUFFERED else state.ports[out, 1 + vc, SOONEST]
-    if queue[Q_HOLDS] == 0:
-        return min(later, state.queues[out, vc, C_FREE_AT + queue[Q_CHANNEL]])  # type: ignore[no-any-return]
-    if queue[Q_LACKS] >= 0:
+    if queue[w.Q_LACKS] >= 0:
+        later = state.rooms[out, vc, w.SOONEST] if BUFFERED else state.ports[out, 1 + vc, w.SOONEST]
+    if queue[w.Q_HOLDS] == 0:
+        return min(later, state.queues[out, vc, w.C_FREE_AT + queue[w.Q_CHANNEL]])  # type: ignore[no-any-return]
+    if queue[w.Q_LACKS] >= 0:
         return later  # type: ignore[no-any-return]
-    into = state.crossing[base + (which >> VC_BITS), IN_UNTIL]
-    return max(into, state.crossing[out, OUT_UNTIL])  # type: ignore[no-any-return]
+    into = state.crossing[base + (which >> w.VC_BITS), w.IN_UNTIL]
+    return max(into, state.crossing[out, w.OUT_UNTIL])  # type: ignore[no-any-return]
 
 
 def cross(sim: Sim, state: Any, router: int, base: int, k: int, now: int, agent: int) -> None:
     """Have the packet of the k-th request of a router begin to cross; there is room for it."""
     rows = sim.pool.rows
     which = state.requests[router, k]
-    port, vc_in = which >> VC_BITS, which & VC_MASK
+    port, vc_in = which >> w.VC_BITS, which & p.VC_MASK
     queue = state.queues[base + port, vc_in]
-    number = queue[Q_HEAD]
-    packet, wants, size = rows[number], queue[Q_WANTS], queue[Q_SIZE]
-    out, vc = wants >> VC_BITS, wants & VC_MASK
+    number = queue[w.Q_HEAD]
+    packet, wants, size = rows[number], queue[w.Q_WANTS], queue[w.Q_SIZE]
+    out, vc = wants >> w.VC_BITS, wants & p.VC_MASK
     replenish(sim, state, router, base, wants, now, False)
-    crossed, whole = packet[TAIL], min(size, state.whole[0])
+    crossed, whole = packet[p.TAIL], min(size, state.whole[0])
     if whole > 0:
-        crossed += serialisation(state.rates[CROSSBAR], whole)
-    crossed = max(now + serialisation(state.rates[CROSSBAR], size), crossed)
-    waited = now - queue[Q_SINCE]
-    queue[Q_WAITED] += waited
-    queue[Q_LONGEST] = max(queue[Q_LONGEST], waited - queue[Q_LACKED])
-    queue[Q_HEAD], queue[Q_WANTS], queue[Q_SERVED] = packet[NEXT], -1, now
-    queue[Q_NEXT_AT] = crossed + state.delay[1]
-    queue[Q_BYTES] -= size
-    state.crossing[base + port, IN_UNTIL] = crossed
-    state.crossing[base + out, OUT_UNTIL] = crossed
-    state.crossing[base + out, OUT_LAST] = which
-    channel, free_at = queue[Q_CHANNEL], crossed + state.delay[1]
+        crossed += serialisation(state.rates[w.CROSSBAR], whole)
+    crossed = max(now + serialisation(state.rates[w.CROSSBAR], size), crossed)
+    waited = now - queue[w.Q_SINCE]
+    queue[w.Q_WAITED] += waited
+    queue[w.Q_LONGEST] = max(queue[w.Q_LONGEST], waited - queue[w.Q_LACKED])
+    queue[w.Q_HEAD], queue[w.Q_WANTS], queue[w.Q_SERVED] = packet[NEXT], -1, now
+    queue[w.Q_NEXT_AT] = crossed + state.delay[1]
+    queue[w.Q_BYTES] -= size
+    state.crossing[base + port, w.IN_UNTIL] = crossed
+    state.crossing[base + out, w.OUT_UNTIL] = crossed
+    state.crossing[base + out, w.OUT_LAST] = which
+    channel, free_at = queue[w.Q_CHANNEL], crossed + state.delay[1]
     if state.delay[1] > 0:
-        state.queues[base + out, vc, C_FREE_AT + channel] = free_at
-    came = packet[CAME] & CAME_MASK
-    packet[TAIL] = crossed
+        state.queues[base + out, vc, w.C_FREE_AT + channel] = free_at
+    came = packet[p.CAME] & CAME_MASK
+    packet[p.TAIL] = crossed
     if BUFFERED:
-        packet[CAME] = 0
-        state.rooms[base + out, vc, CREDIT] -= size
+        packet[p.CAME] = 0
+        state.rooms[base + out, vc, w.CREDIT] -= size
         send(sim, state, base + out, vc, number, now,
-             key_of(CREDIT_DUE, agent, (out << VC_BITS) | vc))  # fmt: skip
+             key_of(w.CREDIT_DUE, agent, (out << w.VC_BITS) | vc))  # fmt: skip
     else:
-        packet[CAME] = -1
+        packet[p.CAME] = -1
         launch(sim, state, base + out, vc, vc, number, now, now)
     refund(sim, state, came, size, now, crossed, now)
     line = state.rooms[base + out, vc] if BUFFERED else state.ports[base + out, 1 + vc]
-    for i in range(state.routers[router, R_COUNT]):
+    for i in range(state.routers[router, w.R_COUNT]):
         other_which = state.requests[router, i]
-        other = state.queues[base + (other_which >> VC_BITS), other_which & VC_MASK]
-        if other[Q_WANTS] != wants:
+        other = state.queues[base + (other_which >> w.VC_BITS), other_which & p.VC_MASK]
+        if other[w.Q_WANTS] != wants:
             continue
-        if other[Q_LACKS] < 0 and line[CREDIT] < other[Q_SIZE]:
+        if other[w.Q_LACKS] < 0 and line[w.CREDIT] < other[w.Q_SIZE]:
             replenish(sim, state, router, base, wants, now, True)
-        if other[Q_LACKS] < 0 and line[CREDIT] < other[Q_SIZE]:
-            other[Q_LACKS] = now
-            arbitrate_at(sim, state, router, agent, line[SOONEST])
-        if other[Q_HOLDS] == 0 and other[Q_CHANNEL] == channel:
+        if other[w.Q_LACKS] < 0 and line[w.CREDIT] < other[w.Q_SIZE]:
+            other[w.Q_LACKS] = now
+            arbitrate_at(sim, state, router, agent, line[w.SOONEST])
+        if other[w.Q_HOLDS] == 0 and other[w.Q_CHANNEL] == channel:
             arbitrate_at(sim, state, router, agent, free_at)
-    if queue[Q_HEAD] >= 0:
-        arbitrate_at(sim, state, router, agent, queue[Q_NEXT_AT])
+    if queue[w.Q_HEAD] >= 0:
+        arbitrate_at(sim, state, router, agent, queue[w.Q_NEXT_AT])
     else:
-        count = state.routers[router, R_COUNT] - 1
+        count = state.routers[router, w.R_COUNT] - 1
         state.requests[router, k] = state.requests[router, count]
-        state.routers[router, R_COUNT] = count
+        state.routers[router, w.R_COUNT] = count
 
 
 def join(
@@ -290,20 +232,20 @@ def join(
     """Add a packet that has arrived to its queue. It crosses at once if it can."""
     queue, rows = state.queues[base + port, vc], sim.pool.rows
     rows[number, NEXT] = -1
-    queue[Q_BYTES] += rows[number, SIZE]
-    if queue[Q_HEAD] >= 0:
-        rows[queue[Q_LAST], NEXT] = number
-        queue[Q_LAST] = number
+    queue[w.Q_BYTES] += rows[number, p.SIZE]
+    if queue[w.Q_HEAD] >= 0:
+        rows[queue[w.Q_LAST], NEXT] = number
+        queue[w.Q_LAST] = number
         return
-    queue[Q_HEAD] = queue[Q_LAST] = number
-    which, count = (port << VC_BITS) | vc, state.routers[router, R_COUNT]
+    queue[w.Q_HEAD] = queue[w.Q_LAST] = number
+    which, count = (port << w.VC_BITS) | vc, state.routers[router, w.R_COUNT]
     state.requests[router, count] = which
-    state.routers[router, R_COUNT] = count + 1
-    if queue[Q_NEXT_AT] > now:
-        arbitrate_at(sim, state, router, agent, queue[Q_NEXT_AT])
+    state.routers[router, w.R_COUNT] = count + 1
+    if queue[w.Q_NEXT_AT] > now:
+        arbitrate_at(sim, state, router, agent, queue[w.Q_NEXT_AT])
         return
     request(sim, state, router, base, which, now)
-    if queue[Q_HOLDS] == 0 and next_at(state, base, which) <= now:
+    if queue[w.Q_HOLDS] == 0 and next_at(state, base, which) <= now:
         assign(state, base, which)
     later = next_at(state, base, which)
     if later > now:
@@ -319,23 +261,23 @@ def switch(sim: Sim, state: Any, time: int, key: int) -> None:
     shape, agent = state.shape, agent_of(key)
     group, index = where(shape, key)
     router, base = router_row(shape, group, index), port_row(shape, group, index)
-    if time != state.routers[router, R_WAKE]:
+    if time != state.routers[router, w.R_WAKE]:
         return
-    state.routers[router, R_WAKE] = FOREVER
+    state.routers[router, w.R_WAKE] = FOREVER
     crossings, assigning, again = 0, state.delay[1] > 0, True
-    for k in range(state.routers[router, R_COUNT]):
+    for k in range(state.routers[router, w.R_COUNT]):
         which = state.requests[router, k]
-        queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
-        if queue[Q_WANTS] < 0 and queue[Q_NEXT_AT] <= time:
+        queue = state.queues[base + (which >> w.VC_BITS), which & p.VC_MASK]
+        if queue[w.Q_WANTS] < 0 and queue[w.Q_NEXT_AT] <= time:
             request(sim, state, router, base, which, time)
     while again:
         able, chosen, best, rank = 0, -1, 0, 0
-        for k in range(state.routers[router, R_COUNT]):
+        for k in range(state.routers[router, w.R_COUNT]):
             which = state.requests[router, k]
-            queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
-            if queue[Q_LACKS] >= 0:
-                replenish(sim, state, router, base, queue[Q_WANTS], time, True)
-            if (assigning and queue[Q_HOLDS] != 0) or next_at(state, base, which) > time:
+            queue = state.queues[base + (which >> w.VC_BITS), which & p.VC_MASK]
+            if queue[w.Q_LACKS] >= 0:
+                replenish(sim, state, router, base, queue[w.Q_WANTS], time, True)
+            if (assigning and queue[w.Q_HOLDS] != 0) or next_at(state, base, which) > time:
                 continue
             able += 1
             ours = rank_of(state, base, which, assigning)
@@ -353,7 +295,7 @@ def switch(sim: Sim, state: Any, time: int, key: int) -> None:
         if assigning and not again:
             assigning, again = False, True
     later = FOREVER
-    for k in range(state.routers[router, R_COUNT]):
+    for k in range(state.routers[router, w.R_COUNT]):
         later = min(later, next_at(state, base, state.requests[router, k]))
     if later < FOREVER:
         arbitrate_at(sim, state, router, agent, later)
@@ -366,13 +308,13 @@ def switch(sim: Sim, state: Any, time: int, key: int) -> None:
 def router_at_row(shape: Any, row: int) -> Any:
     """Returns the row of the router that has the port of this row, or -1 for a node's; the row of
     its port 0; and its agent."""
-    group = row // shape[GROUP_PORTS]
-    index = (row - group * shape[GROUP_PORTS]) // shape[RADIX]
-    if index >= shape[ROUTERS]:
+    group = row // shape[w.GROUP_PORTS]
+    index = (row - group * shape[w.GROUP_PORTS]) // shape[w.RADIX]
+    if index >= shape[w.ROUTERS]:
         return -1, 0, 0
-    agent = ((group + shape[FIRST_GROUP] + shape[OFFSET]) << shape[AGENT_BITS]) + index
-    base = group * shape[GROUP_PORTS] + index * shape[RADIX]
-    return group * shape[ROUTERS] + index, base, agent
+    agent = ((group + shape[w.FIRST_GROUP] + shape[w.OFFSET]) << shape[w.AGENT_BITS]) + index
+    base = group * shape[w.GROUP_PORTS] + index * shape[w.RADIX]
+    return group * shape[w.ROUTERS] + index, base, agent
 
 
 @kernel
@@ -382,11 +324,11 @@ def expect(sim: Sim, state: Any, row: int, vc: int, due: int) -> None:
     router, base, agent = router_at_row(state.shape, row)
     if router < 0:
         return
-    wants = ((row - base) << VC_BITS) | vc
-    for k in range(state.routers[router, R_COUNT]):
+    wants = ((row - base) << w.VC_BITS) | vc
+    for k in range(state.routers[router, w.R_COUNT]):
         which = state.requests[router, k]
-        queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
-        if queue[Q_WANTS] == wants and queue[Q_LACKS] >= 0:
+        queue = state.queues[base + (which >> w.VC_BITS), which & p.VC_MASK]
+        if queue[w.Q_WANTS] == wants and queue[w.Q_LACKS] >= 0:
             arbitrate_at(sim, state, router, agent, due)
             return
 
@@ -395,12 +337,12 @@ def leave(
     sim: Sim, state: Any, row: int, vc: int, came: int, size: int, start: int, left: int, now: int
 ) -> None:
     """Give back the room in an output buffer of a packet that was granted the link."""
-    date = given_back(state, start, left, size, state.rates[CROSSBAR])
+    date = given_back(state, start, left, size, state.rates[w.CROSSBAR])
     line, number = state.rooms[row, vc], new_parcel(sim)
     room = sim.pool.rows[number]
-    room[NEXT], room[DUE], room[ROOM] = line[RETURNS], date, size
-    line[RETURNS] = number
-    line[SOONEST] = min(line[SOONEST], date)
+    room[NEXT], room[p.DUE], room[p.ROOM] = line[w.RETURNS], date, size
+    line[w.RETURNS] = number
+    line[w.SOONEST] = min(line[w.SOONEST], date)
     expect(sim, state, row, vc, date)
 
 
@@ -416,7 +358,7 @@ def collect(sim: Sim, state: Any, row: int, vc: int, now: int) -> None:
     if router < 0:
         collect_line(sim, state.ports[row, 1 + vc], now)
     else:
-        wants = ((row - base) << VC_BITS) | vc
+        wants = ((row - base) << w.VC_BITS) | vc
         replenish_credit(sim, state, router, base, wants, now, True)
 
 
@@ -428,8 +370,8 @@ replenish_room = kernel(rebound(replenish, "replenish_room", BUFFERED=True))
 def free_part(sim: Sim, state: Any, row: int, vc: int, now: int) -> float:
     """Returns which part of a channel's output buffer is free."""
     router, base, _ = router_at_row(state.shape, row)
-    replenish_room(sim, state, router, base, ((row - base) << VC_BITS) | vc, now, True)
-    return state.rooms[row, vc, CREDIT] / state.shape[OUT_CAPACITY]  # type: ignore[no-any-return]
+    replenish_room(sim, state, router, base, ((row - base) << w.VC_BITS) | vc, now, True)
+    return state.rooms[row, vc, w.CREDIT] / state.shape[w.OUT_CAPACITY]  # type: ignore[no-any-return]
 
 
 BUFFERS: tuple[Any, ...] = (leave,)

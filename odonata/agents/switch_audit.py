@@ -6,32 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from odonata.agents import layout as w
 from odonata.agents.configuration import Configuration
-from odonata.agents.layout import (
-    C_FREE_AT,
-    CAPACITY,
-    CREDIT,
-    FAR_KEY,
-    FIRST_GROUP,
-    IN_UNTIL,
-    OUT_UNTIL,
-    Q_BYTES,
-    Q_CHANNEL,
-    Q_HEAD,
-    Q_HOLDS,
-    Q_LACKS,
-    Q_NEXT_AT,
-    Q_SIZE,
-    Q_WANTS,
-    R_COUNT,
-    R_WAKE,
-    RETURNS,
-    SOONEST,
-    SWITCH,
-    VC_BITS,
-    WAITING,
-    State,
-)
+from odonata.agents.layout import State
 from odonata.agents.packet import ROOM, SIZE, VC_MASK
 from pdes.dealing import chained
 from pdes.events import AGENT_MASK, FOREVER, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, TIME, Rows
@@ -39,12 +16,12 @@ from pdes.events import AGENT_MASK, FOREVER, KEY, KIND_SHIFT, PORT_BITS, PORT_MA
 
 def channel_name(agent: Any, port: Any, vc: Any) -> Any:
     """Returns a number for a channel that means the same on every rank."""
-    return (agent << PORT_BITS) | (port << VC_BITS) | vc
+    return (agent << PORT_BITS) | (port << w.VC_BITS) | vc
 
 
 def feeders_of(state: State, rows: Rows, vcs: Rows) -> Rows:
     """Returns the names of the channels that feed the inputs of these port rows and VCs."""
-    far = state.ports[rows, 0, FAR_KEY]
+    far = state.ports[rows, 0, w.FAR_KEY]
     return channel_name((far >> PORT_BITS) & AGENT_MASK, far & PORT_MASK, vcs)  # type: ignore[no-any-return]
 
 
@@ -59,53 +36,53 @@ def _rows(network: Configuration, state: State) -> Rows:
 def _wanted(network: Configuration, state: State) -> tuple[Rows, Rows, Rows, Rows]:
     """Returns of every queue that has a request its port row and VC, and the port row and VC of the
     channel that it wants."""
-    rows, vcs = np.nonzero(state.queues[:, :, Q_WANTS] >= 0)
-    wants = state.queues[rows, vcs, Q_WANTS]
+    rows, vcs = np.nonzero(state.queues[:, :, w.Q_WANTS] >= 0)
+    wants = state.queues[rows, vcs, w.Q_WANTS]
     per_group, radix = int(state.shape[6]), network.machine.radix
     base = rows // per_group * per_group + rows % per_group // radix * radix
-    return rows, vcs, base + (wants >> VC_BITS), wants & VC_MASK
+    return rows, vcs, base + (wants >> w.VC_BITS), wants & VC_MASK
 
 
 def check_crossbars(network: Configuration, state: State, pending: Rows, parcels: Rows) -> None:
     """Raise AssertionError where queues, rooms or requests are not what they should be."""
     queues, vcs = state.queues, state.queues.shape[1]
-    which, numbers = chained(parcels, queues[:, :, Q_HEAD].reshape(-1))
+    which, numbers = chained(parcels, queues[:, :, w.Q_HEAD].reshape(-1))
     waiting = np.bincount(which, parcels[numbers, SIZE], queues[:, :, 0].size)
-    assert (waiting == queues[:, :, Q_BYTES].reshape(-1)).all(), "a queue's bytes are not its own"
+    assert (waiting == queues[:, :, w.Q_BYTES].reshape(-1)).all(), "a queue's bytes are not its own"
     rows = _rows(network, state)
     if network.buffered:
-        which, numbers = chained(parcels, state.rooms[:, :, RETURNS].reshape(-1))
+        which, numbers = chained(parcels, state.rooms[:, :, w.RETURNS].reshape(-1))
         returning = np.bincount(which, parcels[numbers, ROOM], state.rooms[:, :, 0].size)
-        total = state.rooms[:, :, CREDIT] + returning.reshape(-1, vcs).astype(np.int64)
-        total += state.slow[:, :, WAITING]
-        assert (state.rooms[:, :, CREDIT] >= 0).all(), "an output buffer is over-full"
+        total = state.rooms[:, :, w.CREDIT] + returning.reshape(-1, vcs).astype(np.int64)
+        total += state.slow[:, :, w.WAITING]
+        assert (state.rooms[:, :, w.CREDIT] >= 0).all(), "an output buffer is over-full"
         found = total[rows.reshape(-1)]
         assert (found == network.output_buffer).all(), "room in an output buffer was lost"
-    asks = (queues[rows][..., Q_HEAD] >= 0).sum(axis=(1, 2))
-    assert (asks == state.routers[:, R_COUNT]).all(), "a router's requests are not its queues'"
+    asks = (queues[rows][..., w.Q_HEAD] >= 0).sum(axis=(1, 2))
+    assert (asks == state.routers[:, w.R_COUNT]).all(), "a router's requests are not its queues'"
     row, vc, out, out_vc = _wanted(network, state)
     first = queues[row, vc]
     lines = state.rooms[out, out_vc] if network.buffered else state.ports[out, 1 + out_vc]
-    lacks = lines[:, CREDIT] < first[:, Q_SIZE]
-    assert (lacks == (first[:, Q_LACKS] >= 0)).all(), "a packet lacks room that is there, or not"
-    assert (first[:, Q_SIZE] == parcels[first[:, Q_HEAD], SIZE]).all(), "a stale request"
-    ready = np.maximum(state.crossing[row, IN_UNTIL], state.crossing[out, OUT_UNTIL])
-    ready = np.where(lacks, lines[:, SOONEST], ready)
-    channel = queues[out, out_vc, C_FREE_AT + first[:, Q_CHANNEL]]
-    channel = np.where(lacks, np.minimum(channel, lines[:, SOONEST]), channel)
-    ready = np.where(first[:, Q_HOLDS] == 0, channel, ready)
+    lacks = lines[:, w.CREDIT] < first[:, w.Q_SIZE]
+    assert (lacks == (first[:, w.Q_LACKS] >= 0)).all(), "a packet lacks room that is there, or not"
+    assert (first[:, w.Q_SIZE] == parcels[first[:, w.Q_HEAD], SIZE]).all(), "a stale request"
+    ready = np.maximum(state.crossing[row, w.IN_UNTIL], state.crossing[out, w.OUT_UNTIL])
+    ready = np.where(lacks, lines[:, w.SOONEST], ready)
+    channel = queues[out, out_vc, w.C_FREE_AT + first[:, w.Q_CHANNEL]]
+    channel = np.where(lacks, np.minimum(channel, lines[:, w.SOONEST]), channel)
+    ready = np.where(first[:, w.Q_HOLDS] == 0, channel, ready)
     of_row = np.zeros(len(state.ports), np.int64)
     of_row[rows] = np.arange(len(rows))[:, None]
-    wakes = state.routers[:, R_WAKE]
+    wakes = state.routers[:, w.R_WAKE]
     assert (wakes[of_row[row]] <= ready).all(), "nobody will see to a packet when it can cross"
-    behind = np.nonzero((queues[:, :, Q_HEAD] >= 0) & (queues[:, :, Q_WANTS] < 0))
-    ends = queues[behind][:, Q_NEXT_AT]
+    behind = np.nonzero((queues[:, :, w.Q_HEAD] >= 0) & (queues[:, :, w.Q_WANTS] < 0))
+    ends = queues[behind][:, w.Q_NEXT_AT]
     assert (wakes[of_row[behind[0]]] <= ends).all(), "nobody will see to the next of a queue"
-    events = pending[pending[:, KEY] >> KIND_SHIFT == SWITCH]
+    events = pending[pending[:, KEY] >> KIND_SHIFT == w.SWITCH]
     agents = (events[:, KEY] >> PORT_BITS) & AGENT_MASK
     there = set(zip(agents.tolist(), events[:, TIME].tolist(), strict=True))
     m, groups = network.machine, len(state.histogram)
-    unit = np.arange(groups) + int(state.shape[FIRST_GROUP]) + network.offset
+    unit = np.arange(groups) + int(state.shape[w.FIRST_GROUP]) + network.offset
     names = ((unit << network.agent_bits)[:, None] + np.arange(m.routers)).reshape(-1)
     for agent, time in zip(names[wakes < FOREVER], wakes[wakes < FOREVER], strict=True):
         assert (int(agent), int(time)) in there, "a router waits for an event that is not there"
@@ -122,21 +99,21 @@ def waits_in_crossbars(
     row, vc, out, out_vc = _wanted(network, state)
     queues, vcs = state.queues, state.queues.shape[1]
     first = queues[row, vc]
-    holds, channel = first[:, Q_HOLDS] != 0, (out * vcs + out_vc) * 2 + first[:, Q_CHANNEL]
-    lacks = holds & (first[:, Q_LACKS] >= 0)
+    holds, channel = first[:, w.Q_HOLDS] != 0, (out * vcs + out_vc) * 2 + first[:, w.Q_CHANNEL]
+    lacks = holds & (first[:, w.Q_LACKS] >= 0)
     waits = lacks | (~holds & np.isin(channel, channel[lacks]))
     wants = names[out * vcs + out_vc]
     if network.buffered:
         wants, sizes = -1 - wants, np.full(len(wants), network.output_buffer)
     else:
-        sizes = state.ports[out, 0, CAPACITY]
-    blocked = np.column_stack((wants, sizes, first[:, Q_SIZE]))[lacks]
-    edges = np.column_stack((feeders_of(state, row, vc), wants, first[:, Q_BYTES]))[waits]
+        sizes = state.ports[out, 0, w.CAPACITY]
+    blocked = np.column_stack((wants, sizes, first[:, w.Q_SIZE]))[lacks]
+    edges = np.column_stack((feeders_of(state, row, vc), wants, first[:, w.Q_BYTES]))[waits]
     if network.buffered:
         rows = _rows(network, state).reshape(-1)
         every = (rows[:, None] * vcs + np.arange(vcs)).reshape(-1)
-        held = state.slow[:, :, WAITING].reshape(-1)[every]
+        held = state.slow[:, :, w.WAITING].reshape(-1)[every]
         every, held = every[held > 0], held[held > 0]
         behind = np.column_stack((-1 - names[every], names[every], held))
         edges = np.concatenate((edges, behind))
-    return blocked, edges, queues[:, :, Q_BYTES].sum()
+    return blocked, edges, queues[:, :, w.Q_BYTES].sum()

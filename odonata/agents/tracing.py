@@ -17,71 +17,35 @@ from typing import Any
 
 import numpy as np
 
-from odonata.agents.layout import (
-    AGENT_BITS,
-    ARRIVE,
-    BUSY,
-    FAR_KEY,
-    FIRST_GROUP,
-    GROUP_PORTS,
-    GROUPS,
-    JOB,
-    LATENCY,
-    MARK,
-    NODES,
-    OFFSET,
-    PACKETS,
-    Q_HEAD,
-    Q_LACKED,
-    Q_SINCE,
-    RADIX,
-    ROUTERS,
-    STARTED,
-    VC_BITS,
-    WITHIN,
-    State,
-    node_at_key,
-)
+from odonata.agents import layout as w
+from odonata.agents import packet as p
+from odonata.agents.layout import State, node_at_key
 from odonata.agents.link import GRANTS, used_by
-from odonata.agents.packet import (
-    ADDRESS,
-    AVOIDS,
-    BORN,
-    ENDS,
-    PARCEL,
-    PATH,
-    RANDOM,
-    SIZE,
-    SLOT_MASK,
-    TAIL,
-    TO_SHIFT,
-    VC_MASK,
-    VISIT_MASK,
-    VISIT_SHIFT,
-    group_at,
-    node_at,
-    router_at,
-)
+from odonata.agents.packet import group_at, node_at, router_at
 from odonata.agents.switch import CROSSINGS
 from pdes.events import agent_of, kind_of, port_of
 from pdes.jit import kernel, rebound, record
 from pdes.log import Appended, Block, Field, Log
 from pdes.loop import Sim
+from pdes.words import Row
 
-NUMBER, HERE, CROSSED, BEHIND, LACKED = range(PARCEL, PARCEL + 5)
-"""Words of a packet behind those of `odonata.agents.packet`: its number, or -1 if it is not traced;
-when it came to where it is; when it began to cross there; for how long until then it was not first
-in its input queue; and for how long as the first it lacked room."""
-TRACED_PARCEL = PARCEL + 5
+TRACED = Row("Pool.rows, a packet of a traced network", after=p.PACKET)
+NUMBER = TRACED.word("1", "its number, or -1 if it is not traced")
+HERE = TRACED.word("ps", "when it came to where it is")
+CROSSED = TRACED.word("ps", "when it began to cross there")
+BEHIND = TRACED.word("ps", "for how long until then it was not first in its input queue")
+LACKED = TRACED.word("ps", "for how long as the first it lacked room")
+TRACED_PARCEL = len(TRACED)
 
 NOTED_EVERY = 2048
 """Events after which notes are collected at the latest."""
 HOPS_OF_AN_EVENT = max(GRANTS, CROSSINGS)
 """The largest number of packets that one event sends on their way."""
 
-EVERY, HOP_COUNT, DELIVERY_COUNT = range(3)
-"""Words of `TracedState.tracing`: N, and how many rows of each kind of notes there are."""
-
+TRACING = Row("TracedState.tracing")
+EVERY = TRACING.word("1", "N")
+HOP_COUNT = TRACING.word("1", "how many rows of `hop_notes` there are")
+DELIVERY_COUNT = TRACING.word("1", "how many of `delivery_notes`")
 
 NOTES = ("tracing", "hop_notes", "delivery_notes")
 """The arrays that a traced network has in addition."""
@@ -162,12 +126,13 @@ def packet_number(node: int, count: int, nodes: int) -> int:
 @kernel
 def node_of(shape: Any, where: int) -> int:
     """Returns the node at an address."""
-    router = group_at(where) * shape[ROUTERS] + router_at(where)
-    return router * shape[NODES] + node_at(where)  # type: ignore[no-any-return]
+    router = group_at(where) * shape[w.ROUTERS] + router_at(where)
+    return router * shape[w.NODES] + node_at(where)  # type: ignore[no-any-return]
 
 
 def plain(*arguments: Any) -> int:
-    """Stands for the kernel whose place one of these takes."""
+    """Bound to the kernel whose place one of these takes: by `kernels`, of links (launch) and of
+    crossbars (cross) by theirs."""
     raise AssertionError("in the place of no kernel")
 
 
@@ -177,43 +142,43 @@ def launch(
     """Grant the link to a packet, and note down the hop of one that is traced. In its node a packet
     is given its number now."""
     packet, shape = sim.pool.rows[number], state.shape
-    group, inside = row // shape[GROUP_PORTS] + shape[FIRST_GROUP], row % shape[GROUP_PORTS]
-    hop = (packet[PATH] >> VISIT_SHIFT) & VISIT_MASK
-    index, router, out = inside // shape[RADIX], -1, 0
+    group, inside = row // shape[w.GROUP_PORTS] + shape[w.FIRST_GROUP], row % shape[w.GROUP_PORTS]
+    hop = (packet[p.PATH] >> p.VISIT_SHIFT) & p.VISIT_MASK
+    index, router, out = inside // shape[w.RADIX], -1, 0
     if hop == 0:
-        index = shape[ROUTERS] + inside - shape[ROUTERS] * shape[RADIX]
-        node = group * shape[ROUTERS] * shape[NODES] + index - shape[ROUTERS]
-        count = state.ports[row, 1, PACKETS]
+        index = shape[w.ROUTERS] + inside - shape[w.ROUTERS] * shape[w.RADIX]
+        node = group * shape[w.ROUTERS] * shape[w.NODES] + index - shape[w.ROUTERS]
+        count = state.ports[row, 1, w.PACKETS]
         packet[NUMBER] = -1
         if (count + node) % state.tracing[EVERY] == 0:
-            packet[NUMBER] = count * shape[GROUPS] * shape[ROUTERS] * shape[NODES] + node
-        packet[HERE] = packet[CROSSED] = packet[BORN]
+            packet[NUMBER] = count * shape[w.GROUPS] * shape[w.ROUTERS] * shape[w.NODES] + node
+        packet[HERE] = packet[CROSSED] = packet[p.BORN]
         packet[BEHIND] = packet[LACKED] = 0
     else:
-        router, out = group * shape[ROUTERS] + index, inside - index * shape[RADIX]
+        router, out = group * shape[w.ROUTERS] + index, inside - index * shape[w.RADIX]
     if packet[NUMBER] < 0:
         return plain(sim, state, row, vc, lane, number, now, since)
-    port, before = state.ports[row, 0], state.ports[row, 1 + vc, STARTED]
+    port, before = state.ports[row, 0], state.ports[row, 1 + vc, w.STARTED]
     credit = 0
     if since < now:
-        credit = (now - since) - (used_by(port, now) - state.slow[row, vc, MARK])
+        credit = (now - since) - (used_by(port, now) - state.slow[row, vc, w.MARK])
     start = plain(sim, state, row, vc, lane, number, now, since)
     link, crossed = start - max(since, before) - credit, packet[CROSSED]
-    left = port[BUSY]
-    there = left + port[LATENCY]
-    if kind_of(port[FAR_KEY]) == ARRIVE:
-        there += state.delay[0] - packet[TAIL]
+    left = port[w.BUSY]
+    there = left + port[w.LATENCY]
+    if kind_of(port[w.FAR_KEY]) == w.ARRIVE:
+        there += state.delay[0] - packet[p.TAIL]
     note = state.hop_notes[state.tracing[HOP_COUNT]]
     state.tracing[HOP_COUNT] += 1
     note[0] = now
-    note[1] = ((group + shape[OFFSET]) << shape[AGENT_BITS]) + index
+    note[1] = ((group + shape[w.OFFSET]) << shape[w.AGENT_BITS]) + index
     note[2] = packet[NUMBER]
     note[3] = hop
     note[4] = router
     note[5] = out
     note[6] = lane
-    note[7] = node_of(shape, packet[ENDS] & ADDRESS)
-    note[8] = packet[SIZE]
+    note[7] = node_of(shape, packet[p.ENDS] & p.ADDRESS)
+    note[8] = packet[p.SIZE]
     note[9] = packet[HERE]
     note[10] = packet[BEHIND]
     note[11] = packet[LACKED]
@@ -230,10 +195,10 @@ def launch(
 def cross(sim: Sim, state: Any, router: int, base: int, k: int, now: int, agent: int) -> None:
     """Have a packet begin to cross, and remember what it has waited for until then."""
     which = state.requests[router, k]
-    queue = state.queues[base + (which >> VC_BITS), which & VC_MASK]
-    packet = sim.pool.rows[queue[Q_HEAD]]
-    packet[CROSSED], packet[LACKED] = now, queue[Q_LACKED]
-    packet[BEHIND] = queue[Q_SINCE] - packet[HERE]
+    queue = state.queues[base + (which >> w.VC_BITS), which & p.VC_MASK]
+    packet = sim.pool.rows[queue[w.Q_HEAD]]
+    packet[CROSSED], packet[LACKED] = now, queue[w.Q_LACKED]
+    packet[BEHIND] = queue[w.Q_SINCE] - packet[HERE]
     plain(sim, state, router, base, k, now, agent)
 
 
@@ -248,21 +213,21 @@ def arrive(sim: Sim, state: Any, time: int, key: int, number: int, summary: int)
 def accept(sim: Sim, state: Any, time: int, key: int, number: int) -> None:
     """Have a node accept a packet, and note down that one that is traced has been delivered."""
     packet = sim.pool.rows[number]
-    if port_of(key) < WITHIN and packet[NUMBER] >= 0:
-        job, word = -1, packet[RANDOM]
+    if port_of(key) < w.WITHIN and packet[NUMBER] >= 0:
+        job, word = -1, packet[p.RANDOM]
         if word >= 0:
             _, _, row = node_at_key(state.shape, key)
-            job = state.slots[row, (word >> TO_SHIFT) & SLOT_MASK, JOB]
+            job = state.slots[row, (word >> p.TO_SHIFT) & p.SLOT_MASK, w.JOB]
         note = state.delivery_notes[state.tracing[DELIVERY_COUNT]]
         state.tracing[DELIVERY_COUNT] += 1
         note[0] = time
         note[1] = agent_of(key)
         note[2] = packet[NUMBER]
-        note[3] = node_of(state.shape, packet[ENDS] & ADDRESS)
-        note[4] = packet[SIZE]
-        note[5] = packet[BORN]
-        note[6] = (packet[PATH] >> VISIT_SHIFT) & VISIT_MASK
-        note[7] = 1 if packet[PATH] & AVOIDS else 0
+        note[3] = node_of(state.shape, packet[p.ENDS] & p.ADDRESS)
+        note[4] = packet[p.SIZE]
+        note[5] = packet[p.BORN]
+        note[6] = (packet[p.PATH] >> p.VISIT_SHIFT) & p.VISIT_MASK
+        note[7] = 1 if packet[p.PATH] & p.AVOIDS else 0
         note[8] = job
     plain(sim, state, time, key, number)
 

@@ -12,18 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from odonata.agents.layout import (
-    AFTER,
-    BINS,
-    BY_JOB_WORDS,
-    EARLY,
-    JOB,
-    JOB_WORDS,
-    PARTS,
-    SLOT_WORDS,
-    SPENT_WORDS,
-    STAGE_WORDS,
-)
+from odonata.agents import layout as w
 from odonata.agents.packet import LABEL_MASK
 from odonata.agents.patterns import (
     DIMENSIONS,
@@ -445,7 +434,7 @@ class Workload:
         """Returns the arrays of `State` that are about jobs, for a rank with so many nodes and,
         where it is given, with the scheduler. Tasks draw random numbers from this `stream`."""
         tasks = int(self.bases[-1])
-        table = np.zeros((len(self.jobs), JOB_WORDS), np.int64)
+        table = np.zeros((len(self.jobs), len(w.OF_JOB)), np.int64)
         stages: list[tuple[int, ...]] = []
         friends = [np.zeros((0, 2), np.int64)]
         expected, expects, befriended = [np.zeros(0, np.int64)], 0, 0
@@ -479,8 +468,8 @@ class Workload:
                 friends.append(_friends(stage, seed, own, count, begins, steps))
                 befriended += len(friends[-1])
                 at += steps
-        slots = np.zeros((nodes, self.tasks_per_node, SLOT_WORDS), np.int64)
-        slots[:, :, [JOB, EARLY, PARTS]] = -1
+        slots = np.zeros((nodes, self.tasks_per_node, len(w.OF_SLOT)), np.int64)
+        slots[:, :, [w.JOB, w.EARLY, w.PARTS]] = -1
         return {
             "nic": np.array([self.match_ps, self.host_ps, self.launch_ps, stream]),
             "jobs": table,
@@ -490,9 +479,9 @@ class Workload:
             "places": np.full(tasks, -1, np.int64),
             "slots": slots,
             "matching": np.zeros(nodes, np.int64),
-            "spent": np.zeros((len(stages), SPENT_WORDS), np.int64),
-            "by_job": np.zeros((len(self.jobs), BY_JOB_WORDS), np.int64),
-            "job_latencies": np.zeros((len(self.jobs) * self.distributes, BINS), np.int32),
+            "spent": np.zeros((len(stages), len(w.SPENT)), np.int64),
+            "by_job": np.zeros((len(self.jobs), len(w.BY_JOB)), np.int64),
+            "job_latencies": np.zeros((len(self.jobs) * self.distributes, w.BINS), np.int32),
             **(scheduler.fresh_board() if scheduler else Board.nowhere()).arrays(),
         }
 
@@ -504,7 +493,7 @@ def _friends(stage: Stage, seed: int, number: int, tasks: int, begins: Rows, ste
         friends = np.zeros((tasks, 2), np.int64)
         counts = np.zeros(tasks, np.int64)
         count_strangers(seed, number, (begins[:, None] + np.arange(steps)).reshape(-1), counts)
-        friends[:, AFTER] = counts
+        friends[:, w.AFTER] = counts
         return friends
     if stage.pattern in ("random-ring", "permutation"):
         return ring(seed, number, tasks)
@@ -524,16 +513,16 @@ def _numbered(names: Sequence[Any]) -> list[int]:
 def no_jobs() -> dict[str, Any]:
     """Returns the same arrays where there are no jobs."""
     return {
-        "nic": np.full(4, -1),
-        "jobs": np.zeros((0, JOB_WORDS), np.int64),
-        "stages": np.zeros((0, STAGE_WORDS), np.int64),
+        "nic": np.full(len(w.NIC), -1),
+        "jobs": np.zeros((0, len(w.OF_JOB)), np.int64),
+        "stages": np.zeros((0, len(w.OF_STAGE)), np.int64),
         "friends": np.zeros((0, 2), np.int64),
         "expected": np.zeros(0, np.int64),
         "places": np.zeros(0, np.int64),
-        "slots": np.zeros((0, 1, SLOT_WORDS), np.int64),
+        "slots": np.zeros((0, 1, len(w.OF_SLOT)), np.int64),
         "matching": np.zeros(0, np.int64),
-        "spent": np.zeros((0, SPENT_WORDS), np.int64),
-        "by_job": np.zeros((0, BY_JOB_WORDS), np.int64),
-        "job_latencies": np.zeros((0, BINS), np.int32),
+        "spent": np.zeros((0, len(w.SPENT)), np.int64),
+        "by_job": np.zeros((0, len(w.BY_JOB)), np.int64),
+        "job_latencies": np.zeros((0, w.BINS), np.int32),
         **Board.nowhere().arrays(),
     }

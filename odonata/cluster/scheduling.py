@@ -113,6 +113,7 @@ class ArrayMachine(Machine):
         self.paced = policies.power is not None and self._ctl[w.STRETCHES] != 0
         self._compiled = isinstance(policies.scheduling, Compiled)
         self._columns: dict[str, Any] | None = None
+        self._latest: tuple[tuple[int, int, int], PowerDesk, Any] | None = None
         powered = policies.power is not None or trading is not None
         if powered:
             self._columns = self._desk_columns(trace)
@@ -226,19 +227,24 @@ class ArrayMachine(Machine):
 
     def running(self) -> list[Running]:
         rows, jobs = sorted(self.state.running[: self._ctl[w.RUNNING]].tolist()), self._jobs
-        return [Running(self.request(row), jobs[row, w.SINCE], self._labels(row), jobs[row, w.DUE])
+        request, labels = self.request, self._labels
+        return [Running(request(row), jobs[row, w.SINCE], labels(row), jobs[row, w.DUE])
                 for row in rows]  # fmt: skip
 
     def _labels(self, row: int) -> Labels:
-        found, node = [], self._jobs[row, w.NODE] if self._placed else -1
+        if not self._placed:
+            return NOWHERE
+        found, node = [], self._jobs[row, w.NODE]
         while node >= 0:
             found.append(node)
             node = int(self.state.after[node])
         return locked(np.array(found, np.int64)) if found else NOWHERE
 
     def ended(self) -> list[Ended]:
-        count, self._ctl[w.ENDED] = self._ctl[w.ENDED], 0
-        words = self._jobs
+        count, words = self._ctl[w.ENDED], self._jobs
+        if not count:
+            return []
+        self._ctl[w.ENDED] = 0
         return [Ended(self.request(row), words[row, w.START], words[row, w.OVER], self._labels(row))
                 for row in self.state.ended[:count].tolist()]  # fmt: skip
 
@@ -254,12 +260,18 @@ class ArrayMachine(Machine):
         return Readings(rows, self.state.energy[rows, w.READ_W])
 
     def desk(self, shown: Any = None) -> PowerDesk:
-        ctl, state = self._ctl, self.state
-        if shown is None:
-            shown = locked(state.queue[ctl[w.FIRST] : ctl[w.LAST]])
         assert self._columns is not None
-        return PowerDesk(queue=shown, running=locked(state.running[: ctl[w.RUNNING]]),
-                         **self._columns)  # fmt: skip
+        ctl, state = self._ctl, self.state
+        if shown is not None:
+            running = locked(state.running[: ctl[w.RUNNING]])
+            return PowerDesk(queue=shown, running=running, **self._columns)
+        there = ctl[w.FIRST], ctl[w.LAST], ctl[w.RUNNING]
+        if self._latest is None or self._latest[0] != there:
+            queue = locked(state.queue[there[0] : there[1]])
+            running = state.running[: there[2]]
+            desk = PowerDesk(queue=queue, running=locked(running), **self._columns)
+            self._latest = there, desk, running  # its arrays are those of the state
+        return self._latest[1]
 
     def mold_of(self, number: int) -> Mold | None:
         at = self._jobs[number, w.MOLD]
@@ -349,7 +361,11 @@ class ArrayMachine(Machine):
         self._alarm(self._launch(self.state, self.time))
 
     def cap(self, rows: npt.NDArray[np.int64], cap_w: npt.NDArray[np.float64]) -> None:
-        self._alarm(self._cap(self.state, self.time, np.array(rows), np.array(cap_w, np.float64)))
+        if self._latest is not None and rows is self._latest[1].running:
+            rows = self._latest[2]  # the same, of the type that was compiled
+        if not cap_w.flags.carray:
+            cap_w = cap_w.copy()
+        self._alarm(self._cap(self.state, self.time, rows, cap_w))
 
     def suspend(self, numbers: Sequence[int]) -> None:
         self._alarm(pause_now(self.state, self.time, np.array(numbers, np.int64), 1))

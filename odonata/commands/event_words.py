@@ -7,51 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from odonata.agents.layout import (
-    ARRIVE,
-    BUSY,
-    CREDIT,
-    CREDIT_DUE,
-    DELIVER,
-    E_BYTES,
-    GENERATE,
-    GENERATED,
-    HEAD,
-    JOB,
-    PHASE,
-    Q_BYTES,
-    REACH,
-    START,
-    STEP,
-    SWITCH,
-    TASK,
-    VC_BITS,
-    WAITING,
-    nic_row,
-    port_row,
-    where,
-)
+from odonata.agents import layout as w
+from odonata.agents import packet as p
+from odonata.agents.layout import nic_row, port_row, where
 from odonata.agents.link import UNLIMITED
 from odonata.agents.network import Network
 from odonata.agents.packet import (
-    ADDRESS,
-    AVOIDS,
-    BORN,
-    ENDS,
-    LABEL_MASK,
-    LABEL_SHIFT,
-    LEG,
-    MINIMAL,
-    PATH,
-    RANDOM,
-    SENDER_SHIFT,
-    SIZE,
-    SLOT_MASK,
-    TO_INTERMEDIATE,
-    TO_SHIFT,
-    VC_MASK,
-    VISIT_MASK,
-    VISIT_SHIFT,
     destination,
     group_at,
     intermediate,
@@ -68,14 +29,14 @@ from pdes.parcels import NEXT
 from policies.routing import ROUTINGS
 
 HAPPENS = {
-    ARRIVE: "a packet arrives at",
-    REACH: "a packet reaches",
-    DELIVER: "a packet is delivered to",
-    CREDIT_DUE: "credit has returned to",
-    SWITCH: "the crossbar arbitrates in",
-    GENERATE: "a message is generated at",
-    STEP: "a task takes its next step on",
-    START: "a task starts on",
+    w.ARRIVE: "a packet arrives at",
+    w.REACH: "a packet reaches",
+    w.DELIVER: "a packet is delivered to",
+    w.CREDIT_DUE: "credit has returned to",
+    w.SWITCH: "the crossbar arbitrates in",
+    w.GENERATE: "a message is generated at",
+    w.STEP: "a task takes its next step on",
+    w.START: "a task starts on",
 }
 """What an event of each kind is, before the name of its place; of others the engine has a word."""
 MOST_QUEUES = 8
@@ -110,22 +71,22 @@ def event_words(
     kind, place = kind_of(key), place_of(network, state, key)
     happens = HAPPENS.get(kind, f"{network.kinds[kind]!r} at")
     line = f"{show_time(time)}: {happens} {place.name}"
-    if kind == ARRIVE:
-        port, vc = port_of(key), vc_of(sim.pool.rows[a, PATH])
+    if kind == w.ARRIVE:
+        port, vc = port_of(key), vc_of(sim.pool.rows[a, p.PATH])
         line += f" by port {port} (from {far_end(network, place.router, port)}) on VC {vc}"
-    elif kind == CREDIT_DUE:
-        line += f", port {port_of(key) >> VC_BITS}, VC {port_of(key) & VC_MASK}"
-    elif kind in (STEP, START):
+    elif kind == w.CREDIT_DUE:
+        line += f", port {port_of(key) >> w.VC_BITS}, VC {port_of(key) & p.VC_MASK}"
+    elif kind in (w.STEP, w.START):
         line += f", slot {port_of(key)}"
     yield line
-    if kind in (ARRIVE, REACH, DELIVER):
+    if kind in (w.ARRIVE, w.REACH, w.DELIVER):
         yield from packet_words(network, sim, state, a, time)
-    if kind == ARRIVE:
+    if kind == w.ARRIVE:
         yield next_words(network, sim, state, key, a)
-    elif kind == STEP and place.node >= 0:
+    elif kind == w.STEP and place.node >= 0:
         yield task_words(network, state, place.node, port_of(key))
-    elif kind == GENERATE:
-        yield f"it is message {state.nodes[place.node, GENERATED]} of the node, counted from 0"
+    elif kind == w.GENERATE:
+        yield f"it is message {state.nodes[place.node, w.GENERATED]} of the node, counted from 0"
     if place.router >= 0 or place.node >= 0:
         yield from queue_words(network, sim, state, place, time)
 
@@ -143,14 +104,14 @@ def packet_words(
 ) -> Iterator[str]:  # fmt: skip
     """Yields lines about a packet: which it is, whose, since when, and on what path."""
     packet = sim.pool.rows[number]
-    source, target = (node_of(state.shape, (packet[ENDS] >> shift) & ADDRESS) for shift in (32, 0))
-    yield (f"packet {packet[NUMBER]}: {packet[SIZE]:,} B from node {source} to node {target}, "
-           f"generated at {show_time(int(packet[BORN]))}, {show_time(time - int(packet[BORN]))} "
-           "ago")  # fmt: skip
-    visited = int(packet[PATH] >> VISIT_SHIFT) & VISIT_MASK
+    ends, born = packet[p.ENDS], int(packet[p.BORN])
+    source, target = (node_of(state.shape, (ends >> shift) & p.ADDRESS) for shift in (32, 0))
+    yield (f"packet {packet[NUMBER]}: {packet[p.SIZE]:,} B from node {source} to node {target}, "
+           f"generated at {show_time(born)}, {show_time(time - born)} ago")  # fmt: skip
+    visited = int(packet[p.PATH] >> p.VISIT_SHIFT) & p.VISIT_MASK
     routers = f"{visited} router{'s' * (visited != 1)} visited before"
-    path = "minimal path" if not packet[PATH] & AVOIDS else "non-minimal path"
-    if packet[PATH] & TO_INTERMEDIATE:
+    path = "minimal path" if not packet[p.PATH] & p.AVOIDS else "non-minimal path"
+    if packet[p.PATH] & p.TO_INTERMEDIATE:
         mid = intermediate(packet)
         path += f" through group {group_at(mid)}"
     yield f"{routers}, on a {path}; {_whose(network, state, packet, target)}"
@@ -158,14 +119,15 @@ def packet_words(
 
 def _whose(network: Network, state: Any, packet: Any, target: int) -> str:
     """Returns which message a packet is of, as far as it knows."""
-    word = int(packet[RANDOM])
+    word = int(packet[p.RANDOM])
     if word < 0:
         return "of open-loop traffic"
-    slot, sender = (word >> TO_SHIFT) & SLOT_MASK, (packet[PATH] >> SENDER_SHIFT) & SLOT_MASK
-    job = int(state.slots[target, slot, JOB])
+    slot = (word >> p.TO_SHIFT) & p.SLOT_MASK
+    sender = (packet[p.PATH] >> p.SENDER_SHIFT) & p.SLOT_MASK
+    job = int(state.slots[target, slot, w.JOB])
     name = network.jobs[job].name or f"job {job}" if job >= 0 else "a job that has ended"
     return (f"of {name}, from slot {sender} to slot {slot}, for phase "
-            f"{(word >> LABEL_SHIFT) & LABEL_MASK}")  # fmt: skip
+            f"{(word >> p.LABEL_SHIFT) & p.LABEL_MASK}")  # fmt: skip
 
 
 def next_words(network: Network, sim: Any, state: Any, key: int, number: int) -> str:
@@ -173,8 +135,8 @@ def next_words(network: Network, sim: Any, state: Any, key: int, number: int) ->
     the routing may still choose another."""
     packet = sim.pool.rows[number]
     group, router = where(state.shape, key)
-    path, target = packet[PATH] & ((1 << SENDER_SHIFT) - 1), destination(packet)
-    if path & TO_INTERMEDIATE:
+    path, target = packet[p.PATH] & ((1 << p.SENDER_SHIFT) - 1), destination(packet)
+    if path & p.TO_INTERMEDIATE:
         mid = intermediate(packet)
         if group_at(mid) != group or (network.via != "group" and router_at(mid) != router):
             target = mid
@@ -183,8 +145,9 @@ def next_words(network: Network, sim: Any, state: Any, key: int, number: int) ->
     port, vc, _ = step(state.shape, state.gates, group, router, target, path, random_of(packet))
     here = int(group * network.machine.routers + router)
     routing = ROUTINGS.named(network.routing)
-    chooses = not routing.always_minimal and not path & TO_INTERMEDIATE
-    chooses &= port_of(key) < network.machine.nodes or (routing.revises and path & LEG == MINIMAL)
+    chooses = not routing.always_minimal and not path & p.TO_INTERMEDIATE
+    revises = routing.revises and path & p.LEG == p.MINIMAL
+    chooses &= port_of(key) < network.machine.nodes or revises
     unless = ", unless the routing chooses another path" if chooses else ""
     return f"next{unless}: by port {port} to {far_end(network, here, int(port))} on VC {vc}"
 
@@ -192,10 +155,10 @@ def next_words(network: Network, sim: Any, state: Any, key: int, number: int) ->
 def task_words(network: Network, state: Any, node: int, slot: int) -> str:
     """Returns which task is in a slot of a node, and how far it is."""
     me = state.slots[node, slot]
-    if me[JOB] < 0:
+    if me[w.JOB] < 0:
         return "no task has this slot"
-    name = network.jobs[me[JOB]].name or f"job {me[JOB]}"
-    return f"task {me[TASK]} of {name}, phase {me[PHASE]}"
+    name = network.jobs[me[w.JOB]].name or f"job {me[w.JOB]}"
+    return f"task {me[w.TASK]} of {name}, phase {me[w.PHASE]}"
 
 
 def queue_words(
@@ -210,21 +173,21 @@ def queue_words(
     else:
         base = nic_row(state.shape, *divmod(place.node, local))
         rows = range(base, base + 1)
-        if len(state.ejection) and state.ejection[place.node, E_BYTES]:
-            lines.append(f"  {state.ejection[place.node, E_BYTES]:,} B wait to be drained")
+        if len(state.ejection) and state.ejection[place.node, w.E_BYTES]:
+            lines.append(f"  {state.ejection[place.node, w.E_BYTES]:,} B wait to be drained")
     for row in rows:
-        port, busy = row - base, int(state.ports[row, 0, BUSY]) - time
+        port, busy = row - base, int(state.ports[row, 0, w.BUSY]) - time
         to = far_end(network, place.router, port) if place.router >= 0 else "its router"
         link = f"; link reserved for {show_time(busy)}" if busy > 0 else ""
         for vc in range(state.slow.shape[1]):
-            waiting = int(state.slow[row, vc, WAITING])
-            inside = int(state.queues[row, vc, Q_BYTES]) if len(state.queues) else 0
+            waiting = int(state.slow[row, vc, w.WAITING])
+            inside = int(state.queues[row, vc, w.Q_BYTES]) if len(state.queues) else 0
             if inside:
                 lines.append(f"  input port {port}, VC {vc}: {inside:,} B wait to cross")
             if waiting:
-                credit = int(state.ports[row, 1 + vc, CREDIT])
+                credit = int(state.ports[row, 1 + vc, w.CREDIT])
                 free = "" if credit >= UNLIMITED // 2 else f", credit for {credit:,} B"
-                many = _chained(sim, int(state.ports[row, 1 + vc, HEAD]))
+                many = _chained(sim, int(state.ports[row, 1 + vc, w.HEAD]))
                 lines.append(f"  port {port} (to {to}), VC {vc}: {many} wait, {waiting:,} B"
                              f"{free}{link}")  # fmt: skip
         if link and not any(f"  port {port} " in line for line in lines):

@@ -9,16 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from odonata.agents.layout import (
-    BINS,
-    CROSSING_WORDS,
-    FLOW_WORDS,
-    LINE,
-    NODE_WORDS,
-    PADDING,
-    QUEUE_WORDS,
-    SPANS,
-)
+from odonata.agents import layout as w
 from odonata.agents.routers import ROUTERS
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
@@ -483,14 +474,14 @@ def usual_job_interval(span_us: int) -> int:
 def memory_bytes(machine: Dragonfly, channels: int, switched: bool = False) -> int:
     """Returns the bytes of the arrays of a network while they are built; traffic comes on top."""
     ports = machine.n_routers * (machine.radix + machine.nodes)
-    port = 8 * LINE * (1 + channels) + 8 * (PADDING + 1) * channels
-    port += switched * 8 * (channels * (QUEUE_WORDS + LINE + 1) + CROSSING_WORDS)
-    making = 2 * 8 * LINE + 8 * 12
+    port = 8 * w.LINE * (1 + channels) + 8 * len(w.SLOW) * channels
+    port += switched * 8 * (channels * (w.QUEUE_WORDS + w.LINE + 1) + len(w.CROSSING))
+    making = 2 * 8 * w.LINE + 8 * 12
     gates = machine.groups**2 * machine.copies
     return (
         ports * (port + making)
-        + machine.n_nodes * 8 * (NODE_WORDS + 6)
-        + machine.groups * 8 * (BINS + SPANS * FLOW_WORDS)
+        + machine.n_nodes * 8 * (len(w.OF_NODE) + 6)
+        + machine.groups * 8 * (w.BINS + w.SPANS * len(w.FLOW))
         + gates * 8 * 4
         + machine.groups**2 * 8
     )

@@ -90,10 +90,19 @@ class Passes:
         self.learn(machine)
         if happened & self.observe_at:
             self._observe(machine)
+        held = machine.busy
         if happened & self.pass_at:
             self._schedule(machine)
-        if happened & self.control_at:
+        if happened & self.control_at and not (happened == JOBS and self._as_before(machine, held)):
             self._control(machine)
+
+    def _as_before(self, machine: Machine, held: int) -> bool:
+        """Tells whether nothing has changed for a power policy whose caps do not go by who waits:
+        as many nodes are held as before a pass that no end brought about."""
+        power = self.policies.power
+        assert power is not None
+        moves = power.by_queue or self.policies.scheduling.preemptive
+        return not (moves or machine.busy != held or machine.since_asked()[1])
 
     def learn(self, machine: Machine) -> None:
         """Have the policies that remember learn of the jobs that have ended."""
@@ -144,16 +153,17 @@ class Passes:
         )  # fmt: skip
 
     def _powered(self, machine: Machine, desk: PowerDesk) -> list[Powered]:
-        found = []
-        for run in machine.running():
-            row = run.request.number
-            nodes, due = int(desk.nodes[row]), int(desk.due[row])
-            how = Configuration(nodes, 0, float(desk.cap_w[row]), bool(desk.forced[row]))
-            found.append(Powered(
-                run, how, nodes * float(desk.measured_w[row]), None, bool(desk.suspended[row]),
-                machine.mold_of(row), due if due < NEVER else None,
-            ))  # fmt: skip
-        return found
+        runs = machine.running()
+        rows = [run.request.number for run in runs]
+        columns = (column[rows].tolist() for column in (
+            desk.nodes, desk.cap_w, desk.forced, desk.measured_w, desk.suspended, desk.due
+        ))  # fmt: skip
+        return [
+            Powered(run, Configuration(nodes, 0, cap_w, forced != 0), nodes * read_w, None,
+                    paused != 0, machine.mold_of(row), due if due < NEVER else None)
+            for run, row, nodes, cap_w, forced, read_w, paused, due in zip(
+                runs, rows, *columns, strict=True)
+        ]  # fmt: skip
 
     def market(self, machine: Machine) -> Market:
         """Returns the market as the bidding policy sees it."""

@@ -38,6 +38,7 @@ class Speed(NamedTuple):
 
 
 AS_IT_IS: Mapping[int, float] = {}
+FLOAT = np.dtype(np.float64)
 
 
 class Caps(NamedTuple):
@@ -104,6 +105,9 @@ class PowerPolicy(Policy):
     reads: bool = True
     """Whether it goes by what is measured. One that does not is asked only when jobs arrive or end
     and when the cap of the machine changes: how often power is measured changes nothing then."""
+    by_queue: bool = True
+    """Whether its caps go by who waits. One whose caps do not is not asked for them where jobs have
+    arrived and none has started or ended."""
     retries: bool = True
     """Whether waiting jobs are tried again when power was measured, when the cap or the target of
     the machine has changed, and when it asked to be asked: what one needs that has jobs wait for
@@ -311,12 +315,13 @@ def caps(policy: PowerPolicy, view: PowerView) -> Caps:
         raise Fault(f"power {policy.name}: its caps are {answer!r}, which is no Caps")
     cap_w: Any = answer.cap_w
     given = isinstance(cap_w, np.ndarray)
+    alone = not (len(answer.suspend) or len(answer.resume) or answer.speed)
+    if given and alone and answer.again is None:  # as one answers that steers many jobs
+        return answer._replace(cap_w=_cap_column(policy, view, cap_w))
     cap_w = _cap_column(policy, view, cap_w) if given else dict(cap_w)
-    answer = answer._replace(
-        cap_w=cap_w, suspend=_numbers(answer.suspend), resume=_numbers(answer.resume),
-        schedule=bool(answer.schedule),
-    )  # fmt: skip
-    moved = [*answer.suspend, *answer.resume]
+    suspend, resume = _numbers(answer.suspend), _numbers(answer.resume)
+    answer = Caps(cap_w, suspend, resume, answer.again, answer.speed, bool(answer.schedule))
+    moved = suspend + resume
     named = moved if given else [*cap_w, *moved]
     if named:
         here = _held(view)
@@ -359,15 +364,15 @@ def _cap_column(
         raise Fault(f"power {policy.name}: its caps are an array, in the order of a desk that it "
                     "was not shown")  # fmt: skip
     running = view.desk.running
-    if cap_w.shape != running.shape or cap_w.dtype.kind not in "iuf":
+    if cap_w.shape != running.shape or cap_w.dtype.kind not in "fiu":
         raise Fault(f"power {policy.name}: its caps are an array of {cap_w.dtype} of shape "
                     f"{cap_w.shape}; one of float64 of shape {running.shape}, as "
                     "view.desk.running has")  # fmt: skip
-    found = cap_w.astype(np.float64, copy=False)
-    below = found < 0
-    if below.any():
-        at = int(below.argmax())
-        _check_cap(policy, int(running[at]), float(found[at]))
+    found = cap_w if cap_w.dtype is FLOAT else cap_w.astype(np.float64)
+    if len(found) and not np.minimum.reduce(found) >= 0:  # it is NaN where any is
+        for row, watts in zip(running.tolist(), found.tolist(), strict=True):
+            if watts < 0:
+                _check_cap(policy, row, watts)
     return found
 
 

@@ -132,6 +132,8 @@ class Uniform(Sleeping):
     """Busy nodes share the power that idle ones leave of the machine's cap. A job starts while each
     of them gets at least what it can be held to."""
 
+    reads, by_queue = False, False
+
     deadlock: str = parameter(
         "run",
         about="a job that does not fit under the present cap even alone starts when nothing "
@@ -149,15 +151,17 @@ class Uniform(Sleeping):
 
     def start_cap_w(self, view: PowerView) -> float:
         """Returns the cap of the jobs that run; where none does, that of a full machine."""
-        if view.running:
-            return view.running[0].configuration.cap_w
+        assert view.desk is not None
+        if view.busy:
+            return float(view.desk.cap_w[view.desk.running.min()])
         return view.budget.cap_w / view.free
 
     def caps(self, view: PowerView) -> Caps:
         if not view.busy:
             return Caps()
+        assert view.desk is not None
         each_w = max(0.0, view.budget.cap_w - view.free * view.idle_w) / view.busy
-        return Caps({job.run.request.number: each_w for job in view.running})
+        return Caps(np.full(len(view.desk.running), each_w))
 
 
 def _check_deadlock(deadlock: str) -> None:

@@ -27,10 +27,9 @@ from workloads import (
 )
 
 from odonata.agents.commands import places_of
-from odonata.agents.layout import DELIVERED_BYTES, GENERATED, GENERATED_BYTES
+from odonata.agents.layout import DELIVERED_BYTES, DUE, GENERATED, GENERATED_BYTES
 from odonata.agents.network import Network
 from odonata.agents.patterns import DIMENSIONS, PAIRED, PATTERNS
-from odonata.agents.task import DUE
 from odonata.jobs.record import JobRecord
 from odonata.jobs.request import EXCHANGES, Job
 from odonata.results.performance import performance

@@ -25,14 +25,16 @@ from odonata.agents.layout import (
     FAR,
     GENERATED,
     GENERATED_BYTES,
+    HEAD,
     HOPS,
+    LAST_IN,
     LATENCY_SUM,
+    LONGEST,
     MEASURED,
     MEASURED_GENERATED,
+    RETURNS,
 )
-from odonata.agents.link import HEAD, RETURNS
 from odonata.agents.network import COUNTERS, Network
-from odonata.agents.node import LAST_IN, LONGEST
 from odonata.results.aries import aries
 from odonata.results.performance import links, performance, ports_by_class
 from pdes.errors import Refused

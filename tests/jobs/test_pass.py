@@ -278,8 +278,8 @@ def test_both_fidelities_tell_a_lowered_cap_from_a_low_estimate(
     at 7, before power is measured again."""
     power("late", about="a test's", source="ours")(Late)
     unit, at = ("ns", US) if fidelity == "packet" else ("ms", 10**12)
-    supply = Power("late", cap=[["0 s", "30 kW"], [f"6500 {unit}", f"{cap_w} W"]], interval_ps=4 * at,
-                   demand="constant")  # fmt: skip
+    cap = [["0 s", "30 kW"], [f"6500 {unit}", f"{cap_w} W"]]
+    supply = Power("late", cap=cap, interval_ps=4 * at, demand="constant")
     jobs = [(0, 40, 20), (7, 20, 52)]
     if fidelity == "packet":
         model: Any = network(*[Job(n, arrival_ps=s * US, compute_ps=t * US, **SHORT)

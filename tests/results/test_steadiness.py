@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.special import stdtr
 
 from odonata.agents import flows
-from odonata.agents.layout import FLOW_WORDS, SPANS
+from odonata.agents.layout import FLOW, SPANS
 from odonata.agents.network import Network
 from odonata.agents.traffic import Traffic
 from odonata.results.performance import performance
@@ -91,7 +91,7 @@ def made(
 ) -> Any:  # fmt: skip
     """Returns flows in packets of 512 B; `offered` and the others are packets per span."""
     dice = np.random.default_rng(seed)
-    found = np.zeros((spans, FLOW_WORDS))
+    found = np.zeros((spans, len(FLOW)))
     packets = np.broadcast_to(np.asarray(offered, float), spans).copy()
     if noise:
         packets = dice.normal(packets, noise * np.sqrt(packets)).clip(min=0)
@@ -190,7 +190,7 @@ def test_a_mean_of_survivors_is_none() -> None:
 
 @pytest.mark.parametrize("packets", [0, 1, 40])
 def test_too_few_packets_are_too_short(packets: int) -> None:
-    series = np.zeros((400, FLOW_WORDS), np.int64)
+    series = np.zeros((400, len(FLOW)), np.int64)
     series[:packets, 3] = series[:packets, 4] = 1
     found = judge(series, SPAN, 0, 400 * SPAN, 1.0)
     assert (found.verdict, found.marked) == (SHORT, True)
@@ -204,7 +204,7 @@ def test_a_longer_transient_before_the_measurement_never_makes_a_steady_state_of
     dice = np.random.default_rng(seed)
     grows = made(packets, 0.7 * packets, noise=1.0, seed=seed, spans=300)
     steady = made(packets, packets, noise=1.0, seed=seed, spans=300)
-    before = np.zeros((lead, FLOW_WORDS), np.int64)
+    before = np.zeros((lead, len(FLOW)), np.int64)
     before[:, [3, 4]] = packets
     before[:, :3] = 512 * packets
     before[:, 5] = packets * 700_000 * dice.uniform(0.1, 3, lead)
@@ -309,7 +309,7 @@ def test_flows_add_up_to_what_was_counted() -> None:
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=6), st.integers(0, 2**20))
 def test_flows_of_groups_that_came_differently_far_add_up(bits: list[int], seed: int) -> None:
     dice = np.random.default_rng(seed)
-    rows = dice.integers(0, 9, (len(bits), SPANS, FLOW_WORDS))
+    rows = dice.integers(0, 9, (len(bits), SPANS, len(FLOW)))
     levels = flows.by_level(rows, np.array(bits) + flows.FIRST_BITS)
     found, span = flows.total(levels)
     most = max((bit for bit, row in zip(bits, rows, strict=True) if row.any()), default=0)
@@ -317,7 +317,7 @@ def test_flows_of_groups_that_came_differently_far_add_up(bits: list[int], seed:
     for place in (0, 1, 7, SPANS // 2, SPANS - 1):
         expected = sum(row[place << (most - bit) : (place + 1) << (most - bit)].sum(axis=0)
                        for bit, row in zip(bits, rows, strict=True))  # fmt: skip
-        assert found[place].tolist() == np.broadcast_to(expected, FLOW_WORDS).tolist()
+        assert found[place].tolist() == np.broadcast_to(expected, len(FLOW)).tolist()
 
 
 # -- real networks
