@@ -9,7 +9,7 @@ either end for a quarter of the hour.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -71,6 +71,8 @@ class Trading:
         period = model.period
         self.series = {name: settings.steps(name, tick_ps, period) for name in SERIES}
         self.policy = settings.made(tick_ps)
+        self._weights: tuple[float, Mapping[str, float]] | None = None
+        """Those of the hour that ends then, as a policy sees them."""
         if model.begun is not None:
             self.series["signal"], self.policy = model.begun.signal, Offered(model.begun.bid)
 
@@ -99,13 +101,16 @@ class Trading:
 
     def target(self, state: State) -> Target | None:
         """Returns what the machine is to draw now; None before the first bid."""
-        market = state.market
-        if not len(market) or market[w.UNTIL] == 0.0:
+        words = state.market.tolist()
+        if not words or words[w.UNTIL] == 0.0:
             return None
-        weights = {name: weight for name, weight in zip(self.names, state.weights.tolist(),
-                                                        strict=True) if weight}  # fmt: skip
-        average_w, reserve_w, signal = market[: w.SIGNAL_NOW + 1].tolist()
-        return Target(average_w, reserve_w, signal, int(market[w.UNTIL]), weights, error_of(state))
+        if self._weights is None or self._weights[0] != words[w.UNTIL]:
+            given = zip(self.names, state.weights.tolist(), strict=True)
+            self._weights = words[w.UNTIL], {name: weight for name, weight in given if weight}
+        offered = words[w.RESERVE_W] * words[w.TRACKED_S]
+        error = words[w.OFF_J] / offered if offered else 0.0
+        return Target(words[w.AVERAGE_W], words[w.RESERVE_W], words[w.SIGNAL_NOW],
+                      int(words[w.UNTIL]), self._weights[1], error)  # fmt: skip
 
     def offer(self, state: State, time: int, bid: Bid) -> tuple[str, Sequence[Any]]:
         """Have a bid hold for the hour that begins. Returns the row of the log."""
@@ -157,7 +162,9 @@ class Trading:
         rng = np.random.Generator(np.random.Philox(key=[self.model.seed, TRIED + time]))
         count = round(arrived * self.length / time) if time else 0
         times = np.sort(rng.integers(1, self.length, count))
-        return rng.integers(0, max(1, arrived), count), times
+        # One comes after the hour, as there is no run without jobs.
+        return (np.append(rng.integers(0, max(1, arrived), count), 0),
+                np.append(times, 2 * self.length))  # fmt: skip
 
     def _past(self, time: int) -> Steps:
         """Returns the signal of the hour that has passed, as if it began now."""
@@ -183,7 +190,7 @@ def _simulated(hour: Cluster, length: int, bid: Bid) -> Trial:
     def take(time: int, agent: int, rows: Appended) -> None:
         found.extend(values.columns for name, values in rows if name == "tracking")  # type: ignore[union-attr]
 
-    result = run(hour, length, log=take, show_compiling=False, transport=Serial())
+    result = run(hour, length + 1, log=take, show_compiling=False, transport=Serial())
     assert hour.begun is not None
     start, over, begun = (
         result.outcome["start_us"],
