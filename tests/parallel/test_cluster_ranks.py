@@ -10,12 +10,28 @@ from clusters import trace_of
 from random_traces import VARIANTS, random_trace
 
 from odonata.cluster.model import Cluster
+from odonata.jobs.market import MarketSettings
 from odonata.jobs.power import Power
 from pdes.driver import run
 from pdes.transport import Serial, world
+from policies.bidding import Bid, BiddingPolicy, Market, bidding
 from topology import Dragonfly
 
 pytestmark = pytest.mark.mpi(min_size=2)
+
+
+@bidding("cautious-here", about="a test's", source="ours")
+class Cautious(BiddingPolicy):
+    """Offers half of what it tries, where that can be followed."""
+
+    def bid(self, market: Market) -> Bid:
+        busy = sum(job.configuration.nodes for job in market.running)
+        tried = Bid(market.nodes * market.idle_w + busy * 100.0, busy * 50.0)
+        assert market.trial is not None
+        part = 0.5 if market.trial(tried).bad(0.3) > 0.1 else 1.0
+        return tried._replace(reserve_w=part * tried.reserve_w)
+
+
 MACHINE = Dragonfly(2, 4, 2, 9)
 
 
@@ -56,6 +72,19 @@ def test_watts_are_the_same_on_these_ranks(policy: str, placed: bool) -> None:
         assert (together.digest, together.time) == (alone.digest, alone.time)
         for name, values in alone.outcome.items():
             assert (together.outcome[name] == values).all(), name
+
+
+def test_bids_are_the_same_on_these_ranks_and_after_a_restart(tmp_path: Path) -> None:
+    jobs, nodes = random_trace(2)
+    supply = Power("uniform", cap="3 kW", idle_w=100.0, interval_ps=10**7, demand="constant")
+    market = MarketSettings("cautious-here", signal=(("0 s", 0.5), ("40 us", -0.5)),
+                            hour_ps=2 * 10**7)  # fmt: skip
+    model = Cluster(trace_of(jobs), nodes, "easy", power=supply, market=market)
+    together = run(model, None, show_compiling=False)
+    assert together.digest == run(model, None, transport=Serial(), show_compiling=False).digest
+    saved, last = Path(world().everyone(str(tmp_path))[0]), jobs[-1].submit
+    run(model, last, checkpoint_dir=saved, checkpoint_every=max(1, last // 2), show_compiling=False)
+    assert run(model, None, resume=saved, show_compiling=False).digest == together.digest
 
 
 def test_a_checkpoint_of_these_ranks_goes_on_to_the_same_end(tmp_path: Path) -> None:
