@@ -16,7 +16,9 @@ from policies.register import ENVIRONMENT, PLUGINS, REGISTERS
 
 FILES = sorted((Path(__file__).parents[1] / "scripts" / "experiments").glob("*.toml"))
 OPEN = tuple(
-    key for key in KEYS if key.section not in ("jobs", "trace", "power") and not needs_jobs(key)
+    key
+    for key in KEYS
+    if key.section not in ("jobs", "trace", "power", "market") and not needs_jobs(key)
 )
 """The keys that have nothing to do with jobs."""
 
@@ -82,6 +84,7 @@ WRONG = {
     "steps": ["5", "5.0", "true", "{}", "[1]", '["5 W"]', '[["0 s"]]', '[["0 s", "5 W", 1]]'],
     "price": ["true", "{}", "[1]", "[[0]]", '[["0 s", 1, 2]]'],
     "carbon": ["false", "{}", "[1]", "[[0]]", '[["0 s", 1, 2]]'],
+    "signal": ["true", "{}", "[1]", "[[0]]", '[["0 s", 1, 2]]', "nan"],
 }  # fmt: skip
 
 

@@ -218,7 +218,7 @@ class Jobs:
     # -- the scheduler
 
     def decide(self, now: int) -> None:
-        starts, _ = self.scheduler.decide(self.board, now)
+        starts = self.scheduler.decide(self.board, now).starts
         each = self.load.tasks_per_node
         for job, labels, time in starts:
             for number, place in enumerate(places_of(self.load, self.seed, job).tolist()):

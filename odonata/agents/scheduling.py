@@ -201,10 +201,13 @@ class Scheduler:
         Asked again at the same time, it does no more. `serial` is the number of the policy's
         request to be asked again that this comes from, if it does: a later one takes its place."""
         told = MessageMachine(self, board, ledger, time, reported)
+        stale = ledger is not None and serial and serial != ledger.ledger[b.AGAINS]
+        if stale and ledger is not None and not ledger.ledger[b.READ]:
+            return told.decided
         told.free_ended()
         if ledger is None:
             self.passes.respond(told, JOBS)
-        elif not (serial and serial != ledger.ledger[b.AGAINS] and not ledger.ledger[b.READ]):
+        else:
             self._decide_on_power(told, ledger, serial)
         found = told.decided
         found.caps = dict(sorted(found.caps.items()))

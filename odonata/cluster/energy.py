@@ -34,6 +34,9 @@ def stretched_by(state: State, row: int) -> float:
 def note(state: State, time: int, row: int, what: int, value: float) -> None:
     """Write down what has happened, for the logs."""
     n = state.ctl[w.NOTES]
+    state.ctl[w.NOTES] = n + 1
+    if n >= state.notes.shape[0]:
+        return  # whoever collects them says so
     line = state.notes[n]
     line[0] = time
     line[1] = row
@@ -42,7 +45,6 @@ def note(state: State, time: int, row: int, what: int, value: float) -> None:
     line[4] = bits(state.meter[w.IDLE_J])
     line[5] = bits(state.meter[w.SLEEP_J])
     line[6] = bits(stretched_by(state, row))
-    state.ctl[w.NOTES] = n + 1
 
 
 # -- counting

@@ -192,6 +192,10 @@ ALARMS_KEPT = 256
 """The most END events of which the times are kept (`odonata.cluster.ends`)."""
 NOTES_KEPT = 1 << 14
 """Notes after which they are collected, whatever else happens."""
+NOTES_PER_JOB = 12
+"""The most notes about a job that one instant makes beyond these: its end; in each of two passes
+(`Caps.schedule`) that it is suspended, starts and has a cap; and, each time that caps are asked
+for, a cap and that it is suspended or goes on."""
 
 
 @record

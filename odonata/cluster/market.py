@@ -4,7 +4,8 @@ An hour that is tried begins with what the scheduler sees. Jobs that run and wai
 their users said (an hour, if they did not), and draw what was last measured of them or, where they
 were held below what they would draw, the most that a node can. Jobs like those that came so far
 come as often. The signal is that of the hour that has passed; before there is one, it goes to
-either end for a quarter of the hour.
+either end for a quarter of the hour. Nodes are only counted, all of them are awake, and what
+policies remember begins anew, as does the time.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from odonata.cluster import layout as w
+from odonata.cluster.dispatch import serve_now
 from odonata.cluster.layout import State
 from odonata.jobs.machine import Hour
 from odonata.jobs.market import PRICES, SERIES, MarketSettings
@@ -52,11 +54,11 @@ class Offered(BiddingPolicy):
 
 class Begun(NamedTuple):
     """How an hour begins that is tried: the first jobs of the trace run, under these caps; what
-    jobs demand; and what is bid."""
+    jobs demand; the signal, and the prices; and what is bid."""
 
     caps_w: npt.NDArray[np.float64]
     demand: Demand
-    signal: Steps
+    series: Mapping[str, Steps]
     bid: Bid
 
 
@@ -68,13 +70,13 @@ class Trading:
         tick_ps = w.TICK_PS
         interval = model.power.interval(tick_ps, w.USUAL_INTERVAL_PS)
         self.model, self.length = model, settings.hour(interval, tick_ps)
-        period = model.period
-        self.series = {name: settings.steps(name, tick_ps, period) for name in SERIES}
         self.policy = settings.made(tick_ps)
         self._weights: tuple[float, Mapping[str, float]] | None = None
         """Those of the hour that ends then, as a policy sees them."""
         if model.begun is not None:
-            self.series["signal"], self.policy = model.begun.signal, Offered(model.begun.bid)
+            self.series, self.policy = model.begun.series, Offered(model.begun.bid)
+        else:
+            self.series = {name: settings.steps(name, tick_ps, model.period) for name in SERIES}
 
     def arrays(self) -> dict[str, Any]:
         """Returns the arrays of a state, before the first bid."""
@@ -133,9 +135,11 @@ class Trading:
         like, arrive = self._expected(state, time)
         every, begun = np.concatenate([running, waiting, like]), len(running)
         submit = np.concatenate([np.zeros(begun + len(waiting), np.int64), arrive])
-        asked, due = state.jobs[every, w.REQUESTED], state.jobs[running, w.DUE]
+        serve_now(state, time)
+        asked = state.jobs[every, w.REQUESTED]
         left = np.where(asked < NEVER, asked, self.length)
-        left[:begun] = np.where(due < NEVER, np.maximum(1, due - time), self.length)
+        here = begun + len(waiting)  # others have not been served
+        left[:here] = np.maximum(1, left[:here] - np.floor(state.served[every[:here]]))
         known = model.trace
         trace = Trace(
             "an hour that is tried", np.arange(len(every)), submit, left,
@@ -145,14 +149,15 @@ class Trading:
         )  # fmt: skip
         watts, zero = np.full(len(every), power.maximum), np.zeros(len(every))
         read, caps_w = state.energy[running, w.READ_W], state.energy[running, w.CAP_W]
-        below = (read > 0.0) & (read < caps_w * (1.0 - 1e-9))
-        watts[:begun] = np.where(below, read, watts[:begun])
+        below = (read > 0.0) & (read < caps_w * (1.0 - 1e-9)) & (state.jobs[running, w.PAUSED] == 0)
+        watts[:begun] = np.where(below, np.minimum(read, power.maximum), watts[:begun])
         cap_w = float(state.meter[w.MACHINE_CAP_W])
         hour = replace(
             model, trace=trace, machine=None, slowdown=None,
             power=replace(power, cap=None if cap_w == np.inf else f"{cap_w!r} W", variation=0.0,
                           price=None, carbon=None),
-            begun=Begun(caps_w, Demand(watts, zero, zero + 1.0, zero + 1.0), self._past(time), bid),
+            begun=Begun(caps_w, Demand(watts, zero, zero + 1.0, zero + 1.0),
+                        {**self.series, "signal": self._past(time)}, bid),
         )  # fmt: skip
         return _simulated(hour, self.length, bid)
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from odonata.cluster import layout as w
 from odonata.jobs.series import Steps
 from odonata.traces.trace import Trace
+from pdes.errors import Fault
 from pdes.log import Block, Field, Log
 from pdes.stream import Column, Series, Table
 
@@ -56,6 +57,9 @@ def notes(state: Any) -> list[tuple[str, Block]]:
     """Returns the rows of logs that have gathered in the state, which has none of them then."""
     count, found = int(state.ctl[w.NOTES]), []
     powered = state.ctl[w.POWERED] != 0
+    if count > len(state.notes):
+        raise Fault(f"{count:,} notes at one instant, and room for {len(state.notes):,}: please "
+                    "report this")  # fmt: skip
     if count:
         time, job, what, value, idle, asleep, longer = state.notes[:count].T.copy()
         state.ctl[w.NOTES] = 0

@@ -40,7 +40,7 @@ from odonata.cluster.scheduling import (
     rehearse,
 )
 from odonata.jobs.asking import Policies
-from odonata.jobs.machine import CAP as CAP_CHANGED
+from odonata.jobs.machine import AGAIN
 from odonata.jobs.market import BIDS, PRICES, TRACKING, MarketSettings
 from odonata.jobs.metering import CAPS, POWER, learned
 from odonata.jobs.passes import Passes
@@ -388,6 +388,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
             if self.power is not None and self.power.limits == "stretch":
                 desk.pace[0] = 1.0 / self.power.made(w.TICK_PS).first_rate
         most = min(here, self.nodes)
+        room = w.NOTES_KEPT + w.NOTES_PER_JOB * most + w.FANOUT
         return State(
             *desk,
             work=self.trace.run_us[:here].astype(np.float64),
@@ -395,7 +396,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
             slowdown=np.ones(here),
             owner=owner,
             after=np.full(placed, -1),
-            notes=np.zeros((w.NOTES_KEPT + 4 * most + w.FANOUT, w.NOTE_WORDS), np.int64),
+            notes=np.zeros((room, w.NOTE_WORDS), np.int64),
             ended=np.zeros(0 if self.compiled else most + 1, np.int64),
             ending=np.zeros(most, np.int64),
             alarms=np.zeros(w.ALARMS_KEPT, np.int64),
@@ -431,7 +432,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
             first_us = self.trace.submit_us[state.ctl[w.NEXT]]
             rows.append((first_us, pack(w.ARRIVE, w.SCHEDULER, 0), 0, 0))
         if policy is not None and policy.reads:  # which may have something to say before a job
-            state.ctl[w.HAPPENED] = CAP_CHANGED
+            state.ctl[w.HAPPENED] = AGAIN
             rows.append((0, CONTROL_KEY, 0, 0))
         if self.power is not None:
             rows.append((state.ctl[w.INTERVAL], pack(w.MEASURE, w.SCHEDULER, 0), 0, 0))

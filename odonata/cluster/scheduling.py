@@ -165,7 +165,7 @@ class ArrayMachine(Machine):
         """Have what is offered in the hour of the market that begins be bid."""
         assert self._trading is not None
         self.time, self.log, self.events = time, [], []
-        if self._over(time):
+        if self._over(time) or self._ctl[w.STILL] >= PATIENCE:
             return Decision([])
         self.events.append((time + self._trading.length, BID_KEY, 0, 0))
         passes.bid(self)

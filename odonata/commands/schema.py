@@ -113,17 +113,20 @@ def json_schema() -> dict[str, Any]:
 def template() -> str:
     """Returns a file with every key at its default, explained. What depends on other keys is
     commented out, so that it goes on doing so; and so is what is about jobs, of which there are
-    none, about traces, which are of the other fidelity, and about power, which nobody needs."""
+    none, about traces and markets, which are of the other fidelity, and about power, which nobody
+    needs."""
     defaults = parse("", "experiment.toml").written()
     examples = parse("[[jobs]]\nnodes = 16", "experiment.toml").written()
     traced = parse('fidelity = "job"', "experiment.toml", stand_in=True).written()
     powered = parse("[power]\n[[jobs]]\nnodes = 16", "experiment.toml", stand_in=True).written()
+    traded = parse('fidelity = "job"\n[power]\n[market]', "experiment.toml",
+                   stand_in=True).written()  # fmt: skip
     lines = ["# An experiment of Odonata, with every key there is, at its default.",
              "# Run it: odonata run experiment.toml"]  # fmt: skip
     for section in ("", *SECTIONS):
-        of_jobs = section in ("jobs", "power", "scheduler")
+        of_jobs = section in ("jobs", "power", "market", "scheduler")
         lines += [""]
-        out_of_it = "#  " if section in ("trace", "power") else "#" * of_jobs
+        out_of_it = "#  " if section in ("trace", "power", "market") else "#" * of_jobs
         if section:
             lines += [f"# {SECTIONS[section]}", out_of_it + bracketed(section)]
         for key in of(section):
@@ -131,7 +134,7 @@ def template() -> str:
             if key.how.otherwise and section != "jobs":
                 about += f"; if not given, {key.how.otherwise}"
             path = f"jobs[0].{key.name}" if section == "jobs" else key.path
-            known = {"trace": traced, "power": powered}.get(section, examples)
+            known = {"trace": traced, "power": powered, "market": traded}.get(section, examples)
             ours = known if of_jobs or section == "trace" or needs_jobs(key) else defaults
             value = ours.get(path, "[]")
             if key in (ROUTER_KEY, SENSITIVITY_KEY):

@@ -41,9 +41,9 @@ the cap of the machine has changed; a power policy wanted to be asked now; the m
 target."""
 
 PATIENCE = 100_000
-"""So many times in a row a power policy is asked while no job gets on and nothing is to come, no
-job, no other cap and no other target. After that the run is over: the policy will never start what
-waits. At 4 minutes between measurements these are 9 months."""
+"""So many times in a row a power policy is asked while no job gets on, and no job and no other cap
+is to come. After that the run is over: the policy will never start what waits. At 4 minutes between
+measurements these are 9 months, and at a second more than a day of other targets."""
 
 
 class Watts(NamedTuple):

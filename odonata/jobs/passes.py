@@ -95,6 +95,8 @@ class Passes:
             self._schedule(machine)
         if happened & self.control_at and not (happened == JOBS and self._as_before(machine, held)):
             self._control(machine)
+        elif self.policies.power is not None and not (self.by_interval and happened == JOBS):
+            machine.asked()  # there was nothing to ask for
 
     def _as_before(self, machine: Machine, held: int) -> bool:
         """Tells whether nothing has changed for a power policy whose caps do not go by who waits:

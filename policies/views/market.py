@@ -95,5 +95,5 @@ class Market(NamedTuple):
     trial: Callable[[Bid], Trial] | None = None
     """Returns what a bid would come to, from a simulated hour: the jobs that run and wait, for as
     long as their users said; jobs like those that came so far, as often; and the signal of the
-    hour that has passed. Nobody knows how long jobs really run. None where nothing can be tried, as
-    in a test."""
+    hour that has passed. Nobody knows how long jobs really run. Its time begins at 0, and what the
+    power policy remembers begins anew. None where nothing can be tried, as in a test."""

@@ -8,13 +8,25 @@ from typing import Any
 import numpy as np
 import pytest
 from clusters import trace_of
-from markets import BIDS, IDLE, LEAST, MINUTE, MOST, TRIED, logs_of, market_policies, model_of
+from markets import (
+    BIDS,
+    IDLE,
+    LEAST,
+    MINUTE,
+    MOST,
+    TRIED,
+    Follow,
+    logs_of,
+    market_policies,
+    model_of,
+)
 from naive import Job
 
 from odonata.experiment.building import Building
 from odonata.jobs.market import MarketSettings
 from pdes.errors import Fault, Refused
 from policies.bidding import BIDDINGS, Bid, BiddingPolicy, bidding
+from policies.power import POWERS, power
 
 __all__ = ["market_policies"]
 LONG = [Job(0, 0, 7 * MINUTE, 4, 9 * MINUTE), Job(1, 0, 5 * MINUTE, 3, 8 * MINUTE),
@@ -177,3 +189,39 @@ def test_random_jobs_keep_every_rule_under_a_market() -> None:
     drawn = sum(power_w * 10.0 for _, (_, power_w) in logs["tracking"])
     tail = result.outcome["machine_j"].sum() - drawn
     assert -1e-6 <= tail <= 10 * 10 * MOST
+
+
+def test_what_waking_nodes_draw_is_no_demand_of_jobs() -> None:
+    """A job was measured at more than any node draws that is awake; a trial takes the most."""
+    supply = {"wake_ps": 10**12, "wake_j": 2000.0}
+    model = model_of([Job(0, 30 * 10**6, 5 * MINUTE, 4, 6 * MINUTE)], "tries", supply=supply)
+    sleepy = replace(model.power, policy="idle-sleep",  # type: ignore[type-var]
+                     policy_parameters=(("sleep_after_s", 1.0),))  # fmt: skip
+    logs, _ = logs_of(replace(model, power=sleepy))
+    assert max(power_w for _, (_, power_w) in logs["tracking"]) > 0
+    assert len(TRIED) > 2
+
+
+def test_a_capped_job_is_not_stretched_twice_in_an_hour_that_is_tried() -> None:
+    """It is held at its least from the start: what is left of its request is stretched once."""
+    model = model_of([Job(0, 0, 3 * MINUTE, 10, 3 * MINUTE)], "tries", settings={"signal": -1.0})
+    _, result = logs_of(model)
+    left_s = (result.outcome["end_us"][0] / 10**6 - 240) / 1.43  # of its work, without a cap
+    tried_w = (LEAST + MOST) / 2 - (MOST - LEAST) / 4  # half the reserve, downwards
+    length_s = left_s * (1 + 0.43 * (MOST - tried_w) / (MOST - LEAST))
+    assert 10 < length_s < 20
+    drawn_w = 10 * (tried_w * (length_s - 10) + IDLE * (20 - length_s)) / 10
+    assert TRIED[2].power_w[:3].tolist() == pytest.approx([10 * tried_w, drawn_w, 10 * IDLE])
+
+
+@pytest.mark.long
+def test_a_market_does_not_keep_a_run_going_in_which_nobody_will_start() -> None:
+    class Never(Follow):
+        def configure(self, view: Any, job: Any) -> None:
+            return None
+
+    power("never", about="a test's", source="ours")(Never)
+    model = model_of(LONG[:1], "fixed")
+    _, result = logs_of(replace(model, power=replace(model.power, policy="never")))  # type: ignore[type-var]
+    del POWERS["never"]
+    assert (result.outcome["end_us"] == -1).all()

@@ -78,7 +78,7 @@ def test_a_key_says_what_it_holds_and_its_default_reads_as_the_fields(key: Key) 
 
 @pytest.mark.parametrize("key", WORDS, ids=lambda key: key.path)
 def test_every_word_of_a_key_is_accepted(key: Key) -> None:
-    assert len(words_of(key)) > 1
+    assert words_of(key)
     for word in words_of(key):
         assert read(key, word) == word
 

@@ -54,7 +54,7 @@ from topology import BadMachine, Dragonfly, LinkClass
         (f"machine.routers = 0x{'f' * 9000}",
          "machine.routers = about 2**36000: a whole number, below 2**63"),
         ("machine.group = 3", "machine.group: unknown; did you mean machine.groups?"),
-        ("machine.colour = 3", "machine.colour: unknown; one of preset, nodes, routers, "
+        ("machine.zebra = 3", "machine.zebra: unknown; one of preset, nodes, routers, "
                                "global_links, groups, cabling, links_per_pair, terminal_bandwidth, "
                                "terminal_latency, local_bandwidth, local_latency, "
                                "global_bandwidth, global_latency"),
@@ -63,7 +63,7 @@ from topology import BadMachine, Dragonfly, LinkClass
         ("run.name = 'x'", "run.name: unknown; it belongs above all sections, as name"),
         ("[trafic]", "[trafic]: unknown; did you mean [traffic]?"),
         ("[watts]", "[watts]: unknown; one of [machine], [network], [traffic], [trace], [[jobs]], "
-                    "[scheduler], [nic], [power], [run], [metrics]"),
+                    "[scheduler], [nic], [power], [market], [run], [metrics]"),
         ("[power]", "power.policy = \"none\" (by default): there are no [[jobs]] whose power it "
                     "could be"),
         ("machine = 3", "machine = 3: a section, [machine]"),

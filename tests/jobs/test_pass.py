@@ -255,6 +255,30 @@ def test_the_dice_above_are_thrown() -> None:
     assert Notes.passes > 8
 
 
+class Restless(PowerPolicy):
+    """Does all that it can do to all jobs, whenever it is asked."""
+
+    retries = False
+
+    def configure(self, view: Any, job: Any) -> Configuration:
+        return Configuration(job.nodes, cap_w=200.0)
+
+    def caps(self, view: Any) -> Caps:
+        rows = view.desk.running.tolist()
+        held = bool(view.desk.suspended[rows].any())
+        cap_w = dict.fromkeys(rows, 200.0 + view.time // SECOND % 7 + view.arrived)
+        return Caps(cap_w, [] if held else rows, rows if held else [], schedule=True)
+
+
+def test_there_is_room_for_all_that_is_noted_at_one_instant() -> None:
+    power("restless", about="a test's", source="ours")(Restless)
+    jobs = [(4 * wave, 3, 1) for wave in range(12) for _ in range(1200)]
+    model = Cluster(trace(jobs), 1200, power=Power("restless", interval_ps=4 * 10**12))
+    found = run(model, None, show_compiling=False, transport=Serial())
+    del POWERS["restless"]
+    assert (found.outcome["state"] == 3).all()
+
+
 # -- causes
 
 
