@@ -44,7 +44,7 @@ SECOND = 1_000_000
 """In ticks, which are microseconds as in months of jobs."""
 HOUR = 3600 * SECOND
 IDLE_W, LEAST_W, MOST_W = 90.0, 120.0, 350.0
-"""Of a node."""
+"""The watts of a node: idle, held as low as it can be, and at most."""
 ALL_IDLE_W, ALL_MOST_W = MACHINE.n_nodes * IDLE_W, MACHINE.n_nodes * MOST_W
 ALIKE = 4
 """After so many steps in a row the machine gets another cap (none, a high one, a low one, by turns)
@@ -83,7 +83,7 @@ GRID = [
 CHOICES = ReadOnly(
     {"cfd": choices_of(*zip(*[(*one, *_measured(*one)) for one in GRID], strict=True))}
 )
-"""Of the other application nothing is known, and jobs of fewer nodes are rigid too."""
+"""What was measured of one application. Jobs of the other one, and of fewer nodes, are rigid."""
 
 
 class Site:

@@ -313,8 +313,8 @@ AFTER = FRIEND.word("1", "who is next in the ring; of a task of a uniform stage:
                     "come to it in total")  # fmt: skip
 BEFORE = FRIEND.word("1", "who comes before")
 
-# Of the tasks of this rank, summed. Waiting for messages that no phase waited for counts in the
-# last stage.
+# Times are summed over the tasks of this rank. Waiting for messages that no phase waited for counts
+# in the last stage.
 SPENT = Row("State.spent")
 COMPUTED_PS = SPENT.word("ps", "how long the tasks of the stage have computed")
 OVERHEAD_PS = SPENT.word("ps", "how long they were in MPI without waiting for the network")

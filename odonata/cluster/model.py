@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from odonata.cluster import audit
 from odonata.cluster import layout as w
 from odonata.cluster.admission import admitted
 from odonata.cluster.dispatch import handle, launch_now
@@ -31,6 +32,7 @@ from odonata.cluster.metrics import (
     tables,
 )
 from odonata.cluster.power_state import no_power, power_arrays
+from odonata.cluster.refusals import refuse_power
 from odonata.cluster.scheduling import (
     BID_KEY,
     CONTROL_KEY,
@@ -45,8 +47,6 @@ from odonata.jobs.market import BIDS, PRICES, TRACKING, MarketSettings
 from odonata.jobs.metering import CAPS, POWER, learned
 from odonata.jobs.passes import Passes
 from odonata.jobs.power import FILE, Power
-from odonata.jobs.schedule import FINISHED
-from odonata.jobs.schedule import RUNNING as IS_RUNNING
 from odonata.jobs.series import Steps
 from odonata.jobs.series_dates import Period
 from odonata.provisioning.table import Table as Measured
@@ -67,7 +67,7 @@ from policies.memory import Buffer, Layout, Sizes, remembered
 from policies.power import Choices, PowerPolicy
 from policies.power.simple import IdleSleep, Uncontrolled
 from policies.register import PLUGINS, REGISTERS, Values
-from policies.scheduling import DISCIPLINES, SchedulingPolicy, has_order
+from policies.scheduling import DISCIPLINES, SchedulingPolicy
 from policies.scheduling.compiled import Compiled
 from policies.scheduling.desk import NEVER, OF_RULE, new_desk
 from topology import Dragonfly
@@ -77,8 +77,6 @@ DRAIN_KEY = int(pack(w.DRAIN, w.SCHEDULER, 0))
 MONTH_US = 30 * 86400 * 10**6
 """How far one rank may be ahead of the others, in us, where there are several: they have nothing to
 say to each other."""
-MOST_READINGS = 10**8
-"""The most measurements of power between the first submission and the last."""
 MOST_RANKS = 4096
 """Agents besides the scheduler: they do nothing, and are there so that any number of ranks has
 some."""
@@ -166,46 +164,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
             raise Refused(f"allocation = {self.allocation}: it reads the counters of the network, "
                           'which there are only in a run with fidelity = "packet"')  # fmt: skip
         if self.power is not None:
-            self._check_power(self.power)
-
-    def _check_power(self, power: Power) -> None:
-        policy, discipline = self.power_policy, self.policies[0]
-        self.cap  # noqa: B018 which may be impossible
-        for name in ("price", "carbon"):
-            self.steps(name)
-        often = self.trace.span_us // power.interval(w.TICK_PS, w.USUAL_INTERVAL_PS)
-        if often > MOST_READINGS:
-            raise Refused(f"power.interval = {power.interval_ps} ps: {often:,} measurements until "
-                          f"the last submission; at most {MOST_READINGS:,}")  # fmt: skip
-        if power.variation and self.machine is None:
-            raise Refused(f"power.variation = {power.variation:g}: nodes differ only on a machine "
-                          "on which jobs are placed")  # fmt: skip
-        most_w = float(self.demand.mean_w.max()) * (1 + power.variation)
-        if most_w > power.maximum * (1 + 1e-12):
-            raise Refused(f"power.maximum = {power.maximum:g} W: a job draws {most_w:g} W on its "
-                          "least efficient node")  # fmt: skip
-        names = self.trace.applications
-        known = {name: it for name, it in self.applications.items() if name in names}
-        if power.applications is not None and self.applications and not known:
-            raise Refused(f"power.applications = {power.applications}: {self.trace.name} has no "
-                          f"job of {', '.join(self.applications)}, but jobs of "
-                          f"{', '.join(filter(None, names[:8])) or 'no name'}")  # fmt: skip
-        if known and power.variation:
-            raise Refused(f"power.variation = {power.variation:g}: what was measured of "
-                          "applications does not say how nodes differ")  # fmt: skip
-        for name, table in known.items():
-            if table.least_node_w < power.idle:
-                raise Refused(f"power.idle = {power.idle:g} W: a node of {name} draws "
-                              f"{table.least_node_w:g} W in one of its configurations")  # fmt: skip
-            if table.most_node_w > power.maximum:
-                raise Refused(f"power.maximum = {power.maximum:g} W: a node of {name} draws "
-                              f"{table.most_node_w:g} W in one of its configurations")  # fmt: skip
-        if power.wake_ps % w.TICK_PS:
-            raise Refused(f"power.wake_time = {power.wake_ps} ps: a whole number of microseconds")
-        if policy is not None and policy.selects and not has_order(discipline):
-            raise Refused(f"power.policy = {power.policy}: it chooses jobs in the order of a "
-                          f"discipline, and {self.scheduling} has none; fcfs and wfp have, for "
-                          "example")  # fmt: skip
+            refuse_power(self, self.power)
 
     @cached_property
     def policies(self) -> tuple[SchedulingPolicy, AllocationPolicy | None]:
@@ -573,36 +532,5 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         return int(state.ctl[w.LAST_END]) if len(state.jobs) else None
 
     def check(self, state: State, pending: Rows, parcels: Rows) -> None:
-        if not len(state.jobs):
-            return
-        ctl, jobs = state.ctl, state.jobs
-        running = state.running[: ctl[w.RUNNING]]
-        held = jobs[running, w.NODES].sum()
-        assert ctl[w.FREE] + held == ctl[w.ALL] == self.nodes, "a node was lost"
-        assert (jobs[running, w.STATUS] == IS_RUNNING).all(), "a job that does not run holds nodes"
-        assert (jobs[:, w.STATUS] == IS_RUNNING).sum() == len(running), "a running job was lost"
-        assert (jobs[:, w.STATUS] >= FINISHED).sum() == ctl[w.DONE], "an end was lost"
-        if self.power is not None:
-            self._check_energy(state)
-        queue = state.queue[ctl[w.FIRST] : ctl[w.LAST]]
-        assert (np.diff(queue) > 0).all(), "the queue is out of order"
-        if len(state.owner):
-            owner = state.owner[: self.nodes]
-            held = np.bincount(owner[owner >= 0], minlength=len(jobs))
-            assert (held[running] == jobs[running, w.NODES]).all(), "a job has not its nodes"
-            assert held.sum() == jobs[running, w.NODES].sum(), "a node has a job that does not run"
-
-    def _check_energy(self, state: State) -> None:
-        ctl = state.ctl
-        awake = ctl[w.FREE] - ctl[w.ASLEEP]
-        assert 0 <= ctl[w.ASLEEP] <= ctl[w.FREE], "more nodes sleep than are idle"
-        if len(state.node):
-            asleep = state.node[: self.nodes, w.SLEEPS] == 1.0
-            assert asleep.sum() == ctl[w.ASLEEP], "a node sleeps that is not counted"
-            time = int(ctl[w.METERED])
-            found = energies(state, max(time, int(state.jobs[:, w.BILLED].max())))
-            whole = found.idle_j + found.sleep_j + found.by_job_j.sum()
-            assert np.isclose(found.by_node_j.sum(), whole), "nodes and jobs took other energies"
-        else:
-            places = (ctl[w.BOTTOM] + np.arange(ctl[w.HEAPS])) % len(state.idle)
-            assert state.idle[places, 1].sum() == awake, "an idle node was lost"
+        if len(state.jobs):
+            audit.check(state, self.nodes)

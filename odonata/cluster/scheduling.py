@@ -103,7 +103,7 @@ class ArrayMachine(Machine):
         """`worst` is by how much the least efficient node may exceed the most efficient one in
         power; `choices` are what was measured of applications, whose jobs are moldable."""
         self.state, self.tick, self.time, self.memory = state, tick, 0, state.memory
-        self.request = Requests(trace)  # type: ignore[assignment, method-assign]
+        self._requests = Requests(trace)
         self.log, self.events = [], list[Event]()
         self._placed, self._slowdown, self._worst = topology is not None, slowdown, worst
         self._choices, self._trading = choices or {}, trading
@@ -216,7 +216,7 @@ class ArrayMachine(Machine):
         return self.state.owner < 0 if self._placed else None
 
     def request(self, number: int) -> Request:
-        raise NotImplementedError  # it is a `Requests`
+        return self._requests(number)
 
     def nodes_of(self, number: int) -> int:
         return self._jobs[number, w.NODES]  # type: ignore[no-any-return]
@@ -227,7 +227,7 @@ class ArrayMachine(Machine):
 
     def running(self) -> list[Running]:
         rows, jobs = sorted(self.state.running[: self._ctl[w.RUNNING]].tolist()), self._jobs
-        request, labels = self.request, self._labels
+        request, labels = self._requests, self._labels
         return [Running(request(row), jobs[row, w.SINCE], labels(row), jobs[row, w.DUE])
                 for row in rows]  # fmt: skip
 

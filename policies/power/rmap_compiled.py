@@ -93,8 +93,8 @@ class Shelf(NamedTuple):
     """The microwatts again, in the order of the true choices, which `Table.mold` counts in."""
     first_packed: Any
     packed: Any
-    """Of each application the places of the choices with the most cores and of these the highest
-    cap, one for each number of nodes, the fewest first."""
+    """The places of the choices with the most cores and of these the highest cap, for each
+    application, one for each number of nodes, the fewest first."""
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,61 @@
+"""What holds of a job run's state at any time, for `--debug`, tests, and the end of every run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odonata.cluster import layout as w
+from odonata.cluster.layout import State
+from odonata.cluster.metrics import energies
+from odonata.jobs.schedule import FINISHED
+from odonata.jobs.schedule import RUNNING as IS_RUNNING
+from policies.scheduling.desk import NEVER
+
+
+def check(state: State, nodes: int) -> None:
+    """Raise AssertionError where nodes, jobs, ends or energy of a machine were lost."""
+    ctl, jobs = state.ctl, state.jobs
+    running = state.running[: ctl[w.RUNNING]]
+    held = jobs[running, w.NODES].sum()
+    assert ctl[w.FREE] + held == ctl[w.ALL] == nodes, "a node was lost"
+    assert (jobs[running, w.STATUS] == IS_RUNNING).all(), "a job that does not run holds nodes"
+    assert (jobs[:, w.STATUS] == IS_RUNNING).sum() == len(running), "a running job was lost"
+    assert (jobs[:, w.STATUS] >= FINISHED).sum() == ctl[w.DONE], "an end was lost"
+    _check_ends(state)
+    if ctl[w.POWERED]:
+        _check_energy(state, nodes)
+    queue = state.queue[ctl[w.FIRST] : ctl[w.LAST]]
+    assert (np.diff(queue) > 0).all(), "the queue is out of order"
+    if len(state.owner):
+        owner = state.owner[:nodes]
+        held = np.bincount(owner[owner >= 0], minlength=len(jobs))
+        assert (held[running] == jobs[running, w.NODES]).all(), "a job has not its nodes"
+        assert held.sum() == jobs[running, w.NODES].sum(), "a node has a job that does not run"
+
+
+def _check_ends(state: State) -> None:
+    ctl, jobs = state.ctl, state.jobs
+    running, ending = state.running[: ctl[w.RUNNING]], state.ending[: ctl[w.ENDING]]
+    will = running[jobs[running, w.END_AT] < NEVER]
+    assert sorted(will.tolist()) == sorted(ending.tolist()), "a job that will end is in no heap"
+    assert (jobs[ending, w.HEAP_AT] == np.arange(len(ending))).all(), "a job has another place"
+    ends, above = jobs[ending, w.END_AT], (np.arange(1, len(ending)) - 1) // 2
+    assert (ends[above] <= ends[1:]).all(), "the heap of ends is out of order"
+    dues = jobs[running, w.DUE]
+    assert (dues[:-1] <= dues[1:]).all(), "the running jobs are out of order"
+
+
+def _check_energy(state: State, nodes: int) -> None:
+    ctl = state.ctl
+    awake = ctl[w.FREE] - ctl[w.ASLEEP]
+    assert 0 <= ctl[w.ASLEEP] <= ctl[w.FREE], "more nodes sleep than are idle"
+    if len(state.node):
+        asleep = state.node[:nodes, w.SLEEPS] == 1.0
+        assert asleep.sum() == ctl[w.ASLEEP], "a node sleeps that is not counted"
+        time = int(ctl[w.METERED])
+        found = energies(state, max(time, int(state.jobs[:, w.BILLED].max())))
+        whole = found.idle_j + found.sleep_j + found.by_job_j.sum()
+        assert np.isclose(found.by_node_j.sum(), whole), "nodes and jobs took other energies"
+    else:
+        places = (ctl[w.BOTTOM] + np.arange(ctl[w.HEAPS])) % len(state.idle)
+        assert state.idle[places, 1].sum() == awake, "an idle node was lost"

@@ -1,0 +1,57 @@
+"""What a run of jobs refuses of the section [power], before anything is simulated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odonata.cluster import layout as w
+from pdes.errors import Refused
+from policies.scheduling import has_order
+
+if TYPE_CHECKING:
+    from odonata.cluster.model import Cluster
+    from odonata.jobs.power import Power
+
+MOST_READINGS = 10**8
+"""The most measurements of power between the first submission and the last."""
+
+
+def refuse_power(model: Cluster, power: Power) -> None:
+    """Refuse what of [power] cannot be on this machine, with these jobs."""
+    policy, discipline = model.power_policy, model.policies[0]
+    model.cap  # noqa: B018 which may be impossible
+    for name in ("price", "carbon"):
+        model.steps(name)
+    often = model.trace.span_us // power.interval(w.TICK_PS, w.USUAL_INTERVAL_PS)
+    if often > MOST_READINGS:
+        raise Refused(f"power.interval = {power.interval_ps} ps: {often:,} measurements until "
+                      f"the last submission; at most {MOST_READINGS:,}")  # fmt: skip
+    if power.variation and model.machine is None:
+        raise Refused(f"power.variation = {power.variation:g}: nodes differ only on a machine "
+                      "on which jobs are placed")  # fmt: skip
+    most_w = float(model.demand.mean_w.max()) * (1 + power.variation)
+    if most_w > power.maximum * (1 + 1e-12):
+        raise Refused(f"power.maximum = {power.maximum:g} W: a job draws {most_w:g} W on its "
+                      "least efficient node")  # fmt: skip
+    names = model.trace.applications
+    known = {name: it for name, it in model.applications.items() if name in names}
+    if power.applications is not None and model.applications and not known:
+        raise Refused(f"power.applications = {power.applications}: {model.trace.name} has no "
+                      f"job of {', '.join(model.applications)}, but jobs of "
+                      f"{', '.join(filter(None, names[:8])) or 'no name'}")  # fmt: skip
+    if known and power.variation:
+        raise Refused(f"power.variation = {power.variation:g}: what was measured of "
+                      "applications does not say how nodes differ")  # fmt: skip
+    for name, table in known.items():
+        if table.least_node_w < power.idle:
+            raise Refused(f"power.idle = {power.idle:g} W: a node of {name} draws "
+                          f"{table.least_node_w:g} W in one of its configurations")  # fmt: skip
+        if table.most_node_w > power.maximum:
+            raise Refused(f"power.maximum = {power.maximum:g} W: a node of {name} draws "
+                          f"{table.most_node_w:g} W in one of its configurations")  # fmt: skip
+    if power.wake_ps % w.TICK_PS:
+        raise Refused(f"power.wake_time = {power.wake_ps} ps: a whole number of microseconds")
+    if policy is not None and policy.selects and not has_order(discipline):
+        raise Refused(f"power.policy = {power.policy}: it chooses jobs in the order of a "
+                      f"discipline, and {model.scheduling} has none; fcfs and wfp have, for "
+                      "example")  # fmt: skip
