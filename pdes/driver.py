@@ -236,7 +236,9 @@ def _drive(
             break
     finish = engine.over() if completed and end is None else engine.reached
     engine.collect()
+    engine.lap("exchange")
     digest = engine.digest()
+    began += engine.skip()
     metrics.finish(completed, stuck, digest)
     wall = engine.lap("exchange") - began
     engine.look()  # what came last is in no queue yet

@@ -495,6 +495,12 @@ class Engine:
         self._lap = now
         return now
 
+    def skip(self) -> float:
+        """Charge the time since the last lap to nothing. Returns it, in s."""
+        now = time.perf_counter()
+        passed, self._lap = now - self._lap, now
+        return passed
+
     def _sim(self) -> Sim:
         """Returns the arguments of the loop; built anew only where an array was replaced."""
         sim = self._sim_now

@@ -120,3 +120,12 @@ def _declared(policy: Declares, sizes: Sizes) -> list[tuple[str, Any]]:
 def memory_of(layout: Layout | None, buffer: Buffer) -> Memory | None:
     """Returns what one policy remembers, None where it declares nothing."""
     return None if layout is None else Memory(layout, buffer)
+
+
+def copy_of(memory: Memory | None) -> Memory | None:
+    """Returns a memory with copies of the arrays."""
+    if memory is None:
+        return None
+    found = Memory(Layout(()), np.zeros(0, np.uint8))
+    vars(found).update({name: array.copy() for name, array in vars(memory).items()})
+    return found

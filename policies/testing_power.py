@@ -19,8 +19,9 @@ import numpy as np
 from pdes.clock import LATEST
 from pdes.errors import Fault
 from policies.bidding.base import BiddingPolicy, bid
-from policies.memory import Memory, Sizes
+from policies.memory import Memory, Sizes, copy_of
 from policies.power.base import PowerPolicy, admit, caps, configuration, observe, start_cap_w
+from policies.power.steering import arrays_of, steered
 from policies.register import described
 from policies.testing_life import MACHINE, After, Placed, Step
 from policies.views import (
@@ -198,7 +199,9 @@ class Site:
                 "served": step.now - placed.start,
             })  # fmt: skip
         due = sorted(self.running, key=self._due)
+        served = fixed(table.pop("served"), float)
         return PowerDesk(
+            served=lambda: served,
             queue=fixed([job.number for job in shown]),
             running=fixed([placed.job.number for placed in due]),
             **{name: fixed(column, column.dtype) for name, column in table.items()},
@@ -280,8 +283,11 @@ def ask_power(
         if passes and site.queue and site.free:
             (_admit if policy.selects else _configure)(policy, site, memory, said)
         view = site.view(memory)
+        plainly = None if policy.steer is None else _in_python(policy, view, memory)
         answer = caps(policy, view)
         given = answer.cap_w
+        if plainly is not None:
+            _check_alike(policy, (given, answer.schedule, *arrays_of(memory)), plainly)
         if isinstance(given, np.ndarray):
             assert view.desk is not None
             given = dict(zip(view.desk.running.tolist(), given.tolist(), strict=True))
@@ -296,6 +302,25 @@ def ask_power(
         if last or not passes:
             break
     return (*said,), After(site.queue, site.running, site.idle)
+
+
+def _in_python(policy: PowerPolicy, view: PowerView, memory: Memory | None) -> Sequence[Any]:
+    """Returns the column, the wish and the memory that the kernel of a compiled policy leaves where
+    it is not compiled."""
+    copy = copy_of(memory)
+    try:
+        with np.errstate(all="ignore"):  # as when it is compiled
+            column, tries = steered(policy, view._replace(memory=copy), compiled=False)
+    except Exception as error:
+        raise Fault(f"power {policy.name} failed (steer): {described(error)}") from error
+    return column, tries, *arrays_of(copy)
+
+
+def _check_alike(policy: PowerPolicy, compiled: Sequence[Any], plainly: Sequence[Any]) -> None:
+    for ours, theirs in zip(compiled, plainly, strict=True):
+        if not np.array_equal(ours, theirs, equal_nan=True):
+            raise Fault(f"power {policy.name}: its steer leaves {ours} compiled, and {theirs} as "
+                        "Python")  # fmt: skip
 
 
 def _admit(policy: PowerPolicy, site: Site, memory: Memory | None, said: list[str]) -> None:

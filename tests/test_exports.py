@@ -10,6 +10,7 @@ def test_the_public_face_is_exactly_this() -> None:
         "Admitted", "AllocationPolicy", "Aries", "Bid", "BiddingPolicy", "Budget", "Caps",
         "Choices", "Cluster", "Configuration", "Discipline", "Dragonfly", "Ended", "Experiment",
         "Fault", "Job", "JobExperiment", "JobRecord", "LinkClass", "Market", "Measures", "Mold",
+        "Moment",
         "NOBODY", "NO_MORE", "Network", "PRESETS", "Performance", "Phold", "Power", "PowerDesk",
         "PowerMeasures", "PowerPolicy", "PowerRecord", "PowerView", "Powered", "Readings",
         "Refused", "Request", "Result", "Routing", "Run", "Running", "Schedule", "ScheduleRun",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from odonata.cluster.energy import (
     fall_asleep,
     measure,
     note,
+    off,
     set_boot,
     set_machine_cap,
 )
@@ -25,11 +27,13 @@ from odonata.jobs.machine import JOBS, PATIENCE, READING, TARGET
 from odonata.jobs.power import stretch
 from odonata.jobs.schedule import WAITING
 from pdes.events import kind_of
-from pdes.jit import entry, kernel
+from pdes.jit import bind, entry, kernel, rebound
 from pdes.loop import Sim, schedule
+from policies.power.steering import Steer, ask
 from policies.scheduling.desk import NEVER, RULE, SERVE_DEPARTURES, place_in
 from policies.scheduling.rules import choose, first_in_order
 from policies.scheduling.usage import charge
+from policies.views import Moment, PowerDesk
 
 # -- the pass
 
@@ -221,8 +225,8 @@ def launch_now(state: State, time: int) -> int:
     return next_alarm(state)
 
 
-@entry
-def cap_now(state: State, time: int, jobs: Any, caps: Any) -> int:
+@kernel
+def _cap(state: State, time: int, jobs: Any, caps: Any) -> int:
     """Give running jobs caps per node; NaN: it keeps its own."""
     moved = False
     for i in range(jobs.shape[0]):
@@ -234,6 +238,50 @@ def cap_now(state: State, time: int, jobs: Any, caps: Any) -> int:
     if moved:
         reorder(state)
     return next_alarm(state)
+
+
+@entry
+def cap_now(state: State, time: int, jobs: Any, caps: Any) -> int:
+    """Give running jobs caps per node; NaN: it keeps its own."""
+    return _cap(state, time, jobs, caps)  # type: ignore[no-any-return]
+
+
+@kernel
+def _moment(state: State, time: int, worst: float) -> Moment:
+    """Returns the numbers of the machine as a compiled power policy sees them."""
+    ctl, meter, market = state.ctl, state.meter, state.market
+    target_w, average_w, reserve_w, signal, until, error = np.nan, 0.0, 0.0, 0.0, 0, 0.0
+    if market.shape[0] > 0 and market[w.UNTIL] != 0.0:
+        average_w, reserve_w = market[w.AVERAGE_W], market[w.RESERVE_W]
+        signal = market[w.SIGNAL_NOW]
+        target_w, until, error = average_w + signal * reserve_w, int(market[w.UNTIL]), off(state)
+    return Moment(
+        time, ctl[w.FREE], ctl[w.ALL] - ctl[w.FREE], meter[w.IDLE_W], meter[w.LEAST_W] * worst,
+        meter[w.PEAK_W], meter[w.MACHINE_CAP_W], meter[w.LAST_W], target_w, average_w, reserve_w,
+        signal, until, error,
+    )  # fmt: skip
+
+
+def steer_now(
+    state: State, time: int, worst: float, desk: PowerDesk, memory: Any, given: Any, cap_w: Any
+) -> tuple[int, int, int]:
+    """Have the policy of `ask`, which `steering` puts in its place, give caps to the running jobs.
+    Returns the time of the alarm; whether waiting jobs are to be tried; and the place of a cap that
+    is below 0, or -1: then all hold."""
+    for i in range(state.ctl[w.RUNNING]):
+        note_served(state, state.running[i], time)
+    column = cap_w[: state.ctl[w.RUNNING]]
+    tries = ask(_moment(state, time, worst), desk, memory, given, column)
+    for i in range(column.shape[0]):
+        if column[i] < 0.0:
+            return -1, tries, i
+    return _cap(state, time, desk.running, column), tries, -1
+
+
+@cache
+def steering(steer: Steer) -> Any:
+    """Returns `steer_now` for the kernel of a policy."""
+    return bind(steer_now, "steer_now", ask=kernel(rebound(ask, "ask", steer=steer)))
 
 
 @entry

@@ -18,7 +18,7 @@ from odonata.traces.demand import level, mean_at
 from pdes.jit import kernel
 
 violates, lowers = kernel(metering.violates), kernel(metering.lowers)
-cause_of = kernel(metering.cause_of)
+cause_of, missed = kernel(metering.cause_of), kernel(metering.missed)
 """The rules of both fidelities, compiled."""
 
 
@@ -348,6 +348,14 @@ def set_machine_cap(state: State, time: int, cap_w: float) -> None:
         state.ctl[w.LOWERED] = 1
     state.meter[w.MACHINE_CAP_W] = cap_w
     note(state, time, -1, w.MACHINE_CAPPED, cap_w)
+
+
+@kernel
+def off(state: State) -> float:
+    """Returns how far the machine is off its target, as a part of the reserve: the mean of this
+    hour so far."""
+    market = state.market
+    return missed(market[w.OFF_J], market[w.RESERVE_W], market[w.TRACKED_S])  # type: ignore[no-any-return]
 
 
 @kernel

@@ -22,6 +22,7 @@ from odonata.cluster.dispatch import serve_now
 from odonata.cluster.layout import State
 from odonata.jobs.machine import Hour
 from odonata.jobs.market import PRICES, SERIES, MarketSettings
+from odonata.jobs.metering import missed
 from odonata.jobs.series import Steps
 from odonata.traces.demand import Demand
 from odonata.traces.trace import UNKNOWN, Trace
@@ -109,8 +110,7 @@ class Trading:
         if self._weights is None or self._weights[0] != words[w.UNTIL]:
             given = zip(self.names, state.weights.tolist(), strict=True)
             self._weights = words[w.UNTIL], {name: weight for name, weight in given if weight}
-        offered = words[w.RESERVE_W] * words[w.TRACKED_S]
-        error = words[w.OFF_J] / offered if offered else 0.0
+        error = missed(words[w.OFF_J], words[w.RESERVE_W], words[w.TRACKED_S])
         return Target(words[w.AVERAGE_W], words[w.RESERVE_W], words[w.SIGNAL_NOW],
                       int(words[w.UNTIL]), self._weights[1], error)  # fmt: skip
 
@@ -182,10 +182,10 @@ class Trading:
 
 
 def error_of(state: State) -> float:
-    """Returns how far the machine is off its target: the mean of this hour so far, as a part of the
-    reserve; 0 where nothing was measured or offered."""
-    offered = state.market[w.RESERVE_W] * state.market[w.TRACKED_S]
-    return float(state.market[w.OFF_J] / offered) if offered else 0.0
+    """Returns how far the machine is off its target, as a part of the reserve: the mean of this
+    hour so far."""
+    words = state.market.tolist()
+    return missed(words[w.OFF_J], words[w.RESERVE_W], words[w.TRACKED_S])
 
 
 def _simulated(hour: Cluster, length: int, bid: Bid) -> Trial:

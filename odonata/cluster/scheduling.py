@@ -21,6 +21,7 @@ from odonata.cluster.dispatch import (
     serve_now,
     settle_now,
     speed_now,
+    steering,
     work_now,
 )
 from odonata.cluster.market import Trading
@@ -30,9 +31,12 @@ from odonata.jobs.machine import PATIENCE, Hour, Machine, Watts
 from odonata.jobs.passes import Passes
 from odonata.traces.trace import Trace
 from pdes.events import pack
-from pdes.jit import direct
+from pdes.jit import direct, explaining
 from pdes.model import Decision, Event
+from policies.memory import memory_of
 from policies.power import Choices, Mold, Speed
+from policies.power.base import check_cap
+from policies.power.steering import arrays_of, given_of
 from policies.scheduling.compiled import Compiled
 from policies.scheduling.desk import NEVER, ORDER
 from policies.scheduling.rules import USAGE
@@ -105,7 +109,8 @@ class ArrayMachine(Machine):
         self.state, self.tick, self.time, self.memory = state, tick, 0, state.memory
         self._requests = Requests(trace)
         self.log, self.events = [], list[Event]()
-        self._placed, self._slowdown, self._worst = topology is not None, slowdown, worst
+        self._placed, self._slowdown, self._worst = topology is not None, slowdown, float(worst)
+        self._served_column = locked(state.served)
         self._choices, self._trading = choices or {}, trading
         # The memory of arrays of which single words are read, which Python does five times as fast.
         self._ctl, self._meter = state.ctl.data, state.meter.data
@@ -113,7 +118,7 @@ class ArrayMachine(Machine):
         self.paced = policies.power is not None and self._ctl[w.STRETCHES] != 0
         self._compiled = isinstance(policies.scheduling, Compiled)
         self._columns: dict[str, Any] | None = None
-        self._latest: tuple[tuple[int, int, int], PowerDesk, Any] | None = None
+        self._latest: tuple[tuple[int, int, int], PowerDesk, Any, PowerDesk] | None = None
         powered = policies.power is not None or trading is not None
         if powered:
             self._columns = self._desk_columns(trace)
@@ -125,6 +130,12 @@ class ArrayMachine(Machine):
                 self._order = direct(order_now, state, 0, 0)
         if powered:
             self._cap = direct(cap_now, state, 0, rows, watts)
+        self._power, self._steer = policies.power, None
+        if policies.power is not None and policies.power.steer is not None:
+            memory = arrays_of(memory_of(policies.layouts[2], self.memory))
+            self._steered = memory, given_of(policies.power), np.zeros(len(state.ending))
+            with explaining():
+                self._steer = direct(steering(policies.power.steer), *self._asked_to_steer())
 
     def _desk_columns(self, trace: Trace) -> dict[str, Any]:
         """Returns the columns of a desk, which are those of the state."""
@@ -142,7 +153,7 @@ class ArrayMachine(Machine):
 
     def _served(self) -> npt.NDArray[np.float64]:
         serve_now(self.state, self.time)
-        return locked(self.state.served)
+        return self._served_column
 
     # -- an instant
 
@@ -270,7 +281,8 @@ class ArrayMachine(Machine):
             queue = locked(state.queue[there[0] : there[1]])
             running = state.running[: there[2]]
             desk = PowerDesk(queue=queue, running=locked(running), **self._columns)
-            self._latest = there, desk, running  # its arrays are those of the state
+            compiled = desk._replace(served=self._served_column)  # type: ignore[arg-type]
+            self._latest = there, desk, running, compiled  # its arrays are those of the state
         return self._latest[1]
 
     def mold_of(self, number: int) -> Mold | None:
@@ -366,6 +378,22 @@ class ArrayMachine(Machine):
         if not cap_w.flags.carray:
             cap_w = cap_w.copy()
         self._alarm(self._cap(self.state, self.time, rows, cap_w))
+
+    def steer(self) -> bool | None:
+        if self._steer is None:
+            return None
+        alarm, tries, wrong = self._steer(*self._asked_to_steer())
+        if wrong >= 0:
+            assert self._power is not None
+            check_cap(self._power, self.desk().running[wrong], self._steered[-1][wrong])
+        self._alarm(alarm)
+        return bool(tries)
+
+    def _asked_to_steer(self) -> tuple[Any, ...]:
+        """Returns what the kernel of a compiled power policy is called with."""
+        self.desk()
+        assert self._latest is not None
+        return self.state, self.time, self._worst, self._latest[3], *self._steered
 
     def suspend(self, numbers: Sequence[int]) -> None:
         self._alarm(pause_now(self.state, self.time, np.array(numbers, np.int64), 1))

@@ -220,6 +220,11 @@ class Machine(ABC):
     def cap(self, rows: npt.NDArray[np.int64], cap_w: npt.NDArray[np.float64]) -> None:
         """Give running jobs caps, in W per node; NaN: it stays as it is."""
 
+    def steer(self) -> bool | None:
+        """Have a compiled power policy give caps on the machine's own arrays. Returns whether
+        waiting jobs are to be tried now; None where it has to be asked through a view."""
+        return None
+
     def suspend(self, numbers: Sequence[int]) -> None:
         """Have running jobs keep their nodes and do nothing, at idle power."""
         self._refuse(f"suspends job {numbers[0]}")

@@ -51,6 +51,13 @@ def cause_of(violated: bool, controls: bool, forced: bool, lowered: bool) -> int
     return LOWERED_CAP if lowered else ESTIMATE
 
 
+def missed(off_j: float, reserve_w: float, seconds: float) -> float:
+    """Returns how far a machine was off its target on average, as a part of the reserve, if it was
+    off it by so many joules in this time; 0 where nothing was offered or measured."""
+    offered = reserve_w * seconds
+    return off_j / offered if offered > 0.0 else 0.0
+
+
 POWER = Log(
     (Field("power_w", "W", "what all nodes drew on average since the row before", "f8"),
      Field("cap_w", "W", "what they were allowed on average", "f8"),

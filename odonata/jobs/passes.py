@@ -71,7 +71,7 @@ class Passes:
     def control_at(self) -> int:
         """Returns what has the power policy asked for caps, likewise."""
         power = self.policies.power
-        if power is None or type(power).caps is PowerPolicy.caps:
+        if power is None or (type(power).caps is PowerPolicy.caps and power.steer is None):
             return 0
         if self.by_interval:
             return READING | AGAIN | TARGET
@@ -287,11 +287,20 @@ class Passes:
 
     def _control(self, machine: Machine, again: bool = True) -> None:
         """Ask for caps and whatever else the power policy can have a machine do, and do it."""
+        tries = machine.steer()
+        if tries is None:
+            tries = self._capped(machine)
+        machine.asked()
+        if tries and again and not self.by_interval:
+            self._schedule(machine)
+            self._control(machine, again=False)
+
+    def _capped(self, machine: Machine) -> bool:
+        """Ask through a view, and do what is answered. Returns whether jobs are to be tried."""
         power = self.policies.power
         assert power is not None
         desk = machine.desk()
         answer = caps(power, self.power_view(machine, desk))
-        machine.asked()
         if isinstance(answer.cap_w, np.ndarray):
             machine.cap(desk.running, answer.cap_w)
         elif answer.cap_w:
@@ -308,9 +317,7 @@ class Passes:
             raise Fault(f"power {power.name}: {fault}") from None
         if answer.again is not None:
             machine.ask_again(answer.again)
-        if answer.schedule and again and not self.by_interval:
-            self._schedule(machine)
-            self._control(machine, again=False)
+        return answer.schedule
 
 
 def _admits(power: PowerPolicy) -> bool:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from pdes.clock import LATEST
 from pdes.errors import Fault
 from policies.policy import Policy, enter
+from policies.power.steering import Steer, as_kernel, steered
 from policies.register import REGISTERS, Entry, Register, described
 from policies.views import Configuration, Mold, PowerView, Request
 
@@ -116,6 +117,13 @@ class PowerPolicy(Policy):
     """How long a node is idle before it is put to sleep, in s; below 0: it never is."""
     figures: tuple[str, ...] = ()
     """The names of the numbers that `observe` returns, which are kept in a log."""
+    steer: Steer | None = None
+    """A compiled policy has this instead of `caps`, as a static method: a kernel of (now, desk,
+    memory, given, cap_w) that writes to `cap_w[i]` the watts per node of the job in row
+    `desk.running[i]`. Those that it leaves alone (NaN) stay as they are. It returns whether
+    waiting jobs are to be tried now, as `Caps.schedule`; or nothing. `now` is a `Moment`, `desk` a
+    `PowerDesk` whose `served` is an array, `memory` a tuple of the arrays that it declares, and
+    `given` one of its parameters that are numbers or flags, each in order."""
 
     @property
     def first_rate(self) -> float:
@@ -162,7 +170,10 @@ class PowerPolicy(Policy):
         """Returns the caps from now on. A cap below what a node can be held to is that instead.
         Called whenever jobs have arrived, started or ended, when power was measured, when the cap
         or the target of the machine has changed, and when it asked to be (`Caps.again`)."""
-        return Caps()
+        if self.steer is None:
+            return Caps()
+        cap_w, tries = steered(self, view)
+        return Caps(cap_w, schedule=tries)
 
 
 Written = TypeVar("Written", bound=type[PowerPolicy])
@@ -176,6 +187,9 @@ def power(name: str, *, about: str, source: str) -> Callable[[Written], Written]
 
     def decorate(written: Written) -> Written:
         enter("power", PowerPolicy, written, None, {"name": name, "about": about, "source": source})
+        if written.steer is not None:
+            kernel = as_kernel(written.steer, f"{written.__module__}.{written.__qualname__}")
+            written.steer = staticmethod(kernel)  # type: ignore[assignment]
         return written
 
     return decorate
@@ -301,7 +315,7 @@ def configuration(policy: PowerPolicy, view: PowerView, job: Request) -> Configu
     if answer.nodes != job.nodes:
         raise Fault(f"power {policy.name}: it gives job {job.number} {answer.nodes} nodes; the job "
                     f"asked for {job.nodes}, and cannot run on another number")  # fmt: skip
-    _check_cap(policy, job.number, answer.cap_w)
+    check_cap(policy, job.number, answer.cap_w)
     return answer
 
 
@@ -329,7 +343,7 @@ def caps(policy: PowerPolicy, view: PowerView) -> Caps:
             if number not in here:
                 raise Fault(f"power {policy.name}: it caps job {number}, which does not run")
         for number, watts in () if given else cap_w.items():
-            _check_cap(policy, number, watts)
+            check_cap(policy, number, watts)
         if len({*moved}) < len(moved):
             twice = next(number for number in moved if moved.count(number) > 1)
             raise Fault(f"power {policy.name}: it suspends or resumes job {twice} twice at once")
@@ -372,10 +386,11 @@ def _cap_column(
     if len(found) and not np.minimum.reduce(found) >= 0:  # it is NaN where any is
         for row, watts in zip(running.tolist(), found.tolist(), strict=True):
             if watts < 0:
-                _check_cap(policy, row, watts)
+                check_cap(policy, row, watts)
     return found
 
 
-def _check_cap(policy: PowerPolicy, number: int, cap_w: float) -> None:
+def check_cap(policy: PowerPolicy, number: int, cap_w: float) -> None:
+    """Raise a Fault that names a policy whose cap is below 0, or not a number."""
     if not float(cap_w) >= 0:
         raise Fault(f"power {policy.name}: it caps job {number} at {cap_w} W; at least 0")

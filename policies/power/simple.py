@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +12,8 @@ from pdes.errors import Refused
 from policies.memory import Memory, Sizes
 from policies.parameters import parameter
 from policies.policy import Arrays
-from policies.power.base import Caps, PowerPolicy, power
-from policies.views import Configuration, Ended, PowerView, Request
+from policies.power.base import PowerPolicy, power
+from policies.views import Configuration, Ended, Moment, PowerView, Request
 
 WALLACE = (
     "S. Wallace et al.: A data driven scheduling approach for power management on HPC systems, "
@@ -156,12 +157,10 @@ class Uniform(Sleeping):
             return float(view.desk.cap_w[view.desk.running.min()])
         return view.budget.cap_w / view.free
 
-    def caps(self, view: PowerView) -> Caps:
-        if not view.busy:
-            return Caps()
-        assert view.desk is not None
-        each_w = max(0.0, view.budget.cap_w - view.free * view.idle_w) / view.busy
-        return Caps(np.full(len(view.desk.running), each_w))
+    @staticmethod
+    def steer(now: Moment, desk: Any, memory: Any, given: Any, cap_w: Any) -> None:
+        if now.busy > 0:
+            cap_w[:] = max(0.0, now.cap_w - now.free * now.idle_w) / now.busy
 
 
 def _check_deadlock(deadlock: str) -> None:

@@ -302,6 +302,8 @@ def plan(desk: Desk, ended: bool) -> None:
     if ctl[w.FIRST] == ctl[w.LAST]:
         marks[w.BUILT] = 0
         return
+    if marks[w.BUILT] == 0 and _start_all(desk):
+        return
     if ended and marks[w.BUILT] != 0:
         _begin_turn(desk)
     built = _update(desk)
@@ -352,6 +354,23 @@ def plan(desk: Desk, ended: bool) -> None:
             if new == 1 and begin > now:
                 there += 1
     _choose(desk)
+
+
+@kernel
+def _start_all(desk: Desk) -> bool:
+    """Have all waiting jobs start now, if none has a plan and all of them have room: it stays, as
+    nobody has a plan who would take it. Returns whether they do; no profile is built then."""
+    ctl, left = desk.ctl, desk.ctl[w.FREE]
+    for i in range(ctl[w.FIRST], ctl[w.LAST]):
+        row = desk.queue[i]
+        left -= desk.jobs[row, w.NODES]
+        if left < 0 or desk.whole[PLANS + desk.jobs[row, w.NUMBER]] >= 0:
+            return False
+    for i in range(ctl[w.FIRST], ctl[w.LAST]):
+        _set_plan(desk, desk.queue[i], ctl[w.TIME])
+        desk.chosen[i - ctl[w.FIRST]] = desk.queue[i]
+    ctl[w.CHOSEN] = ctl[w.LAST] - ctl[w.FIRST]
+    return True
 
 
 @kernel

@@ -14,6 +14,7 @@ from policies.views.market import Bid, Market, Trial
 from policies.views.power import (
     Budget,
     Configuration,
+    Moment,
     PowerDesk,
     Powered,
     PowerView,
@@ -49,6 +50,7 @@ __all__ = [
     "Labels",
     "Market",
     "Mold",
+    "Moment",
     "PowerDesk",
     "PowerView",
     "Powered",

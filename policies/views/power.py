@@ -134,7 +134,31 @@ class PowerDesk(NamedTuple):
     """[job]: whether it may break the cap of the machine; 0 or 1."""
     served: Callable[[], Any] | None = None
     """Returns, by job, how much of its requested time it has used up, in ticks, as float64: the
-    time for which it has run or, where limits stretch under caps, the part of it that counts."""
+    time for which it has run or, where limits stretch under caps, the part of it that counts. A
+    compiled policy is given the array itself."""
+
+
+class Moment(NamedTuple):
+    """The numbers of a `PowerView`, for a policy that is compiled; the fields are described
+    there."""
+
+    time: int
+    free: int
+    busy: int
+    idle_w: float
+    least_w: float
+    most_w: float
+    cap_w: float
+    """Of `PowerView.budget`, as the next."""
+    measured_w: float
+    target_w: float
+    """The watts that the whole machine is to draw now; NaN where it follows no signal."""
+    average_w: float
+    """Of `PowerView.target`, as all that follow; 0 where there is none."""
+    reserve_w: float
+    signal: float
+    until: int
+    error: float
 
 
 class PowerView(NamedTuple):

@@ -51,7 +51,7 @@ EXAMPLES: dict[str, str] = {
 SAID = re.findall(r"```text\n(.*?)\n```", TEXT, re.DOTALL)
 TRUSTED = ["roomy.py", "quiet.py", "narrow.py", "backfill.py", "wary.py", "shifts.py",
            "nextdoor.py", "snug.py", "lately.py", "patience.py", "mine.py", "prorata.py",
-           "columns.py", "cautious.py"]  # fmt: skip
+           "columns.py", "compiled.py", "cautious.py"]  # fmt: skip
 MACHINE = PRESETS["kim-72"].machine
 
 

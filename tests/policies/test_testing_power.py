@@ -113,22 +113,23 @@ class Witness(PowerPolicy):
                     ) == (job.nodes, job.requested, job.submit)  # fmt: skip
             assert (desk.application[job.number] >= 0) == (job.application in view.choices)
         for number, powered in runs.items():
-            self.compare(desk, number, powered)
+            self.compare(desk, number, powered, view.time)
         labels = [label for job in view.running for label in job.run.labels.tolist()]
         assert len({*labels}) == len(labels) == view.busy == 72 - view.free
         target = view.target
         assert target is None or target.until > view.time
         SEEN.append((what, view.budget.cap_w < math.inf, target is not None))
 
-    def compare(self, desk: Any, number: int, powered: Powered) -> None:
+    def compare(self, desk: Any, number: int, powered: Powered, now: int) -> None:
         job, how = powered.run, powered.configuration
         found = {name: column[number].item() for name, column in desk._asdict().items()
-                 if name not in ("queue", "running")}  # fmt: skip
+                 if name not in ("queue", "running", "served")}  # fmt: skip
         place = -1
         if powered.mold is not None:
             place = CHOICES[job.request.application].place(*powered.mold[:3])
             SEEN.append("molded")
-        del found["requested"], found["served"]
+        del found["requested"]
+        assert desk.served()[number] == now - job.start
         measured_w = found.pop("measured_w") * how.nodes
         assert measured_w == pytest.approx(powered.measured_w)
         assert found == {
