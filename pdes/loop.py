@@ -14,7 +14,7 @@ import numpy as np
 from pdes.events import FOREVER, KEY, KINDS, TIME, WORDS, A, B, Rows, agent_of, kind_of
 from pdes.jit import bind, kernel, prefetch, record, ticks
 from pdes.parcels import TAKEN, Pool, give, take
-from pdes.queue import CAPACITY, COUNT, Cells, drop, next_time, push
+from pdes.queue import CAPACITY, COUNT, DUE, Cells, drop, next_time, push
 
 NOW, FIRST, LAST, AGENTS, LOOKAHEAD, REACHED, COMING, EVENTS, PEAK, OUT, MADE = range(11)
 """Words of `Sim.ctl`: the time of the event being handled; this rank's agents are FIRST .. LAST - 1
@@ -87,6 +87,17 @@ def schedule(sim: Sim, time: int, key: int, a: int, b: int) -> None:
         sim.made[made, B] = b
     else:
         _note(sim.ctl, TOO_MANY, time, key, a, b)
+
+
+@kernel
+def last_of_instant(sim: Sim, time: int) -> bool:
+    """Tells a handler, at `time`, whether nothing else is to happen here at this instant: neither
+    an event that is pending nor one that it has just made."""
+    ctl, queue = sim.ctl, sim.queue
+    last = queue.ctl[COUNT] == 0 or (queue.ctl[DUE] > 0 and queue.due[0, TIME] > time)
+    for i in range(ctl[MADE]):
+        last = last and sim.made[i, TIME] > time
+    return last  # type: ignore[no-any-return]
 
 
 @kernel

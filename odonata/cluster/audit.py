@@ -35,11 +35,13 @@ def check(state: State, nodes: int) -> None:
 
 def _check_ends(state: State) -> None:
     ctl, jobs = state.ctl, state.jobs
-    running, ending = state.running[: ctl[w.RUNNING]], state.ending[: ctl[w.ENDING]]
+    running, heap = state.running[: ctl[w.RUNNING]], state.ending[: ctl[w.ENDING]]
+    ends, ending = heap.T
     will = running[jobs[running, w.END_AT] < NEVER]
     assert sorted(will.tolist()) == sorted(ending.tolist()), "a job that will end is in no heap"
     assert (jobs[ending, w.HEAP_AT] == np.arange(len(ending))).all(), "a job has another place"
-    ends, above = jobs[ending, w.END_AT], (np.arange(1, len(ending)) - 1) // 2
+    assert (jobs[ending, w.END_AT] == ends).all(), "a job ends at another time"
+    above = (np.arange(1, len(ending)) - 1) // 2
     assert (ends[above] <= ends[1:]).all(), "the heap of ends is out of order"
     dues = jobs[running, w.DUE]
     assert (dues[:-1] <= dues[1:]).all(), "the running jobs are out of order"

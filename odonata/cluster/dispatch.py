@@ -28,7 +28,7 @@ from odonata.jobs.power import stretch
 from odonata.jobs.schedule import WAITING
 from pdes.events import kind_of
 from pdes.jit import bind, entry, kernel, rebound
-from pdes.loop import Sim, schedule
+from pdes.loop import Sim, last_of_instant, schedule
 from policies.power.steering import Steer, ask
 from policies.scheduling.desk import NEVER, RULE, SERVE_DEPARTURES, place_in
 from policies.scheduling.rules import choose, first_in_order
@@ -116,7 +116,7 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
     copies a kernel to wherever it is called."""
     ctl, kind = state.ctl, kind_of(which)
     over = ctl[w.DONE] == state.jobs.shape[0]
-    happened, idle = 0, False
+    passes, happened, idle = kind == w.PASS, 0, False
     if kind == w.END:
         if not rings(state, time):
             return
@@ -135,10 +135,6 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
         if row + 1 < state.jobs.shape[0]:
             schedule(sim, state.jobs[row + 1, w.SUBMIT], key(w.ARRIVE), 0, 0)
         happened = JOBS
-    elif kind == w.PASS:
-        ctl[w.PASSING] = ctl[w.HAPPENED] = 0
-        _choose(state, time)
-        idle = _settle(state, time) > 0
     elif kind == w.MEASURE:
         if not over or ctl[w.LAST_END] == time:
             measure(state, time)
@@ -160,21 +156,28 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
         happened = TARGET
     elif kind == w.SLEEP and not over:
         fall_asleep(state, time)
-    if kind in (w.PASS, w.LAUNCH):
-        _launch(sim, state, time)
-    if kind in (w.PASS, w.LAUNCH, w.END):
-        alarm = next_alarm(state)
-        if alarm >= 0:
-            schedule(sim, alarm, key(w.END), 0, 0)
     if idle and ctl[w.SLEEP_AFTER] >= 0:
         schedule(sim, time + ctl[w.SLEEP_AFTER], key(w.SLEEP), 0, 0)
     ctl[w.HAPPENED] |= happened
     if happened & ctl[w.PASS_AT] and ctl[w.PASSING] == 0:
-        ctl[w.PASSING] = 1
-        schedule(sim, time, key(w.PASS), 0, 0)
+        passes = ctl[w.COMPILED] != 0 and last_of_instant(sim, time)
+        if not passes:
+            ctl[w.PASSING] = 1
+            schedule(sim, time, key(w.PASS), 0, 0)
     elif happened & ctl[w.CONTROL_AT] and ctl[w.PASSING] == 0 and ctl[w.CONTROLLING] == 0:
         ctl[w.CONTROLLING] = 1
         schedule(sim, time, key(w.CONTROL), 0, 0)
+    if passes:
+        ctl[w.PASSING] = ctl[w.HAPPENED] = 0
+        _choose(state, time)
+        if _settle(state, time) > 0 and ctl[w.SLEEP_AFTER] >= 0:
+            schedule(sim, time + ctl[w.SLEEP_AFTER], key(w.SLEEP), 0, 0)
+    if passes or kind == w.LAUNCH:
+        _launch(sim, state, time)
+    if passes or kind in (w.LAUNCH, w.END):
+        alarm = next_alarm(state)
+        if alarm >= 0:
+            schedule(sim, alarm, key(w.END), 0, 0)
     if ctl[w.NOTES] >= w.NOTES_KEPT or ctl[w.READINGS] >= w.NOTES_KEPT:
         schedule(sim, time, key(w.DRAIN), 0, 0)
 

@@ -8,6 +8,8 @@ end and is set anew. Alarms that are in the queue are in `State.alarms`, the ear
 
 from __future__ import annotations
 
+from typing import Any
+
 from odonata.cluster import layout as w
 from odonata.cluster.layout import State
 from pdes.jit import kernel
@@ -15,45 +17,37 @@ from policies.scheduling.desk import NEVER
 
 
 @kernel
-def _earlier(state: State, one: int, other: int) -> bool:
-    """Tells whether a job ends before another; of two that end together, the smaller row does."""
-    a, b = state.jobs[one, w.END_AT], state.jobs[other, w.END_AT]
-    return a < b or (a == b and one < other)  # type: ignore[no-any-return]
-
-
-@kernel
-def _set(state: State, at: int, row: int) -> None:
-    state.ending[at] = row
+def _set(state: State, at: int, time: int, row: int) -> None:
+    state.ending[at, 0], state.ending[at, 1] = time, row
     state.jobs[row, w.HEAP_AT] = at
 
 
 @kernel
-def _rise(state: State, at: int, row: int) -> int:
-    """Move a job up from a place that is free until it is where it has to be. Returns where."""
-    while at > 0:
-        above = (at - 1) >> 1
-        if not _earlier(state, row, state.ending[above]):
-            break
-        _set(state, at, state.ending[above])
-        at = above
-    return at
+def _earlier(ending: Any, at: int, time: int, row: int) -> bool:
+    """Tells whether the job at a place ends before this one; of two that end together, the smaller
+    row does."""
+    there = ending[at, 0]
+    return there < time or (there == time and ending[at, 1] < row)  # type: ignore[no-any-return]
 
 
 @kernel
-def _sink(state: State, at: int, row: int) -> int:
-    """Move a job down likewise."""
-    count = state.ctl[w.ENDING]
-    while True:
-        child = 2 * at + 1
-        if child >= count:
+def _settle(state: State, at: int, time: int, row: int) -> None:
+    """Put a job that will end at a time into the heap, from a place that is free up or down to
+    where it has to be."""
+    ending, count = state.ending, state.ctl[w.ENDING]
+    above = (at - 1) >> 1
+    while at > 0 and not _earlier(ending, above, time, row):
+        _set(state, at, ending[above, 0], ending[above, 1])
+        at, above = above, (above - 1) >> 1
+    below = 2 * at + 1
+    while below < count:
+        if below + 1 < count and _earlier(ending, below + 1, ending[below, 0], ending[below, 1]):
+            below += 1
+        if not _earlier(ending, below, time, row):
             break
-        if child + 1 < count and _earlier(state, state.ending[child + 1], state.ending[child]):
-            child += 1
-        if not _earlier(state, state.ending[child], row):
-            break
-        _set(state, at, state.ending[child])
-        at = child
-    return at
+        _set(state, at, ending[below, 0], ending[below, 1])
+        at, below = below, 2 * below + 1
+    _set(state, at, time, row)
 
 
 @kernel
@@ -64,36 +58,31 @@ def forget(state: State, row: int) -> None:
         return
     state.jobs[row, w.HEAP_AT] = -1
     state.ctl[w.ENDING] -= 1
-    last = state.ending[state.ctl[w.ENDING]]
-    if last != row:
-        at = _rise(state, at, last)
-        _set(state, _sink(state, at, last), last)
+    last = state.ctl[w.ENDING]
+    if at != last:
+        _settle(state, at, state.ending[last, 0], state.ending[last, 1])
 
 
 @kernel
 def expect(state: State, row: int, end: int) -> None:
     """Note when a job will end, if nothing comes between; NEVER: it will not."""
-    job = state.jobs[row]
+    state.jobs[row, w.END_AT] = end
     if end >= NEVER:
-        job[w.END_AT] = NEVER
         forget(state, row)
         return
-    at, before = job[w.HEAP_AT], job[w.END_AT]
-    job[w.END_AT] = end
+    at = state.jobs[row, w.HEAP_AT]
     if at < 0:
         at = state.ctl[w.ENDING]
         state.ctl[w.ENDING] += 1
-        before = NEVER
-    at = _rise(state, at, row) if end < before else _sink(state, at, row)
-    _set(state, at, row)
+    _settle(state, at, end, row)
 
 
 @kernel
 def first_ended(state: State, time: int) -> int:
     """Returns the first job that ends by now, -1 if none does."""
-    if state.ctl[w.ENDING] == 0 or state.jobs[state.ending[0], w.END_AT] > time:
+    if state.ctl[w.ENDING] == 0 or state.ending[0, 0] > time:
         return -1
-    return state.ending[0]  # type: ignore[no-any-return]
+    return state.ending[0, 1]  # type: ignore[no-any-return]
 
 
 @kernel
@@ -113,7 +102,7 @@ def next_alarm(state: State) -> int:
     first end comes before all alarms."""
     if state.ctl[w.ENDING] == 0:
         return -1
-    first, count = state.jobs[state.ending[0], w.END_AT], state.ctl[w.ALARMS]
+    first, count = state.ending[0, 0], state.ctl[w.ALARMS]
     if count > 0 and state.alarms[count - 1] <= first:
         return -1
     if count == state.alarms.shape[0]:  # the latest alarm is forgotten, and will not ring

@@ -65,6 +65,7 @@ TIME, FREE, FIRST, LAST, RUNNING = d.TIME, d.FREE, d.FIRST, d.LAST, d.RUNNING
 ALL, CHOSEN, REPACED = d.ALL, d.CHOSEN, d.REPACED
 CTL = Row("State.ctl", after=d.CTL)
 NEXT = CTL.word("1", "the job that arrives next")
+COMPILED = CTL.word("1", "whether passes are made without Python")
 PASSING = CTL.word("1", "whether a pass is due at this instant")
 CONTROLLING = CTL.word("1", "whether the power policy is to be asked for caps at this instant")
 HAPPENED = CTL.word("1", "what has happened since either, as bits of odonata.jobs.machine")
@@ -237,7 +238,7 @@ class State(NamedTuple):
     ended: Any
     """Jobs of which no policy has learned."""
     ending: Any
-    """A heap of the running jobs that will end, the first at its top."""
+    """[place, 2]: a heap of when running jobs will end, and of their rows; the first at its top."""
     alarms: Any
     """The times of the END events that are in the queue, the earliest last."""
     memory: Any

@@ -342,6 +342,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         owner[self.nodes :] = w.NOBODYS
         desk.ctl[w.KILLS] = self.overrun == "kill"
         desk.ctl[w.PREEMPTS] = discipline.preemptive
+        desk.ctl[w.COMPILED] = self.compiled
         if here:
             self._fill(desk.jobs)
             if self.power is not None and self.power.limits == "stretch":
@@ -357,7 +358,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
             after=np.full(placed, -1),
             notes=np.zeros((room, w.NOTE_WORDS), np.int64),
             ended=np.zeros(0 if self.compiled else most + 1, np.int64),
-            ending=np.zeros(most, np.int64),
+            ending=np.zeros((most, 2), np.int64),
             alarms=np.zeros(w.ALARMS_KEPT, np.int64),
             memory=self._memory[0].copy() if here else np.zeros(0, np.uint8),
             **self._power_arrays(desk.ctl, here, placed),
