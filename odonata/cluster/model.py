@@ -16,7 +16,7 @@ import numpy.typing as npt
 from odonata.cluster import audit
 from odonata.cluster import layout as w
 from odonata.cluster.admission import admitted
-from odonata.cluster.dispatch import handle, launch_now
+from odonata.cluster.dispatch import handle
 from odonata.cluster.layout import State
 from odonata.cluster.market import Begun, Trading
 from odonata.cluster.metrics import (
@@ -31,18 +31,10 @@ from odonata.cluster.metrics import (
     series_table,
     tables,
 )
-from odonata.cluster.power_state import no_power, power_arrays
 from odonata.cluster.refusals import refuse_power
-from odonata.cluster.scheduling import (
-    BID_KEY,
-    CONTROL_KEY,
-    END_KEY,
-    ArrayMachine,
-    Slowdown,
-    rehearse,
-)
+from odonata.cluster.scheduling import BID_KEY, ArrayMachine, Slowdown, rehearse
+from odonata.cluster.state import first_events, fresh_state
 from odonata.jobs.asking import Policies
-from odonata.jobs.machine import AGAIN
 from odonata.jobs.market import BIDS, PRICES, TRACKING, MarketSettings
 from odonata.jobs.metering import CAPS, POWER, learned
 from odonata.jobs.passes import Passes
@@ -69,7 +61,6 @@ from policies.power.simple import IdleSleep, Uncontrolled
 from policies.register import PLUGINS, REGISTERS, Values
 from policies.scheduling import DISCIPLINES, SchedulingPolicy
 from policies.scheduling.compiled import Compiled
-from policies.scheduling.desk import NEVER, OF_RULE, new_desk
 from topology import Dragonfly
 
 OVERRUNS = ("kill", "extend")
@@ -304,17 +295,17 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         return Lookahead(MONTH_US, "all of a job run", one_rank=True)
 
     @cached_property
-    def _memory(self) -> tuple[Buffer, tuple[Layout | None, ...]]:
+    def remembered(self) -> tuple[Buffer, tuple[Layout | None, ...]]:
         """Returns what policies written in Python remember; compiled ones have their own arrays."""
         discipline, allocation = self.policies
         asked = (None if isinstance(discipline, Compiled) else discipline, allocation,
                  self.power_policy, self.trading.policy if self.trading else None)  # fmt: skip
-        buffer, layouts = remembered([it for it in asked if it is not None], self._sizes)
+        buffer, layouts = remembered([it for it in asked if it is not None], self.sizes)
         found = iter(layouts)
         return buffer, tuple(None if it is None else next(found) for it in asked)
 
     @cached_property
-    def _sizes(self) -> Sizes:
+    def sizes(self) -> Sizes:
         m = self.machine
         shape = (m.groups, m.n_routers) if m else (1, 1)
         nodes = m.n_nodes if m else self.nodes
@@ -327,100 +318,15 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         )  # fmt: skip
 
     def state(self, first: int, last: int) -> State:
-        here = len(self.trace) if first == 0 else 0
-        discipline, _ = self.policies
-        own = discipline.remembers(self._sizes) if isinstance(discipline, Compiled) else {}
-        desk = new_desk(
-            here, self.nodes, len(w.JOB),
-            discipline.words(self.tick) if isinstance(discipline, Compiled)
-            else np.zeros(len(OF_RULE), np.int64),
-            np.array(own.get("whole", ()), np.int64), np.array(own.get("real", ()), np.float64),
-            len(w.CTL),
-        )  # fmt: skip
-        placed = self.machine.n_nodes if self.machine and here else 0
-        owner = np.full(placed, -1)
-        owner[self.nodes :] = w.NOBODYS
-        desk.ctl[w.KILLS] = self.overrun == "kill"
-        desk.ctl[w.PREEMPTS] = discipline.preemptive
-        desk.ctl[w.COMPILED] = self.compiled
-        if here:
-            self._fill(desk.jobs)
-            if self.power is not None and self.power.limits == "stretch":
-                desk.pace[0] = 1.0 / self.power.made(w.TICK_PS).first_rate
-        most = min(here, self.nodes)
-        room = w.NOTES_KEPT + w.NOTES_PER_JOB * most + w.FANOUT
-        return State(
-            *desk,
-            work=self.trace.run_us[:here].astype(np.float64),
-            pace=np.ones(here),
-            slowdown=np.ones(here),
-            owner=owner,
-            after=np.full(placed, -1),
-            notes=np.zeros((room, w.NOTE_WORDS), np.int64),
-            ended=np.zeros(0 if self.compiled else most + 1, np.int64),
-            ending=np.zeros((most, 2), np.int64),
-            alarms=np.zeros(w.ALARMS_KEPT, np.int64),
-            memory=self._memory[0].copy() if here else np.zeros(0, np.uint8),
-            **self._power_arrays(desk.ctl, here, placed),
-        )
-
-    def _power_arrays(self, ctl: Rows, here: int, placed: int) -> dict[str, Any]:
-        """Returns the arrays of a state that are about power, and sets what `ctl` has to say."""
-        ctl[w.PASS_AT] = self._passes.pass_at
-        if self.power is None or not here:
-            ctl[w.SLEEP_AFTER] = -1
-            return no_power()
-        ctl[w.CONTROL_AT] = self._passes.control_at | self._passes.observe_at
-        ctl[w.NOISE_SEED] = self.seed
-        found = power_arrays(self.power, self.demand, self.cap, ctl, self.nodes, placed, self.seed)
-        return found | (self.trading.arrays() if self.trading else {})
-
-    def _fill(self, jobs: Rows) -> None:
-        t = self.trace
-        jobs[:, w.NODES], jobs[:, w.SUBMIT], jobs[:, w.USER] = t.nodes, t.submit_us, t.user
-        asked = np.minimum(t.requested_us, NEVER)
-        jobs[:, w.REQUESTED] = np.where(asked < 0, NEVER, asked)
-        jobs[:, w.NUMBER] = np.arange(len(t))
-        jobs[:, w.RUN] = t.run_us
-        jobs[:, [w.START, w.OVER, w.SINCE, w.NODE, w.MOLD, w.HEAP_AT]] = -1
+        return fresh_state(self, here=first == 0)
 
     def start(self, state: State, first: int, last: int) -> Rows:
-        if first > 0:
-            return no_rows()
-        rows, policy = self._begin(state), self.power_policy
-        if state.ctl[w.NEXT] < len(state.jobs):
-            first_us = self.trace.submit_us[state.ctl[w.NEXT]]
-            rows.append((first_us, pack(w.ARRIVE, w.SCHEDULER, 0), 0, 0))
-        if policy is not None and policy.reads:  # which may have something to say before a job
-            state.ctl[w.HAPPENED] = AGAIN
-            rows.append((0, CONTROL_KEY, 0, 0))
-        if self.power is not None:
-            rows.append((state.ctl[w.INTERVAL], pack(w.MEASURE, w.SCHEDULER, 0), 0, 0))
-            if state.ctl[w.CAPS_LEFT] > 0:
-                rows.append((state.cap_times[1], pack(w.CAP, w.SCHEDULER, 0), 1, 0))
-            if state.ctl[w.SLEEP_AFTER] >= 0:
-                rows.append((state.ctl[w.SLEEP_AFTER], pack(w.SLEEP, w.SCHEDULER, 0), 0, 0))
-        if self.trading is not None:
-            rows.append((0, BID_KEY, 0, 0))
-            rows.append((0, pack(w.SIGNAL, w.SCHEDULER, 0), 0, 0))
-        return np.array(rows, np.int64)
-
-    def _begin(self, state: State) -> list[Any]:
-        """Start the jobs that run when an hour begins in which a bid is tried. Returns the event of
-        the first of their ends, if any will end."""
-        if self.begun is None:
-            return []
-        count = len(self.begun.caps_w)
-        state.energy[:count, w.CAP_W] = self.begun.caps_w
-        state.chosen[:count] = np.arange(count)
-        state.ctl[w.NEXT] = state.ctl[w.CHOSEN] = count
-        alarm = launch_now(state, 0)
-        return [(alarm, END_KEY, 0, 0)] if alarm >= 0 else []
+        return first_events(self, state) if first == 0 else no_rows()
 
     @cached_property
-    def _passes(self) -> Passes:
+    def passes(self) -> Passes:
         discipline, allocation = self.policies
-        policies = Policies(discipline, allocation, self.power_policy, self._memory[1],
+        policies = Policies(discipline, allocation, self.power_policy, self.remembered[1],
                             self.trading.policy if self.trading else None)  # fmt: skip
         by_interval = self.power is not None and self.power.passes == "intervals"
         return Passes(policies, self.machine, self.seed, self.choices, by_interval)
@@ -431,7 +337,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         if latest is None or latest.state is not state:
             worst = 1.0 + (self.power.variation if self.power else 0.0)
             latest = self.__dict__["_latest"] = ArrayMachine(
-                state, self.trace, self.machine, self._passes.policies, self.tick, self.slowdown,
+                state, self.trace, self.machine, self.passes.policies, self.tick, self.slowdown,
                 worst, self.choices, self.trading,
             )  # fmt: skip
         return latest
@@ -441,14 +347,14 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
             return Decision([], self.noted(state))
         machine = self._machine_of(state)
         how = machine.begin_hour if which == BID_KEY else machine.decide
-        decision = how(self._passes, time, b)
+        decision = how(self.passes, time, b)
         if state.ctl[w.NOTES] < w.NOTES_KEPT:
             return decision
         return Decision(decision.events, [*self.noted(state), *decision.log])
 
     def rehearse(self, state: State) -> None:
         if not self.compiled and len(state.jobs):
-            rehearse(self._machine_of(state), self._passes)
+            rehearse(self._machine_of(state), self.passes)
 
     def noted(self, state: State) -> list[tuple[str, Block]]:
         return notes(state) if len(state.jobs) else []

@@ -13,7 +13,7 @@ from clusters import trace_of
 from naive import Job, simulate
 from random_traces import VARIANTS, random_trace
 
-from odonata.cluster import model as model_module
+from odonata.cluster import state as state_module
 from odonata.cluster.layout import NOTES_KEPT
 from odonata.cluster.model import Cluster
 from odonata.cluster.simulation import LogsInMemory
@@ -163,7 +163,7 @@ def test_conservative_keeps_its_profile_within_the_room_for_it(
             guarded[name] = one[: len(there)]
         return desk._replace(**guarded)
 
-    monkeypatch.setattr(model_module, "new_desk", with_guards)
+    monkeypatch.setattr(state_module, "new_desk", with_guards)
     for seed in seeds:
         rng = np.random.default_rng(seed)
         requests = rng.integers(1, 10**6, 400)

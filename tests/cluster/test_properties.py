@@ -149,14 +149,14 @@ class Watched(Cluster):
     the plans of those who waited before it, by job."""
 
     @property
-    def passes(self) -> list[tuple[int, dict[int, int]]]:
-        return self.__dict__.setdefault("_noted_passes", [])  # type: ignore[no-any-return]
+    def seen(self) -> list[tuple[int, dict[int, int]]]:
+        return self.__dict__.setdefault("_seen", [])  # type: ignore[no-any-return]
 
     def decide(self, state: Any, time: int, which: int, a: int, b: int) -> Any:
         waiting = state.queue[state.ctl[FIRST] : state.ctl[LAST]].tolist()
         made = super().decide(state, time, which, a, b)
         if which == key(PASS):
-            self.passes.append((time, {job: int(state.whole[PLANS + job]) for job in waiting}))
+            self.seen.append((time, {job: int(state.whole[PLANS + job]) for job in waiting}))
         return made
 
 
@@ -178,7 +178,7 @@ def test_conservative_plans_each_job_as_early_as_can_be_and_never_delays_it(case
     starts, ends = schedule.start_us.tolist(), schedule.end_us.tolist()
     first: dict[int, int] = {}
     last: dict[int, int] = {}
-    for time, plans in model.passes:
+    for time, plans in model.seen:
         # Those that started before this pass: a job that does so in it has a plan.
         held = [(time, starts[job] + (jobs[job].requested or 0), jobs[job].nodes)
                 for job in range(len(jobs))
