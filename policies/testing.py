@@ -75,7 +75,8 @@ def check_policy(
 
     `policy` is its name (and `kind`, where two kinds have one of that name), or the function or
     class that was registered; `values` are its parameters. A routing, a job pattern or a traffic
-    pattern is a kernel: it is asked compiled and as Python, and not in a new process.
+    pattern is a kernel: it is asked compiled and as Python, and not in a new process. A power
+    policy that is compiled is asked in all these ways.
     Raises AssertionError, which names the policy and the question, where it does not, where it
     writes to what it is shown, or where an answer is wrong.
     """
@@ -93,7 +94,8 @@ def check_policy(
     apart = new_process and _importable(entry)
     if apart:
         examination.compare(_in_new_process(examination), "in a new process,")
-    return Checked(questions, apart)
+    kernel = getattr(examination.made(), "steer", None) is not None
+    return Checked(questions, apart, ENABLED and kernel)
 
 
 @dataclasses.dataclass

@@ -64,7 +64,8 @@ def refused(written: Any, *words: str, **how: Any) -> None:
 @pytest.mark.parametrize(("name", "kind"), ALL)
 def test_built_in_policies_pass(name: str, kind: str, questions: int) -> None:
     how = {"kind": kind, "questions": questions, "new_process": False}
-    assert check_policy(name, VALUES.get(name, ()), **how) == Checked(questions, False)
+    checked = check_policy(name, VALUES.get(name, ()), **how)
+    assert checked == Checked(questions, False, name == "uniform")
 
 
 @pytest.mark.parametrize(
@@ -498,3 +499,31 @@ def test_a_bidding_policy_that_remembers_in_a_global_or_draws_at_random_is_found
 
     refused(Raiser, "bidding raiser, question", "it answers bid.average_w = 10", "outside its mem")
     refused(Dice, "bidding dice, question 0", "it draws from Python's or numpy's global generator")
+
+
+class Grown(PowerPolicy):
+    """Counts beyond what a compiled integer holds."""
+
+    def remembers(self, sizes: Any) -> dict[str, Any]:
+        return {"count": np.full(1, 1 << 60)}
+
+    @staticmethod
+    def steer(now: Any, desk: Any, memory: Any, given: Any, cap_w: Any) -> None:
+        (count,) = memory
+        count[0] += 1
+        cap_w[:] = 200.0 if int(count[0]) << 3 > 0 else 300.0
+
+
+class Divides(PowerPolicy):
+    """Divides by 0 where an even number of nodes is idle."""
+
+    @staticmethod
+    def steer(now: Any, desk: Any, memory: Any, given: Any, cap_w: Any) -> None:
+        cap_w[:] = max(now.least_w, now.most_w / (now.free % 2))
+
+
+def test_a_compiled_policy_is_checked_as_python_and_compiled() -> None:
+    power("grown", **WORDS)(Grown)
+    refused("grown", "power grown: its steer leaves", "compiled, and", "as Python")
+    power("divides", **WORDS)(Divides)
+    refused("divides", "power divides failed (steer): ZeroDivisionError")
