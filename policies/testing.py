@@ -307,7 +307,9 @@ def _in_new_process(examination: Examination) -> dict[int, Answer]:
 
 
 def _answer_elsewhere() -> None:
-    """What the new process does: standard input to standard output."""
+    """What the new process does: standard input to standard output, which is not for what a policy
+    prints."""
+    answered, sys.stdout = sys.stdout.buffer, sys.stderr
     path, files, module, kind, name, *how = pickle.load(sys.stdin.buffer)
     sys.path[:] = path
     for each in BUILT_IN:
@@ -321,4 +323,4 @@ def _answer_elsewhere() -> None:
     numbers = reversed(range(examination.questions))
     answers = {each: examination.from_memory(policy, each, examination.before[each])
                for each in numbers}  # fmt: skip
-    sys.stdout.buffer.write(pickle.dumps(answers))
+    answered.write(pickle.dumps(answers))

@@ -18,7 +18,7 @@ import numpy as np
 
 from pdes.clock import LATEST
 from pdes.errors import Fault
-from policies.bidding.base import BiddingPolicy, bid
+from policies.bidding.base import BiddingPolicy, bid, checked
 from policies.memory import Memory, Sizes, copy_of
 from policies.power.base import PowerPolicy, admit, caps, configuration, observe, start_cap_w
 from policies.power.steering import arrays_of, steered
@@ -370,16 +370,17 @@ def ask_bidding(
         step.now, HOUR, MACHINE.n_nodes, IDLE_W, step.queue, site.powered(), CHOICES, arrivals,
         energy_price, reserve_price, error_price, (*signal,), dice.random() if signal else 0.0,
         memory, LEAST_W, MOST_W, "us",
-        partial(_tried, step.number, len(step.queue), signal or [0.0] * 60),
+        partial(_tried, policy, step.number, len(step.queue), signal or [0.0] * 60),
     )  # fmt: skip
     return (*spelt("bid", bid(policy, market)),), None
 
 
-def _tried(number: int, waiting: int, signal: Sequence[float], offered: Bid) -> Trial:
+def _tried(
+    policy: BiddingPolicy, number: int, waiting: int, signal: Sequence[float], offered: Bid
+) -> Trial:
     """Returns what a bid comes to: the machine follows it nearly, as far as it can. A Fault where
     it could not be bid."""
-    if not 0 <= offered.reserve_w <= offered.average_w < math.inf:
-        raise Fault(f"it tries {offered}; the reserve is 0 up to the average")
+    offered = checked(policy, offered, "tried")
     target_w = offered.average_w + offered.reserve_w * np.array(signal)
     off_w = np.random.default_rng(number).normal(0.0, 0.02 * ALL_MOST_W, len(signal))
     power_w = np.clip(target_w + off_w, ALL_IDLE_W, ALL_MOST_W)

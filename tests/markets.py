@@ -80,7 +80,8 @@ def model_of(jobs: list[Job] | Trace, bids: str = "middle", nodes: int = 10, **h
     """Hours are of two minutes here, and power is measured every 10 s."""
     settings = how.pop("settings", {})
     supply = Power("follow", interval_ps=10**13, demand="constant", **how.pop("supply", {}))
-    market = MarketSettings(bids, **{"signal": SIGNAL, "hour_ps": 120 * 10**12} | settings)
+    named = {"bidding": bids, "signal": SIGNAL, "hour_ps": 120 * 10**12}
+    market = MarketSettings(**named | settings)
     trace = jobs if isinstance(jobs, Trace) else trace_of(jobs)
     return Cluster(trace, nodes, power=supply, market=market, **how)
 

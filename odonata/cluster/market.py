@@ -30,6 +30,7 @@ from pdes.driver import run
 from pdes.log import Appended
 from pdes.transport import Serial
 from policies.bidding import BiddingPolicy
+from policies.bidding.base import checked
 from policies.scheduling.desk import NEVER
 from policies.views import Bid, Market, Target, Trial
 
@@ -117,7 +118,7 @@ class Trading:
     def offer(self, state: State, time: int, bid: Bid) -> tuple[str, Sequence[Any]]:
         """Have a bid hold for the hour that begins. Returns the row of the log."""
         market = state.market
-        error = error_of(state) if market[w.UNTIL] else np.nan
+        error = error_of(state) if market[w.RESERVE_W] else np.nan
         market[w.AVERAGE_W], market[w.RESERVE_W] = bid.average_w, bid.reserve_w
         market[w.OFF_J] = market[w.TRACKED_S] = 0.0
         market[w.UNTIL] = time + self.length
@@ -128,6 +129,7 @@ class Trading:
 
     def tried(self, state: State, time: int, bid: Bid) -> Trial:
         """Returns what a bid would come to."""
+        bid = checked(self.policy, bid, "tried")
         model, running = self.model, state.running[: state.ctl[w.RUNNING]]
         power = model.power
         assert power is not None

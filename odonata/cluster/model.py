@@ -156,6 +156,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
                           'which there are only in a run with fidelity = "packet"')  # fmt: skip
         if self.power is not None:
             refuse_power(self, self.power)
+        _named = self.trading  # its hour or its signal may be wrong
 
     @cached_property
     def policies(self) -> tuple[SchedulingPolicy, AllocationPolicy | None]:

@@ -75,8 +75,8 @@ class MarketSettings:
         """Returns the length of an hour in ticks, which is a whole number of intervals between
         measurements: then none of these belongs to two bids."""
         if self.hour_ps % (interval * tick_ps):
-            raise Refused(f"market.hour = {self.hour_ps} ps: a whole number of power.interval, "
-                          f"{interval * tick_ps} ps")  # fmt: skip
+            raise Refused(f"market.hour = {self.hour_ps * 1e-12:,g} s: a whole number of "
+                          f"power.interval, {interval * tick_ps * 1e-12:,g} s")  # fmt: skip
         return self.hour_ps // tick_ps
 
     def steps(self, name: str, tick_ps: int, period: Period | None = None) -> Steps:
@@ -94,7 +94,7 @@ BIDS = Log(
     (Field("average_w", "W", "the average that is bid for the hour that begins", "f8"),
      Field("reserve_w", "W", "the reserve", "f8"),
      Field("error", "1", "how far the machine was off its target in the hour that has passed: the "
-           "mean, as a part of the reserve; nan before the first", "f8")),
+           "mean, as a part of its reserve; nan where none was offered", "f8")),
     "a row when an hour of the market begins",
 )  # fmt: skip
 TRACKING = Log(

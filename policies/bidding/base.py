@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pdes.errors import Fault
 from policies.policy import Policy, enter
@@ -62,19 +62,29 @@ def bidding(name: str, *, about: str, source: str) -> Callable[[Written], Writte
 
 def bid(policy: BiddingPolicy, market: Market) -> Bid:
     """Ask for the bid for the next hour; the one place where this is done. A Fault names the policy
-    if its answer is no bid, or offers more reserve than average."""
+    if it fails, or if its answer is no bid."""
     try:
         answer = policy.bid(market)
-        if not isinstance(answer, Bid):
-            raise Fault(f"bidding {policy.name}: it bid {answer!r}, which is no Bid")
-        weights = {str(name): float(weight) for name, weight in answer.weights.items()}
-        found = Bid(float(answer.average_w), float(answer.reserve_w), weights)
     except Fault:
         raise
     except BaseException as error:
         raise Fault(f"bidding {policy.name} failed: {described(error)}") from error
+    return checked(policy, answer)
+
+
+def checked(policy: BiddingPolicy, answer: Any, did: str = "bid") -> Bid:
+    """Returns what a policy bid, or tried, if it is a bid: a Fault names the policy if not, as
+    where it offers more reserve than average."""
+    try:
+        if not isinstance(answer, Bid):
+            raise Fault(f"bidding {policy.name}: it {did} {answer!r}, which is no Bid")
+        weights = {str(name): float(weight) for name, weight in answer.weights.items()}
+        found = Bid(float(answer.average_w), float(answer.reserve_w), weights)
+    except (TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise Fault(f"bidding {policy.name}: it {did} {answer!r}, which cannot be read: "
+                    f"{error}") from error  # fmt: skip
     if not 0 <= found.reserve_w <= found.average_w < math.inf:
-        raise Fault(f"bidding {policy.name}: it bid an average of {found.average_w:g} W and a "
+        raise Fault(f"bidding {policy.name}: it {did} an average of {found.average_w:g} W and a "
                     f"reserve of {found.reserve_w:g} W; the reserve is 0 up to the "
                     "average")  # fmt: skip
     for name, weight in weights.items():

@@ -187,12 +187,23 @@ def power(name: str, *, about: str, source: str) -> Callable[[Written], Written]
 
     def decorate(written: Written) -> Written:
         enter("power", PowerPolicy, written, None, {"name": name, "about": about, "source": source})
-        if written.steer is not None:
-            kernel = as_kernel(written.steer, f"{written.__module__}.{written.__qualname__}")
-            written.steer = staticmethod(kernel)  # type: ignore[assignment]
+        _choose_caps_or_steer(written)
         return written
 
     return decorate
+
+
+def _choose_caps_or_steer(written: type[PowerPolicy]) -> None:
+    """Have the kernel of a compiled policy be compiled, unless a class that is derived of it has
+    `caps` again."""
+    if written.steer is None:
+        return
+    home = f"{written.__module__}.{written.__qualname__}"
+    nearest = next(each for each in written.__mro__ if {"caps", "steer"} & {*vars(each)})
+    if {"caps", "steer"} <= {*vars(nearest)}:
+        raise TypeError(f"{home}: has both caps and steer, which is a compiled caps: one of them")
+    compiled = "steer" in vars(nearest)
+    written.steer = staticmethod(as_kernel(written.steer, home)) if compiled else None  # type: ignore[assignment]
 
 
 # -- asking, each in one place that checks the answer and names the policy if it is wrong

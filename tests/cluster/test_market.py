@@ -63,10 +63,10 @@ def test_the_error_counts_both_sides_and_begins_anew_every_hour() -> None:
         reserve_w = dict(logs["bids"])[begin][1]
         off = [abs(power_w - target_w) for time, (target_w, power_w) in logs["tracking"]
                if begin < time <= end]  # fmt: skip
-        expected = np.mean(off) / reserve_w if reserve_w else 0.0
-        assert error == pytest.approx(expected, abs=1e-12)
+        expected = np.mean(off) / reserve_w if reserve_w else np.nan
+        assert error == pytest.approx(expected, abs=1e-12, nan_ok=True)
     seen = [market.error for market, _ in BIDS]
-    assert seen == pytest.approx([0.0, *(row[2] for _, row in logs["bids"][1:])])
+    assert seen == pytest.approx([0.0, *np.nan_to_num([row[2] for _, row in logs["bids"][1:]])])
 
 
 def test_a_bid_sees_the_hour_that_has_passed_and_not_the_one_to_come() -> None:
@@ -156,12 +156,14 @@ def test_a_machine_without_a_policy_that_follows_takes_part_too() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [({"signal": 1.5}, "market.signal = 1.5 .. 1.5: -1 to 1"),
-     ({"hour_ps": 15 * 10**12}, "market.hour = 15000000000000 ps: a whole number of power"),
+     ({"hour_ps": 15 * 10**12}, "market.hour = 15 s: a whole number of power"),
+     ({"bidding": "fixed", "bidding_parameters": (("average", 10.0), ("reserve", 11.0))},
+      "reserve = 11: at most average"),
      ({"hour_ps": 0}, "hour"), ({"gaps": "guess"}, "gaps = guess: refuse or hold")],
 )  # fmt: skip
-def test_a_market_that_cannot_be_is_refused(settings: Any, words: str) -> None:
+def test_a_market_that_cannot_be_is_refused_before_a_run(settings: Any, words: str) -> None:
     with pytest.raises(Refused, match=words):
-        logs_of(model_of(LONG, settings=settings))
+        model_of(LONG, settings=settings)
 
 
 @pytest.mark.parametrize(
@@ -225,3 +227,18 @@ def test_a_market_does_not_keep_a_run_going_in_which_nobody_will_start() -> None
     _, result = logs_of(replace(model, power=replace(model.power, policy="never")))  # type: ignore[type-var]
     del POWERS["never"]
     assert (result.outcome["end_us"] == -1).all()
+
+
+class Greedy(BiddingPolicy):
+    """Tries what could not be bid."""
+
+    def bid(self, market: Any) -> Bid:
+        market.trial(Bid(100.0, 200.0))
+        return Bid(100.0, 0.0)
+
+
+def test_what_could_not_be_bid_cannot_be_tried_and_the_policy_is_named() -> None:
+    bidding("greedy", about="a test's", source="ours")(Greedy)
+    with pytest.raises(Fault, match="bidding greedy: it tried an average of 100 W and a reserve"):
+        logs_of(model_of(LONG, "greedy"))
+    del BIDDINGS["greedy"]

@@ -191,3 +191,28 @@ def test_a_kernel_of_other_arguments_is_refused_where_it_is_registered() -> None
 
     with pytest.raises(TypeError, match=r"its steer is a function of \(now, desk, memory, given"):
         power("other", **WORDS)(Other)
+
+
+def test_a_class_has_caps_or_a_kernel_and_a_derived_one_may_have_the_other() -> None:
+    class Two(PowerPolicy):
+        def caps(self, view: Any) -> Caps:
+            return Caps()
+
+        steer = staticmethod(by_hand)
+
+    with pytest.raises(TypeError, match="has both caps and steer"):
+        power("two", **WORDS)(Two)
+
+    class Again(Debtor):
+        def caps(self, view: Any) -> Caps:
+            return Caps(np.full(len(view.desk.running), 200.0))
+
+    class Steers(Again):
+        steer = staticmethod(Debtor.steer)
+
+    power("debtor", **WORDS)(Debtor)
+    power("again", **WORDS)(Again)
+    digest(of_three("again", "job"))
+    power("steers", **WORDS)(Steers)
+    with pytest.raises(Fault, match="power steers: it caps job 2"):
+        digest(of_three("steers", "job"))

@@ -478,7 +478,7 @@ def test_wrong_bids_are_found() -> None:
             market.trial(Bid(8000.0, 9000.0))
             return Bid(0.0, 0.0)
 
-    refused(Reckless, "bidding reckless, question 0", "it tries Bid(average_w=8000.0, reserve_w=90")
+    refused(Reckless, "bidding reckless, question 0", "it tried an average of 8000 W")
     refused(Bold, "bidding bold, question 0", "an average of 1000 W and a reserve of 1001 W")
     refused(Mute, "bidding mute, question 0", "it bid None, which is no Bid")
     refused(Bribed, "bidding bribed, question 0", "TypeError", "assignment")
@@ -527,3 +527,21 @@ def test_a_compiled_policy_is_checked_as_python_and_compiled() -> None:
     refused("grown", "power grown: its steer leaves", "compiled, and", "as Python")
     power("divides", **WORDS)(Divides)
     refused("divides", "power divides failed (steer): ZeroDivisionError")
+
+
+def test_a_policy_may_print(tmp_path: Path) -> None:
+    file = tmp_path / "loud.py"
+    file.write_text(LOUD)
+    load_plugin(file)
+    assert check_policy("loud", kind="power", questions=5).new_process
+
+
+LOUD = """
+from odonata import Caps, PowerPolicy, power
+
+@power("loud", about="prints", source="nobody's")
+class Loud(PowerPolicy):
+    def caps(self, view):
+        print("asked at", view.time)
+        return Caps()
+"""
