@@ -122,20 +122,19 @@ class ArrayMachine(Machine):
         powered = policies.power is not None or trading is not None
         if powered:
             self._columns = self._desk_columns(trace)
-        rows, watts = np.zeros(0, np.int64), np.zeros(0)
         self._settle, self._launch = direct(settle_now, state, 0), direct(launch_now, state, 0)
         if self._compiled:
             self._choose = direct(choose_now, state, 0)
             if policies.power is not None and policies.power.selects:
                 self._order = direct(order_now, state, 0, 0)
-        if powered:
-            self._cap = direct(cap_now, state, 0, rows, watts)
         self._power, self._steer = policies.power, None
-        if policies.power is not None and policies.power.steer is not None:
+        if policies.power is not None and policies.power.steer is None:
+            self._cap = direct(cap_now, state, 0, np.zeros(0, np.int64), np.zeros(0))
+        elif policies.power is not None:
             memory = arrays_of(memory_of(policies.layouts[2], self.memory))
             self._steered = memory, given_of(policies.power), np.zeros(len(state.ending))
             with explaining():
-                self._steer = direct(steering(policies.power.steer), *self._asked_to_steer())
+                self._steer = direct(steering(policies.power.steer), *self._asked_to_steer())  # type: ignore[arg-type]
 
     def _desk_columns(self, trace: Trace) -> dict[str, Any]:
         """Returns the columns of a desk, which are those of the state."""
@@ -438,7 +437,5 @@ def rehearse(machine: ArrayMachine, passes: Passes) -> None:
     machine.launch()
     power = passes.policies.power
     if power is not None:
-        none = np.zeros(0, np.int64)
         machine.first_in_order(0) if power.selects else None
-        machine.cap(none, np.zeros(0))
         power.prepare(passes.power_view(machine))
