@@ -308,11 +308,8 @@ def _in_python(policy: PowerPolicy, view: PowerView, memory: Memory | None) -> S
     """Returns the column, the wish and the memory that the kernel of a compiled policy leaves where
     it is not compiled."""
     copy = copy_of(memory)
-    try:
-        with np.errstate(all="ignore"):  # as when it is compiled
-            column, tries = steered(policy, view._replace(memory=copy), compiled=False)
-    except Exception as error:
-        raise Fault(f"power {policy.name} failed (steer): {described(error)}") from error
+    with np.errstate(all="ignore"):  # as when it is compiled
+        column, tries = steered(policy, view._replace(memory=copy), compiled=False)
     return column, tries, *arrays_of(copy)
 
 

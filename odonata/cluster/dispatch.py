@@ -266,19 +266,20 @@ def _moment(state: State, time: int, worst: float) -> Moment:
 
 
 def steer_now(
-    state: State, time: int, worst: float, desk: PowerDesk, memory: Any, given: Any, cap_w: Any
+    state: State, time: int, worst: float, desk: PowerDesk, memory: Any, given: Any, column: Any
 ) -> tuple[int, int, int]:
     """Have the policy of `ask`, which `steering` puts in its place, give caps to the running jobs.
-    Returns the time of the alarm; whether waiting jobs are to be tried; and the place of a cap that
-    is below 0, or -1: then all hold."""
+    Returns the time of the alarm; what `ask` says; and the place of a cap that is below 0, or -1:
+    then all hold."""
     for i in range(state.ctl[w.RUNNING]):
         note_served(state, state.running[i], time)
-    column = cap_w[: state.ctl[w.RUNNING]]
-    tries = ask(_moment(state, time, worst), desk, memory, given, column)
-    for i in range(column.shape[0]):
+    said = ask(_moment(state, time, worst), desk, memory, given, column)
+    for i in range(state.ctl[w.RUNNING]):
         if column[i] < 0.0:
-            return -1, tries, i
-    return _cap(state, time, desk.running, column), tries, -1
+            return -1, said, i
+    alarm = _cap(state, time, desk.running, column)
+    column[: state.ctl[w.RUNNING]] = np.nan  # another time fewer may run
+    return alarm, said, -1
 
 
 @cache

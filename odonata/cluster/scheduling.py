@@ -36,7 +36,7 @@ from pdes.model import Decision, Event
 from policies.memory import memory_of
 from policies.power import Choices, Mold, Speed
 from policies.power.base import check_cap
-from policies.power.steering import arrays_of, given_of
+from policies.power.steering import ASTRAY, arrays_of, failed, given_of, strayed
 from policies.scheduling.compiled import Compiled
 from policies.scheduling.desk import NEVER, ORDER
 from policies.scheduling.rules import USAGE
@@ -132,7 +132,7 @@ class ArrayMachine(Machine):
             self._cap = direct(cap_now, state, 0, np.zeros(0, np.int64), np.zeros(0))
         elif policies.power is not None:
             memory = arrays_of(memory_of(policies.layouts[2], self.memory))
-            self._steered = memory, given_of(policies.power), np.zeros(len(state.ending))
+            self._steered = memory, given_of(policies.power), np.full(len(state.jobs), np.nan)
             with explaining():
                 self._steer = direct(steering(policies.power.steer), *self._asked_to_steer())  # type: ignore[arg-type]
 
@@ -381,12 +381,17 @@ class ArrayMachine(Machine):
     def steer(self) -> bool | None:
         if self._steer is None:
             return None
-        alarm, tries, wrong = self._steer(*self._asked_to_steer())
+        assert self._power is not None
+        try:
+            alarm, said, wrong = self._steer(*self._asked_to_steer())
+        except Exception as error:
+            raise failed(self._power, error) from error
+        if said == ASTRAY:
+            raise strayed(self._power)
         if wrong >= 0:
-            assert self._power is not None
             check_cap(self._power, self.desk().running[wrong], self._steered[-1][wrong])
         self._alarm(alarm)
-        return bool(tries)
+        return said == 1  # type: ignore[no-any-return]
 
     def _asked_to_steer(self) -> tuple[Any, ...]:
         """Returns what the kernel of a compiled power policy is called with."""

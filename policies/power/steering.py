@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from pdes.errors import Fault, Refused
 from pdes.jit import bind, explaining, kernel
 from policies.memory import Memory
 from policies.parameters import check_arguments
+from policies.register import described
 from policies.views import Moment, PowerDesk, PowerView
 
 Steer = Callable[[Moment, PowerDesk, tuple[Any, ...], tuple[Any, ...], Any], Any]
@@ -30,10 +32,22 @@ def nothing(now: Moment, desk: PowerDesk, memory: Any, given: Any, cap_w: Any) -
 steer: Steer = nothing
 
 
-def ask(now: Moment, desk: PowerDesk, memory: Any, given: Any, cap_w: Any) -> int:
-    """Have a policy write caps to a column. Returns 1 if waiting jobs are to be tried, else 0."""
+ASTRAY = -1
+
+
+def ask(now: Moment, desk: PowerDesk, memory: Any, given: Any, column: Any) -> int:
+    """Have a policy write caps to the beginning of a column that is as long as there are jobs, and
+    NaN. Returns 1 if waiting jobs are to be tried, else 0; and ASTRAY if it wrote by the rows of
+    jobs, beyond those that run."""
+    count = desk.running.shape[0]
+    cap_w = column[:count]
     cap_w[:] = np.nan
-    return 1 if steer(now, desk, memory, given, cap_w) else 0
+    tries = steer(now, desk, memory, given, cap_w)
+    for i in range(count):
+        row = desk.running[i]
+        if row >= count and column[row] == column[row]:
+            return ASTRAY
+    return 1 if tries is not None and tries else 0
 
 
 def as_kernel(written: Any, where: str) -> Steer:
@@ -41,6 +55,17 @@ def as_kernel(written: Any, where: str) -> Steer:
     other arguments."""
     check_arguments(written, "now, desk, memory, given, cap_w", f"{where}: its steer is")
     return written if hasattr(written, "py_func") else kernel(written)  # type: ignore[no-any-return]
+
+
+def failed(policy: Any, error: Exception) -> Fault:
+    """Returns the Fault of a policy whose kernel failed, as it can where it is not compiled."""
+    return Fault(f"power {policy.name} failed (steer): {described(error)}")
+
+
+def strayed(policy: Any) -> Fault:
+    """Returns the Fault of a policy whose kernel wrote by the rows of jobs."""
+    return Fault(f"power {policy.name}: it writes caps by the rows of jobs; cap_w[i] is for the "
+                 "job in row desk.running[i]")  # fmt: skip
 
 
 @cache
@@ -79,10 +104,19 @@ def steered(policy: Any, view: PowerView, compiled: bool = True) -> tuple[Any, b
     desk = view.desk
     assert desk is not None
     assert desk.served is not None
-    cap_w = np.full(len(desk.running), np.nan)
+    column = np.full(len(desk.nodes), np.nan)
+    cap_w = column[: len(desk.running)]
     asked = (moment(view), desk._replace(served=desk.served()), arrays_of(view.memory),
-             given_of(policy), cap_w)  # fmt: skip
-    if not compiled:
-        return cap_w, bool(getattr(policy.steer, "py_func", policy.steer)(*asked))
-    with explaining():
-        return cap_w, bool(_asked(policy.steer)(*asked))
+             given_of(policy))  # fmt: skip
+    try:
+        with explaining():
+            if not compiled:
+                return cap_w, bool(getattr(policy.steer, "py_func", policy.steer)(*asked, cap_w))
+            tries = _asked(policy.steer)(*asked, column)
+    except Refused:
+        raise
+    except Exception as error:
+        raise failed(policy, error) from error
+    if tries == ASTRAY:
+        raise strayed(policy)
+    return cap_w, tries == 1

@@ -23,6 +23,7 @@ from odonata.jobs.request import Job
 from odonata.traces.trace import Trace
 from pdes.driver import run
 from pdes.errors import Fault, Refused
+from pdes.jit import direct
 from pdes.transport import Serial
 from policies.parameters import parameter
 from policies.power import POWERS, Caps, Configuration, PowerPolicy, power
@@ -175,8 +176,8 @@ def test_a_kernel_that_cannot_be_compiled_is_told_in_words(fidelity: str) -> Non
         digest(of_three("allocates", fidelity))
 
 
-def of_three(policy: str, fidelity: str) -> Any:
-    jobs, unit = [(0, 40, 20)] * 3, US if fidelity == "packet" else 10**12
+def of_three(policy: str, fidelity: str, nodes: int = 20) -> Any:
+    jobs, unit = [(0, 40, nodes)] * 3, US if fidelity == "packet" else 10**12
     supply = Power(policy, interval_ps=4 * unit, demand="constant")
     if fidelity == "packet":
         return network(*[Job(n, arrival_ps=s * US, compute_ps=t * US, **SHORT)
@@ -216,3 +217,49 @@ def test_a_class_has_caps_or_a_kernel_and_a_derived_one_may_have_the_other() -> 
     power("steers", **WORDS)(Steers)
     with pytest.raises(Fault, match="power steers: it caps job 2"):
         digest(of_three("steers", "job"))
+
+
+class ByRow(PowerPolicy):
+    @staticmethod
+    def steer(now: Any, desk: Any, memory: Any, given: Any, cap_w: Any) -> None:
+        for row in desk.running:
+            cap_w[row] = 200.0
+
+
+class Perhaps(PowerPolicy):
+    """Returns True or nothing."""
+
+    @staticmethod
+    def steer(now: Any, desk: Any, memory: Any, given: Any, cap_w: Any) -> Any:
+        if now.busy > 30:
+            return True
+
+
+@pytest.mark.parametrize("fidelity", ["packet", "job"])
+def test_caps_that_are_written_by_row_are_told_with_the_policy(fidelity: str) -> None:
+    """The second job starts when the first has ended: one of three runs."""
+    power("by-row", **WORDS)(ByRow)
+    with pytest.raises(Fault, match="power by-row: it writes caps by the rows of jobs; cap_w"):
+        digest(of_three("by-row", fidelity, nodes=40))
+
+
+@pytest.mark.parametrize("fidelity", ["packet", "job"])
+def test_a_kernel_may_return_true_or_nothing(fidelity: str) -> None:
+    power("perhaps", **WORDS)(Perhaps)
+    digest(of_three("perhaps", fidelity))
+
+
+def test_what_fails_where_nothing_is_compiled_is_told_with_the_policy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in a run with ODONATA_JIT=0."""
+
+    def fails(*asked: Any) -> Any:
+        raise ZeroDivisionError("division by zero")
+
+    power("perhaps", **WORDS)(Perhaps)
+    monkeypatch.setattr("odonata.cluster.scheduling.direct", lambda function, *given: (
+        fails if getattr(function, "__name__", "") == "steer_now" else direct(function, *given)
+    ))  # fmt: skip
+    with pytest.raises(Fault, match=r"power perhaps failed .steer.: ZeroDivisionError"):
+        digest(of_three("perhaps", "job"))
