@@ -4,7 +4,7 @@ To understand it, read in this order: `clock` (units of time), `events` (the 32-
 `random`, `parcels`, `model` (what a model gives), `phold` (the shortest one), `loop` (the compiled
 hot loop), `rules` and `decisions` (what is broken, and what is handled in Python), `protocol` (how
 ranks agree), `engine` (one rank), `driver` (from the first event to the last). Beside these stand
-`partition`, `outbox`, `transport` with `board`, `launcher` and `watchman` (with `watch`, its
+`partition`, `outbox`, `transport` with `mailbox`, `launcher` and `watchman` (with `watch`, its
 process), `advice`, `checkpoint` and `dealing` (on other ranks), `metrics`, `stream`, `log`, `past`,
 `turnover`, `join`, `disk` and `hdf5` (what is recorded), `signals`, `arrays`, `errors`, and `jit`,
 where the compiler is met (with `records`, how tuples are passed to kernels, and `inlining`).

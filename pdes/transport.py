@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from pdes import launcher, watchman
 from pdes.arrays import doubled, grown
-from pdes.board import Board, board_bytes, place_bytes
 from pdes.errors import Refused
 from pdes.events import WORDS, Rows
 from pdes.interrupt import interruptible
+from pdes.mailbox import Mailbox, mailbox_bytes, place_bytes
 from pdes.shown import say
 from pdes.watchman import MPI_SECONDS, SAID_SECONDS
 
@@ -137,7 +137,7 @@ class Mpi:
         self.host_leader = self._host.rank == 0
         self.library = mpi.Get_library_version().split("\n")[0].replace("\t", " ").strip("\0 ")
         self._peers = [peer for peer in range(self.size) if peer != self.rank]
-        self._board = self._shared_board()
+        self._mailbox = self._shared_mailbox()
         self.carry(WORDS)
         self._waitall = mpi.Request.Waitall
         self._posted: list[tuple[Any, Rows]] = []
@@ -150,15 +150,15 @@ class Mpi:
         self._words = words
         self._rooms = [np.empty((self.ROOM, words), np.int64) for _ in range(self.size)]
         self._fits = [self.ROOM] * self.size
-        if self._board:
-            self._board.carry(words)
+        if self._mailbox:
+            self._mailbox.carry(words)
 
-    def _shared_board(self) -> Board | None:
-        """Returns the board, where all ranks are on one host, and not too many."""
+    def _shared_mailbox(self) -> Mailbox | None:
+        """Returns the mailbox, where all ranks are on one host, and not too many."""
         size = self.size
         if self._host.size < size or not place_bytes(size):
             return None
-        mine = board_bytes(size) if self.rank == 0 else 0
+        mine = mailbox_bytes(size) if self.rank == 0 else 0
         self._window = self._mpi.Win.Allocate_shared(mine, 8, comm=self._host)
         self._window.Lock_all()
         memory, _ = self._window.Shared_query(0)
@@ -167,11 +167,11 @@ class Mpi:
         self._window.Sync()
         self._host.Barrier()
         self._window.Sync()
-        return Board(memory, self.rank, size, self._window.Sync)
+        return Mailbox(memory, self.rank, size, self._window.Sync)
 
     def exchange(self, letters: Rows, places: list[int]) -> list[Rows]:
-        if self._board:
-            return self._exchange_on_board(self._board, letters, places)
+        if self._mailbox:
+            return self._exchange_by_mailbox(self._mailbox, letters, places)
         comm, tag, rooms = self._comm, self.TAG, self._rooms
         requests = [comm.Irecv(rooms[peer], peer, tag) for peer in self._peers]
         for peer in self._peers:
@@ -188,16 +188,18 @@ class Mpi:
             arrived.append(rooms[peer][:length])
         return arrived
 
-    def _exchange_on_board(self, board: Board, letters: Rows, places: list[int]) -> list[Rows]:
-        arrived, requests = board.exchange(letters, places), []
+    def _exchange_by_mailbox(
+        self, mailbox: Mailbox, letters: Rows, places: list[int]
+    ) -> list[Rows]:
+        arrived, requests = mailbox.exchange(letters, places), []
         for i, peer in enumerate(self._peers):
             length = int(arrived[i][0, 1]) + 1
-            if length > board.fits:
+            if length > mailbox.fits:
                 whole = np.empty((length, letters.shape[1]), np.int64)
-                whole[: board.fits] = arrived[i]
-                requests.append(self._comm.Irecv(whole[board.fits :], peer, self.TAG))
+                whole[: mailbox.fits] = arrived[i]
+                requests.append(self._comm.Irecv(whole[mailbox.fits :], peer, self.TAG))
                 arrived[i] = whole
-            rest = letters[places[peer] + board.fits : places[peer + 1]]
+            rest = letters[places[peer] + mailbox.fits : places[peer + 1]]
             if len(rest):
                 requests.append(self._comm.Isend(rest, peer, self.TAG))
             arrived[i] = arrived[i][:length]

@@ -12,7 +12,7 @@ from odonata.cluster.model import Cluster
 from odonata.cluster.simulation import simulate
 from odonata.traces.trace import Trace
 from pdes.driver import Result
-from policies.scheduling import DISCIPLINES, SchedulingPolicy
+from policies.scheduling import SCHEDULINGS, SchedulingPolicy
 
 STATES = {3: "finished", 4: "killed"}
 
@@ -31,7 +31,7 @@ def simulated(
     jobs: Sequence[Job], nodes: int, discipline: str, overrun: str = "kill", **more: Any
 ) -> tuple[list[Record], Result]:
     """Returns what became of the jobs, as the naive twin says it, and the run."""
-    made = {one.name for one in DISCIPLINES[discipline].parameters}
+    made = {one.name for one in SCHEDULINGS[discipline].parameters}
     parameters = {name: more.pop(name) for name in [*more] if name in made}
     if "half_life" in parameters:
         parameters["half_life"] = parameters["half_life"] / 1e6
@@ -53,7 +53,7 @@ def through_a_view(discipline: str, parameters: dict[str, Any]) -> type[Scheduli
     """Returns a policy that asks a compiled discipline through a view, as a user's own would be."""
     given = {name: value / 1e6 if name == "half_life" else value
              for name, value in parameters.items()}  # fmt: skip
-    inner: SchedulingPolicy = DISCIPLINES.make(discipline, given)
+    inner: SchedulingPolicy = SCHEDULINGS.make(discipline, given)
 
     class Through(SchedulingPolicy):
         always, preemptive = inner.always, inner.preemptive

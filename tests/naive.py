@@ -128,7 +128,7 @@ def simulate(
             to_come.remove(task)
             cluster.present.append(task)
 
-        chosen = DISCIPLINES[discipline](cluster, **parameters)
+        chosen = SCHEDULINGS[discipline](cluster, **parameters)
         assert size(chosen) <= nodes, "more nodes are used than there are"
         for task in cluster.present:
             if task in chosen and task.since is None:
@@ -342,7 +342,7 @@ def earliest(cluster: Cluster, task: Task) -> int:
     raise AssertionError("the machine is free when everything has ended")
 
 
-DISCIPLINES: dict[str, Callable[..., list[Task]]] = {
+SCHEDULINGS: dict[str, Callable[..., list[Task]]] = {
     "fcfs": sorted_by(lambda task: task.job.number),
     "small-first": sorted_by(lambda task: task.job.nodes),
     "large-first": sorted_by(lambda task: -task.job.nodes),

@@ -16,7 +16,7 @@ import numpy as np
 
 from odonata.agents import layout as w
 from odonata.agents import packet as p
-from odonata.agents.configuration import Configuration
+from odonata.agents.description import NetworkDescription
 from odonata.agents.layout import State
 from odonata.agents.link import FEEDER_BITS, FEEDER_HERE, UNLIMITED
 from odonata.agents.power import check_energy
@@ -32,7 +32,7 @@ from pdes.dealing import chained
 from pdes.events import AGENT_MASK, FOREVER, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, TIME, A, Rows
 
 
-def _inputs(network: Configuration, state: State, pending: Rows) -> tuple[Rows, Rows]:
+def _inputs(network: NetworkDescription, state: State, pending: Rows) -> tuple[Rows, Rows]:
     """Returns, for the packets on their way to a router or to a half-duplex node, the port rows
     that they arrive at and their numbers."""
     m, kinds = network.machine, pending[:, KEY] >> KIND_SHIFT
@@ -61,7 +61,7 @@ def _occupied(state: State, parcels: Rows, numbers: Rows) -> tuple[Rows, Rows, R
     return inside, rows, came & p.VC_MASK
 
 
-def held(network: Configuration, state: State, pending: Rows, parcels: Rows) -> Rows:
+def held(network: NetworkDescription, state: State, pending: Rows, parcels: Rows) -> Rows:
     """Returns the bytes that each input buffer of this rank holds or expects: by port and VC."""
     total = np.zeros(state.slow.shape[:2], np.int64)
     rows, numbers = _inputs(network, state, pending)
@@ -77,7 +77,7 @@ def held(network: Configuration, state: State, pending: Rows, parcels: Rows) -> 
     return total
 
 
-def check(network: Configuration, state: State, pending: Rows, parcels: Rows) -> None:
+def check(network: NetworkDescription, state: State, pending: Rows, parcels: Rows) -> None:
     ports, channels = state.ports[:, 0], _channels(state)
     limited = ports[:, w.CAPACITY] < UNLIMITED
     capacity = np.broadcast_to(ports[:, w.CAPACITY, None], channels.shape[:2])
@@ -115,7 +115,7 @@ def check(network: Configuration, state: State, pending: Rows, parcels: Rows) ->
     assert (inputs <= buffers[:, None]).all(), "a buffer is over-full"
 
 
-def _check_wakes(network: Configuration, state: State, pending: Rows, parcels: Rows) -> None:
+def _check_wakes(network: NetworkDescription, state: State, pending: Rows, parcels: Rows) -> None:
     """Check for every channel with a blocked packet that an event will serve it by the time its
     next credit is due, and that its first packet really has to wait."""
     heads, vcs = _channels(state)[:, :, w.HEAD].reshape(-1), state.slow.shape[1]
@@ -136,7 +136,9 @@ def _check_wakes(network: Configuration, state: State, pending: Rows, parcels: R
     assert (wake[could] < FOREVER).all(), "a packet is blocked although there is credit for it"
 
 
-def findings(network: Configuration, state: State, pending: Rows, parcels: Rows) -> dict[str, Any]:
+def findings(
+    network: NetworkDescription, state: State, pending: Rows, parcels: Rows
+) -> dict[str, Any]:
     """Returns what `conclude` needs from each rank: bytes on their way and blocked; each blocked
     channel with its buffer's size and its first packet's; each blocked packet's channel with that
     which fed it."""
@@ -169,7 +171,7 @@ def findings(network: Configuration, state: State, pending: Rows, parcels: Rows)
     }
 
 
-def _nics(network: Configuration, state: State) -> Rows:
+def _nics(network: NetworkDescription, state: State) -> Rows:
     """Returns the rows of the ports of nodes, in machine order."""
     m, groups = network.machine, len(state.histogram)
     own = m.routers * m.radix
@@ -177,7 +179,7 @@ def _nics(network: Configuration, state: State) -> Rows:
     return (np.arange(groups)[:, None] * m.routers * (m.radix + m.nodes) + inside).reshape(-1)  # type: ignore[no-any-return]
 
 
-def _waits_at_nodes(network: Configuration, state: State, names: Rows) -> Rows:
+def _waits_at_nodes(network: NetworkDescription, state: State, names: Rows) -> Rows:
     """Returns the packets that half-duplex nodes do not drain because they have something to send:
     the channel that feeds the node, the node's own, and the bytes."""
     nics = _nics(network, state)
@@ -189,7 +191,7 @@ def _waits_at_nodes(network: Configuration, state: State, names: Rows) -> Rows:
     )
 
 
-def _names(network: Configuration, state: State) -> Rows:
+def _names(network: NetworkDescription, state: State) -> Rows:
     m, groups, vcs = network.machine, len(state.histogram), state.slow.shape[1]
     first = int(state.shape[w.FIRST_GROUP])
     routers, nodes = np.arange(m.routers), np.arange(m.routers * m.nodes)
@@ -247,7 +249,7 @@ def deadlock(blocked: Rows, waits: Rows) -> list[int]:
     return seen[seen.index(at) :]
 
 
-def words_for(network: Configuration, name: int) -> str:
+def words_for(network: NetworkDescription, name: int) -> str:
     """Returns a channel in words, or where its name is negative its output buffer."""
     if name < 0:
         return f"output buffer of {words_for(network, -1 - name)}"
@@ -261,7 +263,7 @@ def words_for(network: Configuration, name: int) -> str:
     return f"router {group * m.routers + index} (group {group}) {kind} port {port} VC {vc}"
 
 
-def conclude(network: Configuration, outcome: Mapping[str, Any]) -> str | None:
+def conclude(network: NetworkDescription, outcome: Mapping[str, Any]) -> str | None:
     """Raise AssertionError where bytes were lost, over all ranks; say where it is deadlocked."""
     generated, delivered = (
         outcome["nodes"][:, [w.GENERATED_BYTES, w.DELIVERED_BYTES]].sum(axis=0).tolist()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from odonata.agents.configuration import Configuration
+from odonata.agents.description import NetworkDescription
 from odonata.agents.layout import (
     AGAIN,
     BASE,
@@ -28,20 +28,20 @@ from odonata.jobs import board as b
 from pdes.events import KEY, PORT_MASK, TIME, WORDS, A, B, Rows, no_rows, pack
 
 
-def events_of(network: Configuration, state: State, starts: Sequence[Start]) -> Rows:
+def events_of(network: NetworkDescription, state: State, starts: Sequence[Start]) -> Rows:
     """Returns the events of these Starts, with their parcels."""
     rows = [commands(network, state, start) for start in starts]
     return np.concatenate([no_rows(WORDS + network.packet_words), *rows])
 
 
-def agents_of(network: Configuration, labels: Rows) -> Rows:
+def agents_of(network: NetworkDescription, labels: Rows) -> Rows:
     """Returns the agents of nodes."""
     m = network.machine
     group, index = np.divmod(labels, m.routers * m.nodes)
     return ((group + network.offset) << network.agent_bits) + m.routers + index  # type: ignore[no-any-return]
 
 
-def power_events(network: Configuration, state: State, time: int, decided: Decided) -> Rows:
+def power_events(network: NetworkDescription, state: State, time: int, decided: Decided) -> Rows:
     """Returns the events by which a power policy has its way: the caps of the nodes of jobs, when
     it wants to be asked again, and the end of all measuring. Of caps that reach a node in one
     instant, that of the latest decision is the last."""
@@ -74,7 +74,7 @@ def places_of(workload: Workload, seed: int, job: int) -> Rows:
     return np.array(mapping, np.int64)
 
 
-def commands(network: Configuration, state: State, start: Start) -> Rows:
+def commands(network: NetworkDescription, state: State, start: Start) -> Rows:
     """Returns the events that start a job: one for every rank, with the places of all its tasks,
     and one for every slot, with the task that it runs."""
     workload, (job, labels, time) = network.workload, start

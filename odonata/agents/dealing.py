@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from odonata.agents import layout as w
-from odonata.agents.configuration import Configuration
+from odonata.agents.description import NetworkDescription
 from odonata.agents.layout import State
 from odonata.agents.link import FEEDER_BITS, FEEDER_HERE
 from odonata.agents.packet import CAME
@@ -30,7 +30,7 @@ from pdes.events import AGENT_MASK, KEY, KIND_SHIFT, PORT_BITS, PORT_MASK, A, Ro
 from pdes.words import Row
 
 
-def dealing(network: Configuration) -> Dealing:
+def dealing(network: NetworkDescription) -> Dealing:
     """Returns how each array of `State` is dealt."""
     m = network.machine
     port, node = m.routers * (m.radix + m.nodes), m.routers * m.nodes
@@ -99,7 +99,7 @@ def _ends(array: Rows, row: Row, which: str) -> list[Rows]:
 
 
 def to_global(
-    network: Configuration, state: State, pending: Rows, parcels: Rows, first: int, last: int
+    network: NetworkDescription, state: State, pending: Rows, parcels: Rows, first: int, last: int
 ) -> None:
     """Name the input that each packet occupies by its row in the whole machine."""
     g0, g1 = network.groups_of(first, last)
@@ -112,7 +112,7 @@ def to_global(
 
 
 def to_local(
-    network: Configuration, state: State, pending: Rows, parcels: Rows, first: int, last: int
+    network: NetworkDescription, state: State, pending: Rows, parcels: Rows, first: int, last: int
 ) -> None:
     """Find the far ends of ports, and name inputs as `odonata.agents.link` does on a rank."""
     g0, g1 = network.groups_of(first, last)
@@ -151,7 +151,7 @@ def _others(came: Rows) -> Rows:
     return came & (~CAME_MASK | (FEEDER_HERE - 1))
 
 
-def _inputs(network: Configuration, arriving: Rows) -> Rows:
+def _inputs(network: NetworkDescription, arriving: Rows) -> Rows:
     """Returns the rows of the inputs that packets arrive at, in the whole machine."""
     agents, ports = (arriving[:, KEY] >> PORT_BITS) & AGENT_MASK, arriving[:, KEY] & PORT_MASK
     group = (agents >> network.agent_bits) - network.offset
@@ -160,7 +160,7 @@ def _inputs(network: Configuration, arriving: Rows) -> Rows:
     return group * m.routers * (m.radix + m.nodes) + router * m.radix + ports  # type: ignore[no-any-return]
 
 
-def _first_row(network: Configuration, group: int) -> int:
+def _first_row(network: NetworkDescription, group: int) -> int:
     """Returns the row of the first port of a group in the whole machine."""
     m = network.machine
     return group * m.routers * (m.radix + m.nodes)

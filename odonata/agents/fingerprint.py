@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from odonata.agents import layout as w
-from odonata.agents.configuration import Configuration
+from odonata.agents.description import NetworkDescription
 from odonata.agents.layout import State
 from odonata.jobs.board import Ledger
 
 
-def fingerprint(network: Configuration, state: State) -> Any:
+def fingerprint(network: NetworkDescription, state: State) -> Any:
     """Returns a row per group: the counters of every port, and those of its nodes. The
     scheduler's part is in the last word of group 0; a rank that has the scheduler and not that
     group has it in a row of its own, which `assemble` puts there. Which words a row has follows
@@ -53,7 +53,7 @@ def fingerprint(network: Configuration, state: State) -> Any:
     return np.hstack([*flat, seen])
 
 
-def assemble(network: Configuration, parts: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+def assemble(network: NetworkDescription, parts: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
     if (
         network.workload is None
         or len(parts) == 1

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from odonata.agents import layout as w
-from odonata.agents.configuration import Configuration
+from odonata.agents.description import NetworkDescription
 from odonata.agents.flows import by_level
 from odonata.agents.link import used_by, waited_by
 from odonata.agents.power import energy_at
@@ -137,7 +137,7 @@ POWERED_ENDS = Log(
 )  # fmt: skip
 
 
-def of_jobs(network: Configuration) -> Table:
+def of_jobs(network: NetworkDescription) -> Table:
     """Returns the constant properties of every job, on the rank that has the scheduler."""
     jobs = network.jobs
 
@@ -212,7 +212,7 @@ def _word(array: str, word: int) -> Callable[[Any], Any]:
     return lambda state: getattr(state, array)[:, word]
 
 
-def tables(network: Configuration, interval: int) -> Mapping[str, Table]:
+def tables(network: NetworkDescription, interval: int) -> Mapping[str, Table]:
     m = network.machine
     own, behind = m.routers * m.radix, m.routers * m.nodes
     narrow = "i4" if interval <= SHORT else "i8"

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from odonata.agents import ejection, flows, tracing
 from odonata.agents import layout as w
 from odonata.agents.commands import events_of, power_events
-from odonata.agents.configuration import Configuration, rate_at, rate_of
 from odonata.agents.dealing import dealing, to_global, to_local
+from odonata.agents.description import NetworkDescription, rate_at, rate_of
 from odonata.agents.dispatch import Routers, handler, receiver
 from odonata.agents.fingerprint import assemble, fingerprint
 from odonata.agents.layout import State
@@ -67,8 +67,8 @@ from topology.dragonfly import Dragonfly
 
 
 @dataclass(frozen=True)
-class Network(Configuration, Model, Carries, Decides, Deals, Streams, Ends, Audits):
-    """A network as a model for the engine; `Configuration` describes the fields."""
+class Network(NetworkDescription, Model, Carries, Decides, Deals, Streams, Ends, Audits):
+    """A network as a model for the engine; `NetworkDescription` describes the fields."""
 
     name = "dragonfly"
     bearers, receipts = (w.ARRIVE, w.REACH, w.DELIVER, w.PLACE), (w.CREDIT_DUE,)

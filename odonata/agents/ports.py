@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from odonata.agents import layout as w
-from odonata.agents.configuration import Configuration, rate_of
+from odonata.agents.description import NetworkDescription, rate_of
 from odonata.agents.link import UNLIMITED
 from pdes.arrays import aligned
 from pdes.events import FOREVER, Rows, pack
 from topology.dragonfly import LinkClass
 
 
-def port_lines(network: Configuration, g0: int, g1: int) -> Rows:
+def port_lines(network: NetworkDescription, g0: int, g1: int) -> Rows:
     """Returns a group's rows of ports: those of its routers, one router after the other, then
     its nodes'."""
     m = network.machine
@@ -53,7 +53,7 @@ def port_lines(network: Configuration, g0: int, g1: int) -> Rows:
     return lines.reshape(-1, 1 + network.channels, w.LINE)
 
 
-def far_rows(network: Configuration, g0: int, g1: int) -> Rows:
+def far_rows(network: NetworkDescription, g0: int, g1: int) -> Rows:
     """Returns for each port of these groups the row of the port at the other end of its link, among
     those of the whole machine; -1 where there is none."""
     m = network.machine
@@ -73,7 +73,7 @@ def far_rows(network: Configuration, g0: int, g1: int) -> Rows:
     return far.reshape(-1)
 
 
-def far_here(network: Configuration, g0: int, g1: int) -> Rows:
+def far_here(network: NetworkDescription, g0: int, g1: int) -> Rows:
     """Returns the same for a rank with these groups, among its own rows; -1 also where the other
     end is on another rank."""
     m, far = network.machine, far_rows(network, g0, g1)
@@ -87,7 +87,7 @@ def _fill(part: Rows, link: LinkClass, capacity: int) -> None:
     )  # fmt: skip
 
 
-def crossbars(network: Configuration, g0: int, g1: int, ports: int) -> dict[str, Any]:
+def crossbars(network: NetworkDescription, g0: int, g1: int, ports: int) -> dict[str, Any]:
     """Returns the arrays of `State` that are about crossbars and ejection."""
     m, vcs, switched = network.machine, network.channels, network.switched
     rows, routers = (ports, (g1 - g0) * m.routers) if switched else (0, 0)

@@ -30,7 +30,7 @@ from pdes.jit import kernel
 from pdes.loop import Sim, schedule
 from policies.power import POWERS
 from policies.power.service_rate import ServiceRate
-from policies.scheduling import DISCIPLINES, has_order
+from policies.scheduling import SCHEDULINGS, has_order
 
 if TYPE_CHECKING:
     from odonata.agents.workload import Workload
@@ -269,7 +269,7 @@ def check(power: Power, workload: Workload | None, machine: Dragonfly, found: Fi
     unless(policy.sleep_after_s < 0, f"power.policy.sleep_after_s = {policy.sleep_after_s:g}",
            f"it puts nodes to sleep, {of_jobs}; below 0: never", "power.policy")  # fmt: skip
     if workload is not None and policy.selects:
-        discipline = DISCIPLINES.make(workload.order, workload.order_parameters)
+        discipline = SCHEDULINGS.make(workload.order, workload.order_parameters)
         unless(has_order(discipline), f"power.policy = {power.policy}",
                f"it chooses jobs in the order of a discipline, and {workload.order} has none; "
                "fcfs and wfp have, for example", "power.policy", "workload.order")  # fmt: skip

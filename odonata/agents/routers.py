@@ -24,7 +24,7 @@ ROUTERS: Mapping[str, Mapping[str, Any]] = {
         "injection_channels": 2,
     },
 }
-"""The fields of `Configuration` that each sets, where nothing else is said. merlin: SST's hr_router
-with its defaults and the buffers of the Level-Spread study. booksim: the iq_router of BookSim 2,
-with the speed-up of its dragonfly example; what depends on its clock (`allocation`, `credit_delay`)
-is to be given beside it."""
+"""The fields of `NetworkDescription` that each sets, where nothing else is said. merlin: SST's
+hr_router with its defaults and the buffers of the Level-Spread study. booksim: the iq_router of
+BookSim 2, with the speed-up of its dragonfly example; what depends on its clock (`allocation`,
+`credit_delay`) is to be given beside it."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from odonata.agents import layout as w
-from odonata.agents.configuration import Configuration
+from odonata.agents.description import NetworkDescription
 from odonata.agents.layout import State
 from odonata.agents.packet import ROOM, SIZE, VC_MASK
 from pdes.dealing import chained
@@ -25,7 +25,7 @@ def feeders_of(state: State, rows: Rows, vcs: Rows) -> Rows:
     return channel_name((far >> PORT_BITS) & AGENT_MASK, far & PORT_MASK, vcs)  # type: ignore[no-any-return]
 
 
-def _rows(network: Configuration, state: State) -> Rows:
+def _rows(network: NetworkDescription, state: State) -> Rows:
     """Returns the rows of the ports of routers, by router and port."""
     m, groups = network.machine, len(state.histogram)
     inside = np.arange(m.routers * m.radix).reshape(m.routers, m.radix)
@@ -33,7 +33,7 @@ def _rows(network: Configuration, state: State) -> Rows:
     return (first[:, None, None] + inside).reshape(-1, m.radix)
 
 
-def _wanted(network: Configuration, state: State) -> tuple[Rows, Rows, Rows, Rows]:
+def _wanted(network: NetworkDescription, state: State) -> tuple[Rows, Rows, Rows, Rows]:
     """Returns of every queue that has a request its port row and VC, and the port row and VC of the
     channel that it wants."""
     rows, vcs = np.nonzero(state.queues[:, :, w.Q_WANTS] >= 0)
@@ -43,7 +43,9 @@ def _wanted(network: Configuration, state: State) -> tuple[Rows, Rows, Rows, Row
     return rows, vcs, base + (wants >> w.VC_BITS), wants & VC_MASK
 
 
-def check_crossbars(network: Configuration, state: State, pending: Rows, parcels: Rows) -> None:
+def check_crossbars(
+    network: NetworkDescription, state: State, pending: Rows, parcels: Rows
+) -> None:
     """Raise AssertionError where queues, rooms or requests are not what they should be."""
     queues, vcs = state.queues, state.queues.shape[1]
     which, numbers = chained(parcels, queues[:, :, w.Q_HEAD].reshape(-1))
@@ -89,7 +91,7 @@ def check_crossbars(network: Configuration, state: State, pending: Rows, parcels
 
 
 def waits_in_crossbars(
-    network: Configuration, state: State, names: Rows
+    network: NetworkDescription, state: State, names: Rows
 ) -> tuple[Rows, Rows, Any]:  # fmt: skip
     """Returns the channels, and as negative names the output buffers, that packets of input queues
     lack room in, each with the size of that buffer and of the packet; then who waits for whom, with

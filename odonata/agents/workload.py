@@ -46,7 +46,7 @@ from pdes.clock import LATEST
 from pdes.errors import Fault, Findings, Refused
 from pdes.events import Rows
 from policies.allocation import ALLOCATIONS
-from policies.scheduling import DISCIPLINES, SchedulingPolicy
+from policies.scheduling import SCHEDULINGS, SchedulingPolicy
 from policies.views import Request
 from topology.dragonfly import Dragonfly
 from topology.settings import setting
@@ -260,14 +260,14 @@ class Workload:
                "ends", "jobs.0.background")  # fmt: skip
         unless(1 <= self.tasks_per_node <= MOST_TASKS, f"tasks_per_node = {self.tasks_per_node}",
                f"1 .. {MOST_TASKS}", "tasks_per_node")  # fmt: skip
-        for register, name in ((ALLOCATIONS, self.allocation), (DISCIPLINES, self.order)):
+        for register, name in ((ALLOCATIONS, self.allocation), (SCHEDULINGS, self.order)):
             if name not in register:
                 register.load()
         unless(self.allocation in ALLOCATIONS, f"allocation = {self.allocation}",
                f"one of {', '.join(ALLOCATIONS)}{nearest(self.allocation, [*ALLOCATIONS])}",
                "allocation")  # fmt: skip
-        unless(self.order in DISCIPLINES, f"order = {self.order}",
-               f"one of {', '.join(DISCIPLINES)}{nearest(self.order, [*DISCIPLINES])}",
+        unless(self.order in SCHEDULINGS, f"order = {self.order}",
+               f"one of {', '.join(SCHEDULINGS)}{nearest(self.order, [*SCHEDULINGS])}",
                "order")  # fmt: skip
         unless(not self._preempts(), f"order = {self.order}",
                'it preempts running jobs, which only a run with fidelity = "job" can do',
@@ -318,7 +318,7 @@ class Workload:
         """Tells whether its discipline takes nodes from running jobs; one whose parameters are
         wrong is refused elsewhere."""
         try:
-            made: SchedulingPolicy = DISCIPLINES.make(self.order, self.order_parameters)
+            made: SchedulingPolicy = SCHEDULINGS.make(self.order, self.order_parameters)
             return made.preemptive
         except Refused:
             return False
@@ -402,7 +402,7 @@ class Workload:
             machine=machine,
             requests=requests,
             allocation=ALLOCATIONS.make(self.allocation, self.allocation_parameters),
-            discipline=DISCIPLINES.make(self.order, self.order_parameters),
+            discipline=SCHEDULINGS.make(self.order, self.order_parameters),
             seed=seed,
             launch=self.launch_ps,
             tasks_per_node=self.tasks_per_node,

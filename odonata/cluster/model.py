@@ -59,7 +59,7 @@ from policies.memory import Buffer, Layout, Sizes, remembered
 from policies.power import Choices, PowerPolicy
 from policies.power.simple import IdleSleep, Uncontrolled
 from policies.register import PLUGINS, REGISTERS, Values
-from policies.scheduling import DISCIPLINES, SchedulingPolicy
+from policies.scheduling import SCHEDULINGS, SchedulingPolicy
 from policies.scheduling.compiled import Compiled
 from topology import Dragonfly
 
@@ -163,7 +163,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         """Returns the discipline and, where jobs are placed, the allocation."""
         placing = self.machine is not None
         return (
-            DISCIPLINES.make(self.scheduling, self.scheduling_parameters),
+            SCHEDULINGS.make(self.scheduling, self.scheduling_parameters),
             ALLOCATIONS.make(self.allocation, self.allocation_parameters) if placing else None,
         )
 

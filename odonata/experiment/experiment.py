@@ -32,7 +32,7 @@ from odonata.traces.source import Source
 from pdes.clock import TICKS
 from policies.allocation import ALLOCATIONS
 from policies.parameters import in_ticks
-from policies.scheduling import DISCIPLINES
+from policies.scheduling import SCHEDULINGS
 from topology import Dragonfly
 from topology.presets import PRESETS
 from topology.settings import HOME, Setting, required, setting
@@ -217,7 +217,7 @@ class JobExperiment(Described):
         order, allocation = (
             tuple(in_ticks(register.named(name).parameters, given, TICKS[self.tick]).items())
             for register, name, given in (
-                (DISCIPLINES, how.order, how.order_parameters),
+                (SCHEDULINGS, how.order, how.order_parameters),
                 (ALLOCATIONS, how.allocation, how.allocation_parameters),
             )
         )

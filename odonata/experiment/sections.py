@@ -1,7 +1,7 @@
 """The sections of an experiment that have no class of their own elsewhere.
 
 A machine is a `Dragonfly`, traffic is `Traffic`, and a job is a `Job`. The fields of [network],
-[scheduler] and [nic] are those of `Configuration` and `Workload`: their classes are made from
+[scheduler] and [nic] are those of `NetworkDescription` and `Workload`: their classes are made from
 these, so that no field is declared twice.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Any
 
-from odonata.agents.configuration import Configuration
+from odonata.agents.description import NetworkDescription
 from odonata.agents.workload import Workload
 from pdes.protocol import PROTOCOLS
 from topology.settings import setting, settings_of
@@ -41,14 +41,14 @@ def _section(name: str, home: str, *owners: type, base: type = object) -> Any:
     return made
 
 
-OWN: dict[type, str] = {Configuration: "network", Workload: "scheduler"}
+OWN: dict[type, str] = {NetworkDescription: "network", Workload: "scheduler"}
 """The section of the fields of a class, where they do not say another."""
 
-NetworkSettings = _section("NetworkSettings", "network", Configuration)
+NetworkSettings = _section("NetworkSettings", "network", NetworkDescription)
 SchedulerSettings = _section("SchedulerSettings", "scheduler", Workload)
-NicSettings = _section("NicSettings", "nic", Configuration, Workload)
+NicSettings = _section("NicSettings", "nic", NetworkDescription, Workload)
 
-OF_NODES = frozenset(each.name for each in fields(Configuration)) & frozenset(
+OF_NODES = frozenset(each.name for each in fields(NetworkDescription)) & frozenset(
     each.name for each in fields(NicSettings)
 )
 """The fields of [nic] that are about every packet, not about messages of jobs."""
@@ -70,12 +70,12 @@ class _Running:
     )
 
 
-RunSettings = _section("RunSettings", "run", Configuration, base=_Running)
+RunSettings = _section("RunSettings", "run", NetworkDescription, base=_Running)
 
 
 def _of_configuration(name: str) -> Any:
-    """Returns a field of `Configuration` that is set in another section."""
-    (one,) = (one for one in fields(Configuration) if one.name == name)
+    """Returns a field of `NetworkDescription` that is set in another section."""
+    (one,) = (one for one in fields(NetworkDescription) if one.name == name)
     return field(default=one.default, metadata=one.metadata)
 
 

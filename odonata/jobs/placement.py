@@ -12,7 +12,7 @@ from pdes.errors import Refused
 from policies.allocation import ALLOCATIONS, allocate, rng_for
 from policies.memory import Sizes, memory_of, remembered
 from policies.register import Entry, Values
-from policies.scheduling import DISCIPLINES, select
+from policies.scheduling import SCHEDULINGS, select
 from policies.views import Counters, Labels, Request, Sight, View
 from topology import Dragonfly
 
@@ -58,7 +58,7 @@ def place(
 
     A job's random numbers are its own, so another job's size does not change them.
     """
-    chooser, scheduling = ALLOCATIONS.make(policy, parameters), DISCIPLINES.make(order)
+    chooser, scheduling = ALLOCATIONS.make(policy, parameters), SCHEDULINGS.make(order)
     for number, nodes in enumerate(sizes, 1):
         if nodes < 1:
             raise Refused(f"job {number} of {nodes} nodes: at least 1")

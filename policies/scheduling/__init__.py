@@ -18,7 +18,7 @@ has the rest.
 from __future__ import annotations
 
 from policies.scheduling.base import (
-    DISCIPLINES,
+    SCHEDULINGS,
     Discipline,
     SchedulingPolicy,
     backfilling,
@@ -32,7 +32,7 @@ from policies.scheduling.compiled import has_order, in_order  # isort: skip
 from policies.scheduling import disciplines, sensitive  # noqa: F401  isort: skip
 
 __all__ = [
-    "DISCIPLINES",
+    "SCHEDULINGS",
     "Discipline",
     "SchedulingPolicy",
     "backfilling",

@@ -145,7 +145,7 @@ def _end(view: View, job: Request) -> int:
 
 Written = TypeVar("Written", bound=Callable[..., Any] | type[SchedulingPolicy])
 
-DISCIPLINES: Register[Entry] = REGISTERS["scheduling"]
+SCHEDULINGS: Register[Entry] = REGISTERS["scheduling"]
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from odonata.results.performance import job_records, ports_by_class
 from pdes.driver import run
 from pdes.errors import Fault, Refused
 from policies.allocation import ALLOCATIONS
-from policies.scheduling import DISCIPLINES, discipline
+from policies.scheduling import SCHEDULINGS, discipline
 from topology import Dragonfly
 
 HERE = Path(__file__).parent.parent
@@ -101,7 +101,7 @@ def test_nobody_passes_a_job_that_does_not_fit_unless_the_discipline_lets_them()
     try:
         _, large, small = go(network(*jobs, order="lenient")).jobs
     finally:
-        del DISCIPLINES["lenient"]
+        del SCHEDULINGS["lenient"]
     assert small.start_ps == 2 + LAUNCH
     assert large.start_ps is not None
 
@@ -193,7 +193,7 @@ def wrong() -> Iterator[None]:
     exec(WRONG, {"__name__": __name__})
     yield
     del ALLOCATIONS["twice"]
-    del DISCIPLINES["nobody"]
+    del SCHEDULINGS["nobody"]
 
 
 BAD_ANSWERS = [

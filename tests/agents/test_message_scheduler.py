@@ -28,7 +28,7 @@ from pdes.errors import Fault
 from policies.allocation import ALLOCATIONS, AllocationPolicy
 from policies.memory import Sizes
 from policies.power import Caps, Configuration, PowerPolicy
-from policies.scheduling import DISCIPLINES, SchedulingPolicy, has_order
+from policies.scheduling import SCHEDULINGS, SchedulingPolicy, has_order
 from policies.views import Ended, Request, View
 
 LAUNCH = 10
@@ -65,7 +65,7 @@ class Diary(SchedulingPolicy):
 
 def scheduler(*requests: Request, discipline: Any = None, allocation: Any = None) -> Scheduler:
     allocation = allocation or ALLOCATIONS.make("simple")
-    discipline = discipline or DISCIPLINES.make("fcfs")
+    discipline = discipline or SCHEDULINGS.make("fcfs")
     return Scheduler(SMALL, requests, allocation, discipline, 1, LAUNCH, tasks_per_node=2)
 
 
@@ -186,7 +186,7 @@ class Watcher(PowerPolicy):
 def powered(policy: PowerPolicy, *requests: Request, cap: Steps | None = None, **how: Any) -> Any:
     requests = tuple(job._replace(number=number) for number, job in enumerate(requests))
     ours = Scheduler(
-        SMALL, requests, ALLOCATIONS.make("simple"), DISCIPLINES.make("fcfs"), 1, LAUNCH,
+        SMALL, requests, ALLOCATIONS.make("simple"), SCHEDULINGS.make("fcfs"), 1, LAUNCH,
         power=Supply(policy, cap, 100.0, 162.0, 290.0, how.get("by_interval", False)),
     )  # fmt: skip
     return ours, ours.fresh_board(), ours.fresh_ledger()
@@ -268,6 +268,6 @@ def test_measuring_ends_when_all_is_done_and_when_nobody_will_ever_start(
 
 def test_an_order_is_what_a_policy_that_selects_needs() -> None:
     names = ("fcfs", "wfp", "easy", "small-first", "conservative", "fair-share")
-    ordered = {name: has_order(DISCIPLINES.make(name)) for name in names if name in DISCIPLINES}
+    ordered = {name: has_order(SCHEDULINGS.make(name)) for name in names if name in SCHEDULINGS}
     assert ordered.pop("conservative") is False
     assert all(ordered.values())

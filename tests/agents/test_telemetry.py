@@ -23,7 +23,7 @@ from pdes.driver import run
 from pdes.errors import Fault, Refused
 from pdes.transport import Serial
 from policies.allocation import ALLOCATIONS, AllocationPolicy, allocation
-from policies.scheduling import DISCIPLINES, scheduling
+from policies.scheduling import SCHEDULINGS, scheduling
 from policies.views import Counters, Labels, Request, Sight
 
 EVERY, LATE = 4 * US + 7, 3 * US
@@ -168,7 +168,7 @@ def test_a_run_ends_though_counters_are_read_for_ever() -> None:
         with pytest.raises(Fault, match="hog never started"):
             performance(stuck, result)
     finally:
-        del DISCIPLINES["nobody"]
+        del SCHEDULINGS["nobody"]
 
 
 @pytest.mark.parametrize(

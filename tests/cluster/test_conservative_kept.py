@@ -16,7 +16,7 @@ from random_traces import build, random_trace
 from odonata.cluster.model import Cluster
 from odonata.jobs.power import Power
 from pdes.driver import run
-from policies.scheduling import DISCIPLINES, scheduling
+from policies.scheduling import SCHEDULINGS, scheduling
 
 SEEDS = pytest.mark.parametrize("seeds", [
     pytest.param((2, 3), id="some"),
@@ -82,7 +82,7 @@ def by_view(request: pytest.FixtureRequest) -> Iterator[str]:
     made = through_a_view("conservative", request.param)
     scheduling("by-view", about="a test's", source="nobody's")(made)
     yield "by-view"
-    del DISCIPLINES["by-view"]
+    del SCHEDULINGS["by-view"]
 
 
 @SEEDS

@@ -21,7 +21,7 @@ from odonata.cluster.simulation import simulate
 from odonata.jobs.power import Power
 from odonata.traces.source import Source
 from odonata.traces.trace import Trace
-from policies.scheduling import DISCIPLINES, backfilling, scheduling
+from policies.scheduling import SCHEDULINGS, backfilling, scheduling
 from policies.views import Request, Running, View
 
 SECOND = 10**6
@@ -170,7 +170,7 @@ def plain_easy() -> Iterator[str]:
         lambda view: backfilling(view, range(len(view.queue)))
     )
     yield name
-    del DISCIPLINES[name]
+    del SCHEDULINGS[name]
 
 
 def test_easy_in_python_agrees_with_the_compiled_one_while_rates_change(plain_easy: str) -> None:

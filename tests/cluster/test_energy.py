@@ -270,18 +270,18 @@ def test_a_node_that_sleeps_at_once_is_woken_by_every_job() -> None:
 
 # -- at random
 
-DISCIPLINES: dict[str, dict[str, Any]] = {
+SCHEDULINGS: dict[str, dict[str, Any]] = {
     "fcfs": {}, "easy": {}, "lcfs-pr": {}, "spf": {}, "spf printed": {"printed": True},
 }  # fmt: skip
 SLEEPY = st.sampled_from((1, 3, 10, 30))
 
 
 def cluster(jobs: list[Job], discipline: str, power: Power, **more: Any) -> Cluster:
-    given = tuple(DISCIPLINES[discipline].items())
+    given = tuple(SCHEDULINGS[discipline].items())
     return Cluster(trace_of(jobs), MOST_NODES, discipline.split()[0], given, power=power, **more)
 
 
-@pytest.mark.parametrize("discipline", DISCIPLINES)
+@pytest.mark.parametrize("discipline", SCHEDULINGS)
 @given(small(), st.data())
 @examples(10)
 def test_sleep_and_preemption(discipline: str, jobs: list[Job], data: Any) -> None:
@@ -302,7 +302,7 @@ def cap_steps(draw: st.DrawFn) -> Any:
     return tuple((f"{time} us", f"{level} W") for time, level in zip(times, levels, strict=True))
 
 
-@pytest.mark.parametrize("discipline", DISCIPLINES)
+@pytest.mark.parametrize("discipline", SCHEDULINGS)
 @pytest.mark.parametrize("policy", ["none", "uniform", "naive"])
 @given(small(), cap_steps())
 @examples(6)
@@ -312,7 +312,7 @@ def test_a_cap_of_the_machine_that_changes(
     agree(cluster(jobs, discipline, settings_with(policy=policy, cap=cap)))
 
 
-@pytest.mark.parametrize("discipline", DISCIPLINES)
+@pytest.mark.parametrize("discipline", SCHEDULINGS)
 @given(small(), st.integers(0, 10**6), st.sampled_from((3, 10, 50)))
 @examples(10)
 def test_any_caps_of_jobs_and_whoever_is_suspended(
@@ -383,7 +383,7 @@ def test_a_run_that_is_cut_short_accounts_for_what_was_drawn_so_far(
     agree(model, min(end, over - 1))
 
 
-@given(small(shortest=0), st.sampled_from([*DISCIPLINES]), st.booleans())
+@given(small(shortest=0), st.sampled_from([*SCHEDULINGS]), st.booleans())
 @examples(10)
 def test_power_that_nothing_caps_changes_no_schedule(
     jobs: list[Job], discipline: str, slow: bool

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from naive import Job
 
 from odonata.jobs.power import Power
-from policies.scheduling import DISCIPLINES, scheduling
+from policies.scheduling import SCHEDULINGS, scheduling
 
 SECOND = 10**6
 ORDERS = ("fcfs", "easy", "conservative", "lcfs-pr")
@@ -27,7 +27,7 @@ def registered() -> Iterator[None]:
         scheduling(f"python-{name}", about="a test's", source="ours")(written)
     yield
     for name in ORDERS:
-        del DISCIPLINES[f"python-{name}"]
+        del SCHEDULINGS[f"python-{name}"]
 
 
 @examples(25)

@@ -23,7 +23,7 @@ from odonata.traces.trace import Trace
 from pdes.driver import Result, run
 from pdes.errors import Refused
 from pdes.stream import Recording
-from policies.scheduling import DISCIPLINES, SchedulingPolicy, scheduling
+from policies.scheduling import SCHEDULINGS, SchedulingPolicy, scheduling
 from policies.scheduling.desk import Desk, new_desk
 from topology import Dragonfly
 
@@ -67,14 +67,14 @@ class Plain(SchedulingPolicy):
     """First come, first served, asked in Python."""
 
     def select(self, view: Any) -> Any:
-        return DISCIPLINES.make("fcfs").select(view)
+        return SCHEDULINGS.make("fcfs").select(view)
 
 
 @pytest.fixture(scope="module")
 def in_python() -> Iterator[str]:
     scheduling("plain", about="a test's", source="nobody's")(Plain)
     yield "plain"
-    del DISCIPLINES["plain"]
+    del SCHEDULINGS["plain"]
 
 
 # -- crowds

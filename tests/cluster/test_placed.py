@@ -17,7 +17,7 @@ from odonata.cluster.model import Cluster
 from odonata.cluster.simulation import simulate
 from odonata.jobs.schedule import FINISHED, Schedule
 from policies.allocation import ALLOCATIONS, allocation
-from policies.scheduling import DISCIPLINES, SchedulingPolicy, scheduling
+from policies.scheduling import SCHEDULINGS, SchedulingPolicy, scheduling
 from topology import Dragonfly
 
 MACHINE = Dragonfly(2, 4, 2, 9)
@@ -178,7 +178,7 @@ def learners() -> Iterator[None]:
     scheduling("newest", **words)(Newest)
     allocation("first-idle", memory=heard, learn=listen, **words)(first_idle)
     yield
-    del DISCIPLINES["in-order"], DISCIPLINES["newest"], ALLOCATIONS["first-idle"]
+    del SCHEDULINGS["in-order"], SCHEDULINGS["newest"], ALLOCATIONS["first-idle"]
 
 
 def check_told(schedule: Schedule) -> None:
@@ -237,7 +237,7 @@ def test_a_discipline_in_python_that_may_suspend_jobs_keeps_those_that_nobody_di
 def test_a_compiled_discipline_that_preempts_does_so_through_a_view() -> None:
     class Asked(Newest):
         def select(self, view: Any) -> Any:
-            return DISCIPLINES.make("lcfs-pr").select(view)
+            return SCHEDULINGS.make("lcfs-pr").select(view)
 
     scheduling("asked", about="a test's", source="nobody's")(Asked)
     try:
@@ -245,7 +245,7 @@ def test_a_compiled_discipline_that_preempts_does_so_through_a_view() -> None:
         schedule, _ = run(jobs, 1, ("asked", {}), placed=False)
         assert schedule.end_us.tolist() == [7, 3]
     finally:
-        del DISCIPLINES["asked"]
+        del SCHEDULINGS["asked"]
 
 
 # -- invariants, event by event

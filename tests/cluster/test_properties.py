@@ -19,7 +19,7 @@ from odonata.cluster.model import Cluster
 from odonata.cluster.simulation import simulate
 from odonata.jobs.schedule import FINISHED, KILLED, RUNNING, TO_COME, WAITING, Schedule
 from pdes.driver import Result, run
-from policies.scheduling import DISCIPLINES, SchedulingPolicy, scheduling
+from policies.scheduling import SCHEDULINGS, SchedulingPolicy, scheduling
 from policies.scheduling.conservative import PLANS
 from policies.scheduling.desk import FIRST, LAST
 from topology import Dragonfly
@@ -112,7 +112,7 @@ class Observing(SchedulingPolicy):
     """EASY, which notes the reservation of the first waiting job after each of its answers."""
 
     def select(self, view: Any) -> Any:
-        chosen = [*DISCIPLINES.make("easy").select(view)]
+        chosen = [*SCHEDULINGS.make("easy").select(view)]
         left = [job for job in view.queue if job.number not in chosen]
         if left:
             starting = [job for job in view.queue if job.number in chosen]
@@ -128,7 +128,7 @@ class Observing(SchedulingPolicy):
 def observing() -> Iterator[str]:
     scheduling("observing", about="a test's", source="nobody's")(Observing)
     yield "observing"
-    del DISCIPLINES["observing"]
+    del SCHEDULINGS["observing"]
 
 
 @examples(10)

@@ -311,17 +311,17 @@ def test_at_rates_of_one_and_two_the_model_is_the_recursion_to_the_tick(control:
     assert compared >= 6
 
 
-DISCIPLINES: dict[str, Serves] = {"lcfs-pr": lcfs_pr, "easy-strict": easy_strict,
+SCHEDULINGS: dict[str, Serves] = {"lcfs-pr": lcfs_pr, "easy-strict": easy_strict,
                                  "spf": by_amount(1), "lpf": by_amount(-1)}  # fmt: skip
 
 
-@pytest.mark.parametrize("discipline", DISCIPLINES)
+@pytest.mark.parametrize("discipline", SCHEDULINGS)
 def test_other_disciplines_are_the_recursion_to_the_tick_while_rates_change(
     discipline: str,
 ) -> None:
     """Also in who is suspended for how long: energies and the mean workload say that."""
     rule, policy, parameters = CLASSES["two thresholds"]
-    serves, compared, others = DISCIPLINES[discipline], 0, 0
+    serves, compared, others = SCHEDULINGS[discipline], 0, 0
     for seed in range(8):
         jobs, servers = random_jobs(500 + seed, 20, 2**20)
         track = recursion(jobs, servers, (ONE, TWO), rule, serves=serves)
@@ -335,14 +335,14 @@ def test_other_disciplines_are_the_recursion_to_the_tick_while_rates_change(
     assert others >= 2
 
 
-@pytest.mark.parametrize("discipline", DISCIPLINES)
+@pytest.mark.parametrize("discipline", SCHEDULINGS)
 def test_other_disciplines_at_the_papers_rates_by_workload(discipline: str) -> None:
     compared = 0
     for seed in range(3):
         jobs, servers = random_jobs(600 + seed, 30, 999_983)
         least, most = Fraction(300 * SECOND), Fraction(1500 * SECOND)
         track = recursion(jobs, servers, (LOW, HIGH), by_workload(least, most), "swapped", least,
-                          DISCIPLINES[discipline])  # fmt: skip
+                          SCHEDULINGS[discipline])  # fmt: skip
         if not track.ties:
             found = run(jobs, servers, "rate-by-workload", discipline=discipline, little=300.0,
                         much=1500.0)  # fmt: skip

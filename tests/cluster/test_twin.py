@@ -16,7 +16,7 @@ from odonata.cluster.model import Cluster
 from odonata.traces.poisson import poisson
 from pdes.driver import run
 from pdes.errors import Fault
-from policies.scheduling import DISCIPLINES, backfilling, scheduling
+from policies.scheduling import SCHEDULINGS, backfilling, scheduling
 
 
 def some_of(seeds: int, most: int) -> pytest.MarkDecorator:
@@ -44,7 +44,7 @@ def test_every_discipline_agrees_with_the_naive_one_job_by_job(
 def test_every_discipline_there_is_has_a_naive_twin() -> None:
     """The discipline `sensitive-first` is `easy` here, since a trace does not say which jobs are
     sensitive; its twin is in tests/policies/test_scheduling.py."""
-    assert {*(name for name, _ in VARIANTS), "sensitive-first"} == set(DISCIPLINES)
+    assert {*(name for name, _ in VARIANTS), "sensitive-first"} == set(SCHEDULINGS)
 
 
 def test_where_nobody_knows_who_is_sensitive_sensitive_first_is_easy() -> None:
@@ -82,7 +82,7 @@ def test_a_discipline_asked_through_a_view_chooses_as_its_kernel_does(
                 naive = simulate(jobs, nodes, discipline, overrun, **parameters)
                 assert plain(ours) == plain(naive), seed
     finally:
-        del DISCIPLINES["by-view"]
+        del SCHEDULINGS["by-view"]
 
 
 @some_of(15, 60)
@@ -98,7 +98,7 @@ def test_backfilling_in_python_is_easy(seeds: range) -> None:
                 ours, _ = simulated(jobs, nodes, "by-view", overrun)
                 assert plain(ours) == plain(simulate(jobs, nodes, "easy", overrun)), seed
     finally:
-        del DISCIPLINES["by-view"]
+        del SCHEDULINGS["by-view"]
 
 
 def test_what_a_view_does_not_tell_is_not_guessed() -> None:
@@ -108,7 +108,7 @@ def test_what_a_view_does_not_tell_is_not_guessed() -> None:
         with pytest.raises(Fault, match="spf: asked through a view"):
             simulated(*random_trace(0), "by-view")
     finally:
-        del DISCIPLINES["by-view"]
+        del SCHEDULINGS["by-view"]
 
 
 @pytest.mark.parametrize(

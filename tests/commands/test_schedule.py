@@ -24,7 +24,7 @@ from odonata.traces.reading import read
 from odonata.traces.source import Source
 from pdes.errors import Fault, Refused
 from policies.register import PLUGINS
-from policies.scheduling import DISCIPLINES
+from policies.scheduling import SCHEDULINGS
 from topology import Dragonfly
 
 SIX = """; MaxProcs: 10
@@ -82,7 +82,7 @@ def test_one_discipline_gives_one_object(six: Path) -> None:
     assert found["mean_wait_s"] == pytest.approx(350 / 6)
 
 
-@pytest.mark.parametrize("name", DISCIPLINES)
+@pytest.mark.parametrize("name", SCHEDULINGS)
 def test_the_six_jobs_of_the_page_start_when_the_page_says(name: str, six: Path) -> None:
     """The table of docs/disciplines.md was worked out by hand."""
     trace, nodes = Source(file=str(six)).trace()
@@ -266,7 +266,7 @@ def test_a_discipline_that_leaves_jobs_waiting_is_no_success(six: Path, tmp_path
         "def lazy(view):\n    return [job.number for job in view.queue if job.nodes < 4]\n"
     )
     done = ask(six, "--plugin", tmp_path / "lazy.py", "--scheduling", "lazy")
-    DISCIPLINES.pop("lazy")
+    SCHEDULINGS.pop("lazy")
     PLUGINS.clear()
     assert isinstance(done.exception, Fault)
     assert "scheduling lazy: it has left 3 of 6 jobs waiting" in str(done.exception)

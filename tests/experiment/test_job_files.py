@@ -28,7 +28,7 @@ from odonata.jobs.request import Job
 from pdes.errors import Refused
 from policies.allocation import ALLOCATIONS, allocation
 from policies.register import OF_YOUR_OWN
-from policies.scheduling import DISCIPLINES
+from policies.scheduling import SCHEDULINGS
 from topology import Dragonfly
 from topology.presets import PRESETS
 
@@ -114,7 +114,7 @@ def test_changes_name_a_job_by_its_place_in_the_file() -> None:
         ("[scheduler]\nallocation = 'levelspred'", 'scheduler.allocation = "levelspred": one of '
          f"{', '.join(ALLOCATIONS)}; did you mean level-spread?{OF_YOUR_OWN}"),
         ("[scheduler]\norder = 'sjf'",
-         f'scheduler.order = "sjf": one of {", ".join(DISCIPLINES)}; did you mean spf?'
+         f'scheduler.order = "sjf": one of {", ".join(SCHEDULINGS)}; did you mean spf?'
          "; one of your own: --plugin FILE, or plugins = [...]"),
         ("[scheduler]\ntasks_per_node = 0", "scheduler.tasks_per_node = 0: 1 .. 128"),
         ("[nic]\nsend = '1e4 s'", 'nic.send = "1e4 s": 0 .. 1,000 s'),

@@ -26,7 +26,7 @@ from pdes.errors import Fault
 from pdes.transport import Serial
 from policies.parameters import parameter
 from policies.power import POWERS, Caps, Configuration, PowerPolicy, power
-from policies.scheduling import DISCIPLINES, SchedulingPolicy, scheduling
+from policies.scheduling import SCHEDULINGS, SchedulingPolicy, scheduling
 
 SECOND = 10**6
 IDLE, LEAST, MOST = 100.0, 162.0, 290.0
@@ -160,7 +160,7 @@ def witness(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("passes", "starts", "refusals", "suspended"):
         monkeypatch.setattr(Notes, name, 0)
     yield
-    del POWERS["moody"], DISCIPLINES["wild"]
+    del POWERS["moody"], SCHEDULINGS["wild"]
 
 
 class Case(NamedTuple):

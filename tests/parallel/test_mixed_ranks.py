@@ -18,7 +18,7 @@ from odonata.jobs.request import Job
 from odonata.results.performance import job_records
 from pdes.driver import run
 from pdes.transport import Serial, world
-from policies.scheduling import DISCIPLINES, SchedulingPolicy, fitting, scheduling
+from policies.scheduling import SCHEDULINGS, SchedulingPolicy, fitting, scheduling
 
 pytestmark = pytest.mark.mpi
 
@@ -67,7 +67,7 @@ class Patience(SchedulingPolicy):
 def patience() -> Iterator[None]:
     scheduling("patience", about="who has waited longest", source="a test")(Patience)
     yield
-    del DISCIPLINES["patience"]
+    del SCHEDULINGS["patience"]
 
 
 @pytest.mark.usefixtures("patience")

@@ -16,7 +16,7 @@ from policies.bidding import BIDDINGS, Bid, BiddingPolicy, Market
 from policies.power import POWERS, Configuration, Powered, PowerPolicy, PowerView, choices_of
 from policies.power.base import caps, configuration
 from policies.register import REGISTERS
-from policies.scheduling import DISCIPLINES, SchedulingPolicy, select
+from policies.scheduling import SCHEDULINGS, SchedulingPolicy, select
 from policies.views import Budget, Request, Running, Sight, View
 from topology import Dragonfly
 
@@ -75,7 +75,7 @@ def test_the_scheduling_policy_passes_over_whom_it_says() -> None:
     example(SchedulingPolicy)
     queue = [Request(i, nodes, 0) for i, nodes in enumerate((16, 4, 8))]
     view = View(0, queue, (), 18, with_idle(6, 6, 6))
-    assert select(DISCIPLINES.make("reserve"), view) == [1, 2]
+    assert select(SCHEDULINGS.make("reserve"), view) == [1, 2]
 
 
 def test_the_power_policy_caps_as_it_says_and_has_a_job_wait() -> None:

@@ -21,7 +21,7 @@ from policies.policy import learn
 from policies.power import POWERS
 from policies.power.base import caps, configuration
 from policies.register import ENVIRONMENT, PLUGINS, REGISTERS, load_plugin
-from policies.scheduling import DISCIPLINES, select
+from policies.scheduling import SCHEDULINGS, select
 from policies.testing import check_policy
 from policies.views import (
     Bid,
@@ -134,13 +134,13 @@ def test_the_tables_of_allocations_that_read_the_network_name_all_and_their_para
 def test_narrow_goes_by_the_node_time_that_jobs_ask_for() -> None:
     load_plugin("narrow.py")
     queue = [Request(0, 8, 0, 100), Request(1, 2, 0, 300), Request(2, 4, 0, 300)]
-    assert select(DISCIPLINES.make("narrow"), view(queue)) == [1, 0, 2]
+    assert select(SCHEDULINGS.make("narrow"), view(queue)) == [1, 0, 2]
 
 
 def test_backfill_lets_nobody_delay_the_first_job() -> None:
     """20 nodes are idle, 52 until 1000: the first job, of 60, can then start and leave 12."""
     load_plugin("backfill.py")
-    policy = DISCIPLINES.make("backfill")
+    policy = SCHEDULINGS.make("backfill")
     running = (Running(Request(0, 52, 0, 1000), 0, np.arange(20, 72)),)
     first = Request(1, 60, 10, 500)
 
@@ -174,7 +174,7 @@ def test_snug_takes_the_fullest_group_and_refuses_what_it_says() -> None:
 
 def test_patience_learns_who_has_waited() -> None:
     load_plugin("patience.py")
-    policy = DISCIPLINES.make("patience")
+    policy = SCHEDULINGS.make("patience")
     buffer, (layout,) = remembered((policy,), Sizes(9, 72, 9, 36, 2))
     queue = [Request(7, 60, 0, user_number=0), Request(8, 60, 1, user_number=1)]
 

@@ -27,7 +27,7 @@ from policies.register import (
     register,
 )
 from policies.routing import ROUTINGS
-from policies.scheduling import DISCIPLINES, discipline
+from policies.scheduling import SCHEDULINGS, discipline
 from policies.testing import check_policy
 
 WORDS = {"about": "a test's", "source": "nobody's"}
@@ -75,12 +75,12 @@ def mine(tmp_path: Path) -> Path:
 def test_every_kind_has_one_register() -> None:
     assert tuple(REGISTERS) == KINDS
     assert register("allocation") is ALLOCATIONS
-    assert register("scheduling") is DISCIPLINES
+    assert register("scheduling") is SCHEDULINGS
     assert register("routing") is ROUTINGS
 
 
 def test_every_built_in_policy_says_what_it_is_and_comes_from_no_plug_in() -> None:
-    for each in (ALLOCATIONS, DISCIPLINES, ROUTINGS):
+    for each in (ALLOCATIONS, SCHEDULINGS, ROUTINGS):
         for name, entry in each.items():
             assert entry.name == name
             assert entry.kind == each.kind
@@ -173,9 +173,9 @@ def test_a_function_has_its_keyword_only_arguments_as_parameters() -> None:
     def shifted(queue: Any, *, by: int = parameter(1, about="positions", least=0)) -> list[int]:
         return [(i + by) % len(queue) for i in range(len(queue))]
 
-    assert DISCIPLINES["shifted"].parameters[0].about == "positions"
-    assert DISCIPLINES.make("shifted").order("abc") == [1, 2, 0]
-    assert DISCIPLINES.make("shifted", {"by": 2}).order("abc") == [2, 0, 1]
+    assert SCHEDULINGS["shifted"].parameters[0].about == "positions"
+    assert SCHEDULINGS.make("shifted").order("abc") == [1, 2, 0]
+    assert SCHEDULINGS.make("shifted", {"by": 2}).order("abc") == [2, 0, 1]
 
 
 def test_a_parameter_needs_a_default_that_can_be_written_in_a_file() -> None:
@@ -226,8 +226,8 @@ def test_a_second_load_does_nothing_and_an_edited_file_replaces_its_policies(min
     mine.write_text(MINE.replace('"mine", about="the widest', '"wider", about="the widest'))
     second = load_plugin(mine)
     assert second.sha256 != first.sha256
-    assert DISCIPLINES.known("wider")
-    assert not DISCIPLINES.known("mine")
+    assert SCHEDULINGS.known("wider")
+    assert not SCHEDULINGS.known("mine")
     assert ALLOCATIONS["mine"] is not entry
 
 
@@ -304,7 +304,7 @@ def test_two_files_cannot_have_the_same_name(mine: Path, tmp_path: Path) -> None
 def test_processes_that_are_started_afterwards_know_it(mine: Path) -> None:
     load_plugin(mine)
     code = (
-        "from policies.scheduling import DISCIPLINES as d\n"
+        "from policies.scheduling import SCHEDULINGS as d\n"
         "assert d.make('mine').order([]) == [] and d['mine'].plugin"
     )
     subprocess.run([sys.executable, "-c", code], env=os.environ, check=True)

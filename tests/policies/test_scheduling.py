@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pdes.errors import Fault, Refused
 from policies.memory import Sizes, memory_of, remembered
 from policies.scheduling import (
-    DISCIPLINES,
+    SCHEDULINGS,
     Discipline,
     SchedulingPolicy,
     discipline,
@@ -41,14 +41,14 @@ def fresh_memory(policy: SchedulingPolicy, jobs: int) -> Any:
 
 
 def ask(name: str, free: int = MACHINE.n_nodes) -> list[int]:
-    policy = DISCIPLINES.make(name)
+    policy = SCHEDULINGS.make(name)
     return select(policy, view(free=free, memory=fresh_memory(policy, 11)))
 
 
 @pytest.fixture
 def mine() -> Iterator[Any]:
     yield discipline("mine", about="a test's", source="nobody's", strict=False)
-    DISCIPLINES.pop("mine", None)
+    SCHEDULINGS.pop("mine", None)
 
 
 def test_each_goes_by_its_name_and_equals_by_arrival() -> None:
@@ -57,11 +57,11 @@ def test_each_goes_by_its_name_and_equals_by_arrival() -> None:
     assert ask("large-first") == [7, 9, 8, 10]
 
 
-@pytest.mark.parametrize("name", DISCIPLINES)
+@pytest.mark.parametrize("name", SCHEDULINGS)
 @given(st.lists(st.integers(1, 5), max_size=12))
 def test_everybody_is_tried_once(name: str, sizes: list[int]) -> None:
     queue = [Request(i, nodes, 10 * i) for i, nodes in enumerate(sizes)]
-    policy = DISCIPLINES.make(name)
+    policy = SCHEDULINGS.make(name)
     asked = view(queue, memory=fresh_memory(policy, len(sizes)))
     assert sorted(select(policy, asked)) == list(range(len(sizes)))
 
@@ -99,19 +99,19 @@ def sensitive_queues(draw: st.DrawFn) -> View:
 
 @given(sensitive_queues(), st.integers(0, 20), st.sampled_from(("none", "first-fit", "easy")))
 def test_sensitive_first_chooses_as_its_naive_twin(asked: View, limit: int, backfill: str) -> None:
-    policy = DISCIPLINES.make("sensitive-first", {"age_limit": limit * 1e-12, "backfill": backfill})
+    policy = SCHEDULINGS.make("sensitive-first", {"age_limit": limit * 1e-12, "backfill": backfill})
     order = naive_sensitive_first(asked, limit)
     same_by_arrival = [job._replace(submit=at, sensitive=None) for at, job in enumerate(order)]
     by_arrival = {"none": "fcfs", "first-fit": "first-fit", "easy": "easy"}[backfill]
     in_turn = asked._replace(queue=same_by_arrival)
-    assert select(policy, asked) == select(DISCIPLINES.make(by_arrival), in_turn)
+    assert select(policy, asked) == select(SCHEDULINGS.make(by_arrival), in_turn)
 
 
 def test_an_age_limit_ends_the_wait_of_an_insensitive_job() -> None:
     """A sensitive job of the whole machine comes at every tick, and one starts at every tick."""
 
     def started(**parameters: Any) -> int | None:
-        policy = DISCIPLINES.make("sensitive-first", parameters)
+        policy = SCHEDULINGS.make("sensitive-first", parameters)
         for time in range(50):
             queue = [
                 Request(0, 144, 0, 1, sensitive=False),
@@ -128,7 +128,7 @@ def test_an_age_limit_ends_the_wait_of_an_insensitive_job() -> None:
 
 def test_an_age_limit_is_in_seconds_whatever_the_tick() -> None:
     queue = [Request(0, 1, 0, sensitive=False), Request(1, 1, 9, sensitive=True)]
-    policy = DISCIPLINES.make("sensitive-first", {"age_limit": 3.0})
+    policy = SCHEDULINGS.make("sensitive-first", {"age_limit": 3.0})
     for tick, second in (("us", 10**6), ("ps", 10**12)):
         for time, order in ((3 * second - 1, [1, 0]), (3 * second, [0, 1])):
             assert select(policy, view(queue)._replace(time=time, tick=tick)) == order
@@ -141,7 +141,7 @@ def test_an_age_limit_is_in_seconds_whatever_the_tick() -> None:
 )  # fmt: skip
 def test_sensitive_first_refuses_what_it_does_not_know(given: Any, message: str) -> None:
     with pytest.raises(Refused) as refusal:
-        DISCIPLINES.make("sensitive-first", given)
+        SCHEDULINGS.make("sensitive-first", given)
     assert str(refusal.value) == f"scheduling sensitive-first: {message}"
 
 
@@ -155,7 +155,7 @@ def test_the_example_of_sensitive_first_is_so() -> None:
 
 def test_one_that_remembers_is_not_asked_without_its_memory() -> None:
     with pytest.raises(Fault, match="scheduling conservative: asked without its memory"):
-        select(DISCIPLINES.make("conservative"), view())
+        select(SCHEDULINGS.make("conservative"), view())
 
 
 def test_nobody_passes_a_job_that_does_not_fit() -> None:
@@ -166,7 +166,7 @@ def test_nobody_passes_a_job_that_does_not_fit() -> None:
 
 def test_an_unknown_name_is_refused_with_those_near_it() -> None:
     with pytest.raises(Refused, match=r"scheduling 'smal-first': one of .* did you mean small-fi"):
-        DISCIPLINES.make("smal-first")
+        SCHEDULINGS.make("smal-first")
 
 
 @pytest.mark.parametrize("answer", [[0, 1, 2], [0, 1, 2, 2], [1, 2, 3, 4], [-1, 0, 1, 2]])
@@ -184,7 +184,7 @@ def test_one_of_ones_own_is_a_function_or_a_class(mine: Any) -> None:
     mine(Backwards)
     assert ask("mine") == [10, 9, 8, 7]
     assert ask("mine", 7) == [10, 9]
-    assert not DISCIPLINES.make("mine").strict
+    assert not SCHEDULINGS.make("mine").strict
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_selection_that_cannot_be_started_names_the_policy(answer: Any, compla
         with pytest.raises(Fault, match=f"scheduling {complaint}"):
             ask("mine", 10)
     finally:
-        del DISCIPLINES["mine"]
+        del SCHEDULINGS["mine"]
 
 
 def test_a_policy_may_pass_over_what_fits_and_see_what_runs() -> None:
@@ -216,7 +216,7 @@ def test_a_policy_may_pass_over_what_fits_and_see_what_runs() -> None:
     try:
         assert ask("patient") == [9]
     finally:
-        del DISCIPLINES["patient"]
+        del SCHEDULINGS["patient"]
 
 
 def test_what_fits_is_counted_down() -> None:

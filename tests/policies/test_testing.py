@@ -16,7 +16,7 @@ from pdes.jit import ENABLED
 from policies.allocation import ALLOCATIONS, AllocationPolicy, allocation
 from policies.register import REGISTERS
 from policies.routing import ROUTINGS, routing
-from policies.scheduling import DISCIPLINES, SchedulingPolicy, fitting, scheduling
+from policies.scheduling import SCHEDULINGS, SchedulingPolicy, fitting, scheduling
 from policies.testing import check_policy
 from policies.testing_life import LONGEST, MOST_COME, Life
 from policies.views import Sight
@@ -42,7 +42,7 @@ def refused(written: Any, *words: str, **how: Any) -> None:
 
 
 @pytest.mark.parametrize("questions", [25, pytest.param(60, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", [*ALLOCATIONS, *DISCIPLINES])
+@pytest.mark.parametrize("name", [*ALLOCATIONS, *SCHEDULINGS])
 def test_built_in_policies_pass(name: str, questions: int) -> None:
     assert check_policy(name, new_process=False, questions=questions).questions == questions
 

@@ -8,7 +8,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from policies.scheduling import DISCIPLINES
+from policies.scheduling import SCHEDULINGS
 from policies.scheduling.compiled import Compiled
 from policies.scheduling.desk import NODES, RUNNING, STEP, TIME, USER, Desk, new_desk
 from policies.scheduling.usage import STEPS, note_held, settle, usage_of
@@ -17,7 +17,7 @@ USERS = 3
 
 
 def desk_of(step: int, jobs: int = 8) -> Desk:
-    policy = DISCIPLINES.make("fair-share", {})
+    policy = SCHEDULINGS.make("fair-share", {})
     assert isinstance(policy, Compiled)
     rule = policy.words("us")
     rule[STEP] = step
@@ -108,7 +108,7 @@ def test_after_ages_only_what_is_held_counts() -> None:
 @pytest.mark.parametrize("half_life_s", [1e-9, 604_800.0, 1e8, 1e9])
 def test_any_half_life_is_counted_in_picoseconds_too(half_life_s: float) -> None:
     """A half-life of more than 106 days is more picoseconds than a word can hold."""
-    policy = DISCIPLINES.make("fair-share", {"half_life": half_life_s})
+    policy = SCHEDULINGS.make("fair-share", {"half_life": half_life_s})
     assert isinstance(policy, Compiled)
     desk = desk_of(int(policy.words("ps")[STEP]))
     run_jobs(desk, 0, [(5, 0)])

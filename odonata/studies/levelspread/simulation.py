@@ -100,7 +100,7 @@ class Point(Case):
     fastest link's between routers, as in the authors' scripts."""
     sight: str | None = None
     detours: bool | None = None
-    """As in `odonata.agents.configuration`; None: the router's own."""
+    """As in `odonata.agents.description`; None: the router's own."""
     broadcast_factor: int = 1
     """How many times the bytes of other patterns' messages those of a broadcast have: 8 in the
     authors' scripts, which count doubles there."""

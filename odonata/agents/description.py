@@ -26,7 +26,7 @@ SIGHTS, DUPLEXES = ("far", "output"), ("full", "half")
 
 
 @dataclass(frozen=True)
-class Configuration:
+class NetworkDescription:
     """A network. Buffers are bytes per virtual channel, at the end of a link of that class;
     `delay_ps` is the delay of a router's pipeline. `threshold` and `bias` (bytes) are the routing's
     own unless given. `via`: non-minimal paths lead through a random third "group", a random

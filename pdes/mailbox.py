@@ -1,4 +1,4 @@
-"""The board: shared memory in which the ranks of one host exchange letters.
+"""The mailbox: shared memory in which the ranks of one host exchange letters.
 
 An agreement between ranks is a letter in each direction, some thousand times per second. Here that
 is a copy, a number that says which turn it belongs to, and a look at the other's. Each pair has two
@@ -19,10 +19,10 @@ MOST_BYTES = 1 << 26
 """The bytes of all places together, at most."""
 PLACE_BYTES, LEAST_BYTES = 1 << 16, 1 << 12
 """The bytes of one place, at least; where there are so many ranks that it would be less, there is
-no board."""
+no mailbox."""
 LINE = 8
 PATIENCE = 500
-"""Looks at the board before the processor is yielded, if there is a processor for each rank."""
+"""Looks at the mailbox before the processor is yielded, if there is a processor for each rank."""
 
 
 def place_bytes(ranks: int) -> int:
@@ -31,14 +31,14 @@ def place_bytes(ranks: int) -> int:
     return room if room >= LEAST_BYTES else 0
 
 
-def board_bytes(ranks: int) -> int:
+def mailbox_bytes(ranks: int) -> int:
     return ranks * ranks * (2 * place_bytes(ranks) + 8 * LINE)
 
 
-class Board:
-    """One rank's view of the board. `memory` is shared, zero, and board_bytes(ranks) long; `fence`
-    keeps what was written or read before it apart from what comes after, for memory that is not
-    ordered by itself."""
+class Mailbox:
+    """One rank's view of the mailbox. `memory` is shared, zero, and mailbox_bytes(ranks) long;
+    `fence` keeps what was written or read before it apart from what comes after, for memory that is
+    not ordered by itself."""
 
     def __init__(self, memory: Any, rank: int, ranks: int, fence: Any) -> None:
         words = np.frombuffer(memory, np.int64)
