@@ -566,7 +566,8 @@ def test_a_policy_that_asks_for_what_packets_cannot_do_is_named(how: str, words:
         logged(Job(2, **PAIR), power=Power("wrong", (("how", how),)))
 
 
-def test_a_policy_that_starts_nobody_is_named_in_the_end() -> None:
+def test_a_policy_that_starts_nobody_is_named_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odonata.agents.scheduling.PATIENCE", 1000)
     ran = logged(Job(2, **PAIR), power=Power("nobody-starts", interval_ps=US))
     with pytest.raises(Fault, match="or power nobody-starts has, and nothing is left to happen"):
         performance(ran.ran.network, ran.ran.result)
