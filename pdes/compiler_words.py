@@ -22,6 +22,8 @@ UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 UNCLEAR = ("Failed in ", "During: ", "File ", "Return of: ")
 """Lines that begin so give no reason."""
 ENDING = re.compile(r"[.:]* *(Raised from .*|, defined( at .*)?)?[.:]*$")
+FIELDS = re.compile(r"(Unknown attribute '\w+' of type \w+)\(.*\)")
+"""What is said of a NamedTuple ends with the types of all its fields."""
 ALLOCATES = "it allocates (a list, a dict, a text, an array), and a kernel may not"
 ALLOCATION = re.compile(
     r"NRT required|Invalid use of dict|"
@@ -55,7 +57,8 @@ def _reason(lines: list[str]) -> str:
     call = next((match for line in lines if (match := ASKED.match(line))), None)
     if reason.startswith("No implementation of function") and call:
         return f"no implementation of {call[1]}"
-    return ENDING.sub("", reason) or reason
+    reason = ENDING.sub("", reason) or reason
+    return FIELDS.sub(r"\1", reason)
 
 
 def _place(text: str, asked: FunctionType | None) -> str:

@@ -259,6 +259,10 @@ class Joined:
     def read(self, name: str, key: Any = ()) -> Any:
         """Returns values of a dataset, by whole numbers and slices that go forward."""
         with reading(self.path, REJOIN):
+            if name not in self.file or isinstance(self.file[name], Mapping):
+                inside = [f"{name}/{each}" for each in self.file.get(name, ())]
+                raise Refused(f"{self.path}: {name} is no dataset; there are "
+                              f"{', '.join(inside or self.file)}")  # fmt: skip
             dataset = self.file[name]
             if not dataset.is_virtual:
                 return dataset[key]

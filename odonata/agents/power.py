@@ -258,7 +258,7 @@ def check(power: Power, workload: Workload | None, machine: Dragonfly, found: Fi
            f"at least {SHORTEST_PS} ps", "power.interval_ps")  # fmt: skip
     known = POWERS.known(power.policy) or power.policy in POWERS
     unless(known, f"power.policy = {power.policy}", f"one of {', '.join(POWERS)}", "power.policy")
-    if not known:
+    if not known or POWERS.named(power.policy).missing:
         return
     policy = power.made(1)
     of_jobs = 'which only a run with fidelity = "job" can do'

@@ -34,7 +34,7 @@ from pdes.events import pack
 from pdes.jit import direct, explaining
 from pdes.model import Decision, Event
 from policies.memory import memory_of
-from policies.power import Choices, Mold, Speed
+from policies.power import Choices, Mold, PowerPolicy, Speed
 from policies.power.base import check_cap
 from policies.power.steering import ASTRAY, arrays_of, failed, given_of, strayed
 from policies.scheduling.compiled import Compiled
@@ -133,8 +133,16 @@ class ArrayMachine(Machine):
         elif policies.power is not None:
             memory = arrays_of(memory_of(policies.layouts[2], self.memory))
             self._steered = memory, given_of(policies.power), np.full(len(state.jobs), np.nan)
+            self._steer = self._compiled_steer(policies.power)
+
+    def _compiled_steer(self, policy: PowerPolicy) -> Callable[..., tuple[int, int, int]]:
+        """Returns what has the kernel of a policy give caps, compiled."""
+        assert policy.steer is not None
+        try:
             with explaining():
-                self._steer = direct(steering(policies.power.steer), *self._asked_to_steer())  # type: ignore[arg-type]
+                return direct(steering(policy.steer), *self._asked_to_steer())  # type: ignore[no-any-return]
+        except Exception as error:
+            raise failed(policy, error) from error
 
     def _desk_columns(self, trace: Trace) -> dict[str, Any]:
         """Returns the columns of a desk, which are those of the state."""

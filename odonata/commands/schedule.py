@@ -135,6 +135,7 @@ class Ran:
         facts = facts_of(self.schedule, self.measures, model.scheduling, placed)
         if model.power is not None and watts is not None:
             facts |= {"power": model.power.policy, **watts.facts()}
+        facts["label"] = self.label
         result = self.result
         return facts | {
             "seconds": self.seconds, "read_seconds": self.read_seconds,

@@ -404,4 +404,5 @@ def _cap_column(
 def check_cap(policy: PowerPolicy, number: int, cap_w: float) -> None:
     """Raise a Fault that names a policy whose cap is below 0, or not a number."""
     if not float(cap_w) >= 0:
-        raise Fault(f"power {policy.name}: it caps job {number} at {cap_w} W; at least 0")
+        raise Fault(f"power {policy.name}: it caps job {number} at {cap_w} W; at least 0 "
+                    "(Caps.suspend suspends a job)")  # fmt: skip

@@ -58,7 +58,9 @@ def as_kernel(written: Any, where: str) -> Steer:
 
 
 def failed(policy: Any, error: Exception) -> Fault:
-    """Returns the Fault of a policy whose kernel failed, as it can where it is not compiled."""
+    """Returns the Fault of a policy whose kernel cannot be compiled or, where it is not, failed."""
+    if isinstance(error, Refused):
+        return Fault(f"power {policy.name} (steer): {error}")
     return Fault(f"power {policy.name} failed (steer): {described(error)}")
 
 
@@ -109,12 +111,10 @@ def steered(policy: Any, view: PowerView, compiled: bool = True) -> tuple[Any, b
     asked = (moment(view), desk._replace(served=desk.served()), arrays_of(view.memory),
              given_of(policy))  # fmt: skip
     try:
+        if not compiled:
+            return cap_w, bool(getattr(policy.steer, "py_func", policy.steer)(*asked, cap_w))
         with explaining():
-            if not compiled:
-                return cap_w, bool(getattr(policy.steer, "py_func", policy.steer)(*asked, cap_w))
             tries = _asked(policy.steer)(*asked, column)
-    except Refused:
-        raise
     except Exception as error:
         raise failed(policy, error) from error
     if tries == ASTRAY:

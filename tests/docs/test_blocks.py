@@ -185,13 +185,16 @@ def runs(go: Callable[..., str], made: Path, place: Path) -> Callable[[str], Non
                  "jobs[0].iterations=1", "jobs[2].iterations=1", "jobs[3].iterations=3"),
         "months": ("trace.jobs=500",),
         "power": ("trace.first=60",),
+        "market": ("trace.jobs=40", "power.policy=none", "market.bidding.name=fixed",
+                   "market.bidding.average=40000", "market.bidding.reserve=2000"),
     }  # fmt: skip
 
     def make(code: str) -> None:
         for name in {*re.findall(r'"out/(\w+)', code)} & {*recipes}:
             if not (made / name).exists():
                 changes = (word for change in recipes[name] for word in ("--set", change))
-                go("run", experiments / f"{name}.toml", "-o", made / name, *changes, "--json")
+                file = experiments / f"{name if name != 'market' else 'months'}.toml"
+                go("run", file, "-o", made / name, *changes, "--json")
             shutil.copytree(made / name, place / "out" / name)
         if "nasa.swf.gz" in code:
             put_trace(place)

@@ -198,6 +198,63 @@ def test_what_a_run_left_is_read_without_the_plugin_and_says_what_is_missing(fil
         parse(text.replace(f'"{file.parent / "mine.py"}"', ""), "out")
 
 
+POWERED = """
+plugins = ["powered.py"]
+[power]
+policy = { name = "sleepy", after = 60.0 }
+cap = "100 W"
+"""
+PACKETS = POWERED + "[[jobs]]\nnodes = 4\n"
+MONTHS = (
+    'fidelity = "job"'
+    + POWERED
+    + """
+[trace]
+model = "lublin"
+jobs = 3
+nodes = 8
+[market]
+bidding = "shy"
+"""
+)
+SLEEPY = """
+from odonata import Bid, BiddingPolicy, PowerPolicy, bidding, parameter, power
+
+
+@power("sleepy", about="whose idle nodes sleep", source="a test")
+class Sleepy(PowerPolicy):
+    after: float = parameter(0.0, about="s")
+
+    @property
+    def sleep_after_s(self):
+        return self.after if self.after > 1.0 else -1.0
+
+
+@bidding("shy", about="which offers nothing", source="a test")
+class Shy(BiddingPolicy):
+    def bid(self, market):
+        return Bid(0.0, 0.0)
+"""
+
+
+@pytest.mark.parametrize(("text", "names"), [
+    (PACKETS.replace("60.0", "1.0").replace('"100 W"', '"none"'), ("power 'sleepy'",)),
+    (MONTHS, ("power 'sleepy'", "bidding 'shy'")),
+])  # fmt: skip
+def test_power_and_bidding_policies_may_be_gone_as_well(
+    tmp_path: Path, text: str, names: tuple[str, ...]
+) -> None:
+    """100 W are enough only for nodes that sleep, which nobody can tell of what is gone."""
+    (tmp_path / "powered.py").write_text(SLEEPY)
+    (tmp_path / "x.toml").write_text(text)
+    kept = load(tmp_path / "x.toml").to_toml()
+    (tmp_path / "powered.py").unlink()
+    forget_plugins("sleepy", "shy")
+    made = parse(kept, "out", stand_in=True)
+    assert made.missing == names
+    assert made.to_toml() == kept
+
+
 def test_an_experiment_that_needs_no_plugin_misses_none(file: Path) -> None:
     made: Experiment = parse(load(file).to_toml(), "out", stand_in=True)
     assert made.missing == ()

@@ -385,6 +385,13 @@ def test_what_was_not_recorded_is_refused_by_name(tmp_path: Path, model: Network
             odonata.open(nothing)
 
 
+def test_a_name_that_is_no_dataset_is_refused_with_those_that_are(done: tuple[Run, Result]) -> None:
+    with pytest.raises(Refused, match=r"run\.h5: nodes is no dataset; there are nodes/\w+, nodes/"):
+        done[0].read("nodes")
+    with pytest.raises(Refused, match=r"run\.h5: node is no dataset; there are channels, "):
+        done[0].read("node")
+
+
 def test_two_runs_are_the_same_or_differ_somewhere(
     tmp_path: Path, model: Network, done: tuple[Run, Result]
 ) -> None:
