@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from conftest import code_on_ranks
+from files import forget_plugins
 
 from odonata.cluster.model import Cluster
 from odonata.cluster.simulation import simulate
@@ -23,7 +24,6 @@ from odonata.results.schedule_facts import jobs_per_second
 from odonata.traces.reading import read
 from odonata.traces.source import Source
 from pdes.errors import Fault, Refused
-from policies.register import PLUGINS
 from policies.scheduling import SCHEDULINGS
 from topology import Dragonfly
 
@@ -266,8 +266,7 @@ def test_a_discipline_that_leaves_jobs_waiting_is_no_success(six: Path, tmp_path
         "def lazy(view):\n    return [job.number for job in view.queue if job.nodes < 4]\n"
     )
     done = ask(six, "--plugin", tmp_path / "lazy.py", "--scheduling", "lazy")
-    SCHEDULINGS.pop("lazy")
-    PLUGINS.clear()
+    forget_plugins("lazy")
     assert isinstance(done.exception, Fault)
     assert "scheduling lazy: it has left 3 of 6 jobs waiting" in str(done.exception)
 
