@@ -36,7 +36,7 @@ from pdes.model import Decision, Event
 from policies.memory import memory_of
 from policies.power import Choices, Mold, PowerPolicy, Speed
 from policies.power.base import check_cap
-from policies.power.steering import ASTRAY, arrays_of, failed, given_of, strayed
+from policies.power.steering import arrays_of, check_said, failed, given_of
 from policies.scheduling.compiled import Compiled
 from policies.scheduling.desk import NEVER, ORDER
 from policies.scheduling.rules import USAGE
@@ -394,12 +394,11 @@ class ArrayMachine(Machine):
             alarm, said, wrong = self._steer(*self._asked_to_steer())
         except Exception as error:
             raise failed(self._power, error) from error
-        if said == ASTRAY:
-            raise strayed(self._power)
+        tries = check_said(self._power, said)
         if wrong >= 0:
             check_cap(self._power, self.desk().running[wrong], self._steered[-1][wrong])
         self._alarm(alarm)
-        return said == 1  # type: ignore[no-any-return]
+        return tries
 
     def _asked_to_steer(self) -> tuple[Any, ...]:
         """Returns what the kernel of a compiled power policy is called with."""

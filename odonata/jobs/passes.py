@@ -93,7 +93,8 @@ class Passes:
         held = machine.busy
         if happened & self.pass_at:
             self._schedule(machine)
-        if happened & self.control_at and not (happened == JOBS and self._as_before(machine, held)):
+        asks = happened & self.control_at
+        if asks and not (asks == JOBS and self._as_before(machine, held)):
             self._control(machine)
         elif self.policies.power is not None and not (self.by_interval and happened == JOBS):
             machine.asked()  # there was nothing to ask for

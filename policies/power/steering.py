@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pdes.errors import Fault, Refused
-from pdes.jit import bind, explaining, kernel
+from pdes.jit import bind, explaining, kernel, rebound
 from policies.memory import Memory
 from policies.parameters import check_arguments
 from policies.register import described
@@ -32,13 +32,14 @@ def nothing(now: Moment, desk: PowerDesk, memory: Any, given: Any, cap_w: Any) -
 steer: Steer = nothing
 
 
-ASTRAY = -1
+ASTRAY, UNCLEAR = -1, -2
+"""What `ask` answers of a policy that wrote by the rows of jobs, and of one that returned neither
+True nor False nor nothing."""
 
 
 def ask(now: Moment, desk: PowerDesk, memory: Any, given: Any, column: Any) -> int:
     """Have a policy write caps to the beginning of a column that is as long as there are jobs, and
-    NaN. Returns 1 if waiting jobs are to be tried, else 0; and ASTRAY if it wrote by the rows of
-    jobs, beyond those that run."""
+    NaN. Returns 1 if waiting jobs are to be tried, else 0; or ASTRAY or UNCLEAR."""
     count = desk.running.shape[0]
     cap_w = column[:count]
     cap_w[:] = np.nan
@@ -47,7 +48,9 @@ def ask(now: Moment, desk: PowerDesk, memory: Any, given: Any, column: Any) -> i
         row = desk.running[i]
         if row >= count and column[row] == column[row]:
             return ASTRAY
-    return 1 if tries is not None and tries else 0
+    if tries is None or tries == 0:
+        return 0
+    return 1 if tries == 1 else UNCLEAR
 
 
 def as_kernel(written: Any, where: str) -> Steer:
@@ -64,15 +67,24 @@ def failed(policy: Any, error: Exception) -> Fault:
     return Fault(f"power {policy.name} failed (steer): {described(error)}")
 
 
-def strayed(policy: Any) -> Fault:
-    """Returns the Fault of a policy whose kernel wrote by the rows of jobs."""
-    return Fault(f"power {policy.name}: it writes caps by the rows of jobs; cap_w[i] is for the "
-                 "job in row desk.running[i]")  # fmt: skip
+def check_said(policy: Any, said: int) -> bool:
+    """Returns whether waiting jobs are to be tried, by the answer of `ask`. A Fault names a policy
+    that has done something else."""
+    if said == ASTRAY:
+        raise Fault(f"power {policy.name}: it writes caps by the rows of jobs; cap_w[i] is for "
+                    "the job in row desk.running[i]")  # fmt: skip
+    if said == UNCLEAR:
+        raise Fault(f"power {policy.name}: its steer returns neither True nor False nor nothing")
+    return said == 1
 
 
 @cache
-def _asked(steer: Steer) -> Any:
+def _compiled(steer: Steer) -> Any:
     return bind(ask, "steer", steer=steer)
+
+
+def _plain(steer: Steer) -> Any:
+    return rebound(ask, "steer", steer=getattr(steer, "py_func", steer))
 
 
 def given_of(policy: Any) -> tuple[Any, ...]:
@@ -108,15 +120,12 @@ def steered(policy: Any, view: PowerView, compiled: bool = True) -> tuple[Any, b
     assert desk.served is not None
     column = np.full(len(desk.nodes), np.nan)
     cap_w = column[: len(desk.running)]
-    asked = (moment(view), desk._replace(served=desk.served()), arrays_of(view.memory),
-             given_of(policy))  # fmt: skip
     try:
-        if not compiled:
-            return cap_w, bool(getattr(policy.steer, "py_func", policy.steer)(*asked, cap_w))
         with explaining():
-            tries = _asked(policy.steer)(*asked, column)
+            said = (_compiled if compiled else _plain)(policy.steer)(
+                moment(view), desk._replace(served=desk.served()), arrays_of(view.memory),
+                given_of(policy), column,
+            )  # fmt: skip
     except Exception as error:
         raise failed(policy, error) from error
-    if tries == ASTRAY:
-        raise strayed(policy)
-    return cap_w, tries == 1
+    return cap_w, check_said(policy, said)

@@ -49,3 +49,11 @@ def test_a_compiled_pass_knows_all_that_happens_at_its_instant(
     assert ours[0] == theirs[0]
     for name in ("wakes", "energy_j", "machine_j"):
         assert np.array_equal(ours[1].outcome[name], theirs[1].outcome[name])
+
+
+def test_of_many_that_start_at_one_instant_the_last_may_end_first() -> None:
+    """They start some at a time, and the first to end is not among the first."""
+    jobs = [Job(at, 0, (10 if at == 35 else 100) * SECOND, 1, 100 * SECOND) for at in range(40)]
+    records, _ = simulated(jobs, 64, "fcfs")
+    ends = [record.end for record in records]
+    assert ends == [(10 if at == 35 else 100) * SECOND for at in range(40)]

@@ -313,3 +313,65 @@ def test_both_fidelities_tell_a_lowered_cap_from_a_low_estimate(
     causes = [found for _, _, found in readings(model) if found != WITHIN]
     del POWERS["late"]
     assert {*causes} == {cause}
+
+
+# -- when a policy is asked
+
+
+ASKED: list[int] = []
+"""When the policy below was asked."""
+
+
+class Counts(PowerPolicy):
+    """Goes neither by what is measured nor by who waits."""
+
+    reads = by_queue = retries = False
+
+    def caps(self, view: Any) -> Caps:
+        ASKED.append(view.time)
+        return Caps()
+
+
+def of_three(fidelity: str, policy: str, interval: int, cap: str | None = None) -> Any:
+    """The first two jobs hold 60 of 72 nodes for 10 and for 40 s, or microseconds; the others come
+    while they run, and wait."""
+    at = US if fidelity == "packet" else 10**12
+    jobs = [(0, 10, 20), (0, 40, 40), *((20 + 3 * i, 5, 50) for i in range(4))]
+    supply = Power(policy, cap=cap, interval_ps=interval * at, demand="constant", maximum_w=MOST)
+    if fidelity == "packet":
+        return network(*[Job(n, arrival_ps=s * US, compute_ps=t * US, **SHORT)
+                         for s, t, n in jobs], power=supply)  # fmt: skip
+    return Cluster(trace(jobs), SMALL.n_nodes, power=supply)
+
+
+@pytest.mark.parametrize("fidelity", ["packet", "job"])
+def test_how_often_power_is_measured_changes_nothing_for_a_policy_that_does_not_read_it(
+    fidelity: str,
+) -> None:
+    power("counts", about="a test's", source="ours")(Counts)
+    asked = []
+    for interval in (1, 7, 1000):
+        ASKED.clear()
+        readings(of_three(fidelity, "counts", interval))
+        asked.append([*ASKED])
+    del POWERS["counts"]
+    assert asked[0] == asked[1] == asked[2]
+    assert len(asked[0]) < 12  # and not where jobs have come and none has started or ended
+
+
+@pytest.mark.parametrize("fidelity", ["packet", "job"])
+def test_caps_are_raised_where_a_job_ends_and_nobody_starts(fidelity: str) -> None:
+    """The cap allows 60 nodes 200 W, and the 40 that are left all that they can draw."""
+    model = of_three(fidelity, "uniform", 1000, f"{60 * 200 + 12 * IDLE} W")
+    rows: list[Any] = []
+
+    def take(time: int, agent: int, found: Any) -> None:
+        for name, values in found:
+            if name == "caps":
+                columns = getattr(values, "columns", None)
+                rows.extend([values] if columns is None else zip(*columns, strict=True))
+
+    run(model, None, log=take, show_compiling=False, transport=Serial())
+    of_second = [cap_w for job, cap_w in rows if job == 1]
+    assert of_second[0] == pytest.approx(200.0)
+    assert of_second[1] > 240.0

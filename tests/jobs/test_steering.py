@@ -115,7 +115,8 @@ def trace(jobs: list[tuple[int, int, int]]) -> Trace:
 
 def model(policy: str, jobs: list[tuple[int, int, int]], fidelity: str, gain: float) -> Any:
     values = (("gain", gain), ("pays", gain > 0.8))
-    supply = Power(policy, values, cap="15 kW", demand="constant", maximum_w=290.0,
+    supply = Power(policy, values, cap="15 kW", demand="constant", maximum_w=350.0,
+                   variation=0.2 * (fidelity != "job"),
                    interval_ps=4 * (US if fidelity == "packet" else 10**12))  # fmt: skip
     if fidelity == "packet":
         return network(*[Job(n, arrival_ps=s * US, compute_ps=t * US, **SHORT)
@@ -247,6 +248,21 @@ def test_caps_that_are_written_by_row_are_told_with_the_policy(fidelity: str) ->
 def test_a_kernel_may_return_true_or_nothing(fidelity: str) -> None:
     power("perhaps", **WORDS)(Perhaps)
     digest(of_three("perhaps", fidelity))
+
+
+class Unclear(PowerPolicy):
+    """Returns watts."""
+
+    @staticmethod
+    def steer(now: Any, desk: Any, memory: Any, given: Any, cap_w: Any) -> Any:
+        return now.most_w
+
+
+@pytest.mark.parametrize("fidelity", ["packet", "job"])
+def test_a_kernel_that_returns_something_else_is_told_with_the_policy(fidelity: str) -> None:
+    power("unclear", **WORDS)(Unclear)
+    with pytest.raises(Fault, match="power unclear: its steer returns neither True nor False nor"):
+        digest(of_three("unclear", fidelity))
 
 
 def test_what_fails_where_nothing_is_compiled_is_told_with_the_policy(
