@@ -170,11 +170,12 @@ class Passes:
 
     def market(self, machine: Machine) -> Market:
         """Returns the market as the bidding policy sees it."""
-        idle_w, least_w, most_w, *_ = machine.watts()
-        running = Lazy(partial(self._powered, machine, machine.desk()))
+        (idle_w, least_w, most_w, *_), desk = machine.watts(), machine.desk()
         return Market(
             machine.time, nodes=machine.free + machine.busy, idle_w=idle_w,
-            queue=machine.waiting(), running=running, choices=self.choices,
+            queue=Lazy(machine.waiting, len(desk.queue)),
+            running=Lazy(partial(self._powered, machine, desk), len(desk.running)),
+            choices=self.choices,
             memory=self._memory(machine, 3), least_w=least_w, most_w=most_w, tick=machine.tick,
             trial=machine.tried, **machine.hour()._asdict(),
         )  # fmt: skip
