@@ -118,11 +118,6 @@ def notes(state: Any) -> Appended:
             for name, rows in zip(LOGS, found, strict=True)]  # fmt: skip
 
 
-def packet_number(node: int, count: int, nodes: int) -> int:
-    """Returns the number of a node's packet, given how many it has sent before."""
-    return count * nodes + node
-
-
 @kernel
 def node_of(shape: Any, where: int) -> int:
     """Returns the node at an address."""

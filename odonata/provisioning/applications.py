@@ -31,7 +31,7 @@ from odonata.provisioning.table import Table, sorted_table
 
 Numbers = npt.NDArray[np.float64]
 
-SOCKETS, SOCKET_CORES, NODE_CORES = 2, 8, 16
+SOCKETS, NODE_CORES = 2, 16
 BASE_GHZ, LEAST_GHZ = 2.6, 0.6
 TURBO_GHZ = {2: 3.3, 4: 3.2, 6: 3.1, 8: 3.0}
 """The frequency without a cap, by the most busy cores of a package for which it is reached."""

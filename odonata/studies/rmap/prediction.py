@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 BIN, BINS = 0.02, 40
 """Histograms of errors: the width of a bin, and how many there are on each side of 0."""
-NOISE, TRAINING = 77, 78
-"""The purposes of random numbers."""
+NOISE = 77
+"""The purpose of its random numbers."""
 LIMITS = {"mean": 0.10, "median": 0.077, "third quartile": 0.132, "max": 0.33}
 """Printed: what the error of the time is below, of each application."""
 UNDER_10, UNDER_15 = 0.04, 0.0
