@@ -283,9 +283,8 @@ SHORTEST_PS = 1000
 
 def supply(power: Power, machine: Dragonfly) -> Supply:
     """Returns the power of the machine, and who divides it."""
-    worst = 1.0 + power.variation
     return Supply(
-        power.made(1), power.checked_cap(machine.n_nodes, 1), power.idle, power.least * worst,
+        power.made(1), power.checked_cap(machine.n_nodes, 1), power.idle, power.least_of_all,
         power.maximum, power.passes == "intervals",
     )  # fmt: skip
 

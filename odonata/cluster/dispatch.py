@@ -250,7 +250,7 @@ def cap_now(state: State, time: int, jobs: Any, caps: Any) -> int:
 
 
 @kernel
-def _moment(state: State, time: int, worst: float) -> Moment:
+def _moment(state: State, time: int, least_w: float) -> Moment:
     """Returns the numbers of the machine as a compiled power policy sees them."""
     ctl, meter, market = state.ctl, state.meter, state.market
     target_w, average_w, reserve_w, signal, until, error = np.nan, 0.0, 0.0, 0.0, 0, 0.0
@@ -259,21 +259,21 @@ def _moment(state: State, time: int, worst: float) -> Moment:
         signal = market[w.SIGNAL_NOW]
         target_w, until, error = average_w + signal * reserve_w, int(market[w.UNTIL]), off(state)
     return Moment(
-        time, ctl[w.FREE], ctl[w.ALL] - ctl[w.FREE], meter[w.IDLE_W], meter[w.LEAST_W] * worst,
+        time, ctl[w.FREE], ctl[w.ALL] - ctl[w.FREE], meter[w.IDLE_W], least_w,
         meter[w.PEAK_W], meter[w.MACHINE_CAP_W], meter[w.LAST_W], target_w, average_w, reserve_w,
         signal, until, error,
     )  # fmt: skip
 
 
 def steer_now(
-    state: State, time: int, worst: float, desk: PowerDesk, memory: Any, given: Any, column: Any
+    state: State, time: int, least_w: float, desk: PowerDesk, memory: Any, given: Any, column: Any
 ) -> tuple[int, int, int]:
     """Have the policy of `ask`, which `steering` puts in its place, give caps to the running jobs.
     Returns the time of the alarm; what `ask` says; and the place of a cap that is below 0, or -1:
     then all hold."""
     for i in range(state.ctl[w.RUNNING]):
         note_served(state, state.running[i], time)
-    said = ask(_moment(state, time, worst), desk, memory, given, column)
+    said = ask(_moment(state, time, least_w), desk, memory, given, column)
     for i in range(state.ctl[w.RUNNING]):
         if column[i] < 0.0:
             return -1, said, i

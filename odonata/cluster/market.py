@@ -157,7 +157,7 @@ class Trading:
         hour = replace(
             model, trace=trace, machine=None, slowdown=None,
             power=replace(power, cap=None if cap_w == np.inf else f"{cap_w!r} W", variation=0.0,
-                          price=None, carbon=None),
+                          maximum_w=power.maximum, price=None, carbon=None),
             begun=Begun(caps_w, Demand(watts, zero, zero + 1.0, zero + 1.0),
                         {**self.series, "signal": self._past(time)}, bid),
         )  # fmt: skip

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -271,7 +271,9 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
             demand = self.demand
             for array in (demand.mean_w, demand.spread, demand.change_at, demand.change_to):
                 hashed.update(array.tobytes())
-            found |= {"power": repr(replace(self.power, cap=None, demand=None)),
+            settings = {one.name: getattr(self.power, one.name) for one in fields(self.power)
+                        if one.name not in ("cap", "demand")}  # fmt: skip
+            found |= {"power": repr(settings),
                       "power_seed": self.seed, "demand_hash": hashed.hexdigest(),
                       "cap": repr(self.cap)}  # fmt: skip
         if self.trading is not None:
@@ -336,10 +338,9 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         """Returns the machine as its scheduler has it, made once per state."""
         latest: ArrayMachine | None = self.__dict__.get("_latest")
         if latest is None or latest.state is not state:
-            worst = 1.0 + (self.power.variation if self.power else 0.0)
             latest = self.__dict__["_latest"] = ArrayMachine(
                 state, self.trace, self.machine, self.passes.policies, self.tick, self.slowdown,
-                worst, self.choices, self.trading,
+                self.power, self.choices, self.trading,
             )  # fmt: skip
         return latest
 

@@ -29,6 +29,7 @@ from odonata.jobs import machine as happened
 from odonata.jobs.asking import Policies, locked
 from odonata.jobs.machine import PATIENCE, Hour, Machine, Watts
 from odonata.jobs.passes import Passes
+from odonata.jobs.power import Power
 from odonata.traces.trace import Trace
 from pdes.events import pack
 from pdes.jit import direct, explaining
@@ -100,16 +101,18 @@ class ArrayMachine(Machine):
         policies: Policies,
         tick: str,
         slowdown: Slowdown | None = None,
-        worst: float = 1.0,
+        power: Power | None = None,
         choices: Mapping[str, Choices] | None = None,
         trading: Trading | None = None,
     ) -> None:
-        """`worst` is by how much the least efficient node may exceed the most efficient one in
-        power; `choices` are what was measured of applications, whose jobs are moldable."""
+        """`power` is what nodes draw; `choices` are what was measured of applications, whose jobs
+        are moldable."""
         self.state, self.tick, self.time, self.memory = state, tick, 0, state.memory
         self._requests = Requests(trace)
         self.log, self.events = [], list[Event]()
-        self._placed, self._slowdown, self._worst = topology is not None, slowdown, float(worst)
+        self._placed, self._slowdown = topology is not None, slowdown
+        self._worst = 1.0 + power.variation if power else 1.0
+        self._least_w = float(power.least_of_all) if power else 0.0
         self._served_column = locked(state.served)
         self._choices, self._trading = choices or {}, trading
         # The memory of arrays of which single words are read, which Python does five times as fast.
@@ -270,7 +273,7 @@ class ArrayMachine(Machine):
 
     def watts(self) -> Watts:
         meter = self._meter
-        return Watts(meter[w.IDLE_W], meter[w.LEAST_W] * self._worst, meter[w.PEAK_W],
+        return Watts(meter[w.IDLE_W], self._least_w, meter[w.PEAK_W],
                      meter[w.MACHINE_CAP_W], meter[w.LAST_W])  # fmt: skip
 
     def readings(self) -> Readings:
@@ -404,7 +407,7 @@ class ArrayMachine(Machine):
         """Returns what the kernel of a compiled power policy is called with."""
         self.desk()
         assert self._latest is not None
-        return self.state, self.time, self._worst, self._latest[3], *self._steered
+        return self.state, self.time, self._least_w, self._latest[3], *self._steered
 
     def suspend(self, numbers: Sequence[int]) -> None:
         self._alarm(pause_now(self.state, self.time, np.array(numbers, np.int64), 1))

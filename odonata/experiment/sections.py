@@ -73,7 +73,7 @@ class _Running:
 RunSettings = _section("RunSettings", "run", NetworkDescription, base=_Running)
 
 
-def _of_configuration(name: str) -> Any:
+def _of_network(name: str) -> Any:
     """Returns a field of `NetworkDescription` that is set in another section."""
     (one,) = (one for one in fields(NetworkDescription) if one.name == name)
     return field(default=one.default, metadata=one.metadata)
@@ -90,5 +90,5 @@ class Metrics:
     )  # fmt: skip
     ports: bool = setting(True, "flag", "Keep the counters of every port.")
     channels: bool = setting(False, "flag", "Keep the counters of every virtual channel.")
-    trace_packets: int | None = _of_configuration("trace_packets")
+    trace_packets: int | None = _of_network("trace_packets")
     flush_ps: int = setting(2 * 10**12, "time", "Wall time whose samples a crash may lose.")

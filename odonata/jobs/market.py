@@ -86,8 +86,8 @@ class MarketSettings:
         found = read_steps(getattr(self, name), kind, tick_ps, f"market.{name}", period=period,
                            gaps=self.gaps)  # fmt: skip
         if kind == "signal" and not -1 <= found.least <= found.most <= 1:
-            raise Refused(f"market.signal = {found.least:g} .. {found.most:g}: -1 to 1; it goes "
-                          f"from {found.least:g} to {found.most:g}")  # fmt: skip
+            raise Refused(f"market.signal goes from {found.least:g} to {found.most:g}: it must "
+                          "stay within -1 and 1")  # fmt: skip
         return found
 
 

@@ -226,6 +226,11 @@ class Power:
         return min(self.least_w, self.maximum)
 
     @property
+    def least_of_all(self) -> float:
+        """Returns the watts below which not even the least efficient node of a job can be held."""
+        return min(self.least * (1.0 + self.variation), self.maximum)
+
+    @property
     def wake_w(self) -> float:
         """Returns the watts of a node that wakes up."""
         return self.wake_j / (self.wake_ps * 1e-12) if self.wake_ps else 0.0

@@ -236,6 +236,17 @@ def test_a_job_draws_what_it_demands_and_idle_nodes_what_they_do() -> None:
     assert found.power.power_w.tolist() == [500.0, 800.0, 800.0][: len(found.power.time)]
 
 
+@pytest.mark.parametrize("maximum_w", [120.0, None])
+def test_nodes_that_demand_what_miras_did_have_a_maximum_of_their_own(
+    maximum_w: float | None,
+) -> None:
+    """`active` is no word of theirs, and may be above it."""
+    supply = Power("none", demand="mira", maximum_w=maximum_w, interval_ps=10**13)
+    found = simulate(Cluster(trace_of([Job(0, 0, 60 * US, 4, 60 * US)]), 8, power=supply))
+    assert found.power is not None
+    assert 0 < found.power.power_w.max() <= 4 * supply.maximum
+
+
 def test_nodes_sleep_and_wake_and_their_job_waits_for_them() -> None:
     power = settings_with(policy="idle-sleep", policy_parameters=(("sleep_after_s", 4.0),),
                           wake_ps=5 * 10**12, wake_j=1000.0, interval_ps=10**13)  # fmt: skip

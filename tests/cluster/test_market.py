@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from clusters import trace_of
+from machines import SMALL
 from markets import (
     BIDS,
     IDLE,
@@ -155,7 +156,7 @@ def test_a_machine_without_a_policy_that_follows_takes_part_too() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({"signal": 1.5}, "market.signal = 1.5 .. 1.5: -1 to 1"),
+    [({"signal": 1.5}, "market.signal goes from 1.5 to 1.5: it must stay within -1 and 1"),
      ({"hour_ps": 15 * 10**12}, "market.hour = 15 s: a whole number of power"),
      ({"bidding": "fixed", "bidding_parameters": (("average", 10.0), ("reserve", 11.0))},
       "reserve = 11: at most average"),
@@ -214,6 +215,23 @@ def test_a_capped_job_is_not_stretched_twice_in_an_hour_that_is_tried() -> None:
     assert 10 < length_s < 20
     drawn_w = 10 * (tried_w * (length_s - 10) + IDLE * (20 - length_s)) / 10
     assert TRIED[2].power_w[:3].tolist() == pytest.approx([10 * tried_w, drawn_w, 10 * IDLE])
+
+
+@pytest.mark.parametrize("demand", ["constant", "mira"])
+def test_an_hour_is_tried_on_a_machine_whose_nodes_differ(demand: str) -> None:
+    """Not even the least efficient node can be held at more than any node draws."""
+    model = model_of(LONG, "tries", machine=SMALL, supply={"variation": 0.2})
+    assert model.power is not None
+    power = replace(model.power, demand=demand)
+    logs_of(replace(model, power=power))
+    assert len(TRIED) > 2
+    most_w = 10 * power.maximum
+    assert max(one.power_w.max() for one in TRIED) <= most_w
+    assert max(one.power_w.max() for one in TRIED) > 5 * power.maximum
+    market, _ = BIDS[-1]
+    assert power.least < market.least_w == min(1.2 * power.least, power.maximum) or (
+        market.least_w == market.most_w == power.maximum
+    )
 
 
 @pytest.mark.long
