@@ -1,0 +1,6 @@
+"""Types of jobs, by the name under which what runs jobs knows them; models of traces need them too,
+so they are made in `odonata.traces.types`."""
+
+from odonata.traces.types import JobType, Types
+
+__all__ = ["JobType", "Types"]
