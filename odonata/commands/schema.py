@@ -24,12 +24,13 @@ from odonata.experiment.keys import SERIES, STAGE, Key, quoted
 from odonata.experiment.reading import parse
 from odonata.experiment.units import BANDWIDTHS, BYTES, JOULES, PICOSECONDS, WATTS
 from odonata.experiment.values import RANGE, bracketed, words_of
+from odonata.traces.types import COLUMNS
 from pdes import launcher
 
 NUMBER = r"\s*\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
 NAMES = {"wholes": "whole numbers", "labels": "whole numbers or ranges", "texts": "list of texts",
-         "files": "file or files", "mix": "sizes and parts",
-         "stages": "tables"}  # fmt: skip
+         "files": "file or files", "mix": "sizes and parts", "numbers": "list of numbers",
+         "types": "name, file or tables", "stages": "tables"}  # fmt: skip
 UNITS = {
     "time": (*PICOSECONDS, "μs"),
     "size": tuple(BYTES),
@@ -187,7 +188,14 @@ def _accepted(key: Key) -> dict[str, Any]:
     if key.kind == "flag":
         return {"type": "boolean"}
     if key.kind == "texts":
-        return {"type": "array", "items": {"type": "string"}}
+        texts = {"type": "array", "items": {"type": "string"}}
+        return {"anyOf": [texts, {"enum": list(how.words)}]} if how.words else texts
+    if key.kind == "numbers":
+        return {"type": "array", "items": {"type": "number"}}
+    if key.kind == "types":
+        row = {"type": "object", "additionalProperties": False, "required": ["type", "power_max_w"],
+               "properties": {it: {"type": ["string", "number"]} for it in COLUMNS}}  # fmt: skip
+        return {"anyOf": [{"type": "string"}, {"type": "array", "items": row, "minItems": 1}]}
     if key.kind == "files":
         name = {"type": "string"}
         return {"anyOf": [name, {"type": "array", "items": name}]}

@@ -177,8 +177,10 @@ class Building(JobSections):
                 if self._blame_supply(words):
                     return made
                 to_blame = "nodes" if "nodes" in words and not fields.get("file") else "file"
-                if words.startswith("jobs = "):
-                    to_blame, words = "jobs", words.partition(": ")[2]
+                to_blame = "mix" if fields.get("mix") else to_blame
+                for key in ("jobs", "shares"):
+                    if words.startswith(f"{key} = "):
+                        to_blame, words = key, words.partition(": ")[2]
                 self.complain(words, BY_PATH[f"trace.{to_blame}"])
             else:
                 if "metrics.interval" not in self.given:
@@ -197,8 +199,10 @@ class Building(JobSections):
         fields = self.fields(section)
         for key in of(section):
             given, home = fields.get(key.field), self.home(key.path)
-            if key.name in ("demand", "applications") and given and given.endswith(FILE):
-                fields[key.field] = str((home / given).absolute())
+            if key.name in ("demand", "applications", "types") and isinstance(given, str):
+                fields[key.field] = (
+                    str((home / given).absolute()) if given.endswith(FILE) else given
+                )
             if key.kind not in SERIES or given is None:
                 continue
             if isinstance(given, str) and given.lower().endswith(FILES):

@@ -41,9 +41,11 @@ KINDS = {
     "signed size": 'a size with its unit, as "4 KiB" or "-4 KiB"',
     "bandwidth": 'a bandwidth with its unit, as "25 GB/s"',
     "wholes": "a list of whole numbers, as [4, 4]",
+    "numbers": "a list of numbers, as [1, 0.5]",
     "labels": 'a list of whole numbers, as [4, 5], or ranges of them, as "0-30:2, 40"',
     "stages": "tables, as [[jobs.stages]]",
     "mix": 'pairs of a size and a number above 0, as [["64 B", 9], ["4 KiB", 1]]',
+    "types": 'a name, a CSV file, or tables, as [{ type = "a", power_max_w = 300, ... }]',
     "power": 'a power with its unit, as "90 W"',
     "energy": 'an energy with its unit, as "30 kJ"',
     "date": 'a date, as "2026-03-02T00:00" or "2026-03-02T00:00+01:00"',
@@ -139,6 +141,8 @@ class Key:
             return _labels(value)
         if self.kind == "stages":
             return f"[{', '.join(_stage(stage) for stage in value)}]"
+        if self.kind == "types":
+            return f"[{', '.join(_row(row) for row in value)}]"
         if isinstance(value, tuple):
             return _list(value)
         return repr(value).lower()
@@ -181,6 +185,12 @@ def _stage(stage: Stage) -> str:
     given = [(key, key.of(stage)) for key in STAGE.values()]
     inner = (f"{key.name} = {key.write(value)}" for key, value in given
              if key.name == "pattern" or value != getattr(Stage, key.field))  # fmt: skip
+    return f"{{ {', '.join(inner)} }}"
+
+
+def _row(row: tuple[tuple[str, Any], ...]) -> str:
+    """Returns pairs of a name and a text or number as a table of TOML."""
+    inner = (f"{name} = {quoted(it) if isinstance(it, str) else it!r}" for name, it in row)
     return f"{{ {', '.join(inner)} }}"
 
 

@@ -40,8 +40,10 @@ def read(key: Key, value: Any, long: bool = False) -> Any:
         return _word(key, value)
     if key.kind == "labels" and isinstance(value, str):
         return _ranges(value, accepted)
-    if key.kind in ("wholes", "labels", "texts"):
+    if key.kind in ("wholes", "labels", "texts", "numbers"):
         return _list(key, value)
+    if key.kind == "types":
+        return _rows(value, accepted)
     if key.kind == "stages":
         if isinstance(value, list | tuple) and all(isinstance(table, dict) for table in value):
             return tuple(value)
@@ -107,11 +109,25 @@ def _mix(value: Any, accepted: str) -> tuple[tuple[int, float], ...]:
     return tuple(found)
 
 
+def _rows(value: Any, accepted: str) -> Any:
+    """Returns a name or the path of a file as it was given, and tables as pairs of column and
+    value; what they say is read by `odonata.traces.types`."""
+    if isinstance(value, str) and value:
+        return value
+    if isinstance(value, list | tuple) and value and all(isinstance(row, dict) for row in value):
+        cells = [cell for row in value for cell in row.values()]
+        if all(
+            isinstance(cell, str | int | float) and not isinstance(cell, bool) for cell in cells
+        ):
+            return tuple(tuple(row.items()) for row in value)
+    raise ValueError(accepted)
+
+
 def _list(key: Key, value: Any) -> tuple[Any, ...] | str:
     words = [*key.how.words, key.none] if key.none else [*key.how.words]
     if isinstance(value, str) and value in key.how.words:
         return value
-    each = "text" if key.kind == "texts" else "whole"
+    each = {"texts": "text", "numbers": "number"}.get(key.kind, "whole")
     one = replace(COUNT, how=replace(COUNT.how, kind=each))
     if isinstance(value, list | tuple):
         try:

@@ -82,7 +82,8 @@ def rescaled(trace: Trace, load: float, nodes: int) -> Trace:
     if after[-1] < 1:
         raise Refused(f"{trace.name}: at a load of {load:g} on {nodes:,} nodes all jobs would be "
                       "submitted together: ask for a lower load or more nodes")  # fmt: skip
-    return trace.where(slice(None), submit_us=begin + np.rint(after).astype(np.int64))
+    submit_us = begin + np.rint(after).astype(np.int64)
+    return trace.where(slice(None), submit_us=submit_us, rates=None)
 
 
 def onto(trace: Trace, nodes: int, of: int | None = None) -> Trace:

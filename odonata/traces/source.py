@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odonata.traces.clock import clock_given, parse_epoch, zone_of
+from odonata.traces.mix import LOAD, MIXES, mix, table_for
+from odonata.traces.trace import LEAST_JOB_BYTES
+from odonata.traces.types import Types
 from pdes.arrays import host_memory
 from pdes.errors import Findings, Refused
 from topology.settings import setting, settings_of
@@ -22,14 +25,13 @@ FORMATS = ("swf", "batsim", "sacct", "karelian")
 """The formats of `odonata.traces.reading`, which is imported when a file is read: this module is
 part of every experiment, those of packets too."""
 MOST_NODES = 10**9
-MODELS = ("poisson", "lublin", "mira", "rmap-small", "rmap-large", "rmap-random")
+MODELS = ("poisson", "lublin", "mira", "rmap-small", "rmap-large", "rmap-random", "mix")
 REQUESTS = ("recorded", "exact")
-MOST_JOBS, MOST_LOAD = 10**9, 20
-LEAST_JOB_BYTES = 2 * 8 * 9
-"""What a job takes at the least: the nine columns of a trace, as they are made and in order."""
+MOST_JOBS, MOST_LOAD, MOST_SHARE = 10**9, 20, 1e9
 USUAL_JOBS = 10_000
 """Jobs that a model makes where nobody says how many; Mira's year has its own number, and so have
 the traces of RMAP."""
+HOUR_PS = 3600 * 10**12
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,24 @@ class Source:
         None, "zone", "The time zone of the trace, of dates that have none of their own, and of "
         "what is shown.", none="auto", otherwise="what the file tells, as TimeZoneString of SWF",
     )  # fmt: skip
+    mix: Any = setting(
+        None, "texts", "What arrives where the model is mix: the name of a mix of a paper, or a "
+        "list of types of jobs; `odonata types` has both. `load` is the share of the nodes that is "
+        "busy on average.", words=tuple(MIXES), none="none",
+    )  # fmt: skip
+    shares: tuple[float, ...] | None = setting(
+        None, "numbers", "How much of the load each type of a mix has, relative to the others.",
+        none="auto", otherwise="those of the mix, which are equal unless its name says more",
+    )  # fmt: skip
+    span_ps: int = setting(HOUR_PS, "time", "For how long jobs of a mix arrive.")
+    sized: bool = setting(
+        True, "flag", "Whether the rate at which jobs of a mix arrive takes into account that jobs "
+        "have several nodes; if not, large ones bring more load than was asked for.",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
+        if isinstance(self.mix, list):
+            object.__setattr__(self, "mix", tuple(self.mix))
         found = Findings()
         found.unless(
             not (self.file and self.model), f"model = {self.model}",
@@ -96,13 +114,16 @@ class Source:
             not (self.model and self.format), f"format = {self.format}",
             f"of a file, and the jobs are made by {self.model}", "format", "model",
         )  # fmt: skip
+        self._check_mix(found)
         for one, how in settings_of(Source):
             value = getattr(self, one.name)
             if value is None:
                 continue
             given = f"{one.name} = {value}"
-            if how.words:
-                found.unless(value in how.words, given, f"one of {', '.join(how.words)}", one.name)
+            if how.words and isinstance(value, str):
+                either = ", or a list of types of jobs" if one.name == "mix" else ""
+                found.unless(value in how.words, given, f"one of {', '.join(how.words)}{either}",
+                             one.name)  # fmt: skip
             elif how.kind in ("date", "zone"):
                 try:
                     (parse_epoch if how.kind == "date" else zone_of)(value)
@@ -115,19 +136,52 @@ class Source:
                 found.unless(fine, given, f"{least} .. {how.most:,.0f}", one.name)
         found.refuse()
 
+    def _check_mix(self, found: Findings) -> None:
+        """Note what only a mix has where there is none, and what a mix does not have."""
+        if self.model != "mix":
+            instead = f"model = {self.model}" if self.model else "the jobs are those of a file"
+            for name, usual in (("mix", None), ("shares", None), ("span_ps", HOUR_PS),
+                                ("sized", True)):  # fmt: skip
+                value = getattr(self, name)
+                found.unless(value == usual, f"{name.removesuffix('_ps')} = {value}",
+                             f"of model = mix, and {instead}", name, "model")  # fmt: skip
+            return
+        found.unless(self.mix is not None, "model = mix",
+                     f"which mix? mix = one of {', '.join(MIXES)}, or a list of types of jobs",
+                     "model", "mix")  # fmt: skip
+        found.unless(self.mix != (), "mix = ()", "a list of at least one type of jobs", "mix")
+        found.unless(self.jobs is None, f"jobs = {self.jobs}",
+                     "a mix has the jobs that arrive within its span: give span, or `first`",
+                     "jobs", "model")  # fmt: skip
+        found.unless(self.span_ps > 0, f"span = {self.span_ps}", "more than 0", "span_ps")
+        shares = self.shares or (1.0,)
+        found.unless(self.shares != () and all(0 < it <= MOST_SHARE for it in shares),
+                     f"shares = {self.shares}", f"numbers above 0, up to {MOST_SHARE:g}",
+                     "shares")  # fmt: skip
+
+    @property
+    def types(self) -> Types | None:
+        """Returns the table that has the types of the mix, where no other is named; None: there is
+        no mix."""
+        if self.model != "mix":
+            return None
+        return Types.of(MIXES[self.mix].table) if self.mix in MIXES else table_for(self.mix)
+
     def trace(
         self,
         machine_nodes: int | None = None,
         seed: int = 1,
         measured: Mapping[str, Table] | None = None,
+        types: Types | None = None,
     ) -> tuple[Trace, int]:
         """Returns the jobs as they are scheduled, each with a requested time, and the number of
         nodes that run them: those asked for, or the machine's, or those that the trace tells of. A
-        model of moldable jobs makes them of the applications that were `measured`, if any were."""
+        model of moldable jobs makes them of the applications that were `measured`, if any were; a
+        mix, of these `types`, or of those of its own table."""
         from odonata.traces.changing import filled
 
         wanted = self.nodes if self.nodes is not None else machine_nodes
-        given = self.given(wanted, seed, measured)
+        given = self.given(wanted, seed, measured, types)
         nodes = wanted if wanted is not None else given.machine_nodes
         if nodes is None:
             raise Refused(f"{self.file}: does not say how many nodes its machine has: give --nodes "
@@ -135,7 +189,11 @@ class Source:
         return filled(self.changed(given, nodes)), nodes
 
     def given(
-        self, nodes: int | None, seed: int = 1, measured: Mapping[str, Table] | None = None
+        self,
+        nodes: int | None,
+        seed: int = 1,
+        measured: Mapping[str, Table] | None = None,
+        types: Types | None = None,
     ) -> Trace:
         """Returns the jobs as the file has them, or as the model makes them for so many nodes, with
         the wall clock that was told or given."""
@@ -143,7 +201,9 @@ class Source:
 
         if not self.file and self.model is None:
             raise Refused("which jobs? a file, or a model: " + ", ".join(MODELS))
-        if self.model:
+        if self.model == "mix":
+            trace = self._mixed(nodes, seed, types)
+        elif self.model:
             trace = self._made(nodes, seed, measured)
         else:
             trace = read(self.file, self.format, self.timezone)
@@ -188,3 +248,17 @@ class Source:
         if self.model == "lublin":
             return lublin(jobs, nodes, seed=seed, load=load)
         return poisson(jobs, nodes, seed=seed, **given)
+
+    def _mixed(self, nodes: int | None, seed: int, types: Types | None) -> Trace:
+        """Returns the jobs of a mix; of one of a paper, on its machine unless another is given."""
+        table = types or self.types
+        assert table is not None
+        known = MIXES.get(self.mix) if isinstance(self.mix, str) else None
+        names = known.types if known else tuple(self.mix)
+        nodes = nodes or (known.nodes if known else None)
+        if nodes is None:
+            raise Refused("model = mix: for a machine of how many nodes?")
+        load = self.load or (known.load if known else LOAD)
+        shares = self.shares if self.shares is not None else known.shares if known else None
+        return mix(table, names, nodes, load=load, span_s=self.span_ps * 1e-12, seed=seed,
+                   shares=shares, sized=self.sized, name=self.mix if known else "mix")  # fmt: skip

@@ -105,6 +105,8 @@ class Trace:
     account: Account = Account()
     clock: WallClock | None = None
     """Which date time 0 has, and what clocks show then; None where nobody tells it."""
+    rates: Mapping[str, float] | None = None
+    """How many jobs are expected per hour, by application, where the model that made them knows."""
 
     def __post_init__(self) -> None:
         for name in COLUMNS:
@@ -178,3 +180,5 @@ def _clean(name: str) -> str:
 COLUMNS = tuple(one.name for one in fields(Trace)
                 if one.type == "Whole")  # fmt: skip
 """The fields that have a number per job."""
+LEAST_JOB_BYTES = 2 * 8 * len(COLUMNS)
+"""What a job takes at the least: its numbers, as they are made and in order."""

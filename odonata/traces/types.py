@@ -1,5 +1,5 @@
-"""Types of jobs: what a node of a job draws, and how long the job takes, without a cap and under the
-lowest one.
+"""Types of jobs: what a node of a job draws, and how long the job takes, without a cap and under
+the lowest one.
 
 A table of types is one of those that come with this package, a CSV file, or rows in an experiment.
 Its columns, which may be in any order, are those in `COLUMNS`. A row with `by` = idle is no type:
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from odonata.traces.lines import pieces
+from odonata.traces.trace import LONGEST_NAME
 from pdes.errors import Findings, Refused, os_words
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ BY = ("application", "user", "project", "nodes", "any")
 IDLE = "idle"
 MOST_NODES = 10**9
 COLUMNS = {
-    "type": "the name of the type: that of an application, user or project, or sizes as 1-4 or >=64",
+    "type": "its name: that of an application, user or project, or sizes of jobs, as 1-4 or >=64",
     "by": f"what jobs are matched by: {', '.join(BY)}; application unless given. {IDLE}: the row "
     "tells what a node without a job draws",
     "nodes": "nodes of a job that a model makes",
@@ -47,7 +48,7 @@ COLUMNS = {
     "power_max_w": "what a node draws without a cap, in W",
     "power_min_w": "the lowest cap of a node, in W",
     "q_threshold": "the degradation that its jobs are to stay below; empty: none",
-    "delay_rate_per_s": "how fast the chance of a delay is to fall with its length, per s, for QoSG",
+    "delay_rate_per_s": "how fast the chance of a delay falls with its length, for QoSG, in 1/s",
 }
 """The columns of a table, and what they hold."""
 LIMITS = {
@@ -81,7 +82,7 @@ class JobType:
     threshold: float = math.inf
     """The degradation that its jobs are to stay below, Q_thres; infinite: there is none."""
     delay_rate: float | None = None
-    """How fast the chance of a delay is to fall with its length, δ_D, in 1/s, where it is stated."""
+    """How fast the chance of a delay is to fall with its length, δ_D, in 1/s; None: not stated."""
     by: str = "application"
     fewest: int = 1
     """The smallest size of a class of sizes."""
@@ -90,8 +91,9 @@ class JobType:
 
     def __post_init__(self) -> None:
         found = Findings()
-        found.unless(bool(self.name) and self.name.isprintable() and self.name == self.name.strip(),
-                     repr(self.name), "a name of printable letters", "type")  # fmt: skip
+        fine = 0 < len(self.name) <= LONGEST_NAME and self.name.isprintable()
+        found.unless(fine and self.name == self.name.strip(), repr(self.name[:60]),
+                     f"a name, of up to {LONGEST_NAME} printable letters", "type")  # fmt: skip
         found.unless(self.by in BY, repr(self.by), f"one of {', '.join(BY)}, or {IDLE}", "by")
         values = {
             "nodes": self.nodes, "time_min_s": self.shortest_s, "slowdown": self.slowdown,
@@ -355,10 +357,9 @@ def _table(name: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Types:
         one = row.job_type()
         if one is None:
             continue
-        found.unless(one.name not in seen, f"{where} type: {one.name}", "there twice: each type "
-                     "has one row")  # fmt: skip
-        found.unless(not any(each.by == "any" for each in types), f"{where} type: {one.name}",
-                     "below the row with by = any, which takes all jobs: put that last")  # fmt: skip
+        this, last = f"{where} type: {one.name}", not any(each.by == "any" for each in types)
+        found.unless(one.name not in seen, this, "there twice: each type has one row")
+        found.unless(last, this, "below the row with by = any, which takes all jobs: put that last")
         seen.add(one.name)
         types.append(one)
     found.refuse()
@@ -412,7 +413,8 @@ class _Row:
         if not self.fine:
             return None
         most_w, least_w, nodes = (numbers[it] for it in ("power_max_w", "power_min_w", "nodes"))
-        assert most_w is not None and least_w is not None
+        assert most_w is not None
+        assert least_w is not None
         threshold = numbers["q_threshold"]
         try:
             return JobType(
@@ -432,7 +434,8 @@ class _Row:
             one, last, least, most = (None if it is None else int(it) for it in match.groups())
             fewest = 1 if most is not None else least if least is not None else one
             most = most or last or (MOST_NODES if least is not None else one)
-            assert fewest is not None and most is not None
+            assert fewest is not None
+            assert most is not None
             if 1 <= fewest <= most <= MOST_NODES:
                 return fewest, most
         self.complain("type", repr(name), "sizes of jobs, as 4, 1-4, <=4 or >=64")

@@ -1,0 +1,210 @@
+"""Mixes: jobs of several types, each of which arrives as a Poisson process of its own.
+
+Y. Zhang et al. (*HPC data center participation in demand response*, 2021) state: each type has the
+same share of the machine, and its rate follows from that share and its run time (equation 30). As
+printed, that rate leaves out that a job has several nodes; here it does not, unless that is asked
+for. Of the mixes W1 to W14 the rules are stated, and the marks of the table that lists them are
+displaced: these are the lists that agree with the rules. (W11: mg.D.32 has a threshold of 5.0, and
+the rule is above 5.) QoSG's three are those of the thesis (2021, section 2.5).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+
+from odonata.traces.distributions import LONGEST_S, above, header, people, stream, whole_from
+from odonata.traces.trace import LEAST_JOB_BYTES, SECOND, UNKNOWN, Account, Trace, Whole
+from odonata.traces.types import BUILT_IN, JobType, Types
+from pdes.arrays import host_memory
+from pdes.errors import Refused
+
+ARRIVALS, USERS = 200, 201
+"""The purposes of random numbers; those of other models are below."""
+CHUNK = 4096
+"""How many arrivals are drawn at once; any number gives the same."""
+MICRO_US = 1e-3
+"""A run time in us is rounded up from here on: less is what the division of two numbers left."""
+LOAD = 0.5
+"""Stated: the share of the machine that is busy on average, of most mixes."""
+
+
+@dataclass(frozen=True)
+class Mix:
+    """A mix of a paper: types of a table, and how much there is of them."""
+
+    table: str
+    types: tuple[str, ...]
+    nodes: int
+    """Those of the paper's machine."""
+    load: float = LOAD
+    shares: tuple[float, ...] | None = None
+    """Of the load, one of each type; None: all alike."""
+
+
+def _aqa(types: str, load: float = LOAD) -> Mix:
+    return Mix("aqa", tuple(types.split()), 35, load)
+
+
+def _qosg(*shares: float) -> Mix:
+    return Mix("qosg", ("fs", "sc", "bt", "lu", "mg", "sp"), 100, shares=shares or None)
+
+
+W1 = "is.D.32 bt.D.49 mg.D.8 is.D.4 ep.D.100 is.D.64 lu.D.112 mg.D.32"
+MIXES: Mapping[str, Mix] = {
+    "W1": _aqa(W1),
+    "W2": _aqa("bt.C.16 bt.C.25 sp.C.16 bt.D.25 mg.D.8 sp.D.16 cg.D.16 lu.C.28"),
+    "W3": _aqa("ep.D.88 sp.D.100 lu.D.224 ft.D.128 sp.D.196 cg.D.128 ep.D.100 is.D.64"),
+    "W4": _aqa("mg.D.16 is.D.32 ep.D.64 lu.D.224 cg.C.4 lu.C.28 is.D.64 mg.D.32"),
+    "W5": _aqa("bt.D.49 sp.D.100 ep.D.28 bt.D.25 mg.D.8 is.D.4 cg.D.128 cg.D.32"),
+    "W6": _aqa("bt.C.36 lu.D.28"),
+    "W7": _aqa("bt.C.16 bt.C.25 mg.D.16 sp.C.16 is.D.32 bt.C.36 bt.D.49 ep.D.64 sp.D.100 bt.D.25 "
+               "mg.D.8 sp.D.16 cg.D.16 ft.D.64 ft.D.128 mg.D.32"),
+    "W8": _aqa("bt.C.16 is.D.32 bt.C.36 cg.C.4 mg.D.8 cg.D.16 cg.D.128 cg.D.32"),
+    "W9": _aqa("mg.D.16 sp.C.16 bt.D.49 ep.D.64 sp.D.100 ep.D.28 bt.D.25 mg.D.32"),
+    "W10": _aqa("bt.C.16 mg.D.16 bt.C.36 bt.D.25 mg.D.8 ft.D.64 ep.D.100 lu.D.112"),
+    "W11": _aqa("sp.C.16 is.D.32 bt.D.49 lu.D.224 sp.D.16 cg.D.16 cg.D.32 mg.D.32"),
+    "W12": _aqa(W1, load=0.25),
+    "W13": _aqa(W1, load=0.9),
+    "W14": _aqa("ep.D.56 sp.C.64 bt.C.16"),
+    "qosg": _qosg(),
+    "qosg-W1": _qosg(1, 1, 3, 1, 3, 3),
+    "qosg-W3": _qosg(3, 3, 1, 3, 1, 1),
+}  # fmt: skip
+
+
+def table_for(names: Sequence[str]) -> Types:
+    """Returns the table, of those that come with this package, that has all these types."""
+    for table in map(Types.of, BUILT_IN):
+        if set(names) <= set(table.names):
+            return table
+    raise Refused(f"mix = {', '.join(names)}: none of {', '.join(BUILT_IN)} has all these types; "
+                  "power.types names another table")  # fmt: skip
+
+
+def per_second(
+    types: Sequence[JobType], nodes: int, load: float, shares: Sequence[float] | None, sized: bool
+) -> list[float]:
+    """Returns how many jobs of each type are expected per s, on so many nodes: such that all of
+    them together keep `load` of the nodes busy, each type its share of that. `sized` False: as if
+    every job had one node, which is equation 30 as printed."""
+    parts = [1.0] * len(types) if shares is None else list(shares)
+    if len(parts) != len(types):
+        raise Refused(f"shares = {', '.join(f'{it:g}' for it in parts)}: one of each of "
+                      f"{len(types)} types: {', '.join(it.name for it in types)}")  # fmt: skip
+    for part in parts:
+        above(0, shares=part)
+    found = []
+    for one, part in zip(types, parts, strict=True):
+        for column, value in (("time_min_s", one.shortest_s), ("nodes", one.nodes)):
+            if value is None:
+                raise Refused(f"mix: {one.name}: its type has no {column}, which is needed to make "
+                              "jobs of it")  # fmt: skip
+        assert one.shortest_s is not None
+        assert one.nodes is not None
+        size = one.nodes if sized else 1
+        found.append(load * nodes * (part / math.fsum(parts)) / (one.shortest_s * size))
+    return found
+
+
+def mix(
+    types: Types,
+    names: Sequence[str],
+    nodes: int,
+    *,
+    load: float = LOAD,
+    span_s: float = 3600.0,
+    seed: int = 1,
+    shares: Sequence[float] | None = None,
+    sized: bool = True,
+    name: str = "mix",
+) -> Trace:
+    """Returns the jobs of these types that arrive on a machine of so many nodes from 0 on, before
+    `span_s`, at the rates of `per_second`. Each runs for its T_min and asks for its T_max. The
+    arrivals of a type depend on the seed and on its name: other types leave them as they are."""
+    whole_from(1, nodes=nodes)
+    whole_from(0, seed=seed)
+    above(0, load=load, span_s=span_s)
+    if span_s > LONGEST_S:
+        raise Refused(f"span_s = {span_s:g}: at most {LONGEST_S:g}")
+    chosen = _chosen(types, names, nodes, name)
+    rates = per_second(chosen, nodes, load, shares, sized)
+    expected = span_s * math.fsum(rates)
+    need, have = expected * LEAST_JOB_BYTES, host_memory()
+    if need > have:
+        raise Refused(f"{name}: {expected:,.0f} jobs are expected within {span_s:,.0f} s; they "
+                      f"need {need / 1e9:,.0f} GB of memory or more, and there are "
+                      f"{have / 1e9:,.0f} GB: give a shorter span")  # fmt: skip
+    arrivals = [_arrivals(one.name, rate, span_s, seed)
+                for one, rate in zip(chosen, rates, strict=True)]  # fmt: skip
+    counts = [len(each) for each in arrivals]
+    jobs = sum(counts)
+    if not jobs:
+        raise Refused(f"{name}: no job arrives within {span_s:g} s, where {expected:.2g} are "
+                      "expected: give a longer span, a higher load or another seed")  # fmt: skip
+    submit_us, code = np.concatenate(arrivals), np.repeat(np.arange(len(chosen)), counts)
+    order = np.argsort(submit_us, kind="stable")
+    code = code[order]
+    return Trace(
+        name=name,
+        number=np.arange(1, jobs + 1),
+        submit_us=submit_us[order],
+        run_us=_column([_us(one.shortest_s) for one in chosen])[code],
+        nodes=_column([one.nodes or 1 for one in chosen])[code],
+        requested_us=_column([_us(one.longest_s) for one in chosen])[code],
+        application=code,
+        applications=tuple(one.name for one in chosen),
+        wait_us=np.full(jobs, UNKNOWN),
+        machine_nodes=int(nodes),
+        header=header("mix of types of jobs", seed, types=" ".join(names), table=types.name,
+                      nodes=nodes, load=load, span_s=span_s, shares=shares, sized=sized),
+        account=Account(records=jobs),
+        rates={one.name: 3600.0 * rate for one, rate in zip(chosen, rates, strict=True)},
+        **people(stream(seed, USERS), jobs, 1),
+    )  # fmt: skip
+
+
+def _chosen(types: Types, names: Sequence[str], nodes: int, name: str) -> list[JobType]:
+    """Returns the types of these names; refused where they cannot be jobs of such a machine."""
+    if not names:
+        raise Refused(f"{name}: no type: name at least one of {', '.join(types.names)}")
+    twice = [one for at, one in enumerate(names) if one in names[:at]]
+    if twice:
+        raise Refused(f"{name}: {twice[0]} is there twice: name it once, and give it a larger "
+                      "share")  # fmt: skip
+    chosen = [types[types.place(one)] for one in names]
+    for one in chosen:
+        if one.by != "application":
+            raise Refused(f"{name}: {one.name} is matched by {one.by}: a mix has types that are "
+                          "matched by application")  # fmt: skip
+    large = [f"{one.name} ({one.nodes:,})" for one in chosen if one.nodes and one.nodes > nodes]
+    if large:
+        raise Refused(f"{name}: the machine has {nodes:,} nodes, and these types need more: "
+                      f"{', '.join(large)}; leave them out, or take a larger machine")  # fmt: skip
+    return chosen
+
+
+def _arrivals(name: str, rate: float, span_s: float, seed: int) -> Whole:
+    """Returns when jobs of a type arrive, in us."""
+    key = int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")
+    rng = np.random.default_rng([seed, ARRIVALS, key])
+    last, found = 0.0, []
+    while last < span_s:
+        times = last + np.cumsum(rng.standard_exponential(CHUNK)) / rate
+        last = float(times[-1])
+        found.append(times[times < span_s])
+    return np.asarray(np.floor(np.concatenate(found) * SECOND), np.int64)
+
+
+def _us(seconds: float | None) -> int:
+    """Returns a time in us, rounded up."""
+    assert seconds is not None
+    return max(1, math.ceil(seconds * SECOND - MICRO_US))
+
+
+def _column(values: list[int]) -> Whole:
+    return np.array(values, np.int64)
