@@ -248,7 +248,7 @@ def check(power: Power, workload: Workload | None, machine: Dragonfly, found: Fi
     unless(power.demand in (None, "constant"), f"power.demand = {power.demand}",
            'packets are of jobs that are written down, not of a trace: "constant"',
            "power.demand")  # fmt: skip
-    for name in ("price", "carbon", "applications"):
+    for name in ("price", "carbon", "applications", "types"):
         unless(getattr(power, name) is None, f"power.{name} = {getattr(power, name)}",
                'only with fidelity = "job"', f"power.{name}")  # fmt: skip
     unless(power.limits == "stretch", f"power.limits = {power.limits}",

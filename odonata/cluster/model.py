@@ -119,10 +119,15 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
     ) -> Cluster:
         """Returns the machine that runs the jobs of a source, which is read now: with its nodes,
         and its `overrun`, without jobs that its power policy can never start. Where nobody says
-        what jobs demand, those of Mira's model demand what Mira's did."""
+        what jobs demand, those of Mira's model demand what Mira's did, and those of a mix what
+        its types do."""
         measured = power.measured if power else {}
-        trace, nodes = source.trace(machine.n_nodes if machine else None, seed, measured)
-        if power is not None and power.demand is None:
+        unsaid = power is not None and power.types is power.demand is power.applications is None
+        if power is not None and unsaid and source.types is not None:
+            power = replace(power, types=source.types.name)
+        kinds = power.kinds if power else None
+        trace, nodes = source.trace(machine.n_nodes if machine else None, seed, measured, kinds)
+        if power is not None and power.demand is None and kinds is None:
             power = replace(power, demand="mira" if source.model == "mira" else "constant")
         return admitted(cls(trace, nodes, scheduling, scheduling_parameters, machine, allocation,
                             allocation_parameters, source.overrun, seed, power=power,

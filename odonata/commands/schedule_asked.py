@@ -84,7 +84,8 @@ def powers_of(
             option = "--cap" if cap else "--set"
             raise Refused(f"{option}: of which power policy? --power none only measures")
         return {("", ()): None}
-    given.setdefault("demand", demand)
+    if "types" not in given:
+        given.setdefault("demand", demand)
     return {named: Power(policy=named[0], policy_parameters=named[1], **given)
             for named in several(names, "power", "--power")}  # fmt: skip
 

@@ -2,15 +2,16 @@
 
 A node is **idle**, **asleep**, **waking** or **active**: an active one draws what its job demands,
 but no more than its cap. Below a job's demand its run time grows linearly, from its shortest at
-`active` watts to `slowdown` times that at `least` watts, below which no node can be held. Energy is
-power integrated over time, exactly: every change of power ends one piece and begins another.
+`active` watts to `slowdown` times that at `least` watts, below which no node can be held; with
+`types`, each type of jobs has these three numbers of its own. Energy is power integrated over time,
+exactly: every change of power ends one piece and begins another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from odonata.jobs.series_dates import Period
 from odonata.jobs.series_text import HOLD, REFUSE, read_steps
 from odonata.provisioning.fitted import MACHINES, tables
 from odonata.provisioning.table import Table
+from odonata.traces.types import Types
 from pdes.errors import Findings, Refused, os_words
 from pdes.jit import kernel
 from pdes.shown import say
@@ -80,9 +82,16 @@ class Power:
         "in any of these configurations: cab or rzmerl, which are Patki's, or a CSV file (`odonata "
         "configurations --csv` writes one).", none="none",
     )  # fmt: skip
+    types: Any = setting(
+        None, "types", "Types of jobs, each with what a node draws and how long a job takes, "
+        "without a cap and under the lowest one: aqa or qosg, which are those of papers, a CSV "
+        "file (`odonata types aqa --csv` writes one), or tables.", none="auto",
+        otherwise="those of the mix, where the trace is one; else none",
+    )  # fmt: skip
     idle_w: float | None = setting(
         None, "power", "What an idle node draws.", none="auto",
-        otherwise="100 W; 0 W where the demand is Mira's or `applications` are given",
+        otherwise="100 W, or what `types` say; 0 W where the demand is Mira's or `applications` "
+        "are given",
     )  # fmt: skip
     active_w: float = setting(290.0, "power", "What a node of a job draws that has no cap.")
     least_w: float = setting(
@@ -98,8 +107,8 @@ class Power:
     )  # fmt: skip
     maximum_w: float | None = setting(
         None, "power", "What no node exceeds: policies assume it of a job of which nothing is "
-        "known.", none="auto", otherwise="active, or the most that `applications` draw; 97.66 W "
-        "where the demand is Mira's",
+        "known.", none="auto", otherwise="active, or the most that `applications` or `types` draw; "
+        "97.66 W where the demand is Mira's",
     )  # fmt: skip
     sleep_w: float | None = setting(
         None, "power", "What a node draws that is asleep.", none="auto",
@@ -160,7 +169,9 @@ class Power:
             found.unless(known, f"applications = {self.applications}",
                          f"{', '.join(MACHINES)}, or a file that ends in {FILE}",
                          "applications")  # fmt: skip
-        if self.demand != "mira":
+        if self.types is not None:
+            self._check_types(found)
+        elif self.demand != "mira":
             found.unless(self.least_w <= self.active_w, f"least = {self.least_w:g} W",
                          f"at most active, {self.active_w:g} W", "least_w", "active_w")  # fmt: skip
             if self.communicating_w is not None:
@@ -175,9 +186,48 @@ class Power:
             found.unless(self.active_w > 0, f"active = {self.active_w:g} W", "above 0", "active_w")
             found.unless(self.idle <= self.active_w, f"idle = {self.idle:g} W",
                          f"at most active, {self.active_w:g} W", "idle_w", "active_w")  # fmt: skip
+        if self.types is None:
+            found.unless(self.sleep <= self.idle, f"sleep = {self.sleep:g} W",
+                         f"at most idle, {self.idle:g} W", "sleep_w", "idle_w")  # fmt: skip
+        found.refuse()
+
+    def _check_types(self, found: Findings) -> None:
+        """Note what cannot be together with types of jobs, and what is odd about those that are no
+        file: a file is read when it is needed, as it may be missing where only results are read."""
+        for name, usual, why in (
+            ("demand", None, "types say what jobs demand"),
+            ("applications", None, "their jobs run in configurations that were measured, and those "
+             "of types under any cap"),
+            ("variation", 0.0, "types say what every node draws"),
+            ("active_w", Power.active_w, "types say what jobs draw without a cap"),
+            ("least_w", Power.least_w, "types say what the lowest cap is"),
+            ("slowdown", Power.slowdown, "types say how much longer jobs take"),
+            ("communicating_w", None, "jobs of types are not simulated packet by packet"),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            given = f"{name.removesuffix('_w')} = {value}"
+            found.unless(value == usual, given, f"leave it out, or types: {why}", name, "types")
+        if isinstance(self.types, str) and self.types.endswith(FILE):
+            return
+        try:
+            table = self._table
+        except Refused as refusal:
+            found.unless(False, "types", str(refusal).removeprefix("power.types: "), "types")
+            return
+        assert table is not None
+        self._check_nodes(table, found)
+
+    def _check_nodes(self, table: Types, found: Findings) -> None:
+        """Note where nodes of jobs of these types cannot be nodes of this machine."""
+        low, high = int(table.low_w.argmin()), int(table.most_w.argmax())
+        found.unless(self.idle <= table.low_w[low], f"idle = {self.idle:g} W",
+                     f"at most {table.low_w[low]:g} W, which a node of type {table.names[low]} "
+                     "draws under the lowest cap", "idle_w", "types")  # fmt: skip
         found.unless(self.sleep <= self.idle, f"sleep = {self.sleep:g} W",
                      f"at most idle, {self.idle:g} W", "sleep_w", "idle_w")  # fmt: skip
-        found.refuse()
+        found.unless(self.maximum >= table.most_w[high], f"maximum = {self.maximum:g} W",
+                     f"at least {table.most_w[high]:g} W, which a node of type {table.names[high]} "
+                     "draws", "maximum_w", "types")  # fmt: skip
 
     # -- what is left to be found out
 
@@ -190,6 +240,8 @@ class Power:
         """Returns the watts of an idle node."""
         if self.idle_w is not None:
             return self.idle_w
+        if self._table is not None and self._table.idle_w is not None:
+            return self._table.idle_w
         return 0.0 if self.of_mira or self.applications is not None else 100.0
 
     @property
@@ -205,6 +257,29 @@ class Power:
             raise Refused(f"power.applications = {self.applications}: {os_words(error)}") from None
         return _read_aloud(self.applications, (told.st_mtime_ns, told.st_size))
 
+    @cached_property
+    def _table(self) -> Types | None:
+        """Returns the types of jobs as their table has them; None where there is none."""
+        if self.types is None:
+            return None
+        try:
+            return Types.of(self.types)
+        except Refused as refusal:
+            raise Refused(f"power.types: {refusal}") from None
+
+    @cached_property
+    def kinds(self) -> Types | None:
+        """Returns the types of jobs, None where there are none; refused where nodes of these jobs
+        cannot be nodes of this machine."""
+        table = self._table
+        if table is None:
+            return None
+        found = Findings()
+        self._check_nodes(table, found)
+        if found.problems:
+            raise Refused(f"power.{found.problems[0]}")
+        return table
+
     @property
     def sleep(self) -> float:
         """Returns the watts of a node that is asleep."""
@@ -215,6 +290,8 @@ class Power:
         """Returns the watts that no node exceeds."""
         if self.maximum_w is not None:
             return self.maximum_w
+        if self._table is not None:
+            return float(self._table.most_w.max())
         if self.applications is not None:
             most_w = max(it.most_node_w for it in self.measured.values())
             return max(self.active_w * (1.0 + self.variation), most_w * (1.0 + self.variation))
@@ -223,6 +300,8 @@ class Power:
     @property
     def least(self) -> float:
         """Returns the watts below which a node of a job cannot be held."""
+        if self._table is not None:
+            return float(self._table.low_w.min())
         return min(self.least_w, self.maximum)
 
     @property

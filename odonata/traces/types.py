@@ -364,7 +364,7 @@ def _table(name: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Types:
         types.append(one)
     found.refuse()
     if not types:
-        raise Refused(f"{name}: no type: it has a header, and rows must follow")
+        raise Refused(f"{name}: it has no row of a type: at least one is needed")
     return Types(tuple(types), name, idle_w)
 
 
