@@ -45,6 +45,7 @@ cli = LazyGroup(
         "topology": "Describe, draw or export a machine: a preset NAME, or one of your own.",
         "policies": "List the policies there are, and explain them.",
         "applications": "List the application profiles there are, and explain them.",
+        "types": "List types of jobs, with what they draw under a cap, and mixes of them.",
         "profile": "Find out whether network congestion slows an application down.",
         "gpcnet": "Measure the impact of congestion, as the benchmark GPCNeT does.",
         "schema": "Show what an experiment file may hold.",

@@ -24,7 +24,7 @@ from odonata.experiment.keys import SERIES, STAGE, Key, quoted
 from odonata.experiment.reading import parse
 from odonata.experiment.units import BANDWIDTHS, BYTES, JOULES, PICOSECONDS, WATTS
 from odonata.experiment.values import RANGE, bracketed, words_of
-from odonata.traces.types import COLUMNS
+from odonata.traces.job_type import COLUMNS
 from pdes import launcher
 
 NUMBER = r"\s*\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"

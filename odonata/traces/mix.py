@@ -18,8 +18,10 @@ from hashlib import blake2b
 import numpy as np
 
 from odonata.traces.distributions import LONGEST_S, above, header, people, stream, whole_from
+from odonata.traces.job_type import JobType
 from odonata.traces.trace import LEAST_JOB_BYTES, SECOND, UNKNOWN, Account, Trace, Whole
-from odonata.traces.types import BUILT_IN, JobType, Types
+from odonata.traces.types import Types
+from odonata.traces.types_file import BUILT_IN
 from pdes.arrays import host_memory
 from pdes.errors import Refused
 
@@ -44,6 +46,16 @@ class Mix:
     load: float = LOAD
     shares: tuple[float, ...] | None = None
     """Of the load, one of each type; None: all alike."""
+
+    @property
+    def mean_w(self) -> float:
+        """Returns what the paper's machine draws on average without caps, if all work is done as it
+        arrives."""
+        table = Types.of(self.table)
+        busy_w = np.average([table[table.place(each)].most_w for each in self.types],
+                            weights=self.shares)  # fmt: skip
+        idle_w = table.idle_w or 0.0
+        return float(self.nodes * (self.load * busy_w + (1.0 - self.load) * idle_w))
 
 
 def _aqa(types: str, load: float = LOAD) -> Mix:
