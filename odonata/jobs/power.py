@@ -210,11 +210,11 @@ class Power:
         if isinstance(self.types, str) and self.types.endswith(FILE):
             return
         try:
-            table = self._table
+            table = Types.of(self.types)
         except Refused as refusal:
-            found.unless(False, "types", str(refusal).removeprefix("power.types: "), "types")
+            for line in str(refusal).split("\n"):
+                found.unless(False, "types", line, "types")
             return
-        assert table is not None
         self._check_nodes(table, found)
 
     def _check_nodes(self, table: Types, found: Findings) -> None:
