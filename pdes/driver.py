@@ -224,6 +224,8 @@ def _drive(
                         f"handled before {arrival.time}: please report this")  # fmt: skip
         completed = arrival.time >= last and (last in (end, LATEST) or not engine.wants_more())
         stuck = not completed and arrival.time == watch and engine.stuck()
+        if completed:
+            engine.ends.conclude(engine.state, arrival.time)
         metrics.sample(completed or stuck)
         if completed or stuck:
             break

@@ -213,6 +213,11 @@ class Ends:
         ranks when it has come to that: by default all that is left."""
         return self.left(state, pending)
 
+    def conclude(self, state: Any, time: int) -> None:
+        """Close the books of a run that has come to its end at this time, before what is left of
+        it is written: for what happens at the end itself, as events before it are handled alone."""
+        return None
+
     def over(self, state: Any) -> int | None:
         """Returns when the last of what `left` measures happened here: where a run has no end, the
         latest of these is the time that it has reached. None: when that was noticed."""

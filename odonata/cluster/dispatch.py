@@ -111,6 +111,21 @@ def _gets_on(state: State) -> bool:
 
 
 @kernel
+def set_signal(sim: Sim, state: State, place: int, round_: int) -> None:
+    """Have the signal take its next value, and have the one after that follow; behind the last one
+    comes the first again, where it has a period."""
+    ctl = state.ctl
+    state.market[w.SIGNAL_NOW] = state.signal[place]
+    place += 1
+    if place == state.signal.shape[0] and ctl[w.PERIOD] > 0:
+        place = 0
+        round_ += 1
+    if place < state.signal.shape[0]:
+        time = state.signal_times[place] + round_ * ctl[w.PERIOD]
+        schedule(sim, time, key(w.SIGNAL), place, round_)
+
+
+@kernel
 def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> None:
     """Handle an event. What several kinds of events do stands here once, behind them: the compiler
     copies a kernel to wherever it is called."""
@@ -150,9 +165,7 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
         happened = CAP_BIT
     elif kind == w.SIGNAL and not over:
         count_idle(state, time)
-        state.market[w.SIGNAL_NOW] = state.signal[a]
-        if a + 1 < state.signal.shape[0]:
-            schedule(sim, state.signal_times[a + 1], key(w.SIGNAL), a + 1, 0)
+        set_signal(sim, state, a, b)
         happened = TARGET
     elif kind == w.SLEEP and not over:
         fall_asleep(state, time)
@@ -250,7 +263,7 @@ def cap_now(state: State, time: int, jobs: Any, caps: Any) -> int:
 
 
 @kernel
-def _moment(state: State, time: int, least_w: float) -> Moment:
+def moment(state: State, time: int, least_w: float) -> Moment:
     """Returns the numbers of the machine as a compiled power policy sees them."""
     ctl, meter, market = state.ctl, state.meter, state.market
     target_w, average_w, reserve_w, signal, until, error = np.nan, 0.0, 0.0, 0.0, 0, 0.0
@@ -273,7 +286,7 @@ def steer_now(
     then all hold."""
     for i in range(state.ctl[w.RUNNING]):
         note_served(state, state.running[i], time)
-    said = ask(_moment(state, time, least_w), desk, memory, given, column)
+    said = ask(moment(state, time, least_w), desk, memory, given, column)
     for i in range(state.ctl[w.RUNNING]):
         if column[i] < 0.0:
             return -1, said, i

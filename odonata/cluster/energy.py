@@ -136,9 +136,11 @@ def set_pace(state: State, row: int) -> None:
     """Find out how fast a job is, by its cap, its nodes and the service rate of the machine."""
     pace, meter = state.slowdown[row], state.meter
     if state.ctl[w.POWERED] != 0:
-        energy = state.energy[row]
+        energy, least_w, slowdown = state.energy[row], meter[w.LEAST_W], meter[w.SLOWDOWN]
+        if state.limits.shape[0] > 0:
+            least_w, slowdown = state.limits[row, w.LOW_W], state.limits[row, w.LONGER]
         cap = energy[w.CAP_W] / energy[w.FACTOR]
-        longer = stretch(cap, energy[w.MEAN_W], meter[w.LEAST_W], meter[w.SLOWDOWN])
+        longer = stretch(cap, energy[w.MEAN_W], least_w, slowdown)
         state.stretched[row, w.STRETCH] = longer
         pace = pace * longer / meter[w.SPEED]
         if state.jobs[row, w.PAUSED] != 0:
@@ -150,7 +152,10 @@ def set_pace(state: State, row: int) -> None:
 def set_draw(state: State, row: int) -> None:
     """Find out what a job draws now, and each of its nodes."""
     job, energy, meter = state.jobs[row], state.energy[row], state.meter
-    per_node = min(energy[w.LEVEL_W], max(energy[w.CAP_W], meter[w.LEAST_W]))
+    least_w = meter[w.LEAST_W]
+    if state.limits.shape[0] > 0:
+        least_w = state.limits[row, w.LOW_W]
+    per_node = min(energy[w.LEVEL_W], max(energy[w.CAP_W], least_w))
     if job[w.PAUSED] != 0:
         per_node = meter[w.IDLE_W]
     elif meter[w.BUSY_W] >= 0.0:
@@ -165,7 +170,7 @@ def set_draw(state: State, row: int) -> None:
         factor = words[w.FACTOR_OF]
         watts = per_node
         if varies:
-            watts = min(factor * energy[w.LEVEL_W], max(energy[w.CAP_W], factor * meter[w.LEAST_W]))
+            watts = min(factor * energy[w.LEVEL_W], max(energy[w.CAP_W], factor * least_w))
         words[w.NODE_W] = watts
         total += watts
         node = state.after[node]
@@ -373,13 +378,12 @@ def track(state: State, joules: float, seconds: float) -> float:
 
 
 @kernel
-def measure(state: State, time: int) -> None:
-    """Measure what the machine and each of its jobs drew since the last measurement; write down the
-    reading, with the cause if it violates the cap; and draw what jobs demand from now on. An
-    interval in which there was no cap for some time has none."""
+def read(state: State, time: int, total: float, standby_w: float) -> None:
+    """Write down a reading: what the machine drew since the last one, by its total energy so far,
+    with the cause if it violates the cap. An interval in which there was no cap for some time has
+    none."""
     ctl, meter = state.ctl, state.meter
-    total, began = drawn(state, time), ctl[w.MEASURED]
-    seconds = (time - began) * w.SECOND
+    seconds = (time - ctl[w.MEASURED]) * w.SECOND
     joules, allowed = total - meter[w.LAST_J], meter[w.ALLOWED_J] - meter[w.LAST_ALLOWED_J]
     allowed_w = np.inf
     if ctl[w.UNCAPPED] == 0:
@@ -387,7 +391,7 @@ def measure(state: State, time: int) -> None:
     ctl[w.UNCAPPED] = 0
     violated = violates(joules, allowed_w, seconds)
     cause = cause_of(violated, ctl[w.CONTROLS] != 0, ctl[w.FORCED_SEEN] != 0, ctl[w.LOWERED] != 0)
-    if cause == WITHIN and power_now(state) <= meter[w.MACHINE_CAP_W]:
+    if cause == WITHIN and ctl[w.LOWERED] != 0 and power_now(state) <= meter[w.MACHINE_CAP_W]:
         ctl[w.LOWERED] = 0
     reading = state.readings[ctl[w.READINGS]]
     reading[0] = time
@@ -395,10 +399,20 @@ def measure(state: State, time: int) -> None:
     reading[2] = bits(allowed_w)
     reading[3] = cause
     reading[4] = bits(track(state, joules, seconds))
+    reading[5] = bits(standby_w)
     ctl[w.READINGS] += 1
     meter[w.LAST_J], meter[w.LAST_ALLOWED_J] = total, meter[w.ALLOWED_J]
     meter[w.LAST_W] = joules / seconds
     ctl[w.FORCED_SEEN] = 1 if ctl[w.FORCED_NOW] > 0 else 0
+    ctl[w.MEASURED] = time
+
+
+@kernel
+def measure(state: State, time: int) -> None:
+    """Measure what the machine and each of its jobs drew since the last measurement, and draw what
+    jobs demand from now on."""
+    ctl, began = state.ctl, state.ctl[w.MEASURED]
+    read(state, time, drawn(state, time), 0.0)
     for i in range(ctl[w.RUNNING]):
         row = state.running[i]
         job, energy = state.jobs[row], state.energy[row]
@@ -409,4 +423,3 @@ def measure(state: State, time: int) -> None:
         if energy[w.SPREAD] > 0.0 or energy[w.CHANGE_TO] != 1.0:
             set_level(state, row, time)
             set_draw(state, row)
-    ctl[w.MEASURED] = time

@@ -14,6 +14,7 @@ from pdes.clock import TICKS
 from pdes.events import key_of
 from pdes.jit import kernel, record
 from pdes.words import Row
+from policies.power.floor import Floor
 from policies.scheduling import desk as d
 from policies.scheduling.desk import Desk
 
@@ -106,6 +107,8 @@ AGAIN_AT = CTL.word("us", "when it wants that")
 STILL = CTL.word("1", "at how many measurements in a row nothing got on (odonata.jobs.machine)")
 CAPS_LEFT = CTL.word("1", "caps of the machine that are to come")
 UNCAPPED = CTL.word("1", "whether there was no cap for some time of this interval")
+RUN_UNTIL = CTL.word("us", "when the run ends, in a market; 0: when all jobs are over")
+PERIOD = CTL.word("us", "after how long the signal comes again from its beginning; 0: never")
 
 # -- power: a job, the machine, a node
 
@@ -142,6 +145,9 @@ ALLOWED_J = METER.word("J", "what the cap allowed")
 LAST_J = METER.word("J", "what had been drawn at the last measurement")
 LAST_ALLOWED_J = METER.word("J", "what had been allowed then")
 LAST_W = METER.word("W", "of the last measurement")
+LIMIT = Row("State.limits")
+LOW_W = LIMIT.word("W", "what a node of a job draws at the lowest cap")
+LONGER = LIMIT.word("1", "how many times as long the job takes there")
 
 MARKET = Row("State.market")
 AVERAGE_W = MARKET.word("W", "the average that was bid for this hour")
@@ -162,9 +168,9 @@ SLEEPS = OF_NODE.word("1", "whether it is asleep (1), or was woken for its job (
 
 # -- what is told of all that, and nothing depends on
 
-STARTED, CAPPED, MACHINE_CAPPED, SPEEDED = 0, 4, 5, 6
+STARTED, CAPPED, MACHINE_CAPPED, SPEEDED, TYPE_CAPPED = 0, 4, 5, 6, 7
 """What a note is about: a start, or FINISHES, KILLS or SUSPENDS of `odonata.jobs.schedule`; or a
-job's cap, the machine's, or the service rate."""
+job's cap, the machine's, the service rate, or a type's cap."""
 NOTE_WORDS = 7
 """Words of a note: the time, the job, what happened; as the bits of floats, the energy of the
 segment that has ended, or the new cap or rate; the energies of idle and sleeping nodes; and by how
@@ -173,10 +179,10 @@ STRETCHED = Row("State.stretched")
 GOT_ON = STRETCHED.word("us", "for how long the job has got on, awake and not suspended")
 UNSTRETCHED = STRETCHED.word("us", "in how long it would have got as far without a cap")
 STRETCH = STRETCHED.word("1", "how many times as long it takes under the cap that it has now")
-READING_WORDS = 5
+READING_WORDS = 6
 """Words of a reading: the time; as the bits of floats, the watts that the machine drew on average
-since the one before, those that it was allowed, and those that its target asked for; and a cause of
-`odonata.jobs.metering`."""
+since the one before, and those that it was allowed; a cause of `odonata.jobs.metering`; and, as the
+bits of floats, the watts that its target asked for, and those of standby jobs."""
 SECOND = 1e-6
 """A tick, in s."""
 TICK_PS = TICKS["us"]
@@ -270,6 +276,27 @@ class State(NamedTuple):
     """[reading, READING_WORDS]"""
     stretched: Any
     """[job, STRETCHED]"""
+    limits: Any
+    """[job, LIMIT], where jobs have types."""
+    # of a policy that regulates by type (`policies.power.floor`): all of these are else empty
+    floor: Any
+    sums: Any
+    kinds: Any
+    tallies: Any
+    rows: Any
+    progress: Any
+    tops: Any
+    paused: Any
+    moves: Any
+    given: Any
+    """The parameters of the policy."""
+
+
+@kernel
+def floor_of(state: State) -> Floor:
+    """Returns the part of the state that a policy which regulates works on."""
+    return Floor(state.floor, state.sums, state.kinds, state.tallies, state.rows, state.progress,
+                 state.tops, state.paused, state.moves)  # fmt: skip
 
 
 @kernel

@@ -31,6 +31,7 @@ from pdes.log import Appended
 from pdes.transport import Serial
 from policies.bidding import BiddingPolicy
 from policies.bidding.base import checked
+from policies.power import floor as f
 from policies.scheduling.desk import NEVER
 from policies.views import Bid, Market, Target, Trial
 
@@ -80,6 +81,11 @@ class Trading:
         else:
             self.series = {name: settings.steps(name, tick_ps, model.period) for name in SERIES}
 
+    @property
+    def period(self) -> int:
+        """Returns after how many ticks the signal comes again; 0: never."""
+        return 0
+
     def arrays(self) -> dict[str, Any]:
         """Returns the arrays of a state, before the first bid."""
         signal = self.series["signal"]
@@ -123,6 +129,10 @@ class Trading:
         market[w.OFF_J] = market[w.TRACKED_S] = 0.0
         market[w.UNTIL] = time + self.length
         state.weights[:] = [bid.weights.get(name, 0.0) for name in self.names]
+        if len(state.kinds):
+            assert self.model.types is not None
+            names = self.model.types.names
+            state.kinds[: len(names), f.WEIGHT] = [bid.weights.get(name, 0.0) for name in names]
         return "bids", (bid.average_w, bid.reserve_w, error)
 
     # -- an hour that is tried
@@ -204,7 +214,7 @@ def _simulated(hour: Cluster, length: int, bid: Bid) -> Trial:
         result.outcome["end_us"],
         len(hour.begun.caps_w),
     )
-    target_w, power_w = (
+    target_w, power_w, _standby_w = (
         np.concatenate([np.zeros(0), *column]) for column in zip(*found, strict=True)
     )
     return Trial(power_w, target_w, bid.reserve_w, int((start[begun:] >= 0).sum()),

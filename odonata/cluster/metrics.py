@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from odonata.cluster import layout as w
+from odonata.jobs.schedule import RUNNING, WAITING
 from odonata.jobs.series import Steps
 from odonata.traces.trace import Trace
 from pdes.errors import Fault
 from pdes.log import Block, Field, Log
 from pdes.stream import Column, Series, Table
+from policies.power import floor as f
 
 STARTS = Log(
     (Field("job", "1", "its place in the trace"),),
@@ -49,6 +51,11 @@ POWERED_ENDS = Log(
      Field("cap_stretch", "1", "how many times as long it took, under its caps, as without", "f8")),
     ENDS.about,
 )  # fmt: skip
+TYPE_CAPS = Log(
+    (Field("type", "1", "whose jobs are capped: a row of types"),
+     Field("cap_w", "W", "per node; infinity: they have no cap", "f8")),
+    "a row when the cap of a type changes of which jobs run",
+)  # fmt: skip
 SPEEDS = Log((Field("rate", "1", "work per time", "f8"),),
              "a row when the service rate of all nodes changes")  # fmt: skip
 
@@ -72,18 +79,19 @@ def notes(state: Any) -> list[tuple[str, Block]]:
             for name, which, more in (
                 ("caps", (what == w.CAPPED) | (what == w.MACHINE_CAPPED), True),
                 ("speeds", what == w.SPEEDED, False),
+                ("type_caps", what == w.TYPE_CAPPED, True),
             ):
                 if which.any():
                     columns = (job[which],) * more + (value[which].view(np.float64),)
                     found.append((name, Block(time[which], columns)))
     readings = int(state.ctl[w.READINGS])
     if readings:
-        time, drawn, allowed, cause, target = state.readings[:readings].T.copy()
+        time, drawn, allowed, cause, target, standby = state.readings[:readings].T.copy()
         state.ctl[w.READINGS] = 0
         columns = (drawn.view(np.float64), allowed.view(np.float64), cause)
         found.append(("power", Block(time, columns)))
         if len(state.market):
-            columns = (target.view(np.float64), drawn.view(np.float64))
+            columns = tuple(it.view(np.float64) for it in (target, drawn, standby))
             found.append(("tracking", Block(time, columns)))
     return found
 
@@ -101,6 +109,8 @@ class Energies(NamedTuple):
 def energies(state: Any, time: int) -> Energies:
     """Returns the energies up to a moment that no event lies before. Nothing of the state changes:
     how often one looks must not change how sums are rounded."""
+    if len(state.kinds):
+        return _energies_by_type(state, time)
     ctl, meter = state.ctl, state.meter
     seconds = (time - ctl[w.METERED]) * w.SECOND
     awake = ctl[w.FREE] - ctl[w.ASLEEP]
@@ -120,6 +130,48 @@ def energies(state: Any, time: int) -> Energies:
         float(meter[w.IDLE_J] + awake * meter[w.IDLE_W] * seconds),
         float(meter[w.SLEEP_J] + ctl[w.ASLEEP] * meter[w.SLEEP_W] * seconds), by_job, by_node,
     )  # fmt: skip
+
+
+def _energies_by_type(state: Any, time: int) -> Energies:
+    """Returns the same where jobs have the clocks of their types."""
+    ctl, meter, marks = state.ctl, state.meter, state.progress
+    by_job = state.energy[:, w.JOULES].copy()
+    rows = running_rows(state)
+    of = state.rows[rows, f.OF]
+    kinds, since = state.kinds[of], state.tallies[of, f.SINCE]
+    node_j = kinds[:, f.NODE_J] + kinds[:, f.WATTS] * ((time - since) * w.SECOND)
+    halted = marks[rows, f.LEFT] >= 0.0
+    idle_j = meter[w.IDLE_W] * ((time - marks[rows, f.BEGAN]) * w.SECOND)
+    drawn = np.where(halted, idle_j, node_j - marks[rows, f.BEGAN_J])
+    by_job[rows] = marks[rows, f.TAKEN_J] + state.rows[rows, f.WIDTH] * drawn
+    seconds = (time - ctl[w.METERED]) * w.SECOND
+    return Energies(float(meter[w.IDLE_J] + ctl[w.FREE] * meter[w.IDLE_W] * seconds), 0.0, by_job,
+                    state.node[:, w.NODE_J].copy())  # fmt: skip
+
+
+def running_rows(state: Any) -> npt.NDArray[np.int64]:
+    """Returns the rows of the jobs that hold nodes: in order of DUE or, where a policy regulates by
+    type, in that of the trace."""
+    if len(state.kinds):
+        return np.flatnonzero(state.jobs[: state.ctl[w.NEXT], w.STATUS] == RUNNING)
+    return state.running[: state.ctl[w.RUNNING]]  # type: ignore[no-any-return]
+
+
+def waiting_rows(state: Any) -> npt.NDArray[np.int64]:
+    """Returns the rows of the jobs that wait, in order of arrival."""
+    if len(state.kinds):
+        return np.flatnonzero(state.jobs[: state.ctl[w.NEXT], w.STATUS] == WAITING)
+    return state.queue[state.ctl[w.FIRST] : state.ctl[w.LAST]]  # type: ignore[no-any-return]
+
+
+def standby_j(state: Any, time: int) -> float:
+    """Returns the energy of standby jobs up to a moment that no event lies before."""
+    some = state.tallies[:, f.STANDBY] != 0
+    kinds, tallies = state.kinds[some], state.tallies[some]
+    drawn = tallies[:, f.NODES] * kinds[:, f.WATTS]
+    drawn = drawn + tallies[:, f.HALTED_NODES] * state.sums[f.IDLE_W]
+    seconds = (time - tallies[:, f.SINCE]) * w.SECOND
+    return float((kinds[:, f.JOULES] + drawn * seconds).sum())
 
 
 def _spans(begin: Any, ready: Any, time: int) -> tuple[Any, Any]:

@@ -17,6 +17,7 @@ from odonata.cluster import audit
 from odonata.cluster import layout as w
 from odonata.cluster.admission import admitted
 from odonata.cluster.dispatch import handle
+from odonata.cluster.floors import Kinds
 from odonata.cluster.layout import State
 from odonata.cluster.market import Begun, Trading
 from odonata.cluster.metrics import (
@@ -26,12 +27,16 @@ from odonata.cluster.metrics import (
     POWERED_ENDS,
     SPEEDS,
     STARTS,
+    TYPE_CAPS,
     energies,
     notes,
     series_table,
+    standby_j,
     tables,
+    waiting_rows,
 )
-from odonata.cluster.refusals import refuse_power
+from odonata.cluster.refusals import refuse_power, refuse_regulation
+from odonata.cluster.regulation import conclude_now, handler
 from odonata.cluster.scheduling import BID_KEY, ArrayMachine, Slowdown, rehearse
 from odonata.cluster.state import first_events, fresh_state
 from odonata.jobs.asking import Policies
@@ -46,9 +51,10 @@ from odonata.traces.demand import Demand, constant, like_mira
 from odonata.traces.demand_file import read_demand
 from odonata.traces.source import Source
 from odonata.traces.trace import COLUMNS, Trace
+from odonata.traces.types import Types
 from pdes.clock import LATEST
 from pdes.dealing import Dealing, Deals, Other
-from pdes.errors import Refused
+from pdes.errors import Fault, Refused
 from pdes.events import Rows, no_rows, pack
 from pdes.log import Block, Log
 from pdes.model import Audits, Decides, Decision, Ends, Lookahead, Model, Streams, Tally
@@ -57,6 +63,8 @@ from pdes.stream import Table
 from policies.allocation import ALLOCATIONS, AllocationPolicy
 from policies.memory import Buffer, Layout, Sizes, remembered
 from policies.power import Choices, PowerPolicy
+from policies.power import floor as f
+from policies.power.floor import Regulate
 from policies.power.simple import IdleSleep, Uncontrolled
 from policies.register import PLUGINS, REGISTERS, Values
 from policies.scheduling import SCHEDULINGS, SchedulingPolicy
@@ -101,6 +109,8 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
     chooses a configuration for one, it takes the time and draws the watts that were measured."""
     market: MarketSettings | None = None
     """What the grid asks, and who bids for it; None: it asks nothing."""
+    until_us: int | None = None
+    """When the run ends, which a market has to know; None: when all jobs are over."""
     begun: Begun | None = None
     """How an hour begins in which a bid is tried; None: this is no such hour."""
 
@@ -134,8 +144,16 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
                             applications=measured, market=market))  # fmt: skip
 
     name, tick, kinds, fanout = "cluster", "us", w.KINDS, w.FANOUT
-    handle = staticmethod(handle)
     alone = True
+
+    @property
+    def handle(self) -> Any:  # type: ignore[override]
+        return handler(self.regulates) if self.regulates is not None else handle
+
+    @property
+    def variant(self) -> str:  # type: ignore[override]
+        assert self.regulates is None or self.power_policy is not None
+        return self.power_policy.name if self.regulates and self.power_policy else ""
 
     def __post_init__(self) -> None:
         if not len(self.trace):
@@ -161,6 +179,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
                           'which there are only in a run with fidelity = "packet"')  # fmt: skip
         if self.power is not None:
             refuse_power(self, self.power)
+            refuse_regulation(self, self.power)
         _named = self.trading  # its hour or its signal may be wrong
 
     @cached_property
@@ -179,6 +198,21 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
             return None
         policy = self.power.made(w.TICK_PS)
         return None if type(policy) in (Uncontrolled, IdleSleep) else policy
+
+    @property
+    def regulates(self) -> Regulate | None:
+        """Returns the kernel of a power policy that steers jobs by type, None where it is asked in
+        another way."""
+        return None if self.power_policy is None else self.power_policy.regulate
+
+    @cached_property
+    def types(self) -> Kinds | None:
+        """Returns the types of jobs, None where they have none."""
+        table: Types | None = None if self.power is None else self.power.kinds
+        if table is None:
+            return None
+        standby = self.market.standby if self.market is not None else None
+        return Kinds.of(table, self.trace, standby)
 
     @property
     def period(self) -> Period:
@@ -216,6 +250,10 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         assert self.power is not None
         if self.begun is not None:
             return self.begun.demand
+        if self.types is not None:
+            most_w = np.array([each.most_w for each in self.types.rows])
+            watts = most_w[self.types.of_job]
+            return replace(constant(self.trace, 1.0), mean_w=watts)
         if self.power.of_mira:
             return like_mira(self.trace, self.seed)
         if self.power.demand is not None and self.power.demand.endswith(FILE):
@@ -244,6 +282,8 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
 
     @property
     def decisions(self) -> tuple[int, ...]:  # type: ignore[override]
+        if self.regulates is not None:
+            return (w.DRAIN, w.BID)
         return (w.DRAIN,) if self.compiled else (w.DRAIN, w.BID, w.PASS, w.CONTROL)
 
     def plugins(self) -> dict[str, str]:
@@ -282,7 +322,8 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
                       "power_seed": self.seed, "demand_hash": hashed.hexdigest(),
                       "cap": repr(self.cap)}  # fmt: skip
         if self.trading is not None:
-            found |= {"market": repr(replace(self.market, signal=None, **dict.fromkeys(PRICES))),  # type: ignore[type-var]
+            found |= {"until_us": -1 if self.until_us is None else self.until_us,
+                      "market": repr(replace(self.market, signal=None, **dict.fromkeys(PRICES))),  # type: ignore[type-var]
                       "market_series": repr(self.trading.series)}  # fmt: skip
         if self.choices:
             tables = hashlib.blake2b(digest_size=16)
@@ -364,7 +405,14 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
             rehearse(self._machine_of(state), self.passes)
 
     def noted(self, state: State) -> list[tuple[str, Block]]:
+        if state.floor[f.WRONG]:
+            raise Fault(f"power {self.variant}: it started a job that does not wait, or for which "
+                        "no nodes are idle")  # fmt: skip
         return notes(state) if len(state.jobs) else []
+
+    def conclude(self, state: State, time: int) -> None:
+        if len(state.jobs) and self.regulates is not None:
+            conclude_now(state, time)
 
     def tables(self, interval: int) -> Mapping[str, Table]:
         found = {**tables(self.trace, self.power is not None)}
@@ -383,6 +431,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         found = {"starts": STARTS, "ends": POWERED_ENDS, "power": POWER, "caps": CAPS,
                  "speeds": SPEEDS} | placed  # fmt: skip
         found |= {"bids": BIDS, "tracking": TRACKING} if self.market is not None else {}
+        found |= {"type_caps": TYPE_CAPS} if self.regulates is not None else {}
         figures = self.power_policy.figures if self.power_policy else ()
         return found | ({"learned": learned(figures)} if figures else {})
 
@@ -392,7 +441,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         if not len(state.jobs):
             return np.zeros((0, 2), np.uint64)
         hashed = hashlib.blake2b(digest_size=16)
-        queue = state.queue[state.ctl[w.FIRST] : state.ctl[w.LAST]]
+        queue = waiting_rows(state)
         words = state.jobs[:, [w.STATUS, w.START, w.OVER, w.OVER]]
         words[:, 3] = np.ceil(state.work)
         arrays = [words, queue, state.owner, state.after, state.whole, state.real, state.memory,
@@ -401,6 +450,8 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
             arrays += [state.energy, state.meter, state.node, state.idle, state.pace]
         if self.market is not None:
             arrays += [state.market, state.weights]
+        if self.regulates is not None:
+            arrays += [state.floor, state.kinds, state.tallies, state.rows, state.progress]
         for array in arrays:
             hashed.update(np.ascontiguousarray(array).tobytes())
         return np.frombuffer(hashed.digest(), np.uint64).reshape(1, 2)
@@ -424,14 +475,22 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         for."""
         if not len(state.jobs):
             none = np.zeros(0)
-            return {"energy_j": none, "node_j": none, "machine_j": none, "wakes": none}
-        done = state.ctl[w.DONE] == len(state.jobs)
+            names = ["energy_j", "node_j", "machine_j", "wakes"]
+            names += ["standby_j", "standby_jobs"] * (self.regulates is not None)
+            return dict.fromkeys(names, none)
+        done = state.ctl[w.DONE] == len(state.jobs) and not state.ctl[w.RUN_UNTIL]
         found = energies(state, int(state.ctl[w.LAST_END]) if done else time)
         return {
             "energy_j": found.by_job_j, "node_j": found.by_node_j,
             "machine_j": np.array([found.idle_j, found.sleep_j, math.fsum(found.by_job_j)]),
             "wakes": state.ctl[[w.WAKES]],
+            **(self._standby_outcome(state, time) if self.regulates is not None else {}),
         }  # fmt: skip
+
+    def _standby_outcome(self, state: State, time: int) -> dict[str, npt.NDArray[Any]]:
+        """Returns what standby jobs took and how many of them started and ended."""
+        words = state.floor[[f.STANDBYS, f.STANDBYS_ENDED]]
+        return {"standby_j": np.array([standby_j(state, time)]), "standby_jobs": words}
 
     def earliest(self) -> int:
         return int(self.trace.submit_us[-1])
@@ -440,6 +499,8 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         return Tally(int(state.ctl[w.DONE]), len(state.jobs), "jobs") if len(state.jobs) else None
 
     def left(self, state: State, pending: Callable[[], Rows]) -> int:
+        if self.regulates is not None and self.until_us is not None:
+            return 1  # the hours go on to their end
         return len(state.jobs) - int(state.ctl[w.DONE])
 
     def over(self, state: State) -> int | None:

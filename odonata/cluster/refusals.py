@@ -55,3 +55,25 @@ def refuse_power(model: Cluster, power: Power) -> None:
         raise Refused(f"power.policy = {power.policy}: it chooses jobs in the order of a "
                       f"discipline, and {model.scheduling} has none; fcfs and wfp have, for "
                       "example")  # fmt: skip
+
+
+def refuse_regulation(model: Cluster, power: Power) -> None:
+    """Refuse what cannot be where a policy regulates jobs by type, and a market whose standby jobs
+    nobody would start."""
+    market, policy = model.market, model.power_policy
+    if policy is None or policy.regulate is None:
+        if market is not None and market.standby is not None:
+            raise Refused(f"market.standby = {market.standby}: only a power policy starts standby "
+                          "jobs that follows the target by types of jobs: tracking-only, "
+                          "energy-qare, qosg")  # fmt: skip
+        return
+    what = f"power.policy = {power.policy}: it follows the target of a bid by types of jobs"
+    for wrong, why in (
+        (market is None, "; a section [market] is needed"),
+        (power.kinds is None, ", and jobs have none: set power.types"),
+        (model.machine is not None, " on nodes that are only counted: leave out [machine]"),
+        (power.cap is not None, ", and keeps to no cap: leave out power.cap"),
+        (model.scheduling != "fcfs", ", and starts jobs itself: leave out scheduler.order"),
+    ):
+        if wrong:
+            raise Refused(what + why)

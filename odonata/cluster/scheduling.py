@@ -25,6 +25,7 @@ from odonata.cluster.dispatch import (
     work_now,
 )
 from odonata.cluster.market import Trading
+from odonata.cluster.metrics import running_rows, waiting_rows
 from odonata.jobs import machine as happened
 from odonata.jobs.asking import Policies, locked
 from odonata.jobs.machine import PATIENCE, Hour, Machine, Watts
@@ -36,6 +37,7 @@ from pdes.jit import direct, explaining
 from pdes.model import Decision, Event
 from policies.memory import memory_of
 from policies.power import Choices, Mold, PowerPolicy, Speed
+from policies.power import floor as f
 from policies.power.base import check_cap
 from policies.power.steering import arrays_of, check_said, failed, given_of
 from policies.scheduling.compiled import Compiled
@@ -120,6 +122,7 @@ class ArrayMachine(Machine):
         self._jobs, self._energy = state.jobs.data, state.energy.data
         self.paced = policies.power is not None and self._ctl[w.STRETCHES] != 0
         self._compiled = isinstance(policies.scheduling, Compiled)
+        self._steers_types = policies.power is not None and policies.power.regulate is not None
         self._columns: dict[str, Any] | None = None
         self._latest: tuple[tuple[int, int, int], PowerDesk, Any, PowerDesk] | None = None
         powered = policies.power is not None or trading is not None
@@ -186,12 +189,41 @@ class ArrayMachine(Machine):
         """Have what is offered in the hour of the market that begins be bid."""
         assert self._trading is not None
         self.time, self.log, self.events = time, [], []
-        if self._over(time) or self._ctl[w.STILL] >= PATIENCE:
+        until = self._ctl[w.RUN_UNTIL]
+        goes_on = self._steers_types and until and time < until
+        if not goes_on and (self._over(time) or self._ctl[w.STILL] >= PATIENCE):
             return Decision([])
+        if until and time >= until:
+            return Decision([])
+        if self._steers_types:
+            self._show()
         self.events.append((time + self._trading.length, BID_KEY, 0, 0))
         passes.bid(self)
         self._happen(happened.TARGET)
         return Decision(self.events, self.log)
+
+    def _show(self) -> None:
+        """Have the columns that policies see say what is so, where jobs have the clocks of their
+        types: nothing else goes by these columns."""
+        state, ctl, time = self.state, self.state.ctl, self.time
+        waiting, running = waiting_rows(state), running_rows(state)
+        ctl[[w.FIRST, w.LAST, w.RUNNING]] = 0, len(waiting), len(running)
+        state.queue[: len(waiting)] = waiting
+        kinds, marks = state.kinds[state.rows[running, f.OF]], state.progress[running]
+        since = state.tallies[state.rows[running, f.OF], f.SINCE]
+        clock = kinds[:, f.CLOCK] + (time - since) / kinds[:, f.PACE]
+        halted = marks[:, f.LEFT] >= 0.0
+        left = np.where(halted, marks[:, f.LEFT], np.maximum(0.0, marks[:, f.FINISH] - clock))
+        state.work[running], state.jobs[running, w.COUNTED] = left, time
+        state.pace[running] = np.where(halted, np.inf, kinds[:, f.PACE])
+        state.energy[running, w.CAP_W] = np.where(kinds[:, f.RATIO] < 1, kinds[:, f.WATTS], np.inf)
+        state.energy[running, w.READ_W] = np.where(halted, state.meter[w.IDLE_W],
+                                                   kinds[:, f.WATTS])  # fmt: skip
+        asked = state.jobs[running, w.REQUESTED]
+        due = np.where(asked < NEVER, state.jobs[running, w.SINCE] + asked, NEVER)
+        state.jobs[running, w.DUE] = due
+        state.running[: len(running)] = running[np.argsort(due, kind="stable")]
+        self._latest = None
 
     def _happen(self, what: int) -> None:
         """Have something be followed by a pass, or by control, at this instant."""

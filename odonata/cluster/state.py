@@ -8,6 +8,7 @@ import numpy as np
 
 from odonata.cluster import layout as w
 from odonata.cluster.dispatch import launch_now
+from odonata.cluster.floors import NO_FLOOR, Kinds, floor_arrays
 from odonata.cluster.layout import State
 from odonata.cluster.scheduling import BID_KEY, CONTROL_KEY, END_KEY
 from odonata.jobs.machine import AGAIN
@@ -16,6 +17,7 @@ from odonata.jobs.series import Steps
 from odonata.traces.demand import Demand
 from odonata.traces.trace import Trace
 from pdes.events import Rows, pack
+from policies.power.steering import given_of
 from policies.scheduling.compiled import Compiled
 from policies.scheduling.desk import NEVER, OF_RULE, new_desk
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 NO_MARKET = {"market": np.zeros(0), "weights": np.zeros(0), "signal": np.zeros(0),
              "signal_times": np.zeros(0, np.int64)}  # fmt: skip
 """The arrays of a state whose machine takes part in no market."""
+NO_TYPES = {"limits": np.zeros((0, len(w.LIMIT))), **NO_FLOOR}
+"""Those of one whose jobs have no types."""
 
 
 def fresh_state(model: Cluster, here: bool) -> State:
@@ -52,6 +56,8 @@ def fresh_state(model: Cluster, here: bool) -> State:
             desk.pace[0] = 1.0 / model.power.made(w.TICK_PS).first_rate
     most = min(jobs, nodes)
     room = w.NOTES_KEPT + w.NOTES_PER_JOB * most + w.FANOUT
+    if model.types is not None:
+        room += len(model.types.rows) + 1
     return State(
         *desk,
         work=trace.run_us[:jobs].astype(np.float64),
@@ -60,8 +66,8 @@ def fresh_state(model: Cluster, here: bool) -> State:
         owner=owner,
         after=np.full(placed, -1),
         notes=np.zeros((room, w.NOTE_WORDS), np.int64),
-        ended=np.zeros(0 if model.compiled else most + 1, np.int64),
-        ending=np.zeros((most, 2), np.int64),
+        ended=np.zeros(0 if model.compiled or model.regulates else most + 1, np.int64),
+        ending=np.zeros((max(1, most), 2), np.int64),
         alarms=np.zeros(w.ALARMS_KEPT, np.int64),
         memory=model.remembered[0].copy() if here else np.zeros(0, np.uint8),
         **_of_power(model, ctl, here, placed),
@@ -85,7 +91,28 @@ def _of_power(model: Cluster, ctl: Rows, here: bool, placed: int) -> dict[str, A
     ctl[w.CONTROL_AT] = model.passes.control_at | model.passes.observe_at
     ctl[w.NOISE_SEED] = model.seed
     found = power_arrays(model.power, model.demand, model.cap, ctl, model.nodes, placed, model.seed)
-    return found | (model.trading.arrays() if model.trading else {})
+    found |= model.trading.arrays() if model.trading else {}
+    if model.trading is not None:
+        ctl[w.PERIOD], ctl[w.RUN_UNTIL] = model.trading.period, model.until_us or 0
+    if model.types is None:
+        return found
+    found["limits"] = limits_of(model.types)
+    policy = model.power_policy
+    if policy is None or policy.regulate is None:
+        return found
+    ctl[w.PASS_AT] = ctl[w.CONTROL_AT] = 0  # it is asked in another way
+    given = [float(value) for value in given_of(policy)]
+    return found | floor_arrays(model.types, model.trace.run_us, model.trace.nodes,
+                                model.trace.submit_us, model.nodes, model.power.idle,
+                                given)  # fmt: skip
+
+
+def limits_of(kinds: Kinds) -> Any:
+    """[job, LIMIT]: what the lowest cap of a job's type does to it."""
+    rows = np.zeros((len(kinds.rows), len(w.LIMIT)))
+    rows[:, w.LOW_W] = [min(each.least_w, each.most_w) for each in kinds.rows]
+    rows[:, w.LONGER] = [each.slowdown for each in kinds.rows]
+    return rows[kinds.of_job]
 
 
 def no_power() -> dict[str, Any]:
@@ -98,7 +125,7 @@ def no_power() -> dict[str, Any]:
         "idle": np.zeros((0, 2), np.int64), "node": np.zeros((0, len(w.OF_NODE))),
         "node_since": np.zeros((0, 2), np.int64),
         "readings": np.zeros((0, w.READING_WORDS), np.int64),
-        "stretched": np.zeros((0, len(w.STRETCHED))), **NO_MARKET,
+        "stretched": np.zeros((0, len(w.STRETCHED))), **NO_MARKET, **NO_TYPES,
     }  # fmt: skip
 
 
@@ -139,7 +166,7 @@ def power_arrays(
         "node": node,
         "node_since": np.zeros((placed, 2), np.int64),
         "readings": np.zeros((w.NOTES_KEPT + 2, w.READING_WORDS), np.int64),
-        "stretched": np.tile([0.0, 0.0, 1.0], (jobs, 1)), **NO_MARKET,
+        "stretched": np.tile([0.0, 0.0, 1.0], (jobs, 1)), **NO_MARKET, **NO_TYPES,
     }  # fmt: skip
 
 
@@ -152,7 +179,10 @@ def first_events(model: Cluster, state: State) -> Rows:
     if state.ctl[w.NEXT] < len(state.jobs):
         first_us = model.trace.submit_us[state.ctl[w.NEXT]]
         rows.append((first_us, pack(w.ARRIVE, w.SCHEDULER, 0), 0, 0))
-    if policy is not None and policy.reads:  # which may have something to say before a job
+    regulated = policy is not None and policy.regulate is not None
+    if regulated:
+        rows.append((0, CONTROL_KEY, 0, 0))
+    elif policy is not None and policy.reads:  # which may have something to say before a job
         state.ctl[w.HAPPENED] = AGAIN
         rows.append((0, CONTROL_KEY, 0, 0))
     if model.power is not None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from pdes.clock import LATEST
 from pdes.errors import Fault
 from policies.policy import Policy, enter
+from policies.power.floor import Regulate
 from policies.power.steering import Steer, as_kernel, steered
 from policies.register import REGISTERS, Entry, Register, described
 from policies.views import Configuration, Mold, PowerView, Request
@@ -125,6 +126,13 @@ class PowerPolicy(Policy):
     `PowerDesk` whose `served` is an array, `memory` a tuple of the arrays that it declares, and
     `given` one of its parameters that are numbers or flags, each in order."""
 
+    regulate: Regulate | None = None
+    """A policy that follows a target second by second may have this, as a static method, instead of
+    all that is asked: a kernel of (now, floor, given), called whenever power was measured. It
+    starts, suspends and caps jobs by type (`policies.power.acts`). `now` is a `Moment`, `floor` a
+    `policies.power.floor.Floor`, and `given` an array of its parameters that are numbers or flags,
+    in order. Only the job model has one, where nodes are counted and jobs have types."""
+
     @property
     def first_rate(self) -> float:
         """Returns the service rate of nodes until it first sets one."""
@@ -188,6 +196,10 @@ def power(name: str, *, about: str, source: str) -> Callable[[Written], Written]
     def decorate(written: Written) -> Written:
         enter("power", PowerPolicy, written, None, {"name": name, "about": about, "source": source})
         _choose_caps_or_steer(written)
+        if "regulate" in vars(written) and written.regulate is not None:
+            home = f"{written.__module__}.{written.__qualname__}"
+            compiled = as_kernel(written.regulate, home, "regulate", "now, floor, given")
+            written.regulate = staticmethod(compiled)  # type: ignore[assignment]
         return written
 
     return decorate

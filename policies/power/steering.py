@@ -53,11 +53,16 @@ def ask(now: Moment, desk: PowerDesk, memory: Any, given: Any, column: Any) -> i
     return 1 if tries == 1 else UNCLEAR
 
 
-def as_kernel(written: Any, where: str) -> Steer:
-    """Returns what a policy's class has as `steer`, as a kernel. Raises TypeError where it has
-    other arguments."""
-    check_arguments(written, "now, desk, memory, given, cap_w", f"{where}: its steer is")
-    return written if hasattr(written, "py_func") else kernel(written)  # type: ignore[no-any-return]
+def as_kernel(
+    written: Any,
+    where: str,
+    name: str = "steer",
+    arguments: str = "now, desk, memory, given, cap_w",
+) -> Any:
+    """Returns what a policy's class has as `steer`, or by another name, as a kernel. Raises
+    TypeError where it has other arguments."""
+    check_arguments(written, arguments, f"{where}: its {name} is")
+    return written if hasattr(written, "py_func") else kernel(written)
 
 
 def failed(policy: Any, error: Exception) -> Fault:

@@ -47,7 +47,7 @@ def test_it_bids_every_hour_and_what_was_bid_is_followed() -> None:
     assert [time for time, _ in logs["bids"]] == [2 * MINUTE * n for n in range(len(BIDS))]
     assert [row[:2] for _, row in logs["bids"]] == [bid[:2] for _, bid in BIDS]
     assert len(BIDS) > 4
-    for time, (target_w, power_w) in logs["tracking"]:
+    for time, (target_w, power_w, _) in logs["tracking"]:
         bid = [row for since, row in logs["bids"] if since < time][-1]
         signal = np.mean([signal_at(time - tick) for tick in range(1, 10**7, 10**6)])
         assert target_w == pytest.approx(bid[0] + bid[1] * signal)
@@ -62,7 +62,7 @@ def test_the_error_counts_both_sides_and_begins_anew_every_hour() -> None:
     assert np.isnan(logs["bids"][0][1][2])
     for begin, (end, (_, _, error)) in zip(hours, logs["bids"][1:], strict=False):
         reserve_w = dict(logs["bids"])[begin][1]
-        off = [abs(power_w - target_w) for time, (target_w, power_w) in logs["tracking"]
+        off = [abs(power_w - target_w) for time, (target_w, power_w, _) in logs["tracking"]
                if begin < time <= end]  # fmt: skip
         expected = np.mean(off) / reserve_w if reserve_w else np.nan
         assert error == pytest.approx(expected, abs=1e-12, nan_ok=True)
@@ -108,7 +108,7 @@ def test_an_hour_that_is_tried_is_the_hour_that_comes_where_all_is_known() -> No
     logs, _ = logs_of(model_of(jobs, "same", settings={"signal": 0.4}))
     bids = [row[0] for _, row in logs["bids"]]
     assert len(bids) > 3
-    hour = [power_w for time, (_, power_w) in logs["tracking"] if 2 * MINUTE < time <= 4 * MINUTE]
+    hour = [power_w for time, (_, power_w, _) in logs["tracking"] if 2 * MINUTE < time <= 4 * MINUTE]
     trial = TRIED[1]
     # Jobs like those that came are expected: they do not fit, as these hold seven of ten nodes.
     assert trial.power_w.tolist() == pytest.approx(hour)
