@@ -53,7 +53,7 @@ KINDS = {
     "steps": 'a power with its unit, as "3000 kW", pairs of a time and a power, or a CSV file',
     "price": "a number, pairs of a time and a number, or a CSV file",
     "carbon": "a number, pairs of a time and a number, or a CSV file",
-    "signal": "a number, pairs of a time and a number, or a CSV file",
+    "signal": "a number, pairs of a time and a number, a CSV file, or synthetic",
 }
 """The kind of value that a key holds, and how it is named to a user."""
 

@@ -10,9 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from odonata.jobs import signal as signals
 from odonata.jobs.series import Steps
-from odonata.jobs.series_dates import Period
-from odonata.jobs.series_text import HOLD, REFUSE, read_steps
+from odonata.jobs.series_dates import PS, Period
+from odonata.jobs.series_repair import REPAIR
+from odonata.jobs.series_text import FILES, HOLD, REFUSE, SYNTHETIC, read_steps
+from pdes.clock import show_ticks
 from pdes.errors import Findings, Refused
 from pdes.log import Field, Log
 from policies.bidding import BIDDINGS, BiddingPolicy
@@ -22,6 +27,11 @@ from topology.settings import setting
 PRICES = ("energy_price", "reserve_price", "error_price")
 SERIES = ("signal", *PRICES)
 """The keys whose values may change over time."""
+SIGNAL_KEYS = ("signal_deviation", "signal_slow_memory_ps", "signal_fast_memory_ps",
+               "signal_interval_ps")  # fmt: skip
+"""The fields that only a synthetic signal has a use for."""
+DAY_PS = 24 * 3600 * 10**12
+MOST_LIMIT, MOST_MONEY = 1e3, 1e12
 
 
 @dataclass(frozen=True)
@@ -36,9 +46,23 @@ class MarketSettings:
     bidding_parameters: tuple[tuple[str, Any], ...] = ()
     """Name and value of each parameter that differs from the policy's default."""
     signal: Any = setting(
-        0.0, "signal", "The grid's signal, -1 to 1: a number, a list of [time, number], or a CSV "
-        "file.",
+        0.0, "signal", "The grid's signal, -1 to 1: a number, a list of [time, number], a CSV "
+        "file, or synthetic, which is made by the seed of the run; `odonata signal` shows one.",
     )  # fmt: skip
+    signal_deviation: float = setting(
+        signals.DEVIATION, "number", "The standard deviation of a synthetic signal, after it is "
+        "clipped to -1 and 1.", least=signals.LEAST_DEVIATION, most=signals.MOST_DEVIATION,
+    )  # fmt: skip
+    signal_slow_memory_ps: int = setting(
+        round(signals.MEMORY_S[0] * 1e12), "time", "The time constant of the first of the two "
+        "filters that a synthetic signal is noise through; 0 s: none.",
+    )  # fmt: skip
+    signal_fast_memory_ps: int = setting(
+        round(signals.MEMORY_S[1] * 1e12), "time", "That of the second one."
+    )
+    signal_interval_ps: int = setting(
+        round(signals.INTERVAL_S * 1e12), "time", "How often a synthetic signal changes."
+    )
     hour_ps: int = setting(
         3600 * 10**12, "time", "For how long a bid holds; a whole number of `power.interval`."
     )
@@ -56,12 +80,65 @@ class MarketSettings:
         REFUSE, "word", "What becomes of a gap in a CSV file of the signal or of a price: it is "
         "refused, or the last value holds.", words=(REFUSE, HOLD),
     )  # fmt: skip
+    repair: str = setting(
+        REFUSE, "word", "What becomes of values of the signal that are missing, repeated or beyond "
+        "-1 and 1: they are refused; or repaired, aloud: the last value holds, the last counts, or "
+        "they are clipped.", words=(REFUSE, REPAIR),
+    )  # fmt: skip
+    limit: float = setting(
+        0.3, "number", "The error, as a part of the reserve, above which an interval is bad.",
+        above=0, most=MOST_LIMIT,
+    )  # fmt: skip
+    share: float = setting(
+        0.1, "number", "The tracking rule: the share of bad intervals of an hour is below this.",
+        above=0, most=1,
+    )  # fmt: skip
+    late: float = setting(
+        0.1, "number", "Which part of the jobs of a type may be at their threshold or beyond it.",
+        least=0, most=1,
+    )  # fmt: skip
+    violation: float = setting(
+        0.0, "number", "What an hour costs on top in which the tracking rule was broken: money.",
+        least=0, most=MOST_MONEY,
+    )  # fmt: skip
+    standby: str | None = setting(
+        None, "text", "The name of the type of which there is always another job, that starts when "
+        "nothing else waits and power is left.", none="none",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         found = Findings()
         found.unless(self.hour_ps > 0, f"hour = {self.hour_ps} ps", "more than 0", "hour_ps")
         found.unless(self.gaps in (REFUSE, HOLD), f"gaps = {self.gaps}", f"{REFUSE} or {HOLD}",
                      "gaps")  # fmt: skip
+        found.unless(self.repair in (REFUSE, REPAIR), f"repair = {self.repair}",
+                     f"{REFUSE} or {REPAIR}", "repair")  # fmt: skip
+        found.unless(0 < self.limit <= MOST_LIMIT, f"limit = {self.limit:g}",
+                     f"more than 0, at most {MOST_LIMIT:g}", "limit")  # fmt: skip
+        found.unless(0 < self.share <= 1, f"share = {self.share:g}", "more than 0, at most 1: the "
+                     "share of bad intervals is below it", "share")  # fmt: skip
+        found.unless(0 <= self.late <= 1, f"late = {self.late:g}", "0 .. 1", "late")
+        found.unless(0 <= self.violation <= MOST_MONEY, f"violation = {self.violation:g}",
+                     f"0 .. {MOST_MONEY:g}", "violation")  # fmt: skip
+        found.unless(self.standby is None or bool(self.standby.strip()), 'standby = ""',
+                     "the name of a type, or none", "standby")  # fmt: skip
+        found.unless(
+            signals.LEAST_DEVIATION <= self.signal_deviation <= signals.MOST_DEVIATION,
+            f"signal_deviation = {self.signal_deviation:g}", signals.DEVIATIONS,
+            "signal_deviation",
+        )  # fmt: skip
+        for field in ("signal_slow_memory_ps", "signal_fast_memory_ps"):
+            value = getattr(self, field)
+            found.unless(value >= 0, f"{field.removesuffix('_ps')} = {value} ps", "0 s or more",
+                         field)  # fmt: skip
+        found.unless(self.signal_interval_ps > 0, f"signal_interval = {self.signal_interval_ps} ps",
+                     "more than 0", "signal_interval_ps")  # fmt: skip
+        if self.signal != SYNTHETIC:
+            for field in SIGNAL_KEYS:
+                value, usual = getattr(self, field), getattr(MarketSettings, field)
+                found.unless(value == usual, f"{field.removesuffix('_ps')} = {value}",
+                             f'only with signal = "{SYNTHETIC}": another signal is taken as it is',
+                             field, "signal")  # fmt: skip
         found.refuse()
 
     def made(self, tick_ps: int) -> BiddingPolicy:
@@ -79,16 +156,67 @@ class MarketSettings:
                           f"power.interval, {interval * tick_ps * 1e-12:,g} s")  # fmt: skip
         return self.hour_ps // tick_ps
 
-    def steps(self, name: str, tick_ps: int, period: Period | None = None) -> Steps:
+    def steps(
+        self,
+        name: str,
+        tick_ps: int,
+        period: Period | None = None,
+        seed: int = 1,
+        until: int | None = None,
+    ) -> Steps:
         """Returns the signal or a price over time. Dates have their place in the period of the run;
-        None: it has no dates."""
-        kind = "signal" if name == "signal" else "price"
-        found = read_steps(getattr(self, name), kind, tick_ps, f"market.{name}", period=period,
-                           gaps=self.gaps)  # fmt: skip
+        None: it has no dates. A synthetic signal is that of a seed, of `until` ticks; None: of a
+        day. Its last value holds from then on, as that of any other."""
+        if name == "signal" and self.signal == SYNTHETIC:
+            return self._synthetic(tick_ps, seed, DAY_PS // tick_ps if until is None else until)
+        given = getattr(self, name)
+        kind, where = "signal" if name == "signal" else "price", f"market.{name}"
+        found = read_steps(given, kind, tick_ps, where, period=period, gaps=self.gaps,
+                           repair=self.repair if kind == "signal" else None)  # fmt: skip
         if kind == "signal" and not -1 <= found.least <= found.most <= 1:
-            raise Refused(f"market.signal goes from {found.least:g} to {found.most:g}: it must "
-                          "stay within -1 and 1")  # fmt: skip
+            raise Refused(f"{where} goes from {found.least:g} to {found.most:g}: it must stay "
+                          "within -1 and 1")  # fmt: skip
+        if name in ("reserve_price", "error_price") and found.least < 0:
+            raise Refused(f"{where} = {found.least:g} at its lowest: 0 or more; only the price of "
+                          "energy may be below 0")  # fmt: skip
+        if isinstance(given, str) and given.lower().endswith(FILES) and self.gaps != HOLD:
+            _require_cover(found, tick_ps, period, f"{where}: {given}")
         return found
+
+    def _synthetic(self, tick_ps: int, seed: int, until: int) -> Steps:
+        """Returns the signal that is made, of so many ticks."""
+        step_ps = self.signal_interval_ps
+        if step_ps % tick_ps:
+            raise Refused(f"market.signal_interval = {step_ps} ps: a whole number of {tick_ps} ps")
+        step = step_ps // tick_ps
+        count = max(1, -(-until // step))
+        if count > MOST_VALUES:
+            raise Refused(f"market.signal_interval = {step_ps * 1e-12:g} s: the signal would have "
+                          f"{count:,} values until the end of the run, and {MOST_VALUES:,} is the "
+                          "most: give a longer one")  # fmt: skip
+        memory = self.signal_slow_memory_ps * 1e-12, self.signal_fast_memory_ps * 1e-12
+        values = signals.synthetic(seed, count, step_ps * 1e-12, self.signal_deviation, memory)
+        return Steps.of((np.arange(count) * step).tolist(), values.tolist())
+
+
+MOST_VALUES = 50_000_000
+"""Of a signal that is made: some six years at 4 s."""
+
+
+def _require_cover(found: Steps, tick_ps: int, period: Period | None, where: str) -> None:
+    """Refuse a file of evenly spaced values that ends before the last job of a run is submitted:
+    what is missing then is a gap. Values at uneven times, such as those of a tariff, hold."""
+    apart = np.diff(found.times)
+    if period is None or len(apart) < 2:
+        return
+    space = int(apart.min())
+    if 2 * int((apart == space).sum()) <= len(apart):
+        return
+    end_ps, last_ps = (int(found.times[-1]) + space) * tick_ps, period.last_us * PS
+    if end_ps < last_ps:
+        raise Refused(f"{where}: it ends at {show_ticks(end_ps, 'ps')}, and jobs are submitted "
+                      f"until {show_ticks(last_ps, 'ps')}: add what is missing, or let the last "
+                      f'value hold with gaps = "{HOLD}"')  # fmt: skip
 
 
 BIDS = Log(
@@ -100,6 +228,7 @@ BIDS = Log(
 )  # fmt: skip
 TRACKING = Log(
     (Field("target_w", "W", "what all nodes were to draw on average since the row before", "f8"),
-     Field("power_w", "W", "what they drew", "f8")),
+     Field("power_w", "W", "what they drew", "f8"),
+     Field("standby_w", "W", "what the nodes of standby jobs drew of that", "f8")),
     "a row when power is measured",
 )  # fmt: skip

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from odonata.jobs.series import Steps
 from odonata.jobs.series_dates import Period, Row, overlapping, placed, space
+from odonata.jobs.series_repair import REPAIR, Repairs
 from odonata.traces.clock import parse_date
 from odonata.traces.lines import Where, pieces
 from pdes.clock import LATEST, TICKS, show_ticks
@@ -38,6 +39,8 @@ LONGEST_PS = 1000 * 365 * 86400 * 10**12
 FILES = (".csv", ".csv.gz")
 NONE = "none"
 """The word for hours in which there is no cap."""
+SYNTHETIC = "synthetic"
+"""The word for a signal that is made."""
 REFUSE, HOLD = "refuse", "hold"
 """What becomes of a gap in a file: it is refused, or the last value holds until the next one."""
 
@@ -57,6 +60,8 @@ class Kind(NamedTuple):
     signed: bool = False
     limit: bool = False
     """Whether it is a limit, of which there may be none for some time."""
+    word: str = ""
+    """A word that stands for a series of its own, which is not read here."""
 
     @property
     def accepted(self) -> str:
@@ -92,7 +97,7 @@ KINDS = {
         {"carbon_g_per_kwh": Decimal(1), "carbon": None},
         bare=True,
     ),
-    "signal": Kind("a signal", {}, (), {"signal": None}, bare=True, signed=True),
+    "signal": Kind("a signal", {}, (), {"signal": None}, bare=True, signed=True, word=SYNTHETIC),
 }  # fmt: skip
 """By name: W, currency per kWh (which may be below 0), g of CO2 per kWh, a part of a reserve."""
 ENERGIES = ("J", "kJ", "MJ", "GJ", "Wh", "kWh", "MWh", "GWh")
@@ -107,7 +112,7 @@ _DATE = re.compile(r"[0-9]{4}-")
 
 def read_steps(
     given: object, unit: str, tick_ps: int, where: str, *, folder: Where = "",
-    period: Period | None = None, gaps: str = REFUSE,
+    period: Period | None = None, gaps: str = REFUSE, repair: str | None = None,
 ) -> Steps:  # fmt: skip
     """Returns the steps that an experiment file gives: a value, a list of pairs [time, value], or
     the name of a CSV file, which is looked for in `folder`. Whatever is wrong is refused.
@@ -115,9 +120,12 @@ def read_steps(
     `unit` is one of KINDS; `tick_ps` is the tick of the model in ps; `where` names the key that
     gives it. Times are such with a unit, which count from time 0 of the run, or dates, which have
     their place in its `period`. `gaps`: "hold" lets the last value hold where a file has a gap, and
-    the first one before its date.
+    the first one before its date. `repair`, of a signal: "refuse" refuses values that are missing,
+    repeated or beyond -1 and 1, "repair" repairs them, aloud; None: it may be beyond these.
     """
-    rules = _Rules(KINDS[unit], tick_ps, f"{where}: " if where else "", gaps)
+    path = f"{where}: " if where else ""
+    repairs = None if repair is None else Repairs(f"{path}{_name(given)}", repair == REPAIR)
+    rules = _Rules(KINDS[unit], tick_ps, path, gaps, repairs)
     rows = _rows(given, rules, folder)
     if isinstance(rows, Steps):
         return rows
@@ -125,23 +133,34 @@ def read_steps(
     dated = rows[0].date is not None
     if dated:
         rows = placed(rows, period)
+    if repairs is not None:
+        rows = repairs.mended(rows, alone=isinstance(given, list | tuple))
     _require_ascending(rows)
     if dated and period is not None:
         rows = overlapping(rows, period, gaps == HOLD)
-    return _steps(rows, rules, regular=isinstance(given, str) and gaps != HOLD)
+    found = _steps(rows, rules, regular=isinstance(given, str) and gaps != HOLD)
+    if repairs is not None:
+        repairs.say()
+    return found
 
 
 def check_steps(
     given: object, unit: str, tick_ps: int, where: str, *, folder: Where = "", gaps: str = REFUSE
 ) -> None:
     """Refuse what is wrong with steps, whichever the period of the run may be: where dates have
-    their place is not known yet."""
-    rules = _Rules(KINDS[unit], tick_ps, f"{where}: " if where else "", gaps)
+    their place is not known yet. What could be repaired of a signal is left to `read_steps`."""
+    kind = KINDS[unit]
+    if kind.word and given == kind.word:
+        return
+    repairs = Repairs("", True) if unit == "signal" else None
+    rules = _Rules(kind, tick_ps, f"{where}: " if where else "", gaps, repairs)
     rows = _rows(given, rules, folder)
     if isinstance(rows, Steps):
         return
     _require_alike(rows)
     if rows[0].date is None:
+        if repairs is not None:
+            rows = repairs.mended(rows)
         _require_ascending(rows)
         _steps(rows, rules, regular=isinstance(given, str) and gaps != HOLD)
 
@@ -155,7 +174,8 @@ def _rows(given: object, rules: _Rules, folder: Where) -> list[Row] | Steps:
     try:
         return Steps.constant(_value(given, rules.kind))
     except ValueError as error:
-        also = "; or pairs [time, value], or the name of a .csv file"
+        word = f"{rules.kind.word}, " if rules.kind.word else ""
+        also = f"; or {word}pairs [time, value], or the name of a .csv file"
         raise Refused(f"{rules.where}{error}{also}") from None
 
 
@@ -164,6 +184,12 @@ class _Rules(NamedTuple):
     tick_ps: int
     where: str
     gaps: str
+    repairs: Repairs | None = None
+
+
+def _name(given: object) -> str:
+    """Returns the name of a file, or what else a series is given as, for a sentence."""
+    return given if isinstance(given, str) else "its pairs"
 
 
 def _shown(given: object) -> str:
@@ -307,11 +333,15 @@ def _file_rows(path: Path, rules: _Rules) -> list[Row]:
                           f"a comma, and there {_are(len(cells))}")  # fmt: skip
         time, value = cells[at], cells[1 - at]
         column = header[at]
-        if not value and time and rules.gaps == HOLD and rows:
+        told = rules.repairs is not None and rules.repairs.repair
+        if not value and time and rules.gaps == HOLD and rows and not told:
             continue
         try:
             ps, date = _time(time, since, rules.tick_ps)
             column = header[1 - at]
+            if rules.repairs is not None and rules.repairs.missing(value, place, not rows):
+                rows.append(Row(place, time, ps, date, rows[-1].value))
+                continue
             if not value:
                 raise ValueError("an empty cell is a gap: give the value"
                                  + _or_hold(not rows))  # fmt: skip

@@ -1,0 +1,133 @@
+"""Faults in the file of a signal that can be repaired: values that are missing, repeated, or beyond
+-1 and 1. Each is refused with its line, or repaired and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+
+from odonata.jobs.series_dates import Row
+from pdes import launcher
+from pdes.errors import Refused
+from pdes.shown import say
+
+REPAIR = "repair"
+"""The word that has faults repaired."""
+CURE = f'repair = "{REPAIR}"'
+MISSING = ("", "nan", "na", "n/a", "#n/a", "null", "none", "-")
+"""What stands in a cell without a value, in lower case."""
+SLIGHTLY = 0.05
+"""By how much a sound signal may go beyond its ends: a day of PJM's RegD goes to 1.019."""
+
+
+class Repairs:
+    """The faults of one file, and whether they are repaired."""
+
+    def __init__(self, source: str, repair: bool) -> None:
+        self.source, self.repair = source, repair
+        self._single: list[Row] = []
+        self._missing: list[str] = []
+        self._repeated: list[str] = []
+        self._slight: list[Row] = []
+        self._far: list[Row] = []
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Returns what was repaired, a sentence each."""
+        found = []
+        if self._single:
+            found.append(f"a single value, {self._single[0].value:g}: it holds for ever")
+        if self._missing:
+            found.append(f"{_are(self._missing, 'value is', 'values are')} missing: the last one "
+                         "holds")  # fmt: skip
+        if self._repeated:
+            found.append(f"{_are(self._repeated, 'time comes', 'times come')} again: the last "
+                         "value counts")  # fmt: skip
+        if self._slight:
+            found.append(f"{_beyond(self._slight)}: clipped, as a real signal's are")
+        if self._far:
+            found.append(f"{_beyond(self._far)}: clipped, but that is far: look at them, and divide"
+                         " by the reserve if they are in watts, or by 100 if in per cent"
+                         )  # fmt: skip
+        return tuple(f"{self.source}: {line}" for line in found)
+
+    def missing(self, text: str, place: str, first: bool) -> bool:
+        """Tells whether a cell has no value, and the last one is to hold. `first`: there is none
+        that could."""
+        if text.lower() not in MISSING:
+            return False
+        shown = repr(text) if text else "an empty cell"
+        if first:
+            raise ValueError(f"{shown} is no value, and there is none before it that could hold: "
+                             "give the first value")  # fmt: skip
+        if not self.repair:
+            raise ValueError(f"{shown} is no value: give it, or let the last one hold with {CURE}")
+        self._missing.append(place)
+        return True
+
+    def mended(self, rows: Sequence[Row], alone: bool = True) -> list[Row]:
+        """Returns placed rows, of equal times the last one, within -1 and 1. `alone`: there may be
+        a single row."""
+        if len(rows) == 1 and not alone:
+            self._single = [*rows]
+            if not self.repair:
+                raise Refused(f"{rows[0].place}: a single value, which would hold for ever: give "
+                              f"all of the signal, or signal = {rows[0].value:g} in place of the "
+                              f"file, or let it hold with {CURE}")  # fmt: skip
+        found = [*rows[:1]]
+        for before, row in pairwise(rows):
+            if row.ps == before.ps:
+                if not self.repair:
+                    raise Refused(f"{row.place}: {row.text!r} is the same time as {before.text!r} "
+                                  "before it: times ascend, with one value each; remove one, or "
+                                  f"let the last count with {CURE}")  # fmt: skip
+                self._repeated.append(row.place)
+                found.pop()
+            found.append(row)
+        beyond = [row for row in found if not -1.0 <= row.value <= 1.0]
+        if not beyond:
+            return found
+        self._slight = [row for row in beyond if abs(row.value) <= 1.0 + SLIGHTLY]
+        self._far = [row for row in beyond if abs(row.value) > 1.0 + SLIGHTLY]
+        if not self.repair:
+            raise Refused(f"{beyond[0].place}: {self._beyond(found, beyond)}")
+        return [row._replace(value=min(1.0, max(-1.0, row.value))) for row in found]
+
+    def _beyond(self, rows: Sequence[Row], beyond: Sequence[Row]) -> str:
+        """Returns what is wrong with values beyond the ends, and the cure."""
+        values = [row.value for row in rows]
+        words = (f"{beyond[0].value:g} is beyond -1 and 1: the signal goes from {min(values):g} to "
+                 f"{max(values):g}, {len(beyond):,} of {len(rows):,} values beyond")  # fmt: skip
+        if not self._far:
+            return f"{words} by at most {SLIGHTLY:g}, as a real signal's may be: clip with {CURE}"
+        return (f"{words}: divide by the reserve if they are in watts, by 100 if in per cent; or "
+                f"clip with {CURE}")  # fmt: skip
+
+    def say(self) -> None:
+        """Print on stderr what was repaired, once for each file and fault."""
+        if self.lines and launcher.rank() == 0:
+            _say(self.lines)
+
+
+@cache
+def _say(lines: tuple[str, ...]) -> None:
+    for line in lines:
+        say(line)
+
+
+def _are(places: Sequence[str], one: str, several: str) -> str:
+    """Returns how many there are and where the first is."""
+    place = places[0].rpartition(": ")[2]
+    if len(places) == 1:
+        return f"1 {one} ({place})"
+    return f"{len(places):,} {several} (the first in {place})"
+
+
+def _beyond(rows: Sequence[Row]) -> str:
+    worst = max(rows, key=lambda row: abs(row.value))
+    count = f"{len(rows):,} value{'s' * (len(rows) > 1)}"
+    far = f"{abs(worst.value) - 1.0:.3g}"
+    return (f"{count} beyond -1 and 1 by up to {far} ({worst.value:g} in "
+            f"{worst.place.rpartition(': ')[2]})")  # fmt: skip
