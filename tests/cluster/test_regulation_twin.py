@@ -1,0 +1,137 @@
+"""The machine that is regulated by type against a second simulator, written from the documentation
+alone: second by second, and job by job."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from markets import logs_of
+from regulation_naive import Found, Setting, simulate
+from regulation_random import random_setting
+
+from odonata.cluster.model import Cluster
+from odonata.jobs.market import MarketSettings
+from odonata.jobs.power import Power
+from odonata.traces.trace import Trace
+from pdes.driver import run
+from policies.bidding import BIDDINGS, Bid, BiddingPolicy, bidding
+
+BIDS: list[Bid] = []
+COUNT = 60
+"""How many machines are simulated; ten times as many in `make test-long`."""
+
+
+class Listed(BiddingPolicy):
+    """Bids what is listed, hour by hour."""
+
+    def bid(self, market: Any) -> Bid:
+        return BIDS[market.time // market.hour]
+
+
+@pytest.fixture(autouse=True)
+def listed() -> Any:
+    bidding("listed", about="a test's", source="ours")(Listed)
+    yield
+    del BIDDINGS["listed"]
+
+
+def possible(setting: Setting) -> Setting | None:
+    """The same, where no node of a job draws less than an idle one, which is refused; None where
+    there is no job."""
+    if not setting.jobs:
+        return None
+    idle = setting.idle_w
+    types = [it._replace(most_w=max(it.most_w, idle), least_w=max(it.least_w, idle))
+             for it in setting.types]  # fmt: skip
+    return setting._replace(types=types)
+
+
+def model_of(setting: Setting) -> Cluster:
+    names = [it.name for it in setting.types]
+    columns = np.array(setting.jobs).T
+    none = np.zeros(len(setting.jobs), int)
+    rates = {name: 1.0 for at, name in enumerate(names) if at != setting.standby}
+    trace = Trace("random", np.arange(len(none)), *columns[:3], columns[1] * 10 + 1, none, none,
+                  columns[3], none - 1, applications=tuple(names), rates=rates)  # fmt: skip
+    rows = []
+    for at, it in enumerate(setting.types):
+        row = {"type": it.name, "power_max_w": it.most_w, "power_min_w": it.least_w,
+               "slowdown": it.slowdown}  # fmt: skip
+        if it.threshold < math.inf:
+            row["q_threshold"] = it.threshold
+        if at == setting.standby:
+            row |= {"time_min_s": setting.standby_run_us / 1e6, "nodes": setting.standby_nodes}
+        rows.append(row)
+    market = MarketSettings(
+        "listed", signal=tuple((f"{time} us", value) for time, value in setting.signal),
+        hour_ps=setting.hour_us * 10**6,
+        standby=None if setting.standby is None else names[setting.standby],
+    )  # fmt: skip
+    given = (("preemption", setting.preemption),)
+    given += (("limit", setting.limit),) * (setting.policy == "energy-qare")
+    power = Power(setting.policy, given, interval_ps=setting.interval_us * 10**6, types=rows,
+                  idle_w=setting.idle_w, sleep_w=0.0)  # fmt: skip
+    BIDS[:] = [Bid(average, reserve, dict(zip(names, weights, strict=False)))
+               for average, reserve, weights in setting.bids]  # fmt: skip
+    return Cluster(trace, setting.nodes, power=power, market=market, until_us=setting.end_us)
+
+
+def ours(model: Cluster) -> tuple[dict[str, Any], Any]:
+    assert model.until_us is not None
+    logs, result = logs_of(model, lambda it, _end, **how: run(it, it.until_us, **how))
+    return logs, result
+
+
+def compare(setting: Setting) -> tuple[Found, Any]:
+    """Raises AssertionError where the two differ."""
+    model, theirs = model_of(setting), simulate(setting)
+    logs, result = ours(model)
+    out = result.outcome
+    assert out["start_us"].tolist() == theirs.start_us
+    assert out["end_us"].tolist() == theirs.end_us
+    power = np.array([row for _, row in logs["tracking"]])
+    assert power[:, 1] == pytest.approx(np.array(theirs.power_w), abs=1e-6)
+    assert power[:, 0] == pytest.approx(np.array(theirs.target_w), abs=1e-6)
+    assert power[:, 2] == pytest.approx(np.array(theirs.standby_w), abs=1e-6)
+    assert out["energy_j"] == pytest.approx(np.array(theirs.energy_j), rel=1e-9, abs=1e-6)
+    assert out["standby_jobs"].tolist() == [theirs.standby_started, theirs.standby_ended]
+    total = out["machine_j"].sum() + out["standby_j"].sum()
+    seconds = np.diff([0, *(time for time, _ in logs["tracking"])]) * 1e-6
+    assert total == pytest.approx((power[:, 1] * seconds).sum(), rel=1e-9)
+    assert out["standby_j"].sum() == pytest.approx(theirs.standby_j, rel=1e-9, abs=1e-6)
+    return theirs, result
+
+
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_it_is_what_the_documentation_says(seed: int) -> None:
+    setting = possible(random_setting(seed))
+    if setting is not None:
+        compare(setting)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(COUNT, 11 * COUNT))
+def test_it_is_what_the_documentation_says_of_many_more(seed: int) -> None:
+    setting = possible(random_setting(seed))
+    if setting is not None:
+        compare(setting)
+
+
+def test_what_is_compared_has_everything_in_it() -> None:
+    """Suspensions, standby jobs, caps, starts for quality, all three policies."""
+    seen = set[str]()
+    for seed in range(COUNT):
+        setting = possible(random_setting(seed))
+        if setting is None:
+            continue
+        found = simulate(setting)
+        seen.add(setting.policy)
+        seen |= {"suspended"} if any(found.suspended_s) else set()
+        seen |= {"standby"} if found.standby_started else set()
+        seen |= {"capped"} if any(ratio is not None for _, ratio in found.caps) else set()
+        seen |= {"left waiting"} if -1 in found.start_us else set()
+    assert seen >= {"tracking-only", "energy-qare", "qosg", "suspended", "standby", "capped",
+                    "left waiting"}  # fmt: skip
