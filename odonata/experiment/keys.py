@@ -190,7 +190,7 @@ def _stage(stage: Stage) -> str:
 
 def _row(row: tuple[tuple[str, Any], ...]) -> str:
     """Returns pairs of a name and a text or number as a table of TOML."""
-    inner = (f"{name} = {quoted(it) if isinstance(it, str) else it!r}" for name, it in row)
+    inner = (f"{name} = {quoted(it) if isinstance(it, str) else repr(it)}" for name, it in row)
     return f"{{ {', '.join(inner)} }}"
 
 

@@ -305,6 +305,7 @@ def test_an_experiment_has_types_by_name_by_file_or_inline(tmp_path: Path) -> No
     assert made.power is not None
     assert made.power.kinds is not None
     assert made.power.kinds.names == ("fs", "bt")
+    assert parse(made.to_toml(), "b.toml").power == made.power
     assert parse(base + 'types = "qosg"', "a.toml").power.kinds == QOSG
     with pytest.raises(Refused, match="fs: its type has no time_min_s"):
         parse(base + 'types = "types.csv"', str(tmp_path / "a.toml"))
