@@ -29,8 +29,8 @@ Numbers = npt.NDArray[np.float64]
 Given = npt.ArrayLike
 
 STABLE = 1 + 1e-6
-"""A kind without a condition on its waits gets this times the weight at which the work that comes
-is just what can be done: at that weight itself its queue would grow."""
+"""A kind needs at least this times the weight at which the work that comes is just what can be
+done, even if its jobs may wait for long: at that weight itself its queue would grow."""
 
 FEWEST = 5
 """Alpha is not fitted to fewer jobs."""
@@ -137,9 +137,9 @@ def _root(load: Numbers, bend: Numbers) -> Numbers:
             off = np.expm1(at) - load * at + bend * at * at / 2
             slope = np.exp(at) - load + bend * at
             down = at - off / slope
-        found = (slope > 0) & (np.abs(down - at) <= close * at)
+        found = np.abs(down - at) <= close * at
         low, high = np.where(off < 0, at, low), np.where(off < 0, high, at)
-        inside = (slope > 0) & (low <= down) & (down <= high)
+        inside = (low <= down) & (down <= high)
         at = np.where(found, at, np.where(inside, down, (low + high) / 2))
         if found.all():
             break
@@ -202,7 +202,9 @@ def least_weights(rate: Given, work: Given, delay_rate: Given, n_mu: Given,
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         rest = n_mu**2 - np.where(least > 0, 2 * least * n_sigma**2, 0.0)
         middle = (n_mu + np.sqrt(rest)) / 2
-        found = np.where(least > 0, least / np.log1p(least / rate), STABLE * rate) * work / middle
+        parts = np.maximum(least, 0.0) / rate
+        more = np.where(parts > 0, parts / np.log1p(parts), 1.0)
+        found = np.maximum(more / middle, STABLE / n_mu) * rate * work
     found = np.where((n_mu > 0) & (rest >= 0) & (least < np.inf), found, np.inf)
     return np.asarray(np.where(rate * work > 0, found, 0.0))
 

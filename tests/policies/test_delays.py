@@ -128,7 +128,8 @@ def test_jobs_that_come_as_fast_as_they_go_wait_for_ever_and_jobs_that_never_com
     assert theta_star(0.5, 100.0, 0.5, -20.0, 10.0) == 0
     assert theta_star(0.0, 100.0, 0.5, 100.0, 10.0) == np.inf
     assert tail(0.0, 0.7, 1e9) == 0.7
-    assert tail(np.inf, 1.0, 1.0) == 0
+    assert tail(np.inf, 0.7, 1.0) == 0
+    assert tail(np.inf, 0.7, 0.0) == 0.7
 
 
 def test_the_least_weight_is_just_where_theta_is_large_enough() -> None:
@@ -161,7 +162,7 @@ def test_the_least_weight_is_just_where_theta_is_large_enough() -> None:
 
 
 def test_a_kind_without_a_condition_still_has_to_be_stable() -> None:
-    for least in (0.0, -0.3, -np.inf):
+    for least in (1e-30, 0.0, -0.3, -np.inf):
         weight = float(least_weights(0.1, 50.0, least, 40.0, 30.0))
         assert weight == pytest.approx(0.1 * 50 / 40, rel=1e-5)
         assert theta_star(0.1, 50.0, weight, 40.0, 30.0) > 0
