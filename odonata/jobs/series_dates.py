@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from odonata.traces.clock import WallClock
+from odonata.traces.clock import WallClock, clock_given
 from odonata.traces.trace import Trace
 from pdes.errors import Refused
 
@@ -44,6 +44,14 @@ class Period(NamedTuple):
     @classmethod
     def of(cls, trace: Trace) -> Period:
         return cls(trace.clock, int(trace.submit_us[-1]))
+
+    @classmethod
+    def beginning(cls, first: Row) -> Period:
+        """Returns that of a series alone, whose time 0 is the date of its first row."""
+        try:
+            return cls(clock_given(None, first.text, None), 0)
+        except ValueError as error:
+            raise Refused(f"{first.place}: {first.text!r}: {error}") from None
 
     def words(self) -> str:
         """Returns the first and the last date."""

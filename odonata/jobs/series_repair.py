@@ -40,11 +40,11 @@ class Repairs:
         if self._single:
             found.append(f"a single value, {self._single[0].value:g}: it holds for ever")
         if self._missing:
-            found.append(f"{_are(self._missing, 'value is', 'values are')} missing: the last one "
-                         "holds")  # fmt: skip
+            found.append(f"{_are(self._missing, 'value is', 'values are')} missing "
+                         f"({_first(self._missing)}): the last one holds")  # fmt: skip
         if self._repeated:
-            found.append(f"{_are(self._repeated, 'time comes', 'times come')} again: the last "
-                         "value counts")  # fmt: skip
+            found.append(f"{_are(self._repeated, 'time comes', 'times come')} again "
+                         f"({_first(self._repeated)}): the last value counts")  # fmt: skip
         if self._slight:
             found.append(f"{_beyond(self._slight)}: clipped, as a real signal's are")
         if self._far:
@@ -118,11 +118,12 @@ def _say(lines: tuple[str, ...]) -> None:
 
 
 def _are(places: Sequence[str], one: str, several: str) -> str:
-    """Returns how many there are and where the first is."""
+    return f"1 {one}" if len(places) == 1 else f"{len(places):,} {several}"
+
+
+def _first(places: Sequence[str]) -> str:
     place = places[0].rpartition(": ")[2]
-    if len(places) == 1:
-        return f"1 {one} ({place})"
-    return f"{len(places):,} {several} (the first in {place})"
+    return place if len(places) == 1 else f"the first in {place}"
 
 
 def _beyond(rows: Sequence[Row]) -> str:

@@ -113,6 +113,7 @@ _DATE = re.compile(r"[0-9]{4}-")
 def read_steps(
     given: object, unit: str, tick_ps: int, where: str, *, folder: Where = "",
     period: Period | None = None, gaps: str = REFUSE, repair: str | None = None,
+    alone: bool = False,
 ) -> Steps:  # fmt: skip
     """Returns the steps that an experiment file gives: a value, a list of pairs [time, value], or
     the name of a CSV file, which is looked for in `folder`. Whatever is wrong is refused.
@@ -122,6 +123,7 @@ def read_steps(
     their place in its `period`. `gaps`: "hold" lets the last value hold where a file has a gap, and
     the first one before its date. `repair`, of a signal: "refuse" refuses values that are missing,
     repeated or beyond -1 and 1, "repair" repairs them, aloud; None: it may be beyond these.
+    `alone`: there is no run, and dates count from the first.
     """
     path = f"{where}: " if where else ""
     repairs = None if repair is None else Repairs(f"{path}{_name(given)}", repair == REPAIR)
@@ -132,6 +134,7 @@ def read_steps(
     _require_alike(rows)
     dated = rows[0].date is not None
     if dated:
+        period = Period.beginning(rows[0]) if alone else period
         rows = placed(rows, period)
     if repairs is not None:
         rows = repairs.mended(rows, alone=isinstance(given, list | tuple))
@@ -422,7 +425,7 @@ def _require_ascending(rows: Sequence[Row]) -> None:
                           "it: times ascend, with one value each")  # fmt: skip
         if row.ps < before.ps:
             raise Refused(f"{row.place}: {row.text!r} is earlier than {before.text!r} before it: "
-                          "times ascend")  # fmt: skip
+                          "times ascend; sort the rows")  # fmt: skip
 
 
 def _steps(rows: Sequence[Row], rules: _Rules, *, regular: bool) -> Steps:

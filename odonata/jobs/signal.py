@@ -205,7 +205,7 @@ def correlation(times_us: Any, values: Any, until_us: int, lag_s: float) -> floa
         return NAN
     later = times - lag
     later = later[(later > begin) & (later < end)]
-    cuts = np.unique(np.concatenate([times[times < end], later, [begin]]))
+    cuts = np.sort(np.concatenate([times[times < end], later]), kind="stable")
     now = off[np.searchsorted(times, cuts, "right") - 1]
     then = off[np.searchsorted(times, cuts + lag, "right") - 1]
     found = np.average(now * then, weights=np.diff(cuts, append=end).astype(np.float64))
