@@ -38,8 +38,7 @@ LEAST_RAMP = 1e-5
 """What changes more slowly is drawn here, 1/s: most of a signal that stays where it is."""
 THIS: dict[str, Any] = {"color": BLUE, "lw": 1.3}
 DEFAULT: dict[str, Any] = {"color": ORANGE, "lw": 1.3, "ls": DASHES}
-REAL: dict[str, Any] = {"color": GREEN, "ls": "", "marker": "o", "ms": 6, "mec": "white",
-                        "clip_on": False, "zorder": 4}  # fmt: skip
+REAL: dict[str, Any] = {"color": GREEN, "ls": "", "marker": "o", "ms": 6, "mec": "white"}
 LONGEST_NAME = 60
 
 
@@ -109,7 +108,8 @@ def memory(it: Signal, other: Signal, axes: Axes) -> None:
     """Draw the autocorrelation over the distance in time."""
     for one, how in ((it, THIS), (other, DEFAULT)):
         axes.plot(LAGS_S, [correlation(*one, lag) for lag in LAGS_S], **how)
-    axes.plot([*REGD.autocorrelation], [*REGD.autocorrelation.values()], **REAL)
+    real = REGD.autocorrelation
+    axes.plot([*real], [*real.values()], clip_on=False, zorder=4, **REAL)
     axes.axhline(0, color=GREY, lw=0.8)
     axes.set_xlim(0, LAGS_S[-1])
     axes.set_ylim(top=1.03)
@@ -125,7 +125,8 @@ def steps(it: Signal, other: Signal, axes: Axes) -> None:
     for one, how in ((it, THIS), (other, DEFAULT)):
         if len(one.ramps):
             axes.step(*cumulated(np.maximum(one.ramps, LEAST_RAMP)), where="post", **how)
-    axes.plot([REGD.ramp_median, REGD.ramp_p95, REGD.ramp_most], [0.5, 0.95, 1.0], **REAL)
+    real = (REGD.ramp_median, REGD.ramp_p95, REGD.ramp_most)
+    axes.plot(real, (0.5, 0.95, 1.0), clip_on=False, zorder=4, **REAL)
     axes.set_xscale("log")
     axes.set_xlim(left=1e-4)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -159,7 +160,8 @@ def picture(name: str, series: Steps, until_us: int) -> Figure:
     middle.legend(loc="upper right", handlelength=1.8)
     shown = name if len(name) <= LONGEST_NAME else f"…{name[1 - LONGEST_NAME :]}"
     span = show_duration((until_us - int(series.times[0])) / 1e6)
-    figure.suptitle(f"{shown}: {span}, {len(series.levels):,} values", x=0.01, ha="left",
+    values = "value" if len(series.levels) == 1 else "values"
+    figure.suptitle(f"{shown}: {span}, {len(series.levels):,} {values}", x=0.01, ha="left",
                     fontsize=12, fontweight="bold", color=INK)  # fmt: skip
     return figure
 
