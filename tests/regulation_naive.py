@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 SECOND = 1_000_000
+HAIR, LATER = 1e-9, 1e-6  # shares, and degradations, that differ by no more are equal
 DONE = 0.001  # a job with no more microseconds of work left than this has ended
 
 
@@ -141,7 +142,7 @@ def shares(n: float, weights: Sequence[float], demand: Sequence[int]) -> list[fl
     while True:
         total = sum(weights[j] for j in still)
         part = {j: left * weights[j] / total if total else 0.0 for j in still}
-        closed = [j for j in still if part[j] >= demand[j]]
+        closed = [j for j in still if part[j] >= demand[j] - HAIR]
         for j in closed:
             share[j] = demand[j]
             left -= demand[j]
@@ -227,10 +228,8 @@ class Machine:
         mean = sum(quality) / max(1, len(quality))
         power = self.power([kind.draw(self.cap_of(kind)) for kind in self.types])
         reserve, before = self.setting.bids[self.now // self.setting.hour_us][1], len(self.running)
-        while self.waiting and self.fits(self.waiting[0]):
-            off = abs(power - self.target)
-            self.note(reserve or power, reserve or self.target, "no reserve", equal=not reserve)
-            bar = off / reserve / self.setting.limit if reserve else math.inf if off else 0.0
+        while reserve and self.waiting and self.fits(self.waiting[0]):
+            bar = abs(power - self.target) / reserve / self.setting.limit + LATER
             self.note(mean, bar, "quality")
             if mean <= bar:
                 break
@@ -281,9 +280,11 @@ class Machine:
         share = shares(n, weights, [sum(x.nodes for x in own if x.kind == j) for j in kinds])
         for wholly in (True, False):
             while deserving := self.deserving(share, wholly):
-                most, job = max(deserving, key=lambda row: row[0])  # of equal ones the first
-                for deficit, _ in deserving:
-                    self.note(deficit, most, "two types")
+                most, job = 0.0, deserving[0][1]
+                for deficit, first in deserving:
+                    self.note(deficit, most + HAIR, "two types")
+                    if deficit > most + HAIR:
+                        most, job = deficit, first
                 self.start(job)
 
     def deserving(self, share: list[float], wholly: bool) -> list[tuple[float, Live]]:
@@ -294,8 +295,9 @@ class Machine:
             if first is not None and self.fits(first):
                 runs = sum(x.nodes for x in self.running if x.kind == j and not x.standby)
                 deficit = (nodes - runs) / first.nodes
-                self.note(deficit, float(wholly), "weights")
-                if deficit >= 1 if wholly else deficit > 0 and self.room(first, "parts"):
+                self.note(deficit, 1 - HAIR if wholly else HAIR, "weights")
+                if (deficit > 1 - HAIR if wholly
+                        else deficit > HAIR and self.room(first, "parts")):  # fmt: skip
                     result.append((deficit, first))
         return result
 

@@ -20,10 +20,12 @@ import numpy.typing as npt
 from odonata.cluster import layout as w
 from odonata.cluster.dispatch import serve_now
 from odonata.cluster.layout import State
+from odonata.cluster.tried import Hours, known_types
 from odonata.jobs.machine import Hour
 from odonata.jobs.market import PRICES, SERIES, MarketSettings
 from odonata.jobs.metering import missed
 from odonata.jobs.series import Steps
+from odonata.jobs.series_text import SYNTHETIC
 from odonata.traces.demand import Demand
 from odonata.traces.trace import UNKNOWN, Trace
 from pdes.driver import run
@@ -38,7 +40,7 @@ from policies.views import Bid, Market, Target, Trial
 if TYPE_CHECKING:
     from odonata.cluster.model import Cluster
 
-HOUR_US = 3600 * 10**6
+DAY_US = 24 * 3600 * 10**6
 TRIED = 0xB1D
 """Part of the key of the random numbers of hours that are tried."""
 
@@ -72,19 +74,32 @@ class Trading:
         assert model.power is not None
         tick_ps = w.TICK_PS
         interval = model.power.interval(tick_ps, w.USUAL_INTERVAL_PS)
-        self.model, self.length = model, settings.hour(interval, tick_ps)
+        self.model, self.settings, self.length = model, settings, settings.hour(interval, tick_ps)
         self.policy = settings.made(tick_ps)
+        self._hours: Hours | None = None
+        """The hours in which bids are tried that are due now."""
         self._weights: tuple[float, Mapping[str, float]] | None = None
         """Those of the hour that ends then, as a policy sees them."""
         if model.begun is not None:
             self.series, self.policy = model.begun.series, Offered(model.begun.bid)
         else:
-            self.series = {name: settings.steps(name, tick_ps, model.period) for name in SERIES}
+            self.series = {name: settings.steps(name, tick_ps, model.period, model.seed,
+                                                self._needed) for name in SERIES}  # fmt: skip
+
+    @property
+    def _needed(self) -> int:
+        """Returns for how many ticks there has to be a signal."""
+        last = int(self.model.trace.submit_us[-1])
+        return self.model.until_us or last + max(last, DAY_US)
 
     @property
     def period(self) -> int:
-        """Returns after how many ticks the signal comes again; 0: never."""
-        return 0
+        """Returns after how many ticks a signal that is made comes again from its beginning; 0:
+        never."""
+        if self.settings.signal != SYNTHETIC or self.model.begun is not None:
+            return 0
+        step = self.settings.signal_interval_ps // w.TICK_PS
+        return int(self.series["signal"].times[-1]) + step
 
     def arrays(self) -> dict[str, Any]:
         """Returns the arrays of a state, before the first bid."""
@@ -107,7 +122,17 @@ class Trading:
         energy, reserve, error = (self.series[name].at(time) for name in PRICES)
         signal = self.series["signal"]
         passed = [level for _, _, level in signal.between(max(0, time - self.length), time)]
-        return Hour(self.length, arrivals, energy, reserve, error, passed, error_of(state))
+        how = self.settings
+        return Hour(self.length, arrivals, energy, reserve, error, passed, error_of(state),
+                    known_types(self.model, state, time, self.length), how.limit, how.share,
+                    how.late, self._spread(passed))  # fmt: skip
+
+    def _spread(self, passed: Sequence[float]) -> float:
+        """Returns the standard deviation of the signal: of one that is made, as asked for; else of
+        the hour that has passed or, before there is one, the usual one."""
+        if self.settings.signal == SYNTHETIC or len(passed) < 2:
+            return self.settings.signal_deviation
+        return float(np.std(passed))
 
     def target(self, state: State) -> Target | None:
         """Returns what the machine is to draw now; None before the first bid."""
@@ -137,14 +162,21 @@ class Trading:
 
     # -- an hour that is tried
 
-    def tried(self, state: State, time: int, bid: Bid) -> Trial:
-        """Returns what a bid would come to."""
+    def tried(
+        self, state: State, time: int, bid: Bid, hour: int = 0, give_up: bool = False
+    ) -> Trial:
+        """Returns what a bid would come to in an hour."""
         bid = checked(self.policy, bid, "tried")
+        if self.model.regulates is not None:
+            if self._hours is None or self._hours.time != time:
+                past = self._past(time) if time >= self.length else None
+                self._hours = Hours(self.model, state, time, self.length, past)
+            return self._hours.tried(bid, hour, give_up)
         model, running = self.model, state.running[: state.ctl[w.RUNNING]]
         power = model.power
         assert power is not None
         waiting = state.queue[state.ctl[w.FIRST] : state.ctl[w.LAST]]
-        like, arrive = self._expected(state, time)
+        like, arrive = self._expected(state, time, hour)
         every, begun = np.concatenate([running, waiting, like]), len(running)
         submit = np.concatenate([np.zeros(begun + len(waiting), np.int64), arrive])
         serve_now(state, time)
@@ -164,19 +196,20 @@ class Trading:
         below = (read > 0.0) & (read < caps_w * (1.0 - 1e-9)) & (state.jobs[running, w.PAUSED] == 0)
         watts[:begun] = np.where(below, np.minimum(read, power.maximum), watts[:begun])
         cap_w = float(state.meter[w.MACHINE_CAP_W])
-        hour = replace(
+        tried = replace(
             model, trace=trace, machine=None, slowdown=None,
             power=replace(power, cap=None if cap_w == np.inf else f"{cap_w!r} W", variation=0.0,
                           maximum_w=power.maximum, price=None, carbon=None),
             begun=Begun(caps_w, Demand(watts, zero, zero + 1.0, zero + 1.0),
                         {**self.series, "signal": self._past(time)}, bid),
         )  # fmt: skip
-        return _simulated(hour, self.length, bid)
+        return _simulated(tried, self.length, bid)
 
-    def _expected(self, state: State, time: int) -> tuple[Any, Any]:
+    def _expected(self, state: State, time: int, hour: int) -> tuple[Any, Any]:
         """Returns jobs that came so far, like which others are expected, and when these come."""
         arrived = int(state.ctl[w.NEXT])
-        rng = np.random.Generator(np.random.Philox(key=[self.model.seed, TRIED + time]))
+        key = [self.model.seed, TRIED + time + (hour << 50)]
+        rng = np.random.Generator(np.random.Philox(key=key))
         count = round(arrived * self.length / time) if time else 0
         times = np.sort(rng.integers(1, self.length, count))
         # One comes after the hour, as there is no run without jobs.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from odonata.cluster import audit
+from odonata.cluster import audit, judged
 from odonata.cluster import layout as w
 from odonata.cluster.admission import admitted
 from odonata.cluster.dispatch import handle
@@ -126,6 +126,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         seed: int = 1,
         power: Power | None = None,
         market: MarketSettings | None = None,
+        until_us: int | None = None,
     ) -> Cluster:
         """Returns the machine that runs the jobs of a source, which is read now: with its nodes,
         and its `overrun`, without jobs that its power policy can never start. Where nobody says
@@ -141,7 +142,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
             power = replace(power, demand="mira" if source.model == "mira" else "constant")
         return admitted(cls(trace, nodes, scheduling, scheduling_parameters, machine, allocation,
                             allocation_parameters, source.overrun, seed, power=power,
-                            applications=measured, market=market))  # fmt: skip
+                            applications=measured, market=market, until_us=until_us))  # fmt: skip
 
     name, tick, kinds, fanout = "cluster", "us", w.KINDS, w.FANOUT
     alone = True
@@ -421,7 +422,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
             steps = self.steps(name)
             if steps is not None:
                 found[name] = series_table(name, steps, unit, about)
-        return found
+        return found | judged.tables(self, found["jobs"])
 
     def logs(self) -> Mapping[str, Log]:
         placed = {"placements": PLACEMENTS} if self.machine is not None else {}

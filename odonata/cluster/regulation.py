@@ -23,7 +23,18 @@ from pdes.events import kind_of
 from pdes.jit import bind, entry, kernel, rebound
 from pdes.loop import Sim, schedule
 from policies.power import floor as f
-from policies.power.acts import advance, arrive, finish, first_done, foresee, next_end
+from policies.power.acts import (
+    advance,
+    again,
+    arrive,
+    begin,
+    finish,
+    first_done,
+    foresee,
+    halt,
+    next_end,
+    take,
+)
 from policies.power.floor import Regulate, nobody
 from policies.scheduling.desk import NEVER
 
@@ -45,8 +56,9 @@ def _arrive(state: State, time: int) -> None:
 def _end(state: State, time: int) -> None:
     """End all jobs that are done by now."""
     ctl, floor = state.ctl, floor_of(state)
-    count_idle(state, time)
     row = first_done(floor, time)
+    if row >= 0:  # an alarm may ring for nobody, and must not change how sums are rounded
+        count_idle(state, time)
     while row >= 0:
         finish(floor, row, time)
         if row < state.jobs.shape[0]:
@@ -219,6 +231,34 @@ def conclude_now(state: State, time: int) -> None:
     if state.ctl[w.MEASURED] + state.ctl[w.INTERVAL] == time:
         _end(state, time)
         _measure(state, time)
+
+
+@entry
+def begin_now(state: State, there: int, left: Any, halted: Any, standby: Any) -> None:
+    """Have the first `there` jobs be there at time 0: as many as there are of `left` run, with so
+    much of their work left, and some of these are suspended; the others wait. Standby jobs run with
+    what is left of theirs."""
+    floor, ctl = floor_of(state), state.ctl
+    for row in range(there):
+        kind = state.rows[row, f.OF]
+        if row < left.shape[0]:
+            begin(floor, kind, row, left[row])
+            state.jobs[row, w.STATUS] = IS_RUNNING
+            ctl[w.RUNNING] += 1
+            if halted[row] != 0:
+                halt(floor, row, 0)
+                state.jobs[row, w.PAUSED] = 1
+        else:
+            _arrive(state, 0)
+        ctl[w.NEXT] = row + 1
+        ctl[w.LAST] = max(0, row + 1 - left.shape[0])
+    kind = state.floor[f.STANDBY_KIND]
+    for i in range(standby.shape[0]):
+        row = state.tallies[kind, f.HEAD]
+        take(floor, kind, 0)
+        again(floor, kind, row, standby[i])
+    state.floor[f.STARTS] = state.floor[f.HALTS] = 0
+    ctl[w.FREE] = state.floor[f.FREE]
 
 
 @kernel

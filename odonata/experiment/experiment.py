@@ -222,7 +222,12 @@ class JobExperiment(Described):
             )
         )
         return Cluster.of(self.trace, how.order, order, self.machine, how.allocation, allocation,
-                          self.run.seed, self.power, self.market)  # fmt: skip
+                          self.run.seed, self.power, self.market, self._until_us)  # fmt: skip
+
+    @property
+    def _until_us(self) -> int | None:
+        """Returns when the run ends, None where it does when all jobs are over."""
+        return None if self.run.end is None else self.run.end // TICKS[self.tick]
 
     def recorded(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Returns the names of the tables and logs that are kept."""

@@ -23,6 +23,7 @@ from policies.views import (
     Configuration,
     Counters,
     Ended,
+    JobKind,
     Labels,
     PowerDesk,
     Readings,
@@ -72,6 +73,11 @@ class Hour(NamedTuple):
     error_price: float
     signal: Sequence[float]
     error: float
+    types: Sequence[JobKind]
+    limit: float
+    share: float
+    late: float
+    spread: float
 
 
 class Machine(ABC):
@@ -174,8 +180,9 @@ class Machine(ABC):
         """Returns what is known of the hour of the market that begins."""
         self._refuse("takes part in a market")
 
-    def tried(self, bid: Bid) -> Trial:
-        """Returns what a bid would come to in that hour, as far as anybody can know."""
+    def tried(self, bid: Bid, hour: int = 0, give_up: bool = False) -> Trial:
+        """Returns what a bid would come to in that hour, as far as anybody can know, or in another
+        one; see `policies.views.Market.trial`."""
         self._refuse("tries a bid")
 
     # -- what is done

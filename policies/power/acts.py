@@ -170,6 +170,22 @@ def arrive(floor: Floor, row: int) -> None:
 
 
 @kernel
+def begin(floor: Floor, kind: int, row: int, left: float) -> None:
+    """Have a job run at time 0 that has begun before, with so much work left."""
+    floor.floor[w.FREE] -= floor.rows[row, w.WIDTH]
+    floor.marks[row, w.SERIAL] = row
+    _present(floor, kind, row, left, 1.0)
+    _enter(floor, kind, row, left, 0)
+
+
+@kernel
+def again(floor: Floor, kind: int, row: int, left: float) -> None:
+    """Have a standby job that has just started have only so much work left."""
+    _leave(floor, kind, row)
+    _enter(floor, kind, row, left, 0)
+
+
+@kernel
 def first_done(floor: Floor, time: int) -> int:
     """Returns the row of a job that ends by now, -1 if none does."""
     for kind in range(floor.tallies.shape[0]):

@@ -28,6 +28,10 @@ ZHANG = "Y. Zhang: Intelligent middleware for HPC systems, thesis, Boston Univer
 CHEN = "H. Chen et al., 2014, as in Zhang 2021, 2.5"
 QARE = "H. Chen et al.: EnergyQARE, 2019, as in Zhang 2021, 2.5 and 2.7"
 
+HAIR, LATER = 1e-9, 1e-6
+"""Shares of nodes, and degradations, that differ by no more than this are equal: sums of the same
+numbers in another order do."""
+
 # -- the steps
 
 
@@ -36,14 +40,10 @@ def _first_of_the_quality(now: Moment, floor: Floor, limit: float) -> bool:
     """Start jobs while they are late by more than the machine is off its target. Returns whether
     any was started."""
     drawn, late, before = drawn_w(floor), quality(floor, now.time), floor.floor[w.STARTS]
-    while True:
-        off = abs(drawn - now.target_w)
-        if now.reserve_w > 0.0:
-            off = off / now.reserve_w / limit
-        elif off > 0.0:
-            off = np.inf
+    while now.reserve_w > 0.0:
+        off = abs(drawn - now.target_w) / now.reserve_w / limit
         kind = first_waiting(floor)
-        if not late > off or kind < 0 or head_width(floor, kind) > floor.floor[w.FREE]:
+        if not late > off + LATER or kind < 0 or head_width(floor, kind) > floor.floor[w.FREE]:
             break
         drawn += more_w(floor, kind, head_width(floor, kind))
         take(floor, kind, now.time)
@@ -125,7 +125,7 @@ def _share(now: Moment, floor: Floor) -> None:
             if kinds[kind, w.SHARE] < 0.0 and weights > 0.0:
                 part = left * (kinds[kind, w.WEIGHT] + alike) / weights
                 demand = tallies[kind, w.NODES] + tallies[kind, w.WAITING_NODES]
-                if part >= demand:
+                if part >= demand - HAIR:
                     kinds[kind, w.SHARE] = demand
                     given += demand
                     closed = True
@@ -154,7 +154,7 @@ def _neediest(now: Moment, floor: Floor, least: float, within: bool) -> int:
         if within and floor.sums[w.FULL_W] + more_w(floor, kind, width) > now.target_w:
             continue
         deficit = (floor.kinds[kind, w.SHARE] - tally[w.NODES]) / width
-        if deficit >= least and deficit > most:
+        if deficit > least - HAIR and deficit > most + HAIR:
             found, most = kind, deficit
     return found
 
@@ -174,7 +174,7 @@ def _start_by_weight(now: Moment, floor: Floor) -> None:
         elif within:
             break
         else:
-            least, within = 0.0, True
+            least, within = 2.0 * HAIR, True
 
 
 @kernel

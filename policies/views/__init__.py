@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from policies.views.choices import Choice, Choices, Mold, choices_of
 from policies.views.jobs import HAIR, NEVER, Ended, Labels, Request, Running, held_for
-from policies.views.market import Bid, Market, Trial
+from policies.views.market import Bid, JobKind, Market, Trial
 from policies.views.power import (
     Budget,
     Configuration,
@@ -47,6 +47,7 @@ __all__ = [
     "Counters",
     "Counts",
     "Ended",
+    "JobKind",
     "Labels",
     "Market",
     "Mold",

@@ -27,6 +27,29 @@ class Bid(NamedTuple):
     """The shares of applications, where the power policy divides nodes by them."""
 
 
+class JobKind(NamedTuple):
+    """What is known of the jobs of a type, where they have types."""
+
+    name: str
+    nodes: float
+    """The nodes that a job of it needs, on average."""
+    time: float
+    """How long it takes without a cap, in ticks, on average; or how long its user says."""
+    most_w: float
+    """The watts of a node without a cap."""
+    least_w: float
+    """Those of a node at the lowest cap."""
+    slowdown: float
+    """How many times as long it takes at the lowest cap."""
+    threshold: float
+    """The degradation that it should stay below; infinity: any."""
+    delay_rate: float | None
+    """How fast the share of jobs that wait longer has to fall with the wait, per second, where that
+    is stated."""
+    arrivals: float
+    """Jobs that are expected per hour."""
+
+
 class Trial(NamedTuple):
     """What a bid came to in a simulated hour, measurement by measurement."""
 
@@ -40,6 +63,16 @@ class Trial(NamedTuple):
     """Counts the jobs that started in the hour."""
     ended: int
     """Counts those that ended in it."""
+    degradations: Mapping[str, npt.NDArray[np.float64]] = {}
+    """By type, of the jobs that were submitted in the hour: by how much longer they took than
+    without caps and queue, as a part of that; those that were not over as if they went on without a
+    cap. Empty where jobs have no types."""
+    waits: Mapping[str, npt.NDArray[np.float64]] = {}
+    """By type, of the jobs that were submitted and started in the hour: how long they waited, in s.
+    """
+    kept_on: bool = True
+    """Whether it was simulated to its end: one that is off its target too often may be cut short
+    (`Market.trial`)."""
 
     @property
     def errors(self) -> npt.NDArray[np.float64]:
@@ -47,6 +80,11 @@ class Trial(NamedTuple):
         part of the reserve."""
         off = np.abs(self.power_w - self.target_w)
         return off / self.reserve_w if self.reserve_w else np.where(off > 0.0, np.inf, 0.0)
+
+    @property
+    def error(self) -> float:
+        """Returns the mean of these."""
+        return float(self.errors.mean()) if len(self.power_w) else 0.0
 
     def bad(self, limit: float) -> float:
         """Returns the share of the intervals in which that was above a limit."""
@@ -92,8 +130,24 @@ class Market(NamedTuple):
     """The watts that no node exceeds: what has to be assumed of a job of which nothing is known."""
     tick: str = "us"
     """The unit of all times here."""
-    trial: Callable[[Bid], Trial] | None = None
+    types: Sequence[JobKind] = ()
+    """What is known of the types of jobs, in the order of their table; none where they have none.
+    """
+    limit: float = 0.3
+    """The error, as a part of the reserve, above which a measurement is bad."""
+    share: float = 0.1
+    """The share of bad measurements that an hour has to stay below."""
+    late: float = 0.1
+    """Which part of the jobs of a type may be at their threshold or beyond it."""
+    spread: float = 0.0
+    """The standard deviation of the signal, as far as it is known."""
+    trial: Callable[..., Trial] | None = None
     """Returns what a bid would come to, from a simulated hour: the jobs that run and wait, for as
     long as their users said; jobs like those that came so far, as often; and the signal of the
     hour that has passed. Nobody knows how long jobs really run. Its time begins at 0, and what the
-    power policy remembers begins anew. None where nothing can be tried, as in a test."""
+    power policy remembers begins anew. None where nothing can be tried, as in a test.
+
+    `trial(bid, hour=1)` is another hour: other jobs come, and where a signal is made or none has
+    passed the signal is another; 2, 3, ... likewise, the same whenever it is asked. Where a power
+    policy regulates by type, `trial(bid, hour, give_up=True)` ends an hour that breaks the tracking
+    rule when that is certain."""

@@ -1,0 +1,271 @@
+"""Hours in which bids are tried, of a machine that is regulated by type.
+
+Such an hour begins with what is known when a bid is due: the jobs that run and wait, each with the
+run time of its type or, where its table has none, as long as its user said. Jobs of each type come
+as often as is known of a model, or as they have come so far. The signal of hour 0 is that of the
+hour that has passed; where none has passed, and in other hours, it is made. Each of them is
+simulated without the engine, by what handles the events of a run (`odonata.cluster.regulation`).
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from odonata.cluster import layout as w
+from odonata.cluster.floors import Kinds, floor_arrays
+from odonata.cluster.layout import State
+from odonata.cluster.metrics import running_rows, waiting_rows
+from odonata.cluster.regulation import begin_now, hour
+from odonata.jobs.schedule import FINISHED, RUNNING, WAITING
+from odonata.jobs.series import Steps
+from odonata.jobs.series_text import SYNTHETIC
+from odonata.jobs.signal import synthetic
+from policies.power import floor as f
+from policies.power.steering import given_of
+from policies.scheduling.desk import NEVER
+from policies.views import Bid, JobKind, Trial
+
+if TYPE_CHECKING:
+    from odonata.cluster.model import Cluster
+
+Whole = npt.NDArray[np.int64]
+SECOND = 10**6
+HOUR_US = 3600 * SECOND
+TRIED = 0x7B1D
+"""Part of the key of the random numbers of hours that are tried."""
+MUTABLE = ("ctl", "meter", "floor", "sums", "kinds", "tallies", "rows", "progress", "tops",
+           "paused", "market")  # fmt: skip
+"""The arrays that an hour changes, and that the next one has to find as they were."""
+
+
+class Coming(NamedTuple):
+    """The jobs of an hour: places of their types, nodes, run times and submissions in ticks. Those
+    that are there come first: `running` of them run, with so much of their work left; `halted` of
+    these are suspended."""
+
+    kind: Whole
+    width: Whole
+    run: npt.NDArray[np.float64]
+    submit: Whole
+    left: npt.NDArray[np.float64]
+    halted: Whole
+
+
+def known_types(model: Cluster, state: State, time: int, length: int) -> tuple[JobKind, ...]:
+    """Returns what is known of the types of jobs when a bid is due."""
+    kinds = model.types
+    if kinds is None:
+        return ()
+    seen = kinds.of_job[: state.ctl[w.NEXT]]
+    count = np.bincount(seen, minlength=len(kinds.rows)).astype(float)
+    nodes = np.bincount(seen, state.jobs[: len(seen), w.NODES], len(kinds.rows))
+    asked = np.minimum(state.jobs[: len(seen), w.REQUESTED], length)
+    asked_sum = np.bincount(seen, asked, len(kinds.rows))
+    rates, found = model.trace.rates, []
+    for at, row in enumerate(kinds.rows):
+        some = max(1.0, count[at])
+        time_us = asked_sum[at] / some if row.shortest_s is None else row.shortest_s * SECOND
+        come = count[at] * length / time if time else 0.0
+        if rates is not None and row.name in rates:
+            come = rates[row.name] * length / HOUR_US
+        found.append(JobKind(
+            row.name, nodes[at] / some if row.nodes is None else float(row.nodes), float(time_us),
+            row.most_w, min(row.least_w, row.most_w), row.slowdown, row.threshold, row.delay_rate,
+            come * HOUR_US / length,
+        ))  # fmt: skip
+    return tuple(found)
+
+
+class Hours:
+    """The hours in which bids are tried that are due at a moment, each made when it is first asked
+    for."""
+
+    def __init__(
+        self, model: Cluster, state: State, time: int, length: int, past: Steps | None
+    ) -> None:
+        assert model.types is not None
+        self.time, self._model, self._state, self._length = time, model, state, length
+        self._past, self._made = past, dict[int, tuple[State, dict[str, Any]]]()
+        self._kinds: Kinds = model.types
+        self._types = known_types(model, state, time, length)
+        self._there = self._present()
+        self._run: Any = None
+
+    # -- what is there, and what comes
+
+    def _times(self, rows: Whole) -> npt.NDArray[np.float64]:
+        """Returns how long jobs take, in ticks, as far as anybody knows."""
+        kinds, jobs = self._kinds, self._state.jobs
+        stated = np.array([np.nan if it.shortest_s is None else it.shortest_s * SECOND
+                           for it in kinds.rows])[kinds.of_job[rows]]  # fmt: skip
+        asked = jobs[rows, w.REQUESTED].astype(float)
+        asked = np.where(asked < NEVER, asked, self._length)
+        return np.maximum(1.0, np.where(np.isnan(stated), asked, np.round(stated)))
+
+    def _present(self) -> Coming:
+        """Returns the jobs that run and wait."""
+        state, kinds, time = self._state, self._kinds, self.time
+        running, waiting = running_rows(state), waiting_rows(state)
+        rows = np.concatenate([running, waiting])
+        run, marks = self._times(rows), state.progress[running]
+        of = state.rows[running, f.OF]
+        clock = state.kinds[of, f.CLOCK]
+        clock = clock + (time - state.tallies[of, f.SINCE]) / state.kinds[of, f.PACE]
+        halted = marks[:, f.LEFT] >= 0.0
+        left = np.where(halted, marks[:, f.LEFT], marks[:, f.FINISH] - clock)
+        done = marks[:, f.RUN] - left
+        left = np.maximum(1.0, run[: len(running)] - done)
+        return Coming(kinds.of_job[rows], state.jobs[rows, w.NODES], run,
+                      state.jobs[rows, w.SUBMIT] - time, left, halted.astype(np.int64))  # fmt: skip
+
+    def _standby(self) -> npt.NDArray[np.float64]:
+        """Returns what is left of the work of each standby job that runs."""
+        state = self._state
+        kind = int(state.floor[f.STANDBY_KIND])
+        if kind < 0:
+            return np.zeros(0)
+        tally, of = state.tallies[kind], state.kinds[kind]
+        rows = state.tops[tally[f.HEAP] :][: tally[f.RUNNING]]
+        clock = of[f.CLOCK] + (self.time - tally[f.SINCE]) / of[f.PACE]
+        return np.sort(np.maximum(1.0, state.progress[rows, f.FINISH] - clock))
+
+    def _key(self, number: int, name: str) -> list[int]:
+        """Returns the key of random numbers of an hour, for a purpose."""
+        said = f"{TRIED} {self.time} {number} {name}".encode()
+        return [self._model.seed, int.from_bytes(blake2b(said, digest_size=7).digest(), "big")]
+
+    def _arrivals(self, number: int) -> Coming:
+        """Returns the jobs that come in an hour: of each type at random times."""
+        model, kinds, length = self._model, self._kinds, self._length
+        seen = int(self._state.ctl[w.NEXT])
+        parts = []
+        for at, known in enumerate(self._types):
+            rng = np.random.Generator(np.random.Philox(key=self._key(number, known.name)))
+            count = int(rng.poisson(known.arrivals * length / HOUR_US))
+            submit = np.sort(rng.integers(0, length, count))
+            width = np.full(count, max(1, round(known.nodes)))
+            run = np.full(count, np.round(known.time))
+            like = np.flatnonzero(kinds.of_job[:seen] == at)
+            if kinds.rows[at].nodes is None and len(like):  # as jobs that came so far
+                some = like[rng.integers(0, len(like), count)]
+                width, run = self._state.jobs[some, w.NODES], self._times(some)
+            parts.append((np.full(count, at), np.minimum(width, model.nodes),
+                          np.maximum(1.0, run), submit))  # fmt: skip
+        kind, width, run, submit = (np.concatenate(column) for column in zip(*parts, strict=True))
+        order = np.argsort(submit, kind="stable")
+        return Coming(kind[order], width[order], run[order], submit[order], np.zeros(0),
+                      np.zeros(0, np.int64))  # fmt: skip
+
+    def _signal(self, number: int) -> tuple[Whole, npt.NDArray[np.float64]]:
+        """Returns the signal of an hour."""
+        if number == 0 and self._past is not None and self._model.market is not None:
+            return self._past.times.copy(), self._past.values.copy()
+        how = self._model.market
+        assert how is not None
+        deviation = how.signal_deviation
+        if how.signal != SYNTHETIC and self._past is not None:
+            deviation = min(0.95, max(0.05, float(np.std(self._past.values))))
+        step = how.signal_interval_ps // w.TICK_PS
+        count = -(-self._length // step)
+        seed = self._key(number, "")[1] >> 8
+        memory = how.signal_slow_memory_ps * 1e-12, how.signal_fast_memory_ps * 1e-12
+        values = synthetic(seed, count, step * 1e-6, deviation, memory)
+        return np.arange(count) * step, values
+
+    # -- an hour
+
+    def _hour(self, number: int) -> tuple[State, dict[str, Any]]:
+        """Returns the state of an hour at its beginning, and copies of the arrays that change."""
+        made = self._made.get(number)
+        if made is not None:
+            return made
+        state, model, there = self._state, self._model, self._there
+        come = self._arrivals(number)
+        kind, width, run, submit = (
+            np.concatenate([old, new]) for old, new in zip(there[:4], come[:4], strict=True)
+        )
+        policy = model.power_policy
+        assert policy is not None
+        given = [float(value) for value in given_of(policy)]
+        floor = floor_arrays(self._kinds._replace(of_job=kind), run, width, submit, model.nodes,
+                             float(state.meter[w.IDLE_W]), given)  # fmt: skip
+        jobs = np.zeros((len(kind), len(w.JOB)), np.int64)
+        jobs[:, w.NODES], jobs[:, w.SUBMIT], jobs[:, [w.START, w.OVER]] = width, submit, -1
+        ctl, meter = np.zeros_like(state.ctl), state.meter.copy()
+        ctl[[w.ALL, w.FREE]] = model.nodes
+        ctl[w.INTERVAL] = state.ctl[w.INTERVAL]
+        meter[[w.IDLE_J, w.JOBS_J, w.LAST_J]] = 0.0
+        times, values = self._signal(number)
+        begun = state._replace(
+            ctl=ctl, jobs=jobs, meter=meter, market=np.zeros_like(state.market), signal=values,
+            signal_times=times, work=np.zeros(len(kind)), notes=state.notes[:0],
+            energy=np.zeros((len(kind), len(w.ENERGY))),
+            stretched=np.zeros((len(kind), len(w.STRETCHED))),
+            readings=np.zeros((self._length // ctl[w.INTERVAL] + 2, w.READING_WORDS), np.int64),
+            **floor,
+        )  # fmt: skip
+        begin_now(begun, len(there.run), there.left, there.halted, self._standby())
+        made = self._made[number] = begun, {name: getattr(begun, name).copy() for name in MUTABLE}
+        return made
+
+    def tried(self, bid: Bid, number: int, give_up: bool) -> Trial:
+        """Returns what a bid comes to in an hour."""
+        state, fresh = self._hour(number)
+        for name, array in fresh.items():
+            getattr(state, name)[...] = array
+        state.jobs[:, [w.START, w.OVER]] = -1
+        state.jobs[:, w.STATUS] = fresh_status(state, len(self._there.left), len(self._there.run))
+        state.market[[w.AVERAGE_W, w.RESERVE_W, w.UNTIL]] = (
+            bid.average_w, bid.reserve_w, self._length
+        )  # fmt: skip
+        names = self._kinds.names
+        state.kinds[: len(names), f.WEIGHT] = [bid.weights.get(name, 0.0) for name in names]
+        interval, how = int(state.ctl[w.INTERVAL]), self._model.market
+        assert how is not None
+        assert self._model.regulates is not None
+        count = self._length // interval
+        most_bad = int(np.ceil(how.share * count)) - 1 if give_up else count
+        measured = hour(self._model.regulates)(state, self._length, most_bad, how.limit)
+        readings = state.readings[:measured]
+        power_w, target_w = (readings[:, word].copy().view(np.float64) for word in (1, 4))
+        here = len(self._there.run)
+        return Trial(
+            power_w, target_w, bid.reserve_w, int((state.jobs[:, w.START] >= 0).sum()),
+            int((state.jobs[:, w.OVER] >= 0).sum()),
+            self._by_type(state, here, measured * interval), self._waits(state, here),
+            measured == count,
+        )  # fmt: skip
+
+    def _by_type(self, state: State, here: int, until: int) -> dict[str, Any]:
+        """Returns the degradations of the jobs that came in the hour, by type."""
+        jobs, rows, marks = state.jobs[here:], state.rows[here : len(state.jobs)], state.progress
+        marks = marks[here : len(state.jobs)]
+        came = jobs[:, w.SUBMIT] < until
+        kinds, since = state.kinds[rows[:, f.OF]], state.tallies[rows[:, f.OF], f.SINCE]
+        clock = kinds[:, f.CLOCK] + (until - since) / kinds[:, f.PACE]
+        left = np.where(marks[:, f.LEFT] >= 0.0, marks[:, f.LEFT], marks[:, f.FINISH] - clock)
+        left = np.where(jobs[:, w.STATUS] == RUNNING, np.maximum(left, 0.0), marks[:, f.RUN])
+        over = jobs[:, w.STATUS] >= FINISHED
+        end = np.where(over, jobs[:, w.OVER], until + left)
+        found = (end - jobs[:, w.SUBMIT]) / marks[:, f.RUN] - 1.0
+        return {name: found[came & (rows[:, f.OF] == at)]
+                for at, name in enumerate(self._kinds.names)}  # fmt: skip
+
+    def _waits(self, state: State, here: int) -> dict[str, Any]:
+        """Returns how long the jobs waited that came in the hour and started in it, by type."""
+        jobs, of = state.jobs[here:], state.rows[here : len(state.jobs), f.OF]
+        waited = (jobs[:, w.START] - jobs[:, w.SUBMIT]) / SECOND
+        began = jobs[:, w.START] >= 0
+        return {name: waited[began & (of == at)] for at, name in enumerate(self._kinds.names)}
+
+
+def fresh_status(state: State, running: int, there: int) -> Whole:
+    """Returns the states of the jobs of an hour at its beginning: of those that are there, so many
+    run and the others wait."""
+    found = np.zeros(len(state.jobs), np.int64)
+    found[:running], found[running:there] = RUNNING, WAITING
+    return found

@@ -1,0 +1,136 @@
+"""Hours in which bids are tried: the same as hours of a run, without the engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from markets import logs_of
+
+from odonata.cluster.model import Cluster
+from odonata.cluster.tried import Hours
+from odonata.jobs.market import MarketSettings
+from odonata.jobs.power import Power
+from odonata.traces.mix import MIXES, mix
+from odonata.traces.trace import Trace
+from odonata.traces.types import Types
+from pdes.driver import run
+from pdes.transport import Serial
+from policies.bidding import BIDDINGS, Bid, BiddingPolicy, bidding
+
+HOUR = 3600 * 10**6
+TRIALS: list[Any] = []
+
+
+def model_of(policy: str, name: str = "W4", nodes: int = 36, load: float | None = None,
+             bids: str = "fixed", **market: Any) -> Cluster:  # fmt: skip
+    how = MIXES[name]
+    types = Types.of(how.table)
+    trace = mix(types, how.types, nodes, load=how.load if load is None else load, seed=1)
+    power = Power(policy, market.pop("given", ()), types=how.table, interval_ps=10**12)
+    settings = MarketSettings(bids, signal="synthetic", **market)
+    return Cluster(trace, nodes, power=power, market=settings, until_us=market.pop("until", HOUR))
+
+
+def rows_of(hour: Any, names: tuple[str, ...]) -> Trace:
+    """Returns the jobs of an hour that is tried, as a trace."""
+    state, _ = hour
+    rows, none = state.rows[: len(state.jobs)], np.zeros(len(state.jobs), int)
+    run_us = state.progress[: len(none), 0].astype(int)
+    return Trace("tried", np.arange(len(none)), rows[:, 2], run_us, rows[:, 1], run_us * 10, none,
+                 none, rows[:, 0], none - 1, applications=names,
+                 rates=dict.fromkeys(names, 1.0))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("policy", "mixed", "nodes", "standby", "given", "bid"),
+    [("tracking-only", "W4", 36, None, (), Bid(8434.0, 3435.0)),
+     ("energy-qare", "W3", 36, "bt.C.16", (("preemption", True),), Bid(9577.0, 3256.0)),
+     ("qosg", "qosg", 100, "ft", (("preemption", True),),
+      Bid(20600.0, 10111.0, {"fs": 0.128, "sc": 0.212, "bt": 0.127, "lu": 0.271, "mg": 0.124,
+                             "sp": 0.14}))],
+)  # fmt: skip
+def test_a_tried_hour_is_an_hour_of_a_run(
+    policy: str, mixed: str, nodes: int, standby: str | None, given: Any, bid: Bid
+) -> None:
+    model = model_of(policy, mixed, nodes, standby=standby, given=given)
+    assert model.types is not None
+    hours = Hours(model, model.state(0, 1), 0, HOUR, None)
+    trial = hours.tried(bid, 3, False)
+    again = hours.tried(bid, 3, False)
+    assert again.power_w.tolist() == trial.power_w.tolist()
+    trace, (times, values) = rows_of(hours._hour(3), model.types.names), hours._signal(3)
+    signal = tuple((f"{at} us", value) for at, value in zip(times, values, strict=True))
+
+    class Same(BiddingPolicy):
+        def bid(self, market: Any) -> Bid:
+            return bid
+
+    bidding("same", about="a test's", source="ours")(Same)
+    try:
+        settings = MarketSettings("same", signal=signal, standby=standby)
+        whole = Cluster(trace, nodes, power=model.power, market=settings, until_us=HOUR)
+        logs, result = logs_of(whole, lambda it, _end, **how: run(it, HOUR, **how))
+    finally:
+        del BIDDINGS["same"]
+    tracking = np.array([row for _, row in logs["tracking"]])
+    assert tracking[:, 1].tolist() == trial.power_w.tolist()
+    assert tracking[:, 0].tolist() == trial.target_w.tolist()
+    assert (result.outcome["end_us"] >= 0).sum() == trial.ended
+    assert (result.outcome["start_us"] >= 0).sum() == trial.started
+    assert sum(map(len, trial.waits.values())) == trial.started
+
+
+class Looks(BiddingPolicy):
+    """Tries what it bids, hour after hour, and keeps what came of it."""
+
+    def bid(self, market: Any) -> Bid:
+        found = Bid(8000.0, 1500.0)
+        TRIALS.append((market, market.trial(found), market.trial(found, 2)))
+        return found
+
+
+def test_an_hour_begins_with_what_is_there() -> None:
+    bidding("looks", about="a test's", source="ours")(Looks)
+    TRIALS.clear()
+    try:
+        model = model_of("tracking-only", "W4", bids="looks", hour_ps=600 * 10**12)
+        _, result = logs_of(model, lambda it, _end, **how: run(it, HOUR, **how))
+    finally:
+        del BIDDINGS["looks"]
+    assert len(TRIALS) == 6
+    for market, first, other in TRIALS:
+        assert len(first.power_w) == 600
+        assert first.power_w.tolist() != other.power_w.tolist()
+        busy = sum(job.configuration.nodes for job in market.running)
+        assert first.power_w[0] >= (36 - busy) * market.idle_w
+        assert first.started >= len(market.running) or market.time == 0
+        assert [one.name for one in market.types] == list(model.types.names)  # type: ignore[union-attr]
+    assert result.completed
+
+
+def test_an_hour_that_breaks_the_rule_is_given_up() -> None:
+    model = model_of("tracking-only")
+    hours = Hours(model, model.state(0, 1), 0, HOUR, None)
+    bad = Bid(14000.0, 100.0)
+    whole, short = hours.tried(bad, 0, False), hours.tried(bad, 0, True)
+    assert len(whole.power_w) == 3600
+    assert whole.kept_on
+    assert len(short.power_w) < 3600
+    assert not short.kept_on
+    assert whole.bad(0.3) >= 0.1
+    assert whole.power_w[: len(short.power_w)].tolist() == short.power_w.tolist()
+
+
+def test_what_is_tried_changes_nothing() -> None:
+    digests = []
+    bidding("looks", about="a test's", source="ours")(Looks)
+    try:
+        for bids, given in (("looks", {}), ("fixed", {})):
+            model = model_of("qosg", bids=bids, bidding_parameters=(
+                () if bids == "looks" else (("average", 8000.0), ("reserve", 1500.0))), **given)
+            digests.append(run(model, HOUR, show_compiling=False, transport=Serial()).digest)
+    finally:
+        del BIDDINGS["looks"]
+    assert digests[0] == digests[1]
