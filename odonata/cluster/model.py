@@ -40,7 +40,7 @@ from odonata.cluster.regulation import conclude_now, handler
 from odonata.cluster.scheduling import BID_KEY, ArrayMachine, Slowdown, rehearse
 from odonata.cluster.state import first_events, fresh_state
 from odonata.jobs.asking import Policies
-from odonata.jobs.market import BIDS, PRICES, TRACKING, MarketSettings
+from odonata.jobs.market import BIDS, SERIES, TRACKING, MarketSettings
 from odonata.jobs.metering import CAPS, POWER, learned
 from odonata.jobs.passes import Passes
 from odonata.jobs.power import FILE, Power
@@ -324,7 +324,9 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
                       "cap": repr(self.cap)}  # fmt: skip
         if self.trading is not None:
             found |= {"until_us": -1 if self.until_us is None else self.until_us,
-                      "market": repr(replace(self.market, signal=None, **dict.fromkeys(PRICES))),  # type: ignore[type-var]
+                      "market": repr({one.name: getattr(self.market, one.name)
+                                      for one in fields(self.market)  # type: ignore[arg-type]
+                                      if one.name not in SERIES}),
                       "market_series": repr(self.trading.series)}  # fmt: skip
         if self.choices:
             tables = hashlib.blake2b(digest_size=16)

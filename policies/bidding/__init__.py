@@ -1,12 +1,15 @@
 """How much power the machine offers to the grid: average and reserve for the next hour.
 
-Read `base`, the contract; `simple`, the bids that are the same every hour; docs/policies.md has a
+Read `base`, the contract; `simple`, the bids that are the same every hour; `simulated`, those that
+are tried in simulated hours, and `delays`, how long jobs wait; docs/policies.md has a
 worked example.
 """
 
 from __future__ import annotations
 
 from policies.bidding import simple as simple
+from policies.bidding import simulated as simulated
+from policies.bidding import simulated as simulated
 from policies.bidding.base import BIDDINGS, BiddingPolicy, bidding
 from policies.views import Bid, Market, Trial
 

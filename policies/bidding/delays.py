@@ -205,7 +205,7 @@ def least_weights(rate: Given, work: Given, delay_rate: Given, n_mu: Given,
         parts = np.maximum(least, 0.0) / rate
         more = np.where(parts > 0, parts / np.log1p(parts), 1.0)
         found = np.maximum(more / middle, STABLE / n_mu) * rate * work
-    found = np.where((n_mu > 0) & (rest >= 0) & (least < np.inf), found, np.inf)
+    found = np.where((n_mu > 0) & (rest >= 0), found, np.inf)
     return np.asarray(np.where(rate * work > 0, found, 0.0))
 
 
@@ -243,10 +243,10 @@ def largest_reserve(average_w: float, kinds: Kinds, nodes: int, idle_w: float,
     its weights; None where no reserve above 0 does.
 
     The reserve is also such that the machine can draw what is asked for: at least all idle, at most
-    all at the power of the kind that draws most. It is never larger than the average.
+    all at the power of the kind that draws most. So it is never larger than the average.
     """
     most_w = nodes * float(kinds.watts.max())
-    low, high = 0.0, min(most_w - average_w, average_w - nodes * idle_w, average_w)
+    low, high = 0.0, float(min(most_w - average_w, average_w - nodes * idle_w))
     if high <= 0:
         return None
 
@@ -256,11 +256,10 @@ def largest_reserve(average_w: float, kinds: Kinds, nodes: int, idle_w: float,
 
     if enough(high):
         low = high
-    elif not enough(low):
-        return None
-    for _ in range(HALVINGS if low < high else 0):
-        middle = (low + high) / 2
-        low, high = (middle, high) if enough(middle) else (low, middle)
+    else:
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if enough(middle) else (low, middle)
     shares = weights_for(average_w, low, kinds, nodes, idle_w, spread)
     return Offer(low, shares) if low > 0 and shares is not None else None
 

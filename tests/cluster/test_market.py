@@ -151,7 +151,7 @@ def test_a_machine_without_a_policy_that_follows_takes_part_too() -> None:
     supply = replace(model.power, policy="none")  # type: ignore[type-var]
     logs, _ = logs_of(replace(model, power=supply, market=settings))
     assert [row[:2] for _, row in logs["bids"]] == [(2000.0, 500.0)]
-    assert {target for _, (target, _) in logs["tracking"]} == {2000.0}
+    assert {target for _, (target, *_) in logs["tracking"]} == {2000.0}
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_random_jobs_keep_every_rule_under_a_market() -> None:
             for number, at in enumerate(np.sort(rng.integers(0, 20 * MINUTE, 40)))]  # fmt: skip
     logs, result = logs_of(model_of(trace_of(jobs), "tries"))
     assert (result.outcome["state"] == 3).all()
-    drawn = sum(power_w * 10.0 for _, (_, power_w) in logs["tracking"])
+    drawn = sum(power_w * 10.0 for _, (_, power_w, _) in logs["tracking"])
     tail = result.outcome["machine_j"].sum() - drawn
     assert -1e-6 <= tail <= 10 * 10 * MOST
 
@@ -201,7 +201,7 @@ def test_what_waking_nodes_draw_is_no_demand_of_jobs() -> None:
     sleepy = replace(model.power, policy="idle-sleep",  # type: ignore[type-var]
                      policy_parameters=(("sleep_after_s", 1.0),))  # fmt: skip
     logs, _ = logs_of(replace(model, power=sleepy))
-    assert max(power_w for _, (_, power_w) in logs["tracking"]) > 0
+    assert max(power_w for _, (_, power_w, _) in logs["tracking"]) > 0
     assert len(TRIED) > 2
 
 
