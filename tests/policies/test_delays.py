@@ -156,6 +156,8 @@ def test_the_least_weight_is_just_where_theta_is_large_enough() -> None:
     counts = [(regime & answer & close).sum() for regime in (top, ~top) for answer in (kept, ~kept)]
     print("near the boundary: at the top, kept and not; below it, kept and not:", counts)
     assert min(counts) > 200
+    assert np.array_equal(np.isfinite(needed), n_sigma <= n_mu / np.sqrt(2 * least))
+    assert np.all(needed > 0)
     # Where no weight suffices, not even a large one does.
     assert np.all(theta_star(rate, work, 1e9, n_mu, n_sigma)[np.isinf(needed)]
                   < least[np.isinf(needed)])  # fmt: skip
@@ -167,7 +169,11 @@ def test_a_kind_without_a_condition_still_has_to_be_stable() -> None:
         assert weight == pytest.approx(0.1 * 50 / 40, rel=1e-5)
         assert theta_star(0.1, 50.0, weight, 40.0, 30.0) > 0
     assert least_weights(0.1, 50.0, 1e-9, 40.0, 30.0) == pytest.approx(0.1 * 50 / 40, rel=1e-5)
+    rate, work, _, n_mu, n_sigma = some_points(np.random.default_rng(6), 1000)
+    weight = least_weights(rate, work, -1.0, n_mu, n_sigma)
+    assert np.all(theta_star(rate, work, weight, n_mu, n_sigma) > 0)
     assert least_weights(0.1, 50.0, 0.1, 0.0, 0.0) == np.inf
+    assert least_weights(0.1, 50.0, 0.1, -5.0, 3.0) == np.inf
     assert least_weights(0.1, 50.0, -0.1, -5.0, 0.0) == np.inf
     assert least_weights(0.1, 50.0, np.inf, 40.0, 0.0) == np.inf
     assert least_weights(0.0, 50.0, 0.1, 40.0, 1e6) == 0
@@ -318,14 +324,13 @@ def test_a_larger_reserve_than_the_largest_would_not_do(kinds: Kinds, high: floa
 def test_each_of_the_limits_of_the_reserve_can_be_the_one_that_holds() -> None:
     easy = zhang(0.05)._replace(delay_rate=np.full(6, 1e-4))
 
-    def largest(average_w: float, kinds: Kinds, idle_w: float = IDLE_W) -> float:
-        found = largest_reserve(average_w, kinds, NODES, idle_w, SPREAD)
+    def largest(average_w: float, kinds: Kinds) -> float:
+        found = largest_reserve(average_w, kinds, NODES, IDLE_W, SPREAD)
         assert found is not None
         return found.reserve_w
 
     assert largest(25000.0, easy) == NODES * 309.0 - 25000.0
     assert largest(15000.0, easy) == 15000.0 - NODES * IDLE_W
-    assert largest(12000.0, easy, 0.0) == 12000.0
     assert largest(20600.0, zhang()) < min(NODES * 309.0 - 20600.0, 20600.0 - NODES * IDLE_W)
     # One kind with plenty of servers, whose jobs may hardly wait: what holds is the swing alone.
     one = Kinds(np.array([0.01]), np.array([5.0]), np.array([250.0]), np.array([10.0]))
@@ -346,6 +351,7 @@ def test_weights_are_shared_equally_where_no_job_comes() -> None:
     assert found is not None
     assert found.enough
     np.testing.assert_allclose(found.weights, 1 / 6)
+    assert weights_for(NODES * IDLE_W, 0.0, zhang(0.0), NODES, IDLE_W, SPREAD) is None
 
 
 def test_averages_are_the_inner_steps_of_a_hundred() -> None:
