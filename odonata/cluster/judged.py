@@ -1,5 +1,5 @@
-"""What a run's files need besides its logs so that hours of regulation can be judged: the prices and
-the rules of the market, the types of its jobs, and what standby jobs came to.
+"""What a run's files need besides its logs so that hours of regulation can be judged: prices and
+rules of the market, the types of its jobs, and what there is of these in the end.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odonata.cluster import layout as w
-from odonata.cluster.metrics import series_table, standby_j
+from odonata.cluster.metrics import running_rows, series_table, standby_j
 from odonata.jobs.market import PRICES
 from pdes.stream import Column, Table, Total
 from policies.power import floor as f
@@ -35,7 +35,10 @@ RULES = {
 }
 COLUMNS = {
     "power_max_w": ("W", "what a node draws without a cap"),
-    "power_min_w": ("W", "what a node draws under the lowest cap, if that is less"),
+    "power_min_w": (
+        "W",
+        "what a node draws under the lowest cap; if that is not less, caps do nothing",
+    ),
     "slowdown": ("1", "how many times as long a job takes under the lowest cap"),
     "q_threshold": ("1", "the degradation that jobs are to stay below; infinite: none"),
     "nodes": ("1", "nodes of a job that a model makes; nan: none known"),
@@ -60,7 +63,7 @@ def tables(model: Cluster, jobs: Table) -> dict[str, Table]:
         found |= {"jobs": jobs._replace(columns=(*jobs.columns, of_job))}
         found |= type_tables(model.types)
     if model.regulates is not None:
-        found |= standby_table()
+        found |= end_tables(len(model.trace))
     return found
 
 
@@ -94,8 +97,8 @@ def type_tables(kinds: Kinds) -> Mapping[str, Table]:
     return {"types": Table((), _nothing, tuple(columns))}
 
 
-def standby_table() -> Mapping[str, Table]:
-    """Returns what standby jobs came to by the end of the run."""
+def end_tables(jobs: int) -> Mapping[str, Table]:
+    """Returns what is left of jobs at the end of the run, and what standby jobs came to by then."""
 
     def of(what: Callable[[Any], float]) -> Callable[[Any], Any]:
         return lambda state: np.array([what(state) if len(state.jobs) else 0.0])
@@ -108,7 +111,24 @@ def standby_table() -> Mapping[str, Table]:
         Total("standby/energy_j", ("scheduler",), "J", "what they took until the run's end",
               of(lambda state: standby_j(state, _now(state)))),
     )  # fmt: skip
-    return {"standby": Table((), _nothing, (), totals)}
+    left = Total("left/left_us", ("job",), "us", "how long it would have gone on without a cap; 0 "
+                 "of a job that does not hold nodes",
+                 lambda state: left_us(state, jobs, _now(state)) if len(state.jobs)
+                 else np.zeros(jobs))  # fmt: skip
+    return {"standby": Table((), _nothing, (), totals), "left": Table((), _nothing, (), (left,))}
+
+
+def left_us(state: Any, jobs: int, time: int) -> Any:
+    """[job]: the work that is left of those that hold nodes, at a moment that no event lies
+    before."""
+    found = np.zeros(jobs)
+    rows = running_rows(state)
+    of, marks = state.rows[rows, f.OF], state.progress[rows]
+    kinds, since = state.kinds[of], state.tallies[of, f.SINCE]
+    clock = kinds[:, f.CLOCK] + (time - since) / kinds[:, f.PACE]
+    halted = marks[:, f.LEFT] >= 0.0
+    found[rows] = np.where(halted, marks[:, f.LEFT], np.maximum(0.0, marks[:, f.FINISH] - clock))
+    return found
 
 
 def _now(state: Any) -> int:

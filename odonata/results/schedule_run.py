@@ -13,6 +13,7 @@ from odonata.experiment.experiment import JobExperiment
 from odonata.jobs.metering import PowerRecord
 from odonata.jobs.schedule import STATES, Molds, Schedule
 from odonata.jobs.series import Steps
+from odonata.results.market import Market, types_of
 from odonata.results.opened import Opened
 from odonata.results.power_measures import PowerMeasures, power_measures
 from odonata.results.schedule_measures import Measures, measures
@@ -121,6 +122,11 @@ class ScheduleRun(Opened):
         price, carbon = (self.steps(name) for name in ("price", "carbon"))
         return power_measures(self.power, self.trace, price, carbon)
 
+    @cached_property
+    def market(self) -> Market | None:
+        """Returns the hours of a market, None where the machine took part in none."""
+        return Market.of_run(self)
+
     def steps(self, name: str) -> Steps | None:
         """Returns the price or the carbon intensity over time, from the files of the run."""
         if name not in self.file:
@@ -174,6 +180,10 @@ class ScheduleRun(Opened):
             cores, cap_w = np.zeros(len(trace), np.int64), np.full(len(trace), nan)
             cores[molds.job], cap_w[molds.job] = molds.cores, molds.cap_w
             columns |= {"cores": cores, "cap_w": cap_w}
+        if (types := types_of(self)) is not None:
+            columns["type"] = np.array(types.names)[types.of_job]
+        if self.market is not None and self.market.quality is not None:
+            columns["q"] = self.market.quality
         units = {"_us": "us", "y_j": "J", "p_w": "W"}
         found = {name: ("job", values, {"unit": units[name[-3:]]} if name[-3:] in units else {})
                  for name, values in columns.items()}  # fmt: skip

@@ -1,0 +1,364 @@
+"""What came of a market for regulation: hours, with what each cost and saved, how far the machine
+was off its target, and how late jobs were.
+
+Rules and formulas are those of `odonata.jobs.tracking`, the degradation of a job that of
+`odonata.results.qualities`. `Market` is made of an opened run (`of_run`) or of one in memory
+(`odonata.results.market_memory`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from odonata.jobs import tracking as rules
+from odonata.jobs.market import PRICES
+from odonata.jobs.schedule import TO_COME, Schedule
+from odonata.jobs.series import Steps
+from odonata.results.market_measures import KWH, MarketMeasures, market_measures
+from odonata.results.qualities import (
+    CapLogs,
+    JobTypes,
+    Numbers,
+    degradations,
+    left_by_logs,
+    waits_s,
+)
+from odonata.traces.trace import SECOND, Whole
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from odonata.results.schedule_run import ScheduleRun
+
+HOUR_US = 3600 * SECOND
+
+
+class Rules(NamedTuple):
+    """What a market asks: `odonata.jobs.market.MarketSettings` has the words."""
+
+    hour_us: int
+    limit: float
+    share: float
+    late: float
+    violation: float
+
+
+class Bids(NamedTuple):
+    """What was offered, by hour: since when, and the average and the reserve."""
+
+    begin_us: Whole
+    average_w: Numbers
+    reserve_w: Numbers
+
+
+class Tracking(NamedTuple):
+    """What was measured, by interval: when it ended, and means over it."""
+
+    time_us: Whole
+    target_w: Numbers
+    power_w: Numbers
+    standby_w: Numbers
+    """What the nodes of standby jobs drew of it; nan where a run does not tell."""
+
+    @property
+    def seconds(self) -> Numbers:
+        """[interval]: its length."""
+        found: Numbers = np.diff(self.time_us, prepend=0) / SECOND
+        return found
+
+
+class OfType(NamedTuple):
+    """The jobs of a type that were submitted within some time. None: there are none."""
+
+    type: str
+    threshold: float | None
+    """The degradation that they were to stay below; None: they have none."""
+    jobs: int
+    late_share: float | None
+    """The part of them that was at the threshold or beyond."""
+    q90: float | None
+    """The degradation that nine of ten do not exceed."""
+    mean_q: float | None
+    mean_wait_s: float | None
+    qos_ok: bool
+
+
+class HourFacts(NamedTuple):
+    """An hour of a market. None: undefined. Powers are in W, money is that of the prices."""
+
+    begin_s: float
+    hours: float
+    """Its length; less than a whole one where the run ended in it."""
+    average_w: float
+    reserve_w: float
+    energy_price: float
+    reserve_price: float
+    error_price: float
+    error_mean: float | None
+    """How far the machine was off its target, as a part of the reserve."""
+    error_above: float | None
+    """How far it drew too much, as a mean over all intervals, and too little: parts of the mean."""
+    error_below: float | None
+    bad_share: float | None
+    tracking_ok: bool
+    cost: float | None
+    saving: float | None
+    """As a part of what the average would have cost by itself."""
+    cost_energy: float
+    """What the average cost: the cost if nothing were offered."""
+    cost_reserve: float
+    """At most 0, as it is earned."""
+    cost_error: float | None
+    cost_violation: float
+    energy_kwh: float
+    """What was drawn."""
+    standby_kwh: float | None
+    jobs: int
+    """How many were submitted."""
+    qos_ok: bool
+    types: tuple[OfType, ...]
+
+    def facts(self) -> dict[str, Any]:
+        """Returns all of it, for JSON."""
+        return {**self._asdict(), "types": {it.type: it._asdict() for it in self.types}}
+
+
+@dataclass(frozen=True, eq=False)
+class Market:
+    """The hours of a run in a market. Times are us."""
+
+    rules: Rules
+    prices: Mapping[str, Steps]
+    """Each of PRICES over time, per kWh."""
+    until_us: int
+    """When the run ended, or how far it has come."""
+    bids: Bids
+    tracking: Tracking
+    schedule: Schedule
+    types: JobTypes | None
+    """None: jobs have no types, so there is no quality that they are to have."""
+    caps: CapLogs
+    standby_jobs: tuple[int, int] | None = None
+    """How many standby jobs started and ended; None where that is not known."""
+    left_us: Numbers | None = None
+    """[job]: how long each that holds nodes at the end would go on without a cap; None: this has to
+    be found from the logs of caps."""
+
+    @classmethod
+    def of_run(cls, run: ScheduleRun) -> Market | None:
+        """Returns what an opened run has; None where there was no market, or where it was run by a
+        version that did not keep its prices."""
+        if run.experiment.market is None or "market" not in run.file:
+            return None
+        hour_us, *numbers = (run.read(f"market/{name}")[0].item() for name in Rules._fields)
+        standby = left = None
+        if "standby" in run.file and run.complete:
+            left = run.read("left/left_us")
+            started, ended = (int(run.read(f"standby/{name}")[0]) for name in ("started", "ended"))
+            standby = started, ended
+        steps = {name: Steps.of(run.read(f"{name}/since_us"), run.read(f"{name}/value"))
+                 for name in PRICES}  # fmt: skip
+        bids, seen = run._log("bids"), run._log("tracking")
+        time_us = seen["time_us"]
+        standby_w = seen.get("standby_w", np.full(len(time_us), math.nan))
+        return cls(
+            Rules(hour_us, *numbers), steps, run.simulated_us,
+            Bids(bids["time_us"], bids["average_w"], bids["reserve_w"]),
+            Tracking(time_us, seen["target_w"], seen["power_w"], standby_w), run.schedule,
+            types_of(run), caps_of(run), standby, left,
+        )  # fmt: skip
+
+    # -- by interval
+
+    @cached_property
+    def hour_of(self) -> Whole:
+        """[interval]: the bid that held in it: the last one before its end."""
+        found: Whole = np.searchsorted(self.bids.begin_us, self.tracking.time_us, "left") - 1
+        return found
+
+    @cached_property
+    def error(self) -> Numbers:
+        """[interval]: how far the machine was off its target, as a part of the reserve; nan where
+        nothing was offered."""
+        reserve = self.bids.reserve_w[self.hour_of]
+        return rules.errors(self.tracking.power_w, self.tracking.target_w, reserve)
+
+    @cached_property
+    def errors(self) -> xr.DataArray:
+        """Returns the same by the time at which the interval ends, in us."""
+        from xarray import DataArray
+
+        about = "how far the machine was off its target, as a part of the reserve"
+        return DataArray(self.error, {"time": self.tracking.time_us}, "time",
+                         attrs={"unit": "1", "about": about})  # fmt: skip
+
+    # -- by job
+
+    @cached_property
+    def quality(self) -> Numbers | None:
+        """[job]: its degradation Q, nan where it was not submitted; None where jobs have no
+        types."""
+        if self.types is None:
+            return None
+        left = self.left_us
+        if left is None:
+            left = left_by_logs(self.schedule, self.types, self.caps, self.until_us)
+        return degradations(self.schedule, left, self.until_us)
+
+    @cached_property
+    def waits_s(self) -> Numbers:
+        """[job]: how long it waited, in s, if need be up to the end."""
+        return waits_s(self.schedule, self.until_us)
+
+    @cached_property
+    def q(self) -> xr.DataArray:
+        """Returns the degradation of each job."""
+        from xarray import DataArray
+
+        found = np.full(len(self.schedule), math.nan) if self.quality is None else self.quality
+        return DataArray(found, dims="job", attrs={"unit": "1", "about": "degradation: turnaround "
+                         "over run time without a cap, less 1"})  # fmt: skip
+
+    def of_types(self, some: Any = slice(None)) -> tuple[OfType, ...]:
+        """Returns how late the jobs of each type were, of some that were submitted."""
+        types = self.types
+        if types is None or self.quality is None:
+            return ()
+        rows = np.arange(len(self.schedule))[some]
+        rows = rows[self.schedule.state[rows] != TO_COME]
+        return tuple(self._of_type(types, at, rows[types.of_job[rows] == at])
+                     for at in range(len(types.names)))  # fmt: skip
+
+    def _of_type(self, types: JobTypes, at: int, rows: Whole) -> OfType:
+        assert self.quality is not None
+        threshold = float(types.threshold[at])
+        shown = None if threshold == math.inf else threshold
+        if not len(rows):
+            return OfType(types.names[at], shown, 0, None, None, None, None, True)
+        found = self.quality[rows]
+        late = int((found >= threshold).sum()) / len(rows)
+        return OfType(types.names[at], shown, len(rows), late, float(np.quantile(found, 0.9)),
+                      float(found.mean()), float(self.waits_s[rows].mean()),
+                      late <= self.rules.late)  # fmt: skip
+
+    # -- by hour
+
+    @cached_property
+    def by_hour(self) -> list[HourFacts]:
+        """Returns the hours of which some has passed."""
+        return [self._hour(at) for at, begin in enumerate(self.bids.begin_us.tolist())
+                if begin < self.until_us]  # fmt: skip
+
+    def _hour(self, at: int) -> HourFacts:
+        begin = int(self.bids.begin_us[at])
+        end = min(begin + self.rules.hour_us, self.until_us)
+        if at + 1 < len(self.bids.begin_us):
+            end = min(end, int(self.bids.begin_us[at + 1]))
+        long = (end - begin) / HOUR_US
+        average, reserve = float(self.bids.average_w[at]), float(self.bids.reserve_w[at])
+        energy, offered, missed = (self.prices[name].integral(begin, end) / (end - begin)
+                                   for name in PRICES)  # fmt: skip
+        low, high = np.searchsorted(self.hour_of, (at, at + 1))
+        its, seen = slice(low, high), self.tracking
+        off, limit = self.error[its], self.rules.limit
+        mean = rules.mean_error(off)
+        kept = rules.keeps_rule(off, limit, self.rules.share)
+        cost = rules.cost(average, reserve, mean, long, energy, offered, missed, not kept,
+                          self.rules.violation)  # fmt: skip
+        above = rules.mean_error(np.where(seen.power_w[its] > seen.target_w[its], off, off * 0.0))
+        rows = slice(*np.searchsorted(self.schedule.trace.submit_us, (begin, end)))
+        types = self.of_types(rows)
+        of_error = rules.cost(0.0, reserve, mean, long, 0.0, 0.0, missed)
+        return HourFacts(
+            begin / SECOND, long, average, reserve, energy, offered, missed, _known(mean),
+            _known(above), _known(mean - above), _known(rules.bad_share(off, limit)), kept,
+            _known(cost), _known(rules.saving(cost, average, long, energy)),
+            rules.cost(average, 0.0, math.nan, long, energy, 0.0, 0.0),
+            rules.cost(0.0, reserve, 0.0, long, 0.0, offered, 0.0) + 0.0, _known(of_error),
+            0.0 if kept else self.rules.violation,
+            float((seen.power_w[its] * seen.seconds[its]).sum()) / KWH,
+            _known(float((seen.standby_w[its] * seen.seconds[its]).sum()) / KWH),
+            int((self.schedule.state[rows] != TO_COME).sum()), all(it.qos_ok for it in types),
+            types,
+        )  # fmt: skip
+
+    @cached_property
+    def measures(self) -> MarketMeasures:
+        """Returns what the hours came to, over the run."""
+        return market_measures(self)
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """Returns the hours for JSON and CSV: by hour, its figures; those by type are in `types`,
+        by their names."""
+        return [hour.facts() for hour in self.by_hour]
+
+    @cached_property
+    def hours(self) -> xr.Dataset:
+        """Returns the hours, by `hour`, and of some figures by `hour` and `type`."""
+        from xarray import Dataset
+
+        every = self.by_hour
+        found: dict[str, Any] = {}
+        for name in HourFacts._fields[:-1]:
+            if name != "begin_s":
+                values = [getattr(hour, name) for hour in every]
+                kind: Any = bool if name.endswith("_ok") else int if name == "jobs" else float
+                found[name] = ("hour", _array(values, kind), {"unit": unit_of(name)})
+        names = () if self.types is None else self.types.names
+        for name in OfType._fields[2:]:
+            values = [getattr(it, name) for hour in every for it in hour.types]
+            kind = bool if name.endswith("_ok") else int if name == "jobs" else float
+            shaped = _array(values, kind).reshape(len(every), len(names))
+            found[f"type_{name}"] = (("hour", "type"), shaped, {"unit": unit_of(name)})
+        begin = ("hour", np.array([hour.begin_s for hour in every]), {"unit": "s"})
+        return Dataset(found, {"begin_s": begin, "type": list(names)})
+
+
+def types_of(run: ScheduleRun) -> JobTypes | None:
+    """Returns the types of the jobs of an opened run; None where they have none."""
+    if "types" not in run.file:
+        return None
+    names = [name.decode() for name in run.read("types/name").tolist()]
+    aside = run.read("types/standby") != 0
+    most, least, slowdown, threshold = (
+        run.read(f"types/{name}")[~aside]
+        for name in ("power_max_w", "power_min_w", "slowdown", "q_threshold")
+    )
+    standby = names[-1] if aside.any() else None
+    return JobTypes(tuple(names[: len(most)]), most, least, slowdown, threshold,
+                    run.read("jobs/type"), standby)  # fmt: skip
+
+
+def caps_of(run: ScheduleRun) -> CapLogs:
+    """Returns the caps and speeds that an opened run has logged."""
+
+    def columns(log: str, *names: str) -> Any:
+        found = run._log(log) if log in run.file else {}
+        return tuple(found.get(name, np.zeros(0, np.int64)) for name in names)
+
+    return CapLogs(columns("type_caps", "time_us", "type", "cap_w"),
+                   columns("caps", "time_us", "job", "cap_w"),
+                   columns("speeds", "time_us", "rate"))  # fmt: skip
+
+
+UNITS = {"_w": "W", "_s": "s", "_kwh": "kWh", "hours": "h", "_price": "1/kWh"}
+
+
+def unit_of(name: str) -> str:
+    """Returns the unit of a figure of an hour, by the end of its name; money has none."""
+    return next((unit for end, unit in UNITS.items() if name.endswith(end)), "1")
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _array(values: list[Any], kind: type) -> Any:
+    return np.array([math.nan if it is None else it for it in values], kind)

@@ -1,0 +1,167 @@
+"""The measures of a market over a run, and the rows in which people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from odonata.experiment.units import show_energy, show_power
+from odonata.results.statistics import interval
+
+if TYPE_CHECKING:
+    from odonata.results.market import HourFacts, Market, OfType
+
+KWH = 3.6e6
+"""Joules of a kWh."""
+
+
+@dataclass(frozen=True)
+class MarketMeasures:
+    """What the hours of a run came to. None: undefined, or there is none. Money is that of the
+    prices; means are over hours, however long."""
+
+    hours: int
+    average_w: float | None
+    reserve_w: float | None
+    saving: float | None
+    """Mean over hours, and the limits of its 95 % confidence interval: there are such limits where
+    there are two hours or more."""
+    saving_low: float | None
+    saving_high: float | None
+    cost: float | None
+    """Of all hours."""
+    cost_energy: float | None
+    """What the averages cost by themselves."""
+    cost_reserve: float | None
+    cost_error: float | None
+    cost_violation: float | None
+    error_mean: float | None
+    """Mean over hours of how far the machine was off its target, as a part of the reserve."""
+    bad_share: float | None
+    """Mean over hours of the share of bad intervals."""
+    hours_kept: int
+    """Hours that kept the tracking rule."""
+    hours_qos: int
+    """Hours in which every type kept its QoS."""
+    worst_type: str | None
+    """The type of which the largest part of the jobs was late over the run."""
+    worst_late_share: float | None
+    energy_kwh: float
+    """What was drawn."""
+    standby_kwh: float | None
+    standby_started: int | None
+    standby_ended: int | None
+    types: Mapping[str, Mapping[str, Any]]
+    """Of each type, over the run: as of `odonata.results.market.OfType`."""
+
+    def facts(self) -> dict[str, Any]:
+        """Returns all of it, for JSON."""
+        return asdict(self)
+
+
+def market_measures(market: Market) -> MarketMeasures:
+    """Returns the measures of a run in a market."""
+    return measures_of(market.by_hour, market.of_types(), market.standby_jobs)
+
+
+def measures_of(
+    hours: Sequence[HourFacts], types: Sequence[OfType], standby: tuple[int, int] | None
+) -> MarketMeasures:
+    """Returns the measures of hours, which may be those of several runs, and of their jobs by
+    type."""
+
+    def mean(name: str) -> float | None:
+        return _known(interval([getattr(hour, name) for hour in hours]).mean)
+
+    def total(name: str) -> float | None:
+        values = [getattr(hour, name) for hour in hours]
+        return None if None in values or not values else math.fsum(values)
+
+    saving = interval([hour.saving for hour in hours])
+    late = [it for it in types if it.late_share is not None and it.threshold is not None]
+    worst = max(late, key=lambda it: it.late_share or 0.0, default=None)
+    return MarketMeasures(
+        len(hours), mean("average_w"), mean("reserve_w"), _known(saving.mean), _known(saving.low),
+        _known(saving.high), total("cost"), total("cost_energy"), total("cost_reserve"),
+        total("cost_error"), total("cost_violation"), mean("error_mean"), mean("bad_share"),
+        sum(hour.tracking_ok for hour in hours), sum(hour.qos_ok for hour in hours),
+        None if worst is None else worst.type, None if worst is None else worst.late_share,
+        total("energy_kwh") or 0.0, total("standby_kwh"),
+        None if standby is None else standby[0], None if standby is None else standby[1],
+        {it.type: it._asdict() for it in types},
+    )  # fmt: skip
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+# -- for people
+
+
+class Figure(NamedTuple):
+    """A measure that is shown: its field, its name and how it is written."""
+
+    path: str
+    name: str
+    text: Callable[[float], str]
+
+
+def money(value: float) -> str:
+    """Returns an amount of money, with four figures at least."""
+    return f"{value:,.2f}" if abs(value) >= 10 else f"{value:.4f}"
+
+
+def part(value: float) -> str:
+    """Returns a part of something as per cent."""
+    return f"{value:.2%}"
+
+
+FIGURES: Sequence[Figure] = (
+    Figure("average_w", "average bid", show_power),
+    Figure("reserve_w", "reserve bid", show_power),
+    Figure("saving", "saving", part),
+    Figure("cost", "cost in the market", money),
+    Figure("error_mean", "error, mean", part),
+    Figure("bad_share", "bad intervals", part),
+    Figure("hours_kept", "hours that kept the rule", "{:,.0f}".format),
+    Figure("hours_qos", "hours of good service", "{:,.0f}".format),
+    Figure("worst_late_share", "late, worst type", part),
+    Figure("standby_kwh", "standby energy", lambda kwh: show_energy(kwh * KWH)),
+)
+"""The measures that are compared."""
+
+
+def market_rows(found: MarketMeasures, market: Market) -> list[tuple[str, str, str]]:
+    """Returns rows of a name, a figure and a note, for tables."""
+    texts = {it.path: _shown(it, found) for it in FIGURES}
+    rule, hours = market.rules, f"of {found.hours:,} hour{'s'[: found.hours != 1]}"
+    many = found.saving_low is not None
+    spread = f"{found.saving_low:.2%} .. {found.saving_high:.2%} (95 %), " if many else ""
+    cost = f"energy {money(found.cost_energy or 0.0)}, reserve {money(found.cost_reserve or 0.0)}"
+    cost += f", error {money(found.cost_error)}" if found.cost_error is not None else ""
+    cost += f", violations {money(found.cost_violation)}" if found.cost_violation else ""
+    notes = {
+        "average_w": f"mean {hours}" if found.hours > 1 else "",
+        "saving": f"{spread}of what the average costs",
+        "cost": cost,
+        "error_mean": "of the reserve",
+        "bad_share": f"off by more than {rule.limit:g} of the reserve; the rule: below "
+        f"{rule.share:.0%}",
+        "hours_kept": hours,
+        "hours_qos": f"{hours}: of each type at most {rule.late:.0%} late",
+        "worst_late_share": found.worst_type or "",
+        "standby_kwh": f"{market.types.standby}: {found.standby_started:,} jobs started"
+        if market.types is not None and found.standby_started is not None else "",
+    }  # fmt: skip
+    left_out = {"standby_kwh"} if market.types is None or market.types.standby is None else set()
+    left_out |= {"hours_qos", "worst_late_share"} if market.types is None else set()
+    return [(it.name, texts[it.path], notes.get(it.path, "")) for it in FIGURES
+            if it.path not in left_out]  # fmt: skip
+
+
+def _shown(figure: Figure, found: MarketMeasures) -> str:
+    value = getattr(found, figure.path)
+    return "-" if value is None else figure.text(value)
