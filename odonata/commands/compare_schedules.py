@@ -8,6 +8,8 @@ from typing import NamedTuple
 from odonata.commands.side_by_side import Column, Figure, same_runs
 from odonata.experiment.units import show_duration, show_energy, show_power
 from odonata.jobs.metering import CAUSES
+from odonata.results.market_measures import FIGURES as OF_MARKET
+from odonata.results.market_measures import Figure as OfMarket
 from odonata.results.opened import INCOMPLETE
 from odonata.results.power_measures import KWH, PowerMeasures
 from odonata.results.schedule_rows import FIGURES
@@ -69,20 +71,32 @@ def power_figures(runs: Sequence[ScheduleRun]) -> list[PowerFigure]:
     return found
 
 
+def market_figures(runs: Sequence[ScheduleRun]) -> list[OfMarket]:
+    """Returns the measures of a market that any of these runs has."""
+    return [it for it in OF_MARKET if any(market_value(run, it) is not None for run in runs)]
+
+
+def market_value(run: ScheduleRun, figure: OfMarket) -> float | None:
+    """Returns a measure of the market of a run; None where it has none."""
+    return None if run.market is None else getattr(run.market.measures, figure.path)
+
+
 def columns_of(
     labels: Sequence[str], runs: Sequence[ScheduleRun]
 ) -> tuple[list[Column], list[Figure]]:
     """Returns the runs as columns, and the figures that are their rows."""
-    watts = power_figures(runs)
+    watts, traded = power_figures(runs), market_figures(runs)
     figures = [Figure(it.path, it.name, it.text) for it in FIGURES]
     placed = [spread(run) for run in runs]
     if all(placed):
         figures += [Figure(path, path.replace("_", " "), "{:.3g}".format) for path in placed[0]]
     figures += [Figure(it.path, it.name, it.text) for it in watts]
+    figures += [Figure(f"market.{it.path}", it.name, it.text) for it in traded]
     columns = []
     for label, run, where in zip(labels, runs, placed, strict=True):
         values = {it.path: it.of(run.measures) for it in FIGURES} | where
         values |= {it.path: it.of(run) for it in watts}
+        values |= {f"market.{it.path}": market_value(run, it) for it in traded}
         said = {"state": "complete" if run.complete else "INCOMPLETE",
                 "digest": (run.digest or "-")[:12]}  # fmt: skip
         columns.append(Column(label, run, values, said, {"reached_us": run.reached}))

@@ -97,6 +97,7 @@ def schedule_table(summary: Summary, made: JobExperiment) -> list[Any]:
     from rich.table import Table
     from rich.text import Text
 
+    from odonata.results.market_measures import market_rows
     from odonata.results.power_measures import power_rows
     from odonata.results.schedule_rows import account_of, rows_of
     from odonata.results.schedule_run import ScheduleRun
@@ -116,6 +117,10 @@ def schedule_table(summary: Summary, made: JobExperiment) -> list[Any]:
             if run.power_measures is not None:
                 shown.add_section()
                 for row in power_rows(run.power_measures):
+                    shown.add_row(*row)
+            if run.market is not None:
+                shown.add_section()
+                for row in market_rows(run.market.measures, run.market):
                     shown.add_row(*row)
         shown.add_section()
     _add_engine(shown, summary, f"{show_count(summary.speed or 0.0)} jobs/s")

@@ -260,7 +260,8 @@ def energy(watts: Watts, part: FigureBase) -> None:
     """Draw the energy of jobs, of idle and of sleeping nodes, and that of the users that took
     most."""
     found = watts.measures
-    parts = {"jobs": found.jobs_kwh, "idle nodes": found.idle_kwh, "asleep": found.sleep_kwh}
+    parts = {"jobs": found.jobs_kwh, "idle nodes": found.idle_kwh, "asleep": found.sleep_kwh,
+             "standby jobs": found.standby_kwh}  # fmt: skip
     parts = {name: kwh for name, kwh in parts.items() if kwh}
     bars = [(parts, "by what nodes did")] * (len(parts) > 1 or not found.by_user_kwh)
     bars += [(dict(found.by_user_kwh), "of jobs, by user")] * bool(found.by_user_kwh)

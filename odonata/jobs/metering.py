@@ -115,6 +115,8 @@ class PowerRecord:
     cap_stretch: Numbers | None = None
     """[job]: how many times as long it took as it would have without caps; nan while it is not
     over. None where a run has not kept it."""
+    standby_j: float = 0.0
+    """The energy of standby jobs, which are no jobs of the trace."""
 
     @classmethod
     def of_logs(
@@ -154,7 +156,7 @@ class PowerRecord:
     @property
     def total_j(self) -> float:
         """Returns the energy of the machine."""
-        return self.idle_j + self.sleep_j + self.jobs_j
+        return self.idle_j + self.sleep_j + self.jobs_j + self.standby_j
 
     @property
     def seconds(self) -> Numbers:

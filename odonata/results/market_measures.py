@@ -127,7 +127,7 @@ FIGURES: Sequence[Figure] = (
     Figure("error_mean", "error, mean", part),
     Figure("bad_share", "bad intervals", part),
     Figure("hours_kept", "hours that kept the rule", "{:,.0f}".format),
-    Figure("hours_qos", "hours of good service", "{:,.0f}".format),
+    Figure("hours_qos", "hours that kept QoS", "{:,.0f}".format),
     Figure("worst_late_share", "late, worst type", part),
     Figure("standby_kwh", "standby energy", lambda kwh: show_energy(kwh * KWH)),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,6 +62,12 @@ class MarketLogs(LogsInMemory):
                 others.append((name, values))
         super().take(time, agent, others)
 
+    def power(self, model: Cluster, result: Result) -> PowerRecord | None:
+        found, standby_j = super().power(model, result), result.outcome.get("standby_j")
+        if found is None or standby_j is None:
+            return found
+        return replace(found, standby_j=float(standby_j.sum()))
+
     def market(self, model: Cluster, schedule: Schedule, result: Result) -> Market | None:
         """Returns the hours of the market, None where there is none."""
         if model.trading is None:
@@ -93,7 +99,8 @@ def simulate_market(
 ) -> Traded:
     """Returns what comes of a run to a time, or to the last job's end."""
     gathered = MarketLogs()
-    model = Judged(**{one.name: getattr(model, one.name) for one in fields(model)})
+    if model.market is not None:
+        model = Judged(**{one.name: getattr(model, one.name) for one in fields(model)})
     result = run(model, end_us, log=gathered.take, transport=transport)
     if end_us is None:
         check_all_done(model, result)

@@ -59,6 +59,8 @@ class PowerMeasures:
     co2_kg: float | None
     by_user_kwh: Mapping[str, float]
     """What the jobs of the users took that took most; those of all others are under ""others""."""
+    standby_kwh: float = 0.0
+    """What standby jobs took, which are no jobs of the trace."""
 
     def facts(self) -> dict[str, Any]:
         """Returns all of it, for JSON."""
@@ -84,7 +86,7 @@ def power_measures(
         None if excess is None else float((excess * record.seconds).sum()) / KWH,
         None if excess is None else float(excess.max(initial=0.0)), learning_rate(record),
         *_stretches(record), cost,
-        None if grams is None else grams / 1000, _by_user(record, trace),
+        None if grams is None else grams / 1000, _by_user(record, trace), record.standby_j / KWH,
     )  # fmt: skip
 
 
@@ -133,7 +135,8 @@ def _by_user(record: PowerRecord, trace: Trace | None) -> dict[str, float]:
 def power_rows(measures: PowerMeasures) -> list[tuple[str, str, str]]:
     """Returns rows of a name, a figure and a note, for tables."""
     m = measures
-    parts: Sequence[tuple[str, float]] = (("idle", m.idle_kwh), ("asleep", m.sleep_kwh))
+    parts: Sequence[tuple[str, float]] = (("idle", m.idle_kwh), ("asleep", m.sleep_kwh),
+                                          ("standby", m.standby_kwh))  # fmt: skip
     of_that = ", ".join(f"{word} {show_energy(kwh * KWH)}" for word, kwh in parts if kwh)
     rows = [("energy", show_energy(m.energy_kwh * KWH), of_that)]
     if m.mean_power_w is not None:

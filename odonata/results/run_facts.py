@@ -24,6 +24,7 @@ from pdes.transport import Transport
 
 if TYPE_CHECKING:
     from odonata.results.execution import Finished
+    from odonata.results.market import Market
 
 UNTOLD = ("outcome", "parameters")
 """Fields of a result that are in the files, and in the experiment."""
@@ -57,18 +58,19 @@ def simulated_facts(
     power in a run of packets is not known then, except for the energy of its jobs."""
     end = made.run.end
     if isinstance(made, JobExperiment):
-        from odonata.cluster.simulation import simulate
+        from odonata.results.market_memory import simulate_market
         from odonata.results.power_measures import power_measures
         from odonata.results.schedule_facts import facts_of
         from odonata.results.schedule_measures import measures
 
         end_us = None if end is None else end // TICKS[made.tick]
-        schedule, result, watts = simulate(made.model(), end_us, transport=transport)
+        schedule, result, watts, market = simulate_market(made.model(), end_us, transport=transport)
         facts = facts_of(schedule, measures(schedule), made.scheduler.order, _placed(made))
         if made.power is not None and watts is not None:
             price, carbon = (made.model().steps(name) for name in ("price", "carbon"))
             found = power_measures(watts, schedule.trace, price, carbon)
             facts |= {"power": made.power.policy, **found.facts()}
+        facts |= market_facts(market)
         return {**result_facts(result), **facts}
     result = run(made.model(), end, transport=transport)
     jobs = job_records(made.model(), result) if made.jobs else ()
@@ -119,7 +121,15 @@ def schedule_facts(made: JobExperiment, out: Path) -> dict[str, Any]:
         facts = facts_of(opened.schedule, opened.measures, made.scheduler.order, _placed(made))
         if made.power is not None and opened.power_measures is not None:
             facts |= {"power": made.power.policy, **opened.power_measures.facts()}
+        facts |= market_facts(opened.market)
     return facts
+
+
+def market_facts(market: Market | None) -> dict[str, Any]:
+    """Returns what the hours of a market came to, and each of them; nothing where there is none."""
+    if market is None:
+        return {}
+    return {"market": {**market.measures.facts(), "by_hour": market.rows}}
 
 
 def _placed(made: JobExperiment) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cached_property
 from math import nan
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from odonata.results.opened import Opened
 from odonata.results.power_measures import PowerMeasures, power_measures
 from odonata.results.schedule_measures import Measures, measures
 from odonata.traces.clock import WallClock
-from odonata.traces.trace import Account, Trace, Whole
+from odonata.traces.trace import SECOND, Account, Trace, Whole
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -101,8 +102,19 @@ class ScheduleRun(Opened):
             by_job = np.bincount(ends["job"], ends["energy_j"], len(self.trace)).astype(np.float64)
             until, idle_j, sleep_j, jobs_j = self._energies()
             so_far = (until, idle_j, sleep_j, by_job, jobs_j)
-        return PowerRecord.of_logs(len(self.trace), power, logs["ends"], caps, speeds, figures,
-                                   so_far)  # fmt: skip
+        record = PowerRecord.of_logs(len(self.trace), power, logs["ends"], caps, speeds, figures,
+                                     so_far)  # fmt: skip
+        return replace(record, standby_j=self._standby_j())
+
+    def _standby_j(self) -> float:
+        """Returns the energy of standby jobs, of which only some runs have any; of one that goes on
+        as far as it was measured."""
+        if "standby" not in self.file:
+            return 0.0
+        if self.complete:
+            return float(self.read("standby/energy_j")[0])
+        seen = self._log("tracking")
+        return float((seen["standby_w"] * np.diff(seen["time_us"], prepend=0)).sum()) / SECOND
 
     def _energies(self) -> tuple[int, float, float, float]:
         """Returns the time of the last sample, and the energies of idle nodes, of sleeping ones and

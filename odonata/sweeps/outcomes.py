@@ -147,6 +147,9 @@ WORDS = {
     "median_latency": "latency, median", "max_latency": "latency, longest",
     "mean_run_time": "run time, mean", "mean_waiting": "wait, mean", "mean_wait": "wait, mean",
     "waiting": "wait", "mean_bounded_slowdown": "bounded slowdown, mean",
+    "market.saving": "saving", "market.cost": "cost", "market.error_mean": "error, mean",
+    "market.bad_share": "bad intervals", "market.worst_late_share": "late, worst type",
+    "market.hours_kept": "hours that kept the rule", "market.standby": "standby energy",
     "communication": "part of the time in MPI", "non_minimal_hops": "non-minimal hops",
 }  # fmt: skip
 

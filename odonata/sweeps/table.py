@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 POINTS, JOB_POINTS, SUMMARY = "points.csv", "jobs.csv", "summary.csv"
 USUAL = (
+    "market.saving", "market.error_mean", "market.bad_share", "market.worst_late_share",
     "jobs.run_time_ps", "makespan_ps", "throughput", "mean_latency_ns", "p99_latency_ns",
     "mean_wait_s", "mean_bounded_slowdown", "utilisation", "makespan_s", "energy_kwh",
 )  # fmt: skip

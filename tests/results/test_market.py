@@ -172,3 +172,27 @@ def test_aggregates_are_of_the_hours(run: ScheduleRun) -> None:
     shares: Any = {it.type: it.late_share for it in run.market.of_types()}
     assert found.worst_late_share == max(shares.values())
     assert shares[found.worst_type] == found.worst_late_share
+
+
+def test_standby_jobs_count_in_the_energy_of_the_machine(run: ScheduleRun) -> None:
+    assert run.power_measures is not None
+    assert run.market is not None
+    tracking = run.market.tracking
+    left_out = 600.0 - float(tracking.time_us[-1]) / 1e6  # a measurement may be missing
+    drawn = float((tracking.power_w * tracking.seconds).sum()) / 3.6e6
+    assert run.power_measures.energy_kwh == pytest.approx(drawn, rel=2 * left_out / 600 + 1e-9)
+    assert 0 < run.power_measures.standby_kwh < run.power_measures.jobs_kwh
+
+
+def test_all_that_is_kept_of_a_run_has_its_market(run: ScheduleRun) -> None:
+    from odonata.results.kept_summary import kept
+    from odonata.results.run_facts import simulated_facts
+
+    assert run.market is not None
+    facts = kept(run.path, run.experiment)["market"]
+    assert facts["saving"] == run.market.measures.saving
+    assert facts["by_hour"][1]["cost"] == run.market.by_hour[1].cost
+    assert facts["types"]["mg.D.16"]["threshold"] == 2.8
+    there = simulated_facts(run.experiment)["market"]
+    assert there["hours"] == facts["hours"]
+    assert there["saving"] == pytest.approx(facts["saving"], rel=1e-2)
