@@ -404,7 +404,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         return Decision(decision.events, [*self.noted(state), *decision.log])
 
     def rehearse(self, state: State) -> None:
-        if not self.compiled and len(state.jobs):
+        if not self.compiled and self.regulates is None and len(state.jobs):
             rehearse(self._machine_of(state), self.passes)
 
     def noted(self, state: State) -> list[tuple[str, Block]]:

@@ -46,7 +46,8 @@ regulate: Regulate = nobody
 def _arrive(state: State, time: int) -> None:
     """Have the next job wait."""
     ctl, row = state.ctl, state.ctl[w.NEXT]
-    state.jobs[row, w.STATUS] = WAITING
+    job = state.jobs[row]
+    job[w.STATUS], job[w.START], job[w.OVER] = WAITING, -1, -1
     ctl[w.LAST] += 1
     ctl[w.NEXT] = row + 1
     arrive(floor_of(state), row)
@@ -304,6 +305,37 @@ def hour_now(state: State, until: int, most_bad: int, limit: float) -> int:
             at += 1
         control(state, due)
         due += interval
+
+
+@entry
+def judge_now(state: State, here: int, until: int, place: Any, late: Any, waits: Any) -> int:
+    """Write down, of the jobs from row `here` on that have come by now, how much longer they took
+    than without caps and queue, as a part of that, and how long they waited, in s; nan of others.
+    `place` says where. Those that are not over count as if they went on without a cap. Returns how
+    many of all jobs have started."""
+    floor, jobs, started = floor_of(state), state.jobs, 0
+    for kind in range(state.kinds.shape[0]):
+        advance(floor, kind, until)
+    for row in range(jobs.shape[0]):
+        job, mark = jobs[row], state.progress[row]
+        come = row < state.ctl[w.NEXT]
+        if come and job[w.START] >= 0:
+            started += 1
+        if row >= here:
+            at = place[row - here]
+            late[at] = waits[at] = np.nan
+            if come and job[w.START] >= 0:
+                waits[at] = (job[w.START] - job[w.SUBMIT]) * w.SECOND
+            if come:
+                left, end = mark[f.RUN], float(until)
+                if job[w.STATUS] == FINISHED:
+                    left, end = 0.0, float(job[w.OVER])
+                elif job[w.STATUS] == IS_RUNNING:
+                    left = mark[f.LEFT]
+                    if left < 0.0:
+                        left = mark[f.FINISH] - state.kinds[state.rows[row, f.OF], f.CLOCK]
+                late[at] = (end + max(0.0, left) - job[w.SUBMIT]) / mark[f.RUN] - 1.0
+    return started
 
 
 @cache

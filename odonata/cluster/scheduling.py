@@ -128,12 +128,14 @@ class ArrayMachine(Machine):
         powered = policies.power is not None or trading is not None
         if powered:
             self._columns = self._desk_columns(trace)
+        self._power, self._steer = policies.power, None
+        if self._steers_types:
+            return  # no pass is made here
         self._settle, self._launch = direct(settle_now, state, 0), direct(launch_now, state, 0)
         if self._compiled:
             self._choose = direct(choose_now, state, 0)
             if policies.power is not None and policies.power.selects:
                 self._order = direct(order_now, state, 0, 0)
-        self._power, self._steer = policies.power, None
         if policies.power is not None and policies.power.steer is None:
             self._cap = direct(cap_now, state, 0, np.zeros(0, np.int64), np.zeros(0))
         elif policies.power is not None:

@@ -9,6 +9,7 @@ simulated without the engine, by what handles the events of a run (`odonata.clus
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,8 +20,7 @@ from odonata.cluster import layout as w
 from odonata.cluster.floors import Kinds, floor_arrays
 from odonata.cluster.layout import State
 from odonata.cluster.metrics import running_rows, waiting_rows
-from odonata.cluster.regulation import begin_now, hour
-from odonata.jobs.schedule import FINISHED, RUNNING, WAITING
+from odonata.cluster.regulation import begin_now, hour, judge_now
 from odonata.jobs.series import Steps
 from odonata.jobs.series_text import SYNTHETIC
 from odonata.jobs.signal import synthetic
@@ -37,9 +37,28 @@ SECOND = 10**6
 HOUR_US = 3600 * SECOND
 TRIED = 0x7B1D
 """Part of the key of the random numbers of hours that are tried."""
-MUTABLE = ("ctl", "meter", "floor", "sums", "kinds", "tallies", "rows", "progress", "tops",
-           "paused", "market")  # fmt: skip
+MUTABLE = ("ctl", "meter", "floor", "sums", "kinds", "tallies", "tops", "paused", "market")
 """The arrays that an hour changes, and that the next one has to find as they were."""
+BY_ROW = ("rows", "progress")
+
+
+class Made(NamedTuple):
+    """An hour that bids are tried in: its state, and how that was at the beginning. `fresh` are
+    whole arrays, `ends` the rows of the jobs that are there at the beginning and those of standby
+    jobs: the rows of jobs that come are set when they do. `place` says where what is found of these
+    is written, type by type, and `bounds` where each type's begins."""
+
+    state: State
+    fresh: Mapping[str, Any]
+    ends: Mapping[str, tuple[Any, Any]]
+    jobs: Any
+    place: Whole
+    bounds: Whole
+
+    def by_type(self, column: npt.NDArray[np.float64], names: Sequence[str]) -> dict[str, Any]:
+        """Returns the numbers of a column that there are, by type."""
+        parts = np.split(column, self.bounds)
+        return {name: part[~np.isnan(part)] for name, part in zip(names, parts, strict=True)}
 
 
 class Coming(NamedTuple):
@@ -89,7 +108,7 @@ class Hours:
     ) -> None:
         assert model.types is not None
         self.time, self._model, self._state, self._length = time, model, state, length
-        self._past, self._made = past, dict[int, tuple[State, dict[str, Any]]]()
+        self._past, self._made = past, dict[int, Made]()
         self._kinds: Kinds = model.types
         self._types = known_types(model, state, time, length)
         self._there = self._present()
@@ -178,8 +197,8 @@ class Hours:
 
     # -- an hour
 
-    def _hour(self, number: int) -> tuple[State, dict[str, Any]]:
-        """Returns the state of an hour at its beginning, and copies of the arrays that change."""
+    def _hour(self, number: int) -> Made:
+        """Returns an hour at its beginning."""
         made = self._made.get(number)
         if made is not None:
             return made
@@ -209,16 +228,27 @@ class Hours:
             **floor,
         )  # fmt: skip
         begin_now(begun, len(there.run), there.left, there.halted, self._standby())
-        made = self._made[number] = begun, {name: getattr(begun, name).copy() for name in MUTABLE}
-        return made
+        here, order = len(there.run), np.argsort(come.kind, kind="stable")
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        found = self._made[number] = Made(
+            begun, {name: getattr(begun, name).copy() for name in MUTABLE},
+            {name: (getattr(begun, name)[:here].copy(), getattr(begun, name)[len(kind) :].copy())
+             for name in BY_ROW}, jobs[:here].copy(), place,
+            np.searchsorted(come.kind[order], np.arange(1, len(self._kinds.rows))),
+        )  # fmt: skip
+        return found
 
     def tried(self, bid: Bid, number: int, give_up: bool) -> Trial:
         """Returns what a bid comes to in an hour."""
-        state, fresh = self._hour(number)
-        for name, array in fresh.items():
+        made = self._hour(number)
+        state, here = made.state, len(self._there.run)
+        for name, array in made.fresh.items():
             getattr(state, name)[...] = array
-        state.jobs[:, [w.START, w.OVER]] = -1
-        state.jobs[:, w.STATUS] = fresh_status(state, len(self._there.left), len(self._there.run))
+        for name, (first, last) in made.ends.items():
+            getattr(state, name)[:here] = first
+            getattr(state, name)[len(state.jobs) :] = last
+        state.jobs[:here] = made.jobs
         state.market[[w.AVERAGE_W, w.RESERVE_W, w.UNTIL]] = (
             bid.average_w, bid.reserve_w, self._length
         )  # fmt: skip
@@ -232,40 +262,9 @@ class Hours:
         measured = hour(self._model.regulates)(state, self._length, most_bad, how.limit)
         readings = state.readings[:measured]
         power_w, target_w = (readings[:, word].copy().view(np.float64) for word in (1, 4))
-        here = len(self._there.run)
+        late, waits = np.empty((2, len(made.place)))
+        started = judge_now(state, here, measured * interval, made.place, late, waits)
         return Trial(
-            power_w, target_w, bid.reserve_w, int((state.jobs[:, w.START] >= 0).sum()),
-            int((state.jobs[:, w.OVER] >= 0).sum()),
-            self._by_type(state, here, measured * interval), self._waits(state, here),
-            measured == count,
+            power_w, target_w, bid.reserve_w, int(started), int(state.ctl[w.DONE]),
+            made.by_type(late, names), made.by_type(waits, names), measured == count,
         )  # fmt: skip
-
-    def _by_type(self, state: State, here: int, until: int) -> dict[str, Any]:
-        """Returns the degradations of the jobs that came in the hour, by type."""
-        jobs, rows, marks = state.jobs[here:], state.rows[here : len(state.jobs)], state.progress
-        marks = marks[here : len(state.jobs)]
-        came = jobs[:, w.SUBMIT] < until
-        kinds, since = state.kinds[rows[:, f.OF]], state.tallies[rows[:, f.OF], f.SINCE]
-        clock = kinds[:, f.CLOCK] + (until - since) / kinds[:, f.PACE]
-        left = np.where(marks[:, f.LEFT] >= 0.0, marks[:, f.LEFT], marks[:, f.FINISH] - clock)
-        left = np.where(jobs[:, w.STATUS] == RUNNING, np.maximum(left, 0.0), marks[:, f.RUN])
-        over = jobs[:, w.STATUS] >= FINISHED
-        end = np.where(over, jobs[:, w.OVER], until + left)
-        found = (end - jobs[:, w.SUBMIT]) / marks[:, f.RUN] - 1.0
-        return {name: found[came & (rows[:, f.OF] == at)]
-                for at, name in enumerate(self._kinds.names)}  # fmt: skip
-
-    def _waits(self, state: State, here: int) -> dict[str, Any]:
-        """Returns how long the jobs waited that came in the hour and started in it, by type."""
-        jobs, of = state.jobs[here:], state.rows[here : len(state.jobs), f.OF]
-        waited = (jobs[:, w.START] - jobs[:, w.SUBMIT]) / SECOND
-        began = jobs[:, w.START] >= 0
-        return {name: waited[began & (of == at)] for at, name in enumerate(self._kinds.names)}
-
-
-def fresh_status(state: State, running: int, there: int) -> Whole:
-    """Returns the states of the jobs of an hour at its beginning: of those that are there, so many
-    run and the others wait."""
-    found = np.zeros(len(state.jobs), np.int64)
-    found[:running], found[running:there] = RUNNING, WAITING
-    return found
