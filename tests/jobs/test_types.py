@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odonata.jobs.power import Power
-from odonata.jobs.types import JobType, Types
 from odonata.traces.trace import UNKNOWN, Trace
+from odonata.traces.types import JobType, Types
 from pdes.errors import Refused
 
 AQA, QOSG = Types.of("aqa"), Types.of("qosg")
