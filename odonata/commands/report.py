@@ -63,6 +63,10 @@ def write(directory: Path, out: Path | None, kind: str) -> Path:
             from odonata.figures.schedule import write as write_schedule
 
             write_schedule(run.schedule, target, kind, Watts.of_run(run))
+            if run.market is not None:
+                from odonata.figures import market
+
+                market.write(market.of_market(run.market), target, kind)
         else:
             from odonata.figures import contents as pictures
 

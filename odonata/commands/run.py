@@ -65,11 +65,13 @@ def forget_report(out: Path) -> None:
     drawn = out / "figures"
     if drawn.is_dir():
         from odonata.figures.contents import FIGURES, OF_JOBS, OF_TELEMETRY
+        from odonata.figures.market import PICTURES as OF_MARKET
         from odonata.figures.power import PICTURES as OF_POWER
         from odonata.figures.schedule import PICTURES
 
         names = [picture.name for picture in (*FIGURES, *OF_JOBS, *OF_TELEMETRY)]
         names += [picture.name for picture in PICTURES] + [picture.name for picture in OF_POWER]
+        names += [picture.name for picture in OF_MARKET]
         for name in names:
             for kind in ("png", "svg", "pdf"):
                 (drawn / f"{name}.{kind}").unlink(missing_ok=True)

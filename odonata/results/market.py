@@ -230,22 +230,8 @@ class Market:
         types = self.types
         if types is None or self.quality is None:
             return ()
-        rows = np.arange(len(self.schedule))[some]
-        rows = rows[self.schedule.state[rows] != TO_COME]
-        return tuple(self._of_type(types, at, rows[types.of_job[rows] == at])
-                     for at in range(len(types.names)))  # fmt: skip
-
-    def _of_type(self, types: JobTypes, at: int, rows: Whole) -> OfType:
-        assert self.quality is not None
-        threshold = float(types.threshold[at])
-        shown = None if threshold == math.inf else threshold
-        if not len(rows):
-            return OfType(types.names[at], shown, 0, None, None, None, None, True)
-        found = self.quality[rows]
-        late = int((found >= threshold).sum()) / len(rows)
-        return OfType(types.names[at], shown, len(rows), late, float(np.quantile(found, 0.9)),
-                      float(found.mean()), float(self.waits_s[rows].mean()),
-                      late <= self.rules.late)  # fmt: skip
+        return of_types(types, self.rules.late, types.of_job[some], self.quality[some],
+                        self.waits_s[some])  # fmt: skip
 
     # -- by hour
 
@@ -319,6 +305,27 @@ class Market:
             found[f"type_{name}"] = (("hour", "type"), shaped, {"unit": unit_of(name)})
         begin = ("hour", np.array([hour.begin_s for hour in every]), {"unit": "s"})
         return Dataset(found, {"begin_s": begin, "type": list(names)})
+
+
+def of_types(
+    types: JobTypes, late: float, of_job: Whole, quality: Numbers, waits_s: Numbers
+) -> tuple[OfType, ...]:
+    """Returns how late the jobs of each type were, of jobs by their types, degradations (nan: not
+    submitted, and not counted) and waits; `late` is the part that may be."""
+    found = []
+    for at, name in enumerate(types.names):
+        mine = (of_job == at) & ~np.isnan(quality)
+        threshold = float(types.threshold[at])
+        shown = None if threshold == math.inf else threshold
+        if not mine.any():
+            found.append(OfType(name, shown, 0, None, None, None, None, True))
+            continue
+        its, count = quality[mine], int(mine.sum())
+        share = int((its >= threshold).sum()) / count
+        found.append(OfType(name, shown, count, share, float(np.quantile(its, 0.9)),
+                            float(its.mean()), float(waits_s[mine].mean()),
+                            share <= late))  # fmt: skip
+    return tuple(found)
 
 
 def types_of(run: ScheduleRun) -> JobTypes | None:

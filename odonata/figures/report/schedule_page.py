@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from odonata.experiment.units import show_duration
-from odonata.figures import power
+from odonata.figures import market, power
 from odonata.figures.network import style
 from odonata.figures.report import Shown, inlined, provenance, rendered
 from odonata.figures.schedule import PICTURES, drawn
+from odonata.results.market_measures import market_rows
 from odonata.results.power_measures import power_rows
 from odonata.results.schedule_measures import Part
 from odonata.results.schedule_rows import account_of, number, rows_of
@@ -19,6 +20,10 @@ FOOTER = (
 OF_POWER = (
     "A reading is the mean power of all nodes over an interval; it is within the cap where the "
     "energy of that interval is at most what the cap allows."
+)
+OF_MARKET = (
+    "The error is what the machine is off its target, to either side, as a part of the reserve; "
+    "the saving is a part of what the average costs by itself."
 )
 CAPTIONS = {
     "over-time": "Above, the part of all nodes that jobs hold; below, the jobs that have arrived "
@@ -77,7 +82,7 @@ def _sections(run: ScheduleRun) -> dict[str, list[Shown]]:
                 shown = Shown(picture.title, CAPTIONS[picture.name], picture.name, wide, svg)
             sections.setdefault(section, []).append(shown)
             if picture.name == "gantt":
-                sections |= _of_power(run)
+                sections |= _of_power(run) | _of_market(run)
     found = run.measures
     sections["Jobs"].append(_parts("By size", "sizes", "nodes", found.by_size))
     for name in ("user", "project", "application"):
@@ -102,6 +107,23 @@ def _of_power(run: ScheduleRun) -> dict[str, list[Shown]]:
         found.append(shown)
     rows = Shown("In numbers", OF_POWER, "power-rows", rows=power_rows(watts.measures))
     return {"Power": [found[0], rows, *found[1:]]}
+
+
+def _of_market(run: ScheduleRun) -> dict[str, list[Shown]]:
+    """Returns the section of a market, within `style`; none where there was none."""
+    if run.market is None:
+        return {}
+    hours, found = market.of_market(run.market), []
+    for picture in market.PICTURES:
+        wide, why = picture.size[0] >= WIDE, picture.missing(hours)
+        shown = Shown(picture.title, name=picture.name, wide=wide, missing=why)
+        if not why:
+            svg = inlined(market.drawn(hours, picture), picture.name, picture.title)
+            shown = Shown(picture.title, picture.caption, picture.name, wide, svg)
+        found.append(shown)
+    rows = Shown("In numbers", OF_MARKET, "market-rows",
+                 rows=market_rows(run.market.measures, run.market))  # fmt: skip
+    return {"Demand response": [found[0], rows, *found[1:]]}
 
 
 def _parts(title: str, name: str, head: str, parts: tuple[Part, ...]) -> Shown:

@@ -1,0 +1,273 @@
+"""What a user of `odonata regulate` writes: an experiment, as the text of a file."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pdes.errors import Refused
+
+if TYPE_CHECKING:
+    from odonata.experiment.experiment import JobExperiment
+
+PRICES = ("energy_price", "reserve_price", "error_price")
+SUFFIX = ".csv"
+MOST_HOURS = 24 * 366 * 10
+WHERE = "odonata regulate"
+"""What problems of the experiment are told of, where it is in no file."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options that say what is simulated."""
+
+    workload: str | None
+    policy: str
+    hours: float
+    continuous: bool
+    trace: Path | None = None
+    types: str | None = None
+    nodes: int | None = None
+    load: float | None = None
+    standby: str | None = None
+    signal: str = "synthetic"
+    deviation: float | None = None
+    bid: str | None = None
+    prices: str | None = None
+    preemption: bool = False
+    seed: int = 1
+    changes: tuple[str, ...] = ()
+
+    @property
+    def apart(self) -> bool:
+        """Tells whether each hour is a run of its own, from an empty machine."""
+        return not self.continuous and self.trace is None
+
+    @property
+    def seeds(self) -> list[int]:
+        """Returns the seed of each run."""
+        return [self.seed + at for at in range(int(self.hours))] if self.apart else [self.seed]
+
+    @property
+    def hours_each(self) -> float:
+        """Returns how long a run is, in hours."""
+        return 1.0 if self.apart else self.hours
+
+    def check(self) -> None:
+        """Refuse what does not belong together, or is no number of hours."""
+        if (self.workload is None) == (self.trace is None):
+            both = f"--workload {self.workload} and --trace {self.trace}: name one"
+            raise Refused(both if self.workload else "which jobs? --workload W4, a mix that "
+                          "`odonata types` lists, or --trace FILE with --types")  # fmt: skip
+        if self.trace is not None and self.types is None:
+            raise Refused(f"--trace {self.trace}: which types are its jobs of? --types mine.csv "
+                          "(`odonata types aqa --csv mine.csv` writes a pattern)")  # fmt: skip
+        if self.trace is not None and not self.trace.is_file():
+            raise Refused(f"--trace {self.trace}: there is no such file")
+        if not 0 < self.hours <= MOST_HOURS:
+            raise Refused(f"--hours {self.hours:g}: more than 0, at most {MOST_HOURS:,}")
+        if self.apart and self.hours != int(self.hours):
+            raise Refused(f"--hours {self.hours:g}: a whole number, as each hour is a run of its "
+                          "own; --continuous makes one run of any length")  # fmt: skip
+        if self.deviation is not None and self.signal != "synthetic":
+            raise Refused(f"--deviation {self.deviation:g}: of a synthetic signal, and "
+                          f"{self.signal} is a file: leave one out")  # fmt: skip
+        if self.signal != "synthetic":
+            file_of("--signal", self.signal)
+        if self.types is not None and self.types.lower().endswith(SUFFIX):
+            file_of("--types", self.types)
+
+    def experiment(self) -> tuple[JobExperiment, str]:
+        """Returns the experiment of the first seed, and the text of its file. Refused with all that
+        is wrong with it, before anything runs."""
+        from odonata.experiment.experiment import JobExperiment
+        from odonata.experiment.reading import parse
+
+        self.check()
+        text = toml_of(self.sections())
+        try:
+            made = parse(text, WHERE, self.changes)
+        except Refused as refusal:
+            raise Refused(as_options(str(refusal))) from None
+        assert isinstance(made, JobExperiment)
+        if self.changes:
+            text = made.to_toml()
+        return made, text
+
+    def sections(self) -> dict[str, Mapping[str, Any]]:
+        """Returns the experiment, section by section, without what is a default."""
+        span = f"{self.hours_each:g} h"
+        trace: dict[str, Any] = {"nodes": self.nodes, "load": self.load}
+        if self.trace is not None:
+            trace |= {"file": str(self.trace.resolve()), "overrun": "extend"}
+        else:
+            trace |= {"model": "mix", "mix": mix_of(self.workload or ""), "span": span}
+            trace["nodes"] = self.nodes or usual_nodes(self.workload or "")
+        policy = named(self.policy, "power", "--policy")
+        if self.preemption:
+            policy["preemption"] = True
+        types = self.types
+        if types is not None and types.lower().endswith(SUFFIX):
+            types = str(Path(types).resolve())
+        signal = self.signal
+        if signal != "synthetic":
+            signal = str(Path(signal).resolve())
+        market: dict[str, Any] = {"bidding": self.bidding, "signal": signal,
+                                  "signal_deviation": self.deviation}  # fmt: skip
+        market |= prices_of(self.prices) | {"standby": self.standby}
+        return {
+            "": {"name": "regulate", "fidelity": "job"}, "trace": trace,
+            "power": {"policy": policy, "types": types, "interval": "1 s"}, "market": market,
+            "run": {"duration": span, "seed": self.seed}, "metrics": {"interval": "1 min"},
+        }  # fmt: skip
+
+    @property
+    def bidding(self) -> dict[str, Any]:
+        """Returns the bidding policy, with its parameters: by default the one that has the name of
+        the power policy."""
+        if self.bid is None:
+            from policies.bidding import BIDDINGS
+
+            name = self.policy.split(":")[0].strip()
+            if name not in BIDDINGS:
+                raise Refused(f"--policy {name}: no bidding policy has this name: say what is "
+                              "offered, --bid 8434W,3435W, or who bids, --bid qosg")  # fmt: skip
+            return {"name": name}
+        words = [word.strip() for word in self.bid.split(",")]
+        if len(words) == 1 and not words[0][:1].isdigit():
+            return named(self.bid, "bidding", "--bid")
+        return {"name": "fixed", **offered(self.bid, words)}
+
+
+def offered(text: str, words: Sequence[str]) -> dict[str, float]:
+    """Returns the average and the reserve that '8434W,3435W' means, in W."""
+    from odonata.experiment.units import power_w
+
+    try:
+        average, reserve = (power_w(word) for word in words)
+    except ValueError as error:
+        why = "" if len(words) != 2 else f": {error}"
+        raise Refused(f"--bid {text}: an average and a reserve with units, as 8434W,3435W, or the "
+                      f"name of a bidding policy{why}") from None  # fmt: skip
+    if not 0 <= reserve <= average:
+        raise Refused(f"--bid {text}: a reserve from 0 W up to the average")
+    return {"average": average, "reserve": reserve}
+
+
+def prices_of(text: str | None) -> dict[str, Any]:
+    """Returns the prices that '0.1,0.05,0.1' means: of energy, of reserve and of error."""
+    if text is None:
+        return {}
+    words = [word.strip() for word in text.split(",")]
+    if len(words) != len(PRICES):
+        raise Refused(f"--prices {text}: three: per kWh, per kW of reserve and hour, and per kWh "
+                      "of error, as 0.1,0.1,0.1; each may be a CSV file")  # fmt: skip
+    found: dict[str, Any] = {}
+    for name, word in zip(PRICES, words, strict=True):
+        try:
+            found[name] = float(word)
+        except ValueError:
+            file_of("--prices", word)
+            found[name] = str(Path(word).resolve())
+            continue
+        if not math.isfinite(found[name]):
+            raise Refused(f"--prices {text}: {word} is no price")
+    return found
+
+
+def file_of(option: str, name: str) -> None:
+    """Refuse a name that is no CSV file."""
+    if not name.lower().endswith((SUFFIX, f"{SUFFIX}.gz")):
+        raise Refused(f"{option} {name}: a CSV file, whose name ends in {SUFFIX}")
+    if not Path(name).is_file():
+        raise Refused(f"{option} {name}: there is no such file")
+
+
+def mix_of(text: str) -> str | list[str]:
+    """Returns the name of a mix, or a list of types."""
+    from odonata.traces.mix import MIXES
+
+    if text in MIXES:
+        return text
+    if "," in text or "." in text:
+        return [word.strip() for word in text.split(",")]
+    raise Refused(f"--workload {text}: one of {', '.join(MIXES)}, or types with commas between "
+                  "them, as bt.C.16,cg.D.32")  # fmt: skip
+
+
+def usual_nodes(workload: str) -> int | None:
+    """Returns the nodes of the machine of the paper that a mix is from."""
+    from odonata.traces.mix import MIXES
+
+    found = MIXES.get(workload)
+    if found is None:
+        raise Refused(f"--workload {workload}: on how many nodes? --nodes 36")
+    return found.nodes
+
+
+def named(text: str, kind: str, option: str) -> dict[str, Any]:
+    """Read 'energy-qare:limit=0.2'; a further parameter follows another colon."""
+    from policies.register import REGISTERS
+
+    name, *given = (word.strip() for word in text.split(":"))
+    if name not in REGISTERS[kind]:
+        raise Refused(f"{option} {name}: one of {', '.join(REGISTERS[kind])}")
+    found: dict[str, Any] = {"name": name}
+    for word in given:
+        key, equals, value = (part.strip() for part in word.partition("="))
+        if not (key and equals):
+            raise Refused(f"{option} {text}: a name and a value after a colon, as limit=0.2")
+        found[key] = _value(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return float(text) if any(mark in text for mark in ".e") else int(text)
+    except ValueError:
+        return text
+
+
+OPTIONS = {
+    "trace.mix": "--workload", "trace.nodes": "--nodes", "trace.load": "--load",
+    "trace.file": "--trace", "power.types": "--types", "market.standby": "--standby",
+    "market.signal_deviation": "--deviation", "market.signal": "--signal",
+    "power.policy": "--policy", "market.bidding": "--bid", "run.seed": "--seed",
+}  # fmt: skip
+"""Keys that problems name, and the options that they are of."""
+
+
+def as_options(words: str) -> str:
+    """Returns problems of the experiment in the words of the options that it was made from."""
+    lines = []
+    for line in words.split("\n"):
+        line = line.removeprefix(f"{WHERE}: ")
+        for key, option in OPTIONS.items():
+            if line.startswith((f"{key} ", f"{key}.", f"{key}:")):
+                line = f"{option} ({key}){line.removeprefix(key)}"
+                break
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def toml_of(sections: Mapping[str, Mapping[str, Any]]) -> str:
+    """Returns sections as TOML; what is None is left out."""
+    lines: list[str] = []
+    for section, keys in sections.items():
+        lines += ["", f"[{section}]"] if section else []
+        lines += [f"{name} = {_text(value)}" for name, value in keys.items() if value is not None]
+    return "\n".join(lines) + "\n"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{name} = {_text(one)}' for name, one in value.items())} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_text, value))}]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,189 @@
+"""Hours of regulation of several runs together, and the same hours without demand response.
+
+Without it jobs start in order of arrival, whenever nodes are idle, and nobody is capped: the power
+policy `none`, and no market.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odonata.cluster.simulation import simulate
+from odonata.experiment.experiment import JobExperiment
+from odonata.jobs.schedule import Schedule
+from odonata.results.market import Market, OfType, of_types
+from odonata.results.market_measures import KWH, MarketMeasures, measures_of
+from odonata.results.market_memory import simulate_market
+from odonata.results.qualities import (
+    CapLogs,
+    JobTypes,
+    Numbers,
+    degradations,
+    left_by_logs,
+    waits_s,
+)
+from odonata.traces.trace import Whole
+from pdes.clock import TICKS
+from pdes.transport import Serial
+
+NO_CAPS = CapLogs(*(tuple(np.zeros(0, np.int64) for _ in range(count)) for count in (3, 3, 2)))  # type: ignore[arg-type]
+"""The logs of a run in which nobody is capped."""
+
+
+class Without(NamedTuple):
+    """A run without demand response: the degradation and the wait of each job, and the energy."""
+
+    quality: Numbers
+    waits_s: Numbers
+    energy_kwh: float
+    schedule: Schedule
+
+
+class OneRun(NamedTuple):
+    """A run with its seed, its digest, and the same without demand response."""
+
+    seed: int
+    digest: str
+    market: Market
+    without: Without
+
+
+class Beside(NamedTuple):
+    """A type of jobs, with and without demand response."""
+
+    regulated: OfType
+    without: OfType
+
+
+@dataclass(frozen=True, eq=False)
+class Regulated:
+    """Several runs in a market, which differ only in their seed."""
+
+    runs: Sequence[OneRun]
+
+    @cached_property
+    def types(self) -> list[Beside]:
+        """Returns how late the jobs of each type were over all runs."""
+        types = self._types
+        every = [self._of(types, runs) for runs in self._parts()]
+        return [Beside(*pair) for pair in zip(*every, strict=True)]
+
+    @property
+    def _types(self) -> JobTypes:
+        """Returns the types of all runs: those of the first, of which there may be more in others
+        where a trace has no jobs of a type."""
+        every = [one.market.types for one in self.runs if one.market.types is not None]
+        return max(every, key=lambda types: len(types.names))
+
+    def _parts(self) -> Iterator[list[tuple[Whole, Numbers, Numbers]]]:
+        names = {name: at for at, name in enumerate(self._types.names)}
+        of_job = []
+        for one in self.runs:
+            assert one.market.types is not None
+            places = np.array([names[name] for name in one.market.types.names], np.int64)
+            of_job.append(places[one.market.types.of_job])
+        yield [(of, _quality(one.market), one.market.waits_s)
+               for of, one in zip(of_job, self.runs, strict=True)]  # fmt: skip
+        yield [(of, one.without.quality, one.without.waits_s)
+               for of, one in zip(of_job, self.runs, strict=True)]  # fmt: skip
+
+    def _of(
+        self, types: JobTypes, runs: Sequence[tuple[Whole, Numbers, Numbers]]
+    ) -> tuple[OfType, ...]:
+        columns = (np.concatenate(column) for column in zip(*runs, strict=True))
+        return of_types(types, self.runs[0].market.rules.late, *columns)
+
+    @cached_property
+    def measures(self) -> MarketMeasures:
+        """Returns what all hours came to."""
+        hours = [hour for one in self.runs for hour in one.market.by_hour]
+        known = [one.market.standby_jobs for one in self.runs]
+        standby = None
+        if all(it is not None for it in known):
+            standby = tuple(sum(it[at] for it in known if it is not None) for at in (0, 1))
+        return measures_of(hours, [it.regulated for it in self.types], standby)  # type: ignore[arg-type]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Returns all hours for JSON, each with the seed and the digest of its run."""
+        return [{"seed": one.seed, "digest": one.digest, **row}
+                for one in self.runs for row in one.market.rows]  # fmt: skip
+
+    @property
+    def energy_without_kwh(self) -> float:
+        """Returns what the machine would have drawn in all runs without demand response."""
+        return math.fsum(one.without.energy_kwh for one in self.runs)
+
+    def of_types(self) -> dict[str, Mapping[str, Any]]:
+        """Returns the types for JSON, each with what its jobs were like without demand response."""
+        return {
+            it.regulated.type: it.regulated._asdict()
+            | {"without": {name: getattr(it.without, name) for name in
+                           ("late_share", "q90", "mean_q", "mean_wait_s")}}
+            for it in self.types
+        }  # fmt: skip
+
+
+def _quality(market: Market) -> Numbers:
+    assert market.quality is not None
+    return market.quality
+
+
+def seeded(made: JobExperiment, seed: int) -> JobExperiment:
+    """Returns the same experiment with another seed."""
+    return replace(made, run=replace(made.run, seed=seed))
+
+
+def alone(made: JobExperiment) -> JobExperiment:
+    """Returns the same hours without demand response."""
+    assert made.power is not None
+    power = replace(made.power, policy="none", policy_parameters=())
+    return replace(made, market=None, power=power,
+                   trace=replace(made.trace, overrun="extend"))  # fmt: skip
+
+
+def ticks_of(made: JobExperiment) -> int:
+    """Returns when a run ends, in ticks."""
+    assert made.run.end is not None
+    return int(made.run.end // TICKS[made.tick])
+
+
+def without(made: JobExperiment) -> Without:
+    """Returns what becomes of the same jobs without demand response."""
+    model, until = alone(made).model(), ticks_of(made)
+    schedule, _, power = simulate(model, until, transport=Serial())
+    assert power is not None
+    assert model.types is not None
+    left = left_by_logs(schedule, JobTypes.of(model.types), NO_CAPS, until)
+    return Without(degradations(schedule, left, until), waits_s(schedule, until),
+                   power.total_j / KWH, schedule)  # fmt: skip
+
+
+def in_memory(made: JobExperiment) -> OneRun:
+    """Returns what comes of an experiment, simulated in memory."""
+    _, result, _, market = simulate_market(made.model(), ticks_of(made), transport=Serial())
+    assert market is not None
+    return OneRun(made.run.seed, result.digest, market, without(made))
+
+
+def kept(made: JobExperiment, file: Path, out: Path, overwrite: bool) -> OneRun:
+    """Returns the same, of a run that is kept in a directory; `file` is its experiment, whatever
+    the seed."""
+    from odonata.results.execution import RunOptions, execute
+    from odonata.results.schedule_run import ScheduleRun
+
+    changes = (f"run.seed={made.run.seed}",)
+    execute(RunOptions(file, out, changes, overwrite=overwrite, progress=False))
+    with ScheduleRun(out) as run:
+        market, digest = run.market, run.digest
+        assert market is not None
+        one = OneRun(made.run.seed, digest or "", market, without(made))
+        _ = one.market.by_hour, one.market.quality, one.market.measures  # while it is open
+    return one

@@ -1,0 +1,167 @@
+"""`odonata regulate`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from odonata.commands.regulate import command
+from odonata.commands.regulate_asked import Asked, as_options, offered, toml_of
+from odonata.experiment.reading import load, parse
+from odonata.results.run_facts import simulated_facts
+from pdes.errors import Refused
+
+FIXED = ("--bid", "8434W,3435W", "--nodes", "36")
+
+
+def invoke(*words: Any) -> str:
+    result = CliRunner().invoke(command, [str(word) for word in words])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
+    folder = tmp_path_factory.mktemp("regulate")
+    text = invoke("--workload", "W4", "--hours", 2, *FIXED, "--standby", "bt.C.16", "--json",
+                  "--write", folder / "mine.toml", "--csv", folder / "mine.csv",
+                  "--plot", folder / "mine.svg")  # fmt: skip
+    return json.loads(text), folder
+
+
+def test_programs_get_each_hour_and_each_type(told: tuple[dict[str, Any], Path]) -> None:
+    facts, _ = told
+    assert [hour["seed"] for hour in facts["hours"]] == facts["seeds"] == [1, 2]
+    for hour in facts["hours"]:
+        assert (hour["average_w"], hour["reserve_w"]) == (8434, 3435)
+        assert 0 < hour["error_mean"] < 1
+        assert hour["tracking_ok"] is (hour["bad_share"] < 0.1)
+        cost = 0.1 * (8.434 - 3.435 + 3.435 * hour["error_mean"])
+        assert hour["cost"] == pytest.approx(cost)
+        assert hour["saving"] == pytest.approx(1 - cost / 0.8434)
+        late = [it["late_share"] <= 0.1 for it in hour["types"].values() if it["jobs"]]
+        assert hour["qos_ok"] is all(late)
+    assert facts["saving"] == pytest.approx(np.mean([it["saving"] for it in facts["hours"]]))
+    assert facts["standby_started"] > 0
+    for name, of in facts["types"].items():
+        jobs = [hour["types"][name]["jobs"] for hour in facts["hours"]]
+        means = [hour["types"][name]["mean_q"] for hour in facts["hours"]]
+        assert of["jobs"] == sum(jobs)
+        assert of["mean_q"] == pytest.approx(np.average(means, weights=jobs))
+        assert of["without"]["mean_q"] < of["mean_q"]
+        assert of["without"]["mean_wait_s"] < of["mean_wait_s"]
+    assert facts["cost_violation"] == 0
+
+
+def test_the_experiment_that_is_written_gives_the_same_hour(
+    told: tuple[dict[str, Any], Path],
+) -> None:
+    facts, folder = told
+    made = load(folder / "mine.toml")
+    assert made.run.seed == 1
+    found = simulated_facts(made)
+    assert found["digest"] == facts["hours"][0]["digest"]
+    assert found["market"]["by_hour"][0]["cost"] == facts["hours"][0]["cost"]
+
+
+def test_hours_are_written_as_rows_and_drawn(told: tuple[dict[str, Any], Path]) -> None:
+    facts, folder = told
+    with (folder / "mine.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["saving"]) for row in rows] == [it["saving"] for it in facts["hours"]]
+    assert rows[0]["tracking_ok"] in ("True", "False")
+    assert int(rows[1]["cg.C.4 jobs"]) == facts["hours"][1]["types"]["cg.C.4"]["jobs"]
+    drawn = (folder / "mine.svg").read_text()
+    assert drawn.startswith("<?xml")
+
+
+def test_people_see_what_is_saved_and_who_waits() -> None:
+    text = invoke("--workload", "W4", "--hours", 1, *FIXED)
+    for words in ("W4 on 36 nodes, energy-qare, bids: fixed: 1 hour", "saving", "kept the rule",
+                  "without demand response", "cg.C.4", "limit of Q"):  # fmt: skip
+        assert words in text.replace("\n", " ")
+
+
+def test_one_run_of_several_hours_is_kept(tmp_path: Path) -> None:
+    text = invoke("--workload", "W4", "--hours", 0.1, "--continuous", *FIXED, "-o",
+                  tmp_path / "out", "--policy", "tracking-only", "--json")  # fmt: skip
+    facts = json.loads(text)
+    (hour,) = facts["hours"]
+    assert hour["hours"] == pytest.approx(0.1)
+    assert (tmp_path / "out" / "seed-0001" / "summary.json").exists()
+    with pytest.raises(Refused, match="there is something in it"):
+        invoke("--workload", "W4", "--hours", 1, *FIXED, "-o", tmp_path / "out")
+
+
+def test_jobs_may_be_those_of_a_trace_with_types(tmp_path: Path) -> None:
+    types = "type,by,power_max_w,power_min_w,slowdown,q_threshold\nmine,any,300,150,1.5,2\n"
+    (tmp_path / "mine.csv").write_text(types)
+    rows = [f"{number} {60 * number} -1 100 2 -1 -1 2 200 -1 1 1 1 1 1 1 -1 -1"
+            for number in range(1, 50)]  # fmt: skip
+    (tmp_path / "march.swf").write_text("; MaxNodes: 8\n" + "\n".join(rows) + "\n")
+    facts = json.loads(invoke("--trace", tmp_path / "march.swf", "--types", tmp_path / "mine.csv",
+                              "--bid", "1500W,300W", "--hours", 1, "--json"))  # fmt: skip
+    assert facts["nodes"] == 8
+    assert facts["continuous"] is True
+    assert list(facts["types"]) == ["mine"]
+    assert facts["types"]["mine"]["jobs"] == 49
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ((), "which jobs? --workload W4"),
+        (("--workload", "W15"), "--workload W15: one of W1,"),
+        (("--workload", "bt.C.16,cg.D.16"), "on how many nodes? --nodes 36"),
+        (("--workload", "W4", "--hours", "0"), "--hours 0: more than 0"),
+        (("--workload", "W4", "--hours", "1.5"), "--continuous makes one run of any length"),
+        (("--workload", "W4", "--bid", "8434,3435"), "with units, as 8434W,3435W"),
+        (("--workload", "W4", "--bid", "1W,2W"), "a reserve from 0 W up to the average"),
+        (("--workload", "W4", "--bid", "nobody"), "--bid nobody: one of"),
+        (("--workload", "W4", "--policy", "nobody", "--bid", "2W,1W"), "--policy nobody: one of"),
+        (("--workload", "W4", "--policy", "none"), "no bidding policy has this name"),
+        (("--workload", "W4", "--policy", "none", "--bid", "2W,1W"), "it does not follow a target"),
+        (("--workload", "W4", "--prices", "1,2"), "--prices 1,2: three"),
+        (("--workload", "W4", "--prices", "1,2,x"), "--prices x: a CSV file"),
+        (("--workload", "W4", "--signal", "none.csv"), "--signal none.csv: there is no such file"),
+        (("--workload", "W4", "--standby", "nope"), "nope"),
+        (("--workload", "W4", "--load", "-1"), r"--load \(trace.load\)"),
+        (("--workload", "W4", "--nodes", "2"), "the machine has 2 nodes"),
+        (("--trace", "none.swf"), "which types are its jobs of?"),
+        (("--workload", "W4", "--write", "mine.txt"), "the name must end in .toml"),
+        (("--workload", "W4", "--csv", "/nowhere/mine.csv"), "there is no directory"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_in_a_sentence(words: tuple[str, ...], why: str) -> None:
+    with pytest.raises(Refused, match=why.replace("?", r"\?")) as refused:
+        invoke(*words)
+    assert "\n" not in str(refused.value)
+
+
+def test_options_make_the_experiment_that_a_file_would() -> None:
+    asked = Asked("W4", "energy-qare:limit=0.2", 20, False, preemption=True, load=0.4,
+                  standby="bt.C.16", deviation=0.4, bid="9kW,2kW", prices="0.1,0.05,0.2",
+                  changes=("market.violation=2",))  # fmt: skip
+    made, text = asked.experiment()
+    assert parse(text, "again") == made
+    assert dict(made.power.policy_parameters) == {"limit": 0.2, "preemption": True}  # type: ignore[union-attr]
+    assert made.market is not None
+    assert dict(made.market.bidding_parameters) == {"average": 9000, "reserve": 2000}
+    assert (made.market.reserve_price, made.market.violation) == (0.05, 2)
+    assert made.trace.load == 0.4
+    assert asked.seeds == list(range(1, 21))
+    assert offered("9kW,2kW", ["9kW", "2kW"]) == {"average": 9000, "reserve": 2000}
+    assert toml_of({"": {"name": 'a "b"'}, "x": {"y": None, "z": [1, True]}}) == (
+        'name = "a \\"b\\""\n\n[x]\nz = [1, true]\n'
+    )
+    assert as_options("odonata regulate: trace.load = 3: no") == "--load (trace.load) = 3: no"
+    assert math.isclose(made.run.end or 0, 3600e12)
