@@ -20,6 +20,7 @@ STUDIES = {
     "rmap": "odonata.studies.rmap:Rmap",
     "congestion": "odonata.studies.congestion:Congestion",
     "nedd": "odonata.studies.nedd:NeDD",
+    "regulation": "odonata.studies.regulation:Regulation",
 }
 """The modules of the studies; importing one is cheap, and heavy imports come when it simulates."""
 

@@ -1,0 +1,60 @@
+"""Zhang (2021), sections 2.5.2 and 2.5.3: what a machine saves that regulates its power by QoSG.
+
+Reading order: `simulation`, `cases`, `found`, `claims`, `figures`. What is heavy is imported when
+it is needed, so that the study can be listed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from odonata.study.contract import Option, Packaged
+
+if TYPE_CHECKING:
+    from odonata.studies.regulation.cases import RegulationPlan
+    from odonata.studies.regulation.simulation import Hour, RegulationOutcome
+
+PARTS = ("default", "policies", "load", "size", "level", "mix", "types", "signals", "standby",
+         "rates", "refitted")  # fmt: skip
+
+
+class Regulation(Packaged["RegulationPlan", "Hour", "RegulationOutcome"]):
+    name = "regulation"
+    about = "What does a machine save that regulates its power, and who waits? (Zhang, 2021)"
+    options = (
+        Option("part", "The default setting (default), rival policies, other utilisations (load), "
+               "sizes, levels of service, mixes, single types, signals, no standby jobs (standby), "
+               "stricter conditions (rates), or those fitted anew (refitted).", "all",
+               choices=("all", *PARTS)),
+        Option("hours", "Hours of each case: seeds of jobs and signal, the same in all cases.", 10,
+               int),
+        Option("deviation", "Standard deviation of the signal.", 0.40, float),
+        Option("slow_memory", "Time constant of the first of the signal's two filters, in s.", 90,
+               int),
+        Option("fast_memory", "That of the second one.", 20, int),
+    )  # fmt: skip
+    notes = (
+        "After ± is half of a confidence interval of 95 % over the hours. A printed number holds "
+        "where the interval comes within a tenth of it; an inequality where the whole interval (of "
+        "differences between hours with the same seed) says so. Where only the direction is "
+        "right, it says: in sign only. Late: jobs at their threshold or beyond it, of the type "
+        "with most. calibrated: our conditions or thresholds come from that number, so that it is "
+        "no evidence."
+    )
+
+    def ask(
+        self, part: str = "all", hours: int = 10, deviation: float = 0.40, slow_memory: int = 90,
+        fast_memory: int = 20,
+    ) -> RegulationPlan:  # fmt: skip
+        from odonata.studies.regulation.cases import RegulationPlan
+
+        parts = PARTS if part == "all" else (part,)
+        return RegulationPlan(parts, hours, deviation, slow_memory, fast_memory)
+
+    def cases(
+        self, asked: RegulationPlan, outcomes: Mapping[str, RegulationOutcome]
+    ) -> Sequence[Hour]:
+        from odonata.studies.regulation.cases import cases
+
+        return cases(asked)
