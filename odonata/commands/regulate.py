@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odonata.commands.group import SETTINGS
-from odonata.commands.options import json_option, plot_option, plugin_option
+from odonata.commands.options import cores, json_option, plot_option, plugin_option
 from odonata.commands.output import print_json, print_table
 from odonata.commands.regulate_asked import SUFFIX, Asked
 from odonata.experiment.units import show_duration, show_energy, show_power
@@ -21,7 +21,7 @@ from pdes.errors import Refused
 
 if TYPE_CHECKING:
     from odonata.experiment.experiment import JobExperiment
-    from odonata.results.regulated import OneRun, Regulated
+    from odonata.results.regulated import Regulated
 
 EXPERIMENT = "regulate.toml"
 """The experiment in the directory of `-o`, with the first seed."""
@@ -73,6 +73,13 @@ TERMS = (
 )
 @click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Keep the runs, one directory per seed.")  # fmt: skip
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    default=cores,
+    help="Runs at a time; by default one per core, under mpiexec one per rank.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace what is there.")
 @plot_option
 @plugin_option
@@ -80,15 +87,13 @@ TERMS = (
 def command(plugins: tuple[Path, ...], **options: Any) -> None:
     """Simulate hours in which a machine follows the signal of an electricity grid, and show what
     that saves, how well it follows, and which jobs wait for longer."""
-    if launcher.rank() > 0:
-        return
     from policies.register import load_plugin
 
     for path in plugins:
         load_plugin(path)
     known = [one.name for one in fields(Asked)]
     asked = Asked(**{name: options.pop(name) for name in known})
-    regulate(asked, **options)
+    regulate(asked, plugins=plugins, **options)
 
 
 def regulate(
@@ -99,16 +104,22 @@ def regulate(
     out: Path | None = None,
     overwrite: bool = False,
     plot: Path | None = None,
+    jobs: int = 1,
+    plugins: tuple[Path, ...] = (),
     as_json: bool = False,
 ) -> None:
     """Simulate the hours, and print, write and draw what they came to."""
     check_outputs(write, csv, out, overwrite, plot)
+    if out is not None and (launcher.ranks() or 1) > 1:
+        raise Refused(f"-o {out}: runs are kept one after the other: without mpiexec")
     made, text = asked.experiment()
     made.model()  # which tells what is wrong with its jobs, its types or its signal
     check_market(made)
-    if write is not None:
+    if write is not None and launcher.rank() == 0:
         write_text(write, text)
-    found = simulated(made, text, asked, out, overwrite)
+    found = simulated(text, asked, out, overwrite, jobs, plugins)
+    if found is None:
+        return
     if csv is not None:
         write_text(csv, csv_of(found))
     if plot is not None:
@@ -166,21 +177,23 @@ def write_text(path: Path, text: str) -> None:
 
 
 def simulated(
-    made: JobExperiment, text: str, asked: Asked, out: Path | None, overwrite: bool
-) -> Regulated:
-    """Returns the runs, one after the other; those of `-o` are kept, each in a directory of its
-    seed."""
-    from odonata.results.regulated import Regulated, in_memory, kept, seeded
+    text: str, asked: Asked, out: Path | None, overwrite: bool, jobs: int,
+    plugins: tuple[Path, ...],
+) -> Regulated | None:  # fmt: skip
+    """Returns the runs; those of `-o` are kept, each in a directory of its seed. None on all ranks
+    but the first."""
+    from odonata.commands.regulate_hours import Task, every
+    from odonata.results.regulated import Regulated
 
-    go: Callable[[JobExperiment], OneRun] = in_memory
+    tasks = [Task(text, plugins, seed) for seed in asked.seeds]
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        write_text(out / EXPERIMENT, text)
-
-        def go(one: JobExperiment) -> OneRun:
-            return kept(one, out / EXPERIMENT, out / f"seed-{one.run.seed:04d}", overwrite)
-
-    return Regulated([go(seeded(made, seed)) for seed in asked.seeds])
+        file = out / EXPERIMENT
+        write_text(file, text)
+        tasks = [task._replace(file=file, out=out / f"seed-{task.seed:04d}", overwrite=overwrite)
+                 for task in tasks]  # fmt: skip
+    found = every(tasks, jobs)
+    return Regulated(found) if found else None
 
 
 # -- for programs

@@ -17,7 +17,6 @@ import numpy as np
 
 from odonata.cluster.simulation import simulate
 from odonata.experiment.experiment import JobExperiment
-from odonata.jobs.schedule import Schedule
 from odonata.results.market import Market, OfType, of_types
 from odonata.results.market_measures import KWH, MarketMeasures, measures_of
 from odonata.results.market_memory import simulate_market
@@ -38,12 +37,12 @@ NO_CAPS = CapLogs(*(tuple(np.zeros(0, np.int64) for _ in range(count)) for count
 
 
 class Without(NamedTuple):
-    """A run without demand response: the degradation and the wait of each job, and the energy."""
+    """A run without demand response: the degradation and the wait of each job, in s, and the
+    energy."""
 
     quality: Numbers
     waits_s: Numbers
     energy_kwh: float
-    schedule: Schedule
 
 
 class OneRun(NamedTuple):
@@ -163,7 +162,7 @@ def without(made: JobExperiment) -> Without:
     assert model.types is not None
     left = left_by_logs(schedule, JobTypes.of(model.types), NO_CAPS, until)
     return Without(degradations(schedule, left, until), waits_s(schedule, until),
-                   power.total_j / KWH, schedule)  # fmt: skip
+                   power.total_j / KWH)  # fmt: skip
 
 
 def in_memory(made: JobExperiment) -> OneRun:
@@ -173,14 +172,17 @@ def in_memory(made: JobExperiment) -> OneRun:
     return OneRun(made.run.seed, result.digest, market, without(made))
 
 
-def kept(made: JobExperiment, file: Path, out: Path, overwrite: bool) -> OneRun:
+def kept(
+    made: JobExperiment, file: Path, out: Path, overwrite: bool, plugins: Sequence[Path] = ()
+) -> OneRun:
     """Returns the same, of a run that is kept in a directory; `file` is its experiment, whatever
     the seed."""
     from odonata.results.execution import RunOptions, execute
     from odonata.results.schedule_run import ScheduleRun
 
     changes = (f"run.seed={made.run.seed}",)
-    execute(RunOptions(file, out, changes, overwrite=overwrite, progress=False))
+    execute(RunOptions(file, out, changes, overwrite=overwrite, progress=False,
+                       plugins=plugins))  # fmt: skip
     with ScheduleRun(out) as run:
         market, digest = run.market, run.digest
         assert market is not None
