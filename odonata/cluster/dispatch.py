@@ -163,7 +163,7 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
         if ctl[w.CAPS_LEFT] > 0:
             schedule(sim, state.cap_times[a + 1], key(w.CAP), a + 1, 0)
         happened = CAP_BIT
-    elif kind == w.SIGNAL and not over:
+    elif kind == w.SIGNAL and not over and ctl[w.STILL] < PATIENCE:
         count_idle(state, time)
         set_signal(sim, state, a, b)
         happened = TARGET

@@ -17,6 +17,7 @@ from odonata.cluster.dispatch import moment, set_signal
 from odonata.cluster.ends import next_alarm, rings
 from odonata.cluster.energy import count_idle, note, read
 from odonata.cluster.layout import State, floor_of, key
+from odonata.jobs.machine import PATIENCE
 from odonata.jobs.schedule import FINISHED, FINISHES, WAITING
 from odonata.jobs.schedule import RUNNING as IS_RUNNING
 from pdes.events import kind_of
@@ -175,6 +176,16 @@ control: Any = _control
 
 
 @kernel
+def _gets_on(state: State) -> bool:
+    """Tells whether a job is to come or runs, standby jobs aside, and is not suspended."""
+    running = state.ctl[w.NEXT] < state.jobs.shape[0]
+    for kind in range(state.kinds.shape[0]):
+        tally = state.tallies[kind]
+        running |= tally[f.STANDBY] == 0 and tally[f.RUNNING] > 0
+    return running  # type: ignore[no-any-return]
+
+
+@kernel
 def _alarm(state: State) -> int:
     """Returns the time for which an END event has to be scheduled now, -1 if for none."""
     first = next_end(floor_of(state))
@@ -202,10 +213,11 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
     elif kind == w.MEASURE:
         if not over or ctl[w.LAST_END] == time:
             _measure(state, time)
-        if not over:
+        ctl[w.STILL] = 0 if until > 0 or _gets_on(state) else ctl[w.STILL] + 1
+        if not over and ctl[w.STILL] < PATIENCE:
             schedule(sim, time + ctl[w.INTERVAL], key(w.MEASURE), 0, 0)
             schedule(sim, time, key(w.CONTROL), 0, 0)
-    elif kind == w.SIGNAL and not over:
+    elif kind == w.SIGNAL and not over and ctl[w.STILL] < PATIENCE:
         count_idle(state, time)
         set_signal(sim, state, a, b)
     elif kind == w.CONTROL and not over:

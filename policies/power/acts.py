@@ -155,9 +155,10 @@ def _present(floor: Floor, kind: int, row: int, left: float, sign: float) -> Non
 @kernel
 def arrive(floor: Floor, row: int) -> None:
     """Have a job wait, behind all others of its type."""
-    kind = floor.rows[row, w.OF]
+    kind, mark = floor.rows[row, w.OF], floor.marks[row]
     tally = floor.tallies[kind]
     floor.rows[row, w.LINK] = -1
+    mark[w.GOT_ON], mark[w.TAKEN_J], mark[w.LEFT] = 0.0, 0.0, -1.0
     if tally[w.WAITING] == 0:
         tally[w.HEAD] = row
     else:

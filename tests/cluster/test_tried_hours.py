@@ -35,7 +35,7 @@ def model_of(policy: str, name: str = "W4", nodes: int = 36, load: float | None 
 
 def rows_of(hour: Any, names: tuple[str, ...]) -> Trace:
     """Returns the jobs of an hour that is tried, as a trace."""
-    state, _ = hour
+    state = hour.state
     rows, none = state.rows[: len(state.jobs)], np.zeros(len(state.jobs), int)
     run_us = state.progress[: len(none), 0].astype(int)
     return Trace("tried", np.arange(len(none)), rows[:, 2], run_us, rows[:, 1], run_us * 10, none,
@@ -128,8 +128,14 @@ def test_what_is_tried_changes_nothing() -> None:
     bidding("looks", about="a test's", source="ours")(Looks)
     try:
         for bids, given in (("looks", {}), ("fixed", {})):
-            model = model_of("qosg", bids=bids, bidding_parameters=(
-                () if bids == "looks" else (("average", 8000.0), ("reserve", 1500.0))), **given)
+            model = model_of(
+                "qosg",
+                bids=bids,
+                bidding_parameters=(
+                    () if bids == "looks" else (("average", 8000.0), ("reserve", 1500.0))
+                ),
+                **given,
+            )
             digests.append(run(model, HOUR, show_compiling=False, transport=Serial()).digest)
     finally:
         del BIDDINGS["looks"]

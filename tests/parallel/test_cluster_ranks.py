@@ -12,6 +12,8 @@ from random_traces import VARIANTS, random_trace
 from odonata.cluster.model import Cluster
 from odonata.jobs.market import MarketSettings
 from odonata.jobs.power import Power
+from odonata.traces.mix import MIXES, mix
+from odonata.traces.types import Types
 from pdes.driver import run
 from pdes.transport import Serial, world
 from policies.bidding import Bid, BiddingPolicy, Market, bidding
@@ -97,3 +99,20 @@ def test_a_checkpoint_of_these_ranks_goes_on_to_the_same_end(tmp_path: Path) -> 
     rest = run(model, None, resume=saved, show_compiling=False)
     assert half.completed
     assert rest.digest == run(model, None, show_compiling=False).digest
+
+
+@pytest.mark.parametrize("policy", ["tracking-only", "energy-qare", "qosg"])
+@pytest.mark.parametrize("protocol", ["window", "null"])
+def test_a_regulated_machine_is_the_same_on_these_ranks(policy: str, protocol: str) -> None:
+    trace = mix(Types.of("aqa"), MIXES["W5"].types, 36, span_s=1200.0)
+    end = 1200 * 10**6
+    power = Power(policy, (("preemption", True),), types="aqa", interval_ps=10**12)
+    market = MarketSettings("tracking-only", signal="synthetic", standby="bt.C.16",
+                            hour_ps=400 * 10**12)  # fmt: skip
+    model = Cluster(trace, 36, power=power, market=market, until_us=end)
+    together = run(model, end, protocol=protocol, show_compiling=False)
+    alone = run(model, end, transport=Serial(), show_compiling=False)
+    assert together.ranks == world().size
+    assert (together.digest, together.events) == (alone.digest, alone.events)
+    for name, values in alone.outcome.items():
+        assert (together.outcome[name] == values).all()

@@ -1,0 +1,177 @@
+"""Runs of a machine that is regulated by type: whole hours, restarts within them, what is kept of
+energy and of jobs, and what is refused before anything runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from markets import logs_of
+from test_regulation_twin import ours
+from test_tried_hours import HOUR, model_of
+
+from odonata.cluster.simulation import simulate
+from odonata.experiment.reading import parse
+from pdes.driver import run
+from pdes.errors import Fault, Refused
+from pdes.transport import Serial
+
+MINUTE = 60 * 10**6
+GIVEN = {"bidding_parameters": (("average", 8434.0), ("reserve", 3435.0))}
+
+
+def logged(model: Any, end: int = HOUR, **how: Any) -> tuple[dict[str, Any], Any]:
+    return logs_of(model, lambda it, _end, **more: run(it, end, **more | how))
+
+
+@pytest.mark.parametrize("policy", ["tracking-only", "energy-qare", "qosg"])
+@pytest.mark.parametrize("preemption", [False, True])
+def test_energy_and_jobs_are_all_accounted_for(policy: str, preemption: bool) -> None:
+    model = model_of(policy, standby="bt.C.16", given=(("preemption", preemption),), **GIVEN)
+    logs, result = ours(model)
+    out = result.outcome
+    tracking = np.array([row for _, row in logs["tracking"]])
+    assert len(tracking) == 3600
+    total = out["machine_j"].sum() + out["standby_j"].sum()
+    assert total == pytest.approx(tracking[:, 1].sum(), rel=1e-9)
+    assert out["standby_j"].sum() == pytest.approx(tracking[:, 2].sum(), rel=1e-9)
+    assert out["energy_j"].sum() == pytest.approx(out["machine_j"][2], rel=1e-12)
+    over, begun = out["end_us"] >= 0, out["start_us"] >= 0
+    assert over.sum() + (begun & ~over).sum() + (~begun).sum() == len(model.trace)
+    assert (out["start_us"][begun] >= model.trace.submit_us[begun]).all()
+    took = out["end_us"][over] - out["start_us"][over]
+    assert (took >= model.trace.run_us[over]).all()
+    assert (out["start_us"][begun] % 10**6 == 0).all()
+
+
+@pytest.mark.parametrize("policy", ["tracking-only", "energy-qare", "qosg"])
+def test_a_restart_within_an_hour_changes_nothing(policy: str, tmp_path: Path) -> None:
+    def model() -> Any:
+        return model_of(policy, standby="bt.C.16", given=(("preemption", True),),
+                        hour_ps=600 * 10**12, **GIVEN)  # fmt: skip
+
+    whole = run(model(), HOUR, show_compiling=False, transport=Serial())
+    run(model(), HOUR, show_compiling=False, transport=Serial(), checkpoint_dir=tmp_path,
+        checkpoint_every=1_234_567_891)  # fmt: skip
+    made = sorted(tmp_path.iterdir())
+    resumed = run(model(), HOUR, show_compiling=False, transport=Serial(), resume=tmp_path)
+    assert made
+    assert resumed.resumed
+    assert resumed.resumed % (10 * MINUTE)
+    assert resumed.digest == whole.digest
+    for name, found in whole.outcome.items():
+        assert np.array_equal(found, resumed.outcome[name]), name
+
+
+def test_a_machine_goes_on_for_its_hours_when_no_job_is_left(policy: str = "tracking-only") -> None:
+    model = model_of(policy, load=0.05, standby="bt.C.16", **GIVEN)
+    logs, result = ours(model)
+    assert len(logs["tracking"]) == 3600
+    assert result.outcome["standby_jobs"][0] > 0
+
+
+def test_without_an_end_it_runs_until_the_last_job_is_over() -> None:
+    model = replace(model_of("tracking-only", **GIVEN), until_us=None)
+    _, result = logs_of(model)
+    assert (result.outcome["end_us"] >= 0).all()
+    assert result.time - 1 <= result.outcome["end_us"].max() <= result.time
+
+
+def test_a_run_whose_target_feeds_nobody_comes_to_an_end() -> None:
+    model = model_of("tracking-only", standby="bt.C.16", bidding_parameters=(("average", 100.0),))
+    with pytest.raises(Fault, match="tracking-only: it has left 980 of 980 jobs waiting"):
+        simulate(replace(model, until_us=None))
+
+
+EXPERIMENT = """
+fidelity = "job"
+[trace]
+model = "mix"
+mix = "W4"
+span = "10 min"
+nodes = 36
+[power]
+policy = "tracking-only"
+interval = "1 s"
+[market]
+bidding = { name = "fixed", average = 8434, reserve = 3435 }
+signal = "synthetic"
+[run]
+duration = "10 min"
+"""
+
+
+def built(changes: dict[str, str]) -> Any:
+    text = EXPERIMENT
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    return parse(text, "regulated").model()
+
+
+def test_the_experiment_of_these_tests_is_fine() -> None:
+    assert built({}).regulates is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"reserve = 3435": "reserve = 9000"}, "reserve = 9000: at most average, 8,?434"),
+        ({"average = 8434": "average = -1"}, "average"),
+        ({'signal = "synthetic"': "signal = 7"}, "signal"),
+        ({'signal = "synthetic"': 'signal = "x"'}, "signal"),
+        ({'signal = "synthetic"': "signal = [[0, 0.5], [0, 0.2]]"}, "signal"),
+        ({'signal = "synthetic"': 'signal = "synthetic"\nreserve_price = -0.1'}, "reserve_price"),
+        ({'signal = "synthetic"': 'signal = "synthetic"\nsignal_deviation = 2'}, "deviation"),
+        ({'signal = "synthetic"': 'signal = "synthetic"\nhour = "1500 ms"'}, "whole number of"),
+        ({'signal = "synthetic"': 'signal = "synthetic"\nstandby = "nope"'}, "nope"),
+        ({"nodes = 36": "nodes = 4"}, "lu.D.224"),
+        ({'mix = "W4"': 'mix = "W4711"'}, "W4711"),
+        ({'interval = "1 s"': 'interval = "1 s"\ntypes = "qosg"'}, "type"),
+        ({'interval = "1 s"': 'interval = "1 s"\ncap = "9 kW"'}, "keeps to no cap"),
+        ({'interval = "1 s"': 'interval = "1 s"\nidle = "300 W"'}, "idle"),
+        ({'interval = "1 s"':
+          'interval = "1 s"\ntypes = [{type = "a", time_min_s = 9, time_max_s = 8, '
+          "power_max_w = 200, power_min_w = 150, nodes = 1}]"}, "time_max_s"),
+        ({"[run]": '[scheduler]\norder = "easy"\n[run]'}, "starts jobs itself"),
+        ({"[run]": '[machine]\npreset = "kim-72"\n[run]'}, "only counted"),
+        ({'model = "mix"\nmix = "W4"\nspan = "10 min"': 'model = "poisson"\njobs = 9'},
+         "power.types"),
+        ({EXPERIMENT[EXPERIMENT.index("[market]") : EXPERIMENT.index("[run]")]: ""},
+         r"a section \[market\] is needed"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_before_anything_runs(
+    changes: dict[str, str], words: str
+) -> None:
+    with pytest.raises(Refused, match=words) as refused:
+        built(changes)
+    assert len(str(refused.value)) < 900
+
+
+def test_a_target_out_of_reach_is_followed_as_far_as_it_can_be() -> None:
+    """Below what idle nodes draw nothing runs; above what all can draw all run without caps."""
+    for average, watts in ((100.0, 36 * 169.0), (40_000.0, None)):
+        model = model_of("tracking-only", standby="bt.C.16",
+                         bidding_parameters=(("average", average), ("reserve", 0.0)))  # fmt: skip
+        logs, _ = ours(model)
+        power = np.array([row[1] for _, row in logs["tracking"]])
+        if watts is None:
+            assert power[60:].min() > 36 * 200
+        else:
+            assert power == pytest.approx(np.full(3600, watts))
+
+
+def test_the_json_of_a_run_is_the_same_without_the_compiler(odonata: Any, tmp_path: Path) -> None:
+    file = tmp_path / "one.toml"
+    text = EXPERIMENT.replace("10 min", "3 min").replace("tracking-only", "energy-qare")
+    file.write_text(text.replace("[run]", 'standby = "bt.C.16"\n[run]'))
+    digests = [
+        json.loads(odonata("run", str(file), "-o", str(tmp_path / jit), "--json",
+                           ODONATA_JIT=jit).stdout)["digest"] for jit in "01"
+    ]  # fmt: skip
+    assert digests[0] == digests[1]
