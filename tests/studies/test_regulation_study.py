@@ -26,7 +26,7 @@ from odonata.studies.regulation.cases import (
     of_load,
     of_size,
 )
-from odonata.studies.regulation.claims import claims
+from odonata.studies.regulation.claims import claims, servers_needed
 from odonata.studies.regulation.found import SIGN, Measured, keeps_rule, near, percent, saving
 from odonata.studies.regulation.simulation import (
     PRINTED,
@@ -243,6 +243,13 @@ def test_a_size_that_saves_less_than_is_printed_fails() -> None:
     found = by_name(claims(asked, made(asked, of)))
     assert found["100 servers: saving"].holds
     assert found["20 servers: saving"].holds is False
+
+
+def test_the_conditions_ask_for_more_of_a_small_machine_than_it_has() -> None:
+    parts = [servers_needed(nodes) / nodes for nodes in SIZES]
+    assert parts == sorted(parts, reverse=True)
+    assert parts[0] > 1
+    assert 0.5 < parts[-1] < 0.55, "half is busy with the work itself"
 
 
 def test_differences_are_between_hours_of_one_seed() -> None:

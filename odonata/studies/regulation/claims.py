@@ -62,8 +62,10 @@ from odonata.studies.regulation.found import (
     watts,
     weight,
 )
-from odonata.studies.regulation.simulation import PRINTED
+from odonata.studies.regulation.simulation import PRINTED, types_of
 from odonata.study.contract import Claim
+from odonata.traces.mix import LOAD, per_second
+from policies.bidding.delays import least_weights
 
 SAVING, ERROR, STANDBY_PART = 0.461, 0.043, 0.142
 SAVING_AT_75, SAVING_ALONE, TRACKING_ERROR = 0.251, 0.144, 0.024
@@ -172,6 +174,9 @@ def _rivals(m: Measured, with_standby: bool, bid: str, words: str) -> Iterator[C
         yield judged(f"{words}: {name}, late jobs of the worst type", "above 10 %",
                      _late_text(m, setting), above(of_type, MOST_LATE),
                      of_type.mean > MOST_LATE or it.mean > MOST_LATE, of_type)  # fmt: skip
+        more = m.change(setting, mine, late())
+        yield judged(f"{words}: {name}, late jobs of the worst type above those of qosg", "more",
+                     percent(more), above(more, 0), more.mean > 0, more)  # fmt: skip
         yield shown(f"{words}: {name}", "", f"saving {percent(m.mean(setting, saving))}, error "
                     f"{percent(m.mean(setting, error))}, {_kept(m, setting)}",
                     m.mean(setting, saving))  # fmt: skip
@@ -218,10 +223,26 @@ def _size(m: Measured) -> Iterator[Claim | None]:
             yield judged(f"{nodes:,} servers: saving", "above 45 %", percent(it),
                          above(it, SAVING_BY_SIZE), above(it, 0), it)  # fmt: skip
     for nodes in SIZES:
+        needed = servers_needed(nodes)
+        yield Claim(f"{nodes:,} servers: those that the conditions need without a reserve", "",
+                    f"{needed:,.1f}, {needed / nodes:.0%}", None, 0, {"servers": needed}
+                    )  # fmt: skip
         yield _summary(m, f"{nodes:,} servers", of_size(nodes))
         yield _summary(m, f"{nodes:,} servers, printed bid for as many",
                        of_size(nodes, **AS_PRINTED))  # fmt: skip
     yield _summary(m, f"{LARGE:,} servers, signal without memory", of_size(LARGE, **WHITE))
+
+
+def servers_needed(nodes: int) -> float:
+    """Returns how many servers have to work on average so that the conditions on delays can be met
+    at all, if their number never changes: what they ask for is the less per server, the larger a
+    machine is. Half of the servers are what the work itself needs."""
+    types = types_of(1.0, 1.0)
+    chosen = [types[types.place(name)] for name in TYPES]
+    work = np.array([it.shortest_s for it in chosen], float)
+    rates = np.array(per_second(chosen, nodes, LOAD, None, True))
+    least = np.array([it.delay_rate for it in chosen], float)
+    return float(least_weights(rates, work, least, 1.0, 0.0).sum())
 
 
 def _level(m: Measured) -> Iterator[Claim | None]:
