@@ -239,8 +239,25 @@ def tables(found: Regulated, made: JobExperiment, asked: Asked) -> Sequence[Any]
     """Returns what is shown: a heading, a table of the hours and one of the types."""
     from rich.text import Text
 
-    return (Text(heading(made, asked), "bold"), hours_table(found), Text(), types_table(found),
-            Text(TERMS, "dim"))  # fmt: skip
+    notes = [Text(word, "bold") for word in notes_of(found, made)]
+    return (Text(heading(made, asked), "bold"), hours_table(found), *notes, Text(),
+            types_table(found), Text(TERMS, "dim"))  # fmt: skip
+
+
+def notes_of(found: Regulated, made: JobExperiment) -> list[str]:
+    """Returns why a bid could not be followed to its end, where it could not."""
+    model = made.model()
+    assert model.power is not None  # with the types of the mix
+    idle_w = model.nodes * model.power.idle
+    bids = [hour for one in found.runs for hour in one.market.by_hour]
+    low = [hour.average_w - hour.reserve_w for hour in bids if hour.reserve_w]
+    below = sum(least < idle_w for least in low)
+    if not below:
+        return []
+    return [
+        f"In {below} of {len(bids)} hours the bid goes down to less than the {show_power(idle_w)} "
+        f"that idle nodes draw (to {show_power(min(low))}): nobody can follow it there."
+    ]
 
 
 def heading(made: JobExperiment, asked: Asked) -> str:

@@ -123,9 +123,10 @@ def _draw_hour(axes: Axes, hour: OneHour, title: str, legend: bool) -> None:
     ends, begin = market.tracking.time_us[its], int(market.bids.begin_us[hour.at])
     each = max(1, -(-len(ends) // MOST_STEPS))
     firsts = np.arange(0, len(ends), each)
+    seen = market.tracking
     power_w, target_w, standby_w = (
         np.add.reduceat(column[its], firsts) / np.diff(firsts, append=len(ends))
-        for column in market.tracking[1:]
+        for column in (seen.power_w, seen.target_w, seen.standby_w)
     )
     edges = (np.append(np.append(begin, ends[:-1])[firsts], ends[-1]) - begin) / MINUTE_US
     size, unit = unit_of(max(top(power_w), top(target_w)))
@@ -334,7 +335,7 @@ def costs(shown: Hours, part: FigureBase) -> None:
     axes.legend(ncols=5, **LEGEND)
     saving = [hour.facts.saving for hour in shown.every if hour.facts.saving is not None]
     if saving:
-        axes.set_title(f"{np.mean(saving):.1%} saved on average", loc="right", fontsize=8.5,
+        axes.set_title(f"saving {np.mean(saving):.1%} on average", loc="right", fontsize=8.5,
                        color=GREY, pad=24)  # fmt: skip
 
 

@@ -43,8 +43,8 @@ class MarketMeasures:
     """Mean over hours of the share of bad intervals."""
     hours_kept: int
     """Hours that kept the tracking rule."""
-    hours_qos: int
-    """Hours in which every type kept its QoS."""
+    hours_qos: int | None
+    """Hours in which every type kept its QoS; None where jobs have no types."""
     worst_type: str | None
     """The type of which the largest part of the jobs was late over the run."""
     worst_late_share: float | None
@@ -86,7 +86,8 @@ def measures_of(
         len(hours), mean("average_w"), mean("reserve_w"), _known(saving.mean), _known(saving.low),
         _known(saving.high), total("cost"), total("cost_energy"), total("cost_reserve"),
         total("cost_error"), total("cost_violation"), mean("error_mean"), mean("bad_share"),
-        sum(hour.tracking_ok for hour in hours), sum(hour.qos_ok for hour in hours),
+        sum(hour.tracking_ok for hour in hours),
+        sum(hour.qos_ok for hour in hours) if types else None,
         None if worst is None else worst.type, None if worst is None else worst.late_share,
         total("energy_kwh") or 0.0, total("standby_kwh"),
         None if standby is None else standby[0], None if standby is None else standby[1],

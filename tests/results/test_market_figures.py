@@ -161,3 +161,15 @@ def test_nothing_offered_has_no_error_and_is_drawn(market: Market) -> None:
     with pictures.style():
         for picture in drawn:
             pictures.drawn(shown, picture)
+
+
+def test_power_and_target_are_drawn_as_what_they_are(market: Market) -> None:
+    from matplotlib.figure import Figure
+
+    with pictures.style():
+        figure = Figure()
+        pictures.tracking(of_market(market), figure)
+        stairs = {it.get_label(): it.get_data() for it in figure.axes[0].patches}  # type: ignore[attr-defined]
+    its = market.hour_of == 0
+    assert stairs["power"].values == pytest.approx(market.tracking.power_w[its])
+    assert stairs["target"].values == pytest.approx(market.tracking.target_w[its])
