@@ -172,3 +172,11 @@ def test_several_runs_at_a_time_give_what_one_after_the_other_gives() -> None:
     words = ("--workload", "qosg", "--nodes", 20, "--bid", "3kW,1kW", "--hours", 4, "--policy",
              "qosg", "--json")  # fmt: skip
     assert invoke(*words, "--jobs", 2) == invoke(*words, "--jobs", 1)
+
+
+def test_hours_apart_all_follow_the_first_hour_of_a_file(tmp_path: Path) -> None:
+    rows = "".join(f"{4 * at},{math.sin(at / 40):.3f}\n" for at in range(1800))
+    (tmp_path / "mine.csv").write_text(f"time_s,signal\n{rows}")
+    words = ("--workload", "W4", *FIXED, "--signal", tmp_path / "mine.csv", "--hours", 2)
+    assert "All hours follow the first hour of" in " ".join(invoke(*words).split())
+    assert "All hours" not in invoke(*words, "--continuous")
