@@ -241,8 +241,8 @@ def tables(found: Regulated, made: JobExperiment, asked: Asked) -> Sequence[Any]
 
     notes = [Text(word, "bold") for word in notes_of(found, made)]
     if asked.signal != "synthetic" and len(asked.seeds) > 1:
-        notes.append(Text(f"All hours follow the first hour of {asked.signal}; --continuous goes on "
-                          "with it.", "bold"))  # fmt: skip
+        notes.append(Text(f"All hours follow the first hour of {asked.signal}; --continuous goes "
+                          "on with it.", "bold"))  # fmt: skip
     return (Text(heading(made, asked), "bold"), hours_table(found), *notes, Text(),
             types_table(found), Text(TERMS, "dim"))  # fmt: skip
 
