@@ -367,19 +367,20 @@ def ask_bidding(
         step.now, HOUR, MACHINE.n_nodes, IDLE_W, step.queue, site.powered(), CHOICES, arrivals,
         energy_price, reserve_price, error_price, (*signal,), dice.random() if signal else 0.0,
         memory, LEAST_W, MOST_W, "us",
-        partial(_tried, policy, step.number, len(step.queue), signal or [0.0] * 60),
+        trial=partial(_tried, policy, step.number, len(step.queue), signal or [0.0] * 60),
     )  # fmt: skip
     return (*spelt("bid", bid(policy, market)),), None
 
 
 def _tried(
-    policy: BiddingPolicy, number: int, waiting: int, signal: Sequence[float], offered: Bid
-) -> Trial:
-    """Returns what a bid comes to: the machine follows it nearly, as far as it can. A Fault where
-    it could not be bid."""
+    policy: BiddingPolicy, number: int, waiting: int, signal: Sequence[float], offered: Bid,
+    hour: int = 0, give_up: bool = False,
+) -> Trial:  # fmt: skip
+    """Returns what a bid comes to in an hour: the machine follows it nearly, as far as it can. A
+    Fault where it could not be bid."""
     offered = checked(policy, offered, "tried")
     target_w = offered.average_w + offered.reserve_w * np.array(signal)
-    off_w = np.random.default_rng(number).normal(0.0, 0.02 * ALL_MOST_W, len(signal))
+    off_w = np.random.default_rng([number, hour]).normal(0.0, 0.02 * ALL_MOST_W, len(signal))
     power_w = np.clip(target_w + off_w, ALL_IDLE_W, ALL_MOST_W)
     starts = min(waiting, int(offered.average_w / ALL_MOST_W * waiting))
     return Trial(fixed(power_w, float), fixed(target_w, float), offered.reserve_w, starts, starts)

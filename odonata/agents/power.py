@@ -264,6 +264,8 @@ def check(power: Power, workload: Workload | None, machine: Dragonfly, found: Fi
     of_jobs = 'which only a run with fidelity = "job" can do'
     unless(not isinstance(policy, ServiceRate), f"power.policy = {power.policy}",
            f"it sets a service rate, {of_jobs}", "power.policy")  # fmt: skip
+    unless(policy.regulate is None, f"power.policy = {power.policy}",
+           f"it follows a target by types of jobs, {of_jobs}", "power.policy")  # fmt: skip
     unless(not policy.molds, f"power.policy = {power.policy}", f"it molds jobs, {of_jobs}",
            "power.policy")  # fmt: skip
     unless(policy.sleep_after_s < 0, f"power.policy.sleep_after_s = {policy.sleep_after_s:g}",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from policies.bidding import simple as simple
 from policies.bidding import simulated as simulated
-from policies.bidding import simulated as simulated
 from policies.bidding.base import BIDDINGS, BiddingPolicy, bidding
 from policies.views import Bid, Market, Trial
 

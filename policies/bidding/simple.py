@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pdes.errors import Refused
 from policies.bidding.base import BiddingPolicy, bidding
 from policies.parameters import parameter
@@ -17,9 +19,28 @@ class Fixed(BiddingPolicy):
         0.0, about="the watts by which the signal may move that to either side", least=0
     )
 
+    weights: str = parameter(
+        "", about="shares of types, where the power policy divides nodes by them: fs=0.128 sc=0.212"
+    )
+
     def __post_init__(self) -> None:
+        self._weights()
         if self.reserve > self.average:
             raise Refused(f"reserve = {self.reserve:g}: at most average, {self.average:g}")
 
     def bid(self, market: Market) -> Bid:
-        return Bid(self.average, self.reserve)
+        return Bid(self.average, self.reserve, self._weights())
+
+    def _weights(self) -> dict[str, float]:
+        """Returns the shares, by type."""
+        found = {}
+        for part in self.weights.replace(",", " ").split():
+            name, equals, share = part.rpartition("=")
+            try:
+                found[name] = float(share)
+            except ValueError:
+                found[name] = -1.0
+            if not (equals and name and 0.0 <= found[name] < math.inf):
+                raise Refused(f"weights = {self.weights}: names and shares of at least 0, as "
+                              "fs=0.128 sc=0.212")  # fmt: skip
+        return found

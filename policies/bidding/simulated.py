@@ -146,7 +146,8 @@ class Grid(BiddingPolicy):
 class Guaranteed(BiddingPolicy):
     """For each average it takes the largest reserve, with weights, by which the share of jobs that
     wait too long falls fast enough with the wait. An hour is simulated with each for its error, and
-    the cheapest is bid: of those that keep the tracking rule, if any does."""
+    the cheapest is bid: of those that keep the tracking rule, if any does. Where none is cheaper
+    than what jobs need on average, nothing is offered."""
 
     stated: bool = parameter(
         True, about="take how fast it has to fall from the table of types, where that has it"
@@ -159,7 +160,8 @@ class Guaranteed(BiddingPolicy):
     def bid(self, market: Market) -> Bid:
         _require(self, market)
         kinds = self._kinds(market)
-        found, least = Bid(mean_w(market), 0.0), (True, np.inf)
+        found = Bid(mean_w(market), 0.0)
+        nothing, least = cost(market, found, 0.0), (True, np.inf)
         highest = float(kinds.watts.max())
         for average in delays.averages(market.nodes, market.idle_w, highest, self.step).tolist():
             offer = delays.largest_reserve(average, kinds, market.nodes, market.idle_w,
@@ -167,13 +169,15 @@ class Guaranteed(BiddingPolicy):
             room = market.nodes * (highest - market.idle_w)
             if offer is None or offer.reserve_w < LEAST_RESERVE * room:
                 continue
-            bid = Bid(average, offer.reserve_w, self._weights(market, offer.shares.weights))
+            bid = Bid(
+                average, offer.reserve_w, self._weights(market, offer.shares.weights.tolist())
+            )
             assert market.trial is not None
             trials = [market.trial(bid, hour) for hour in range(self.hours)]
             broken = any(trial.bad(market.limit) >= market.share for trial in trials)
             error = float(np.mean([trial.error for trial in trials]))
             value = broken, cost(market, bid, error)
-            if value < least:
+            if value < least and value[1] < nothing:
                 found, least = bid, value
         return found
 
@@ -196,7 +200,9 @@ class Guaranteed(BiddingPolicy):
             kinds = kinds._replace(delay_rate=np.where(np.isnan(rates), fitted, rates))
         return kinds
 
-    def _fitted(self, market: Market, kinds: delays.Kinds, seconds: np.ndarray) -> np.ndarray:
+    def _fitted(
+        self, market: Market, kinds: delays.Kinds, seconds: delays.Numbers
+    ) -> delays.Numbers:
         """Returns how fast the share of jobs that wait has to fall, from how they wait in an hour
         in which an average well above what jobs need is bid, and half of the reserve that it has
         room for."""
@@ -218,7 +224,7 @@ class Guaranteed(BiddingPolicy):
                 alpha = delays.fit_alpha(waits, float(theta[at]))
             least = 0.0
             if it.threshold < np.inf:
-                alpha = 1.0 if alpha is None else min(1.0, alpha)
+                alpha = 1.0 if alpha is None else alpha
                 least = float(delays.delay_rate(alpha, market.late, it.threshold, seconds[at]))
             found.append(max(0.0, least))
         return np.array(found)

@@ -108,7 +108,9 @@ def test_an_hour_that_is_tried_is_the_hour_that_comes_where_all_is_known() -> No
     logs, _ = logs_of(model_of(jobs, "same", settings={"signal": 0.4}))
     bids = [row[0] for _, row in logs["bids"]]
     assert len(bids) > 3
-    hour = [power_w for time, (_, power_w, _) in logs["tracking"] if 2 * MINUTE < time <= 4 * MINUTE]
+    hour = [
+        power_w for time, (_, power_w, _) in logs["tracking"] if 2 * MINUTE < time <= 4 * MINUTE
+    ]
     trial = TRIED[1]
     # Jobs like those that came are expected: they do not fit, as these hold seven of ten nodes.
     assert trial.power_w.tolist() == pytest.approx(hour)

@@ -67,8 +67,8 @@ def test_a_restart_within_an_hour_changes_nothing(policy: str, tmp_path: Path) -
         assert np.array_equal(found, resumed.outcome[name]), name
 
 
-def test_a_machine_goes_on_for_its_hours_when_no_job_is_left(policy: str = "tracking-only") -> None:
-    model = model_of(policy, load=0.05, standby="bt.C.16", **GIVEN)
+def test_a_machine_goes_on_for_its_hours_when_no_job_is_left() -> None:
+    model = model_of("tracking-only", load=0.05, standby="bt.C.16", **GIVEN)
     logs, result = ours(model)
     assert len(logs["tracking"]) == 3600
     assert result.outcome["standby_jobs"][0] > 0
