@@ -420,7 +420,8 @@ class Recorder:
         too. Where samples came slowly, so that most were flushed before their chunk was full,
         chunks were written several times, and HDF5 does not reuse such room while a file may be
         followed: then the file is packed, if there is room for both."""
-        self.book.final = max(self.book.final, now)
+        end = now + (status == COMPLETE)  # the books of a complete run are closed at its end
+        self.book.final = max(self.book.final, end)
         self.flush()
         found = [(made, np.asarray(total.of(state))) for total, made in self._totals]
         disk.reserve(self._fd, sum(values.nbytes for _, values in found) + SLACK, self._place)

@@ -36,7 +36,7 @@ class LogsInMemory:
                 self._figures.append([*values])
             elif name == "molds":
                 self._molds.append(values)
-            else:
+            elif name == "placements":
                 self._labels.append(np.array(values[1], np.int32))
 
     def schedule(self, model: Cluster, reached_us: int) -> Schedule:

@@ -148,7 +148,7 @@ def test_to_resume_without_the_log_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match=r"rank-0000.h5: the log visits to go on with is not there"):
         run(MODEL, record=recording(ours), resume=saved)
     run(MODEL, YEAR // 2, record=recording(ours, YEAR))
-    with pytest.raises(Refused, match=f"logs end at {YEAR // 2} us, before the checkpoint at"):
+    with pytest.raises(Refused, match=f"logs end at {YEAR // 2 + 1} us, before the checkpoint at"):
         run(MODEL, record=recording(ours, YEAR), resume=saved)
 
 
