@@ -10,7 +10,7 @@ policies remember begins anew, as does the time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -94,12 +94,10 @@ class Trading:
 
     @property
     def period(self) -> int:
-        """Returns after how many ticks a signal that is made comes again from its beginning; 0:
-        never."""
-        if self.settings.signal != SYNTHETIC or self.model.begun is not None:
+        """Returns after how many ticks the signal comes again from its beginning; 0: never."""
+        if self.model.begun is not None:
             return 0
-        step = self.settings.signal_interval_ps // w.TICK_PS
-        return int(self.series["signal"].times[-1]) + step
+        return self.settings.after(self.series["signal"], w.TICK_PS)
 
     def arrays(self) -> dict[str, Any]:
         """Returns the arrays of a state, before the first bid."""
@@ -120,8 +118,7 @@ class Trading:
         arrivals = {name: rate for name, rate in zip(self.names, arrived.tolist(), strict=True)
                     if rate and time}  # fmt: skip
         energy, reserve, error = (self.series[name].at(time) for name in PRICES)
-        signal = self.series["signal"]
-        passed = [level for _, _, level in signal.between(max(0, time - self.length), time)]
+        passed = [level for _, level in self._signal(max(0, time - self.length), time)]
         how = self.settings
         return Hour(self.length, arrivals, energy, reserve, error, passed, error_of(state),
                     known_types(self.model, state, time, self.length), how.limit, how.share,
@@ -221,9 +218,19 @@ class Trading:
         if time < self.length:
             quarter = self.length // 4
             return Steps((0, quarter, 2 * quarter, 3 * quarter), (0.0, 1.0, 0.0, -1.0))
-        steps = [*self.series["signal"].between(time - self.length, time)]
         begin = time - self.length
-        return Steps.of([since - begin for since, _, _ in steps], [level for _, _, level in steps])
+        steps = [*self._signal(begin, time)]
+        return Steps.of([since - begin for since, _ in steps], [level for _, level in steps])
+
+    def _signal(self, begin: int, end: int) -> Iterator[tuple[int, float]]:
+        """Yields since when each value of the signal held between two times, and the value."""
+        signal, period = self.series["signal"], self.period
+        while begin < end:
+            before = begin // period * period if period else 0
+            until = min(end, before + period) if period else end
+            for since, _, level in signal.between(begin - before, until - before):
+                yield since + before, level
+            begin = until
 
 
 def error_of(state: State) -> float:

@@ -138,10 +138,13 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
             power = replace(power, types=source.types.name)
         kinds = power.kinds if power else None
         trace, nodes = source.trace(machine.n_nodes if machine else None, seed, measured, kinds)
+        overrun = source.overrun
+        if power is not None and power.regulates:
+            overrun = "extend"  # nobody is killed where jobs are regulated by type
         if power is not None and power.demand is None and kinds is None:
             power = replace(power, demand="mira" if source.model == "mira" else "constant")
         return admitted(cls(trace, nodes, scheduling, scheduling_parameters, machine, allocation,
-                            allocation_parameters, source.overrun, seed, power=power,
+                            allocation_parameters, overrun, seed, power=power,
                             applications=measured, market=market, until_us=until_us))  # fmt: skip
 
     name, tick, kinds, fanout = "cluster", "us", w.KINDS, w.FANOUT

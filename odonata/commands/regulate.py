@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 EXPERIMENT = "regulate.toml"
 """The experiment in the directory of `-o`, with the first seed."""
 TERMS = (
-    "Q: the degradation, (turnaround - time) / time without a cap; jobs that are not over in the "
-    "end count as if they went on without a cap then. late: the part of the jobs at the limit of Q "
-    "or beyond. before: without demand response, that is, as jobs come and without caps."
+    "Q: the degradation, (turnaround - time) / time without a cap, on average, as the wait; jobs "
+    "that are not over in the end count as if they went on without a cap then. late: the part of "
+    "the jobs at the limit of Q or beyond. before: without demand response, that is, as jobs come "
+    "and without caps."
 )
 
 
@@ -45,7 +46,8 @@ TERMS = (
 @click.option("--bid", metavar="BID", help="What is offered, average and reserve, as 8434W,3435W; "
               "or the name of a bidding policy.  [default: the one that is called as the "
               "policy]")  # fmt: skip
-@click.option("--hours", type=float, default=20, show_default=True, help="How many hours.")
+@click.option("--hours", type=float, help="How many hours.  [default: 20; of a trace all in which "
+              "jobs are submitted, from the first on]")  # fmt: skip
 @click.option("--continuous", is_flag=True, help="One run of so many hours; without it each hour "
               "is a run of its own that starts empty, with the next seed.")  # fmt: skip
 @click.option("--nodes", type=int, help="Nodes of the machine.  [default: those of the paper that "
@@ -56,6 +58,10 @@ TERMS = (
               "that starts when nothing else waits and power is left.")  # fmt: skip
 @click.option("--signal", default="synthetic", show_default=True, metavar="FILE",
               help="The grid's signal, -1 to 1: a CSV file, or synthetic.")  # fmt: skip
+@click.option("--repair", is_flag=True, help="Repair values of the signal that are missing, "
+              "repeated or beyond -1 and 1, aloud.")  # fmt: skip
+@click.option("--repeat", is_flag=True, help="Have the signal begin anew when it has ended, as a "
+              "day of it for a week.")  # fmt: skip
 @click.option("--deviation", type=float, help="The standard deviation of a synthetic signal.  "
               "[default: 0.64]")  # fmt: skip
 @click.option("--prices", metavar="E,R,D", help="Of energy, reserve and error, per kWh; numbers or "
@@ -210,7 +216,8 @@ def facts(found: Regulated, made: JobExperiment, asked: Asked) -> dict[str, Any]
         "jobs_of": asked.workload or str(asked.trace), "nodes": made.model().nodes,
         "policy": made.power.policy, "bidding": made.market.bidding,
         "continuous": not asked.apart, "seeds": asked.seeds, "hours_count": count, **measures,
-        "energy_without_kwh": found.energy_without_kwh, "hours": found.rows,
+        "energy_without_kwh": found.energy_without_kwh, "cost_without": cost_without(found),
+        "hours": found.rows,
         "types": found.of_types(),
     }  # fmt: skip
 
@@ -255,12 +262,27 @@ def notes_of(found: Regulated, made: JobExperiment) -> list[str]:
     bids = [hour for one in found.runs for hour in one.market.by_hour]
     low = [hour.average_w - hour.reserve_w for hour in bids if hour.reserve_w]
     below = sum(least < idle_w for least in low)
+    notes: list[str] = []
+    it = found_below(bids)
+    if it is not None:
+        notes.append(f"The machine drew too little more often than too much ({it:.0%} of the "
+                     "error): too few jobs were there to follow the target. Standby jobs "
+                     "(--standby) fill it; so does a lower bid.")  # fmt: skip
     if not below:
-        return []
+        return notes
     return [
+        *notes,
         f"In {below} of {len(bids)} hours the bid goes down to less than the {show_power(idle_w)} "
-        f"that idle nodes draw (to {show_power(min(low))}): nobody can follow it there."
+        f"that idle nodes draw (to {show_power(min(low))}): nobody can follow it there.",
     ]
+
+
+def found_below(hours: Sequence[Any]) -> float | None:
+    """Returns the part of the error that is too little power, where that is most of it and hours
+    broke the tracking rule for it."""
+    below = sum(hour.error_below or 0.0 for hour in hours if not hour.tracking_ok)
+    above = sum(hour.error_above or 0.0 for hour in hours if not hour.tracking_ok)
+    return below / (below + above) if below > above else None
 
 
 def heading(made: JobExperiment, asked: Asked) -> str:
@@ -268,7 +290,8 @@ def heading(made: JobExperiment, asked: Asked) -> str:
     assert made.power is not None
     assert made.market is not None
     whose = asked.workload or str(asked.trace)
-    long = f"{asked.hours:g} hour{'s' if asked.hours != 1 else ''}"
+    count = asked.hours_each * len(asked.seeds)
+    long = f"{count:,g} hour{'s' if count != 1 else ''}"
     first, last = asked.seeds[0], asked.seeds[-1]
     seeds = f"seeds {first} to {last}" if last > first else f"seed {first}"
     how = f"each from an empty machine, {seeds}" if asked.apart else f"in one run, {seeds}"
@@ -302,16 +325,16 @@ def hours_table(found: Regulated) -> Any:
              f"reserve {money((it.cost_reserve or 0) / hours)}"]  # fmt: skip
     split += [f"error {money(it.cost_error / hours)}"] if it.cost_error is not None else []
     split += [f"violations {money(it.cost_violation / hours)}"] if it.cost_violation else []
-    every = [hour for one in found.runs for hour in one.market.by_hour]
-    price = sum(hour.energy_price * hour.hours for hour in every) / hours
-    paid = price * found.energy_without_kwh
+    paid = cost_without(found)
     drawn, before = it.energy_kwh * KWH / hours, found.energy_without_kwh * KWH / hours
     rows = [
         ("average bid", number(it.average_w, show_power), ""),
         ("reserve bid", number(it.reserve_w, show_power), "to either side"),
-        ("saving", saving, f"{spread}of what the average costs"),
+        ("saving", saving, f"{spread}of what the average costs that was bid"),
         ("cost per hour", number(it.cost, lambda cost: money(cost / hours)), ", ".join(split)),
         ("cost before", money(paid / hours), "of the energy, without demand response"),
+        ("bill", "-" if it.cost is None or not paid else f"{it.cost / paid - 1:+.1%}",
+         "against what was paid before"),
         ("error, mean", number(it.error_mean, "{:.1%}".format), "of the reserve"),
         ("bad intervals", number(it.bad_share, "{:.1%}".format),
          f"off by more than {rules.limit:g} of the reserve"),
@@ -329,6 +352,14 @@ def hours_table(found: Regulated) -> Any:
     return shown
 
 
+def cost_without(found: Regulated) -> float:
+    """Returns what the energy would have cost without demand response, at its mean price."""
+    every = [hour for one in found.runs for hour in one.market.by_hour]
+    hours = sum(hour.hours for hour in every)
+    price = sum(hour.energy_price * hour.hours for hour in every) / hours
+    return float(price * found.energy_without_kwh)
+
+
 def _brief(seconds: float | None) -> str:
     """Returns a wait for people: less than a tenth of a second is none."""
     return show_duration(None if seconds is None else round(seconds, 1))
@@ -342,8 +373,8 @@ def types_table(found: Regulated) -> Any:
     late = found.runs[0].market.rules.late
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     shown.add_column("type", no_wrap=True)
-    for title in ("jobs", "limit of Q", "late", f"≤ {late:.0%}", "Q, mean", "before", "wait, mean",
-                  "before"):  # fmt: skip
+    titles = ("jobs", "limit", "late", "before", f"≤ {late:.0%}", "Q", "before", "wait", "before")
+    for title in titles:
         shown.add_column(title, justify="right", no_wrap=True)
     for now, before in found.types:
         if not now.jobs:
@@ -351,7 +382,8 @@ def types_table(found: Regulated) -> Any:
         kept = "" if now.threshold is None else "yes" if now.qos_ok else "NO"
         limit = "" if now.threshold is None else f"{now.threshold:g}"
         shown.add_row(
-            Text(now.type), f"{now.jobs:,}", limit, f"{now.late_share or 0:.1%}", kept,
+            Text(now.type), f"{now.jobs:,}", limit, f"{now.late_share or 0:.1%}",
+            f"{before.late_share or 0:.1%}", kept,
             f"{now.mean_q or 0:.2f}", f"{before.mean_q or 0:.2f}",
             _brief(now.mean_wait_s), _brief(before.mean_wait_s),
         )  # fmt: skip

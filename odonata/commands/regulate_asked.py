@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 PRICES = ("energy_price", "reserve_price", "error_price")
 SUFFIX = ".csv"
+USUAL_HOURS = 20
 MOST_HOURS = 24 * 366 * 10
 WHERE = "odonata regulate"
 """What problems of the experiment are told of, where it is in no file."""
@@ -27,7 +28,7 @@ class Asked:
 
     workload: str | None
     policy: str
-    hours: float
+    hours: float | None
     continuous: bool
     trace: Path | None = None
     types: str | None = None
@@ -38,6 +39,8 @@ class Asked:
     deviation: float | None = None
     bid: str | None = None
     prices: str | None = None
+    repair: bool = False
+    repeat: bool = False
     preemption: bool = False
     seed: int = 1
     changes: tuple[str, ...] = ()
@@ -50,12 +53,22 @@ class Asked:
     @property
     def seeds(self) -> list[int]:
         """Returns the seed of each run."""
-        return [self.seed + at for at in range(int(self.hours))] if self.apart else [self.seed]
+        count = int(self.hours or USUAL_HOURS)
+        return [self.seed + at for at in range(count)] if self.apart else [self.seed]
 
     @property
     def hours_each(self) -> float:
         """Returns how long a run is, in hours."""
-        return 1.0 if self.apart else self.hours
+        return 1.0 if self.apart else self.hours or self._whole()
+
+    def _whole(self) -> float:
+        """Returns how many hours a run has where nobody says it: of a trace as many as jobs are
+        submitted in, from the first on."""
+        if self.trace is None:
+            return USUAL_HOURS
+        from odonata.traces.reading import read
+
+        return max(1.0, math.ceil(read(str(self.trace), None, None).span_us / 3.6e9))
 
     def check(self) -> None:
         """Refuse what does not belong together, or is no number of hours."""
@@ -68,9 +81,9 @@ class Asked:
                           "(`odonata types aqa --csv mine.csv` writes a pattern)")  # fmt: skip
         if self.trace is not None and not self.trace.is_file():
             raise Refused(f"--trace {self.trace}: there is no such file")
-        if not 0 < self.hours <= MOST_HOURS:
+        if self.hours is not None and not 0 < self.hours <= MOST_HOURS:
             raise Refused(f"--hours {self.hours:g}: more than 0, at most {MOST_HOURS:,}")
-        if self.apart and self.hours != int(self.hours):
+        if self.apart and self.hours is not None and self.hours != int(self.hours):
             raise Refused(f"--hours {self.hours:g}: a whole number, as each hour is a run of its "
                           "own; --continuous makes one run of any length")  # fmt: skip
         if self.deviation is not None and self.signal != "synthetic":
@@ -103,7 +116,7 @@ class Asked:
         span = f"{self.hours_each:g} h"
         trace: dict[str, Any] = {"nodes": self.nodes, "load": self.load}
         if self.trace is not None:
-            trace |= {"file": str(self.trace.resolve()), "overrun": "extend"}
+            trace |= {"file": str(self.trace.resolve()), "begin": "first", "overrun": "extend"}
         else:
             trace |= {"model": "mix", "mix": mix_of(self.workload or ""), "span": span}
             trace["nodes"] = self.nodes or usual_nodes(self.workload or "")
@@ -119,6 +132,8 @@ class Asked:
         market: dict[str, Any] = {"bidding": self.bidding, "signal": signal,
                                   "signal_deviation": self.deviation}  # fmt: skip
         market |= prices_of(self.prices) | {"standby": self.standby}
+        market |= {"repair": "repair"} if self.repair else {}
+        market |= {"repeat": True} if self.repeat else {}
         return {
             "": {"name": "regulate", "fidelity": "job"}, "trace": trace,
             "power": {"policy": policy, "types": types, "interval": "1 s"}, "market": market,

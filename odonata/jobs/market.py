@@ -85,6 +85,10 @@ class MarketSettings:
         "-1 and 1: they are refused; or repaired, aloud: the last value holds, the last counts, or "
         "they are clipped.", words=(REFUSE, REPAIR),
     )  # fmt: skip
+    repeat: bool = setting(
+        False, "flag", "Whether a signal begins anew when it has ended, as a day of it for a week; "
+        "else its last value holds.",
+    )  # fmt: skip
     limit: float = setting(
         0.3, "number", "The error, as a part of the reserve, above which an interval is bad.",
         above=0, most=MOST_LIMIT,
@@ -180,8 +184,20 @@ class MarketSettings:
             raise Refused(f"{where} = {found.least:g} at its lowest: 0 or more; only the price of "
                           "energy may be below 0")  # fmt: skip
         if isinstance(given, str) and given.lower().endswith(FILES) and self.gaps != HOLD:
+            if name == "signal" and self.repeat:
+                return found
             _require_cover(found, tick_ps, period, f"{where}: {given}")
         return found
+
+    def after(self, signal: Steps, tick_ps: int) -> int:
+        """Returns after how many ticks a signal comes again from its beginning; 0: never. One that
+        is made does when its end is reached; the last value of another lasts as long as the one
+        before it did."""
+        if self.signal == SYNTHETIC:
+            return int(signal.times[-1]) + self.signal_interval_ps // tick_ps
+        if not self.repeat or len(signal.times) < 2:
+            return 0
+        return int(2 * signal.times[-1] - signal.times[-2])
 
     def _synthetic(self, tick_ps: int, seed: int, until: int) -> Steps:
         """Returns the signal that is made, of so many ticks."""

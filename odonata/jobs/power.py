@@ -329,6 +329,13 @@ class Power:
         )
         return policy
 
+    @property
+    def regulates(self) -> bool:
+        """Tells whether its policy follows a target by types of jobs; False where its plug-in is
+        missing."""
+        known = self.policy in POWERS and not POWERS.named(self.policy).missing
+        return known and self.made(10**6).regulate is not None
+
     def steps(self, name: str, tick_ps: int, period: Period | None = None) -> Steps | None:
         """Returns the cap, the price or the carbon intensity over time, None where there is none.
         Dates have their place in the period of the run; None: it has no dates."""

@@ -27,6 +27,7 @@ part of every experiment, those of packets too."""
 MOST_NODES = 10**9
 MODELS = ("poisson", "lublin", "mira", "rmap-small", "rmap-large", "rmap-random", "mix")
 REQUESTS = ("recorded", "exact")
+BEGINS = ("recorded", "first")
 MOST_JOBS, MOST_LOAD, MOST_SHARE = 10**9, 20, 1e9
 USUAL_JOBS = 10_000
 """Jobs that a model makes where nobody says how many; Mira's year has its own number, and so have
@@ -78,6 +79,10 @@ class Source:
         None, "date", "The date of time 0 of the trace, by which dated caps, prices and carbon "
         "intensities are placed.", none="auto",
         otherwise="what the file tells: UnixStartTime of SWF, the first submission of sacct",
+    )  # fmt: skip
+    begin: str = setting(
+        "recorded", "word", "When the run begins: at the trace's own time 0, or at the first "
+        "submission.", words=BEGINS,
     )  # fmt: skip
     timezone: str | None = setting(
         None, "zone", "The time zone of the trace, of dates that have none of their own, and of "
@@ -212,7 +217,7 @@ class Source:
     def changed(self, trace: Trace, nodes: int) -> Trace:
         """Returns the jobs of a trace with all changes that were asked for, on so many nodes; a
         model has made them for the load."""
-        from odonata.traces.changing import first, limited, onto, rescaled
+        from odonata.traces.changing import first, from_zero, limited, onto, rescaled
 
         if self.first is not None:
             trace = first(trace, self.first)
@@ -223,7 +228,7 @@ class Source:
             trace = trace.where(slice(None), requested_us=np.maximum(trace.run_us, 1))
         if self.load is not None and self.model is None:
             trace = rescaled(trace, self.load, nodes)
-        return trace
+        return from_zero(trace) if self.begin == "first" else trace
 
     def _made(self, nodes: int | None, seed: int, measured: Mapping[str, Table] | None) -> Trace:
         from odonata.traces.lublin import lublin

@@ -156,6 +156,9 @@ class Types(Sequence[JobType]):
         codes, counts = np.unique(trace.application[left], return_counts=True)
         most_first = codes[np.argsort(-counts, kind="stable")]
         names = [trace.applications[code] or "no name" for code in most_first.tolist()]
+        if all(each.by == "nodes" for each in self):
+            sizes, counts = np.unique(trace.nodes[left], return_counts=True)
+            names = [f"{size:,} nodes" for size in sizes[np.argsort(-counts, kind="stable")]]
         count = int(left.sum())
         rows = [
             each.name if each.by == "application" else f"{each.by} {each.name}" for each in self

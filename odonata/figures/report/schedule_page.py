@@ -44,9 +44,10 @@ SECTIONS = {"over-time": "Over time", "gantt": "Over time", "waits": "Jobs",
 
 def page(run: ScheduleRun) -> str:
     """Returns the page, as HTML."""
-    heading, *about = account_of(
-        run.trace, run.nodes, run.experiment.machine, run.experiment.trace.overrun
-    )
+    power = run.experiment.power
+    regulated = power is not None and power.regulates  # then nobody is killed
+    overrun = "extend" if regulated else run.experiment.trace.overrun
+    heading, *about = account_of(run.trace, run.nodes, run.experiment.machine, overrun)
     how = run.experiment.scheduler
     policies = f"{how.order} scheduling" + f", {how.allocation}" * bool(run.experiment.machine)
     if run.experiment.power is not None:
