@@ -207,6 +207,8 @@ class Machine:
         while self.coming and self.coming[0].submit <= self.now:
             self.waiting.append(self.coming.pop(0))
         self.target = target_at(self.setting, self.now)
+        if not self.setting.bids[self.now // self.setting.hour_us][1]:
+            self.target = math.inf  # nothing is offered, and there is nothing to follow
         if self.setting.policy == "energy-qare" and self.quality_first():
             self.ratio = None
             return
@@ -384,6 +386,8 @@ def hours(setting: Setting, found: Found, prices=(), violation=0.0, rule=(0.3, 0
         of_power, of_reserve, of_error = prices[number] if prices else (0.1, 0.1, 0.1)
         steps = range(begin // setting.interval_us, end // setting.interval_us)
         off = [abs(found.power_w[i] - found.target_w[i]) for i in steps]
+        if not reserve:  # who offers nothing pays for what is drawn
+            average = sum(found.power_w[i] for i in steps) / len(steps)
         error = sum(off) / reserve / len(off) if reserve else None
         bad = sum(w / reserve > rule[0] for w in off) / len(off) if reserve else None
         kwh = (end - begin) / SECOND / 3600 / 1000

@@ -122,7 +122,7 @@ class Trading:
         how = self.settings
         return Hour(self.length, arrivals, energy, reserve, error, passed, error_of(state),
                     known_types(self.model, state, time, self.length), how.limit, how.share,
-                    how.late, self._spread(passed))  # fmt: skip
+                    how.late, how.violation, self._spread(passed))  # fmt: skip
 
     def _spread(self, passed: Sequence[float]) -> float:
         """Returns the standard deviation of the signal: of one that is made, as asked for; else of

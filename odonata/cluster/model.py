@@ -490,7 +490,8 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
             "energy_j": found.by_job_j, "node_j": found.by_node_j,
             "machine_j": np.array([found.idle_j, found.sleep_j, math.fsum(found.by_job_j)]),
             "wakes": state.ctl[[w.WAKES]],
-            **(self._standby_outcome(state, time) if self.regulates is not None else {}),
+            **(self._standby_outcome(state, int(state.ctl[w.LAST_END]) if done else time)
+               if self.regulates is not None else {}),
         }  # fmt: skip
 
     def _standby_outcome(self, state: State, time: int) -> dict[str, npt.NDArray[Any]]:

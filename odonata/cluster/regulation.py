@@ -38,6 +38,7 @@ from policies.power.acts import (
 )
 from policies.power.floor import Regulate, nobody
 from policies.scheduling.desk import NEVER
+from policies.views import Moment
 
 regulate: Regulate = nobody
 """The kernel of a policy, which `handler` and `hour` put in its place."""
@@ -165,7 +166,16 @@ def _control(state: State, time: int) -> None:
         advance(floor, kind, time)
     _sum(state)
     words[f.STARTS] = words[f.WAKES] = words[f.HALTS] = 0
-    regulate(moment(state, time, 0.0), floor, state.given)
+    now = moment(state, time, 0.0)
+    target_w = now.target_w
+    if now.reserve_w == 0.0:
+        target_w = np.inf  # whoever offers nothing has nothing to follow
+    regulate(
+        Moment(now.time, now.free, now.busy, now.idle_w, now.least_w, now.most_w, now.cap_w,
+               now.measured_w, target_w, now.average_w, now.reserve_w, now.signal, now.until,
+               now.error),
+        floor, state.given,
+    )  # fmt: skip
     state.ctl[w.FREE] = words[f.FREE]
     _book(state, time)
     _set_caps(state, time)
@@ -200,7 +210,7 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
     ctl, kind = state.ctl, kind_of(which)
     until = ctl[w.RUN_UNTIL]
     over = ctl[w.DONE] == state.jobs.shape[0] and until == 0
-    if until > 0 and time >= until:
+    if (until > 0 and time >= until) or (over and time > ctl[w.LAST_END]):
         return
     if kind == w.END:
         if not rings(state, time):

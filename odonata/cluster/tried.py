@@ -21,6 +21,7 @@ from odonata.cluster.floors import Kinds, floor_arrays
 from odonata.cluster.layout import State
 from odonata.cluster.metrics import running_rows, waiting_rows
 from odonata.cluster.regulation import begin_now, hour, judge_now
+from odonata.jobs.schedule import RUNNING, WAITING
 from odonata.jobs.series import Steps
 from odonata.jobs.series_text import SYNTHETIC
 from odonata.jobs.signal import synthetic
@@ -82,19 +83,22 @@ def known_types(model: Cluster, state: State, time: int, length: int) -> tuple[J
     seen = kinds.of_job[: state.ctl[w.NEXT]]
     count = np.bincount(seen, minlength=len(kinds.rows)).astype(float)
     nodes = np.bincount(seen, state.jobs[: len(seen), w.NODES], len(kinds.rows))
-    asked = np.minimum(state.jobs[: len(seen), w.REQUESTED], length)
+    asked = state.jobs[: len(seen), w.REQUESTED]
+    asked = np.where(asked < NEVER, asked, length)
     asked_sum = np.bincount(seen, asked, len(kinds.rows))
     rates, found = model.trace.rates, []
     for at, row in enumerate(kinds.rows):
         some = max(1.0, count[at])
-        time_us = asked_sum[at] / some if row.shortest_s is None else row.shortest_s * SECOND
+        made = rates is not None and row.name in rates and row.shortest_s is not None
+        time_us = (row.shortest_s or 0.0) * SECOND if made else asked_sum[at] / some
         come = count[at] * length / time if time else 0.0
         if rates is not None and row.name in rates:
             come = rates[row.name] * length / HOUR_US
+        holds = np.isin(state.jobs[: len(seen), w.STATUS], (WAITING, RUNNING)) & (seen == at)
         found.append(JobKind(
             row.name, nodes[at] / some if row.nodes is None else float(row.nodes), float(time_us),
             row.most_w, min(row.least_w, row.most_w), row.slowdown, row.threshold, row.delay_rate,
-            come * HOUR_US / length,
+            come * HOUR_US / length, float(state.jobs[: len(seen), w.NODES][holds].sum()),
         ))  # fmt: skip
     return tuple(found)
 
@@ -119,7 +123,8 @@ class Hours:
     def _times(self, rows: Whole) -> npt.NDArray[np.float64]:
         """Returns how long jobs take, in ticks, as far as anybody knows."""
         kinds, jobs = self._kinds, self._state.jobs
-        stated = np.array([np.nan if it.shortest_s is None else it.shortest_s * SECOND
+        rates = self._model.trace.rates or {}  # else jobs have times of their own
+        stated = np.array([it.shortest_s * SECOND if it.shortest_s and it.name in rates else np.nan
                            for it in kinds.rows])[kinds.of_job[rows]]  # fmt: skip
         asked = jobs[rows, w.REQUESTED].astype(float)
         asked = np.where(asked < NEVER, asked, self._length)

@@ -262,7 +262,10 @@ def notes_of(found: Regulated, made: JobExperiment) -> list[str]:
     bids = [hour for one in found.runs for hour in one.market.by_hour]
     low = [hour.average_w - hour.reserve_w for hour in bids if hour.reserve_w]
     below = sum(least < idle_w for least in low)
-    notes: list[str] = []
+    notes = [f"{line}." for line in model.trace.account.lines()]
+    none = sum(not hour.reserve_w for hour in bids)
+    if none:
+        notes.append(f"In {none} of {len(bids)} hours nothing was offered.")
     it = found_below(bids)
     if it is not None:
         notes.append(f"The machine drew too little more often than too much ({it:.0%} of the "

@@ -119,7 +119,8 @@ class Asked:
             trace |= {"file": str(self.trace.resolve()), "begin": "first", "overrun": "extend"}
         else:
             trace |= {"model": "mix", "mix": mix_of(self.workload or ""), "span": span}
-            trace["nodes"] = self.nodes or usual_nodes(self.workload or "")
+            usual = usual_nodes if self.nodes is None else lambda workload: self.nodes
+            trace["nodes"] = usual(self.workload or "")
         policy = named(self.policy, "power", "--policy")
         if self.preemption:
             policy["preemption"] = True

@@ -77,6 +77,7 @@ class Hour(NamedTuple):
     limit: float
     share: float
     late: float
+    violation: float
     spread: float
 
 

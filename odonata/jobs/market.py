@@ -186,7 +186,7 @@ class MarketSettings:
         if isinstance(given, str) and given.lower().endswith(FILES) and self.gaps != HOLD:
             if name == "signal" and self.repeat:
                 return found
-            _require_cover(found, tick_ps, period, f"{where}: {given}")
+            _require_cover(found, tick_ps, period, until, f"{where}: {given}")
         return found
 
     def after(self, signal: Steps, tick_ps: int) -> int:
@@ -219,9 +219,12 @@ MOST_VALUES = 50_000_000
 """Of a signal that is made: some six years at 4 s."""
 
 
-def _require_cover(found: Steps, tick_ps: int, period: Period | None, where: str) -> None:
-    """Refuse a file of evenly spaced values that ends before the last job of a run is submitted:
-    what is missing then is a gap. Values at uneven times, such as those of a tariff, hold."""
+def _require_cover(
+    found: Steps, tick_ps: int, period: Period | None, until: int | None, where: str
+) -> None:
+    """Refuse a file of evenly spaced values that ends before the last job of a run is submitted, or
+    the run before that: what is missing then is a gap. Values at uneven times, such as those of a
+    tariff, hold."""
     apart = np.diff(found.times)
     if period is None or len(apart) < 2:
         return
@@ -229,6 +232,8 @@ def _require_cover(found: Steps, tick_ps: int, period: Period | None, where: str
     if 2 * int((apart == space).sum()) <= len(apart):
         return
     end_ps, last_ps = (int(found.times[-1]) + space) * tick_ps, period.last_us * PS
+    if until is not None:
+        last_ps = min(last_ps, until * tick_ps)
     if end_ps < last_ps:
         raise Refused(f"{where}: it ends at {show_ticks(end_ps, 'ps')}, and jobs are submitted "
                       f"until {show_ticks(last_ps, 'ps')}: add what is missing, or let the last "

@@ -255,7 +255,10 @@ class Market:
         off, limit = self.error[its], self.rules.limit
         mean = rules.mean_error(off)
         kept = rules.keeps_rule(off, limit, self.rules.share)
-        cost = rules.cost(average, reserve, mean, long, energy, offered, missed, not kept,
+        drawn_kwh = float((seen.power_w[its] * seen.seconds[its]).sum()) / KWH
+        # Who offers nothing pays for what is drawn.
+        paid = average if reserve else drawn_kwh / long * rules.W_PER_KW
+        cost = rules.cost(paid, reserve, mean, long, energy, offered, missed, not kept,
                           self.rules.violation)  # fmt: skip
         above = rules.mean_error(np.where(seen.power_w[its] > seen.target_w[its], off, off * 0.0))
         rows = slice(*np.searchsorted(self.schedule.trace.submit_us, (begin, end)))
@@ -264,11 +267,11 @@ class Market:
         return HourFacts(
             begin / SECOND, long, average, reserve, energy, offered, missed, _known(mean),
             _known(above), _known(mean - above), _known(rules.bad_share(off, limit)), kept,
-            _known(cost), _known(rules.saving(cost, average, long, energy)),
-            rules.cost(average, 0.0, math.nan, long, energy, 0.0, 0.0),
+            _known(cost), _known(rules.saving(cost, paid, long, energy)),
+            rules.cost(paid, 0.0, math.nan, long, energy, 0.0, 0.0),
             rules.cost(0.0, reserve, 0.0, long, 0.0, offered, 0.0) + 0.0, _known(of_error),
             0.0 if kept else self.rules.violation,
-            float((seen.power_w[its] * seen.seconds[its]).sum()) / KWH,
+            drawn_kwh,
             _known(float((seen.standby_w[its] * seen.seconds[its]).sum()) / KWH),
             int((self.schedule.state[rows] != TO_COME).sum()), all(it.qos_ok for it in types),
             types,

@@ -17,25 +17,21 @@ from policies.views import Bid, Market, Trial
 
 THESIS = "Y. Zhang: Intelligent middleware for HPC systems, thesis, Boston University 2021"
 RULES = ("quality", "cost")
-HOUR_S = 3600.0
+HOUR_S, W_PER_KW = 3600.0, 1000.0
 LEAST_RESERVE = 1e-3
 """Of the range of powers: less is no reserve."""
 
 
-def used(market: Market) -> float:
-    """Returns the part of the nodes that is busy on average, if jobs come as expected and nobody
-    waits or is capped: at most 1."""
-    work = sum(it.arrivals * it.nodes * _seconds(market, it.time) for it in market.types)
-    return min(1.0, work / HOUR_S / market.nodes)
-
-
 def mean_w(market: Market) -> float:
-    """Returns what the machine draws on average then."""
-    parts = [it.arrivals * it.nodes * it.time for it in market.types]
+    """Returns what the machine draws on average in the hour, if nobody is capped: as jobs come on
+    average or, where more are there now than that keeps busy, with these."""
+    parts = [it.arrivals * it.nodes * _seconds(market, it.time) / HOUR_S for it in market.types]
+    there = [it.present for it in market.types]
+    parts = parts if sum(parts) >= sum(there) else there
     if not sum(parts):
         return market.nodes * market.idle_w
     watts = np.average([it.most_w for it in market.types], weights=parts)
-    busy = used(market) * market.nodes
+    busy = min(sum(parts), market.nodes)
     return float(busy * watts + (market.nodes - busy) * market.idle_w)
 
 
@@ -44,10 +40,12 @@ def most_w(market: Market) -> float:
     return market.nodes * max((it.most_w for it in market.types), default=market.most_w)
 
 
-def cost(market: Market, bid: Bid, error: float) -> float:
-    """Returns what an hour costs with a bid and a mean error, in money per hour times 1,000."""
-    reserve_w = bid.reserve_w
-    return (market.energy_price * bid.average_w - market.reserve_price * reserve_w
+def cost(market: Market, bid: Bid, error: float, broken: float = 0.0) -> float:
+    """Returns what an hour costs with a bid and a mean error, in money times 1,000, where so many
+    hours of all break the tracking rule."""
+    reserve_w, hours = bid.reserve_w, _seconds(market, market.hour) / HOUR_S
+    violations = broken * market.violation * W_PER_KW / hours if broken else 0.0
+    return (violations + market.energy_price * bid.average_w - market.reserve_price * reserve_w
             + market.error_price * reserve_w * error)  # fmt: skip
 
 
@@ -88,15 +86,21 @@ class MeanPower(BiddingPolicy):
 class Grid(BiddingPolicy):
     """A bid counts if it keeps the tracking rule in all hours in which it is tried. Of those it
     bids the one with the least degradation of jobs, or the cheapest. Where none counts, it bids the
-    one that was off its target for the least part of the time."""
+    one that was off its target for the least part of the time, if that is cheaper than none; or,
+    if asked to, nothing."""
 
     rule: str = parameter("quality", about=f"what is least: {' or '.join(RULES)}")
     hours: int = parameter(3, about="hours in which each bid is tried", least=1, most=1000)
     steps: int = parameter(12, about="averages, and reserves for each, that are tried", least=2,
                            most=200)  # fmt: skip
 
+    otherwise: str = parameter(
+        "nearest", about="what is bid where no bid keeps the rule: nearest or nothing"
+    )
+
     def __post_init__(self) -> None:
         check_word("rule", self.rule, RULES)
+        check_word("otherwise", self.otherwise, ("nearest", "nothing"))
 
     def bid(self, market: Market) -> Bid:
         _require(self, market)
@@ -114,13 +118,19 @@ class Grid(BiddingPolicy):
         return self._nearest(market) if found is None else found
 
     def _nearest(self, market: Market) -> Bid:
-        """Returns the bid that is off its target for the least part of the time."""
+        """Returns the bid that is off its target for the least part of the time, of those that are
+        cheaper than none."""
         assert market.trial is not None
         found, least = Bid(mean_w(market), 0.0), np.inf
+        nothing = cost(market, found, 0.0)
+        if self.otherwise == "nothing":
+            return found
         for bid in self._grid(market):
             trials = [market.trial(bid, hour) for hour in range(self.hours)]
             bad = float(np.mean([trial.bad(market.limit) for trial in trials]))
-            if bad < least:
+            broken = float(np.mean([t.bad(market.limit) >= market.share for t in trials]))
+            error = float(np.mean([trial.error for trial in trials]))
+            if bad < least and cost(market, bid, error, broken) < nothing:
                 found, least = bid, bad
         return found
 
@@ -174,9 +184,9 @@ class Guaranteed(BiddingPolicy):
             )
             assert market.trial is not None
             trials = [market.trial(bid, hour) for hour in range(self.hours)]
-            broken = any(trial.bad(market.limit) >= market.share for trial in trials)
+            broken = float(np.mean([t.bad(market.limit) >= market.share for t in trials]))
             error = float(np.mean([trial.error for trial in trials]))
-            value = broken, cost(market, bid, error)
+            value = broken > 0.0, cost(market, bid, error, broken)
             if value < least and value[1] < nothing:
                 found, least = bid, value
         return found

@@ -48,6 +48,8 @@ class JobKind(NamedTuple):
     is stated."""
     arrivals: float
     """Jobs that are expected per hour."""
+    present: float = 0.0
+    """The nodes that its jobs ask for or hold which wait or run now."""
 
 
 class Trial(NamedTuple):
@@ -139,6 +141,8 @@ class Market(NamedTuple):
     """The share of bad measurements that an hour has to stay below."""
     late: float = 0.1
     """Which part of the jobs of a type may be at their threshold or beyond it."""
+    violation: float = 0.0
+    """What an hour costs, in money, that breaks the tracking rule."""
     spread: float = 0.0
     """The standard deviation of the signal, as far as it is known."""
     trial: Callable[..., Trial] | None = None

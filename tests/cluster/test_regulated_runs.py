@@ -82,7 +82,8 @@ def test_without_an_end_it_runs_until_the_last_job_is_over() -> None:
 
 
 def test_a_run_whose_target_feeds_nobody_comes_to_an_end() -> None:
-    model = model_of("tracking-only", standby="bt.C.16", bidding_parameters=(("average", 100.0),))
+    given = (("average", 100.0), ("reserve", 50.0))
+    model = model_of("tracking-only", standby="bt.C.16", bidding_parameters=given)
     with pytest.raises(Fault, match="tracking-only: it has left 980 of 980 jobs waiting"):
         simulate(replace(model, until_us=None))
 
@@ -157,7 +158,7 @@ def test_a_target_out_of_reach_is_followed_as_far_as_it_can_be() -> None:
     """Below what idle nodes draw nothing runs; above what all can draw all run without caps."""
     for average, watts in ((100.0, 36 * 169.0), (40_000.0, None)):
         model = model_of("tracking-only", standby="bt.C.16",
-                         bidding_parameters=(("average", average), ("reserve", 0.0)))  # fmt: skip
+                         bidding_parameters=(("average", average), ("reserve", 50.0)))  # fmt: skip
         logs, _ = ours(model)
         power = np.array([row[1] for _, row in logs["tracking"]])
         if watts is None:

@@ -17,9 +17,10 @@ def setting(
     nodes: int, types: list[Type], jobs: list[Job], targets: list[float], **others: Any
 ) -> Setting:
     """Returns a machine with idle nodes of 50 W whose target is new every second. The average is
-    the mean of the least and the greatest target."""
+    the mean of the least and the greatest target; the reserve what they differ by from it, or 1 W:
+    without one there would be no target."""
     average, reserve = (max(targets) + min(targets)) / 2, (max(targets) - min(targets)) / 2
-    reserve = others.pop("reserve", reserve)
+    reserve = others.pop("reserve", reserve or 1.0)
     weights = others.pop("weights", [])
     signal = [
         (i * SECOND, (w - average) / reserve if reserve else 0) for i, w in enumerate(targets)
