@@ -55,7 +55,7 @@ def test_a_capped_job_takes_exactly_as_much_longer() -> None:
 def test_a_job_ends_between_control_instants_and_the_next_starts_at_one() -> None:
     kind = Type("a", 100, 60, 2, math.inf)
     jobs = [Job(0, 1_500_000, 1, 0), Job(200_001, SECOND, 1, 0)]
-    case = setting(1, [kind], jobs, [100.0] * 4)
+    case = setting(1, [kind], jobs, [100.0] * 4, reserve=0.0)
     found = simulate(case)
     assert (found.start_us, found.end_us) == ([0, 2 * SECOND], [1_500_000, 3 * SECOND])
     assert found.power_w == [100, 75, 100, 50]
