@@ -28,6 +28,7 @@ from policies.views import (
     Bid,
     Budget,
     Configuration,
+    JobKind,
     Market,
     Mold,
     PowerDesk,
@@ -367,9 +368,21 @@ def ask_bidding(
         step.now, HOUR, MACHINE.n_nodes, IDLE_W, step.queue, site.powered(), CHOICES, arrivals,
         energy_price, reserve_price, error_price, (*signal,), dice.random() if signal else 0.0,
         memory, LEAST_W, MOST_W, "us",
+        types=_types(dice),
         trial=partial(_tried, policy, step.number, len(step.queue), signal or [0.0] * 60),
     )  # fmt: skip
     return (*spelt("bid", bid(policy, market)),), None
+
+
+def _types(dice: random.Random) -> tuple[JobKind, ...]:
+    """Returns what is known of two types of jobs."""
+    return tuple(
+        JobKind(name, dice.randint(1, 4), dice.randint(10, 900) * SECOND,
+                dice.uniform(200.0, MOST_W), dice.uniform(LEAST_W, 200.0), dice.uniform(1.0, 2.0),
+                dice.choice((3.0, math.inf)), dice.choice((None, 0.02)), dice.uniform(0.0, 90.0),
+                dice.randint(0, 9))
+        for name in ("md", "cfd")
+    )  # fmt: skip
 
 
 def _tried(
@@ -383,7 +396,11 @@ def _tried(
     off_w = np.random.default_rng([number, hour]).normal(0.0, 0.02 * ALL_MOST_W, len(signal))
     power_w = np.clip(target_w + off_w, ALL_IDLE_W, ALL_MOST_W)
     starts = min(waiting, int(offered.average_w / ALL_MOST_W * waiting))
-    return Trial(fixed(power_w, float), fixed(target_w, float), offered.reserve_w, starts, starts)
+    found = np.random.default_rng([number, hour, 1]).exponential(60.0, (2, 2, 20))
+    late, waits = ({name: fixed(each[at] / scale, float) for at, name in enumerate(("md", "cfd"))}
+                   for each, scale in zip(found, (60.0, 1.0), strict=True))  # fmt: skip
+    return Trial(fixed(power_w, float), fixed(target_w, float), offered.reserve_w, starts, starts,
+                 late, waits)  # fmt: skip
 
 
 ASKS: dict[str, Callable[..., tuple[Said, After | None]]] = {

@@ -62,6 +62,10 @@ def refuse_regulation(model: Cluster, power: Power) -> None:
     nobody would start."""
     market, policy = model.market, model.power_policy
     if policy is None or policy.regulate is None:
+        if market is not None and market.made(w.TICK_PS).by_types and model.begun is None:
+            raise Refused(f"market.bidding = {market.bidding}: it goes by types of jobs: set "
+                          "power.types, and a power policy that follows the target by types, as "
+                          "tracking-only, energy-qare or qosg")  # fmt: skip
         if market is not None and market.standby is not None:
             raise Refused(f"market.standby = {market.standby}: only a power policy starts standby "
                           "jobs that follows the target by types of jobs: tracking-only, "

@@ -39,6 +39,10 @@ class BiddingPolicy(Policy):
     It may try bids out (`market.trial`). What it has to know from hour to hour is in its memory.
     """
 
+    by_types: bool = False
+    """Whether it goes by types of jobs (`Market.types`), and by hours that are tried with them:
+    then a run needs `power.types`, and a power policy that regulates by type."""
+
     @abstractmethod
     def bid(self, market: Market) -> Bid:
         """Returns the bid for the next hour: average at least reserve, both at least 0."""

@@ -71,8 +71,10 @@ def _require(policy: BiddingPolicy, market: Market) -> None:
 @bidding("tracking-only", about="what the machine draws on average, and all that it can move",
          source=f"{THESIS}, 2.5.1")  # fmt: skip
 class MeanPower(BiddingPolicy):
-    """The average is what the machine would draw if nobody waited; the reserve goes from there to
-    all idle, or to all busy with the jobs that draw most, whichever is nearer."""
+    """The average is what the machine would draw as jobs come or, if that is more, with those that
+    are there, if nobody had a cap; the reserve goes from there to all idle, or to all busy with the jobs that draw most, whichever is nearer."""
+
+    by_types = True
 
     def bid(self, market: Market) -> Bid:
         _require(self, market)
@@ -89,6 +91,7 @@ class Grid(BiddingPolicy):
     one that was off its target for the least part of the time, if that is cheaper than none; or,
     if asked to, nothing."""
 
+    by_types = True
     rule: str = parameter("quality", about=f"what is least: {' or '.join(RULES)}")
     hours: int = parameter(3, about="hours in which each bid is tried", least=1, most=1000)
     steps: int = parameter(12, about="averages, and reserves for each, that are tried", least=2,
@@ -159,6 +162,7 @@ class Guaranteed(BiddingPolicy):
     the cheapest is bid: of those that keep the tracking rule, if any does. Where none is cheaper
     than what jobs need on average, nothing is offered."""
 
+    by_types = True
     stated: bool = parameter(
         True, about="take how fast it has to fall from the table of types, where that has it"
     )

@@ -187,6 +187,7 @@ def runs(go: Callable[..., str], made: Path, place: Path) -> Callable[[str], Non
         "power": ("trace.first=60",),
         "market": ("trace.jobs=40", "power.policy=none", "market.bidding.name=fixed",
                    "market.bidding.average=40000", "market.bidding.reserve=2000"),
+        "regulated": ("run.duration=2min", "market.bidding.steps=2", "market.hour=2min"),
     }  # fmt: skip
 
     def make(code: str) -> None:
