@@ -72,7 +72,8 @@ def _require(policy: BiddingPolicy, market: Market) -> None:
          source=f"{THESIS}, 2.5.1")  # fmt: skip
 class MeanPower(BiddingPolicy):
     """The average is what the machine would draw as jobs come or, if that is more, with those that
-    are there, if nobody had a cap; the reserve goes from there to all idle, or to all busy with the jobs that draw most, whichever is nearer."""
+    are there, if nobody had a cap. The reserve goes from there to all idle, or to all busy with the
+    jobs that draw most, whichever is nearer."""
 
     by_types = True
 
