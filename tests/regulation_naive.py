@@ -305,7 +305,8 @@ class Machine:
 
     def start_standby(self, kind: int) -> None:
         run, nodes = self.setting.standby_run_us, self.setting.standby_nodes
-        while not self.waiting and not self.suspended:
+        offered = self.setting.bids[self.now // self.setting.hour_us][1] > 0
+        while offered and not self.waiting and not self.suspended:
             job = Live(len(self.standby), True, self.now, run, nodes, kind, float(run))
             if not (self.fits(job) and self.room(job, "standby")):
                 break

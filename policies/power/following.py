@@ -183,6 +183,8 @@ def _stand_by(now: Moment, floor: Floor) -> None:
     kind = floor.floor[w.STANDBY_KIND]
     if kind < 0 or floor.floor[w.QUEUED] > 0 or floor.floor[w.PAUSED] > 0:
         return
+    if now.reserve_w == 0.0:
+        return  # there is no target that they would have to fill
     while floor.tallies[kind, w.HEAD] >= 0:
         width = head_width(floor, kind)
         more = more_w(floor, kind, width)
