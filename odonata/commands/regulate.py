@@ -55,7 +55,8 @@ TERMS = (
 @click.option("--load", type=float, help="The part of the nodes that is busy on average.  "
               "[default: that of the mix]")  # fmt: skip
 @click.option("--standby", metavar="TYPE", help="The type of which there is always another job "
-              "that starts when nothing else waits and power is left.")  # fmt: skip
+              "that starts when nothing else waits and power is left; none: there is none.  "
+              "[default: ft, as in the thesis, where the workload is qosg]")  # fmt: skip
 @click.option("--signal", default="synthetic", show_default=True, metavar="FILE",
               help="The grid's signal, -1 to 1: a CSV file, or synthetic.")  # fmt: skip
 @click.option("--repair", is_flag=True, help="Repair values of the signal that are missing, "
@@ -63,7 +64,7 @@ TERMS = (
 @click.option("--repeat", is_flag=True, help="Have the signal begin anew when it has ended, as a "
               "day of it for a week.")  # fmt: skip
 @click.option("--deviation", type=float, help="The standard deviation of a synthetic signal.  "
-              "[default: 0.64]")  # fmt: skip
+              "[default: 0.4]")  # fmt: skip
 @click.option("--prices", metavar="E,R,D", help="Of energy, reserve and error, per kWh; numbers or "
               "CSV files.  [default: 0.1,0.1,0.1]")  # fmt: skip
 @click.option("--preemption", is_flag=True, help="Suspend jobs where all are held at their lowest "
@@ -293,6 +294,8 @@ def heading(made: JobExperiment, asked: Asked) -> str:
     assert made.power is not None
     assert made.market is not None
     whose = asked.workload or str(asked.trace)
+    if made.market.standby is not None:
+        whose += f" and standby jobs ({made.market.standby})"
     count = asked.hours_each * len(asked.seeds)
     long = f"{count:,g} hour{'s' if count != 1 else ''}"
     first, last = asked.seeds[0], asked.seeds[-1]

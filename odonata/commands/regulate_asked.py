@@ -132,7 +132,7 @@ class Asked:
             signal = str(Path(signal).resolve())
         market: dict[str, Any] = {"bidding": self.bidding, "signal": signal,
                                   "signal_deviation": self.deviation}  # fmt: skip
-        market |= prices_of(self.prices) | {"standby": self.standby}
+        market |= prices_of(self.prices) | {"standby": self.standby or self._usual_standby}
         market |= {"repair": "repair"} if self.repair else {}
         market |= {"repeat": True} if self.repeat else {}
         return {
@@ -140,6 +140,14 @@ class Asked:
             "power": {"policy": policy, "types": types, "interval": "1 s"}, "market": market,
             "run": {"duration": span, "seed": self.seed}, "metrics": {"interval": "1 min"},
         }  # fmt: skip
+
+    @property
+    def _usual_standby(self) -> str | None:
+        """Returns the type of standby jobs of the paper's machine that a mix is from."""
+        from odonata.traces.mix import MIXES
+
+        found = MIXES.get(self.workload or "")
+        return found.standby if found is not None and self.types is None else None
 
     @property
     def bidding(self) -> dict[str, Any]:

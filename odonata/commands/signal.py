@@ -57,7 +57,7 @@ def parse_memory(text: str) -> tuple[int, int]:
 @click.argument("file", required=False, metavar="[FILE.csv]", type=click.Path(path_type=Path))
 @click.option("--synthetic", is_flag=True, help="A signal that is made, in place of a file.")
 @click.option("--deviation", type=float, help="The standard deviation of one that is made.  "
-              "[default: 0.64]")  # fmt: skip
+              "[default: 0.4]")  # fmt: skip
 @click.option("--memory", type=Quantity("TIMES", parse_memory), help="The time constants of its "
               "two filters.  [default: 90 s, 20 s]")  # fmt: skip
 @click.option("--interval", type=Quantity("TIME", time_ps), help="How often it changes.  [default: "

@@ -18,9 +18,10 @@ from pdes.errors import Refused
 
 Numbers = npt.NDArray[np.float64]
 
-DEVIATION, MEMORY_S, INTERVAL_S = 0.64, (90.0, 20.0), 4.0
-"""The default: the deviation of a day of PJM's RegD, two time constants that give about its
-autocorrelation, and how often the papers' signal changes."""
+DEVIATION, MEMORY_S, INTERVAL_S = 0.40, (90.0, 20.0), 4.0
+"""The default: the deviation that the papers print, two time constants that give about the
+autocorrelation of a day of PJM's RegD, of which they print nothing, and how often their signal
+changes."""
 LEAST_DEVIATION, MOST_DEVIATION = 0.001, 0.999
 DEVIATIONS = (f"{LEAST_DEVIATION:g} .. {MOST_DEVIATION:g}: what stays within -1 and 1 cannot "
               "deviate by more than 1, and near that it only jumps from end to end")  # fmt: skip

@@ -46,6 +46,8 @@ class Mix:
     load: float = LOAD
     shares: tuple[float, ...] | None = None
     """Of the load, one of each type; None: all alike."""
+    standby: str | None = None
+    """The type of which there is always another job, where the paper's machine has one."""
 
     @property
     def mean_w(self) -> float:
@@ -63,7 +65,8 @@ def _aqa(types: str, load: float = LOAD) -> Mix:
 
 
 def _qosg(*shares: float) -> Mix:
-    return Mix("qosg", ("fs", "sc", "bt", "lu", "mg", "sp"), 100, shares=shares or None)
+    types = ("fs", "sc", "bt", "lu", "mg", "sp")
+    return Mix("qosg", types, 100, shares=shares or None, standby="ft")
 
 
 W1 = "is.D.32 bt.D.49 mg.D.8 is.D.4 ep.D.100 is.D.64 lu.D.112 mg.D.32"

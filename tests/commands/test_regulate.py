@@ -168,6 +168,17 @@ def test_options_make_the_experiment_that_a_file_would() -> None:
     assert math.isclose(made.run.end or 0, 3600e12)
 
 
+def test_the_machine_of_the_thesis_has_standby_jobs() -> None:
+    for words, standby in (((), "ft"), (("none",), None), (("bt",), "bt")):
+        made, _ = Asked("qosg", "qosg", 1, False, standby=words[0] if words else None).experiment()
+        assert made.market is not None
+        assert made.market.standby == standby
+    for workload, types in (("W4", None), ("qosg", "qosg"), ("fs,sc", None)):
+        made, _ = Asked(workload, "qosg", 1, False, types=types, nodes=40).experiment()
+        assert made.market is not None
+        assert made.market.standby is None
+
+
 def test_several_runs_at_a_time_give_what_one_after_the_other_gives() -> None:
     words = ("--workload", "qosg", "--nodes", 20, "--bid", "3kW,1kW", "--hours", 4, "--policy",
              "qosg", "--json")  # fmt: skip
