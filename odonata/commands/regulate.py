@@ -269,9 +269,12 @@ def notes_of(found: Regulated, made: JobExperiment) -> list[str]:
         notes.append(f"In {none} of {len(bids)} hours nothing was offered.")
     it = found_below(bids)
     if it is not None:
-        notes.append(f"The machine drew too little more often than too much ({it:.0%} of the "
-                     "error): too few jobs were there to follow the target. Standby jobs "
-                     "(--standby) fill it; so does a lower bid.")  # fmt: skip
+        assert made.market is not None
+        cure = "a lower bid is followed more easily"
+        if made.market.standby is None:
+            cure = f"standby jobs (--standby) fill it, and {cure}"
+        notes.append("In hours that broke the rule the machine drew too little more often than too "
+                     f"much ({it:.0%} of the error): {cure}.")  # fmt: skip
     if not below:
         return notes
     return [
