@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 SECOND = 1_000_000
 HAIR, LATER = 1e-9, 1e-6  # shares, and degradations, that differ by no more are equal
+HAIR_W = 1e-6  # and powers
 DONE = 0.001  # a job with no more microseconds of work left than this has ended
 
 
@@ -173,15 +174,14 @@ class Machine:
 
     def urgency(self, job: Live) -> float:
         threshold = math.inf if job.standby else self.types[job.kind].threshold
-        return ((self.now - job.submit + job.left) / job.run - 1) / threshold
+        longer = self.now - job.submit + job.left - job.run
+        return longer / max(job.run, SECOND) / threshold
 
-    def note(self, a: float, b: float, where: str, *, equal: bool = False) -> None:
-        """Notes two numbers that rounding may set apart, or with `equal` may have made the same."""
-        if math.isfinite(a) and math.isfinite(b):
-            exact = (1024 * a).is_integer() and (1024 * b).is_integer()  # then nothing is rounded
-            near = abs(a - b) <= 1e-9 * max(1.0, abs(a), abs(b))
-            if near and (a != b or (equal and not exact)):
-                self.ties.append((self.now, where))
+    def note(self, a: float, b: float, where: str) -> None:
+        """Notes two numbers that rounding may set apart."""
+        finite = math.isfinite(a) and math.isfinite(b)
+        if finite and a != b and abs(a - b) <= 1e-9 * max(1.0, abs(a), abs(b)):
+            self.ties.append((self.now, where))
 
     def fits(self, job: Live) -> bool:
         return job.nodes + sum(x.nodes for x in self.running + self.suspended) <= self.setting.nodes
@@ -190,8 +190,8 @@ class Machine:
         return job.nodes * (self.most_w[job.kind] - self.setting.idle_w)
 
     def within(self, power: float, where: str) -> bool:
-        self.note(power, self.target, where, equal=True)
-        return power <= self.target
+        self.note(power, self.target + HAIR_W, where)
+        return power <= self.target + HAIR_W
 
     def room(self, job: Live, where: str) -> bool:
         """Tells whether the target leaves room for this job, if nobody were capped."""
@@ -317,7 +317,7 @@ class Machine:
     def cap(self) -> None:
         full, low = self.power(self.most_w), self.power(self.low_w)
         ratio = (self.target - low) / (full - low) if full != low else 0.0
-        self.ratio = None if full <= self.target else min(1.0, max(0.0, ratio))
+        self.ratio = None if full <= self.target + HAIR_W else min(1.0, max(0.0, ratio))
 
     def go_on(self, span: int) -> tuple[float, float, float]:
         """Advances by an interval; returns the energies of idle nodes, of jobs, of standby jobs."""
@@ -373,7 +373,7 @@ def q_of(setting: Setting, found: Found, job: int) -> float:
     """Returns the degradation of a job, as if it ran on without a cap after the end of the run."""
     asked, end = setting.jobs[job], found.end_us[job]
     end = end if end >= 0 else setting.end_us + math.ceil(found.left_us[job] - DONE)
-    return (end - asked.submit_us - asked.run_us) / asked.run_us
+    return (end - asked.submit_us - asked.run_us) / max(asked.run_us, SECOND)
 
 
 def hours(setting: Setting, found: Found, prices=(), violation=0.0, rule=(0.3, 0.1)) -> list[Hour]:
@@ -390,7 +390,7 @@ def hours(setting: Setting, found: Found, prices=(), violation=0.0, rule=(0.3, 0
         if not reserve:  # who offers nothing pays for what is drawn
             average = sum(found.power_w[i] for i in steps) / len(steps)
         error = sum(off) / reserve / len(off) if reserve else None
-        bad = sum(w / reserve > rule[0] for w in off) / len(off) if reserve else None
+        bad = sum(w / reserve > rule[0] + HAIR for w in off) / len(off) if reserve else None
         kwh = (end - begin) / SECOND / 3600 / 1000
         base = of_power * average * kwh
         cost = base + (of_error * (error or 0.0) - of_reserve) * reserve * kwh

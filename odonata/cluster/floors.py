@@ -1,7 +1,7 @@
 """The floor of a machine that is regulated, before anything has happened: jobs by type, as arrays.
 
-The types of a run are those of which its trace has jobs, or may have any (`Trace.rates`), in the
-order of their table. Standby jobs are a type of their own, behind these, whatever they are.
+The types of a run are those of its mix or, where its trace is a file, all of the table; in the
+order of the table. Standby jobs are a type of their own, behind these, whatever they are.
 """
 
 from __future__ import annotations
@@ -37,10 +37,13 @@ class Kinds(NamedTuple):
 
     @classmethod
     def of(cls, types: Types, trace: Trace, standby: str | None) -> Kinds:
-        """Returns the types of a trace; `standby` names the one of standby jobs."""
+        """Returns the types of a trace; `standby` names the one of standby jobs. Of jobs from a
+        file these are all of the table: nobody knows which of them will come."""
         places = types.match(trace)
-        known = {*np.unique(places).tolist()}
-        known |= {types.place(name) for name in (trace.rates or {}) if name in types.names}
+        known = {*range(len(types.names))}
+        if trace.rates is not None:
+            known = {*np.unique(places).tolist()}
+            known |= {types.place(name) for name in trace.rates if name in types.names}
         some = np.array(sorted(known), np.int64)
         return cls([types[at] for at in some.tolist()], np.searchsorted(some, places),
                    None if standby is None else _standby(types, standby))  # fmt: skip

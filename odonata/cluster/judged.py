@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odonata.cluster import layout as w
-from odonata.cluster.metrics import running_rows, series_table, standby_j
+from odonata.cluster.metrics import running_rows, series_table, standby_j, work_left_us
 from odonata.jobs.market import PRICES
 from pdes.stream import Column, Table, Total
 from policies.power import floor as f
@@ -123,11 +123,7 @@ def left_us(state: Any, jobs: int, time: int) -> Any:
     before."""
     found = np.zeros(jobs)
     rows = running_rows(state)
-    of, marks = state.rows[rows, f.OF], state.progress[rows]
-    kinds, since = state.kinds[of], state.tallies[of, f.SINCE]
-    clock = kinds[:, f.CLOCK] + (time - since) / kinds[:, f.PACE]
-    halted = marks[:, f.LEFT] >= 0.0
-    found[rows] = np.where(halted, marks[:, f.LEFT], np.maximum(0.0, marks[:, f.FINISH] - clock))
+    found[rows] = work_left_us(state, rows, time)
     return found
 
 

@@ -29,6 +29,7 @@ from odonata.jobs.series_text import SYNTHETIC
 from odonata.traces.demand import Demand
 from odonata.traces.trace import UNKNOWN, Trace
 from pdes.driver import run
+from pdes.errors import Refused
 from pdes.log import Appended
 from pdes.transport import Serial
 from policies.bidding import BiddingPolicy
@@ -75,6 +76,9 @@ class Trading:
         tick_ps = w.TICK_PS
         interval = model.power.interval(tick_ps, w.USUAL_INTERVAL_PS)
         self.model, self.settings, self.length = model, settings, settings.hour(interval, tick_ps)
+        if model.until_us is not None and model.until_us % interval:
+            raise Refused(f"run.duration = {model.until_us * w.SECOND:,g} s: in a market a whole "
+                          f"number of power.interval, {interval * w.SECOND:,g} s")  # fmt: skip
         self.policy = settings.made(tick_ps)
         self._hours: Hours | None = None
         """The hours in which bids are tried that are due now."""

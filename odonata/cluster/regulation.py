@@ -36,9 +36,10 @@ from policies.power.acts import (
     next_end,
     take,
 )
-from policies.power.floor import Regulate, nobody
+from policies.power.floor import Regulate, nobody, work_left
 from policies.scheduling.desk import NEVER
 from policies.views import Moment
+from policies.views.tracking import HAIR
 
 regulate: Regulate = nobody
 """The kernel of a policy, which `handler` and `hour` put in its place."""
@@ -257,10 +258,10 @@ def conclude_now(state: State, time: int) -> None:
 
 
 @entry
-def begin_now(state: State, there: int, left: Any, halted: Any, standby: Any) -> None:
+def begin_now(state: State, there: int, left: Any, halted: Any, standby: Any, paused: Any) -> None:
     """Have the first `there` jobs be there at time 0: as many as there are of `left` run, with so
     much of their work left, and some of these are suspended; the others wait. Standby jobs run with
-    what is left of theirs."""
+    what is left of theirs, or are `paused`."""
     floor, ctl = floor_of(state), state.ctl
     for row in range(there):
         kind = state.rows[row, f.OF]
@@ -280,6 +281,8 @@ def begin_now(state: State, there: int, left: Any, halted: Any, standby: Any) ->
         row = state.tallies[kind, f.HEAD]
         take(floor, kind, 0)
         again(floor, kind, row, standby[i])
+        if paused[i] != 0:
+            halt(floor, row, 0)
     state.floor[f.STARTS] = state.floor[f.HALTS] = 0
     ctl[w.FREE] = state.floor[f.FREE]
 
@@ -310,14 +313,15 @@ def hour_now(state: State, until: int, most_bad: int, limit: float) -> int:
     jobs, interval, measured, bad, off_j = state.jobs.shape[0], ctl[w.INTERVAL], 0, 0, 0.0
     while True:
         at = _pass(state, at, due)
-        while ctl[w.NEXT] < jobs and state.jobs[ctl[w.NEXT], w.SUBMIT] <= due and due < until:
+        come = min(due, until - 1)
+        while ctl[w.NEXT] < jobs and state.jobs[ctl[w.NEXT], w.SUBMIT] <= come:
             _arrive(state, due)  # when it did has no effect before `due`
         if due > 0:
             ctl[w.READINGS] = measured
             _measure(state, due)
             measured += 1
             reserve_j = state.market[w.RESERVE_W] * (interval * w.SECOND)
-            if state.market[w.OFF_J] - off_j > limit * reserve_j:
+            if reserve_j > 0.0 and state.market[w.OFF_J] - off_j > (limit + HAIR) * reserve_j:
                 bad += 1
             off_j = state.market[w.OFF_J]
         if due >= until or bad > most_bad:
@@ -332,9 +336,9 @@ def hour_now(state: State, until: int, most_bad: int, limit: float) -> int:
 @entry
 def judge_now(state: State, here: int, until: int, place: Any, late: Any, waits: Any) -> int:
     """Write down, of the jobs from row `here` on that have come by now, how much longer they took
-    than without caps and queue, as a part of that, and how long they waited, in s; nan of others.
-    `place` says where. Those that are not over count as if they went on without a cap. Returns how
-    many of all jobs have started."""
+    than without caps and queue, as a part of that, and how long they waited, in s, if need be up to
+    now; nan of others. `place` says where. Those that are not over count as if they went on without
+    a cap. Returns how many of all jobs have started."""
     floor, jobs, started = floor_of(state), state.jobs, 0
     for kind in range(state.kinds.shape[0]):
         advance(floor, kind, until)
@@ -346,17 +350,17 @@ def judge_now(state: State, here: int, until: int, place: Any, late: Any, waits:
         if row >= here:
             at = place[row - here]
             late[at] = waits[at] = np.nan
-            if come and job[w.START] >= 0:
-                waits[at] = (job[w.START] - job[w.SUBMIT]) * w.SECOND
             if come:
-                left, end = mark[f.RUN], float(until)
+                left, end, start = mark[f.RUN], float(until), float(until)
+                if job[w.START] >= 0:
+                    start = job[w.START]
                 if job[w.STATUS] == FINISHED:
                     left, end = 0.0, float(job[w.OVER])
                 elif job[w.STATUS] == IS_RUNNING:
-                    left = mark[f.LEFT]
-                    if left < 0.0:
-                        left = mark[f.FINISH] - state.kinds[state.rows[row, f.OF], f.CLOCK]
-                late[at] = (end + max(0.0, left) - job[w.SUBMIT]) / mark[f.RUN] - 1.0
+                    left = work_left(floor, row, until)
+                waits[at] = (start - job[w.SUBMIT]) * w.SECOND
+                longer = end + left - job[w.SUBMIT] - mark[f.RUN]
+                late[at] = longer / max(mark[f.RUN], f.SHORTEST_US)
     return started
 
 

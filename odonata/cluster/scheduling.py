@@ -25,7 +25,7 @@ from odonata.cluster.dispatch import (
     work_now,
 )
 from odonata.cluster.market import Trading
-from odonata.cluster.metrics import running_rows, waiting_rows
+from odonata.cluster.metrics import running_rows, waiting_rows, work_left_us
 from odonata.jobs import machine as happened
 from odonata.jobs.asking import Policies, locked
 from odonata.jobs.machine import PATIENCE, Hour, Machine, Watts
@@ -211,11 +211,9 @@ class ArrayMachine(Machine):
         waiting, running = waiting_rows(state), running_rows(state)
         ctl[[w.FIRST, w.LAST, w.RUNNING]] = 0, len(waiting), len(running)
         state.queue[: len(waiting)] = waiting
-        kinds, marks = state.kinds[state.rows[running, f.OF]], state.progress[running]
-        since = state.tallies[state.rows[running, f.OF], f.SINCE]
-        clock = kinds[:, f.CLOCK] + (time - since) / kinds[:, f.PACE]
-        halted = marks[:, f.LEFT] >= 0.0
-        left = np.where(halted, marks[:, f.LEFT], np.maximum(0.0, marks[:, f.FINISH] - clock))
+        kinds = state.kinds[state.rows[running, f.OF]]
+        halted = state.progress[running, f.LEFT] >= 0.0
+        left = work_left_us(state, running, time)
         state.work[running], state.jobs[running, w.COUNTED] = left, time
         state.pace[running] = np.where(halted, np.inf, kinds[:, f.PACE])
         state.energy[running, w.CAP_W] = np.where(kinds[:, f.RATIO] < 1, kinds[:, f.WATTS], np.inf)

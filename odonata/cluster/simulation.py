@@ -57,7 +57,8 @@ class LogsInMemory:
         ends = dict(zip(("time_us", *(it.name for it in POWERED_ENDS.columns)),
                         self._columns("ends", len(POWERED_ENDS.columns)), strict=True))  # fmt: skip
         so_far = None
-        if (result.outcome["state"] < FINISHED).any():
+        goes_on = model.regulates is not None and model.until_us is not None
+        if goes_on or (result.outcome["state"] < FINISHED).any():
             idle_j, sleep_j, jobs_j = result.outcome["machine_j"].tolist()
             so_far = (result.time, idle_j, sleep_j, result.outcome["energy_j"], jobs_j)
         return PowerRecord.of_logs(

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from odonata.cluster import layout as w
 from odonata.cluster.floors import Kinds, floor_arrays
 from odonata.cluster.layout import State
-from odonata.cluster.metrics import running_rows, waiting_rows
+from odonata.cluster.metrics import running_rows, waiting_rows, work_left_us
 from odonata.cluster.regulation import begin_now, hour, judge_now
 from odonata.jobs.schedule import RUNNING, WAITING
 from odonata.jobs.series import Steps
@@ -89,15 +89,17 @@ def known_types(model: Cluster, state: State, time: int, length: int) -> tuple[J
     rates, found = model.trace.rates, []
     for at, row in enumerate(kinds.rows):
         some = max(1.0, count[at])
-        made = rates is not None and row.name in rates and row.shortest_s is not None
-        time_us = (row.shortest_s or 0.0) * SECOND if made else asked_sum[at] / some
+        made = rates is not None and row.name in rates  # else jobs have nodes and times
+        time_us, width = asked_sum[at] / some, nodes[at] / some
         come = count[at] * length / time if time else 0.0
-        if rates is not None and row.name in rates:
+        if rates is not None and made:
             come = rates[row.name] * length / HOUR_US
+            time_us = time_us if row.shortest_s is None else row.shortest_s * SECOND
+            width = width if row.nodes is None else float(row.nodes)
         holds = np.isin(state.jobs[: len(seen), w.STATUS], (WAITING, RUNNING)) & (seen == at)
         found.append(JobKind(
-            row.name, nodes[at] / some if row.nodes is None else float(row.nodes), float(time_us),
-            row.most_w, min(row.least_w, row.most_w), row.slowdown, row.threshold, row.delay_rate,
+            row.name, float(width), float(time_us), row.most_w, min(row.least_w, row.most_w),
+            row.slowdown, row.threshold, row.delay_rate,
             come * HOUR_US / length, float(state.jobs[: len(seen), w.NODES][holds].sum()),
         ))  # fmt: skip
     return tuple(found)
@@ -136,26 +138,26 @@ class Hours:
         running, waiting = running_rows(state), waiting_rows(state)
         rows = np.concatenate([running, waiting])
         run, marks = self._times(rows), state.progress[running]
-        of = state.rows[running, f.OF]
-        clock = state.kinds[of, f.CLOCK]
-        clock = clock + (time - state.tallies[of, f.SINCE]) / state.kinds[of, f.PACE]
         halted = marks[:, f.LEFT] >= 0.0
-        left = np.where(halted, marks[:, f.LEFT], marks[:, f.FINISH] - clock)
-        done = marks[:, f.RUN] - left
+        done = marks[:, f.RUN] - work_left_us(state, running, time)
         left = np.maximum(1.0, run[: len(running)] - done)
         return Coming(kinds.of_job[rows], state.jobs[rows, w.NODES], run,
                       state.jobs[rows, w.SUBMIT] - time, left, halted.astype(np.int64))  # fmt: skip
 
-    def _standby(self) -> npt.NDArray[np.float64]:
-        """Returns what is left of the work of each standby job that runs."""
+    def _standby(self) -> tuple[npt.NDArray[np.float64], Whole]:
+        """Returns what is left of the work of each standby job that runs, and whether it is
+        suspended, in the order in which they started."""
         state = self._state
         kind = int(state.floor[f.STANDBY_KIND])
         if kind < 0:
-            return np.zeros(0)
-        tally, of = state.tallies[kind], state.kinds[kind]
-        rows = state.tops[tally[f.HEAP] :][: tally[f.RUNNING]]
-        clock = of[f.CLOCK] + (self.time - tally[f.SINCE]) / of[f.PACE]
-        return np.sort(np.maximum(1.0, state.progress[rows, f.FINISH] - clock))
+            return np.zeros(0), np.zeros(0, np.int64)
+        tally = state.tallies[kind]
+        paused = state.paused[: state.floor[f.PAUSED]]
+        rows = np.concatenate([state.tops[tally[f.HEAP] :][: tally[f.RUNNING]],
+                               paused[state.rows[paused, f.OF] == kind]])  # fmt: skip
+        rows = rows[np.argsort(state.progress[rows, f.SERIAL], kind="stable")]
+        left = np.maximum(1.0, work_left_us(state, rows, self.time))
+        return left, (state.progress[rows, f.LEFT] >= 0.0).astype(np.int64)
 
     def _key(self, number: int, name: str) -> list[int]:
         """Returns the key of random numbers of an hour, for a purpose."""
@@ -174,7 +176,8 @@ class Hours:
             width = np.full(count, max(1, round(known.nodes)))
             run = np.full(count, np.round(known.time))
             like = np.flatnonzero(kinds.of_job[:seen] == at)
-            if kinds.rows[at].nodes is None and len(like):  # as jobs that came so far
+            own = known.name not in (model.trace.rates or {})  # sizes, of a trace
+            if (own or kinds.rows[at].nodes is None) and len(like):  # as jobs that came so far
                 some = like[rng.integers(0, len(like), count)]
                 width, run = self._state.jobs[some, w.NODES], self._times(some)
             parts.append((np.full(count, at), np.minimum(width, model.nodes),
@@ -232,7 +235,7 @@ class Hours:
             readings=np.zeros((self._length // ctl[w.INTERVAL] + 2, w.READING_WORDS), np.int64),
             **floor,
         )  # fmt: skip
-        begin_now(begun, len(there.run), there.left, there.halted, self._standby())
+        begin_now(begun, len(there.run), there.left, there.halted, *self._standby())
         here, order = len(there.run), np.argsort(come.kind, kind="stable")
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))

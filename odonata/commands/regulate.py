@@ -217,7 +217,8 @@ def facts(found: Regulated, made: JobExperiment, asked: Asked) -> dict[str, Any]
         "jobs_of": asked.workload or str(asked.trace), "nodes": made.model().nodes,
         "policy": made.power.policy, "bidding": made.market.bidding,
         "continuous": not asked.apart, "seeds": asked.seeds, "hours_count": count, **measures,
-        "energy_without_kwh": found.energy_without_kwh, "cost_without": cost_without(found),
+        "energy_without_kwh": found.energy_without_kwh, "cost_without": found.cost_without,
+        "left_kwh": found.left_kwh, "left_without_kwh": found.left_without_kwh, "bill": found.bill,
         "hours": found.rows,
         "types": found.of_types(),
     }  # fmt: skip
@@ -264,9 +265,6 @@ def notes_of(found: Regulated, made: JobExperiment) -> list[str]:
     low = [hour.average_w - hour.reserve_w for hour in bids if hour.reserve_w]
     below = sum(least < idle_w for least in low)
     notes = [f"{line}." for line in model.trace.account.lines()]
-    none = sum(not hour.reserve_w for hour in bids)
-    if none:
-        notes.append(f"In {none} of {len(bids)} hours nothing was offered.")
     it = found_below(bids)
     if it is not None:
         assert made.market is not None
@@ -329,25 +327,28 @@ def hours_table(found: Regulated) -> Any:
     spread = ""
     if it.saving is not None and it.saving_high is not None:
         saving += f" ± {it.saving_high - it.saving:.1%}"
-        spread = f"95 % interval over {it.hours} hours; "
+        spread = f"95 % interval over {len(found.runs)} runs; "
     split = [f"energy {money((it.cost_energy or 0) / hours)}",
              f"reserve {money((it.cost_reserve or 0) / hours)}"]  # fmt: skip
     split += [f"error {money(it.cost_error / hours)}"] if it.cost_error is not None else []
     split += [f"violations {money(it.cost_violation / hours)}"] if it.cost_violation else []
-    paid = cost_without(found)
     drawn, before = it.energy_kwh * KWH / hours, found.energy_without_kwh * KWH / hours
+    offered = f"offered in {it.hours_offered:,} of {it.hours:,} hours"
     rows = [
         ("average bid", number(it.average_w, show_power), ""),
-        ("reserve bid", number(it.reserve_w, show_power), "to either side"),
+        ("reserve bid", number(it.reserve_w, show_power),
+         "to either side" if it.hours_offered == it.hours else offered),
         ("saving", saving, f"{spread}of what the average costs that was bid"),
         ("cost per hour", number(it.cost, lambda cost: money(cost / hours)), ", ".join(split)),
-        ("cost before", money(paid / hours), "of the energy, without demand response"),
-        ("bill", "-" if it.cost is None or not paid else f"{it.cost / paid - 1:+.1%}",
-         "against what was paid before"),
+        ("cost before", money(found.cost_without / hours), "without demand response"),
+        ("bill", number(found.bill, "{:+.1%}".format),
+         "against before, each with the price of the work that is left"),
+        ("work left", show_energy(found.left_kwh * KWH), f"in the end, above idle nodes; without "
+         f"demand response {show_energy(found.left_without_kwh * KWH)}"),
         ("error, mean", number(it.error_mean, "{:.1%}".format), "of the reserve"),
         ("bad intervals", number(it.bad_share, "{:.1%}".format),
          f"off by more than {rules.limit:g} of the reserve"),
-        ("kept the rule", f"{it.hours_kept} of {it.hours}",
+        ("kept the rule", f"{it.hours_kept} of {it.hours_offered}",
          f"hours with less than {rules.share:.0%} of bad intervals"),
         ("kept QoS", f"{it.hours_qos} of {it.hours}",
          f"hours with at most {rules.late:.0%} of each type late"),
@@ -359,14 +360,6 @@ def hours_table(found: Regulated) -> Any:
     for row in rows:
         shown.add_row(*row)
     return shown
-
-
-def cost_without(found: Regulated) -> float:
-    """Returns what the energy would have cost without demand response, at its mean price."""
-    every = [hour for one in found.runs for hour in one.market.by_hour]
-    hours = sum(hour.hours for hour in every)
-    price = sum(hour.energy_price * hour.hours for hour in every) / hours
-    return float(price * found.energy_without_kwh)
 
 
 def _brief(seconds: float | None) -> str:

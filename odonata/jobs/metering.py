@@ -96,7 +96,8 @@ class PowerRecord:
     cause: npt.NDArray[np.int8]
     """[reading]: one of CAUSES."""
     until: int
-    """The time up to which energy is counted: the end of the last job, where all are done."""
+    """The time up to which energy is counted: the end of the last job, where all are done, unless
+    the run goes on to an end of its own."""
     energy_j: Numbers
     """[job]: the energy that it took."""
     idle_j: float
@@ -130,8 +131,9 @@ class PowerRecord:
         so_far: tuple[int, float, float, Numbers, float] | None = None,
     ) -> PowerRecord:
         """Returns what the logs of a job run tell of: `ends` by its columns. Where some jobs are
-        not done, `so_far` has the time, the energies of idle and of sleeping nodes, those of jobs,
-        and of jobs in all; without it, they are known up to the end of the last job."""
+        not done, or the run goes on to an end of its own, `so_far` has the time, the energies of
+        idle and of sleeping nodes, those of jobs, and of jobs in all; without it, they are known up
+        to the end of the last job."""
         by_job: Numbers
         running_j = 0.0
         if so_far is None:

@@ -1,7 +1,7 @@
 """What came of a market for regulation: hours, with what each cost and saved, how far the machine
 was off its target, and how late jobs were.
 
-Rules and formulas are those of `odonata.jobs.tracking`, the degradation of a job that of
+Rules and formulas are those of `policies.views.tracking`, the degradation of a job that of
 `odonata.results.qualities`. `Market` is made of an opened run (`of_run`) or of one in memory
 (`odonata.results.market_memory`).
 """
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from odonata.jobs import tracking as rules
 from odonata.jobs.market import PRICES
 from odonata.jobs.schedule import TO_COME, Schedule
 from odonata.jobs.series import Steps
@@ -30,6 +29,7 @@ from odonata.results.qualities import (
     waits_s,
 )
 from odonata.traces.trace import SECOND, Whole
+from policies.views import tracking as rules
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -137,7 +137,7 @@ class Market:
     prices: Mapping[str, Steps]
     """Each of PRICES over time, per kWh."""
     until_us: int
-    """When the run ended, or how far it has come."""
+    """Until when power was measured: the last hour ends then."""
     bids: Bids
     tracking: Tracking
     schedule: Schedule
@@ -168,7 +168,7 @@ class Market:
         time_us = seen["time_us"]
         standby_w = seen.get("standby_w", np.full(len(time_us), math.nan))
         return cls(
-            Rules(hour_us, *numbers), steps, run.simulated_us,
+            Rules(hour_us, *numbers), steps, measured_until(run.simulated_us, time_us),
             Bids(bids["time_us"], bids["average_w"], bids["reserve_w"]),
             Tracking(time_us, seen["target_w"], seen["power_w"], standby_w), run.schedule,
             types_of(run), caps_of(run), standby, left,
@@ -329,6 +329,12 @@ def of_types(
                             float(its.mean()), float(waits_s[mine].mean()),
                             share <= late))  # fmt: skip
     return tuple(found)
+
+
+def measured_until(until_us: int, time_us: Whole) -> int:
+    """Returns until when a market is judged: to the end of the run or, as a run may end with its
+    last job, within an interval, to that of the last whole one."""
+    return min(until_us, int(time_us[-1])) if len(time_us) else until_us
 
 
 def types_of(run: ScheduleRun) -> JobTypes | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odonata.experiment.units import show_energy, show_power
-from odonata.results.statistics import interval
+from odonata.results.statistics import Interval, interval
 
 if TYPE_CHECKING:
     from odonata.results.market import HourFacts, Market, OfType
@@ -20,14 +20,17 @@ KWH = 3.6e6
 @dataclass(frozen=True)
 class MarketMeasures:
     """What the hours of a run came to. None: undefined, or there is none. Money is that of the
-    prices; means are over hours, however long."""
+    prices."""
 
     hours: int
+    hours_offered: int
+    """Those in which something was offered."""
     average_w: float | None
     reserve_w: float | None
+    """What was offered, on average over the time."""
     saving: float | None
-    """Mean over hours, and the limits of its 95 % confidence interval: there are such limits where
-    there are two hours or more."""
+    """Of what the averages cost in all, and the limits of its 95 % confidence interval: there are
+    such limits where there are two runs or more, as the hours of one depend on each other."""
     saving_low: float | None
     saving_high: float | None
     cost: float | None
@@ -38,11 +41,12 @@ class MarketMeasures:
     cost_error: float | None
     cost_violation: float | None
     error_mean: float | None
-    """Mean over hours of how far the machine was off its target, as a part of the reserve."""
+    """The energy by which the machine was off its target, as a part of what the reserves come to
+    over the time."""
     bad_share: float | None
-    """Mean over hours of the share of bad intervals."""
+    """The share of bad intervals, of those in which something was offered."""
     hours_kept: int
-    """Hours that kept the tracking rule."""
+    """Hours with an offer that kept the tracking rule."""
     hours_qos: int | None
     """Hours in which every type kept its QoS; None where jobs have no types."""
     worst_type: str | None
@@ -63,36 +67,70 @@ class MarketMeasures:
 
 def market_measures(market: Market) -> MarketMeasures:
     """Returns the measures of a run in a market."""
-    return measures_of(market.by_hour, market.of_types(), market.standby_jobs)
+    return measures_of([market.by_hour], market.of_types(), market.standby_jobs)
 
 
 def measures_of(
-    hours: Sequence[HourFacts], types: Sequence[OfType], standby: tuple[int, int] | None
+    runs: Sequence[Sequence[HourFacts]],
+    types: Sequence[OfType],
+    standby: tuple[int, int] | None,
 ) -> MarketMeasures:
-    """Returns the measures of hours, which may be those of several runs, and of their jobs by
+    """Returns the measures of the hours of runs that differ in their seed, and of their jobs by
     type."""
+    hours = [hour for one in runs for hour in one]
+    offered = [hour for hour in hours if hour.reserve_w]
 
-    def mean(name: str) -> float | None:
-        return _known(interval([getattr(hour, name) for hour in hours]).mean)
+    def over_time(name: str) -> float | None:
+        return _ratio((getattr(hour, name) * hour.hours, hour.hours) for hour in hours)
 
     def total(name: str) -> float | None:
         values = [getattr(hour, name) for hour in hours]
         return None if None in values or not values else math.fsum(values)
 
-    saving = interval([hour.saving for hour in hours])
+    saving = _saving(runs)
+    error = _ratio((hour.error_mean * hour.reserve_w * hour.hours, hour.reserve_w * hour.hours)
+                   for hour in offered if hour.error_mean is not None)  # fmt: skip
+    bad = _ratio((hour.bad_share * hour.hours, hour.hours)
+                 for hour in offered if hour.bad_share is not None)  # fmt: skip
     late = [it for it in types if it.late_share is not None and it.threshold is not None]
     worst = max(late, key=lambda it: it.late_share or 0.0, default=None)
     return MarketMeasures(
-        len(hours), mean("average_w"), mean("reserve_w"), _known(saving.mean), _known(saving.low),
-        _known(saving.high), total("cost"), total("cost_energy"), total("cost_reserve"),
-        total("cost_error"), total("cost_violation"), mean("error_mean"), mean("bad_share"),
-        sum(hour.tracking_ok for hour in hours),
+        len(hours), len(offered), over_time("average_w"), over_time("reserve_w"),
+        _known(saving.mean), _known(saving.low), _known(saving.high), total("cost"),
+        total("cost_energy"), total("cost_reserve"), total("cost_error"), total("cost_violation"),
+        error, bad, sum(hour.tracking_ok for hour in offered),
         sum(hour.qos_ok for hour in hours) if types else None,
         None if worst is None else worst.type, None if worst is None else worst.late_share,
         total("energy_kwh") or 0.0, total("standby_kwh"),
         None if standby is None else standby[0], None if standby is None else standby[1],
         {it.type: it._asdict() for it in types},
     )  # fmt: skip
+
+
+def _ratio(parts: Iterable[tuple[float, float]]) -> float | None:
+    """Returns the sum of some numbers as a part of the sum of others; None where that is 0."""
+    every = [*parts]
+    whole = math.fsum(of for _, of in every)
+    return math.fsum(some for some, _ in every) / whole if whole else None
+
+
+def _saving(runs: Sequence[Sequence[HourFacts]]) -> Interval:
+    """Returns which part of the price of the averages was saved over all runs, and its interval:
+    that of a ratio of two means over runs, by its linear approximation."""
+    parts = []
+    for one in runs:
+        its = [hour for hour in one if hour.cost is not None]
+        parts.append((math.fsum(hour.cost or 0.0 for hour in its),
+                      math.fsum(hour.cost_energy for hour in its)))  # fmt: skip
+    cost, paid = (math.fsum(column) for column in zip(*parts, strict=True))
+    if not paid > 0.0:
+        return Interval(math.nan, math.nan, math.nan, 0)
+    found = 1.0 - cost / paid
+    mean = paid / len(parts)
+    off = interval(
+        [(its_paid - its_cost - found * its_paid) / mean for its_cost, its_paid in parts]
+    )
+    return Interval(found, found + off.low, found + off.high, len(parts))
 
 
 def _known(value: float) -> float | None:
@@ -139,19 +177,18 @@ def market_rows(found: MarketMeasures, market: Market) -> list[tuple[str, str, s
     """Returns rows of a name, a figure and a note, for tables."""
     texts = {it.path: _shown(it, found) for it in FIGURES}
     rule, hours = market.rules, f"of {found.hours:,} hour{'s'[: found.hours != 1]}"
-    many = found.saving_low is not None
-    spread = f"{found.saving_low:.2%} .. {found.saving_high:.2%} (95 %), " if many else ""
+    some = "" if found.hours_offered == found.hours else f"; offered in {found.hours_offered:,}"
     cost = f"energy {money(found.cost_energy or 0.0)}, reserve {money(found.cost_reserve or 0.0)}"
     cost += f", error {money(found.cost_error)}" if found.cost_error is not None else ""
     cost += f", violations {money(found.cost_violation)}" if found.cost_violation else ""
     notes = {
-        "average_w": f"mean {hours}" if found.hours > 1 else "",
-        "saving": f"{spread}of what the average costs",
+        "average_w": f"mean {hours}{some}" if found.hours > 1 else "",
+        "saving": "of what the average costs",
         "cost": cost,
         "error_mean": "of the reserve",
         "bad_share": f"off by more than {rule.limit:g} of the reserve; the rule: below "
         f"{rule.share:.0%}",
-        "hours_kept": hours,
+        "hours_kept": f"of {found.hours_offered:,} with an offer",
         "hours_qos": f"{hours}: of each type at most {rule.late:.0%} late",
         "worst_late_share": found.worst_type or "",
         "standby_kwh": f"{market.types.standby}: {found.standby_started:,} jobs started"

@@ -13,7 +13,7 @@ from odonata.cluster.model import Cluster
 from odonata.cluster.simulation import LogsInMemory, check_all_done
 from odonata.jobs.metering import PowerRecord
 from odonata.jobs.schedule import FINISHED, Schedule
-from odonata.results.market import Bids, Market, Rules, Tracking
+from odonata.results.market import Bids, Market, Rules, Tracking, measured_until
 from odonata.results.qualities import CapLogs, JobTypes
 from pdes.driver import Result, run
 from pdes.log import Appended
@@ -81,7 +81,8 @@ class MarketLogs(LogsInMemory):
         standby = result.outcome.get("standby_jobs")
         return Market(
             Rules(model.trading.length, of.limit, of.share, of.late, of.violation),
-            model.trading.series, until, Bids(begin, average, reserve), Tracking(time_us, *watts),
+            model.trading.series, measured_until(until, time_us),
+            Bids(begin, average, reserve), Tracking(time_us, *watts),
             schedule, None if model.types is None else JobTypes.of(model.types),
             CapLogs(self._columns("type_caps", 2), self._columns("caps", 2),
                     self._columns("speeds", 1)),

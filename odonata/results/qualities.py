@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from odonata.jobs.schedule import TO_COME, Schedule
 from odonata.traces.trace import SECOND, Whole
+from policies.power.floor import SHORTEST_US
 
 if TYPE_CHECKING:
     from odonata.cluster.floors import Kinds
@@ -157,11 +158,11 @@ def left_by_logs(schedule: Schedule, types: JobTypes, logs: CapLogs, until_us: i
 def degradations(schedule: Schedule, left_us: Numbers, until_us: int) -> Numbers:
     """[job]: Q, nan of jobs that have not been submitted by the end; `left_us` of those that have
     begun and are not over."""
-    submit, run = schedule.trace.submit_us, np.maximum(schedule.trace.run_us, 1)
+    submit, run = schedule.trace.submit_us, schedule.trace.run_us
     begun = schedule.start_us >= 0
     end = until_us + np.where(begun, left_us, run)
     end = np.where(schedule.end_us >= 0, schedule.end_us, end)
-    found = (end - submit - run) / run
+    found = (end - submit - run) / np.maximum(run, SHORTEST_US)
     return np.where(schedule.state == TO_COME, math.nan, found)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from odonata.cluster.simulation import simulate
 from odonata.experiment.experiment import JobExperiment
+from odonata.jobs.schedule import TO_COME, Schedule
 from odonata.results.market import Market, OfType, of_types
 from odonata.results.market_measures import KWH, MarketMeasures, measures_of
 from odonata.results.market_memory import simulate_market
@@ -28,7 +29,7 @@ from odonata.results.qualities import (
     left_by_logs,
     waits_s,
 )
-from odonata.traces.trace import Whole
+from odonata.traces.trace import SECOND, Whole
 from pdes.clock import TICKS
 from pdes.transport import Serial
 
@@ -37,20 +38,23 @@ NO_CAPS = CapLogs(*(tuple(np.zeros(0, np.int64) for _ in range(count)) for count
 
 
 class Without(NamedTuple):
-    """A run without demand response: the degradation and the wait of each job, in s, and the
-    energy."""
+    """A run without demand response: the degradation and the wait of each job, in s, the energy up
+    to its end, and what the work would still take that is left then."""
 
     quality: Numbers
     waits_s: Numbers
     energy_kwh: float
+    left_kwh: float
 
 
 class OneRun(NamedTuple):
-    """A run with its seed, its digest, and the same without demand response."""
+    """A run with its seed, its digest, its hours, what the work would still take that is left at
+    its end, and the same without demand response."""
 
     seed: int
     digest: str
     market: Market
+    left_kwh: float
     without: Without
 
 
@@ -102,7 +106,7 @@ class Regulated:
     @cached_property
     def measures(self) -> MarketMeasures:
         """Returns what all hours came to."""
-        hours = [hour for one in self.runs for hour in one.market.by_hour]
+        hours = [one.market.by_hour for one in self.runs]
         known = [one.market.standby_jobs for one in self.runs]
         standby = None
         if all(it is not None for it in known):
@@ -119,6 +123,39 @@ class Regulated:
     def energy_without_kwh(self) -> float:
         """Returns what the machine would have drawn in all runs without demand response."""
         return math.fsum(one.without.energy_kwh for one in self.runs)
+
+    @property
+    def left_kwh(self) -> float:
+        """Returns what the work would still take, above what idle nodes draw, that is left at the
+        end of all runs."""
+        return math.fsum(one.left_kwh for one in self.runs)
+
+    @property
+    def left_without_kwh(self) -> float:
+        """Returns the same without demand response."""
+        return math.fsum(one.without.left_kwh for one in self.runs)
+
+    @property
+    def energy_price(self) -> float:
+        """Returns the mean price of energy."""
+        every = [hour for one in self.runs for hour in one.market.by_hour]
+        hours = math.fsum(hour.hours for hour in every)
+        return math.fsum(hour.energy_price * hour.hours for hour in every) / hours
+
+    @property
+    def cost_without(self) -> float:
+        """Returns what the energy would have cost without demand response, at its mean price."""
+        return self.energy_price * self.energy_without_kwh
+
+    @property
+    def bill(self) -> float | None:
+        """Returns by which part more is paid than without demand response, with the work that is
+        left in the end at the mean price; None where nothing would have been paid."""
+        price, cost = self.energy_price, self.measures.cost
+        before = self.cost_without + price * self.left_without_kwh
+        if cost is None or not before > 0.0:
+            return None
+        return (cost + price * self.left_kwh) / before - 1.0
 
     def of_types(self) -> dict[str, Mapping[str, Any]]:
         """Returns the types for JSON, each with what its jobs were like without demand response."""
@@ -160,16 +197,43 @@ def without(made: JobExperiment) -> Without:
     schedule, _, power = simulate(model, until, transport=Serial())
     assert power is not None
     assert model.types is not None
-    left = left_by_logs(schedule, JobTypes.of(model.types), NO_CAPS, until)
+    types, idle_w = JobTypes.of(model.types), idle_of(made)
+    left = left_by_logs(schedule, types, NO_CAPS, until)
+    idle_j = model.nodes * idle_w * (until - power.until) / SECOND  # behind the last job
     return Without(degradations(schedule, left, until), waits_s(schedule, until),
-                   power.total_j / KWH)  # fmt: skip
+                   (power.total_j + idle_j) / KWH,
+                   left_kwh(schedule, left, types, idle_w))  # fmt: skip
+
+
+def idle_of(made: JobExperiment) -> float:
+    """Returns what an idle node draws."""
+    power = made.model().power
+    assert power is not None
+    return power.idle
+
+
+def left_kwh(schedule: Schedule, left_us: Numbers, types: JobTypes, idle_w: float) -> float:
+    """Returns what jobs would still take without caps, above what idle nodes draw, that have been
+    submitted and are not over; `left_us` of those that have begun."""
+    trace = schedule.trace
+    us = np.where(schedule.start_us >= 0, left_us, trace.run_us)
+    us = np.where((schedule.end_us >= 0) | (schedule.state == TO_COME), 0.0, us)
+    more_w = types.most_w[types.of_job] - idle_w
+    return float((us * trace.nodes * more_w).sum()) / SECOND / KWH
+
+
+def left_of(market: Market, made: JobExperiment) -> float:
+    """Returns what the work would still take that is left at the end of a run in a market."""
+    assert market.types is not None
+    assert market.left_us is not None
+    return left_kwh(market.schedule, market.left_us, market.types, idle_of(made))
 
 
 def in_memory(made: JobExperiment) -> OneRun:
     """Returns what comes of an experiment, simulated in memory."""
     _, result, _, market = simulate_market(made.model(), ticks_of(made), transport=Serial())
     assert market is not None
-    return OneRun(made.run.seed, result.digest, market, without(made))
+    return OneRun(made.run.seed, result.digest, market, left_of(market, made), without(made))
 
 
 def kept(
@@ -186,6 +250,6 @@ def kept(
     with ScheduleRun(out) as run:
         market, digest = run.market, run.digest
         assert market is not None
-        one = OneRun(made.run.seed, digest or "", market, without(made))
+        one = OneRun(made.run.seed, digest or "", market, left_of(market, made), without(made))
         _ = one.market.by_hour, one.market.quality, one.market.measures  # while it is open
     return one

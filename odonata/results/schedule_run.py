@@ -97,7 +97,8 @@ class ScheduleRun(Opened):
         power, caps, speeds = (tuple(logs[log][name] for name in names)
                                for log, names in columns.items())  # fmt: skip
         so_far = None
-        if not self.schedule.done.all():
+        goes_on = "standby" in self.file and self.experiment.run.end is not None  # to its end
+        if goes_on or not self.schedule.done.all():
             ends = logs["ends"]
             by_job = np.bincount(ends["job"], ends["energy_j"], len(self.trace)).astype(np.float64)
             until, idle_j, sleep_j, jobs_j = self._energies()

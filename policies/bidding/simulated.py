@@ -5,6 +5,7 @@ known of delays where nodes are divided by weights.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,11 +14,11 @@ from pdes.errors import Fault
 from policies.bidding import delays
 from policies.bidding.base import BiddingPolicy, bidding
 from policies.parameters import check_word, parameter
-from policies.views import Bid, Market, Trial
+from policies.views import Bid, Market, Trial, tracking
 
 THESIS = "Y. Zhang: Intelligent middleware for HPC systems, thesis, Boston University 2021"
 RULES = ("quality", "cost")
-HOUR_S, W_PER_KW = 3600.0, 1000.0
+HOUR_S = 3600.0
 LEAST_RESERVE = 1e-3
 """Of the range of powers: less is no reserve."""
 
@@ -40,13 +41,35 @@ def most_w(market: Market) -> float:
     return market.nodes * max((it.most_w for it in market.types), default=market.most_w)
 
 
-def cost(market: Market, bid: Bid, error: float, broken: float = 0.0) -> float:
-    """Returns what an hour costs with a bid and a mean error, in money times 1,000, where so many
-    hours of all break the tracking rule."""
-    reserve_w, hours = bid.reserve_w, _seconds(market, market.hour) / HOUR_S
-    violations = broken * market.violation * W_PER_KW / hours if broken else 0.0
-    return (violations + market.energy_price * bid.average_w - market.reserve_price * reserve_w
-            + market.error_price * reserve_w * error)  # fmt: skip
+def unknown(market: Market) -> bool:
+    """Tells whether nobody knows which jobs come: a trace has had no time to show it."""
+    return market.time == 0 and not any(it.arrivals for it in market.types)
+
+
+class Worth(NamedTuple):
+    """What a bid comes to, on average over the hours in which it was tried."""
+
+    cost: float
+    nothing: float
+    """What the work would cost that was done, if nothing were offered: at most what jobs need on
+    average, as standby jobs are nobody's work."""
+    bad: float
+    """The share of bad intervals."""
+    broken: float
+    """The share of hours that broke the tracking rule."""
+
+
+def worth(market: Market, bid: Bid, trials: Sequence[Trial]) -> Worth:
+    """Returns what a bid comes to, from hours in which it was tried."""
+    hours = _seconds(market, market.hour) / HOUR_S
+    prices = market.energy_price, market.reserve_price, market.error_price
+    error, drawn_w = (float(np.mean([getattr(it, name) for it in trials]))
+                      for name in ("error", "drawn_w"))  # fmt: skip
+    bad = [it.bad(market.limit) for it in trials]
+    broken = float(np.mean([each >= market.share for each in bad]))
+    found = tracking.cost(bid.average_w, bid.reserve_w, error, hours, *prices)
+    nothing = tracking.cost(min(mean_w(market), drawn_w), 0.0, 0.0, hours, *prices)
+    return Worth(found + broken * market.violation, nothing, float(np.mean(bad)), broken)
 
 
 def lateness(market: Market, trial: Trial) -> float:
@@ -80,6 +103,8 @@ class MeanPower(BiddingPolicy):
     def bid(self, market: Market) -> Bid:
         _require(self, market)
         average = mean_w(market)
+        if unknown(market):
+            return Bid(average, 0.0)
         room = min(average - market.nodes * market.idle_w, most_w(market) - average, average)
         return Bid(average, max(0.0, room))
 
@@ -87,10 +112,10 @@ class MeanPower(BiddingPolicy):
 @bidding("energy-qare", about="the best of a grid of bids that are tried in simulated hours",
          source=f"{THESIS}, 2.5.1 and 2.7")  # fmt: skip
 class Grid(BiddingPolicy):
-    """A bid counts if it keeps the tracking rule in all hours in which it is tried. Of those it
-    bids the one with the least degradation of jobs, or the cheapest. Where none counts, it bids the
-    one that was off its target for the least part of the time, if that is cheaper than none; or,
-    if asked to, nothing."""
+    """A bid counts if it keeps the tracking rule in all hours in which it is tried, and is cheaper
+    than the same work without an offer. Of those it bids the one with the least degradation of
+    jobs, or the cheapest. Where none counts, it bids the one that was off its target for the least
+    part of the time, if that is cheaper than no offer; or, if asked to, nothing."""
 
     by_types = True
     rule: str = parameter("quality", about=f"what is least: {' or '.join(RULES)}")
@@ -108,16 +133,18 @@ class Grid(BiddingPolicy):
 
     def bid(self, market: Market) -> Bid:
         _require(self, market)
+        if unknown(market):
+            return Bid(mean_w(market), 0.0)
         found, least = None, np.inf
         for bid in self._grid(market):
             trials = list(self._tried(market, bid))
             if len(trials) < self.hours or trials[-1].bad(market.limit) >= market.share:
                 continue
-            if self.rule == "cost":
-                value = cost(market, bid, float(np.mean([trial.error for trial in trials])))
-            else:
+            it = worth(market, bid, trials)
+            value = it.cost
+            if self.rule == "quality":
                 value = float(np.mean([lateness(market, trial) for trial in trials]))
-            if value < least:
+            if value < least and it.cost < it.nothing:
                 found, least = bid, value
         return self._nearest(market) if found is None else found
 
@@ -126,16 +153,12 @@ class Grid(BiddingPolicy):
         cheaper than none."""
         assert market.trial is not None
         found, least = Bid(mean_w(market), 0.0), np.inf
-        nothing = cost(market, found, 0.0)
         if self.otherwise == "nothing":
             return found
         for bid in self._grid(market):
-            trials = [market.trial(bid, hour) for hour in range(self.hours)]
-            bad = float(np.mean([trial.bad(market.limit) for trial in trials]))
-            broken = float(np.mean([t.bad(market.limit) >= market.share for t in trials]))
-            error = float(np.mean([trial.error for trial in trials]))
-            if bad < least and cost(market, bid, error, broken) < nothing:
-                found, least = bid, bad
+            it = worth(market, bid, [market.trial(bid, hour) for hour in range(self.hours)])
+            if it.bad < least and it.cost < it.nothing:
+                found, least = bid, it.bad
         return found
 
     def _grid(self, market: Market) -> Iterator[Bid]:
@@ -161,7 +184,7 @@ class Guaranteed(BiddingPolicy):
     """For each average it takes the largest reserve, with weights, by which the share of jobs that
     wait too long falls fast enough with the wait. An hour is simulated with each for its error, and
     the cheapest is bid: of those that keep the tracking rule, if any does. Where none is cheaper
-    than what jobs need on average, nothing is offered."""
+    than the same work without an offer, nothing is offered."""
 
     by_types = True
     stated: bool = parameter(
@@ -175,8 +198,9 @@ class Guaranteed(BiddingPolicy):
     def bid(self, market: Market) -> Bid:
         _require(self, market)
         kinds = self._kinds(market)
-        found = Bid(mean_w(market), 0.0)
-        nothing, least = cost(market, found, 0.0), (True, np.inf)
+        found, least = Bid(mean_w(market), 0.0), (True, np.inf)
+        if unknown(market):
+            return found
         highest = float(kinds.watts.max())
         for average in delays.averages(market.nodes, market.idle_w, highest, self.step).tolist():
             offer = delays.largest_reserve(average, kinds, market.nodes, market.idle_w,
@@ -188,11 +212,9 @@ class Guaranteed(BiddingPolicy):
                 average, offer.reserve_w, self._weights(market, offer.shares.weights.tolist())
             )
             assert market.trial is not None
-            trials = [market.trial(bid, hour) for hour in range(self.hours)]
-            broken = float(np.mean([t.bad(market.limit) >= market.share for t in trials]))
-            error = float(np.mean([trial.error for trial in trials]))
-            value = broken > 0.0, cost(market, bid, error, broken)
-            if value < least and value[1] < nothing:
+            it = worth(market, bid, [market.trial(bid, hour) for hour in range(self.hours)])
+            value = it.broken > 0.0, it.cost
+            if value < least and it.cost < it.nothing:
                 found, least = bid, value
         return found
 

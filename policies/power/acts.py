@@ -133,17 +133,18 @@ def _count(floor: Floor, kind: int, row: int, time: int) -> None:
 def _score(floor: Floor, kind: int, row: int, clock: float, sign: float) -> None:
     """Have the work that is left of a job fall as the clock goes, from where it stands; or, with
     the sign changed, no longer."""
-    of, run = floor.kinds[kind], max(floor.marks[row, w.RUN], 1.0)
-    of[w.SCORE] += sign * clock / run
-    of[w.PER_WORK] += sign / run
+    of, part = floor.kinds[kind], max(floor.marks[row, w.RUN], w.SHORTEST_US)
+    of[w.SCORE] += sign * clock / part
+    of[w.PER_WORK] += sign / part
 
 
 @kernel
 def _present(floor: Floor, kind: int, row: int, left: float, sign: float) -> None:
     """Count a job with so much work left among those that are there; or no longer."""
-    of, run = floor.kinds[kind], max(floor.marks[row, w.RUN], 1.0)
-    of[w.SCORE] += sign * ((left - floor.rows[row, w.SUBMIT]) / run - 1.0)
-    of[w.PER_TIME] += sign / run
+    of, run = floor.kinds[kind], floor.marks[row, w.RUN]
+    part = max(run, w.SHORTEST_US)
+    of[w.SCORE] += sign * ((left - floor.rows[row, w.SUBMIT] - run) / part)
+    of[w.PER_TIME] += sign / part
     tally = floor.tallies[kind]
     if sign < 0.0 and tally[w.WAITING] + tally[w.RUNNING] + tally[w.HALTED] == 0:
         of[w.SCORE] = of[w.PER_TIME] = of[w.PER_WORK] = 0.0  # and nothing of rounding

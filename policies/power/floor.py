@@ -91,6 +91,10 @@ IDLE_W = SUM.word("W", "what an idle node draws")
 LAST_STANDBY_J = SUM.word("J", "the energy of standby jobs at the last measurement")
 ALL = SUM.word("1", "the nodes of the machine")
 
+SHORTEST_US = 1e6
+"""A degradation is a part of a job's run time, of this at least: a job of a trace that ended at
+once would be late after any wait."""
+
 STARTED, WOKEN, STOPPED = range(3)
 """The rows of `moves`: who starts, goes on, and is suspended at this instant. A job may be in more
 than one of them."""
@@ -174,6 +178,17 @@ def quality(floor: Floor, time: int) -> float:
 
 
 @kernel
+def work_left(floor: Floor, row: int, time: int) -> float:
+    """Returns how long a running or suspended job would go on without a cap, in us."""
+    kind, mark = floor.rows[row, OF], floor.marks[row]
+    if mark[LEFT] >= 0.0:
+        return mark[LEFT]  # type: ignore[no-any-return]
+    of = floor.kinds[kind]
+    clock = of[CLOCK] + (time - floor.tallies[kind, SINCE]) / of[PACE]
+    return max(0.0, mark[FINISH] - clock)  # type: ignore[no-any-return]
+
+
+@kernel
 def lateness(floor: Floor, row: int, time: int) -> float:
     """Returns the degradation of a running or suspended job, as a part of its threshold; 0 where it
     has none, -1 for a standby job."""
@@ -183,11 +198,9 @@ def lateness(floor: Floor, row: int, time: int) -> float:
     of = floor.kinds[kind]
     if not of[THRESHOLD] < np.inf:
         return 0.0
-    left = mark[LEFT]
-    if left < 0.0:
-        left = mark[FINISH] - (of[CLOCK] + (time - floor.tallies[kind, SINCE]) / of[PACE])
     age = time - floor.rows[row, SUBMIT]
-    return ((age + left) / max(mark[RUN], 1.0) - 1.0) / of[THRESHOLD]  # type: ignore[no-any-return]
+    longer = age + work_left(floor, row, time) - mark[RUN]
+    return longer / max(mark[RUN], SHORTEST_US) / of[THRESHOLD]  # type: ignore[no-any-return]
 
 
 Regulate = Callable[[Moment, Floor, Any], None]

@@ -28,9 +28,9 @@ ZHANG = "Y. Zhang: Intelligent middleware for HPC systems, thesis, Boston Univer
 CHEN = "H. Chen et al., 2014, as in Zhang 2021, 2.5"
 QARE = "H. Chen et al.: EnergyQARE, 2019, as in Zhang 2021, 2.5 and 2.7"
 
-HAIR, LATER = 1e-9, 1e-6
-"""Shares of nodes, and degradations, that differ by no more than this are equal: sums of the same
-numbers in another order do."""
+HAIR, LATER, HAIR_W = 1e-9, 1e-6, 1e-6
+"""Shares of nodes, degradations and powers that differ by no more than this are equal: sums of the
+same numbers in another order do."""
 
 # -- the steps
 
@@ -69,7 +69,7 @@ def _resume(now: Moment, floor: Floor) -> None:
         at = _of_the_paused(now, floor)
         row = floor.paused[at]
         more = more_w(floor, floor.rows[row, w.OF], floor.rows[row, w.WIDTH])
-        if floor.sums[w.FULL_W] + more > now.target_w:
+        if floor.sums[w.FULL_W] + more > now.target_w + HAIR_W:
             break
         wake(floor, at, now.time)
 
@@ -82,7 +82,7 @@ def _start_in_order(now: Moment, floor: Floor) -> None:
         width = head_width(floor, kind)
         if width > floor.floor[w.FREE]:
             break
-        if floor.sums[w.FULL_W] + more_w(floor, kind, width) > now.target_w:
+        if floor.sums[w.FULL_W] + more_w(floor, kind, width) > now.target_w + HAIR_W:
             break
         take(floor, kind, now.time)
         kind = first_waiting(floor)
@@ -151,7 +151,7 @@ def _neediest(now: Moment, floor: Floor, least: float, within: bool) -> int:
         width = head_width(floor, kind)
         if width > floor.floor[w.FREE]:
             continue
-        if within and floor.sums[w.FULL_W] + more_w(floor, kind, width) > now.target_w:
+        if within and floor.sums[w.FULL_W] + more_w(floor, kind, width) > now.target_w + HAIR_W:
             continue
         deficit = (floor.kinds[kind, w.SHARE] - tally[w.NODES]) / width
         if deficit > least - HAIR and deficit > most + HAIR:
@@ -188,7 +188,7 @@ def _stand_by(now: Moment, floor: Floor) -> None:
     while floor.tallies[kind, w.HEAD] >= 0:
         width = head_width(floor, kind)
         more = more_w(floor, kind, width)
-        if width > floor.floor[w.FREE] or floor.sums[w.FULL_W] + more > now.target_w:
+        if width > floor.floor[w.FREE] or floor.sums[w.FULL_W] + more > now.target_w + HAIR_W:
             break
         take(floor, kind, now.time)
 
@@ -203,7 +203,7 @@ def _hold_all(floor: Floor, ratio: float) -> None:
 def _cap(now: Moment, floor: Floor) -> None:
     """Give all one cap, by which the machine draws its target if it can."""
     full, low, ratio = floor.sums[w.FULL_W], floor.sums[w.FLOOR_W], 1.0
-    if full > now.target_w:
+    if full > now.target_w + HAIR_W:
         ratio = (now.target_w - low) / (full - low) if full > low else 0.0
     _hold_all(floor, ratio)
 
@@ -230,7 +230,7 @@ def _preempt(now: Moment, floor: Floor) -> None:
     """Suspend jobs while the machine draws more than its target at the lowest caps, the one first
     that is late by least."""
     some = False
-    while floor.sums[w.FLOOR_W] > now.target_w:
+    while floor.sums[w.FLOOR_W] > now.target_w + HAIR_W:
         row = _of_the_running(now, floor)
         if row < 0:
             break

@@ -3,6 +3,7 @@ tried."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from policies.memory import Memory
+from policies.views import tracking
 from policies.views.choices import Choices
 from policies.views.jobs import Request
 from policies.views.power import Powered
@@ -70,8 +72,8 @@ class Trial(NamedTuple):
     without caps and queue, as a part of that; those that were not over as if they went on without a
     cap. Empty where jobs have no types."""
     waits: Mapping[str, npt.NDArray[np.float64]] = {}
-    """By type, of the jobs that were submitted and started in the hour: how long they waited, in s.
-    """
+    """By type, of the jobs that were submitted in the hour: how long they waited, in s; those that
+    did not start, up to its end."""
     kept_on: bool = True
     """Whether it was simulated to its end: one that is off its target too often may be cut short
     (`Market.trial`)."""
@@ -79,18 +81,25 @@ class Trial(NamedTuple):
     @property
     def errors(self) -> npt.NDArray[np.float64]:
         """Returns how far the machine was off its target in each interval, to either side, as a
-        part of the reserve."""
-        off = np.abs(self.power_w - self.target_w)
-        return off / self.reserve_w if self.reserve_w else np.where(off > 0.0, np.inf, 0.0)
+        part of the reserve; nan where nothing was offered."""
+        return tracking.errors(self.power_w, self.target_w, self.reserve_w)
 
     @property
     def error(self) -> float:
-        """Returns the mean of these."""
-        return float(self.errors.mean()) if len(self.power_w) else 0.0
+        """Returns the mean of these; 0 where there is none."""
+        found = tracking.mean_error(self.errors)
+        return 0.0 if math.isnan(found) else found
 
     def bad(self, limit: float) -> float:
-        """Returns the share of the intervals in which that was above a limit."""
-        return float((self.errors > limit).mean()) if len(self.power_w) else 0.0
+        """Returns the share of the intervals in which that was above a limit; 0 where nothing was
+        offered."""
+        found = tracking.bad_share(self.errors, limit)
+        return 0.0 if math.isnan(found) else found
+
+    @property
+    def drawn_w(self) -> float:
+        """Returns what the machine drew in the hour, on average."""
+        return float(self.power_w.mean()) if len(self.power_w) else 0.0
 
 
 class Market(NamedTuple):

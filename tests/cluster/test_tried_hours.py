@@ -79,7 +79,10 @@ def test_a_tried_hour_is_an_hour_of_a_run(
     assert tracking[:, 0].tolist() == trial.target_w.tolist()
     assert (result.outcome["end_us"] >= 0).sum() == trial.ended
     assert (result.outcome["start_us"] >= 0).sum() == trial.started
-    assert sum(map(len, trial.waits.values())) == trial.started
+    start, come = result.outcome["start_us"], trace.submit_us < HOUR
+    waits = np.where(start >= 0, start, HOUR)[come] - trace.submit_us[come]
+    found = [wait for its in trial.waits.values() for wait in its.tolist()]
+    assert sorted(found) == pytest.approx(sorted((waits / 1e6).tolist()))
 
 
 class Looks(BiddingPolicy):

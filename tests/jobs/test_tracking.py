@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odonata.jobs.tracking import (
+from policies.views.tracking import (
     bad_share,
     cost,
     errors,

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from odonata.jobs import tracking
 from odonata.results.statistics import interval
 from odonata.studies import named
 from odonata.studies.regulation import PARTS, Regulation
@@ -43,6 +42,7 @@ from odonata.study.filling import fill
 from odonata.study.store import Answer, from_line, to_line
 from pdes.errors import Refused
 from policies.bidding import BIDDINGS
+from policies.views import tracking
 
 STUDY = Regulation()
 SMALL = Hour(1, nodes=20, bid="printed")

@@ -3,7 +3,7 @@ or with a bid that is given; and what it gives.
 
 The bid is made first, as at the beginning of a run, and held in the hour. So another power policy
 can be tried at the bid that QoSG makes, and at the bid that the thesis prints with its weights.
-Target, error, rule, cost and saving are those of `odonata.jobs.tracking`, the degradation of jobs
+Target, error, rule, cost and saving are those of `policies.views.tracking`, the degradation of jobs
 that of `odonata.results.qualities`: the study takes both from `odonata.results.market`.
 """
 

@@ -16,6 +16,8 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.float64]
 
 W_PER_KW = 1000.0
+HAIR = 1e-9
+"""An error that exceeds the limit by no more than this does not: rounding may be all of it."""
 
 
 def target_w(average_w: Any, reserve_w: Any, signal: Any) -> Any:
@@ -45,7 +47,7 @@ def bad_share(errors: Any, limit: float) -> float:
     """Returns the share of intervals whose error is above the limit, of those that have one; nan
     where none has."""
     there = _there(errors)
-    return int((there > limit).sum()) / len(there) if len(there) else math.nan
+    return int((there > limit + HAIR).sum()) / len(there) if len(there) else math.nan
 
 
 def keeps_rule(errors: Any, limit: float, share: float) -> bool:
