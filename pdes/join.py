@@ -10,8 +10,9 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -184,6 +185,19 @@ def join(directory: Path, target: Path, attributes: Mapping[str, Any] | None = N
             partial.replace(target)
         except RuntimeError as error:  # HDF5's, where the disk is full
             raise OSError(errno.EIO, "cannot be written", str(target)) from error
+
+
+def extend(target: Path, write: Callable[[Any], None]) -> None:
+    """Have `write` add to a joined file, which is replaced when that is done."""
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        shutil.copyfile(target, partial)
+        with reading(target, REJOIN), open_file(partial, "r+", libver="latest") as file:
+            write(file)
+            seal(file)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _digest(file: Any) -> dict[str, str]:

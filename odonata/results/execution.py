@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from pdes.clock import TICKS
 from pdes.driver import Result, run
 from pdes.errors import Refused
 from pdes.hdf5 import Source, read
-from pdes.join import JOINED, LOCK, is_joined, join, mend, ranks_of, status_of
+from pdes.join import JOINED, LOCK, extend, is_joined, join, mend, ranks_of, status_of
 from pdes.replacing import partial_name, write_whole
 from pdes.signals import StopSignals
 from pdes.stream import COMPLETE, NAME, Recording, times_of
@@ -205,7 +206,7 @@ def _keep_jobs(finished: Finished, metrics: bool) -> None:
     made, out = finished.experiment, finished.out
     if isinstance(made, JobExperiment):
         if metrics:
-            _jobs_again(out)
+            _made_again(out)
     elif made.jobs:
         _write_jobs(finished.jobs, out, made, finished.result.time_ps)
 
@@ -219,21 +220,26 @@ def _rejoin(out: Path, experiment: AnyExperiment, rank: int) -> None:
     refused if it is damaged."""
     if rank > 0:
         return
-    if not is_joined(out / JOINED, ranks_of(out)[0]):
+    joined = is_joined(out / JOINED, ranks_of(out)[0])
+    if not joined:
         join(out, out / JOINED)
     tables = TABLES if isinstance(experiment, JobExperiment) else TABLES[: bool(experiment.jobs)]
-    if not all((out / name).exists() for name in tables):
-        _jobs_again(out)
+    if not joined or not all((out / name).exists() for name in tables):
+        _made_again(out)
 
 
-def _jobs_again(out: Path) -> None:
-    """Write the table of jobs, of a complete run, from its metrics."""
+def _made_again(out: Path) -> None:
+    """Write what is made of the metrics of a run that is over: the hours of its market into
+    `run.h5`, and the table of its jobs."""
+    from odonata.results.market import keep_hours
     from odonata.results.opening import open as open_run
     from odonata.results.schedule_run import ScheduleRun
     from odonata.results.schedule_table import write_csv, write_swf
 
     with open_run(out) as run:
         if isinstance(run, ScheduleRun):
+            if run.market is not None and run.complete:
+                extend(out / JOINED, partial(keep_hours, run.market))
             write_csv(run.schedule, out / accounts.FILE, run.experiment.name, run.power)
             write_swf(run.schedule, out / SWF, [f"Experiment: {run.experiment.name}"])
         elif run.experiment.jobs:
@@ -403,7 +409,7 @@ def mended(out: Path) -> list[Path]:
         files = mend(out)
         join(out, out / JOINED, _digest(out))
         if status_of(out)[0] == COMPLETE:
-            _jobs_again(out)
+            _made_again(out)
     finally:
         os.close(handle)
     return files

@@ -9,7 +9,7 @@ Rules and formulas are those of `policies.views.tracking`, the degradation of a 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -288,26 +288,37 @@ class Market:
         by their names."""
         return [hour.facts() for hour in self.by_hour]
 
+    def columns(self) -> Iterator[tuple[str, tuple[str, ...], Any, str]]:
+        """Yield the figures of the hours: their names, what they are by, values and units."""
+        every = self.by_hour
+        for name in HourFacts._fields[:-1]:
+            values = _array([getattr(hour, name) for hour in every], name)
+            yield name, ("hour",), values, unit_of(name)
+        names = () if self.types is None else self.types.names
+        for name in OfType._fields[2:]:
+            values = _array([getattr(it, name) for hour in every for it in hour.types], name)
+            values = values.reshape(len(every), len(names))
+            yield f"type_{name}", ("hour", "type"), values, unit_of(name)
+
     @cached_property
     def hours(self) -> xr.Dataset:
         """Returns the hours, by `hour`, and of some figures by `hour` and `type`."""
         from xarray import Dataset
 
-        every = self.by_hour
-        found: dict[str, Any] = {}
-        for name in HourFacts._fields[:-1]:
-            if name != "begin_s":
-                values = [getattr(hour, name) for hour in every]
-                kind: Any = bool if name.endswith("_ok") else int if name == "jobs" else float
-                found[name] = ("hour", _array(values, kind), {"unit": unit_of(name)})
+        found: dict[str, Any] = {name: (by, values, {"unit": unit})
+                                 for name, by, values, unit in self.columns()}  # fmt: skip
         names = () if self.types is None else self.types.names
-        for name in OfType._fields[2:]:
-            values = [getattr(it, name) for hour in every for it in hour.types]
-            kind = bool if name.endswith("_ok") else int if name == "jobs" else float
-            shaped = _array(values, kind).reshape(len(every), len(names))
-            found[f"type_{name}"] = (("hour", "type"), shaped, {"unit": unit_of(name)})
-        begin = ("hour", np.array([hour.begin_s for hour in every]), {"unit": "s"})
-        return Dataset(found, {"begin_s": begin, "type": list(names)})
+        return Dataset(found, {"begin_s": found.pop("begin_s"), "type": list(names)})
+
+
+def keep_hours(market: Market, file: Any) -> None:
+    """Write the hours to `/market/hours` of an HDF5 file."""
+    group = file.create_group("market/hours")
+    for name, by, values, unit in market.columns():
+        made = group.create_dataset(name, data=values)
+        made.attrs["unit"] = unit
+        for axis, label in enumerate(by):
+            made.dims[axis].label = label
 
 
 def of_types(
@@ -376,5 +387,7 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _array(values: list[Any], kind: type) -> Any:
+def _array(values: list[Any], name: str) -> Any:
+    """Returns the values of a figure; nan where it is undefined."""
+    kind = bool if name.endswith("_ok") else int if name == "jobs" else float
     return np.array([math.nan if it is None else it for it in values], kind)

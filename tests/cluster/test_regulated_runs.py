@@ -4,6 +4,7 @@ energy and of jobs, and what is refused before anything runs."""
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from markets import logs_of
 from test_regulation_twin import ours
 from test_tried_hours import HOUR, model_of
 
+from odonata.cluster import audit
 from odonata.cluster.simulation import simulate
 from odonata.experiment.reading import parse
 from pdes.driver import run
 from pdes.errors import Fault, Refused
 from pdes.transport import Serial
+from policies.power import floor as f
 
 MINUTE = 60 * 10**6
 GIVEN = {"bidding_parameters": (("average", 8434.0), ("reserve", 3435.0))}
@@ -26,6 +29,17 @@ GIVEN = {"bidding_parameters": (("average", 8434.0), ("reserve", 3435.0))}
 
 def logged(model: Any, end: int = HOUR, **how: Any) -> tuple[dict[str, Any], Any]:
     return logs_of(model, lambda it, _end, **more: run(it, end, **more | how))
+
+
+def halted_in_the_end(caps: Any) -> set[int]:
+    """Returns the jobs that a log of caps leaves suspended: those that ended went on before."""
+    halted: set[int] = set()
+    for _, (job, cap_w) in caps:
+        if cap_w < 0.0:
+            halted.add(job)
+        elif math.isnan(cap_w):
+            halted.remove(job)
+    return halted
 
 
 @pytest.mark.parametrize("policy", ["tracking-only", "energy-qare", "qosg"])
@@ -41,11 +55,52 @@ def test_energy_and_jobs_are_all_accounted_for(policy: str, preemption: bool) ->
     assert out["standby_j"].sum() == pytest.approx(tracking[:, 2].sum(), rel=1e-9)
     assert out["energy_j"].sum() == pytest.approx(out["machine_j"][2], rel=1e-12)
     over, begun = out["end_us"] >= 0, out["start_us"] >= 0
-    assert over.sum() + (begun & ~over).sum() + (~begun).sum() == len(model.trace)
+    assert [time for time, _ in logs["starts"]] == sorted(out["start_us"][begun])
+    assert [time for time, _ in logs["ends"]] == sorted(out["end_us"][over])
+    halted = halted_in_the_end(logs.get("caps", ()))
+    assert halted <= set(np.flatnonzero(begun & ~over))
+    running = (begun & ~over).sum() - len(halted)
+    waiting = ((model.trace.submit_us <= HOUR) & ~begun).sum()
+    assert over.sum() + running + waiting + len(halted) == len(model.trace)
+    assert model.trace.nodes[begun & ~over].sum() <= model.nodes
     assert (out["start_us"][begun] >= model.trace.submit_us[begun]).all()
     took = out["end_us"][over] - out["start_us"][over]
     assert (took >= model.trace.run_us[over]).all()
     assert (out["start_us"][begun] % 10**6 == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("word", "wrong", "told"),
+    [(f.HALTED, 1, "a suspended job is not counted"), (f.WAITING, -1, "who waits was lost"),
+     (f.NODES, 2, "a node was lost"), (f.HALTED_NODES, 2, "a node was lost")],
+)  # fmt: skip
+def test_a_job_that_is_lost_is_told(word: int, wrong: int, told: str) -> None:
+    model = model_of("tracking-only", given=(("preemption", True),), **GIVEN)
+    state = model.state(0, 1)
+    audit.check(state, model.nodes)
+    state.tallies[0, word] += wrong
+    with pytest.raises(AssertionError, match=told):
+        audit.check(state, model.nodes)
+
+
+def test_a_machine_that_has_drained_has_all_energy_in_its_jobs() -> None:
+    model = replace(model_of("qosg", load=0.3, given=(("preemption", True),), **GIVEN),
+                    until_us=None)  # fmt: skip
+    logs, result = logs_of(model)
+    out = result.outcome
+    assert (out["end_us"] >= 0).all()
+    assert not halted_in_the_end(logs.get("caps", ()))
+    assert len(logs["ends"]) == len(model.trace)
+    assert out["energy_j"] == pytest.approx([row[2] for _, row in by_job(logs["ends"])], rel=1e-9)
+    seconds = np.diff([0, *(time for time, _ in logs["tracking"])]) * 1e-6
+    drawn = sum(row[1] * its for (_, row), its in zip(logs["tracking"], seconds, strict=True))
+    rest = (result.time - logs["tracking"][-1][0]) * 1e-6  # an interval that was not over
+    assert 0.0 <= rest < 1.0
+    assert out["machine_j"].sum() == pytest.approx(drawn, abs=rest * 36 * 290.0 + 1e-6)
+
+
+def by_job(ends: Any) -> Any:
+    return sorted(ends, key=lambda row: row[1][0])
 
 
 @pytest.mark.parametrize("policy", ["tracking-only", "energy-qare", "qosg"])

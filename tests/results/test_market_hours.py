@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -154,6 +155,26 @@ def test_datasets_have_units_and_the_same_figures(run: ScheduleRun) -> None:
     assert run.market.q.sizes == {"job": len(run.trace)}
     assert run.jobs.type.values.tolist()[0] in names
     assert run.jobs.q.values == pytest.approx(run.market.q.values, nan_ok=True)
+
+
+def test_the_file_has_the_hours_with_units(run: ScheduleRun) -> None:
+    assert run.market is not None
+    hours, kept = run.market.hours, run.file["market/hours"]
+    assert set(kept) == {*hours.data_vars, "begin_s"}
+    for name, dataset in kept.items():
+        assert np.array_equal(dataset, hours[name].values, equal_nan=True)
+        assert dataset.attrs["unit"] == hours[name].attrs["unit"]
+        assert tuple(dim.label for dim in dataset.dims) == hours[name].dims
+    assert kept["average_w"].attrs["unit"] == "W"
+
+
+def test_hours_are_kept_anew_with_the_file_that_has_them(run: ScheduleRun, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(run.path, out)
+    (out / "run.h5").unlink()
+    execute(RunOptions(None, out, resume=True, progress=False))
+    with open_run(out) as found:
+        assert np.array_equal(found.file["market/hours/cost"], run.file["market/hours/cost"])
 
 
 def test_aggregates_are_of_the_hours(run: ScheduleRun) -> None:
