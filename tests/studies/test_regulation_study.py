@@ -154,6 +154,21 @@ def test_an_outcome_is_the_same_after_it_was_written_and_read() -> None:
     assert from_line(to_line(Answer(SMALL, found)), STUDY) == (SMALL.key, found)
 
 
+def test_an_hour_may_begin_with_the_jobs_of_the_one_before() -> None:
+    case = replace(SMALL, before=1)
+    _, signal, found = run(case)
+    assert found.market is not None
+    first, second = found.market.by_hour
+    it = simulate(case)
+    assert it.error == second.error_mean != first.error_mean
+    assert it.jobs == second.jobs
+    assert it.signal == signal
+    assert (it.average_w, it.reserve_w) == (first.average_w, first.reserve_w)
+    assert 0.0 <= it.left < 1.0
+    none, much = (simulate(replace(SMALL, bid=bid)).left for bid in ((5e3, 1.0), (2.2e3, 1.0)))
+    assert 0.0 < none < 0.1 < much < 1.0, "of a machine that draws hardly more than idle"
+
+
 # -- claims
 
 
@@ -163,7 +178,7 @@ def outcome(**other: Any) -> RegulationOutcome:
         "average_w": 20600.0, "reserve_w": 10111.0, "weights": weights, "saving": 0.461,
         "error": 0.043, "bad": 0.02, "keeps_rule": True, "late": dict.fromkeys(types, 0.05),
         "q90": dict.fromkeys(types, 0.3), "jobs": 1, "keeps_qos": True, "standby": 0.142,
-        "signal": 0.0, "quantiles": [0.0, 0.1], "seconds": 0.0,
+        "signal": 0.0, "left": 0.0, "quantiles": [0.0, 0.1], "seconds": 0.0,
     }  # fmt: skip
     return RegulationOutcome(**{**usual, **other})
 
@@ -196,13 +211,13 @@ def test_a_printed_number_holds_where_the_interval_comes_within_a_tenth_of_it() 
 
 def test_the_three_verdicts_of_a_number() -> None:
     asked = STUDY.ask(part="default", hours=3)
-    for value, holds, sign in ((0.46, True, False), (0.30, False, True), (-0.2, False, False)):
-        default = {"saving": lambda seed, value=value: value + seed / 1000}
+    for value, holds, sign in ((0.043, True, False), (0.02, False, True), (0.08, False, False)):
+        default = {"error": lambda seed, value=value: value + seed / 1000}
         found = by_name(claims(asked, made(asked, {key(DEFAULT): default})))
-        assert found["saving"].holds is holds
-        assert (SIGN in found["saving"].ours) is sign
-    assert found["average"].holds is None, "our conditions come from it"
-    assert found["late jobs of fs"].holds is None
+        assert found["mean error"].holds is holds
+        assert (SIGN in found["mean error"].ours) is sign
+    for name in ("average", "saving", "late jobs of fs"):
+        assert found[name].holds is None, "our conditions come from the printed bid"
 
 
 def test_without_all_hours_of_a_setting_nothing_is_said_of_it() -> None:
@@ -272,8 +287,8 @@ def test_a_part_is_simulated_told_and_drawn(tmp_path: Path) -> None:
     outcomes = fill(STUDY, asked, tmp_path, 1)[1].outcomes
     assert len(outcomes) == len(cases(asked)) == 4
     found = by_name(claims(asked, outcomes))
-    assert found["at the printed bid: saving"].holds
-    assert found["saving"].holds
+    assert found["at the printed bid: seconds with an error above 0.3"].holds is not None
+    assert found["saving"].values["mean"] == pytest.approx(0.48, abs=0.02)
     drawn = STUDY.figures(asked, outcomes, tmp_path / "figures", pdf=False)
     assert [path.name for path in drawn] == ["hour.png", "errors.png"]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from odonata.studies.regulation.simulation import Hour, RegulationOutcome
 
 PARTS = ("default", "policies", "load", "size", "level", "mix", "types", "signals", "standby",
-         "rates", "refitted")  # fmt: skip
+         "rates", "refitted", "warm")  # fmt: skip
 
 
 class Regulation(Packaged["RegulationPlan", "Hour", "RegulationOutcome"]):
@@ -25,7 +25,8 @@ class Regulation(Packaged["RegulationPlan", "Hour", "RegulationOutcome"]):
     options = (
         Option("part", "The default setting (default), rival policies, other utilisations (load), "
                "sizes, levels of service, mixes, single types, signals, no standby jobs (standby), "
-               "stricter conditions (rates), or those fitted anew (refitted).", "all",
+               "stricter conditions (rates), those fitted anew (refitted), or an hour that begins "
+               "with jobs (warm).", "all",
                choices=("all", *PARTS)),
         Option("hours", "Hours of each case: seeds of jobs and signal, the same in all cases.", 10,
                int),
@@ -39,8 +40,9 @@ class Regulation(Packaged["RegulationPlan", "Hour", "RegulationOutcome"]):
         "where the interval comes within a tenth of it; an inequality where the whole interval (of "
         "differences between hours with the same seed) says so. Where only the direction is "
         "right, it says: in sign only. Late: jobs at their threshold or beyond it, of the type "
-        "with most. calibrated: our conditions or thresholds come from that number, so that it is "
-        "no evidence."
+        "with most. calibrated: our conditions or thresholds come from that number, or it follows "
+        "from such a bid but for the error, so that it is no evidence. Work left: when the hour is "
+        "over, as a part of an hour's."
     )
 
     def ask(

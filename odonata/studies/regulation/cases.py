@@ -80,7 +80,7 @@ class RegulationPlan:
 
 def kept(setting: Setting) -> bool:
     """Tells whether the first hour of a setting is drawn."""
-    return {name: value for name, value in setting.items() if name != "standby"} == {"bid": GIVEN}
+    return {name: value for name, value in setting.items() if name != "standby"} == AS_PRINTED
 
 
 def rivals(standby: bool) -> dict[str, Setting]:
@@ -124,6 +124,8 @@ def settings(part: str) -> Iterator[Setting]:
     elif part == "rates":
         for setting, factors in RATES.values():
             yield from ({**setting, "rates": factor} for factor in (1.0, *factors))
+    elif part == "warm":
+        yield from warmed().values()
     else:
         yield from refitted().values()
 
@@ -157,6 +159,13 @@ def tried(average_w: float, reserve_w: float) -> Setting:
 def signal(deviation: float, slow_s: int, fast_s: int) -> Setting:
     """Returns the setting of another signal, whatever the plan's is."""
     return {"deviation": deviation, "slow_s": slow_s, "fast_s": fast_s}
+
+
+def warmed() -> dict[str, Setting]:
+    """Returns the settings whose hour comes after another one, by the names of those without."""
+    return {name: {**setting, "before": 1}
+            for name, setting in (("default", DEFAULT), ("printed bid", AS_PRINTED),
+                                  ("75 %", of_load(0.75)), ("no standby", ALONE))}  # fmt: skip
 
 
 def refitted() -> dict[str, Setting]:

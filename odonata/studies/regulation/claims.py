@@ -32,6 +32,7 @@ from odonata.studies.regulation.cases import (
     refitted,
     signal,
     tried,
+    warmed,
 )
 from odonata.studies.regulation.found import (
     CALIBRATED,
@@ -49,6 +50,7 @@ from odonata.studies.regulation.found import (
     keeps_qos,
     keeps_rule,
     late,
+    left,
     limits,
     mean_signal,
     near,
@@ -83,7 +85,8 @@ def claims(asked: RegulationPlan, outcomes: Outcomes) -> list[Claim]:
         return []
     parts = {"default": _default, "policies": _policies, "load": _load, "size": _size,
              "level": _level, "mix": _mix, "types": _types, "signals": _signals,
-             "standby": _standby, "rates": _rates, "refitted": _refitted}  # fmt: skip
+             "standby": _standby, "rates": _rates, "refitted": _refitted,
+             "warm": _warm}  # fmt: skip
     found = (claim for name in asked.parts for claim in parts[name](measured))
     return [claim for claim in found if claim is not None]
 
@@ -125,7 +128,7 @@ def _default(m: Measured) -> Iterator[Claim]:
 
 def _hour(m: Measured, words: str, setting: Setting) -> Iterator[Claim]:
     it = m.mean(setting, saving)
-    yield _number(f"{words}saving", SAVING, m, setting, saving, above(it, 0))
+    yield shown(f"{words}saving", f"{100 * SAVING:.1f} %", f"{percent(it)}, {CALIBRATED}", it)
     off = m.mean(setting, error)
     yield _number(f"{words}mean error", ERROR, m, setting, error, below(off, ERROR))
     share = m.mean(setting, bad)
@@ -211,7 +214,8 @@ def _summary(m: Measured, words: str, setting: Setting) -> Claim | None:
     return shown(f"{words}: what came of it", "",
                  f"{watts(m.mean(setting, average))}, {watts(m.mean(setting, reserve))}; saving "
                  f"{percent(it)}, error {percent(m.mean(setting, error))}, standby "
-                 f"{percent(m.mean(setting, standby), 0)}; late {_late_text(m, setting)}; "
+                 f"{percent(m.mean(setting, standby), 0)}; late {_late_text(m, setting)}; work "
+                 f"left {percent(m.mean(setting, left), 0)}; "
                  f"{_kept(m, setting)}", it)  # fmt: skip
 
 
@@ -374,3 +378,15 @@ def _rates(m: Measured) -> Iterator[Claim | None]:
 def _refitted(m: Measured) -> Iterator[Claim | None]:
     yield from (_summary(m, f"fitted anew, {name}", setting)
                 for name, setting in refitted().items())  # fmt: skip
+
+
+def _warm(m: Measured) -> Iterator[Claim | None]:
+    for name, setting in warmed().items():
+        empty = {key: value for key, value in setting.items() if key != "before"}
+        yield _summary(m, f"{name}, from an empty machine", empty)
+        yield _summary(m, f"{name}, after an hour", setting)
+        if m.has(empty, setting):
+            for what, of in (("error", error), ("late jobs of the worst type", late())):
+                more = m.change(setting, empty, of)
+                yield shown(f"{name}, after an hour: {what}, above that from an empty machine", "",
+                            percent(more), more)  # fmt: skip

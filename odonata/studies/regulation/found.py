@@ -54,6 +54,11 @@ def standby(it: RegulationOutcome) -> float:
     return it.standby
 
 
+def left(it: RegulationOutcome) -> float:
+    """Returns the work that is left when the hour is over, as a part of an hour's."""
+    return it.left
+
+
 def average(it: RegulationOutcome) -> float:
     return it.average_w
 

@@ -57,7 +57,8 @@ class Hour(Case):
     is a mix of `odonata.traces.mix`, or the only type of jobs. `bid` is a word of BIDS or GIVEN, or
     an average and a reserve in W, with the weights that are printed. Rates of delay are those of
     the table times `level` and `rates`, and thresholds those of the table divided by `level`.
-    `kept`: what was measured is in the outcome, for a figure."""
+    `before`: so many hours with the same bid come first, which are not measured. `kept`: what was
+    measured is in the outcome, for a figure."""
 
     seed: int
     mix: str = "qosg"
@@ -72,11 +73,13 @@ class Hour(Case):
     slow_s: int = 90
     fast_s: int = 20
     signal: int = 0
+    before: int = 0
     kept: bool = False
 
     @property
     def weight(self) -> float:
-        return (0.3 + self.nodes / 100) * (4 if self.bid == "energy-qare" else 1)
+        own = 4 if self.bid == "energy-qare" else 1
+        return (0.3 + self.nodes / 100) * (own + self.before)
 
     def __str__(self) -> str:
         return f"{self.policy} on {self.nodes} servers at {self.load:.0%}, seed {self.seed}"
@@ -107,6 +110,9 @@ class RegulationOutcome:
     """The part of the energy that standby jobs drew."""
     signal: float
     """The mean of the signal over the hour."""
+    left: float
+    """What the work would still take, above idle servers, that is left when the hour is over: as a
+    part of what jobs but for standby jobs take above them in an hour on average."""
     quantiles: Sequence[float]
     """Of the errors, at equal steps from the least to the largest."""
     seconds: float
@@ -134,7 +140,9 @@ def model_of(case: Hour, policy: str, bids: str, parameters: Any = ()) -> Cluste
 
     types, how = types_of(case.level, case.rates), MIXES.get(case.mix)
     names, shares = ((case.mix,), None) if how is None else (how.types, how.shares)
-    trace = mix(types, names, case.nodes, load=case.load, seed=case.seed, shares=shares)
+    until = HOUR_US * (case.before + 1)
+    trace = mix(types, names, case.nodes, load=case.load, seed=case.seed, shares=shares,
+                span_s=until / SECOND_US)  # fmt: skip
     market = MarketSettings(
         bids, parameters, signal="synthetic", signal_deviation=case.deviation,
         signal_slow_memory_ps=case.slow_s * SECOND_PS,
@@ -142,7 +150,7 @@ def model_of(case: Hour, policy: str, bids: str, parameters: Any = ()) -> Cluste
         standby=STANDBY if case.standby else None,
     )  # fmt: skip
     power = Power(policy, (), types=types, interval_ps=SECOND_PS)
-    return Cluster(trace, case.nodes, power=power, market=market, until_us=HOUR_US,
+    return Cluster(trace, case.nodes, power=power, market=market, until_us=until,
                    seed=case.signal or case.seed)  # fmt: skip
 
 
@@ -173,7 +181,7 @@ def bid_of(case: Hour) -> Bid:
         part = case.nodes / NODES
         return PRINTED._replace(average_w=PRINTED.average_w * part,
                                 reserve_w=PRINTED.reserve_w * part)  # fmt: skip
-    return _made(replace(case, policy="", kept=False))
+    return _made(replace(case, policy="", before=0, kept=False))
 
 
 @lru_cache(maxsize=256)
@@ -188,15 +196,15 @@ def _made(case: Hour) -> Bid:
 
 
 def run(case: Hour) -> tuple[Bid, float, Traded]:
-    """Returns the bid of a case, the mean of the signal, and the hour with that bid."""
+    """Returns the bid of a case, the mean of the signal in its hour, and the run with that bid."""
     from odonata.results.market_memory import simulate_market
 
-    bid = bid_of(case)
+    bid, begin = bid_of(case), HOUR_US * case.before
     with shown(lambda _: bid):
         model = model_of(case, case.policy, SHOWN)
         assert model.trading is not None
-        signal = model.trading.series["signal"].integral(0, HOUR_US) / HOUR_US
-        return bid, signal, simulate_market(model, HOUR_US, transport=Serial())
+        signal = model.trading.series["signal"].integral(begin, begin + HOUR_US) / HOUR_US
+        return bid, signal, simulate_market(model, begin + HOUR_US, transport=Serial())
 
 
 def simulate(case: Hour) -> RegulationOutcome:
@@ -205,8 +213,8 @@ def simulate(case: Hour) -> RegulationOutcome:
     bid, signal, found = run(case)
     market = found.market
     assert market is not None
-    (hour,) = market.by_hour
-    seen, error = market.tracking, market.error
+    hour, its = market.by_hour[case.before], market.hour_of == case.before
+    seen, error = market.tracking, market.error[its]
     measured = {it.type: it for it in hour.types if it.jobs}
     steps = np.linspace(0, 1, QUANTILES)
     return RegulationOutcome(
@@ -223,11 +231,29 @@ def simulate(case: Hour) -> RegulationOutcome:
         keeps_qos=hour.qos_ok,
         standby=(hour.standby_kwh or 0.0) / hour.energy_kwh,
         signal=signal,
+        left=left_of(case, found),
         quantiles=np.quantile(error, steps).round(5).tolist() if bid.reserve_w else [],
         seconds=time.perf_counter() - began,
-        track={name: getattr(seen, name).round(1).tolist()
+        track={name: getattr(seen, name)[its].round(1).tolist()
                for name in ("target_w", "power_w", "standby_w")} if case.kept else {},
     )  # fmt: skip
+
+
+def left_of(case: Hour, found: Traded) -> float:
+    """Returns what the work would still take that is left in the end, as a part of an hour's."""
+    from odonata.results.market_measures import KWH
+    from odonata.results.regulated import left_kwh
+
+    assert found.market is not None
+    assert found.market.types is not None
+    assert found.market.left_us is not None
+    idle_w = types_of(case.level, case.rates).idle_w
+    assert idle_w is not None
+    types, schedule = found.market.types, found.schedule
+    left = left_kwh(schedule, found.market.left_us, types, idle_w)
+    node_us = schedule.trace.run_us * schedule.trace.nodes
+    whole_j = float((node_us * (types.most_w[types.of_job] - idle_w)).sum()) / SECOND_US
+    return left * KWH / whole_j * (case.before + 1)
 
 
 def revive(fields: dict[str, Any]) -> RegulationOutcome:
