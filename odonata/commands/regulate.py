@@ -132,7 +132,7 @@ def regulate(
     if plot is not None:
         from odonata.figures.market import write_hours
 
-        write_hours(found, plot)
+        write_hours(found, plot, heading(made, asked))
     if as_json:
         print_json(facts(found, made, asked))
         return

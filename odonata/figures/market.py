@@ -333,10 +333,11 @@ def costs(shown: Hours, part: FigureBase) -> None:
     dress(axes)
     axes.grid(visible=False, axis="x")
     axes.legend(ncols=5, **LEGEND)
-    saving = [hour.facts.saving for hour in shown.every if hour.facts.saving is not None]
-    if saving:
-        axes.set_title(f"saving {np.mean(saving):.1%} on average", loc="right", fontsize=8.5,
-                       color=GREY, pad=24)  # fmt: skip
+    known = [hour.facts for hour in shown.every if hour.facts.cost is not None]
+    paid = sum(facts.cost_energy for facts in known)
+    if paid > 0.0:
+        saving = 1.0 - sum(facts.cost or 0.0 for facts in known) / paid
+        axes.set_title(f"saving {saving:.1%}", loc="right", fontsize=8.5, color=GREY, pad=24)
 
 
 # -- all of them
@@ -418,7 +419,7 @@ def write(shown: Hours, directory: Path, kind: str = "svg") -> list[Path]:
     return paths
 
 
-def write_hours(found: Regulated, path: Path) -> None:
+def write_hours(found: Regulated, path: Path, title: str) -> None:
     """Save one figure of the hours of several runs, in the format that its name ends in."""
     several = len(found.runs) > 1
     shown = Hours([one.market for one in found.runs],
@@ -429,6 +430,7 @@ def write_hours(found: Regulated, path: Path) -> None:
         figure = Figure(figsize=(12.0, 11.8 if two else 10.0), facecolor="white",
                         layout="constrained")  # fmt: skip
         FigureCanvasAgg(figure)
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10.5, color=INK)
         parts: Any = figure.subfigures(3, 1, height_ratios=(4.8 if two else 3.0, 3.2, 3.8),
                                        hspace=0.04)  # fmt: skip
         tracking(shown, parts[0])
