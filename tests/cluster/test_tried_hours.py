@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from markets import logs_of
 
+from odonata.cluster import market
+from odonata.cluster.metrics import running_rows, work_left_us
 from odonata.cluster.model import Cluster
 from odonata.cluster.tried import Hours
 from odonata.jobs.market import MarketSettings
@@ -18,6 +21,7 @@ from odonata.traces.types import Types
 from pdes.driver import run
 from pdes.transport import Serial
 from policies.bidding import BIDDINGS, Bid, BiddingPolicy, bidding
+from policies.power import floor as f
 
 HOUR = 3600 * 10**6
 TRIALS: list[Any] = []
@@ -103,13 +107,13 @@ def test_an_hour_begins_with_what_is_there() -> None:
     finally:
         del BIDDINGS["looks"]
     assert len(TRIALS) == 6
-    for market, first, other in TRIALS:
+    for seen, first, other in TRIALS:
         assert len(first.power_w) == 600
         assert first.power_w.tolist() != other.power_w.tolist()
-        busy = sum(job.configuration.nodes for job in market.running)
-        assert first.power_w[0] >= (36 - busy) * market.idle_w
-        assert first.started >= len(market.running) or market.time == 0
-        assert [one.name for one in market.types] == list(model.types.names)  # type: ignore[union-attr]
+        busy = sum(job.configuration.nodes for job in seen.running)
+        assert first.power_w[0] >= (36 - busy) * seen.idle_w
+        assert first.started >= len(seen.running) or seen.time == 0
+        assert [one.name for one in seen.types] == list(model.types.names)  # type: ignore[union-attr]
     assert result.completed
 
 
@@ -143,3 +147,115 @@ def test_what_is_tried_changes_nothing() -> None:
     finally:
         del BIDDINGS["looks"]
     assert digests[0] == digests[1]
+
+
+class Peeks(BiddingPolicy):
+    """Keeps, at each bid, what an hour begins with that is tried, beside what is there."""
+
+    def bid(self, seen: Any) -> Bid:
+        seen.trial(Bid(8000.0, 1500.0))
+        (hours,) = MADE
+        there, begun = hours._state, hours._hour(0)
+        SEEN.append((seen.time, there._replace(**copies(there)), begun.fresh,
+                     begun.ends["progress"][0]))  # fmt: skip
+        MADE.clear()
+        return Bid(7400.0, 3000.0)
+
+
+MADE: list[Hours] = []
+SEEN: list[Any] = []
+OF_TYPE = [f.WAITING, f.WAITING_NODES, f.RUNNING, f.NODES, f.HALTED, f.HALTED_NODES]
+
+
+def copies(state: Any) -> dict[str, Any]:
+    names = ("tallies", "floor", "jobs", "ctl", "progress", "rows", "kinds", "paused", "tops")
+    return {name: getattr(state, name).copy() for name in names}
+
+
+def test_an_hour_that_is_tried_begins_with_the_very_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with suspended ones, and suspended standby jobs; and with the work that is left."""
+    made = market.Hours
+
+    def keep(*given: Any) -> Hours:
+        MADE.append(made(*given))
+        return MADE[-1]
+
+    monkeypatch.setattr(market, "Hours", keep)
+    bidding("peeks", about="a test's", source="ours")(Peeks)
+    SEEN.clear()
+    try:
+        model = model_of("tracking-only", "W4", load=0.4, bids="peeks", standby="bt.C.16",
+                         given=(("preemption", True),), hour_ps=100 * 10**12)  # fmt: skip
+        assert model.market is not None
+        falls = tuple((f"{100 * at + when} s", level) for at in range(36)
+                      for when, level in ((0, 0.5), (97, -1.0)))  # fmt: skip
+        model = replace(model, market=replace(model.market, signal=falls))
+        logs_of(model, lambda it, _end, **how: run(it, HOUR, **how))
+    finally:
+        del BIDDINGS["peeks"]
+    assert len(SEEN) == 36
+    halted = np.zeros(2, int)
+    for time, there, fresh, marks in SEEN:
+        assert fresh["tallies"][:, OF_TYPE].tolist() == there.tallies[:, OF_TYPE].tolist()
+        for word in (f.FREE, f.QUEUED, f.PAUSED):
+            assert fresh["floor"][word] == there.floor[word]
+        aside = there.tallies[:, f.STANDBY] != 0
+        halted += [there.tallies[some, f.HALTED].sum() for some in (~aside, aside)]
+        rows = running_rows(there)
+        left = np.maximum(1.0, work_left_us(there, rows, time))
+        clocks, marks = fresh["kinds"][there.rows[rows, f.OF], f.CLOCK], marks[: len(rows)]
+        begun = np.where(marks[:, f.LEFT] >= 0, marks[:, f.LEFT], marks[:, f.FINISH] - clocks)
+        assert begun == pytest.approx(left, abs=1e-3)
+    assert (halted > 0).all(), "there were suspended jobs, and suspended standby jobs"
+
+
+class Tells(BiddingPolicy):
+    """Bids as another policy, and keeps what it bids."""
+
+    def bid(self, market: Any) -> Bid:
+        found = BIDDINGS.make(OF[0], {}).bid(market)
+        TOLD.append(found)
+        return found
+
+
+OF: list[str] = []
+TOLD: list[Bid] = []
+
+
+@pytest.mark.parametrize("policy", ["tracking-only", "energy-qare", "qosg"])
+def test_no_bid_knows_what_is_to_come(policy: str) -> None:
+    """Two traces are alike until the third quarter of an hour; after it other types come."""
+    names = ("fs", "bt", "mg") if policy == "qosg" else ("mg.D.16", "is.D.64", "lu.C.28")
+    table, quarter = Types.of("qosg" if policy == "qosg" else "aqa"), HOUR // 4
+    trace = mix(table, names[:2], 20, load=0.5, seed=3)
+    other = mix(table, names[1:], 20, load=0.9, seed=4)
+    late = other.submit_us > 3 * quarter
+    some = trace.submit_us <= 3 * quarter
+
+    def joined(first: Any, second: Any) -> Any:
+        return np.concatenate([first[some], second[late]])
+
+    places = np.array([names.index(name) for name in other.applications])
+    two = [replace(trace, rates=None)]
+    columns = {name: joined(getattr(trace, name), getattr(other, name))
+               for name in ("submit_us", "run_us", "nodes", "requested_us", "user", "project",
+                            "wait_us")}  # fmt: skip
+    application = joined(trace.application, places[other.application])
+    two.append(replace(trace, rates=None, number=np.arange(len(application)) + 1,
+                       application=application, applications=names, **columns))  # fmt: skip
+    bidding("tells", about="a test's", source="ours")(Tells)
+    OF[:] = [policy]
+    found = []
+    try:
+        for each in two:
+            TOLD.clear()
+            power = Power(policy, (), types=table, interval_ps=10**12)
+            settings = MarketSettings("tells", signal="synthetic", hour_ps=900 * 10**12)
+            model = Cluster(each, 20, power=power, market=settings, until_us=HOUR)
+            logs_of(model, lambda it, _end, **how: run(it, HOUR, **how))
+            found.append([*TOLD])
+    finally:
+        del BIDDINGS["tells"]
+    assert len(found[0]) == len(found[1]) == 4
+    assert found[0] == found[1], "the last is made when the traces begin to differ"
+    assert any(bid.reserve_w for bid in found[0])
