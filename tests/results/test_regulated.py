@@ -1,0 +1,111 @@
+"""What regulation came to beside the same machine without it: by hand, from schedules."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from odonata.experiment.reading import parse
+from odonata.results.regulated import Regulated, in_memory, seeded
+
+HOUR_S, IDLE_W = 3600.0, 169.0
+TEXT = """
+fidelity = "job"
+[trace]
+model = "mix"
+mix = "W4"
+span = "1 h"
+nodes = 35
+[power]
+policy = "tracking-only"
+interval = "1 s"
+[market]
+bidding = { name = "fixed", average = 8000, reserve = RESERVE }
+signal = "synthetic"
+energy_price = [["0 s", 0.1], ["30 min", 0.3]]
+[run]
+duration = "1 h"
+[metrics]
+interval = "1 min"
+"""
+
+
+def regulated(reserve_w: float, *seeds: int) -> Regulated:
+    made: Any = parse(TEXT.replace("RESERVE", str(reserve_w)), "here")
+    return Regulated([in_memory(seeded(made, seed)) for seed in seeds])
+
+
+@pytest.fixture(scope="module")
+def found() -> Regulated:
+    return regulated(1500.0, 1, 2)
+
+
+def test_the_energy_without_demand_response_is_that_of_the_jobs(found: Regulated) -> None:
+    """Nobody has a cap: each draws what its type draws, for as long as it takes."""
+    for one in found.runs:
+        market, types = one.market, one.market.types
+        assert types is not None
+        trace = market.schedule.trace
+        start = trace.submit_us * 1e-6 + one.without.waits_s
+        took = np.minimum(start + trace.run_us * 1e-6, HOUR_S) - np.minimum(start, HOUR_S)
+        more_w = (types.most_w[types.of_job] - IDLE_W) * trace.nodes
+        joules = 35 * IDLE_W * HOUR_S + float((took * more_w).sum())
+        assert one.without.energy_kwh == pytest.approx(joules / 3.6e6, rel=1e-9)
+        late = one.without.waits_s / (trace.run_us * 1e-6)
+        assert one.without.quality == pytest.approx(late, abs=1e-6)
+
+
+def test_what_is_left_is_the_work_of_jobs_that_are_not_over(found: Regulated) -> None:
+    for one in found.runs:
+        schedule, types = one.market.schedule, one.market.types
+        assert types is not None
+        assert one.market.left_us is not None
+        watts = types.most_w[types.of_job] - IDLE_W
+        kwh = 0.0
+        for job in range(len(schedule)):
+            if schedule.end_us[job] < 0:
+                begun = schedule.start_us[job] >= 0
+                left_us = one.market.left_us[job] if begun else schedule.trace.run_us[job]
+                kwh += left_us * 1e-6 * schedule.trace.nodes[job] * watts[job] / 3.6e6
+        assert kwh > 0.0
+        assert one.left_kwh == pytest.approx(kwh, rel=1e-9)
+    assert found.left_kwh == math.fsum(one.left_kwh for one in found.runs)
+
+
+def test_the_bill_is_beside_that_of_the_same_work(found: Regulated) -> None:
+    assert found.energy_price == pytest.approx(0.2), "of two halves of an hour"
+    assert found.cost_without == pytest.approx(0.2 * found.energy_without_kwh)
+    cost = found.measures.cost
+    assert cost is not None
+    ours = cost + 0.2 * found.left_kwh
+    theirs = 0.2 * (found.energy_without_kwh + found.left_without_kwh)
+    assert found.bill == pytest.approx(ours / theirs - 1)
+    assert found.bill < 0.0, "a reserve is paid"
+
+
+def test_who_offers_nothing_pays_what_is_paid_without() -> None:
+    found = regulated(0.0, 1)
+    assert found.bill == pytest.approx(0.0, abs=1e-9)
+    assert found.measures.saving == pytest.approx(0.0, abs=1e-9)
+    assert found.measures.hours_offered == found.measures.hours_kept == 0
+    assert found.measures.error_mean is None
+    for it in found.types:
+        assert it.regulated.mean_q == pytest.approx(it.without.mean_q, abs=0.2)
+
+
+def test_the_saving_of_several_runs_is_that_of_their_sums(found: Regulated) -> None:
+    hours = [one.market.by_hour[0] for one in found.runs]
+    costs: Any = [hour.cost for hour in hours]
+    paid = [hour.cost_energy for hour in hours]
+    it = found.measures
+    assert it.saving == pytest.approx(1 - sum(costs) / sum(paid))
+    savings: Any = [hour.saving for hour in hours]
+    half = 12.706204736 * np.std(savings, ddof=1) / math.sqrt(2)  # the averages are alike
+    assert it.saving_high is not None
+    assert it.saving is not None
+    assert it.saving_high - it.saving == pytest.approx(half, rel=1e-6)
+    assert replace(found, runs=found.runs[:1]).measures.saving_high is None
