@@ -85,15 +85,23 @@ def concluded(
 
 
 def table(study: Study[Any, Any, Any], claims: Sequence[Claim]) -> Group:
-    """Returns the claims, not wider than 80 columns where their words are not."""
+    """Returns the claims, not wider than 80 columns where their words are not; those below that
+    have nothing printed beside them."""
     from rich.console import Group
     from rich.table import Table
 
-    rows = Table(box=None, pad_edge=False, collapse_padding=True)
+    rows, others = (Table(box=None, pad_edge=False, collapse_padding=True) for _ in range(2))
     rows.add_column("claim")
     for name in ("paper", "here", "", "of"):
         rows.add_column(name, justify="right", no_wrap=True)
+    others.add_column("besides", ratio=2)
+    others.add_column("", ratio=3)
     for claim in claims:
-        rows.add_row(claim.name, claim.paper, claim.ours, VERDICTS[claim.holds], f"{claim.of:,}")
+        if claim.paper or claim.holds is not None:
+            rows.add_row(claim.name, claim.paper, claim.ours, VERDICTS[claim.holds],
+                         f"{claim.of:,}")  # fmt: skip
+        else:
+            others.add_row(claim.name, claim.ours)
+    tables = [each for each in (rows, others) if each.row_count]
     judged = ["✓ holds, ✗ does not."] if any(claim.holds is not None for claim in claims) else []
-    return Group(rows, "", *judged, *([study.notes] if study.notes else []))
+    return Group(*(part for each in tables for part in (each, "")), *judged, *([study.notes] if study.notes else []))

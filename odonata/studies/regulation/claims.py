@@ -211,6 +211,9 @@ def _summary(m: Measured, words: str, setting: Setting) -> Claim | None:
     if not m.has(setting):
         return None
     it = m.mean(setting, saving)
+    if not m.mean(setting, reserve).mean:
+        return shown(f"{words}: what came of it", "", f"{watts(m.mean(setting, average))}, and "
+                     "nothing is offered", it)  # fmt: skip
     return shown(f"{words}: what came of it", "",
                  f"{watts(m.mean(setting, average))}, {watts(m.mean(setting, reserve))}; saving "
                  f"{percent(it)}, error {percent(m.mean(setting, error))}, standby "
@@ -317,8 +320,9 @@ def _signals(m: Measured) -> Iterator[Claim | None]:
             yield judged(f"signal {number}: late jobs of the worst type", "at most 10 %",
                          _late_text(m, setting), below(it, MOST_LATE), it.mean <= MOST_LATE, it
                          )  # fmt: skip
-            yield _number(f"signal {number}: saving", SAVING, m, setting, saving,
-                          above(m.mean(setting, saving), 0))  # fmt: skip
+            it = m.mean(setting, saving)
+            yield shown(f"signal {number}: saving", f"{100 * SAVING:.1f} %",
+                        f"{percent(it)}, {CALIBRATED}", it)  # fmt: skip
         yield _by_signal(m, [AS_PRINTED, *every])
     for deviation, slow_s, fast_s in SIGNALS:
         memory = f"memory {slow_s} and {fast_s} s" if slow_s else "no memory"
