@@ -96,12 +96,14 @@ def table(study: Study[Any, Any, Any], claims: Sequence[Claim]) -> Group:
         rows.add_column(name, justify="right", no_wrap=True)
     others.add_column("besides", ratio=2)
     others.add_column("", ratio=3)
+    others.add_column("of", justify="right")
     for claim in claims:
         if claim.paper or claim.holds is not None:
             rows.add_row(claim.name, claim.paper, claim.ours, VERDICTS[claim.holds],
                          f"{claim.of:,}")  # fmt: skip
         else:
-            others.add_row(claim.name, claim.ours)
+            others.add_row(claim.name, claim.ours, f"{claim.of:,}")
     tables = [each for each in (rows, others) if each.row_count]
     judged = ["✓ holds, ✗ does not."] if any(claim.holds is not None for claim in claims) else []
-    return Group(*(part for each in tables for part in (each, "")), *judged, *([study.notes] if study.notes else []))
+    notes = [study.notes] if study.notes else []
+    return Group(*(part for each in tables for part in (each, "")), *judged, *notes)
