@@ -41,7 +41,6 @@ from policies.views import Bid, Market, Target, Trial
 if TYPE_CHECKING:
     from odonata.cluster.model import Cluster
 
-DAY_US = 24 * 3600 * 10**6
 TRIED = 0xB1D
 """Part of the key of the random numbers of hours that are tried."""
 
@@ -88,13 +87,7 @@ class Trading:
             self.series, self.policy = model.begun.series, Offered(model.begun.bid)
         else:
             self.series = {name: settings.steps(name, tick_ps, model.period, model.seed,
-                                                self._needed) for name in SERIES}  # fmt: skip
-
-    @property
-    def _needed(self) -> int:
-        """Returns for how many ticks there has to be a signal."""
-        last = int(self.model.trace.submit_us[-1])
-        return self.model.until_us or last + max(last, DAY_US)
+                                                model.until_us) for name in SERIES}  # fmt: skip
 
     @property
     def period(self) -> int:

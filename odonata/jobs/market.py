@@ -30,6 +30,8 @@ SERIES = ("signal", *PRICES)
 SIGNAL_KEYS = ("signal_deviation", "signal_slow_memory_ps", "signal_fast_memory_ps",
                "signal_interval_ps")  # fmt: skip
 """The fields that only a synthetic signal has a use for."""
+AGAIN = "repeat = true"
+"""What has a signal begin anew when it has ended."""
 DAY_PS = 24 * 3600 * 10**12
 MOST_LIMIT, MOST_MONEY = 1e3, 1e12
 
@@ -169,10 +171,14 @@ class MarketSettings:
         until: int | None = None,
     ) -> Steps:
         """Returns the signal or a price over time. Dates have their place in the period of the run;
-        None: it has no dates. A synthetic signal is that of a seed, of `until` ticks; None: of a
-        day. Its last value holds from then on, as that of any other."""
+        None: it has no dates. `until`: the tick at which the run ends; None: when all jobs are
+        over. A synthetic signal is that of a seed; where nobody knows when the run ends, it is
+        twice as long as jobs come, and a day longer than that at least. Its last value holds from
+        then on, as that of any other that may end."""
         if name == "signal" and self.signal == SYNTHETIC:
-            return self._synthetic(tick_ps, seed, DAY_PS // tick_ps if until is None else until)
+            day, last = DAY_PS // tick_ps, 0 if period is None else period.last_us * PS // tick_ps
+            known = last + max(last, day) if until is None else until
+            return self._synthetic(tick_ps, seed, known)
         given = getattr(self, name)
         kind, where = "signal" if name == "signal" else "price", f"market.{name}"
         found = read_steps(given, kind, tick_ps, where, period=period, gaps=self.gaps,
@@ -186,7 +192,7 @@ class MarketSettings:
         if isinstance(given, str) and given.lower().endswith(FILES) and self.gaps != HOLD:
             if name == "signal" and self.repeat:
                 return found
-            _require_cover(found, tick_ps, period, until, f"{where}: {given}")
+            _require_cover(found, tick_ps, period, until, f"{where}: {given}", name == "signal")
         return found
 
     def after(self, signal: Steps, tick_ps: int) -> int:
@@ -220,23 +226,28 @@ MOST_VALUES = 50_000_000
 
 
 def _require_cover(
-    found: Steps, tick_ps: int, period: Period | None, until: int | None, where: str
+    found: Steps, tick_ps: int, period: Period | None, until: int | None, where: str, signal: bool
 ) -> None:
-    """Refuse a file of evenly spaced values that ends before the last job of a run is submitted, or
-    the run before that: what is missing then is a gap. Values at uneven times, such as those of a
-    tariff, hold."""
+    """Refuse a file of a signal that ends before the run, or, where nobody knows when that ends,
+    before the last job is submitted: what is missing then is a gap. The last value lasts as long as
+    the one before it. So is a file of prices that are evenly spaced refused; others, such as those
+    of a tariff, hold."""
     apart = np.diff(found.times)
-    if period is None or len(apart) < 2:
+    if period is None or not len(apart):
         return
-    space = int(apart.min())
-    if 2 * int((apart == space).sum()) <= len(apart):
-        return
-    end_ps, last_ps = (int(found.times[-1]) + space) * tick_ps, period.last_us * PS
-    if until is not None:
-        last_ps = min(last_ps, until * tick_ps)
-    if end_ps < last_ps:
-        raise Refused(f"{where}: it ends at {show_ticks(end_ps, 'ps')}, and jobs are submitted "
-                      f"until {show_ticks(last_ps, 'ps')}: add what is missing, or let the last "
+    last = int(apart[-1])
+    if not signal:
+        last = int(apart.min())
+        if len(apart) < 2 or 2 * int((apart == last).sum()) <= len(apart):
+            return
+    end_ps, run_ps = (int(found.times[-1]) + last) * tick_ps, period.last_us * PS
+    what = "jobs are submitted until"
+    if until is not None and (signal or until * tick_ps < run_ps):
+        run_ps, what = until * tick_ps, "the run lasts for"
+    if end_ps < run_ps:
+        anew = f"have it begin anew with {AGAIN}, " if signal else ""
+        raise Refused(f"{where}: it ends after {show_ticks(end_ps, 'ps')}, and {what} "
+                      f"{show_ticks(run_ps, 'ps')}: add what is missing, {anew}or let the last "
                       f'value hold with gaps = "{HOLD}"')  # fmt: skip
 
 

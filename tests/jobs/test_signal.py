@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -254,12 +255,35 @@ def test_a_file_that_ends_before_the_last_job_comes_is_refused(tmp_path: Path) -
     market = MarketSettings(signal=str(tmp_path / "it.csv"),
                             reserve_price=str(tmp_path / "price.csv"))  # fmt: skip
     assert len(market.steps("signal", S, Period(None, 6 * S)).levels) == 3
-    with pytest.raises(Refused, match=r"it.csv: it ends at 6 s, .* until 7 s: .* gaps = .hold"):
+    with pytest.raises(Refused, match=r"it.csv: it ends after 6 s, .* until 7 s: .* gaps = .hold"):
         market.steps("signal", S, Period(None, 7 * S))
-    with pytest.raises(Refused, match=r"market.reserve_price: .*price.csv: it ends at 10,800 s"):
+    with pytest.raises(Refused, match=r"market.reserve_price: .*price.csv: it ends after 10,800 s"):
         market.steps("reserve_price", S, Period(None, 10_801 * S))
     held = MarketSettings(signal=str(tmp_path / "it.csv"), gaps="hold")
     assert len(held.steps("signal", S, Period(None, 7 * S)).levels) == 3
+
+
+@pytest.mark.parametrize("rows", ["0,0.5\n6,0.25\n", "0,0.5\n1,0.25\n3,1\n4,-1\n8,0.1\n"])
+def test_a_signal_that_ends_before_the_run_is_refused_whatever_its_spacing(
+    tmp_path: Path, rows: str
+) -> None:
+    (tmp_path / "it.csv").write_text(f"time_s,signal\n{rows}")
+    market = MarketSettings(signal=str(tmp_path / "it.csv"))
+    early = Period(None, 5 * S)  # all jobs have come by then
+    assert market.steps("signal", S, early, until=12 * S).begins[0] == 0
+    with pytest.raises(Refused, match=r"it ends after 12 s, and the run lasts for 13 s: .*, have "
+                       "it begin anew with repeat = true, or let"):  # fmt: skip
+        market.steps("signal", S, early, until=13 * S)
+    assert replace(market, repeat=True).steps("signal", S, early, until=13 * S).begins[0] == 0
+    with pytest.raises(Refused, match=r"it ends after 12 s, and jobs are submitted until 13 s"):
+        market.steps("signal", S, Period(None, 13 * S))
+
+
+def test_prices_at_uneven_times_hold(tmp_path: Path) -> None:
+    (tmp_path / "it.csv").write_text("time_h,price\n0,0.1\n7,0.2\n20,0.1\n")
+    market = MarketSettings(energy_price=str(tmp_path / "it.csv"))
+    found = market.steps("energy_price", S, Period(None, 100 * 3600 * S), until=200 * 3600 * S)
+    assert found.at(150 * 3600 * S) == 0.1
 
 
 def test_a_file_may_have_dates_and_any_spacing(tmp_path: Path) -> None:
