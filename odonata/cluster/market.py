@@ -10,7 +10,7 @@ policies remember begins anew, as does the time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,7 +29,7 @@ from odonata.jobs.series_text import SYNTHETIC
 from odonata.traces.demand import Demand
 from odonata.traces.trace import UNKNOWN, Trace
 from pdes.driver import run
-from pdes.errors import Refused
+from pdes.errors import Fault, Refused
 from pdes.log import Appended
 from pdes.transport import Serial
 from policies.bidding import BiddingPolicy
@@ -86,6 +86,8 @@ class Trading:
         if model.begun is not None:
             self.series, self.policy = model.begun.series, Offered(model.begun.bid)
         else:
+            if wrong := self._unknown(self.policy.named):
+                raise Refused(f"market.bidding = {settings.bidding}: {wrong}")
             self.series = {name: settings.steps(name, tick_ps, model.period, model.seed,
                                                 model.until_us) for name in SERIES}  # fmt: skip
 
@@ -107,6 +109,20 @@ class Trading:
     @property
     def names(self) -> Sequence[str]:
         return self.model.trace.applications
+
+    def _unknown(self, named: Iterable[str]) -> str:
+        """Returns what is wrong with names that weights are given to; empty if nothing is. Where
+        jobs are regulated these are types, standby jobs aside, and else applications."""
+        what, known = "application", self.names
+        if self.model.regulates is not None and self.model.types is not None:
+            what, known = "type", self.model.types.names
+        wrong = [name for name in named if name not in known]
+        if not wrong:
+            return ""
+        several = f"are no {what}s" if len(wrong) > 1 else f"is no {what}"
+        there = ", ".join(name for name in known if name) or "no name"
+        return (f"it gives weights to {', '.join(wrong)}, which {several} of this run: it has "
+                f"{there}")  # fmt: skip
 
     def hour(self, state: State, time: int) -> Hour:
         """Returns what is known of the hour that begins."""
@@ -150,6 +166,8 @@ class Trading:
         state.weights[:] = [bid.weights.get(name, 0.0) for name in self.names]
         if len(state.kinds):
             assert self.model.types is not None
+            if wrong := self._unknown(bid.weights):
+                raise Fault(f"bidding {self.policy.name}: {wrong}")
             names = self.model.types.names
             state.kinds[: len(names), f.WEIGHT] = [bid.weights.get(name, 0.0) for name in names]
         return "bids", (bid.average_w, bid.reserve_w, error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pdes.errors import Fault
@@ -42,6 +42,12 @@ class BiddingPolicy(Policy):
     by_types: bool = False
     """Whether it goes by types of jobs (`Market.types`), and by hours that are tried with them:
     then a run needs `power.types`, and a power policy that regulates by type."""
+
+    @property
+    def named(self) -> Sequence[str]:
+        """Returns the types to which its bids give weights, as far as that is known before a run,
+        which is refused where it has others. Of each bid it is found out when it is made."""
+        return ()
 
     @abstractmethod
     def bid(self, market: Market) -> Bid:

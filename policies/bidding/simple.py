@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from pdes.errors import Refused
 from policies.bidding.base import BiddingPolicy, bidding
@@ -27,6 +28,10 @@ class Fixed(BiddingPolicy):
         self._weights()
         if self.reserve > self.average:
             raise Refused(f"reserve = {self.reserve:g}: at most average, {self.average:g}")
+
+    @property
+    def named(self) -> Sequence[str]:
+        return [*self._weights()]
 
     def bid(self, market: Market) -> Bid:
         return Bid(self.average, self.reserve, self._weights())

@@ -21,6 +21,7 @@ from odonata.experiment.reading import parse
 from pdes.driver import run
 from pdes.errors import Fault, Refused
 from pdes.transport import Serial
+from policies.bidding import Bid
 from policies.power import floor as f
 
 MINUTE = 60 * 10**6
@@ -188,6 +189,9 @@ def test_the_experiment_of_these_tests_is_fine() -> None:
         ({'policy = "tracking-only"': 'policy = "uniform"',
           'bidding = { name = "fixed", average = 8434, reserve = 3435 }': 'bidding = "qosg"'},
          "it goes by types of jobs: set power.types"),
+        ({"reserve = 3435": 'reserve = 3435, weights = "mg.D.16=1 nope=2 bt.C.16=1"'},
+         "fixed.: it gives weights to nope, bt.C.16, which are no types of this run: it has "
+         "mg.D.16, is.D.32, ep.D.64, lu.D.224, cg.C.4, lu.C.28, is.D.64, mg.D.32$"),
         ({"nodes = 36": "nodes = 4"}, "lu.D.224"),
         ({'mix = "W4"': 'mix = "W4711"'}, "W4711"),
         ({'interval = "1 s"': 'interval = "1 s"\ntypes = "qosg"'}, "type"),
@@ -210,6 +214,16 @@ def test_what_cannot_be_is_refused_before_anything_runs(
     with pytest.raises(Refused, match=words) as refused:
         built(changes)
     assert len(str(refused.value)) < 900
+
+
+def test_weights_of_types_that_there_are_not_are_told_when_they_are_bid() -> None:
+    """Of a policy that nobody knows the weights of before it bids."""
+    model = model_of("qosg", **GIVEN)
+    assert model.trading is not None
+    state = model.state(0, 1)
+    model.trading.offer(state, 0, Bid(9000.0, 500.0, {"mg.D.16": 1.0}))
+    with pytest.raises(Fault, match=r"fixed: it gives weights to ft, which is no type of this run"):
+        model.trading.offer(state, 0, Bid(9000.0, 500.0, {"mg.D.16": 1.0, "ft": 0.1}))
 
 
 def test_a_target_out_of_reach_is_followed_as_far_as_it_can_be() -> None:
