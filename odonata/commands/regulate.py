@@ -35,7 +35,7 @@ TERMS = (
 
 @click.command("regulate", context_settings=SETTINGS)
 @click.option("--workload", metavar="MIX", help="The jobs: a mix that `odonata types` lists, such "
-              "as W4, or types with commas between them.")  # fmt: skip
+              "as W4, or types of one of its tables, as bt or bt.C.16,cg.D.16.")  # fmt: skip
 @click.option("--trace", type=click.Path(path_type=Path), metavar="FILE", help="The jobs of a "
               "trace of your own, in one run, in place of a mix.")  # fmt: skip
 @click.option("--types", metavar="TABLE", help="The types of the jobs: aqa, qosg or a CSV file of "
@@ -51,7 +51,7 @@ TERMS = (
 @click.option("--continuous", is_flag=True, help="One run of so many hours; without it each hour "
               "is a run of its own that starts empty, with the next seed.")  # fmt: skip
 @click.option("--nodes", type=int, help="Nodes of the machine.  [default: those of the paper that "
-              "the mix is from]")  # fmt: skip
+              "the mix, or the table of its types, is from]")  # fmt: skip
 @click.option("--load", type=float, help="The part of the nodes that is busy on average.  "
               "[default: that of the mix]")  # fmt: skip
 @click.option("--standby", metavar="TYPE", help="The type of which there is always another job "

@@ -13,6 +13,7 @@ from pdes.errors import Refused
 
 if TYPE_CHECKING:
     from odonata.experiment.experiment import JobExperiment
+    from odonata.traces.types import Types
 
 PRICES = ("energy_price", "reserve_price", "error_price")
 SUFFIX = ".csv"
@@ -118,9 +119,10 @@ class Asked:
         if self.trace is not None:
             trace |= {"file": str(self.trace.resolve()), "begin": "first", "overrun": "extend"}
         else:
-            trace |= {"model": "mix", "mix": mix_of(self.workload or ""), "span": span}
-            usual = usual_nodes if self.nodes is None else lambda workload: self.nodes
-            trace["nodes"] = usual(self.workload or "")
+            workload = self.workload or ""
+            trace |= {"model": "mix", "mix": mix_of(workload, self.types), "span": span}
+            if self.nodes is None:
+                trace["nodes"] = usual_nodes(workload, self.types)
         policy = named(self.policy, "power", "--policy")
         if self.preemption:
             policy["preemption"] = True
@@ -211,26 +213,55 @@ def file_of(option: str, name: str) -> None:
         raise Refused(f"{option} {name}: there is no such file")
 
 
-def mix_of(text: str) -> str | list[str]:
-    """Returns the name of a mix, or a list of types."""
+def mix_of(text: str, types: str | None = None) -> str | list[str]:
+    """Returns the name of a mix, or a list of types, which are those of one table: the one that was
+    given, or one of those that come with this package."""
     from odonata.traces.mix import MIXES
 
     if text in MIXES:
         return text
-    if "," in text or "." in text:
-        return [word.strip() for word in text.split(",")]
-    raise Refused(f"--workload {text}: one of {', '.join(MIXES)}, or types with commas between "
-                  "them, as bt.C.16,cg.D.32")  # fmt: skip
+    names = [word.strip() for word in text.split(",") if word.strip()] or [text]
+    tables = tables_of(types)
+    if not tables or any(set(names) <= {*table.names} for table in tables):
+        return names
+    where = types or " or ".join(table.name for table in tables)
+    wrong = [name for name in names if not any(name in table.names for table in tables)]
+    if not wrong:
+        raise Refused(f"--workload {text}: no table has all these types; `odonata types` lists "
+                      f"those of {where}")  # fmt: skip
+    there = f"one of {', '.join(MIXES)}, or types of {where} with commas between them"
+    if len(names) > 1:
+        what = "is no type" if len(wrong) == 1 else "are no types"
+        there = f"{', '.join(wrong)} {what} of {where}"
+    which = "" if types is None else f": {', '.join(tables[0].names)}"
+    raise Refused(f"--workload {text}: {there}{which or '; `odonata types` lists them'}")
 
 
-def usual_nodes(workload: str) -> int | None:
-    """Returns the nodes of the machine of the paper that a mix is from."""
+def tables_of(types: str | None) -> list[Types]:
+    """Returns the tables that the types of a workload may be of; none where there is something
+    wrong with the one that was given, which the experiment tells."""
+    from odonata.traces.types import Types
+    from odonata.traces.types_file import BUILT_IN
+
+    try:
+        return [Types.of(name) for name in ([types] if types is not None else BUILT_IN)]
+    except Refused:
+        return []
+
+
+def usual_nodes(workload: str, types: str | None = None) -> int:
+    """Returns the nodes of the machine of the paper that a mix, or the table of its types, is
+    from."""
     from odonata.traces.mix import MIXES
 
-    found = MIXES.get(workload)
-    if found is None:
+    if workload in MIXES:
+        return MIXES[workload].nodes
+    names = {*mix_of(workload, types)}
+    table = next((one.name for one in tables_of(types) if names <= {*one.names}), None)
+    of_table = [mix.nodes for mix in MIXES.values() if mix.table == table]
+    if not of_table:
         raise Refused(f"--workload {workload}: on how many nodes? --nodes 36")
-    return found.nodes
+    return of_table[0]
 
 
 def named(text: str, kind: str, option: str) -> dict[str, Any]:

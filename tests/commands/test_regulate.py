@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,10 @@ def test_jobs_may_be_those_of_a_trace_with_types(tmp_path: Path) -> None:
     [
         ((), "which jobs? --workload W4"),
         (("--workload", "W15"), "--workload W15: one of W1,"),
-        (("--workload", "bt.C.16,cg.D.16"), "on how many nodes? --nodes 36"),
+        (("--workload", "bt.C.16,cg.C.16"), "--workload bt.C.16,cg.C.16: cg.C.16 is no type of aqa "
+         "or qosg; `odonata types` lists them"),
+        (("--workload", "bt.C.16,bt"), "no table has all these types"),
+        (("--workload", "bt.C.16", "--types", "qosg"), "with commas between them: fs, sc, bt, lu"),
         (("--workload", "W4", "--hours", "0"), "--hours 0: more than 0"),
         (("--workload", "W4", "--hours", "1.5"), "--continuous makes one run of any length"),
         (("--workload", "W4", "--bid", "8434,3435"), "with units, as 8434W,3435W"),
@@ -166,6 +170,27 @@ def test_options_make_the_experiment_that_a_file_would() -> None:
     )
     assert as_options("odonata regulate: trace.load = 3: no") == "--load (trace.load) = 3: no"
     assert math.isclose(made.run.end or 0, 3600e12)
+
+
+def test_a_workload_may_be_types_of_a_table(tmp_path: Path) -> None:
+    """On the machine of the paper that the table is from."""
+    for workload, names, table, nodes in (
+        ("bt", ("bt",), "qosg", 100), ("bt.C.16,cg.D.16", ("bt.C.16", "cg.D.16"), "aqa", 35),
+    ):  # fmt: skip
+        made, _ = Asked(workload, "qosg", 1, False).experiment()
+        model = made.model()
+        assert model.nodes == nodes
+        assert model.types is not None
+        assert {*model.types.names} == {*names} == {*model.trace.applications}
+        assert made.trace.types is not None
+        assert made.trace.types.name == table
+    (tmp_path / "mine.csv").write_text("type,power_max_w,power_min_w,slowdown,time_min_s,nodes\n"
+                                       "mine,300,150,1.5,60,2\n")  # fmt: skip
+    mine = Asked("mine", "qosg", 1, False, types=str(tmp_path / "mine.csv"))
+    with pytest.raises(Refused, match=r"on how many nodes\? --nodes 36"):
+        mine.experiment()
+    made, _ = replace(mine, nodes=8).experiment()
+    assert made.model().trace.applications == ("mine",)
 
 
 def test_the_machine_of_the_thesis_has_standby_jobs() -> None:
