@@ -50,6 +50,9 @@ class Kinds(NamedTuple):
 
 
 def _standby(types: Types, name: str) -> JobType:
+    if name not in types.names:
+        raise Refused(f"market.standby = {name}: no type of {types.name}, which has "
+                      f"{', '.join(types.names)}")  # fmt: skip
     found = types[types.place(name)]
     if found.shortest_s is None:
         raise Refused(f"market.standby = {name}: its row in {types.name} has no time_min_s, which "
