@@ -81,3 +81,8 @@ def refuse_regulation(model: Cluster, power: Power) -> None:
     ):
         if wrong:
             raise Refused(what + why)
+    standby = None if model.types is None else model.types.standby
+    if standby is not None and (standby.nodes or 1) > model.nodes:
+        raise Refused(f"market.standby = {standby.name}: a standby job needs {standby.nodes:,} "
+                      f"nodes, and the machine has {model.nodes:,}: none would ever start; name a "
+                      "type that fits, or none")  # fmt: skip

@@ -187,6 +187,12 @@ def test_the_experiment_of_these_tests_is_fine() -> None:
         ({'signal = "synthetic"': 'signal = "synthetic"\nhour = "1500 ms"'}, "whole number of"),
         ({'signal = "synthetic"': 'signal = "synthetic"\nstandby = "nope"'},
          'market.standby = "nope": no type of aqa, which has bt.C.16, bt.C.25,'),
+        ({'signal = "synthetic"': 'signal = "synthetic"\nstandby = "wide"', 'mix = "W4"':
+          'mix = ["a"]', 'interval = "1 s"': 'interval = "1 s"\ntypes = ['
+          '{type = "a", time_min_s = 9, slowdown = 1, power_max_w = 200, power_min_w = 150, '
+          'nodes = 1}, {type = "wide", time_min_s = 9, slowdown = 1, power_max_w = 200, '
+          'power_min_w = 150, nodes = 37}]'},
+         'market.standby = "wide": a standby job needs 37 nodes, and the machine has 36: none'),
         ({'policy = "tracking-only"': 'policy = "uniform"',
           'bidding = { name = "fixed", average = 8434, reserve = 3435 }': 'bidding = "qosg"'},
          "it goes by types of jobs: set power.types"),
