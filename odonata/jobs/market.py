@@ -15,7 +15,7 @@ import numpy as np
 from odonata.jobs import signal as signals
 from odonata.jobs.series import Steps
 from odonata.jobs.series_dates import PS, Period
-from odonata.jobs.series_repair import REPAIR
+from odonata.jobs.series_repair import REPAIR, say_once
 from odonata.jobs.series_text import FILES, HOLD, REFUSE, SYNTHETIC, read_steps
 from pdes.clock import show_ticks
 from pdes.errors import Findings, Refused
@@ -189,10 +189,16 @@ class MarketSettings:
         if name in ("reserve_price", "error_price") and found.least < 0:
             raise Refused(f"{where} = {found.least:g} at its lowest: 0 or more; only the price of "
                           "energy may be below 0")  # fmt: skip
-        if isinstance(given, str) and given.lower().endswith(FILES) and self.gaps != HOLD:
+        if isinstance(given, str) and given.lower().endswith(FILES):
             if name == "signal" and self.repeat:
                 return found
-            _require_cover(found, tick_ps, period, until, f"{where}: {given}", name == "signal")
+            short = _short(found, tick_ps, period, until, name == "signal")
+            if short and self.gaps != HOLD:
+                anew = f"have it begin anew with {AGAIN}, " if name == "signal" else ""
+                raise Refused(f"{where}: {given}: {short}: add what is missing, {anew}or let the "
+                              f'last value hold with gaps = "{HOLD}"')  # fmt: skip
+            if short and name == "signal":
+                say_once((f"{where}: {given}: {short}: its last value holds",))
         return found
 
     def after(self, signal: Steps, tick_ps: int) -> int:
@@ -225,30 +231,28 @@ MOST_VALUES = 50_000_000
 """Of a signal that is made: some six years at 4 s."""
 
 
-def _require_cover(
-    found: Steps, tick_ps: int, period: Period | None, until: int | None, where: str, signal: bool
-) -> None:
-    """Refuse a file of a signal that ends before the run, or, where nobody knows when that ends,
-    before the last job is submitted: what is missing then is a gap. The last value lasts as long as
-    the one before it. So is a file of prices that are evenly spaced refused; others, such as those
-    of a tariff, hold."""
+def _short(
+    found: Steps, tick_ps: int, period: Period | None, until: int | None, signal: bool
+) -> str:
+    """Returns by what a file is too short: one of a signal that ends before the run or, where
+    nobody knows when that ends, before the last job is submitted. The last value lasts as long as
+    the one before it. Likewise one of prices that are evenly spaced; others, such as those of a
+    tariff, hold. Empty where a file is long enough."""
     apart = np.diff(found.times)
     if period is None or not len(apart):
-        return
+        return ""
     last = int(apart[-1])
     if not signal:
         last = int(apart.min())
         if len(apart) < 2 or 2 * int((apart == last).sum()) <= len(apart):
-            return
+            return ""
     end_ps, run_ps = (int(found.times[-1]) + last) * tick_ps, period.last_us * PS
     what = "jobs are submitted until"
     if until is not None and (signal or until * tick_ps < run_ps):
         run_ps, what = until * tick_ps, "the run lasts for"
-    if end_ps < run_ps:
-        anew = f"have it begin anew with {AGAIN}, " if signal else ""
-        raise Refused(f"{where}: it ends after {show_ticks(end_ps, 'ps')}, and {what} "
-                      f"{show_ticks(run_ps, 'ps')}: add what is missing, {anew}or let the last "
-                      f'value hold with gaps = "{HOLD}"')  # fmt: skip
+    if end_ps >= run_ps:
+        return ""
+    return f"it ends after {show_ticks(end_ps, 'ps')}, and {what} {show_ticks(run_ps, 'ps')}"
 
 
 BIDS = Log(

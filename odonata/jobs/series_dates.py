@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -118,6 +119,17 @@ def space(early: Row, late: Row) -> int:
     shown = late.date - early.date
     us = (shown.days * 86400 + shown.seconds) * 10**6 + shown.microseconds
     return min(apart, us * PS) if us > 0 else apart
+
+
+def gaps_of(rows: Sequence[Row]) -> tuple[list[int], int]:
+    """Returns the places of rows before which others are missing, and how far rows are apart, in
+    ps: most of them evenly, and these whole multiples of that; no place where they are not."""
+    spaces = [space(early, late) for early, late in pairwise(rows)]
+    least = min(spaces, default=0)
+    even = spaces.count(least)
+    if even < 2 or 2 * even <= len(spaces) or any(each % least for each in spaces):
+        return [], least
+    return [place for place, each in enumerate(spaces, 1) if each > least], least
 
 
 def _range(clock: WallClock, begin_us: int, end_us: int) -> str:

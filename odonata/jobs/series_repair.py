@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 
-from odonata.jobs.series_dates import Row
+from odonata.jobs.series_dates import Row, gaps_of, space
 from pdes import launcher
 from pdes.errors import Refused
 from pdes.shown import say
@@ -32,6 +33,11 @@ class Repairs:
         self._repeated: list[str] = []
         self._slight: list[Row] = []
         self._far: list[Row] = []
+        self._early: list[Row] = []
+        self._gaps: list[tuple[Row, Row, int]] = []
+        """Rows with a gap between them, and how many rows are missing there."""
+        self._skipped = Counter[str]()
+        """The rows after which cells are empty, by place, and how many of them are."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -42,6 +48,16 @@ class Repairs:
         if self._missing:
             found.append(f"{_are(self._missing, 'value is', 'values are')} missing "
                          f"({_first(self._missing)}): the last one holds")  # fmt: skip
+        if self._gaps:
+            before, row, _ = self._gaps[0]
+            count, gaps = sum(missing for _, _, missing in self._gaps), len(self._gaps)
+            where = f"before {_line(row.place)}"
+            where = f"in {gaps:,} gaps, the first {where}" if gaps > 1 else where
+            found.append(f"{count:,} row{'s are' if count > 1 else ' is'} missing {where}, from "
+                         f"{before.text!r} to {row.text!r}: the last value holds")  # fmt: skip
+        if self._early:
+            found.append(f"it begins at {self._early[0].text!r}, later than the run: the first "
+                         "value holds before it")  # fmt: skip
         if self._repeated:
             found.append(f"{_are(self._repeated, 'time comes', 'times come')} again "
                          f"({_first(self._repeated)}): the last value counts")  # fmt: skip
@@ -66,6 +82,23 @@ class Repairs:
             raise ValueError(f"{shown} is no value: give it, or let the last one hold with {CURE}")
         self._missing.append(place)
         return True
+
+    def skip(self, place: str, before: Row) -> None:
+        """Note that a cell is empty, and the value of the row before it holds."""
+        self._missing.append(place)
+        self._skipped[before.place] += 1
+
+    def held(self, rows: Sequence[Row]) -> None:
+        """Note where rows are missing, and the value of the row before them holds; and where the
+        first one does, before its date. Empty cells have been noted before."""
+        found, least = gaps_of(rows)
+        for place in found:
+            before, row = rows[place - 1], rows[place]
+            missing = space(before, row) // least - 1 - self._skipped[before.place]
+            if missing > 0:
+                self._gaps.append((before, row, missing))
+        if rows[0].ps > 0 and rows[0].date is not None:
+            self._early = [rows[0]]
 
     def mended(self, rows: Sequence[Row], alone: bool = True) -> list[Row]:
         """Returns placed rows, of equal times the last one, within -1 and 1. `alone`: there may be
@@ -107,13 +140,13 @@ class Repairs:
 
     def say(self) -> None:
         """Print on stderr what was repaired, once for each file and fault."""
-        if self.lines and launcher.rank() == 0:
-            _say(self.lines)
+        say_once(self.lines)
 
 
 @cache
-def _say(lines: tuple[str, ...]) -> None:
-    for line in lines:
+def say_once(lines: tuple[str, ...]) -> None:
+    """Print on stderr what becomes of a file."""
+    for line in lines if launcher.rank() == 0 else ():
         say(line)
 
 
@@ -122,8 +155,12 @@ def _are(places: Sequence[str], one: str, several: str) -> str:
 
 
 def _first(places: Sequence[str]) -> str:
-    place = places[0].rpartition(": ")[2]
+    place = _line(places[0])
     return place if len(places) == 1 else f"the first in {place}"
+
+
+def _line(place: str) -> str:
+    return place.rpartition(": ")[2]
 
 
 def _beyond(rows: Sequence[Row]) -> str:
@@ -131,4 +168,4 @@ def _beyond(rows: Sequence[Row]) -> str:
     count = f"{len(rows):,} value{'s' * (len(rows) > 1)}"
     far = f"{abs(worst.value) - 1.0:.3g}"
     return (f"{count} beyond -1 and 1 by up to {far} ({worst.value:g} in "
-            f"{worst.place.rpartition(': ')[2]})")  # fmt: skip
+            f"{_line(worst.place)})")  # fmt: skip

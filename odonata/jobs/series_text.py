@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from odonata.jobs.series import Steps
-from odonata.jobs.series_dates import Period, Row, overlapping, placed, space
+from odonata.jobs.series_dates import Period, Row, gaps_of, overlapping, placed, space
 from odonata.jobs.series_repair import REPAIR, Repairs
 from odonata.traces.clock import parse_date
 from odonata.traces.lines import Where, pieces
@@ -139,9 +139,12 @@ def read_steps(
     if repairs is not None:
         rows = repairs.mended(rows, alone=isinstance(given, list | tuple))
     _require_ascending(rows)
+    hold = gaps == HOLD
+    if repairs is not None and hold and isinstance(given, str):
+        repairs.held(rows)
     if dated and period is not None:
-        rows = overlapping(rows, period, gaps == HOLD)
-    found = _steps(rows, rules, regular=isinstance(given, str) and gaps != HOLD)
+        rows = overlapping(rows, period, hold)
+    found = _steps(rows, rules, regular=isinstance(given, str) and not hold)
     if repairs is not None:
         repairs.say()
     return found
@@ -338,6 +341,8 @@ def _file_rows(path: Path, rules: _Rules) -> list[Row]:
         column = header[at]
         told = rules.repairs is not None and rules.repairs.repair
         if not value and time and rules.gaps == HOLD and rows and not told:
+            if rules.repairs is not None:
+                rules.repairs.skip(place, rows[-1])
             continue
         try:
             ps, date = _time(time, since, rules.tick_ps)
@@ -450,18 +455,12 @@ def _tick(row: Row, tick_ps: int) -> int:
 
 
 def _refuse_gaps(rows: Sequence[Row]) -> None:
-    """Refuse rows most of which are evenly spaced, the others being whole multiples apart: there a
-    row is missing."""
-    spaces = [space(early, late) for early, late in pairwise(rows)]
-    least = min(spaces, default=0)
-    even = spaces.count(least)
-    if even < 2 or 2 * even <= len(spaces) or even == len(spaces):
+    """Refuse rows of which some are missing."""
+    found, least = gaps_of(rows)
+    if not found:
         return
-    if any(space % least for space in spaces):
-        return
-    found = [place for place, space in enumerate(spaces, 1) if space > least]
     before, row = rows[found[0] - 1], rows[found[0]]
-    missing = spaces[found[0] - 1] // least - 1
+    missing = space(before, row) // least - 1
     others = f" (the first of {len(found):,} gaps)" if len(found) > 1 else ""
     raise Refused(f"{row.place}: a gap of {show_ticks(row.ps - before.ps, 'ps')} from "
                   f"{before.text!r} to {row.text!r}, where rows are "

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from odonata.jobs.market import MarketSettings
 from odonata.jobs.series import Steps
 from odonata.jobs.series_dates import Period
-from odonata.jobs.series_repair import _say
+from odonata.jobs.series_repair import say_once
 from odonata.jobs.signal import correlation, statistics, synthetic
 from odonata.traces.clock import clock_given
 from pdes.errors import Refused
@@ -185,7 +185,7 @@ def test_only_energy_may_cost_less_than_nothing() -> None:
 
 def signal_of(folder: Path, text: str, **settings: str) -> Steps:
     (folder / "it.csv").write_text(text)
-    _say.cache_clear()
+    say_once.cache_clear()
     return MarketSettings(signal=str(folder / "it.csv"), **settings).steps("signal", S)
 
 
@@ -247,6 +247,43 @@ def test_what_cannot_be_repaired_is_refused_either_way(
 def test_gaps_are_a_question_of_their_own(tmp_path: Path) -> None:
     text = TWO + "4,0.1\n8,\n10,0.1\n"
     assert signal_of(tmp_path, text, gaps="hold").levels == (0.5, 0.25, 0.1, 0.1)
+
+
+@pytest.mark.parametrize("repair", ["refuse", "repair"])
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [("4,0.1\n8,0.2\n10,0.1\n",
+      ["1 row is missing before line 5, from '4' to '8': the last value holds"]),
+     ("4,0.1\n8,0.2\n10,0.1\n12,0\n18,0.1\n", ["3 rows are missing in 2 gaps, the first before "
+      "line 5, from '4' to '8': the last value holds"]),
+     ("4,0.1\n6,\n8,0.2\n10,0.1\n", ["1 value is missing (line 5): the last one holds"]),
+     ("4,0.1\n6,\n10,0.2\n12,0.1\n", ["1 value is missing (line 5)",
+      "1 row is missing before line 6, from"]),
+     ("4,0.1\n6,0.2\n", [])],
+)  # fmt: skip
+def test_values_that_hold_in_gaps_are_said(
+    tmp_path: Path, rows: str, words: list[str], repair: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    signal_of(tmp_path, TWO + rows, gaps="hold", repair=repair)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(words)
+    assert all(one in line for one, line in zip(words, lines, strict=True))
+
+
+def test_values_that_hold_before_and_after_a_file_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ("2026-03-02T10:00:04Z,0.5", "2026-03-02T10:00:06Z,0.2", "2026-03-02T10:00:08Z,-0.5")
+    (tmp_path / "it.csv").write_text("\n".join(["time,signal", *rows]))
+    period = Period(clock_given(None, "2026-03-02T10:00:00Z", None), 3600 * S)
+    market = MarketSettings(signal=str(tmp_path / "it.csv"), gaps="hold")
+    say_once.cache_clear()
+    for _ in range(2):
+        found = market.steps("signal", S, period, until=60 * S)
+        assert (found.begins, found.levels) == ((0, 6 * S, 8 * S), (0.5, 0.2, -0.5))
+    early, late = capsys.readouterr().err.splitlines()
+    assert "it begins at '2026-03-02T10:00:04Z', later than the run: the first value holds" in early
+    assert "it ends after 10 s, and the run lasts for 60 s: its last value holds" in late
 
 
 def test_a_file_that_ends_before_the_last_job_comes_is_refused(tmp_path: Path) -> None:
