@@ -39,7 +39,7 @@ def ranks_of(directory: Path) -> list[Path]:
     """Returns the files of a run, by rank; refused where there is none, or where one is missing."""
     first = directory / NAME.format(0)
     if not first.exists():
-        raise Refused(f"{directory}: holds no run ({first.name} is not there)")
+        raise Refused(f"{directory}: holds no run ({first.name} is not there){_below(directory)}")
     announced = turnover.announced(directory)
     ranks = announced or read(first, lambda file: int(file.attrs["ranks"]))
     paths = [directory / NAME.format(rank) for rank in range(ranks)]
@@ -54,6 +54,16 @@ def ranks_of(directory: Path) -> list[Path]:
             raise Refused(f"{path}: is the file of rank {found[0]} of {found[1]}; the run had "
                           f"{ranks} ranks")  # fmt: skip
     return paths
+
+
+def _below(directory: Path) -> str:
+    """Returns which directories below one have runs, for the sentence that it has none itself."""
+    found = sorted(path.parent for path in directory.glob(f"*/{NAME.format(0)}"))
+    if not found:
+        return ""
+    if not found[1:]:
+        return f"; there is a run below it: name {found[0]}"
+    return f"; there are {len(found):,} runs below it: name one, {found[0]} to {found[-1]}"
 
 
 def status_of(directory: Path) -> tuple[int, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -445,6 +446,18 @@ def test_what_one_rank_has_alone_is_joined_with_the_nothing_of_the_others(tmp_pa
         assert file["t/counted"][:].tolist() == [[1] * 3, [2] * 3]
         assert file["t/level"][:].tolist() == [[1] * 3, [3] * 3]
         assert file["t/name"][:].tolist() == [b"ab"] * 3
+
+
+def test_runs_below_a_directory_without_one_are_named(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"holds no run \(rank-0000.h5 is not there\)$"):
+        ranks_of(tmp_path)
+    for seed, words in ((1, "there is a run below it: name {}/seed-0001$"),
+                        (3, "there are 2 runs below it: name one, {0}/seed-0001 to {0}/seed-0003$")
+                        ):  # fmt: skip
+        (tmp_path / f"seed-000{seed}").mkdir()
+        (tmp_path / f"seed-000{seed}" / "rank-0000.h5").touch()
+        with pytest.raises(Refused, match=words.format(re.escape(str(tmp_path)))):
+            ranks_of(tmp_path)
 
 
 def test_a_rank_that_is_missing_is_named(tmp_path: Path) -> None:
