@@ -14,7 +14,7 @@ import click
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import cores, json_option, plot_option, plugin_option
 from odonata.commands.output import print_json, print_table
-from odonata.commands.regulate_asked import SUFFIX, Asked
+from odonata.commands.regulate_asked import PRICES, SUFFIX, Asked
 from odonata.experiment.units import show_duration, show_energy, show_power
 from pdes import launcher
 from pdes.errors import Refused
@@ -67,6 +67,11 @@ TERMS = (
               "[default: 0.4]")  # fmt: skip
 @click.option("--prices", metavar="E,R,D", help="Of energy, reserve and error, per kWh; numbers or "
               "CSV files.  [default: 0.1,0.1,0.1]")  # fmt: skip
+@click.option("--epoch", metavar="DATE", help="The date of time 0, by which dated prices and "
+              "signals are placed, such as 2026-03-02T00:00+01:00.  [default: what the trace "
+              "tells]")  # fmt: skip
+@click.option("--timezone", metavar="ZONE", help="The time zone of dates that have none, such as "
+              "Europe/Stockholm or +01:00.  [default: what the trace tells]")  # fmt: skip
 @click.option("--preemption", is_flag=True, help="Suspend jobs where all are held at their lowest "
               "cap and the machine still draws more.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
@@ -248,10 +253,7 @@ def tables(found: Regulated, made: JobExperiment, asked: Asked) -> Sequence[Any]
     """Returns what is shown: a heading, a table of the hours and one of the types."""
     from rich.text import Text
 
-    notes = [Text(word, "bold") for word in notes_of(found, made)]
-    if asked.signal != "synthetic" and len(asked.seeds) > 1:
-        notes.append(Text(f"All hours follow the first hour of {asked.signal}; --continuous goes "
-                          "on with it.", "bold"))  # fmt: skip
+    notes = [Text(word, "bold") for word in [*notes_of(found, made), *firsts(made, asked)]]
     return (Text(heading(made, asked), "bold"), hours_table(found), *notes, Text(),
             types_table(found), Text(TERMS, "dim"))  # fmt: skip
 
@@ -280,6 +282,24 @@ def notes_of(found: Regulated, made: JobExperiment) -> list[str]:
         f"In {below} of {len(bids)} hours the bid goes down to less than the {show_power(idle_w)} "
         f"that idle nodes draw (to {show_power(min(low))}): nobody can follow it there.",
     ]
+
+
+def firsts(made: JobExperiment, asked: Asked) -> list[str]:
+    """Returns of what all hours have the first hour, where they are simulated apart: each begins at
+    time 0."""
+    trading = made.model().trading
+    if len(asked.seeds) < 2 or trading is None:
+        return []
+    notes = []
+    if asked.signal != "synthetic":
+        notes.append(f"All hours follow the first hour of {asked.signal}; --continuous goes on "
+                     "with it.")  # fmt: skip
+    vary = [name for name in PRICES if len(trading.series[name].levels) > 1]
+    if vary:
+        notes.append(f"All hours have the prices of the first hour ({', '.join(vary)} "
+                     f"change{'s' * (len(vary) == 1)} over time); --continuous goes on with "
+                     "them.")  # fmt: skip
+    return notes
 
 
 def found_below(hours: Sequence[Any]) -> float | None:

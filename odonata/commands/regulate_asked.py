@@ -43,6 +43,8 @@ class Asked:
     repair: bool = False
     repeat: bool = False
     preemption: bool = False
+    epoch: str | None = None
+    timezone: str | None = None
     seed: int = 1
     changes: tuple[str, ...] = ()
 
@@ -115,7 +117,8 @@ class Asked:
     def sections(self) -> dict[str, Mapping[str, Any]]:
         """Returns the experiment, section by section, without what is a default."""
         span = f"{self.hours_each:g} h"
-        trace: dict[str, Any] = {"nodes": self.nodes, "load": self.load}
+        trace: dict[str, Any] = {"nodes": self.nodes, "load": self.load, "epoch": self.epoch,
+                                 "timezone": self.timezone}  # fmt: skip
         if self.trace is not None:
             trace |= {"file": str(self.trace.resolve()), "begin": "first", "overrun": "extend"}
         else:
@@ -291,7 +294,8 @@ def _value(text: str) -> Any:
 
 OPTIONS = {
     "trace.mix": "--workload", "trace.nodes": "--nodes", "trace.load": "--load",
-    "trace.file": "--trace", "power.types": "--types", "market.standby": "--standby",
+    "trace.file": "--trace", "trace.epoch": "--epoch", "trace.timezone": "--timezone",
+    "power.types": "--types", "market.standby": "--standby",
     "market.signal_deviation": "--deviation", "market.signal": "--signal",
     "power.policy": "--policy", "market.bidding": "--bid", "run.seed": "--seed",
 }  # fmt: skip

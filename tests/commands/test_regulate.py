@@ -217,3 +217,22 @@ def test_hours_apart_all_follow_the_first_hour_of_a_file(tmp_path: Path) -> None
     words = ("--workload", "W4", *FIXED, "--signal", tmp_path / "mine.csv", "--hours", 2)
     assert "All hours follow the first hour of" in " ".join(invoke(*words).split())
     assert "All hours" not in invoke(*words, "--continuous")
+
+
+def test_hours_apart_all_have_the_prices_of_the_first_hour(tmp_path: Path) -> None:
+    """Of the hour at the epoch, where they have dates."""
+    rows = "2026-03-02T00:00,0.1\n2026-03-02T12:00,0.2\n2026-03-02T13:00,0.3\n"
+    (tmp_path / "day.csv").write_text(f"time,price\n{rows}")
+    words = ("--workload", "W4", *FIXED, "--prices", f"{tmp_path / 'day.csv'},0.1,0.1", "--epoch",
+             "2026-03-02T12:00", "--timezone", "Europe/Stockholm", "--hours", 2)  # fmt: skip
+    note = "All hours have the prices of the first hour (energy_price changes over time)"
+    assert note in " ".join(invoke(*words).split())
+    for more, prices in (((), [0.2, 0.2]), (("--continuous",), [0.2, 0.3])):
+        hours = json.loads(invoke(*words, *more, "--json"))["hours"]
+        assert [hour["energy_price"] for hour in hours] == prices
+    assert "All hours" not in invoke(*words, "--continuous")
+
+
+def test_a_date_that_is_none_is_the_fault_of_its_option() -> None:
+    with pytest.raises(Refused, match=r'--epoch \(trace.epoch\) = "soon": .*date'):
+        invoke("--workload", "W4", *FIXED, "--epoch", "soon")
