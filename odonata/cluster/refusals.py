@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odonata.cluster import layout as w
+from odonata.jobs.power import Power
 from pdes.errors import Refused
 from policies.scheduling import has_order
 
 if TYPE_CHECKING:
     from odonata.cluster.model import Cluster
-    from odonata.jobs.power import Power
 
 MOST_READINGS = 10**8
 """The most measurements of power between the first submission and the last."""
@@ -72,10 +72,12 @@ def refuse_regulation(model: Cluster, power: Power) -> None:
                           "energy-qare, qosg")  # fmt: skip
         return
     what = f"power.policy = {power.policy}: it follows the target of a bid by types of jobs"
+    sleeps = (power.sleep_w, power.wake_ps, power.wake_j) != (None, Power.wake_ps, Power.wake_j)
     for wrong, why in (
         (market is None, "; a section [market] is needed"),
         (power.kinds is None, ", and jobs have none: set power.types"),
         (model.machine is not None, " on nodes that are only counted: leave out [machine]"),
+        (sleeps, ", and no node sleeps: leave out power.sleep, wake_time and wake_energy"),
         (power.cap is not None, ", and keeps to no cap: leave out power.cap"),
         (model.scheduling != "fcfs", ", and starts jobs itself: leave out scheduler.order"),
     ):

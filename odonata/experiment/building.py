@@ -154,6 +154,11 @@ class Building(JobSections):
         market: MarketSettings | None = self._supplied("market", MarketSettings, parameters)
         if market is not None and power is None:
             self.complain("there is no [power] that could be offered", BY_PATH["market.bidding"])
+        overrun = BY_PATH["trace.overrun"]
+        kills = self.good(overrun.path) and self.values[overrun.path] == "kill"
+        if kills and power is not None and power.regulates and not self.stand_in:
+            self.complain(f"power.policy = {power.policy} regulates jobs by type, and none of them "
+                          "is killed: leave it out", overrun)  # fmt: skip
         end, metrics = self._time()
         source: Source = self._made(Source, "trace.", fields)
         made = JobExperiment(

@@ -204,6 +204,10 @@ def test_the_experiment_of_these_tests_is_fine() -> None:
         ({'interval = "1 s"': 'interval = "1 s"\ntypes = "qosg"'}, "type"),
         ({'interval = "1 s"': 'interval = "1 s"\ncap = "9 kW"'}, "keeps to no cap"),
         ({'interval = "1 s"': 'interval = "1 s"\nidle = "300 W"'}, "idle"),
+        ({'interval = "1 s"': 'interval = "1 s"\nsleep = "10 W"'}, "tracking-only.*no node sleeps"),
+        ({'interval = "1 s"': 'interval = "1 s"\nwake_time = "9 s"'}, "leave out power.sleep, "),
+        ({"nodes = 36": 'nodes = 36\noverrun = "kill"'},
+         'trace.overrun = "kill": power.policy = tracking-only regulates jobs by type, and none'),
         ({'interval = "1 s"':
           'interval = "1 s"\ntypes = [{type = "a", time_min_s = 9, time_max_s = 8, '
           "power_max_w = 200, power_min_w = 150, nodes = 1}]"}, "time_max_s"),
