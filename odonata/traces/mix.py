@@ -115,10 +115,11 @@ def per_second(
         above(0, shares=part)
     found = []
     for one, part in zip(types, parts, strict=True):
-        for column, value in (("time_min_s", one.shortest_s), ("nodes", one.nodes)):
-            if value is None:
-                raise Refused(f"mix: {one.name}: its type has no {column}, which is needed to make "
-                              "jobs of it")  # fmt: skip
+        given = {"time_min_s": one.shortest_s, "nodes": one.nodes}
+        missing = " and no ".join(column for column, value in given.items() if value is None)
+        if missing:
+            raise Refused(f"mix: {one.name}: its type has no {missing}, without which no jobs "
+                          "of it can be made")  # fmt: skip
         assert one.shortest_s is not None
         assert one.nodes is not None
         size = one.nodes if sized else 1

@@ -69,7 +69,7 @@ def _version(name: str, path: str, version: tuple[int, int]) -> Read:
     first, header = lines[0]
     separator = max((",", ";", "\t"), key=header.count)
     columns = [cell.strip().lower() for cell in next(csv.reader([header], delimiter=separator))]
-    _check_columns(f"{path}: line {first}", columns)
+    _check_columns(f"{path}: line {first}", columns, whole=True)
     rows = []
     for line, row in lines[1:]:
         cells = [csv_text(cell.strip()) for cell in next(csv.reader([row], delimiter=separator))]
@@ -115,16 +115,22 @@ def _cell(value: Any) -> Any:
     return csv_cell(value) if isinstance(value, str) else repr(value).removesuffix(".0")
 
 
-def _check_columns(where: str, columns: Sequence[str]) -> None:
-    """Refuse a header with columns that there are not, twice, or without those that must be."""
+def _check_columns(where: str, columns: Sequence[str], whole: bool = False) -> None:
+    """Refuse a header with columns that there are not, twice, or without those that must be;
+    `whole`: it is that of all rows."""
     for at, column in enumerate(columns):
         if column not in COLUMNS:
             raise Refused(f"{where}: column {column!r}: unknown; there are {', '.join(COLUMNS)}")
         if column in columns[:at]:
             raise Refused(f"{where}: column {column}: there twice; leave one out")
-    for column in ("type", "power_max_w"):
-        if column not in columns:
-            raise Refused(f"{where}: there is no column {column}: {COLUMNS[column]}")
+    needed = ("type", "power_max_w", "power_min_w") if whole else ("type", "power_max_w")
+    missing = [f"{column} ({COLUMNS[column]})" for column in needed if column not in columns]
+    if whole and "slowdown" not in columns and not {"time_min_s", "time_max_s"} <= {*columns}:
+        missing.append("slowdown (or time_min_s and time_max_s)")
+    if missing:
+        what = "columns are missing" if missing[1:] else "a column is missing"
+        raise Refused(f"{where}: {what}: {', '.join(missing)}; there are "
+                      f"{', '.join(columns) or 'none'}")  # fmt: skip
 
 
 def of_rows(given: Sequence[Any]) -> Read:

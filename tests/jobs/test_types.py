@@ -136,7 +136,11 @@ ODD = {
     "": "it is empty: a header of type, by",
     "type,power_max_w,watt\n": "line 1: column 'watt': unknown; there are type, by",
     "type,type,power_max_w\n": "line 1: column type: there twice",
-    "type,power_min_w\n": "line 1: there is no column power_max_w",
+    "type,power_min_w,slowdown\n": r"line 1: a column is missing: power_max_w \(what a node "
+    r"draws without a cap, in W\); there are type, power_min_w, slowdown$",
+    "type,power_max_w\na,300\n": r"line 1: columns are missing: power_min_w \(the lowest .*\), "
+    r"slowdown \(or time_min_s and time_max_s\); there are type, power_max_w$",
+    "type,power_max_w,power_min_w,time_max_s\na,300,200,9\n": "a column is missing: slowdown",
     HEADER: "no row of a type",
     HEADER + "a,300,200\n": "line 2: 3 columns, and the header in line 1 has 4",
     HEADER + "a,0,200,1\n": "line 2, column power_max_w: 0: a number of at least 0.001",

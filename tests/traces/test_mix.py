@@ -226,7 +226,7 @@ def test_what_cannot_be_is_refused(case: str) -> None:
 
 def test_types_that_cannot_be_made_into_jobs_are_refused() -> None:
     bare = {"type": "a", "power_max_w": 300, "power_min_w": 200, "slowdown": 1.2}
-    with pytest.raises(Refused, match="a: its type has no time_min_s"):
+    with pytest.raises(Refused, match="a: its type has no time_min_s and no nodes, without"):
         mix(Types.of([bare]), ["a"], 9)
     with pytest.raises(Refused, match="a: its type has no nodes"):
         mix(Types.of([bare | {"time_min_s": 10}]), ["a"], 9)
