@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +13,8 @@ import click
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import cores, json_option, plot_option, plugin_option
 from odonata.commands.output import print_json, print_table
-from odonata.commands.regulate_asked import PRICES, SUFFIX, Asked
-from odonata.experiment.units import show_duration, show_energy, show_power
+from odonata.commands.regulate_asked import SUFFIX, Asked
+from odonata.commands.regulate_shown import heading, tables
 from pdes import launcher
 from pdes.errors import Refused
 
@@ -25,12 +24,6 @@ if TYPE_CHECKING:
 
 EXPERIMENT = "regulate.toml"
 """The experiment in the directory of `-o`, with the first seed."""
-TERMS = (
-    "Q: the degradation, (turnaround - time) / time without a cap, on average, as the wait; jobs "
-    "that are not over in the end count as if they went on without a cap then. late: the part of "
-    "the jobs at the limit of Q or beyond. before: without demand response, that is, as jobs come "
-    "and without caps."
-)
 
 
 @click.command("regulate", context_settings=SETTINGS)
@@ -244,169 +237,3 @@ def csv_of(found: Regulated) -> str:
     made.writeheader()
     made.writerows(rows)
     return text.getvalue()
-
-
-# -- for people
-
-
-def tables(found: Regulated, made: JobExperiment, asked: Asked) -> Sequence[Any]:
-    """Returns what is shown: a heading, a table of the hours and one of the types."""
-    from rich.text import Text
-
-    notes = [Text(word, "bold") for word in [*notes_of(found, made), *firsts(made, asked)]]
-    return (Text(heading(made, asked), "bold"), hours_table(found), *notes, Text(),
-            types_table(found), Text(TERMS, "dim"))  # fmt: skip
-
-
-def notes_of(found: Regulated, made: JobExperiment) -> list[str]:
-    """Returns why a bid could not be followed to its end, where it could not."""
-    model = made.model()
-    assert model.power is not None  # with the types of the mix
-    idle_w = model.nodes * model.power.idle
-    bids = [hour for one in found.runs for hour in one.market.by_hour]
-    low = [hour.average_w - hour.reserve_w for hour in bids if hour.reserve_w]
-    below = sum(least < idle_w for least in low)
-    notes = [f"{line}." for line in model.trace.account.lines()]
-    it = found_below(bids)
-    if it is not None:
-        assert made.market is not None
-        cure = "a lower bid is followed more easily"
-        if made.market.standby is None:
-            cure = f"standby jobs (--standby) fill it, and {cure}"
-        notes.append("In hours that broke the rule the machine drew too little more often than too "
-                     f"much ({it:.0%} of the error): {cure}.")  # fmt: skip
-    if not below:
-        return notes
-    return [
-        *notes,
-        f"In {below} of {len(bids)} hours the bid goes down to less than the {show_power(idle_w)} "
-        f"that idle nodes draw (to {show_power(min(low))}): nobody can follow it there.",
-    ]
-
-
-def firsts(made: JobExperiment, asked: Asked) -> list[str]:
-    """Returns of what all hours have the first hour, where they are simulated apart: each begins at
-    time 0."""
-    trading = made.model().trading
-    if len(asked.seeds) < 2 or trading is None:
-        return []
-    notes = []
-    if asked.signal != "synthetic":
-        notes.append(f"All hours follow the first hour of {asked.signal}; --continuous goes on "
-                     "with it.")  # fmt: skip
-    vary = [name for name in PRICES if len(trading.series[name].levels) > 1]
-    if vary:
-        notes.append(f"All hours have the prices of the first hour ({', '.join(vary)} "
-                     f"change{'s' * (len(vary) == 1)} over time); --continuous goes on with "
-                     "them.")  # fmt: skip
-    return notes
-
-
-def found_below(hours: Sequence[Any]) -> float | None:
-    """Returns the part of the error that is too little power, where that is most of it and hours
-    broke the tracking rule for it."""
-    below = sum(hour.error_below or 0.0 for hour in hours if not hour.tracking_ok)
-    above = sum(hour.error_above or 0.0 for hour in hours if not hour.tracking_ok)
-    return below / (below + above) if below > above else None
-
-
-def heading(made: JobExperiment, asked: Asked) -> str:
-    """Returns what was simulated."""
-    assert made.power is not None
-    assert made.market is not None
-    whose = asked.workload or str(asked.trace)
-    if made.market.standby is not None:
-        whose += f" and standby jobs ({made.market.standby})"
-    count = asked.hours_each * len(asked.seeds)
-    long = f"{count:,g} hour{'s' if count != 1 else ''}"
-    first, last = asked.seeds[0], asked.seeds[-1]
-    seeds = f"seeds {first} to {last}" if last > first else f"seed {first}"
-    how = f"each from an empty machine, {seeds}" if asked.apart else f"in one run, {seeds}"
-    bidding = made.market.bidding
-    who = "" if bidding == made.power.policy else f", bids: {bidding}"
-    return f"{whose} on {made.model().nodes:,} nodes, {made.power.policy}{who}: {long}, {how}"
-
-
-def hours_table(found: Regulated) -> Any:
-    """Returns what the hours came to."""
-    from rich.table import Table
-
-    from odonata.results.market_measures import KWH, money
-
-    it, rules = found.measures, found.runs[0].market.rules
-    hours = sum(hour.hours for one in found.runs for hour in one.market.by_hour)
-    shown = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
-    shown.add_column(no_wrap=True, style="dim")
-    shown.add_column(justify="right", no_wrap=True)
-    shown.add_column()
-
-    def number(value: float | None, how: Callable[[float], str]) -> str:
-        return "-" if value is None else how(value)
-
-    saving = number(it.saving, "{:.1%}".format)
-    spread = ""
-    if it.saving is not None and it.saving_high is not None:
-        saving += f" ± {it.saving_high - it.saving:.1%}"
-        spread = f"95 % interval over {len(found.runs)} runs; "
-    split = [f"energy {money((it.cost_energy or 0) / hours)}",
-             f"reserve {money((it.cost_reserve or 0) / hours)}"]  # fmt: skip
-    split += [f"error {money(it.cost_error / hours)}"] if it.cost_error is not None else []
-    split += [f"violations {money(it.cost_violation / hours)}"] if it.cost_violation else []
-    drawn, before = it.energy_kwh * KWH / hours, found.energy_without_kwh * KWH / hours
-    offered = f"offered in {it.hours_offered:,} of {it.hours:,} hours"
-    rows = [
-        ("average bid", number(it.average_w, show_power), ""),
-        ("reserve bid", number(it.reserve_w, show_power),
-         "to either side" if it.hours_offered == it.hours else offered),
-        ("saving", saving, f"{spread}of what the average costs that was bid"),
-        ("cost per hour", number(it.cost, lambda cost: money(cost / hours)), ", ".join(split)),
-        ("cost before", money(found.cost_without / hours), "without demand response"),
-        ("bill", number(found.bill, "{:+.1%}".format),
-         "against before, each with the price of the work that is left"),
-        ("work left", show_energy(found.left_kwh * KWH), f"in the end, above idle nodes; without "
-         f"demand response {show_energy(found.left_without_kwh * KWH)}"),
-        ("error, mean", number(it.error_mean, "{:.1%}".format), "of the reserve"),
-        ("bad intervals", number(it.bad_share, "{:.1%}".format),
-         f"off by more than {rules.limit:g} of the reserve"),
-        ("kept the rule", f"{it.hours_kept} of {it.hours_offered}",
-         f"hours with less than {rules.share:.0%} of bad intervals"),
-        ("kept QoS", f"{it.hours_qos} of {it.hours}",
-         f"hours with at most {rules.late:.0%} of each type late"),
-        ("energy per hour", show_energy(drawn), f"without demand response {show_energy(before)}"),
-    ]  # fmt: skip
-    if it.standby_kwh and it.standby_started is not None:
-        rows.append(("standby per hour", show_energy(it.standby_kwh * KWH / hours),
-                     f"{it.standby_started / hours:,.0f} jobs started"))  # fmt: skip
-    for row in rows:
-        shown.add_row(*row)
-    return shown
-
-
-def _brief(seconds: float | None) -> str:
-    """Returns a wait for people: less than a tenth of a second is none."""
-    return show_duration(None if seconds is None else round(seconds, 1))
-
-
-def types_table(found: Regulated) -> Any:
-    """Returns how late the jobs of each type were, and who waits longer than before."""
-    from rich.table import Table
-    from rich.text import Text
-
-    late = found.runs[0].market.rules.late
-    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    shown.add_column("type", no_wrap=True)
-    titles = ("jobs", "limit", "late", "before", f"≤ {late:.0%}", "Q", "before", "wait", "before")
-    for title in titles:
-        shown.add_column(title, justify="right", no_wrap=True)
-    for now, before in found.types:
-        if not now.jobs:
-            continue
-        kept = "" if now.threshold is None else "yes" if now.qos_ok else "NO"
-        limit = "" if now.threshold is None else f"{now.threshold:g}"
-        shown.add_row(
-            Text(now.type), f"{now.jobs:,}", limit, f"{now.late_share or 0:.1%}",
-            f"{before.late_share or 0:.1%}", kept,
-            f"{now.mean_q or 0:.2f}", f"{before.mean_q or 0:.2f}",
-            _brief(now.mean_wait_s), _brief(before.mean_wait_s),
-        )  # fmt: skip
-    return shown

@@ -236,3 +236,32 @@ def test_hours_apart_all_have_the_prices_of_the_first_hour(tmp_path: Path) -> No
 def test_a_date_that_is_none_is_the_fault_of_its_option() -> None:
     with pytest.raises(Refused, match=r'--epoch \(trace.epoch\) = "soon": .*date'):
         invoke("--workload", "W4", *FIXED, "--epoch", "soon")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "load", "average", "words"),
+    [(35, 0.3, 9000, ("nobody waited", "standby jobs (--standby) fill")),
+     (12, 0.9, 4600, ("jobs waited that could not start", "narrower jobs"))],
+)  # fmt: skip
+def test_a_note_says_why_the_machine_drew_too_little(
+    nodes: int, load: float, average: int, words: tuple[str, str]
+) -> None:
+    workload = "bt.C.16" if nodes == 35 else "lu.D.224"
+    shown = " ".join(
+        invoke(
+            "--workload",
+            workload,
+            "--policy",
+            "tracking-only",
+            "--nodes",
+            nodes,
+            "--load",
+            load,
+            "--hours",
+            1,
+            "--bid",
+            f"{average}W,300W",
+        ).split()
+    )
+    assert "the machine drew too little more often than too much" in shown
+    assert all(word in shown for word in words)

@@ -1,0 +1,85 @@
+"""Notes of `odonata regulate`: why bids were not followed, and what hours apart have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from odonata.commands.regulate_asked import PRICES, Asked
+from odonata.experiment.units import show_power
+
+if TYPE_CHECKING:
+    from odonata.experiment.experiment import JobExperiment
+    from odonata.results.market import Market
+    from odonata.results.regulated import Regulated
+
+
+def notes_of(found: Regulated, made: JobExperiment) -> Iterator[str]:
+    """Yields what is known of the trace, and why bids were not followed, where they were not."""
+    model = made.model()
+    assert model.power is not None  # with the types of the mix
+    assert made.market is not None
+    yield from (f"{line}." for line in model.trace.account.lines())
+    yield from too_little(found, made.market.standby is not None)
+    idle_w = model.nodes * model.power.idle
+    bids = [hour for one in found.runs for hour in one.market.by_hour]
+    low = [hour.average_w - hour.reserve_w for hour in bids if hour.reserve_w]
+    below = sum(least < idle_w for least in low)
+    if below:
+        yield (f"In {below} of {len(bids)} hours the bid goes down to less than the "
+               f"{show_power(idle_w)} that idle nodes draw (to {show_power(min(low))}): nobody can "
+               "follow it there.")  # fmt: skip
+
+
+def too_little(found: Regulated, standby: bool) -> Iterator[str]:
+    """Yields why hours broke the tracking rule in which the machine drew too little, where that is
+    most of their error."""
+    hours = [hour for one in found.runs for hour in one.market.by_hour if not hour.tracking_ok]
+    below = sum(hour.error_below or 0.0 for hour in hours)
+    above = sum(hour.error_above or 0.0 for hour in hours)
+    if not below > above:
+        return
+    parts = np.concatenate([waiting(one.market) for one in found.runs])
+    waited = float(parts.mean()) if len(parts) else 0.0
+    cure = "A lower bid is followed more easily"
+    if waited >= 0.5:
+        why = f"and in {waited:.0%} of the bad intervals jobs waited that could not start: too few "
+        why += "idle nodes for the one whose turn it was, or too little power"
+        cure += ", and narrower jobs start more easily"
+    else:
+        why = f"and in {1 - waited:.0%} of the bad intervals nobody waited"
+        cure += "" if standby else ", and standby jobs (--standby) fill what is missing"
+    yield ("In hours that broke the rule the machine drew too little more often than too much "
+           f"({below / (below + above):.0%} of the error), {why}. {cure}.")  # fmt: skip
+
+
+def waiting(market: Market) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Returns, of the intervals of hours that broke the rule in which the machine drew too little
+    by more than the limit, whether jobs waited."""
+    schedule, seen = market.schedule, market.tracking
+    broke = [not hour.tracking_ok for hour in market.by_hour]
+    bad = (market.error > market.rules.limit) & (seen.power_w < seen.target_w)
+    bad &= np.array(broke)[market.hour_of]
+    came = np.sort(schedule.trace.submit_us)
+    begun = np.sort(schedule.start_us[schedule.start_us >= 0])
+    now = seen.time_us[bad]
+    # Who starts when an interval begins has not waited in it.
+    return np.searchsorted(came, now - 1, "right") > np.searchsorted(begun, now - 1, "right")
+
+
+def firsts(made: JobExperiment, asked: Asked) -> Iterator[str]:
+    """Yields of what all hours have the first hour, where they are simulated apart: each begins at
+    time 0."""
+    trading = made.model().trading
+    if len(asked.seeds) < 2 or trading is None:
+        return
+    if asked.signal != "synthetic":
+        yield (f"All hours follow the first hour of {asked.signal}; --continuous goes on "
+               "with it.")  # fmt: skip
+    vary = [name for name in PRICES if len(trading.series[name].levels) > 1]
+    if vary:
+        yield (f"All hours have the prices of the first hour ({', '.join(vary)} "
+               f"change{'s' * (len(vary) == 1)} over time); --continuous goes on with "
+               "them.")  # fmt: skip
