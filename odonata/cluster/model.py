@@ -141,6 +141,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         overrun = source.overrun
         if power is not None and power.regulates:
             overrun = "extend"  # nobody is killed where jobs are regulated by type
+            trace = trace.where(slice(None), run_us=np.maximum(trace.run_us, 1))
         if power is not None and power.demand is None and kinds is None:
             power = replace(power, demand="mira" if source.model == "mira" else "constant")
         return admitted(cls(trace, nodes, scheduling, scheduling_parameters, machine, allocation,

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odonata.jobs.market import AGAIN
+from odonata.jobs.series_repair import CURE
+from odonata.jobs.series_text import HOLD
 from pdes.errors import Refused
 
 if TYPE_CHECKING:
@@ -302,11 +305,20 @@ OPTIONS = {
 """Keys that problems name, and the options that they are of."""
 
 
+CURES = {
+    f'gaps = "{HOLD}"': "--set {section}.gaps=hold", CURE: "--repair", AGAIN: "--repeat",
+}  # fmt: skip
+"""What problems advise to write into a file, and the options that do the same."""
+
+
 def as_options(words: str) -> str:
     """Returns problems of the experiment in the words of the options that it was made from."""
     lines = []
     for line in words.split("\n"):
         line = line.removeprefix(f"{WHERE}: ")
+        section = line.partition(".")[0]
+        for cure, option in CURES.items():
+            line = line.replace(cure, option.format(section=section))
         for key, option in OPTIONS.items():
             if line.startswith((f"{key} ", f"{key}.", f"{key}:")):
                 line = f"{option} ({key}){line.removeprefix(key)}"

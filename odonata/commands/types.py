@@ -113,6 +113,10 @@ def texts(tables: list[Types], mixes: dict[str, Mix]) -> Iterator[Any]:
         idle = "" if table.idle_w is None else f", an idle node draws {table.idle_w:g} W"
         yield Text(f"{table.name}: {len(table)} type{'s' * (len(table) > 1)} of jobs{idle}", "bold")
         yield type_table(table)
+        never = [one.name for one in table if one.least_w >= one.most_w]
+        if never:
+            yield Text(f"Caps do nothing to {', '.join(never)}: the lowest is not below what a "
+                       "node draws without one.", "bold")  # fmt: skip
         yield Text()
     yield Text(TERMS, "dim")
     if mixes:

@@ -60,8 +60,6 @@ FLUSH_PS = (10**9, 60 * 10**12)
 HOMES = {"machine": ("machine",), "network": ("network", "run", "nic", "metrics"),
          "workload": ("scheduler", "nic")}  # fmt: skip
 """The sections that have the keys of a part of a network."""
-
-
 ONLY_PACKETS = ("network", "traffic", "jobs", "nic")
 """Sections that mean nothing where only jobs are simulated."""
 
@@ -154,13 +152,10 @@ class Building(JobSections):
         market: MarketSettings | None = self._supplied("market", MarketSettings, parameters)
         if market is not None and power is None:
             self.complain("there is no [power] that could be offered", BY_PATH["market.bidding"])
-        overrun = BY_PATH["trace.overrun"]
-        kills = self.good(overrun.path) and self.values[overrun.path] == "kill"
-        if kills and power is not None and power.regulates and not self.stand_in:
-            self.complain(f"power.policy = {power.policy} regulates jobs by type, and none of them "
-                          "is killed: leave it out", overrun)  # fmt: skip
         end, metrics = self._time()
         source: Source = self._made(Source, "trace.", fields)
+        if power is not None and power.regulates:
+            source = self._extended(source)
         made = JobExperiment(
             name=self.values["name"],
             about=self.get("about"),
@@ -192,6 +187,13 @@ class Building(JobSections):
                     interval_ps = usual_job_interval(span_us)
                     made = replace(made, metrics=replace(metrics, interval_ps=interval_ps))
         return made
+
+    def _extended(self, source: Source) -> Source:
+        """Returns a source none of whose jobs is killed, as where they are regulated by type."""
+        key = BY_PATH["trace.overrun"]
+        if self.good(key.path) and source.overrun == "kill" and not self.stand_in:
+            self.complain("a policy that regulates jobs by type kills none: leave it out", key)
+        return replace(source, overrun="extend")
 
     def _supplied(self, section: str, make: type, parameters: dict[str, Any]) -> Any:
         """Returns what [power] or [market] says, None where there is none; a file of steps is read,
@@ -228,7 +230,8 @@ class Building(JobSections):
         key = BY_PATH.get(path.removesuffix(":"))
         if key is None or key.section not in ("power", "market"):
             return False
-        self.complain(rest if path.endswith(":") else rest.partition(": ")[2], key)
+        value, _, rule = ("", "", rest) if path.endswith(":") else rest[2:].partition(": ")
+        self.complain(rule, key, found=value)
         return True
 
     def _only_in(self, fidelity: str, paths: Iterable[str]) -> None:
@@ -261,7 +264,7 @@ class Building(JobSections):
     def _blame(self, problems: Iterable[Any], prefix: str = "") -> None:
         for problem in problems:
             about = [self._key(prefix + name) for name in problem.fields]
-            self.complain(problem.rule, *about)
+            self.complain(problem.rule, *about, found=problem.given.partition(" = ")[2])
 
     def _made(self, make: Callable[..., Any], prefix: str, given: dict[str, Any]) -> Any:
         """Returns an object of the fields given; where it is refused, without those to blame, so

@@ -308,21 +308,22 @@ class Given:
         path = kind if policy else f"{kind}.{key.name}".lstrip(".")
         return SECTION_ORDER[section], int(number.rstrip("]") or 0), ORDER[path]
 
-    def complain(self, rule: str, key: Key, *others: Key) -> None:
-        """Report a problem about a key, unless it, or another it is about, is wrong already."""
+    def complain(self, rule: str, key: Key, *others: Key, found: str = "") -> None:
+        """Report a problem about a key, unless it, or another it is about, is wrong already.
+        `found`: the value that it was found to have, where it may follow from others."""
         if not self.bad.isdisjoint(other.path for other in (key, *others)):
             return
         self.bad.add(key.path)
         given = self.given.get(key.path)
         if given is None:
-            line = f"{self.where}: {key.path} = {self._default(key)}: {rule}"
+            line = f"{self.where}: {key.path} = {self._default(key, found)}: {rule}"
         elif given.change:
             line = f"{given.change}: {rule}"
         else:
             line = f"{given.file}: {key.path} = {show(given.given)}: {rule}"
         self.note(line, self.place(key))
 
-    def _default(self, key: Key) -> str:
+    def _default(self, key: Key, found: str = "") -> str:
         """Returns the value of a key that was not given, and why it has it."""
         if key.owner == "machine":
             preset = self.get("machine.preset")
@@ -332,7 +333,9 @@ class Given:
         router = self.get("network.router")
         if key.section in ("network", "nic") and key.field in ROUTERS.get(router, ()):
             return f"{key.write(ROUTERS[router][key.field])} (as in router {router})"
-        return key.how.otherwise if key.default is None else f"{show(key.default)} (by default)"
+        if key.default is None:
+            return found or key.how.otherwise
+        return f"{show(key.default)} (by default)"
 
     # -- values
 

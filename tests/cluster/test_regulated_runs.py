@@ -18,6 +18,7 @@ from test_tried_hours import HOUR, model_of
 from odonata.cluster import audit
 from odonata.cluster.simulation import simulate
 from odonata.experiment.reading import parse
+from odonata.results.market_memory import simulate_market
 from pdes.driver import run
 from pdes.errors import Fault, Refused
 from pdes.transport import Serial
@@ -123,6 +124,23 @@ def test_a_restart_within_an_hour_changes_nothing(policy: str, tmp_path: Path) -
         assert np.array_equal(found, resumed.outcome[name]), name
 
 
+def test_a_job_takes_a_microsecond_at_least(tmp_path: Path) -> None:
+    """One that ends at once, in its trace, too: its degradation is not below 0."""
+    rows = [f"{at} {7 * at} -1 {at % 3} 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1" for at in range(1, 30)]
+    (tmp_path / "few.swf").write_text("; MaxNodes: 8\n" + "\n".join(rows) + "\n")
+    text = EXPERIMENT.replace('model = "mix"\nmix = "W4"\nspan = "10 min"\nnodes = 36',
+                              f'file = "{tmp_path / "few.swf"}"')  # fmt: skip
+    row = '{type = "a", by = "any", power_max_w = 300, power_min_w = 150, slowdown = 1.5}'
+    text = text.replace('interval = "1 s"', f'interval = "1 s"\ntypes = [{row}]')
+    model = parse(text.replace("= 8434, reserve = 3435", "= 2000, reserve = 9"), "few").model()
+    assert sorted({*model.trace.run_us.tolist()}) == [1, 10**6, 2 * 10**6]
+    schedule, *_, market = simulate_market(model, 600 * 10**6, transport=Serial())
+    assert market is not None
+    assert market.quality is not None
+    assert (schedule.end_us - schedule.start_us).min() == 1
+    assert (market.quality >= 0).all()
+
+
 def test_a_machine_goes_on_for_its_hours_when_no_job_is_left() -> None:
     model = model_of("tracking-only", load=0.05, standby="bt.C.16", **GIVEN)
     logs, result = ours(model)
@@ -174,6 +192,12 @@ def test_the_experiment_of_these_tests_is_fine() -> None:
     assert built({}).regulates is not None
 
 
+def test_an_experiment_says_that_nobody_is_killed_and_is_read_back() -> None:
+    made = parse(EXPERIMENT, "regulated")
+    assert made.trace.overrun == "extend"  # type: ignore[union-attr]
+    assert parse(made.to_toml(), "again") == made
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -204,10 +228,15 @@ def test_the_experiment_of_these_tests_is_fine() -> None:
         ({'interval = "1 s"': 'interval = "1 s"\ntypes = "qosg"'}, "type"),
         ({'interval = "1 s"': 'interval = "1 s"\ncap = "9 kW"'}, "keeps to no cap"),
         ({'interval = "1 s"': 'interval = "1 s"\nidle = "300 W"'}, "idle"),
+        ({'mix = "W4"': 'mix = ["a"]', 'interval = "1 s"': 'interval = "1 s"\ntypes = '
+          '[{type = "idle", by = "idle", power_max_w = 160}, {type = "a", time_min_s = 9, '
+          'slowdown = 2, power_max_w = 200, power_min_w = 150, nodes = 1}]'},
+         "^regulated: power.idle = 160 W: at most 150 W, which a node of type a draws under the "
+         "lowest cap$"),
         ({'interval = "1 s"': 'interval = "1 s"\nsleep = "10 W"'}, "tracking-only.*no node sleeps"),
         ({'interval = "1 s"': 'interval = "1 s"\nwake_time = "9 s"'}, "leave out power.sleep, "),
         ({"nodes = 36": 'nodes = 36\noverrun = "kill"'},
-         'trace.overrun = "kill": power.policy = tracking-only regulates jobs by type, and none'),
+         'trace.overrun = "kill": a policy that regulates jobs by type kills none: leave it out'),
         ({'interval = "1 s"':
           'interval = "1 s"\ntypes = [{type = "a", time_min_s = 9, time_max_s = 8, '
           "power_max_w = 200, power_min_w = 150, nodes = 1}]"}, "time_max_s"),

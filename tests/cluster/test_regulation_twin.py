@@ -73,8 +73,9 @@ def model_of(setting: Setting) -> Cluster:
     given = (("preemption", setting.preemption),)
     given += (("limit", setting.limit),) * (setting.policy == "energy-qare")
     power = Power(setting.policy, given, interval_ps=setting.interval_us * 10**6, types=rows,
-                  idle_w=setting.idle_w, sleep_w=0.0)  # fmt: skip
-    BIDS[:] = [Bid(average, reserve, dict(zip(names, weights, strict=False)))
+                  idle_w=setting.idle_w)  # fmt: skip
+    BIDS[:] = [Bid(average, reserve, {name: weight for name, weight
+                                      in zip(names, weights, strict=False) if name in rates})
                for average, reserve, weights in setting.bids]  # fmt: skip
     return Cluster(trace, setting.nodes, power=power, market=market, until_us=setting.end_us)
 

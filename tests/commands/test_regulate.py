@@ -247,21 +247,38 @@ def test_a_note_says_why_the_machine_drew_too_little(
     nodes: int, load: float, average: int, words: tuple[str, str]
 ) -> None:
     workload = "bt.C.16" if nodes == 35 else "lu.D.224"
-    shown = " ".join(
-        invoke(
-            "--workload",
-            workload,
-            "--policy",
-            "tracking-only",
-            "--nodes",
-            nodes,
-            "--load",
-            load,
-            "--hours",
-            1,
-            "--bid",
-            f"{average}W,300W",
-        ).split()
-    )
+    shown = " ".join(invoke("--workload", workload, "--policy", "tracking-only", "--nodes", nodes,
+                            "--load", load, "--hours", 1, "--bid",
+                            f"{average}W,300W").split())  # fmt: skip
     assert "the machine drew too little more often than too much" in shown
     assert all(word in shown for word in words)
+
+
+@pytest.mark.parametrize(
+    ("rows", "cure"),
+    [(("0,0.1", "2,0.2", "4,0.3"), "have it begin anew with --repeat, or let the last value hold "
+      "with --set market.gaps=hold"),
+     (("0,0.1", "2,", "4,0.3"), "let the last one hold with --repair"),
+     (("0,0.1", "2,0.2", "4,0.3", "8,0.4"), "let the last value hold with --set market.gaps=hold"),
+     (("0,0.1", "2,1.01", "4,0.3"), "clip with --repair")],
+)  # fmt: skip
+def test_a_signal_is_mended_with_options_of_the_command(
+    tmp_path: Path, rows: tuple[str, ...], cure: str
+) -> None:
+    (tmp_path / "mine.csv").write_text("\n".join(["time_s,signal", *rows]))
+    words = ("--workload", "W4", *FIXED, "--signal", tmp_path / "mine.csv", "--hours", 1)
+    with pytest.raises(Refused, match=rf"^--signal \(market.signal\) = .*{cure}$"):
+        invoke(*words)
+    changes = [["--repair"], ["--repeat"], ["--set", "market.gaps=hold"]]
+    asked = [word for more in changes if " ".join(more) in cure for word in more]
+    hours = json.loads(invoke(*words, *asked, "--set", "market.gaps=hold", "--json"))["hours"]
+    assert len(hours) == 1
+
+
+def test_an_idle_node_that_draws_too_much_is_told_with_its_watts(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("type,by,power_max_w,power_min_w,slowdown,time_min_s,nodes\n"
+                                       "idle,idle,160,,,,\nmine,,300,150,1.5,60,2\n")  # fmt: skip
+    with pytest.raises(Refused, match=r"^power.idle = 160 W: at most 150 W, which a node of type "
+                       "mine draws under the lowest cap$"):  # fmt: skip
+        invoke("--workload", "mine", "--nodes", 9, "--types", tmp_path / "mine.csv", "--bid",
+               "1kW,100W")  # fmt: skip

@@ -37,6 +37,15 @@ def test_one_table_is_shown_with_its_mixes() -> None:
     assert "bt.C.16" not in told
 
 
+def test_types_to_which_caps_do_nothing_are_named(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("type,power_max_w,power_min_w,slowdown\n"
+                                       "a,300,200,1.5\nb,300,320,1.5\nc,300,300,1\n")  # fmt: skip
+    told = " ".join(invoke(tmp_path / "mine.csv").split())
+    assert "Caps do nothing to b, c: the lowest is not below what a node draws" in told
+    assert "Caps do nothing to cg.C.4: the lowest" in " ".join(invoke("aqa").split())
+    assert "Caps do nothing" not in invoke("qosg")
+
+
 def test_programs_get_all_of_it() -> None:
     told = json.loads(invoke("qosg", "--json"))
     (table,) = told["tables"]
