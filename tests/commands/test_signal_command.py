@@ -110,7 +110,9 @@ def test_gaps_may_be_held(tmp_path: Path) -> None:
     assert ask(path, "--gaps", "hold")["signal"]["spacings_s"] == [2.0, 4.0]
 
 
-@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+@pytest.mark.parametrize(
+    "kind", ["png", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("svg", "pdf"))]
+)
 def test_it_is_drawn(day: Path, tmp_path: Path, kind: str) -> None:
     out = tmp_path / f"it.{kind}"
     run(day, "--repair", "--plot", out)
