@@ -415,6 +415,8 @@ def test_every_ready_made_experiment_runs(
             changes.append("trace.first=200")
         if made.trace.model == "rmap-large":  # whose jobs take an hour
             changes, unit = ["run.duration=45 min", "metrics.interval=15 min"], 900 * 10**6
+        if made.market is not None:  # which tries hundreds of bids every hour
+            changes, unit = ["run.duration=1 h", "metrics.interval=20 min"], 1200 * 10**6
     elif made.jobs:
         changes, unit = ["run.duration=30 us", "metrics.interval=10 us"], 10**7
     words = [word for change in changes for word in ("--set", change)]
