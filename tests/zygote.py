@@ -8,6 +8,7 @@ they were started, are started in full (`conftest.command`).
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -88,6 +89,7 @@ class Zygote:
 def serve() -> None:
     for name in IMPORTS:
         import_module(name)
+    gc.freeze()  # what was imported is no garbage in any process that is forked
     for line in sys.stdin:
         order = json.loads(line)
         pid = os.fork()
