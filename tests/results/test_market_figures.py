@@ -76,7 +76,9 @@ def test_a_page_has_the_hours_in_figures_and_in_numbers(folder: Path) -> None:
         assert words in page
 
 
-@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+@pytest.mark.parametrize(
+    "kind", ["svg", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("png", "pdf"))]
+)
 def test_each_figure_is_a_file(folder: Path, kind: str) -> None:
     invoke(report.command, folder / "seed2", "--format", kind)
     written = {path.name for path in (folder / "seed2" / "figures").glob(f"*.{kind}")}
