@@ -100,7 +100,7 @@ def test_an_event_of_the_same_instant_is_handled_in_it() -> None:
     assert run(Net(depth=1), 1000).events < run(Net(depth=1), 1100).events
 
 
-@pytest.mark.parametrize("made", [2, 3, 40])
+@pytest.mark.parametrize("made", [2, pytest.param(3, marks=pytest.mark.long), 40])
 def test_one_event_more_than_the_fanout_is_too_many(made: int) -> None:
     class Generous(Rogue):
         fanout = made
