@@ -138,13 +138,12 @@ def test_the_table_shows_the_same_run(odonata: Run, phold: Phold) -> None:
     assert printed["digest"][:12] in shown
 
 
-@pytest.mark.parametrize(
-    ("ranks", "protocol"),
-    [(2, "window"), *(pytest.param(*case, marks=pytest.mark.long) for case in (
-        (2, "null"), (3, "window"), (3, "null"), (4, "window"), (4, "null")))],
-)  # fmt: skip
+@pytest.mark.long
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("protocol", ["window", "null"])
 def test_ranks_and_protocol_change_nothing(phold: Phold, ranks: int, protocol: str) -> None:
-    """That two ranks and null messages do not, a run that was stopped shows below."""
+    """That two ranks and null messages do not, a run that was stopped shows below; that models and
+    ranks of either protocol do not, `tests/parallel`."""
     alone, together = phold(*SHORT), phold(*SHORT, "--protocol", protocol, ranks=ranks)
     assert together["ranks"] == ranks
     assert (together["events"], together["digest"]) == (alone["events"], alone["digest"])
