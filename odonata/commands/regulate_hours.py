@@ -35,14 +35,16 @@ def work(task: Task) -> OneRun:
     """Returns what comes of a run."""
     from odonata.experiment.experiment import JobExperiment
     from odonata.experiment.reading import parse
+    from odonata.jobs.series_repair import unsaid
     from odonata.results.regulated import in_memory, kept, seeded
 
-    made = parse(task.text, str(task), plugins=task.plugins)
-    assert isinstance(made, JobExperiment)
-    made = seeded(made, task.seed)
-    if task.file is None or task.out is None:
-        return in_memory(made)
-    return kept(made, task.file, task.out, task.overwrite, task.plugins)
+    with unsaid():  # as the command has read the signal before
+        made = parse(task.text, str(task), plugins=task.plugins)
+        assert isinstance(made, JobExperiment)
+        made = seeded(made, task.seed)
+        if task.file is None or task.out is None:
+            return in_memory(made)
+        return kept(made, task.file, task.out, task.overwrite, task.plugins)
 
 
 class Agenda:

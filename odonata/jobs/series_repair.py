@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 
@@ -147,7 +148,20 @@ class Repairs:
 def say_once(lines: tuple[str, ...]) -> None:
     """Print on stderr what becomes of a file."""
     for line in lines if launcher.rank() == 0 else ():
-        say(line)
+        _SAY[-1](line)
+
+
+_SAY: list[Callable[[str], None]] = [say]
+
+
+@contextmanager
+def unsaid() -> Iterator[None]:
+    """While this lasts, nothing is printed of files: another process has said it."""
+    _SAY.append(lambda line: None)
+    try:
+        yield
+    finally:
+        _SAY.pop()
 
 
 def _are(places: Sequence[str], one: str, several: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import math
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -282,3 +284,14 @@ def test_an_idle_node_that_draws_too_much_is_told_with_its_watts(tmp_path: Path)
                        "mine draws under the lowest cap$"):  # fmt: skip
         invoke("--workload", "mine", "--nodes", 9, "--types", tmp_path / "mine.csv", "--bid",
                "1kW,100W")  # fmt: skip
+
+
+def test_what_is_repaired_is_said_once(tmp_path: Path) -> None:
+    """Also where several processes read the signal."""
+    rows = "\n".join(f"{2 * at},{1.25 if at == 7 else 0.1}" for at in range(1800))
+    (tmp_path / "mine.csv").write_text(f"time_s,signal\n{rows}\n")
+    words = ["--workload", "W4", *FIXED, "--signal", "mine.csv", "--hours", "4", "--jobs", "2",
+             "--repair"]  # fmt: skip
+    done = subprocess.run([sys.executable, "-m", "odonata", "regulate", *words], cwd=tmp_path,
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    assert done.stderr.count("1 value beyond") == 1
