@@ -213,11 +213,13 @@ class Tells(BiddingPolicy):
     """Bids as another policy, and keeps what it bids."""
 
     def bid(self, market: Any) -> Bid:
-        found = BIDDINGS.make(OF[0], {}).bid(market)
+        found = BIDDINGS.make(OF[0], COARSE.get(OF[0], {})).bid(market)
         TOLD.append(found)
         return found
 
 
+COARSE: dict[str, dict[str, Any]] = {"energy-qare": {"steps": 4}, "qosg": {"step": 0.05}}
+"""Of bidding policies that try a grid of bids: a coarser one."""
 OF: list[str] = []
 TOLD: list[Bid] = []
 
