@@ -197,8 +197,9 @@ class MarketSettings:
                 anew = f"have it begin anew with {AGAIN}, " if name == "signal" else ""
                 raise Refused(f"{where}: {given}: {short}: add what is missing, {anew}or let the "
                               f'last value hold with gaps = "{HOLD}"')  # fmt: skip
-            if short and name == "signal":
-                say_once((f"{where}: {given}: {short}: its last value holds",))
+            said = f"{short}: its last value holds" if short and name == "signal" else ""
+            if said := said or _held(found, tick_ps, period, until):
+                say_once((f"{where}: {given}: {said}",))
         return found
 
     def after(self, signal: Steps, tick_ps: int) -> int:
@@ -253,6 +254,19 @@ def _short(
     if end_ps >= run_ps:
         return ""
     return f"it ends after {show_ticks(end_ps, 'ps')}, and {what} {show_ticks(run_ps, 'ps')}"
+
+
+def _held(found: Steps, tick_ps: int, period: Period | None, until: int | None) -> str:
+    """Returns for how long the last value of a file holds, if that is longer than any before it
+    does; else an empty text."""
+    if period is None or len(found.times) < 2:
+        return ""
+    last_ps = int(found.times[-1]) * tick_ps
+    end_ps = period.last_us * PS if until is None else until * tick_ps
+    if end_ps - last_ps <= int(np.diff(found.times).max()) * tick_ps:
+        return ""
+    return (f"its last value, {found.levels[-1]:g}, holds from {show_ticks(last_ps, 'ps')} to the "
+            f"end at {show_ticks(end_ps, 'ps')}")  # fmt: skip
 
 
 BIDS = Log(

@@ -153,19 +153,26 @@ class Types(Sequence[JobType]):
         return np.asarray(found, np.int64)
 
     def _unmatched(self, trace: Trace, left: npt.NDArray[np.bool_]) -> str:
-        codes, counts = np.unique(trace.application[left], return_counts=True)
-        most_first = codes[np.argsort(-counts, kind="stable")]
-        names = [trace.applications[code] or "no name" for code in most_first.tolist()]
-        if all(each.by == "nodes" for each in self):
-            sizes, counts = np.unique(trace.nodes[left], return_counts=True)
-            names = [f"{size:,} nodes" for size in sizes[np.argsort(-counts, kind="stable")]]
+        ways = dict.fromkeys(each.by for each in self if each.by != "any")
+        some = "; ".join(_most_frequent(trace, left, by) for by in ways)
         count = int(left.sum())
         rows = [
             each.name if each.by == "application" else f"{each.by} {each.name}" for each in self
         ]
         return (f"{trace.name}: {count:,} of {len(trace):,} jobs {'has' if count == 1 else 'have'} "
-                f"no type: jobs of {_listed(names)}, and types {self.name} has {_listed(rows)}; "
+                f"no type: jobs of {some}. Types {self.name} has {_listed(rows)}; "
                 f"{ANY_ROW}")  # fmt: skip
+
+
+def _most_frequent(trace: Trace, some: npt.NDArray[np.bool_], by: str) -> str:
+    """Returns whose some jobs are, or how large, those first that are most."""
+    codes, counts = np.unique(getattr(trace, by)[some], return_counts=True)
+    codes = codes[np.argsort(-counts, kind="stable")]
+    if by == "nodes":
+        return _listed([f"{size:,}" for size in codes.tolist()]) + " nodes"
+    known: tuple[str, ...] = getattr(trace, f"{by}s")
+    names = [known[code] or "no name" for code in codes.tolist()]
+    return f"{by}{'s' * (len(names) > 1)} {_listed(names)}"
 
 
 def _kept(column: Numbers) -> Numbers:

@@ -316,6 +316,19 @@ def test_a_signal_that_ends_before_the_run_is_refused_whatever_its_spacing(
         market.steps("signal", S, Period(None, 13 * S))
 
 
+def test_a_tariff_that_ends_holds_aloud(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where its last value holds for longer than any before it."""
+    path = tmp_path / "day.csv"
+    path.write_text("time_s,price\n0,0.06\n6,0.12\n22,0.06\n")
+    market, jobs = MarketSettings(energy_price=str(path)), Period(None, 30 * S)
+    for until, said in ((38, ""), (39, "its last value, 0.06, holds from 22 s to the end at 39 s")):
+        assert len(market.steps("energy_price", S, jobs, until=until * S).begins) == 3
+        err = capsys.readouterr().err
+        assert err == (f"odonata: market.energy_price: {path}: {said}\n" if said else "")
+    assert MarketSettings(energy_price=0.1).steps("energy_price", S, jobs, until=39 * S).begins == (0,)
+    assert not capsys.readouterr().err
+
+
 def test_prices_at_uneven_times_hold(tmp_path: Path) -> None:
     (tmp_path / "it.csv").write_text("time_h,price\n0,0.1\n7,0.2\n20,0.1\n")
     market = MarketSettings(energy_price=str(tmp_path / "it.csv"))

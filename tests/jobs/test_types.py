@@ -225,9 +225,13 @@ def test_a_job_has_the_first_type_that_matches() -> None:
 
 
 def test_jobs_of_no_type_are_refused_and_any_takes_them() -> None:
-    with pytest.raises(Refused, match=r"few: 2 of 6 jobs have no type: jobs of lu, and types "
-                       r"inline has bt, user eve, sp; a last row with by = any"):  # fmt: skip
+    with pytest.raises(Refused, match=r"few: 2 of 6 jobs have no type: jobs of application lu; "
+                       r"user al\. Types inline has bt, user eve, sp; a last row with by = any"
+                       ):  # fmt: skip
         Types.of([RULES[0], RULES[1], RULES[3]]).match(FEW)
+    with pytest.raises(Refused, match=r"few: 3 of 6 jobs have no type: jobs of 1, 64 nodes\. Types"
+                       ):  # fmt: skip
+        Types.of([RULES[2] | {"type": "2-5"}]).match(FEW)
     rest = {"type": "rest", "by": "any", **ROW}
     assert Types.of([RULES[0], rest]).match(FEW).tolist() == [0, 1, 1, 1, 1, 1]
 
