@@ -413,8 +413,8 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
 
     def noted(self, state: State) -> list[tuple[str, Block]]:
         if state.floor[f.WRONG]:
-            raise Fault(f"power {self.variant}: it started a job that does not wait, or for which "
-                        "no nodes are idle")  # fmt: skip
+            wrong = f.MISDEEDS[int(state.floor[f.WRONG])]
+            raise Fault(f"power {self.variant}: {wrong}")
         return notes(state) if len(state.jobs) else []
 
     def conclude(self, state: State, time: int) -> None:

@@ -217,6 +217,7 @@ def facts(found: Regulated, made: JobExperiment, asked: Asked) -> dict[str, Any]
         "continuous": not asked.apart, "seeds": asked.seeds, "hours_count": count, **measures,
         "energy_without_kwh": found.energy_without_kwh, "cost_without": found.cost_without,
         "left_kwh": found.left_kwh, "left_without_kwh": found.left_without_kwh, "bill": found.bill,
+        "bill_standby": found.bill_standby,
         "hours": found.rows,
         "types": found.of_types(),
     }  # fmt: skip

@@ -2,35 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from odonata.commands.regulate_asked import PRICES, Asked
 from odonata.experiment.units import show_power
+from odonata.jobs.schedule import TO_COME
+from policies.power.following import HAIR_W
 
 if TYPE_CHECKING:
     from odonata.experiment.experiment import JobExperiment
-    from odonata.results.market import Market
+    from odonata.results.market import HourFacts, Market
     from odonata.results.regulated import Regulated
+
+LONG_US = 600 * 10**6
+"""Whoever has waited for less at the end may start yet."""
 
 
 def notes_of(found: Regulated, made: JobExperiment) -> Iterator[str]:
     """Yields what is known of the trace, and why bids were not followed, where they were not."""
     model = made.model()
     assert model.power is not None  # with the types of the mix
+    assert model.types is not None
     assert made.market is not None
     yield from (f"{line}." for line in model.trace.account.lines())
-    yield from too_little(found, made.market.standby is not None)
+    stuck = never_started(found, model.nodes, model.power.idle)
+    if stuck:
+        yield stuck
+    else:
+        yield from too_little(found, made.market.standby is not None)
     idle_w = model.nodes * model.power.idle
+    most_w = model.nodes * max(it.most_w for it in model.types.rows)
     bids = [hour for one in found.runs for hour in one.market.by_hour]
-    low = [hour.average_w - hour.reserve_w for hour in bids if hour.reserve_w]
-    below = sum(least < idle_w for least in low)
+    yield from out_of_reach(bids, idle_w, most_w)
+
+
+def out_of_reach(bids: Sequence[HourFacts], idle_w: float, most_w: float) -> Iterator[str]:
+    """Yields in how many hours a target may be below what idle nodes draw, or above what all nodes
+    do at most."""
+    count, offers = len(bids), [hour for hour in bids if hour.reserve_w]
+    low = [hour.average_w - hour.reserve_w for hour in offers]
+    high = [hour.average_w + hour.reserve_w for hour in offers]
+    below, above = sum(it < idle_w for it in low), sum(it > most_w + HAIR_W for it in high)
     if below:
-        yield (f"In {below} of {len(bids)} hours the bid goes down to less than the "
+        yield (f"In {below} of {count} hours the bid goes down to less than the "
                f"{show_power(idle_w)} that idle nodes draw (to {show_power(min(low))}): nobody can "
                "follow it there.")  # fmt: skip
+    if above:
+        yield (f"In {above} of {count} hours the bid goes up to more than the {show_power(most_w)} "
+               "that all nodes draw with the jobs that draw most (to "
+               f"{show_power(max(high))}): nobody can follow it there.")  # fmt: skip
 
 
 def too_little(found: Regulated, standby: bool) -> Iterator[str]:
@@ -53,6 +76,30 @@ def too_little(found: Regulated, standby: bool) -> Iterator[str]:
         cure += "" if standby else ", and standby jobs (--standby) fill what is missing"
     yield ("In hours that broke the rule the machine drew too little more often than too much "
            f"({below / (below + above):.0%} of the error), {why}. {cure}.")  # fmt: skip
+
+
+def never_started(found: Regulated, nodes: int, idle_w: float) -> str:
+    """Returns which job keeps all behind it from starting, as it would take the machine above all
+    that was ever bid, with nothing else running; empty if none does."""
+    for one in found.runs:
+        market = one.market
+        schedule, types = market.schedule, market.types
+        assert types is not None
+        left = np.flatnonzero((schedule.start_us < 0) & (schedule.state != TO_COME))
+        tops = [hour.average_w + hour.reserve_w for hour in market.by_hour]
+        if not len(left) or (schedule.start_us[left[0] :] >= 0).any():
+            continue
+        job = int(left[0])
+        width, submit_us = int(schedule.trace.nodes[job]), int(schedule.trace.submit_us[job])
+        alone_w = nodes * idle_w + width * (float(types.most_w[types.of_job[job]]) - idle_w)
+        offered = all(hour.reserve_w for hour in market.by_hour)
+        if offered and alone_w > max(tops) and market.until_us - submit_us > LONG_US:
+            number, some = schedule.trace.number[job], f"{width:,} node{'s' * (width > 1)}"
+            return (f"Job {number} ({some}) cannot start: with it alone the machine draws "
+                    f"{show_power(alone_w)}, and no bid goes above {show_power(max(tops))}. The "
+                    f"{len(left) - 1:,} that came after it wait for their turn: bid more, or leave "
+                    "it out.")  # fmt: skip
+    return ""
 
 
 def waiting(market: Market) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

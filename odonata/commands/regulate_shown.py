@@ -74,15 +74,17 @@ def hours_table(found: Regulated) -> Any:
     split += [f"violations {money(it.cost_violation / hours)}"] if it.cost_violation else []
     drawn, before = it.energy_kwh / hours, found.energy_without_kwh / hours
     offered = f"offered in {it.hours_offered:,} of {it.hours:,} hours"
+    standby = found.bill_standby
+    aside = f"; {standby:+.1%} of it is for standby jobs" if standby else ""
     rows = [
-        ("average bid", number(it.average_w, show_power), ""),
-        ("reserve bid", number(it.reserve_w, show_power),
-         "to either side" if it.hours_offered == it.hours else offered),
+        ("average bid", number(it.average_w, show_power),
+         "" if it.hours_offered == it.hours else offered),
+        ("reserve bid", number(it.reserve_w, show_power), "to either side"),
         ("saving", saving, f"{spread}of what the average costs that was bid"),
         ("cost per hour", number(it.cost, lambda cost: money(cost / hours)), ", ".join(split)),
         ("cost before", money(found.cost_without / hours), "without demand response"),
         ("bill", number(found.bill, "{:+.1%}".format),
-         "against before, each with the price of the work that is left"),
+         f"against before, each with the price of the work that is left{aside}"),
         ("work left", kwh(found.left_kwh), f"in the end, above idle nodes; without "
          f"demand response {kwh(found.left_without_kwh)}"),
         ("error, mean", number(it.error_mean, "{:.1%}".format), "of the reserve"),

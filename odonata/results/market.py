@@ -116,6 +116,10 @@ class HourFacts(NamedTuple):
     """At most 0, as it is earned."""
     cost_error: float | None
     cost_violation: float
+    cost_drawn: float
+    """What the energy that was drawn would have cost by itself, at the mean price of the hour."""
+    cost_standby: float | None
+    """And that of standby jobs of it."""
     energy_kwh: float
     """What was drawn."""
     standby_kwh: float | None
@@ -263,6 +267,7 @@ class Market:
         above = rules.mean_error(np.where(seen.power_w[its] > seen.target_w[its], off, off * 0.0))
         rows = slice(*np.searchsorted(self.schedule.trace.submit_us, (begin, end)))
         types = self.of_types(rows)
+        standby_kwh = float((seen.standby_w[its] * seen.seconds[its]).sum()) / KWH
         of_error = rules.cost(0.0, reserve, mean, long, 0.0, 0.0, missed)
         return HourFacts(
             begin / SECOND, long, average, reserve, energy, offered, missed, _known(mean),
@@ -270,9 +275,8 @@ class Market:
             _known(cost), _known(rules.saving(cost, paid, long, energy)),
             rules.cost(paid, 0.0, math.nan, long, energy, 0.0, 0.0),
             rules.cost(0.0, reserve, 0.0, long, 0.0, offered, 0.0) + 0.0, _known(of_error),
-            0.0 if kept else self.rules.violation,
-            drawn_kwh,
-            _known(float((seen.standby_w[its] * seen.seconds[its]).sum()) / KWH),
+            0.0 if kept else self.rules.violation, energy * drawn_kwh, _known(energy * standby_kwh),
+            drawn_kwh, _known(standby_kwh),
             int((self.schedule.state[rows] != TO_COME).sum()), all(it.qos_ok for it in types),
             types,
         )  # fmt: skip

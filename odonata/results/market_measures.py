@@ -27,7 +27,7 @@ class MarketMeasures:
     """Those in which something was offered."""
     average_w: float | None
     reserve_w: float | None
-    """What was offered, on average over the time."""
+    """What was offered, on average over the time in which something was."""
     saving: float | None
     """Of what the averages cost in all, and the limits of its 95 % confidence interval: there are
     such limits where there are two runs or more, as the hours of one depend on each other."""
@@ -40,6 +40,10 @@ class MarketMeasures:
     cost_reserve: float | None
     cost_error: float | None
     cost_violation: float | None
+    cost_drawn: float | None
+    """What the energy that was drawn would have cost by itself, and that of standby jobs of it: no
+    bid changes it, as the average that a saving is a part of."""
+    cost_standby: float | None
     error_mean: float | None
     """The energy by which the machine was off its target, as a part of what the reserves come to
     over the time."""
@@ -81,7 +85,7 @@ def measures_of(
     offered = [hour for hour in hours if hour.reserve_w]
 
     def over_time(name: str) -> float | None:
-        return _ratio((getattr(hour, name) * hour.hours, hour.hours) for hour in hours)
+        return _ratio((getattr(hour, name) * hour.hours, hour.hours) for hour in offered)
 
     def total(name: str) -> float | None:
         values = [getattr(hour, name) for hour in hours]
@@ -98,7 +102,8 @@ def measures_of(
         len(hours), len(offered), over_time("average_w"), over_time("reserve_w"),
         _known(saving.mean), _known(saving.low), _known(saving.high), total("cost"),
         total("cost_energy"), total("cost_reserve"), total("cost_error"), total("cost_violation"),
-        error, bad, sum(hour.tracking_ok for hour in offered),
+        total("cost_drawn"), total("cost_standby"), error, bad,
+        sum(hour.tracking_ok for hour in offered),
         sum(hour.qos_ok for hour in hours) if types else None,
         None if worst is None else worst.type, None if worst is None else worst.late_share,
         total("energy_kwh") or 0.0, total("standby_kwh"),
@@ -163,6 +168,7 @@ FIGURES: Sequence[Figure] = (
     Figure("reserve_w", "reserve bid", show_power),
     Figure("saving", "saving", part),
     Figure("cost", "cost in the market", money),
+    Figure("cost_drawn", "price of what was drawn", money),
     Figure("error_mean", "error, mean", part),
     Figure("bad_share", "bad intervals", part),
     Figure("hours_kept", "hours that kept the rule", "{:,.0f}".format),
@@ -177,14 +183,16 @@ def market_rows(found: MarketMeasures, market: Market) -> list[tuple[str, str, s
     """Returns rows of a name, a figure and a note, for tables."""
     texts = {it.path: _shown(it, found) for it in FIGURES}
     rule, hours = market.rules, f"of {found.hours:,} hour{'s'[: found.hours != 1]}"
-    some = "" if found.hours_offered == found.hours else f"; offered in {found.hours_offered:,}"
+    offered = f"offered in {found.hours_offered:,} {hours}" if found.hours > 1 else ""
+    drawn = "" if not found.cost_standby else f", standby jobs {money(found.cost_standby)} of it"
     cost = f"energy {money(found.cost_energy or 0.0)}, reserve {money(found.cost_reserve or 0.0)}"
     cost += f", error {money(found.cost_error)}" if found.cost_error is not None else ""
     cost += f", violations {money(found.cost_violation)}" if found.cost_violation else ""
     notes = {
-        "average_w": f"mean {hours}{some}" if found.hours > 1 else "",
-        "saving": "of what the average costs",
+        "average_w": offered,
+        "saving": "of what the average costs that was bid",
         "cost": cost,
+        "cost_drawn": f"energy{drawn}",
         "error_mean": "of the reserve",
         "bad_share": f"off by more than {rule.limit:g} of the reserve; the rule: below "
         f"{rule.share:.0%}",

@@ -151,11 +151,22 @@ class Regulated:
     def bill(self) -> float | None:
         """Returns by which part more is paid than without demand response, with the work that is
         left in the end at the mean price; None where nothing would have been paid."""
-        price, cost = self.energy_price, self.measures.cost
-        before = self.cost_without + price * self.left_without_kwh
+        cost, before = self.measures.cost, self._before
         if cost is None or not before > 0.0:
             return None
-        return (cost + price * self.left_kwh) / before - 1.0
+        return (cost + self.energy_price * self.left_kwh) / before - 1.0
+
+    @property
+    def bill_standby(self) -> float | None:
+        """Returns what standby jobs are of that, by the price of their energy: whoever has a use
+        for their work may take it off."""
+        cost, before = self.measures.cost_standby, self._before
+        return None if cost is None or not before > 0.0 else cost / before
+
+    @property
+    def _before(self) -> float:
+        """Returns what would have been paid without demand response, for all work."""
+        return self.cost_without + self.energy_price * self.left_without_kwh
 
     def of_types(self) -> dict[str, Mapping[str, Any]]:
         """Returns the types for JSON, each with what its jobs were like without demand response."""

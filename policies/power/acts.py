@@ -230,13 +230,25 @@ def finish(floor: Floor, row: int, time: int) -> None:
 
 
 @kernel
+def _runs(floor: Floor, row: int) -> bool:
+    """Tells whether a job runs, and is not suspended."""
+    if not 0 <= row < floor.rows.shape[0]:
+        return False
+    tally, spot = floor.tallies[floor.rows[row, w.OF]], floor.rows[row, w.SPOT]
+    if not 0 <= spot < tally[w.RUNNING]:
+        return False
+    return floor.tops[tally[w.HEAP] + spot] == row  # type: ignore[no-any-return]
+
+
+@kernel
 def take(floor: Floor, kind: int, time: int) -> None:
     """Start the first waiting job of a type, without a cap. A standby job is always there."""
-    words, tally = floor.floor, floor.tallies[kind]
-    row = tally[w.HEAD]
+    words = floor.floor
+    row = floor.tallies[kind, w.HEAD] if 0 <= kind < floor.tallies.shape[0] else -1
     if row < 0 or floor.rows[row, w.WIDTH] > words[w.FREE]:
-        words[w.WRONG] = 1
+        words[w.WRONG] = w.NOT_STARTED
         return
+    tally = floor.tallies[kind]
     width = floor.rows[row, w.WIDTH]
     tally[w.HEAD] = floor.rows[row, w.LINK]
     if tally[w.STANDBY] == 0:
@@ -258,6 +270,9 @@ def take(floor: Floor, kind: int, time: int) -> None:
 @kernel
 def hold(floor: Floor, kind: int, ratio: float) -> None:
     """Give all jobs of a type a cap: 0 is the lowest, and 1 is none."""
+    if not 0 <= kind < floor.kinds.shape[0]:
+        floor.floor[w.WRONG] = w.NOT_CAPPED
+        return
     floor.kinds[kind, w.WANTED] = min(1.0, max(0.0, ratio))
 
 
@@ -265,6 +280,9 @@ def hold(floor: Floor, kind: int, ratio: float) -> None:
 def wake(floor: Floor, at: int, time: int) -> None:
     """Have a suspended job go on: the one at this place of `paused`, where the last one is then."""
     words = floor.floor
+    if not (0 <= at < words[w.PAUSED] and words[w.WAKES] < floor.moves.shape[1]):
+        words[w.WRONG] = w.NOT_WOKEN
+        return
     row = floor.paused[at]
     kind, width, mark = floor.rows[row, w.OF], floor.rows[row, w.WIDTH], floor.marks[row]
     words[w.PAUSED] -= 1
@@ -280,6 +298,9 @@ def wake(floor: Floor, at: int, time: int) -> None:
 @kernel
 def halt(floor: Floor, row: int, time: int) -> None:
     """Suspend a running job."""
+    if not _runs(floor, row) or floor.floor[w.HALTS] >= floor.moves.shape[1]:
+        floor.floor[w.WRONG] = w.NOT_HALTED
+        return
     words, kind, mark = floor.floor, floor.rows[row, w.OF], floor.marks[row]
     clock = floor.kinds[kind, w.CLOCK]
     _leave(floor, kind, row)

@@ -82,7 +82,7 @@ STANDBY_KIND = WORDS.word("1", "the type of standby jobs, -1: there are none")
 STANDBYS = WORDS.word("1", "standby jobs that have started")
 STANDBYS_ENDED = WORDS.word("1", "standby jobs that have ended")
 SPARE = WORDS.word("1", "the first of the rows that no standby job has, linked as a queue is")
-WRONG = WORDS.word("1", "whether the policy did what cannot be done")
+WRONG = WORDS.word("1", "what the policy did that cannot be done: a number of MISDEEDS; 0: nothing")
 
 SUM = Row("State.sums")
 FULL_W = SUM.word("W", "what the machine would draw if nobody had a cap")
@@ -94,6 +94,15 @@ ALL = SUM.word("1", "the nodes of the machine")
 SHORTEST_US = 1e6
 """A degradation is a part of a job's run time, of this at least: a job of a trace that ended at
 once would be late after any wait."""
+
+NOT_STARTED, NOT_CAPPED, NOT_WOKEN, NOT_HALTED = range(1, 5)
+MISDEEDS = {
+    NOT_STARTED: "it started a job that does not wait, or for which no nodes are idle",
+    NOT_CAPPED: "it gave a cap to a type that there is not",
+    NOT_WOKEN: "it had a job go on that is not suspended",
+    NOT_HALTED: "it suspended a job that does not run",
+}
+"""What a policy may do that cannot be done: nothing happens, and the run ends."""
 
 STARTED, WOKEN, STOPPED = range(3)
 """The rows of `moves`: who starts, goes on, and is suspended at this instant. A job may be in more

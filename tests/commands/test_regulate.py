@@ -295,3 +295,29 @@ def test_what_is_repaired_is_said_once(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "odonata", "regulate", *words], cwd=tmp_path,
                           capture_output=True, text=True, check=True)  # fmt: skip
     assert done.stderr.count("1 value beyond") == 1
+
+
+def test_a_job_that_can_never_start_is_named(tmp_path: Path) -> None:
+    """By tracking-only, which starts jobs in order of arrival within the target alone."""
+    rows = [f"{at + 1} {60 * at} -1 60 {4 if at == 3 else 1} -1 -1 1 60 -1 1 1 1 1 1 -1 -1 -1\n"
+            for at in range(8)]  # fmt: skip
+    (tmp_path / "few.swf").write_text("; MaxNodes: 4\n" + "".join(rows))
+    (tmp_path / "mine.csv").write_text("type,by,power_max_w,power_min_w,slowdown\n"
+                                       "idle,idle,100,,\nall,any,300,200,1.5\n")  # fmt: skip
+    words = ("--trace", tmp_path / "few.swf", "--types", tmp_path / "mine.csv", "--nodes", 4,
+             "--hours", 1, "--bid", "1000W,150W", "--policy")  # fmt: skip
+    shown = " ".join(invoke(*words, "tracking-only").split())
+    assert (
+        "Job 4 (4 nodes) cannot start: with it alone the machine draws 1,200 W, and no bid goes "
+        "above 1,150 W. The 4 that came after it wait for their turn: bid more"
+    ) in shown
+    assert "lower bid" not in shown
+    assert "cannot start" not in " ".join(invoke(*words, "energy-qare").split())
+
+
+def test_a_bid_that_is_out_of_reach_is_told() -> None:
+    words = ("--workload", "bt.C.16", "--nodes", 10, "--hours", 1, "--policy", "tracking-only")
+    shown = " ".join(invoke(*words, "--bid", "3000W,1500W").split())
+    assert "In 1 of 1 hours the bid goes down to less than the 1,690 W that idle nodes" in shown
+    assert "In 1 of 1 hours the bid goes up to more than the 3,390 W that all nodes draw" in shown
+    assert "In 1 of 1" not in " ".join(invoke(*words, "--bid", "2500W,500W").split())

@@ -325,7 +325,9 @@ def test_a_tariff_that_ends_holds_aloud(tmp_path: Path, capsys: pytest.CaptureFi
         assert len(market.steps("energy_price", S, jobs, until=until * S).begins) == 3
         err = capsys.readouterr().err
         assert err == (f"odonata: market.energy_price: {path}: {said}\n" if said else "")
-    assert MarketSettings(energy_price=0.1).steps("energy_price", S, jobs, until=39 * S).begins == (0,)
+    assert MarketSettings(energy_price=0.1).steps("energy_price", S, jobs, until=39 * S).begins == (
+        0,
+    )
     assert not capsys.readouterr().err
 
 
