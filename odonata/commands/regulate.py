@@ -37,8 +37,8 @@ EXPERIMENT = "regulate.toml"
               help="Who starts and caps jobs; parameters follow a colon: energy-qare:limit=0.2. "
               "`odonata policies` lists them.")  # fmt: skip
 @click.option("--bid", metavar="BID", help="What is offered, average and reserve, as 8434W,3435W; "
-              "or the name of a bidding policy.  [default: the one that is called as the "
-              "policy]")  # fmt: skip
+              "or a bidding policy, with parameters as energy-qare:rule=cost:hours=6.  [default: "
+              "the one that is called as the policy]")  # fmt: skip
 @click.option("--hours", type=float, help="How many hours.  [default: 20; of a trace all in which "
               "jobs are submitted, from the first on]")  # fmt: skip
 @click.option("--continuous", is_flag=True, help="One run of so many hours; without it each hour "
@@ -89,16 +89,16 @@ EXPERIMENT = "regulate.toml"
 @plot_option
 @plugin_option
 @json_option
-def command(plugins: tuple[Path, ...], **options: Any) -> None:
+def command(**options: Any) -> None:
     """Simulate hours in which a machine follows the signal of an electricity grid, and show what
     that saves, how well it follows, and which jobs wait for longer."""
     from policies.register import load_plugin
 
-    for path in plugins:
+    for path in options["plugins"]:
         load_plugin(path)
     known = [one.name for one in fields(Asked)]
     asked = Asked(**{name: options.pop(name) for name in known})
-    regulate(asked, plugins=plugins, **options)
+    regulate(asked, **options)
 
 
 def regulate(
@@ -110,7 +110,6 @@ def regulate(
     overwrite: bool = False,
     plot: Path | None = None,
     jobs: int = 1,
-    plugins: tuple[Path, ...] = (),
     as_json: bool = False,
 ) -> None:
     """Simulate the hours, and print, write and draw what they came to."""
@@ -122,7 +121,7 @@ def regulate(
     check_market(made)
     if write is not None and launcher.rank() == 0:
         write_text(write, text)
-    found = simulated(text, asked, out, overwrite, jobs, plugins)
+    found = simulated(text, asked, out, overwrite, jobs)
     if found is None:
         return
     if csv is not None:
@@ -182,15 +181,14 @@ def write_text(path: Path, text: str) -> None:
 
 
 def simulated(
-    text: str, asked: Asked, out: Path | None, overwrite: bool, jobs: int,
-    plugins: tuple[Path, ...],
-) -> Regulated | None:  # fmt: skip
+    text: str, asked: Asked, out: Path | None, overwrite: bool, jobs: int
+) -> Regulated | None:
     """Returns the runs; those of `-o` are kept, each in a directory of its seed. None on all ranks
     but the first."""
     from odonata.commands.regulate_hours import Task, every
     from odonata.results.regulated import Regulated
 
-    tasks = [Task(text, plugins, seed) for seed in asked.seeds]
+    tasks = [Task(text, seed) for seed in asked.seeds]
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         file = out / EXPERIMENT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,7 @@ class Asked:
     timezone: str | None = None
     seed: int = 1
     changes: tuple[str, ...] = ()
+    plugins: tuple[Path, ...] = ()
 
     @property
     def apart(self) -> bool:
@@ -68,13 +70,13 @@ class Asked:
         return 1.0 if self.apart else self.hours or self._whole()
 
     def _whole(self) -> float:
-        """Returns how many hours a run has where nobody says it: of a trace as many as jobs are
-        submitted in, from the first on."""
+        """Returns how many hours a run has where nobody says it: of a trace all in which jobs are
+        submitted, from the first on. What comes when a run ends has not been submitted."""
         if self.trace is None:
             return USUAL_HOURS
         from odonata.traces.reading import read
 
-        return max(1.0, math.ceil(read(str(self.trace), None, None).span_us / 3.6e9))
+        return 1.0 + read(str(self.trace), None, None).span_us // (3600 * 10**6)
 
     def check(self) -> None:
         """Refuse what does not belong together, or is no number of hours."""
@@ -87,6 +89,12 @@ class Asked:
                           "(`odonata types aqa --csv mine.csv` writes a pattern)")  # fmt: skip
         if self.trace is not None and not self.trace.is_file():
             raise Refused(f"--trace {self.trace}: there is no such file")
+        for change in self.changes:
+            if (key := change.partition("=")[0].strip()) in INSTEAD:
+                raise Refused(f"--set {change}: {INSTEAD[key]} says that")
+        for option, number in (("--deviation", self.deviation), ("--load", self.load)):
+            if number is not None and not math.isfinite(number):
+                raise Refused(f"{option} {number}: a number")
         if self.hours is not None and not 0 < self.hours <= MOST_HOURS:
             raise Refused(f"--hours {self.hours:g}: more than 0, at most {MOST_HOURS:,}")
         if self.apart and self.hours is not None and self.hours != int(self.hours):
@@ -142,9 +150,11 @@ class Asked:
                                   "signal_deviation": self.deviation}  # fmt: skip
         market |= prices_of(self.prices) | {"standby": self.standby or self._usual_standby}
         market |= {"repair": "repair"} if self.repair else {}
+        plugins = [str(path.resolve()) for path in self.plugins]
         market |= {"repeat": True} if self.repeat else {}
         return {
-            "": {"name": "regulate", "fidelity": "job"}, "trace": trace,
+            "": {"name": "regulate", "fidelity": "job", "plugins": plugins or None},
+            "trace": trace,
             "power": {"policy": policy, "types": types, "interval": "1 s"}, "market": market,
             "run": {"duration": span, "seed": self.seed}, "metrics": {"interval": "1 min"},
         }  # fmt: skip
@@ -182,9 +192,11 @@ def offered(text: str, words: Sequence[str]) -> dict[str, float]:
     try:
         average, reserve = (power_w(word) for word in words)
     except ValueError as error:
-        why = "" if len(words) != 2 else f": {error}"
-        raise Refused(f"--bid {text}: an average and a reserve with units, as 8434W,3435W, or the "
-                      f"name of a bidding policy{why}") from None  # fmt: skip
+        given = len(words) == 2 and words[0][:1].isdigit()
+        why = f": {error}" if given else ""
+        raise Refused(f"--bid {text}: an average and a reserve with units, as 8434W,3435W, or a "
+                      "bidding policy, with parameters behind colons, as "
+                      f"energy-qare:rule=cost:hours=6{why}") from None  # fmt: skip
     if not 0 <= reserve <= average:
         raise Refused(f"--bid {text}: a reserve from 0 W up to the average")
     return {"average": average, "reserve": reserve}
@@ -276,7 +288,10 @@ def named(text: str, kind: str, option: str) -> dict[str, Any]:
 
     name, *given = (word.strip() for word in text.split(":"))
     if name not in REGISTERS[kind]:
-        raise Refused(f"{option} {name}: one of {', '.join(REGISTERS[kind])}")
+        there = [*REGISTERS[kind]]
+        if kind == "power":
+            there = [it for it in there if getattr(REGISTERS[kind][it].build, "regulate", None)]
+        raise Refused(f"{option} {name}: one of {', '.join(there)}")
     found: dict[str, Any] = {"name": name}
     for word in given:
         key, equals, value = (part.strip() for part in word.partition("="))
@@ -295,12 +310,15 @@ def _value(text: str) -> Any:
         return text
 
 
+INSTEAD = {"run.seed": "--seed", "run.duration": "--hours"}
+"""Keys that a change may not set, as options say more with them, and these options."""
 OPTIONS = {
     "trace.mix": "--workload", "trace.nodes": "--nodes", "trace.load": "--load",
     "trace.file": "--trace", "trace.epoch": "--epoch", "trace.timezone": "--timezone",
     "power.types": "--types", "market.standby": "--standby",
     "market.signal_deviation": "--deviation", "market.signal": "--signal",
     "power.policy": "--policy", "market.bidding": "--bid", "run.seed": "--seed",
+    **{f"market.{price}": "--prices" for price in PRICES},
 }  # fmt: skip
 """Keys that problems name, and the options that they are of."""
 
@@ -311,11 +329,14 @@ CURES = {
 """What problems advise to write into a file, and the options that do the same."""
 
 
+PATH_TWICE = re.compile(r'= "([^"]+)": \1: ')
+
+
 def as_options(words: str) -> str:
     """Returns problems of the experiment in the words of the options that it was made from."""
     lines = []
     for line in words.split("\n"):
-        line = line.removeprefix(f"{WHERE}: ")
+        line = PATH_TWICE.sub(r'= "\1": ', line.removeprefix(f"{WHERE}: "))
         section = line.partition(".")[0]
         for cure, option in CURES.items():
             line = line.replace(cure, option.format(section=section))

@@ -20,7 +20,6 @@ class Task(NamedTuple):
     """A run that is to be done: its experiment, as text, with the seed in place of the text's."""
 
     text: str
-    plugins: tuple[Path, ...]
     seed: int
     file: Path | None = None
     """The file that has the text, and the directory of this run, where it is kept."""
@@ -39,12 +38,12 @@ def work(task: Task) -> OneRun:
     from odonata.results.regulated import in_memory, kept, seeded
 
     with unsaid():  # as the command has read the signal before
-        made = parse(task.text, str(task), plugins=task.plugins)
+        made = parse(task.text, str(task))
         assert isinstance(made, JobExperiment)
         made = seeded(made, task.seed)
         if task.file is None or task.out is None:
             return in_memory(made)
-        return kept(made, task.file, task.out, task.overwrite, task.plugins)
+        return kept(made, task.file, task.out, task.overwrite)
 
 
 class Agenda:

@@ -38,12 +38,12 @@ NO_CAPS = CapLogs(*(tuple(np.zeros(0, np.int64) for _ in range(count)) for count
 
 
 class Without(NamedTuple):
-    """A run without demand response: the degradation and the wait of each job, in s, the energy up
-    to its end, and what the work would still take that is left then."""
+    """A run without demand response: the degradation and the wait of each job, in s, the energy in
+    each hour of the market, and what the work would still take that is left at the end."""
 
     quality: Numbers
     waits_s: Numbers
-    energy_kwh: float
+    energy_kwh: Numbers
     left_kwh: float
 
 
@@ -122,7 +122,7 @@ class Regulated:
     @property
     def energy_without_kwh(self) -> float:
         """Returns what the machine would have drawn in all runs without demand response."""
-        return math.fsum(one.without.energy_kwh for one in self.runs)
+        return math.fsum(kwh for one in self.runs for kwh in one.without.energy_kwh.tolist())
 
     @property
     def left_kwh(self) -> float:
@@ -144,8 +144,11 @@ class Regulated:
 
     @property
     def cost_without(self) -> float:
-        """Returns what the energy would have cost without demand response, at its mean price."""
-        return self.energy_price * self.energy_without_kwh
+        """Returns what the energy would have cost without demand response: that of each hour at
+        the mean price of the hour, as what is drawn in one without an offer."""
+        return math.fsum(hour.energy_price * kwh for one in self.runs for hour, kwh
+                         in zip(one.market.by_hour, one.without.energy_kwh.tolist(), strict=True)
+                         )  # fmt: skip
 
     @property
     def bill(self) -> float | None:
@@ -205,15 +208,37 @@ def ticks_of(made: JobExperiment) -> int:
 def without(made: JobExperiment) -> Without:
     """Returns what becomes of the same jobs without demand response."""
     model, until = alone(made).model(), ticks_of(made)
-    schedule, _, power = simulate(model, until, transport=Serial())
-    assert power is not None
+    schedule = simulate(model, until, transport=Serial()).schedule
     assert model.types is not None
+    assert made.market is not None
     types, idle_w = JobTypes.of(model.types), idle_of(made)
     left = left_by_logs(schedule, types, NO_CAPS, until)
-    idle_j = model.nodes * idle_w * (until - power.until) / SECOND  # behind the last job
+    length = made.market.hour_ps // TICKS[made.tick]
+    edges = np.append(np.arange(0, until, length), until)
     return Without(degradations(schedule, left, until), waits_s(schedule, until),
-                   (power.total_j + idle_j) / KWH,
+                   energy_kwh(schedule, types, model.nodes, idle_w, edges),
                    left_kwh(schedule, left, types, idle_w))  # fmt: skip
+
+
+def energy_kwh(
+    schedule: Schedule, types: JobTypes, nodes: int, idle_w: float, edges: Whole
+) -> Numbers:
+    """Returns what a machine on which nobody is capped takes between some times, in us."""
+    begun = schedule.start_us >= 0
+    kinds, width = types.of_job[begun], schedule.trace.nodes[begun]
+    more_w = width * (types.most_w[kinds] - idle_w)
+    ends = schedule.end_us[begun]
+    over = ends >= 0
+    times = np.concatenate([schedule.start_us[begun], ends[over]])
+    steps = np.concatenate([more_w, -more_w[over]])
+    order = np.argsort(times, kind="stable")
+    times, steps = times[order], steps[order]
+    # Above idle nodes, each step counts from its time on: sum of steps x (edge - time).
+    sums, moments = (np.concatenate([[0.0], np.cumsum(it)]) for it in (steps, steps * times))
+    at = np.searchsorted(times, edges, "right")
+    joules = (sums[at] * edges - moments[at]) / SECOND + nodes * idle_w * edges / SECOND
+    found: Numbers = np.diff(joules) / KWH
+    return found
 
 
 def idle_of(made: JobExperiment) -> float:
@@ -247,17 +272,14 @@ def in_memory(made: JobExperiment) -> OneRun:
     return OneRun(made.run.seed, result.digest, market, left_of(market, made), without(made))
 
 
-def kept(
-    made: JobExperiment, file: Path, out: Path, overwrite: bool, plugins: Sequence[Path] = ()
-) -> OneRun:
+def kept(made: JobExperiment, file: Path, out: Path, overwrite: bool) -> OneRun:
     """Returns the same, of a run that is kept in a directory; `file` is its experiment, whatever
     the seed."""
     from odonata.results.execution import RunOptions, execute
     from odonata.results.schedule_run import ScheduleRun
 
     changes = (f"run.seed={made.run.seed}",)
-    execute(RunOptions(file, out, changes, overwrite=overwrite, progress=False,
-                       plugins=plugins))  # fmt: skip
+    execute(RunOptions(file, out, changes, overwrite=overwrite, progress=False))
     with ScheduleRun(out) as run:
         market, digest = run.market, run.digest
         assert market is not None

@@ -20,6 +20,7 @@ from odonata.commands.regulate_asked import Asked, as_options, offered, toml_of
 from odonata.experiment.reading import load, parse
 from odonata.results.run_facts import simulated_facts
 from pdes.errors import Refused
+from policies.bidding import BIDDINGS
 
 FIXED = ("--bid", "8434W,3435W", "--nodes", "36")
 
@@ -134,6 +135,11 @@ def test_jobs_may_be_those_of_a_trace_with_types(tmp_path: Path) -> None:
         (("--workload", "W4", "--bid", "8434,3435"), "with units, as 8434W,3435W"),
         (("--workload", "W4", "--bid", "1W,2W"), "a reserve from 0 W up to the average"),
         (("--workload", "W4", "--bid", "nobody"), "--bid nobody: one of"),
+        (("--workload", "W4", "--bid", "energy-qare:steps=4,hours=1"), "parameters behind colon"),
+        (("--workload", "W4", "--set", "run.seed=7"), "--set run.seed=7: --seed says that"),
+        (("--workload", "W4", "--set", "run.duration = done"), "done: --hours says that"),
+        (("--workload", "W4", "--load", "nan"), "--load nan: a number"),
+        (("--workload", "W4", "--deviation", "inf"), "--deviation inf: a number"),
         (("--workload", "W4", "--policy", "nobody", "--bid", "2W,1W"), "--policy nobody: one of"),
         (("--workload", "W4", "--policy", "none"), "no bidding policy has this name"),
         (("--workload", "W4", "--policy", "none", "--bid", "2W,1W"), "it does not follow a target"),
@@ -299,20 +305,22 @@ def test_what_is_repaired_is_said_once(tmp_path: Path) -> None:
 
 def test_a_job_that_can_never_start_is_named(tmp_path: Path) -> None:
     """By tracking-only, which starts jobs in order of arrival within the target alone."""
-    rows = [f"{at + 1} {60 * at} -1 60 {4 if at == 3 else 1} -1 -1 1 60 -1 1 1 1 1 1 -1 -1 -1\n"
-            for at in range(8)]  # fmt: skip
+    widths = [4 if at == 3 else 1 for at in range(8)]
+    rows = [f"{at + 1} {60 * at} -1 60 {nodes} -1 -1 {nodes} 60 -1 1 1 1 1 1 -1 -1 -1\n"
+            for at, nodes in enumerate(widths)]  # fmt: skip
     (tmp_path / "few.swf").write_text("; MaxNodes: 4\n" + "".join(rows))
     (tmp_path / "mine.csv").write_text("type,by,power_max_w,power_min_w,slowdown\n"
                                        "idle,idle,100,,\nall,any,300,200,1.5\n")  # fmt: skip
     words = ("--trace", tmp_path / "few.swf", "--types", tmp_path / "mine.csv", "--nodes", 4,
-             "--hours", 1, "--bid", "1000W,150W", "--policy")  # fmt: skip
-    shown = " ".join(invoke(*words, "tracking-only").split())
+             "--hours", 1, "--bid", "1000W,150W", "--policy", "tracking-only")  # fmt: skip
+    shown = " ".join(invoke(*words).split())
     assert (
-        "Job 4 (4 nodes) cannot start: with it alone the machine draws 1,200 W, and no bid goes "
-        "above 1,150 W. The 4 that came after it wait for their turn: bid more"
+        "Job 4 (4 nodes) cannot start: with it alone the machine draws 1,200 W, and no bid "
+        "goes above 1,150 W. The 4 that came after it wait for their turn: bid more"
     ) in shown
     assert "lower bid" not in shown
-    assert "cannot start" not in " ".join(invoke(*words, "energy-qare").split())
+    words = (*words[:-3], "1000W,250W", *words[-2:])
+    assert "cannot start" not in " ".join(invoke(*words).split())
 
 
 def test_a_bid_that_is_out_of_reach_is_told() -> None:
@@ -321,3 +329,38 @@ def test_a_bid_that_is_out_of_reach_is_told() -> None:
     assert "In 1 of 1 hours the bid goes down to less than the 1,690 W that idle nodes" in shown
     assert "In 1 of 1 hours the bid goes up to more than the 3,390 W that all nodes draw" in shown
     assert "In 1 of 1" not in " ".join(invoke(*words, "--bid", "2500W,500W").split())
+
+
+def test_a_written_experiment_has_its_plug_ins(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    words = ("--plugin", tmp_path / "mine.py", "--workload", "W4", "--policy", "tracking-only",
+             "--bid", "mine", "--hours", 1, "--json", "--write",
+             tmp_path / "mine.toml")  # fmt: skip
+    try:
+        found = json.loads(invoke(*words))
+        made: Any = load(tmp_path / "mine.toml")
+    finally:
+        BIDDINGS.pop("mine", None)
+    assert found["average_w"] == 7000.0
+    assert [*made.plugins] == [str(tmp_path / "mine.py")]
+
+
+MINE = """
+from odonata import Bid, BiddingPolicy, bidding
+
+@bidding("mine", about="a test's", source="ours")
+class Mine(BiddingPolicy):
+    def bid(self, market):
+        return Bid(7000.0, 500.0)
+"""
+
+
+def test_a_trace_of_whole_hours_keeps_its_last_job(tmp_path: Path) -> None:
+    rows = [f"{at + 1} {1200 * at} -1 60 1 -1 -1 1 60 -1 1 1 1 1 1 -1 -1 -1\n" for at in range(4)]
+    (tmp_path / "few.swf").write_text("; MaxNodes: 4\n" + "".join(rows))
+    (tmp_path / "mine.csv").write_text("type,by,power_max_w,power_min_w,slowdown\n"
+                                       "idle,idle,100,,\nall,any,300,200,1.5\n")  # fmt: skip
+    found = json.loads(invoke("--trace", tmp_path / "few.swf", "--types", tmp_path / "mine.csv",
+                              "--nodes", 4, "--bid", "1000W,100W", "--json"))  # fmt: skip
+    assert found["types"]["all"]["jobs"] == 4
+    assert found["hours_count"] == 2

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from odonata.cluster.simulation import simulate
 from odonata.experiment.reading import parse
-from odonata.results.regulated import Regulated, in_memory, seeded
+from odonata.results.regulated import Regulated, alone, in_memory, seeded, ticks_of
 
 HOUR_S, IDLE_W = 3600.0, 169.0
 TEXT = """
@@ -34,8 +35,9 @@ interval = "1 min"
 """
 
 
-def regulated(reserve_w: float, *seeds: int) -> Regulated:
-    made: Any = parse(TEXT.replace("RESERVE", str(reserve_w)), "here")
+def regulated(reserve_w: float, *seeds: int, hours: int = 1) -> Regulated:
+    text = TEXT.replace("RESERVE", str(reserve_w)).replace('"1 h"', f'"{hours} h"')
+    made: Any = parse(text, "here")
     return Regulated([in_memory(seeded(made, seed)) for seed in seeds])
 
 
@@ -54,7 +56,7 @@ def test_the_energy_without_demand_response_is_that_of_the_jobs(found: Regulated
         took = np.minimum(start + trace.run_us * 1e-6, HOUR_S) - np.minimum(start, HOUR_S)
         more_w = (types.most_w[types.of_job] - IDLE_W) * trace.nodes
         joules = 35 * IDLE_W * HOUR_S + float((took * more_w).sum())
-        assert one.without.energy_kwh == pytest.approx(joules / 3.6e6, rel=1e-9)
+        assert one.without.energy_kwh.tolist() == pytest.approx([joules / 3.6e6], rel=1e-9)
         late = one.without.waits_s / (trace.run_us * 1e-6)
         assert one.without.quality == pytest.approx(late, abs=1e-6)
 
@@ -76,23 +78,42 @@ def test_what_is_left_is_the_work_of_jobs_that_are_not_over(found: Regulated) ->
     assert found.left_kwh == math.fsum(one.left_kwh for one in found.runs)
 
 
-def test_the_bill_is_beside_that_of_the_same_work(found: Regulated) -> None:
-    assert found.energy_price == pytest.approx(0.2), "of two halves of an hour"
-    assert found.cost_without == pytest.approx(0.2 * found.energy_without_kwh)
+def test_the_energy_of_each_hour_is_what_the_model_draws_then() -> None:
+    made: Any = parse(TEXT.replace("RESERVE", "0").replace('"1 h"', '"3 h"'), "here")
+    found = in_memory(made).without.energy_kwh
+    for hours in (1, 2, 3):
+        until = hours * 3600 * 10**6
+        power = simulate(alone(made).model(), until).power
+        assert power is not None
+        rest_s = (until - power.until) * 1e-6  # in which nodes are idle
+        kwh = (power.total_j + 35 * IDLE_W * rest_s) / 3.6e6
+        assert found[:hours].sum() == pytest.approx(kwh, rel=1e-9)
+    assert ticks_of(made) == 3 * 3600 * 10**6
+
+
+def test_the_bill_is_beside_that_of_the_same_work() -> None:
+    found = regulated(1500.0, 1, 2, hours=2)
+    assert found.energy_price == pytest.approx(0.25), "of one half of an hour, and three"
+    before = sum(0.2 * one.without.energy_kwh[0] + 0.3 * one.without.energy_kwh[1]
+                 for one in found.runs)  # fmt: skip
+    assert found.cost_without == pytest.approx(before)
     cost = found.measures.cost
     assert cost is not None
-    ours = cost + 0.2 * found.left_kwh
-    theirs = 0.2 * (found.energy_without_kwh + found.left_without_kwh)
-    assert found.bill == pytest.approx(ours / theirs - 1)
+    theirs = before + 0.25 * found.left_without_kwh
+    assert found.bill == pytest.approx((cost + 0.25 * found.left_kwh) / theirs - 1)
     assert found.bill < 0.0, "a reserve is paid"
 
 
 def test_who_offers_nothing_pays_what_is_paid_without() -> None:
-    found = regulated(0.0, 1)
-    assert found.bill == pytest.approx(0.0, abs=1e-9)
+    """Also where the price is another one in each hour."""
+    found = regulated(0.0, 1, hours=3)
+    assert found.measures.cost_drawn == pytest.approx(found.measures.cost, rel=1e-12)
+    assert found.energy_without_kwh == pytest.approx(found.measures.energy_kwh, rel=1e-4)
+    assert found.bill == pytest.approx(0.0, abs=1e-3), "jobs start at whole seconds, with a market"
     assert found.measures.saving == pytest.approx(0.0, abs=1e-9)
     assert found.measures.hours_offered == found.measures.hours_kept == 0
     assert found.measures.error_mean is None
+    assert found.measures.average_w is None
     for it in found.types:
         assert it.regulated.mean_q == pytest.approx(it.without.mean_q, abs=0.2)
 
