@@ -141,7 +141,8 @@ def mix(
 ) -> Trace:
     """Returns the jobs of these types that arrive on a machine of so many nodes from 0 on, before
     `span_s`, at the rates of `per_second`. Each runs for its T_min and asks for its T_max. The
-    arrivals of a type depend on the seed and on its name: other types leave them as they are."""
+    random numbers of a type depend on the seed and on its name: with other types beside it its jobs
+    come in the same pattern, at another rate."""
     whole_from(1, nodes=nodes)
     whole_from(0, seed=seed)
     above(0, load=load, span_s=span_s)

@@ -100,9 +100,13 @@ def _number(
 
 
 def _kept(m: Measured, setting: Setting) -> str:
-    """Returns in how many hours the tracking rule was kept, and in how many every type its QoS."""
-    rule, qos = (m.count(setting, of) for of in (keeps_rule, keeps_qos))
-    return f"rule kept in {rule}, QoS in {qos} of {len(m.hours(setting))} hours"
+    """Returns in how many hours the tracking rule was kept, and in how many every type its QoS, of
+    those in which something was offered."""
+    offered = [it for it in m.hours(setting) if it.reserve_w]
+    rule, qos = (sum(bool(of(it)) for it in offered) for of in (keeps_rule, keeps_qos))
+    nothing = len(m.hours(setting)) - len(offered)
+    others = f"; in {nothing} nothing is offered" if nothing else ""
+    return f"rule kept in {rule}, QoS in {qos} of {len(offered)} hours{others}"
 
 
 def _late_text(m: Measured, setting: Setting) -> str:
