@@ -75,7 +75,7 @@ def hours_table(found: Regulated) -> Any:
     drawn, before = it.energy_kwh / hours, found.energy_without_kwh / hours
     offered = f"offered in {it.hours_offered:,} of {it.hours:,} hours"
     standby = found.bill_standby
-    aside = f"; {standby:+.1%} of it is for standby jobs" if standby else ""
+    aside = f"; standby jobs add {standby:.1%}" if standby else ""
     rows = [
         ("average bid", number(it.average_w, show_power),
          "" if it.hours_offered == it.hours else offered),

@@ -55,6 +55,8 @@ MOST_STEPS = 900
 """The largest number of readings of an hour that are drawn; more are merged."""
 MOST_BARS = 120
 """The largest number of hours whose costs are drawn; of more only the first."""
+MOST_LIMITS = 8.0
+"""Degradations that are more times their limit than this are beyond the axis, as numbers."""
 MOST_CURVES = 48
 BINS = 240
 """Steps of the numbers of jobs over the time of a run."""
@@ -91,6 +93,11 @@ class Hours:
         return found
 
     @property
+    def first(self) -> OneHour:
+        """Returns the first hour in which something was offered, or the first one."""
+        return next((hour for hour in self.every if hour.facts.reserve_w), self.every[0])
+
+    @property
     def worst(self) -> OneHour:
         """Returns the hour that was off its target for the largest part of the time."""
         return max(self.every, key=lambda hour: (hour.facts.bad_share or 0.0,
@@ -107,14 +114,18 @@ class Hours:
 
 
 def tracking(shown: Hours, part: FigureBase) -> None:
-    """Draw power against target in the first hour, and in the worst one if that is another."""
-    first, worst = shown.every[0], shown.worst
-    hours = [("The first", first)] + [("The worst", worst)] * (worst is not first)
+    """Draw power against target in the first hour with an offer, and in the worst one if that is
+    another."""
+    first, worst = shown.first, shown.worst
+    word = "The first" if first is shown.every[0] else "The first with an offer"
+    hours = [(word, first)] + [("The worst", worst)] * (worst is not first)
     panels = part.subplots(len(hours), 1, squeeze=False)[:, 0]
     for axes, (word, hour) in zip(panels, hours, strict=True):
         only = len(shown.every) == 1
         _draw_hour(axes, hour, "" if only else f"{word}: {hour.name}", hour is first)
-    panels[0].legend(ncols=5, **LEGEND)
+    keys = {name: key for axes in panels for key, name in zip(*axes.get_legend_handles_labels(),
+                                                              strict=True)}  # fmt: skip
+    panels[0].legend(keys.values(), keys.keys(), ncols=5, **LEGEND)
 
 
 def _draw_hour(axes: Axes, hour: OneHour, title: str, legend: bool) -> None:
@@ -131,13 +142,14 @@ def _draw_hour(axes: Axes, hour: OneHour, title: str, legend: bool) -> None:
     edges = (np.append(np.append(begin, ends[:-1])[firsts], ends[-1]) - begin) / MINUTE_US
     size, unit = unit_of(max(top(power_w), top(target_w)))
     room = market.rules.limit * facts.reserve_w
-    low, high = target_w - room, target_w + room
+    low, high = target_w - room, target_w + room if room else target_w * 0.0
     if room:
         axes.fill_between(edges, np.append(low, low[-1]) / size, np.append(high, high[-1]) / size,
                           step="post", color=PALE_ORANGE, lw=0, zorder=1,
                           label=f"within {market.rules.limit:g} of the reserve")  # fmt: skip
-    axes.stairs(target_w / size, edges, baseline=None, color=ORANGE, lw=1.3, zorder=3,
-                label="target")  # fmt: skip
+    if facts.reserve_w:
+        axes.stairs(target_w / size, edges, baseline=None, color=ORANGE, lw=1.3, zorder=3,
+                    label="target")  # fmt: skip
     axes.stairs(power_w / size, edges, baseline=None, color=BLUE, lw=1.1, zorder=4, label="power")
     if np.nan_to_num(standby_w).any():
         axes.stairs(standby_w / size, edges, fill=True, color=FAINT, lw=0, zorder=2,
@@ -148,7 +160,9 @@ def _draw_hour(axes: Axes, hour: OneHour, title: str, legend: bool) -> None:
     axes.set_ylabel(f"power ({unit})")
     axes.set_xlabel("time since the hour began (min)")
     dress(axes)
-    words = [f"{show_power(facts.average_w)} ± {show_power(facts.reserve_w)}"]
+    words = ["nothing offered"]
+    if facts.reserve_w:
+        words = [f"{show_power(facts.average_w)} ± {show_power(facts.reserve_w)}"]
     if facts.error_mean is not None and facts.bad_share is not None:
         words.append(f"error {facts.error_mean:.1%} of the reserve on average")
         words.append(f"above {market.rules.limit:g} for {facts.bad_share:.1%} of the time")
@@ -242,7 +256,7 @@ def quality(shown: Hours, part: FigureBase) -> None:
     """
     axes, rules = part.subplots(), shown.markets[0].rules
     rows = _by_name(shown)
-    right, place = 0.0, 0
+    right, place, beyond = 0.0, 0, []
     for place, (_, limit, now, before) in enumerate(rows):
         low, middle, high = np.quantile(now, (0.25, 0.5, 0.75)) / limit
         # As many jobs are at this value or beyond as may be late, or a few more.
@@ -256,16 +270,22 @@ def quality(shown: Hours, part: FigureBase) -> None:
         if len(before):
             axes.plot([float(np.median(before)) / limit], [place], "D", color=PURPLE, ms=5,
                       mec="white", zorder=5)  # fmt: skip
-        right = max(right, edge, high)
+        right = max(right, min(edge, MOST_LIMITS), min(high, MOST_LIMITS))
+        if edge > MOST_LIMITS:
+            beyond.append((place, edge, colour))
         axes.annotate(f"{late:.1%} of {len(now):,} late", (1.0, place), (6, 0), va="center",
                       xycoords=axes.get_yaxis_transform(), textcoords="offset points",
                       fontsize=8.5, color=colour, annotation_clip=False)  # fmt: skip
     axes.axvline(1.0, color=ORANGE, lw=1.6, zorder=1)
-    axes.set_yticks(range(len(rows)), [f"{name}, {limit:g}" for name, limit, _, _ in rows])
+    for place_of, edge, colour in beyond:  # far to the right of what is drawn
+        axes.annotate(f"{edge:,.0f} ▸", (1.0, place_of), (-4, 5), ha="right", color=colour,
+                      xycoords=axes.get_yaxis_transform(), textcoords="offset points",
+                      fontsize=8.5)  # fmt: skip
+    axes.set_yticks(range(len(rows)), [f"{name}  (limit {limit:g})" for name, limit, _, _ in rows])
     axes.set_ylim(place + 0.6, -0.6)
     axes.set_xlim(0, max(1.15, right * 1.06))
     axes.set_xlabel("degradation Q, as a part of its limit")
-    axes.set_ylabel("type, limit of Q")
+    axes.set_ylabel("type")
     dress(axes)
     axes.grid(visible=False, axis="y")
     axes.tick_params("y", length=0)
@@ -374,8 +394,9 @@ def _no_limits(shown: Hours) -> str:
 
 PICTURES: Sequence[Picture] = (
     Picture("tracking", "Power and its target", "What all nodes drew, interval by interval, and "
-            "what they were to draw: in the first hour and in the one that was off its target for "
-            "the largest part of the time. Shaded: where the error is below the limit.", tracking,
+            "what they were to draw: in the first hour with an offer and in the one that was off "
+            "its target for the largest part of the time. Shaded: where the error is below the "
+            "limit.", tracking,
             _none_measured, (12.0, 5.6)),
     Picture("tracking-errors", "How far it was off", "Which share of the intervals was off the "
             "target by no more than any part of the reserve. An hour keeps the rule where its "
@@ -400,7 +421,7 @@ def of_market(market: Market) -> Hours:
 def drawn(shown: Hours, picture: Picture) -> Figure:
     """Draw a picture, within `style`, and only where nothing is `missing`."""
     width, height = picture.size
-    if picture.draw is tracking and shown.worst is shown.every[0]:
+    if picture.draw is tracking and shown.worst is shown.first:
         height = 3.6
     figure = Figure(figsize=(width, height), facecolor="white", layout="constrained")
     FigureCanvasAgg(figure)
@@ -425,7 +446,7 @@ def write_hours(found: Regulated, path: Path, title: str) -> None:
     shown = Hours([one.market for one in found.runs],
                   [f"seed {one.seed}" if several else "" for one in found.runs],
                   [one.without.quality for one in found.runs])  # fmt: skip
-    two = shown.worst is not shown.every[0]
+    two = shown.worst is not shown.first
     with style():
         figure = Figure(figsize=(12.0, 11.8 if two else 10.0), facecolor="white",
                         layout="constrained")  # fmt: skip
