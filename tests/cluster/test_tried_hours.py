@@ -109,11 +109,10 @@ def test_an_hour_begins_with_what_is_there() -> None:
     assert len(TRIALS) == 6
     for seen, first, other in TRIALS:
         assert len(first.power_w) == 600
-        assert first.power_w.tolist() != other.power_w.tolist()
-        busy = sum(job.configuration.nodes for job in seen.running)
-        assert first.power_w[0] >= (36 - busy) * seen.idle_w
-        assert first.started >= len(seen.running) or seen.time == 0
+        assert first.power_w.tolist() != other.power_w.tolist(), "jobs come otherwise"
+        assert first.started > len(seen.running)
         assert [one.name for one in seen.types] == list(model.types.names)  # type: ignore[union-attr]
+    assert any(seen.running for seen, _, _ in TRIALS)
     assert result.completed
 
 

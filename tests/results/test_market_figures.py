@@ -175,3 +175,34 @@ def test_power_and_target_are_drawn_as_what_they_are(market: Market) -> None:
     its = market.hour_of == 0
     assert stairs["power"].values == pytest.approx(market.tracking.power_w[its])
     assert stairs["target"].values == pytest.approx(market.tracking.target_w[its])
+
+
+def test_the_hour_that_is_drawn_is_the_first_with_an_offer(market: Market) -> None:
+    from matplotlib.figure import Figure
+
+    reserve = market.bids.reserve_w * (np.arange(len(market.bids.reserve_w)) > 0)
+    some = replace(market, bids=market.bids._replace(reserve_w=reserve))
+    assert of_market(some).first.at == 1
+    assert of_market(market).first.at == 0
+    nothing = replace(market, bids=market.bids._replace(reserve_w=reserve * 0))
+    with pictures.style():
+        for it, words in ((some, "The first with an offer: hour 2"), (nothing, "nothing offered")):
+            figure = Figure()
+            pictures.tracking(of_market(it), figure)
+            axes: Any = figure.axes[0]
+            assert words in axes.get_title(loc="right")
+            labels = [patch.get_label() for patch in axes.patches]
+            assert ("target" in labels) is (it is some)
+
+
+def test_what_is_far_beyond_its_limit_is_a_number(market: Market) -> None:
+    from matplotlib.figure import Figure
+
+    late = replace(market, until_us=market.until_us + 10**12)
+    with pictures.style():
+        for it, many in ((market, False), (late, True)):
+            figure = Figure()
+            pictures.quality(of_market(it), figure)
+            axes: Any = figure.axes[0]
+            assert any("\u25b8" in text.get_text() for text in axes.texts) is many
+            assert axes.get_xlim()[1] < 10
