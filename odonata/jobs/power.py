@@ -334,7 +334,7 @@ class Power:
         """Tells whether its policy follows a target by types of jobs; False where its plug-in is
         missing."""
         known = self.policy in POWERS and not POWERS.named(self.policy).missing
-        return known and self.made(10**6).regulate is not None
+        return known and getattr(POWERS.named(self.policy).build, "regulate", None) is not None
 
     def steps(self, name: str, tick_ps: int, period: Period | None = None) -> Steps | None:
         """Returns the cap, the price or the carbon intensity over time, None where there is none.
