@@ -32,7 +32,7 @@ def notes_of(found: Regulated, made: JobExperiment) -> Iterator[str]:
     if stuck:
         yield stuck
     else:
-        yield from too_little(found, made.market.standby is not None)
+        yield from off_target(found, model.power.policy, made.market.standby is not None)
     idle_w = model.nodes * model.power.idle
     most_w = model.nodes * max(it.most_w for it in model.types.rows)
     bids = [hour for one in found.runs for hour in one.market.by_hour]
@@ -56,13 +56,20 @@ def out_of_reach(bids: Sequence[HourFacts], idle_w: float, most_w: float) -> Ite
                f"{show_power(max(high))}): nobody can follow it there.")  # fmt: skip
 
 
-def too_little(found: Regulated, standby: bool) -> Iterator[str]:
-    """Yields why hours broke the tracking rule in which the machine drew too little, where that is
-    most of their error."""
+def off_target(found: Regulated, policy: str, standby: bool) -> Iterator[str]:
+    """Yields why hours broke the tracking rule: as the machine drew too much or too little in them,
+    whichever is most of their error."""
     hours = [hour for one in found.runs for hour in one.market.by_hour if not hour.tracking_ok]
     below = sum(hour.error_below or 0.0 for hour in hours)
     above = sum(hour.error_above or 0.0 for hour in hours)
-    if not below > above:
+    if above + below == 0.0:
+        return
+    if above >= below:
+        late = ", and energy-qare starts jobs that get late whatever the target is"
+        yield ("In hours that broke the rule the machine drew too much more often than too little "
+               f"({above / (below + above):.0%} of the error): caps go no lower than the types of "
+               f"its jobs let them{late if policy == 'energy-qare' else ''}. A higher average is "
+               "followed more easily.")  # fmt: skip
         return
     parts = np.concatenate([waiting(one.market) for one in found.runs])
     waited = float(parts.mean()) if len(parts) else 0.0

@@ -303,6 +303,16 @@ def test_what_is_repaired_is_said_once(tmp_path: Path) -> None:
     assert done.stderr.count("1 value beyond") == 1
 
 
+def test_a_note_says_why_the_machine_drew_too_much() -> None:
+    shown = " ".join(invoke("--workload", "W4", "--nodes", 35, "--hours", 1, "--bid", "7kW,1500W",
+                            "--policy", "energy-qare").split())  # fmt: skip
+    assert "the machine drew too much more often than too little" in shown
+    assert "energy-qare starts jobs that get late whatever the target is" in shown
+    shown = " ".join(invoke("--workload", "W4", "--nodes", 35, "--hours", 1, "--bid", "8859W,0W",
+                            "--policy", "energy-qare").split())  # fmt: skip
+    assert "In hours that broke" not in shown
+
+
 def test_a_job_that_can_never_start_is_named(tmp_path: Path) -> None:
     """By tracking-only, which starts jobs in order of arrival within the target alone."""
     widths = [4 if at == 3 else 1 for at in range(8)]
