@@ -125,15 +125,15 @@ def types_table(found: Regulated) -> Any:
     titles = ("jobs", "limit", "late", "before", f"≤ {late:.0%}", "Q", "before", "wait", "before")
     for title in titles:
         shown.add_column(title, justify="right", no_wrap=True)
-    for now, before in found.types:
-        if not now.jobs:
+    for regulated, without in found.types:
+        if not regulated.jobs:
             continue
-        kept = "" if now.threshold is None else "yes" if now.qos_ok else "NO"
-        limit = "" if now.threshold is None else f"{now.threshold:g}"
+        kept = "" if regulated.threshold is None else "yes" if regulated.qos_ok else "NO"
+        limit = "" if regulated.threshold is None else f"{regulated.threshold:g}"
         shown.add_row(
-            Text(now.type), f"{now.jobs:,}", limit, f"{now.late_share or 0:.1%}",
-            f"{before.late_share or 0:.1%}", kept,
-            f"{now.mean_q or 0:.2f}", f"{before.mean_q or 0:.2f}",
-            _brief(now.mean_wait_s), _brief(before.mean_wait_s),
+            Text(regulated.type), f"{regulated.jobs:,}", limit, f"{regulated.late_share or 0:.1%}",
+            f"{without.late_share or 0:.1%}", kept,
+            f"{regulated.mean_q or 0:.2f}", f"{without.mean_q or 0:.2f}",
+            _brief(regulated.mean_wait_s), _brief(without.mean_wait_s),
         )  # fmt: skip
     return shown

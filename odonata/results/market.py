@@ -119,7 +119,7 @@ class HourFacts(NamedTuple):
     cost_drawn: float
     """What the energy that was drawn would have cost by itself, at the mean price of the hour."""
     cost_standby: float | None
-    """And that of standby jobs of it."""
+    """What the energy of standby jobs, which is a part of that, would have cost."""
     energy_kwh: float
     """What was drawn."""
     standby_kwh: float | None

@@ -29,8 +29,9 @@ class MarketMeasures:
     reserve_w: float | None
     """What was offered, on average over the time in which something was."""
     saving: float | None
-    """Of what the averages cost in all, and the limits of its 95 % confidence interval: there are
-    such limits where there are two runs or more, as the hours of one depend on each other."""
+    """The part of what the averages cost that was saved over all hours, and the limits of its 95 %
+    confidence interval, which there are where there are two runs or more: the hours of one run
+    depend on each other."""
     saving_low: float | None
     saving_high: float | None
     cost: float | None
@@ -41,9 +42,9 @@ class MarketMeasures:
     cost_error: float | None
     cost_violation: float | None
     cost_drawn: float | None
-    """What the energy that was drawn would have cost by itself, and that of standby jobs of it: no
-    bid changes it, as the average that a saving is a part of."""
+    """What the energy that was drawn would have cost by itself, whatever average was bid."""
     cost_standby: float | None
+    """What the energy of standby jobs, which is a part of that, would have cost."""
     error_mean: float | None
     """The energy by which the machine was off its target, as a part of what the reserves come to
     over the time."""

@@ -257,7 +257,7 @@ def test_what_cannot_be_is_refused_before_anything_runs(
 
 
 def test_weights_of_types_that_there_are_not_are_told_when_they_are_bid() -> None:
-    """Of a policy that nobody knows the weights of before it bids."""
+    """Nobody knows the weights of this policy before it bids."""
     model = model_of("qosg", **GIVEN)
     assert model.trading is not None
     state = model.state(0, 1)

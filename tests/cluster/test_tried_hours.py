@@ -218,7 +218,7 @@ class Tells(BiddingPolicy):
 
 
 COARSE: dict[str, dict[str, Any]] = {"energy-qare": {"steps": 4}, "qosg": {"step": 0.05}}
-"""Of bidding policies that try a grid of bids: a coarser one."""
+"""Parameters of bidding policies that try a grid of bids, for a coarser grid."""
 OF: list[str] = []
 TOLD: list[Bid] = []
 

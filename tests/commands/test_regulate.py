@@ -228,7 +228,7 @@ def test_hours_apart_all_follow_the_first_hour_of_a_file(tmp_path: Path) -> None
 
 
 def test_hours_apart_all_have_the_prices_of_the_first_hour(tmp_path: Path) -> None:
-    """Of the hour at the epoch, where they have dates."""
+    """Prices with dates are those of the hour at the epoch."""
     rows = "2026-03-02T00:00,0.1\n2026-03-02T12:00,0.2\n2026-03-02T13:00,0.3\n"
     (tmp_path / "day.csv").write_text(f"time,price\n{rows}")
     words = ("--workload", "W4", *FIXED, "--prices", f"{tmp_path / 'day.csv'},0.1,0.1", "--epoch",

@@ -38,8 +38,8 @@ VALUES: dict[str, dict[str, Any]] = {
 }
 """Where what is set by default would never matter in so short a life."""
 COARSE: dict[str, dict[str, Any]] = {"energy-qare": {"steps": 4}, "qosg": {"step": 0.1}}
-"""Of bidding policies that try a grid of bids: a coarser one, which is searched by the same code.
-By default they try a hundred bids for each question; `make test-long` has them as they are."""
+"""Parameters of bidding policies that try a grid of bids, for a coarser grid, which is searched by
+the same code. By default they try a hundred bids for each question, as in `make test-long`."""
 ALL = [*((name, "power") for name in POWERS), *((name, "bidding") for name in BIDDINGS)]
 SEEN: list[Any] = []
 
