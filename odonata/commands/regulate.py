@@ -14,7 +14,6 @@ from odonata.commands.group import SETTINGS
 from odonata.commands.options import cores, json_option, plot_option, plugin_option
 from odonata.commands.output import print_json, print_table
 from odonata.commands.regulate_asked import SUFFIX, Asked
-from odonata.commands.regulate_shown import heading, tables
 from pdes import launcher
 from pdes.errors import Refused
 
@@ -113,6 +112,8 @@ def regulate(
     as_json: bool = False,
 ) -> None:
     """Simulate the hours, and print, write and draw what they came to."""
+    from odonata.commands.regulate_shown import heading, tables
+
     check_outputs(write, csv, out, overwrite, plot)
     if out is not None and (launcher.ranks() or 1) > 1:
         raise Refused(f"-o {out}: runs are kept one after the other: without mpiexec")

@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odonata.jobs.market import AGAIN
-from odonata.jobs.series_repair import CURE
-from odonata.jobs.series_text import HOLD
 from pdes.errors import Refused
 
 if TYPE_CHECKING:
@@ -321,24 +318,23 @@ OPTIONS = {
     **{f"market.{price}": "--prices" for price in PRICES},
 }  # fmt: skip
 """Keys that problems name, and the options that they are of."""
-
-
-CURES = {
-    f'gaps = "{HOLD}"': "--set {section}.gaps=hold", CURE: "--repair", AGAIN: "--repeat",
-}  # fmt: skip
-"""What problems advise to write into a file, and the options that do the same."""
-
-
 PATH_TWICE = re.compile(r'= "([^"]+)": \1: ')
+"""How a problem of a file begins, which is the value of its key."""
 
 
 def as_options(words: str) -> str:
-    """Returns problems of the experiment in the words of the options that it was made from."""
+    """Returns problems of the experiment, and what they advise to write into a file, in the words
+    of the options that it was made from."""
+    from odonata.jobs.market import AGAIN
+    from odonata.jobs.series_repair import CURE
+    from odonata.jobs.series_text import HOLD
+
+    cures = {f'gaps = "{HOLD}"': "--set {section}.gaps=hold", CURE: "--repair", AGAIN: "--repeat"}
     lines = []
     for line in words.split("\n"):
         line = PATH_TWICE.sub(r'= "\1": ', line.removeprefix(f"{WHERE}: "))
         section = line.partition(".")[0]
-        for cure, option in CURES.items():
+        for cure, option in cures.items():
             line = line.replace(cure, option.format(section=section))
         for key, option in OPTIONS.items():
             if line.startswith((f"{key} ", f"{key}.", f"{key}:")):

@@ -40,10 +40,12 @@ def test_help_is_instant(odonata: Run) -> None:
     assert best < 0.3
 
 
-def test_help_loads_nothing_heavy() -> None:
+@pytest.mark.parametrize("module", ["cli", "regulate"])
+def test_help_loads_nothing_heavy(module: str) -> None:
     heavy = ("numpy", "numba", "h5py", "mpi4py", "rich", "scipy", "jinja2", "matplotlib")
     code = (
-        f"import sys, odonata.commands.cli; sys.exit(any(name in sys.modules for name in {heavy}))"
+        f"import sys, odonata.commands.{module}; "
+        f"sys.exit(any(name in sys.modules for name in {heavy}))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=clean_environment())
 
