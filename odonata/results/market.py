@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from odonata.results.schedule_run import ScheduleRun
 
 HOUR_US = 3600 * SECOND
+HOURS = "market/hours"
 
 
 class Rules(NamedTuple):
@@ -316,8 +317,10 @@ class Market:
 
 
 def keep_hours(market: Market, file: Any) -> None:
-    """Write the hours to `/market/hours` of an HDF5 file."""
-    group = file.create_group("market/hours")
+    """Write the hours to `/market/hours` of an HDF5 file, in place of those that are there."""
+    if HOURS in file:
+        del file[HOURS]
+    group = file.create_group(HOURS)
     for name, by, values, unit in market.columns():
         made = group.create_dataset(name, data=values)
         made.attrs["unit"] = unit

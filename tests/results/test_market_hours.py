@@ -165,10 +165,14 @@ def test_the_file_has_the_hours_with_units(run: ScheduleRun) -> None:
     assert kept["average_w"].attrs["unit"] == "W"
 
 
-def test_hours_are_kept_anew_with_the_file_that_has_them(run: ScheduleRun, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lost", ["run.h5", "jobs.csv"])
+def test_hours_are_kept_anew_where_a_file_is_lost(
+    run: ScheduleRun, tmp_path: Path, lost: str
+) -> None:
+    """Whoever is killed while a run ends may have `run.h5` and no table, or neither."""
     out = tmp_path / "out"
     shutil.copytree(run.path, out)
-    (out / "run.h5").unlink()
+    (out / lost).unlink()
     execute(RunOptions(None, out, resume=True, progress=False))
     with open_run(out) as found:
         assert np.array_equal(found.file["market/hours/cost"], run.file["market/hours/cost"])
