@@ -31,7 +31,7 @@ SIGNAL_KEYS = ("signal_deviation", "signal_slow_memory_ps", "signal_fast_memory_
                "signal_interval_ps")  # fmt: skip
 """The fields that only a synthetic signal has a use for."""
 AGAIN = "repeat = true"
-"""What has a signal begin anew when it has ended."""
+"""The setting by which a signal begins anew when it has ended."""
 DAY_PS = 24 * 3600 * 10**12
 MOST_LIMIT, MOST_MONEY = 1e3, 1e12
 

@@ -72,8 +72,8 @@ class Trial(NamedTuple):
     without caps and queue, as a part of that; those that were not over as if they went on without a
     cap. Empty where jobs have no types."""
     waits: Mapping[str, npt.NDArray[np.float64]] = {}
-    """By type, of the jobs that were submitted in the hour: how long they waited, in s; those that
-    did not start, up to its end."""
+    """How long the jobs that were submitted in the hour waited, by type, in s: those that did not
+    start, up to its end."""
     kept_on: bool = True
     """Whether it was simulated to its end: one that is off its target too often may be cut short
     (`Market.trial`)."""

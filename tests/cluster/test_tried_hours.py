@@ -172,7 +172,7 @@ def copies(state: Any) -> dict[str, Any]:
 
 
 def test_an_hour_that_is_tried_begins_with_the_very_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also with suspended ones, and suspended standby jobs; and with the work that is left."""
+    """Suspended jobs and suspended standby jobs are there, too, with the work that is left."""
     made = market.Hours
 
     def keep(*given: Any) -> Hours:

@@ -293,7 +293,7 @@ def test_an_idle_node_that_draws_too_much_is_told_with_its_watts(tmp_path: Path)
 
 
 def test_what_is_repaired_is_said_once(tmp_path: Path) -> None:
-    """Also where several processes read the signal."""
+    """Several processes read the signal, and the first one tells."""
     rows = "\n".join(f"{2 * at},{1.25 if at == 7 else 0.1}" for at in range(1800))
     (tmp_path / "mine.csv").write_text(f"time_s,signal\n{rows}\n")
     words = ["--workload", "W4", *FIXED, "--signal", "mine.csv", "--hours", "4", "--jobs", "2",
@@ -314,7 +314,7 @@ def test_a_note_says_why_the_machine_drew_too_much() -> None:
 
 
 def test_a_job_that_can_never_start_is_named(tmp_path: Path) -> None:
-    """By tracking-only, which starts jobs in order of arrival within the target alone."""
+    """Tracking-only starts jobs in order of arrival, and none that takes it above its target."""
     widths = [4 if at == 3 else 1 for at in range(8)]
     rows = [f"{at + 1} {60 * at} -1 60 {nodes} -1 -1 {nodes} 60 -1 1 1 1 1 1 -1 -1 -1\n"
             for at, nodes in enumerate(widths)]  # fmt: skip

@@ -317,7 +317,7 @@ def test_a_signal_that_ends_before_the_run_is_refused_whatever_its_spacing(
 
 
 def test_a_tariff_that_ends_holds_aloud(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where its last value holds for longer than any before it."""
+    """The last value is told where it holds for longer than any before it."""
     path = tmp_path / "day.csv"
     path.write_text("time_s,price\n0,0.06\n6,0.12\n22,0.06\n")
     market, jobs = MarketSettings(energy_price=str(path)), Period(None, 30 * S)

@@ -105,7 +105,7 @@ def test_the_bill_is_beside_that_of_the_same_work() -> None:
 
 
 def test_who_offers_nothing_pays_what_is_paid_without() -> None:
-    """Also where the price is another one in each hour."""
+    """The price is another one in each hour."""
     found = regulated(0.0, 1, hours=3)
     assert found.measures.cost_drawn == pytest.approx(found.measures.cost, rel=1e-12)
     assert found.energy_without_kwh == pytest.approx(found.measures.energy_kwh, rel=1e-4)
