@@ -77,6 +77,13 @@ class Setting(NamedTuple):
     standby_run_us: int = 0
     standby_nodes: int = 1
     limit: float = 0.3
+    weighted: bool = True
+    sharing: bool = True
+    parts: bool = True
+    capping: bool = True
+    planned: bool = False
+    gaps: bool = False
+    gain: float = 0.0
 
 
 class Found(NamedTuple):
@@ -215,7 +222,8 @@ class Machine:
         if self.setting.preemption:
             self.resume()
         if not self.suspended:
-            self.start_by_weights() if self.setting.policy == "qosg" else self.start_in_order()
+            weighted = self.setting.policy in ("qosg", "aqa") and self.setting.weighted
+            self.start_by_weights() if weighted else self.start_in_order()
         if self.setting.standby is not None:
             self.start_standby(self.setting.standby)
         self.cap()
@@ -246,10 +254,10 @@ class Machine:
 
     def preempt(self) -> bool:
         """Suspends jobs until the machine can be as low as the target, and tells whether it did."""
-        before = len(self.suspended)
+        before, least_w = len(self.suspended), self.low_w if self.setting.capping else self.most_w
         while True:
-            among = [x for x in self.running if self.low_w[x.kind] > self.setting.idle_w]
-            if self.within(self.power(self.low_w), "preempt") or not among:
+            among = [x for x in self.running if least_w[x.kind] > self.setting.idle_w]
+            if self.within(self.power(least_w), "preempt") or not among:
                 return len(self.suspended) > before
             job = self.pick(among, 1, "least")
             self.running.remove(job)
@@ -268,19 +276,34 @@ class Machine:
         while (line := self.waiting) and self.fits(line[0]) and self.room(line[0], "in order"):
             self.start(line[0])
 
-    def start_by_weights(self) -> None:
+    def urgent(self, kind: int) -> float:
+        """Returns how far the wait of the first waiting job of a type has come."""
+        job = next((job for job in self.waiting if job.kind == kind), None)
+        if job is None or self.types[kind].threshold == math.inf:
+            return 0.0
+        return (self.now - job.submit) / max(job.run, SECOND) / self.types[kind].threshold
+
+    def planned(self) -> tuple[float, list[float]]:
+        """Returns how many nodes the target feeds, and how many of them each type is to have."""
         setting, kinds = self.setting, range(len(self.types))
         given = setting.bids[self.now // setting.hour_us][2]
         if not any(w for j, w in enumerate(given) if j != setting.standby):
             given = [1.0 for _ in kinds]
         weights = [0.0 if j == setting.standby else w for j, w in enumerate(given)]
+        weights = [w * (1 + setting.gain * self.urgent(j)) for j, w in enumerate(weights)]
         weights = [w / (sum(weights) or 1.0) for w in weights]
         by_node = sum(weights[j] * setting.types[j].most_w for j in kinds) - setting.idle_w
         n = (self.target - setting.nodes * setting.idle_w) / by_node if by_node > 0 else math.inf
         n = min(max(n, 0.0), setting.nodes)
         own = [job for job in self.waiting + self.running if not job.standby]
-        share = shares(n, weights, [sum(x.nodes for x in own if x.kind == j) for j in kinds])
-        for wholly in (True, False):
+        demand = [sum(x.nodes for x in own if x.kind == j) for j in kinds]
+        if not setting.sharing:
+            return n, [min(n * w, d) for w, d in zip(weights, demand, strict=True)]
+        return n, shares(n, weights, demand)
+
+    def start_by_weights(self) -> None:
+        _, share = self.planned()
+        for wholly in (True, False) if self.setting.parts else (True,):
             while deserving := self.deserving(share, wholly):
                 most, job = 0.0, deserving[0][1]
                 for deficit, first in deserving:
@@ -306,7 +329,7 @@ class Machine:
     def start_standby(self, kind: int) -> None:
         run, nodes = self.setting.standby_run_us, self.setting.standby_nodes
         offered = self.setting.bids[self.now // self.setting.hour_us][1] > 0
-        while offered and not self.waiting and not self.suspended:
+        while offered and not self.suspended and (self.setting.gaps or not self.waiting):
             job = Live(len(self.standby), True, self.now, run, nodes, kind, float(run))
             if not (self.fits(job) and self.room(job, "standby")):
                 break
@@ -316,8 +339,16 @@ class Machine:
 
     def cap(self) -> None:
         full, low = self.power(self.most_w), self.power(self.low_w)
+        self.ratio = None
+        if full <= self.target + HAIR_W or not self.setting.capping:
+            return
+        if self.setting.planned:
+            n, share = self.planned()
+            low = (self.setting.nodes - n) * self.setting.idle_w
+            full = low + sum(nodes * w for nodes, w in zip(share, self.most_w, strict=True))
+            low += sum(nodes * w for nodes, w in zip(share, self.low_w, strict=True))
         ratio = (self.target - low) / (full - low) if full != low else 0.0
-        self.ratio = None if full <= self.target + HAIR_W else min(1.0, max(0.0, ratio))
+        self.ratio = min(1.0, max(0.0, ratio))
 
     def go_on(self, span: int) -> tuple[float, float, float]:
         """Advances by an interval; returns the energies of idle nodes, of jobs, of standby jobs."""

@@ -15,6 +15,15 @@ from regulation_naive import SECOND, Job, Setting, Type
 POLICIES = ("tracking-only", "energy-qare", "qosg")
 
 
+def with_options(setting: Setting, seed: int) -> Setting:
+    """Returns the machine under `aqa`, with every option on or off."""
+    dice = random.Random(f"options {seed}")
+    flags = ("weighted", "sharing", "parts", "capping", "planned", "gaps", "preemption")
+    given = {name: dice.random() < (0.8 if name == "weighted" else 0.5) for name in flags}
+    gain = dice.choice((0.0, 0.5, 1.0, 8.0))
+    return setting._replace(policy="aqa", gain=gain, **given)
+
+
 def random_setting(seed: int) -> Setting:
     dice = random.Random(seed)
     exact = dice.random() < 0.5

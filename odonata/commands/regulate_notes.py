@@ -10,7 +10,7 @@ import numpy as np
 from odonata.commands.regulate_asked import PRICES, Asked
 from odonata.experiment.units import show_power
 from odonata.jobs.schedule import TO_COME
-from policies.power.following import HAIR_W
+from policies.power.shares import HAIR_W
 
 if TYPE_CHECKING:
     from odonata.experiment.experiment import JobExperiment

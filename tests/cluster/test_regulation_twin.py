@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from markets import logs_of
 from regulation_naive import Found, Setting, simulate
-from regulation_random import random_setting
+from regulation_random import random_setting, with_options
 
 from odonata.cluster.model import Cluster
 from odonata.jobs.market import MarketSettings
@@ -21,6 +21,7 @@ from pdes.driver import run
 from policies.bidding import BIDDINGS, Bid, BiddingPolicy, bidding
 
 BIDS: list[Bid] = []
+OPTIONS = ("weighted", "sharing", "parts", "capping", "planned", "gaps", "gain")
 COUNT = 200
 """How many machines are simulated; three times as many more in `make test-long`."""
 
@@ -73,6 +74,8 @@ def model_of(setting: Setting) -> Cluster:
     )  # fmt: skip
     given = (("preemption", setting.preemption),)
     given += (("limit", setting.limit),) * (setting.policy == "energy-qare")
+    if setting.policy == "aqa":
+        given += tuple((name, getattr(setting, name)) for name in OPTIONS)
     power = Power(setting.policy, given, interval_ps=setting.interval_us * 10**6, types=rows,
                   idle_w=setting.idle_w)  # fmt: skip
     BIDS[:] = [Bid(average, reserve, {name: weight for name, weight
@@ -87,15 +90,20 @@ def ours(model: Cluster) -> tuple[dict[str, Any], Any]:
     return logs, result
 
 
+def asked(seed: int, options: bool) -> Setting:
+    """Returns the machine of this seed, with the options of `aqa` if wanted."""
+    return with_options(possible(seed), seed) if options else possible(seed)
+
+
 @cache
-def simulated(seed: int) -> Found:
+def simulated(seed: int, options: bool = False) -> Found:
     """Returns what the second simulator finds, which takes it most of the time of these tests."""
-    return simulate(possible(seed))
+    return simulate(asked(seed, options))
 
 
-def compare(seed: int) -> tuple[Found, Any]:
+def compare(seed: int, options: bool = False) -> tuple[Found, Any]:
     """Raises AssertionError where the two differ."""
-    model, theirs = model_of(possible(seed)), simulated(seed)
+    model, theirs = model_of(asked(seed, options)), simulated(seed, options)
     logs, result = ours(model)
     out = result.outcome
     assert out["start_us"].tolist() == theirs.start_us
@@ -118,6 +126,17 @@ def test_it_is_what_the_documentation_says(seed: int) -> None:
     compare(seed)
 
 
+@pytest.mark.parametrize("seed", range(COUNT // 4))
+def test_aqa_is_what_the_documentation_says_with_every_option_on_and_off(seed: int) -> None:
+    compare(seed, options=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(COUNT // 4, COUNT))
+def test_aqa_is_so_on_many_more_machines(seed: int) -> None:
+    compare(seed, options=True)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(COUNT, 4 * COUNT))
 def test_it_is_what_the_documentation_says_of_many_more(seed: int) -> None:
@@ -136,3 +155,18 @@ def test_what_is_compared_has_everything_in_it() -> None:
         seen |= {"left waiting"} if -1 in found.start_us else set()
     assert seen >= {"tracking-only", "energy-qare", "qosg", "suspended", "standby", "capped",
                     "left waiting"}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", [*OPTIONS, "preemption"])
+def test_every_option_of_aqa_changes_something(option: str) -> None:
+    def tracked(setting: Setting) -> Any:
+        return [*ours(model_of(setting))[0]["tracking"]]
+
+    for seed in range(COUNT):
+        setting = asked(seed, options=True)
+        value = getattr(setting, option)
+        other = setting._replace(**{option: 2.0 if value == 0.0 else 0.0} if option == "gain" else
+                                 {option: not value})  # fmt: skip
+        if any(a != b for a, b in zip(tracked(setting), tracked(other), strict=True)):
+            return
+    pytest.fail(f"{option} changes nothing")
