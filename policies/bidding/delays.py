@@ -61,6 +61,30 @@ class Served(NamedTuple):
     """Its standard deviation."""
 
 
+class Fall(NamedTuple):
+    """How fast the share of jobs that wait longer falls with the wait: see `fall`."""
+
+    theta: Numbers
+    """By which part per second."""
+    equal: Numbers
+    """work·t at the t > 0 where service and work are equal, if theta is reached there; else nan."""
+    top: npt.NDArray[np.bool_]
+    """Whether theta is reached at the top of the parabola."""
+
+
+class Tail(NamedTuple):
+    """What alpha is fitted to: the longest waits of an hour, see `tail_of`."""
+
+    log_share: float
+    """The mean of ln S(d), where S(d) is the share of all jobs that waited at least d."""
+    delay_s: float
+    """The mean of these d, with the same weights."""
+
+    def alpha(self, theta: float) -> float:
+        """Returns alpha, theta being known."""
+        return math.exp(min(self.log_share + theta * self.delay_s, 700.0))
+
+
 class Shares(NamedTuple):
     """How the servers that work are divided."""
 
@@ -98,9 +122,16 @@ def served(average_w: float, reserve_w: float, weights: Given, watts: Given, nod
 
 
 def theta_star(rate: Given, work: Given, weight: Given, n_mu: Given, n_sigma: Given) -> Numbers:
-    """Returns how fast the share of jobs that wait longer falls with the wait, per second.
+    """Returns how fast the share of jobs that wait longer falls with the wait, per second: theta
+    of `fall`, which says what it is."""
+    return fall(rate, work, weight, n_mu, n_sigma).theta
 
-    It is the supremum of n_mu·w·t - (n_sigma·w·t)²/2 over all t ≥ 0 at which that exceeds
+
+def fall(rate: Given, work: Given, weight: Given, n_mu: Given, n_sigma: Given) -> Fall:
+    """Returns how fast the share of jobs that wait longer falls with the wait, and where the
+    supremum that says so is reached.
+
+    Theta is the supremum of n_mu·w·t - (n_sigma·w·t)²/2 over all t ≥ 0 at which that exceeds
     rate·(exp(work·t) - 1). It is reached at the top of the parabola, if that is one of them, or
     where the two are equal. It is 0 where more work comes than can be done, so that the queue grows
     for ever, and infinite where none comes.
@@ -112,13 +143,15 @@ def theta_star(rate: Given, work: Given, weight: Given, n_mu: Given, n_sigma: Gi
         load = n_mu * weight / (rate * work)
         bend = (n_sigma * weight / work) ** 2 / rate
         top, height = load / bend, (n_mu / n_sigma) ** 2 / 2
-    found = np.where(rate * work > 0, 0.0, np.inf)
-    stable = (load > 1) & (found == 0)
+    theta = np.where(rate * work > 0, 0.0, np.inf)
+    equal = np.full_like(theta, np.nan)
+    stable = (load > 1) & (theta == 0)
     root = _root(load[stable], bend[stable])
+    below = root < top[stable]
     with np.errstate(over="ignore"):
-        equal = rate[stable] * np.expm1(root)
-    found[stable] = np.where(root < top[stable], equal, height[stable])
-    return found
+        theta[stable] = np.where(below, rate[stable] * np.expm1(root), height[stable])
+    equal[stable] = np.where(below, root, np.nan)
+    return Fall(theta, equal, stable & np.isnan(equal))
 
 
 def _root(load: Numbers, bend: Numbers) -> Numbers:
@@ -156,7 +189,14 @@ def tail(theta: Given, alpha: Given, delay: Given) -> Numbers:
 
 def fit_alpha(delays: Given, theta: float, counts: Given | None = None) -> float | None:
     """Returns alpha of a kind from how long its jobs waited in an hour, theta being known; None
-    where fewer than five jobs are given, or none of them waited: then the last alpha stands.
+    where `tail_of` is: then the last alpha stands."""
+    found = tail_of(delays, counts)
+    return None if found is None else found.alpha(theta)
+
+
+def tail_of(delays: Given, counts: Given | None = None) -> Tail | None:
+    """Returns what alpha is fitted to, from how long the jobs of a kind waited in an hour; None
+    where fewer than five jobs are given, or none of them waited.
 
     `delays` are seconds, and `counts` how many jobs waited just so long (one each, if left out). At
     each delay d, S(d) is the share of all jobs that waited at least d. Of the jobs that waited at
@@ -173,8 +213,8 @@ def fit_alpha(delays: Given, theta: float, counts: Given | None = None) -> float
     if not waited.any() or longer[0] < FEWEST:
         return None
     used = waited & (longer <= max(longer[waited][0] / 2, longer[-1]))
-    logs = np.log(longer[used] / longer[0]) + theta * seconds[used]
-    return math.exp(min(float(np.average(logs, weights=longer[used])), 700.0))
+    logs = np.log(longer[used] / longer[0])
+    return Tail(*(float(np.average(each, weights=longer[used])) for each in (logs, seconds[used])))
 
 
 def delay_rate(alpha: Given, late: Given, threshold: Given, shortest_s: Given) -> Numbers:

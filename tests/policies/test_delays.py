@@ -16,11 +16,13 @@ from policies.bidding.delays import (
     Kinds,
     averages,
     delay_rate,
+    fall,
     fit_alpha,
     largest_reserve,
     least_weights,
     served,
     tail,
+    tail_of,
     theta_star,
     weights_for,
 )
@@ -86,6 +88,15 @@ def test_theta_is_the_supremum_that_it_is_defined_by() -> None:
     counts = (~stable).sum(), (stable & top).sum(), (stable & ~top).sum()
     assert min(counts) >= 30
     assert min(counts[1:]) >= 300
+
+    where = fall(*points)
+    assert np.array_equal(where.top, stable & top)
+    assert np.array_equal(np.isfinite(where.equal), stable & ~top)
+    rate, work, weight, n_mu, n_sigma = (each[stable & ~top] for each in points)
+    t = where.equal[stable & ~top] / work
+    np.testing.assert_allclose(rate * np.expm1(work * t), found[stable & ~top], rtol=1e-12)
+    served_by_t = n_mu * weight * t - (n_sigma * weight * t) ** 2 / 2
+    np.testing.assert_allclose(served_by_t, found[stable & ~top], rtol=1e-9)
 
 
 def test_theta_without_a_signal_is_where_work_and_service_are_equal() -> None:
@@ -393,6 +404,18 @@ def test_alpha_goes_by_counts_as_by_jobs_one_by_one() -> None:
     # Seven of fourteen waited; at least 9 s three of them, at least 20 s one.
     logs = np.log([3 / 14, 1 / 14]) + 0.1 * np.array([9.0, 20.0])
     assert one_by_one == pytest.approx(np.exp((3 * logs[0] + logs[1]) / 4))
+
+
+def test_a_tail_is_what_alpha_of_any_theta_is_fitted_to() -> None:
+    found = tail_of([0.0, 3.0, 9.0, 20.0], [7, 4, 2, 1])
+    assert found is not None
+    assert found.log_share == pytest.approx((3 * np.log(3 / 14) + np.log(1 / 14)) / 4)
+    assert found.delay_s == pytest.approx((3 * 9.0 + 20.0) / 4)
+    for theta in (0.0, 0.1, 2.0, 1e9):
+        assert fit_alpha([0.0, 3.0, 9.0, 20.0], theta, [7, 4, 2, 1]) == found.alpha(theta)
+    assert found.alpha(0.1) == pytest.approx(np.exp(found.log_share + 0.1 * found.delay_s))
+    assert tail_of([1.0, 2.0, 3.0, 4.0]) is None
+    assert tail_of(np.zeros(50)) is None
 
 
 def test_alpha_is_not_fitted_to_few_jobs_or_to_jobs_that_did_not_wait() -> None:
