@@ -44,6 +44,7 @@ setup(
     python_requires=">=3.11",
     install_requires=[
         "click>=8",
+        "cmaes>=0.10",
         "h5py>=3.10",
         "jinja2>=3.1",
         "matplotlib>=3.8",

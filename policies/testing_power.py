@@ -387,7 +387,7 @@ def _types(dice: random.Random) -> tuple[JobKind, ...]:
 
 def _tried(
     policy: BiddingPolicy, number: int, waiting: int, signal: Sequence[float], offered: Bid,
-    hour: int = 0, give_up: bool = False,
+    hour: int = 0, give_up: float = 0.0,
 ) -> Trial:  # fmt: skip
     """Returns what a bid comes to in an hour: the machine follows it nearly, as far as it can. A
     Fault where it could not be bid."""

@@ -175,7 +175,7 @@ class Trading:
     # -- an hour that is tried
 
     def tried(
-        self, state: State, time: int, bid: Bid, hour: int = 0, give_up: bool = False
+        self, state: State, time: int, bid: Bid, hour: int = 0, give_up: float = 0.0
     ) -> Trial:
         """Returns what a bid would come to in an hour."""
         bid = checked(self.policy, bid, "tried")

@@ -69,6 +69,7 @@ from policies.power.simple import IdleSleep, Uncontrolled
 from policies.register import PLUGINS, REGISTERS, Values
 from policies.scheduling import SCHEDULINGS, SchedulingPolicy
 from policies.scheduling.compiled import Compiled
+from policies.views import Market
 from topology import Dragonfly
 
 OVERRUNS = ("kill", "extend")
@@ -396,6 +397,10 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
                 self.power, self.choices, self.trading,
             )  # fmt: skip
         return latest
+
+    def first_market(self) -> Market:
+        """Returns what is known when the first bid is due."""
+        return self.passes.market(self._machine_of(self.state(0, 1)))
 
     def decide(self, state: State, time: int, which: int, a: int, b: int) -> Decision:
         if which == DRAIN_KEY:

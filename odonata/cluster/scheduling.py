@@ -346,7 +346,7 @@ class ArrayMachine(Machine):
         assert self._trading is not None
         return self._trading.hour(self.state, self.time)
 
-    def tried(self, bid: Bid, hour: int = 0, give_up: bool = False) -> Trial:
+    def tried(self, bid: Bid, hour: int = 0, give_up: float = 0.0) -> Trial:
         assert self._trading is not None
         return self._trading.tried(self.state, self.time, bid, hour, give_up)
 

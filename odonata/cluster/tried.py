@@ -247,8 +247,9 @@ class Hours:
         )  # fmt: skip
         return found
 
-    def tried(self, bid: Bid, number: int, give_up: bool) -> Trial:
-        """Returns what a bid comes to in an hour."""
+    def tried(self, bid: Bid, number: int, give_up: float) -> Trial:
+        """Returns what a bid comes to in an hour, which is cut short where `give_up` times as many
+        intervals are bad as may be; 0: never."""
         made = self._hour(number)
         state, here = made.state, len(self._there.run)
         for name, array in made.fresh.items():
@@ -266,7 +267,7 @@ class Hours:
         assert how is not None
         assert self._model.regulates is not None
         count = self._length // interval
-        most_bad = int(np.ceil(how.share * count)) - 1 if give_up else count
+        most_bad = int(np.ceil(float(give_up) * how.share * count)) - 1 if give_up else count
         measured = hour(self._model.regulates)(state, self._length, most_bad, how.limit)
         readings = state.readings[:measured]
         power_w, target_w = (readings[:, word].copy().view(np.float64) for word in (1, 4))
@@ -274,5 +275,5 @@ class Hours:
         started = judge_now(state, here, measured * interval, made.place, late, waits)
         return Trial(
             power_w, target_w, bid.reserve_w, int(started), int(state.ctl[w.DONE]),
-            made.by_type(late, names), made.by_type(waits, names), measured == count,
+            made.by_type(late, names), made.by_type(waits, names), measured / count,
         )  # fmt: skip

@@ -181,7 +181,7 @@ class Machine(ABC):
         """Returns what is known of the hour of the market that begins."""
         self._refuse("takes part in a market")
 
-    def tried(self, bid: Bid, hour: int = 0, give_up: bool = False) -> Trial:
+    def tried(self, bid: Bid, hour: int = 0, give_up: float = 0.0) -> Trial:
         """Returns what a bid would come to in that hour, as far as anybody can know, or in another
         one; see `policies.views.Market.trial`."""
         self._refuse("tries a bid")

@@ -7,6 +7,7 @@ worked example.
 
 from __future__ import annotations
 
+from policies.bidding import aqa as aqa
 from policies.bidding import simple as simple
 from policies.bidding import simulated as simulated
 from policies.bidding.base import BIDDINGS, BiddingPolicy, bidding

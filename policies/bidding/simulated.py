@@ -5,90 +5,20 @@ known of delays where nodes are divided by weights.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
-from pdes.clock import TICKS
-from pdes.errors import Fault
 from policies.bidding import delays
 from policies.bidding.base import BiddingPolicy, bidding
+from policies.bidding.judging import lateness, worth
+from policies.bidding.known import HOUR_S, mean_w, most_w, require_types, seconds, unknown
 from policies.parameters import check_word, parameter
-from policies.views import Bid, Market, Trial, tracking
+from policies.views import Bid, Market, Trial
 
 THESIS = "Y. Zhang: Intelligent middleware for HPC systems, thesis, Boston University 2021"
 RULES = ("quality", "cost")
-HOUR_S = 3600.0
 LEAST_RESERVE = 1e-3
 """Of the range of powers: less is no reserve."""
-
-
-def mean_w(market: Market) -> float:
-    """Returns what the machine draws on average in the hour, if nobody is capped: as jobs come on
-    average or, where more are there now than that keeps busy, with these."""
-    parts = [it.arrivals * it.nodes * _seconds(market, it.time) / HOUR_S for it in market.types]
-    there = [it.present for it in market.types]
-    parts = parts if sum(parts) >= sum(there) else there
-    if not sum(parts):
-        return market.nodes * market.idle_w
-    watts = np.average([it.most_w for it in market.types], weights=parts)
-    busy = min(sum(parts), market.nodes)
-    return float(busy * watts + (market.nodes - busy) * market.idle_w)
-
-
-def most_w(market: Market) -> float:
-    """Returns what the machine draws at most."""
-    return market.nodes * max((it.most_w for it in market.types), default=market.most_w)
-
-
-def unknown(market: Market) -> bool:
-    """Tells whether nobody knows which jobs come: a trace has had no time to show it."""
-    return market.time == 0 and not any(it.arrivals for it in market.types)
-
-
-class Worth(NamedTuple):
-    """What a bid comes to, on average over the hours in which it was tried."""
-
-    cost: float
-    nothing: float
-    """What the work would cost that was done, if nothing were offered: at most what jobs need on
-    average, as standby jobs are nobody's work."""
-    bad: float
-    """The share of bad intervals."""
-    broken: float
-    """The share of hours that broke the tracking rule."""
-
-
-def worth(market: Market, bid: Bid, trials: Sequence[Trial]) -> Worth:
-    """Returns what a bid comes to, from hours in which it was tried."""
-    hours = _seconds(market, market.hour) / HOUR_S
-    prices = market.energy_price, market.reserve_price, market.error_price
-    error, drawn_w = (float(np.mean([getattr(it, name) for it in trials]))
-                      for name in ("error", "drawn_w"))  # fmt: skip
-    bad = [it.bad(market.limit) for it in trials]
-    broken = float(np.mean([each >= market.share for each in bad]))
-    found = tracking.cost(bid.average_w, bid.reserve_w, error, hours, *prices)
-    nothing = tracking.cost(min(mean_w(market), drawn_w), 0.0, 0.0, hours, *prices)
-    return Worth(found + broken * market.violation, nothing, float(np.mean(bad)), broken)
-
-
-def lateness(market: Market, trial: Trial) -> float:
-    """Returns the mean degradation of the jobs of an hour, as a part of their thresholds; of those
-    that have one."""
-    found = [trial.degradations[it.name] / it.threshold for it in market.types
-             if it.threshold < np.inf and it.name in trial.degradations]  # fmt: skip
-    every = np.concatenate([np.zeros(0), *found])
-    return float(every.mean()) if len(every) else 0.0
-
-
-def _seconds(market: Market, time: float) -> float:
-    return time * (TICKS[market.tick] * 1e-12)
-
-
-def _require(policy: BiddingPolicy, market: Market) -> None:
-    if not market.types or market.trial is None:
-        raise Fault(f"bidding {policy.name}: it goes by types of jobs, and there are none: set "
-                    "power.types, and a power policy that regulates by type")  # fmt: skip
 
 
 @bidding("tracking-only", about="what the machine draws on average, and all that it can move",
@@ -101,7 +31,7 @@ class MeanPower(BiddingPolicy):
     by_types = True
 
     def bid(self, market: Market) -> Bid:
-        _require(self, market)
+        require_types(self, market)
         average = mean_w(market)
         if unknown(market):
             return Bid(average, 0.0)
@@ -132,7 +62,7 @@ class Grid(BiddingPolicy):
         check_word("otherwise", self.otherwise, ("nearest", "nothing"))
 
     def bid(self, market: Market) -> Bid:
-        _require(self, market)
+        require_types(self, market)
         if unknown(market):
             return Bid(mean_w(market), 0.0)
         found, least = None, np.inf
@@ -196,7 +126,7 @@ class Guaranteed(BiddingPolicy):
     hours: int = parameter(1, about="hours in which each bid is tried", least=1, most=1000)
 
     def bid(self, market: Market) -> Bid:
-        _require(self, market)
+        require_types(self, market)
         kinds = self._kinds(market)
         found, least = Bid(mean_w(market), 0.0), (True, np.inf)
         if unknown(market):
@@ -226,7 +156,7 @@ class Guaranteed(BiddingPolicy):
         """Returns the types as the conditions on delays need them."""
         types = market.types
         rate = np.array([it.arrivals / HOUR_S for it in types])
-        seconds = np.array([_seconds(market, it.time) for it in types])
+        seconds = np.array([seconds(market, it.time) for it in types])
         watts = np.array([max(it.most_w, market.idle_w + 1e-9) for it in types])
         work = seconds * np.array([it.nodes for it in types])
         known = [it.delay_rate if self.stated else None for it in types]
@@ -238,7 +168,7 @@ class Guaranteed(BiddingPolicy):
         return kinds
 
     def _fitted(
-        self, market: Market, kinds: delays.Kinds, seconds: delays.Numbers
+        self, market: Market, kinds: delays.Kinds, times_s: delays.Numbers
     ) -> delays.Numbers:
         """Returns how fast the share of jobs that wait has to fall, from how they wait in an hour
         in which an average well above what jobs need is bid, and half of the reserve that it has
@@ -262,6 +192,6 @@ class Guaranteed(BiddingPolicy):
             least = 0.0
             if it.threshold < np.inf:
                 alpha = 1.0 if alpha is None else alpha
-                least = float(delays.delay_rate(alpha, market.late, it.threshold, seconds[at]))
+                least = float(delays.delay_rate(alpha, market.late, it.threshold, times_s[at]))
             found.append(max(0.0, least))
         return np.array(found)

@@ -74,9 +74,14 @@ class Trial(NamedTuple):
     waits: Mapping[str, npt.NDArray[np.float64]] = {}
     """How long the jobs that were submitted in the hour waited, by type, in s: those that did not
     start, up to its end."""
-    kept_on: bool = True
-    """Whether it was simulated to its end: one that is off its target too often may be cut short
+    part: float = 1.0
+    """Which part of the hour was simulated: one that is off its target too often may be cut short
     (`Market.trial`)."""
+
+    @property
+    def kept_on(self) -> bool:
+        """Tells whether it was simulated to its end."""
+        return self.part >= 1.0
 
     @property
     def errors(self) -> npt.NDArray[np.float64]:

@@ -1,0 +1,96 @@
+"""A bid that knows its risk: the cheapest one for which the chance of a failed hour, one that
+breaks the tracking rule or the QoS of a type, is below a stated one.
+
+It takes three sets of hours, as whoever chooses by some hours sees too few of those fail. On the
+first bids are **trained**: the search lets a part of the hours fail. Of what it tried the cheapest
+bid is kept for each number of hours that failed, and each of these also with smaller reserves. By
+the second set one of these is **chosen**: the cheapest whose chance is below the stated one at 95 %
+confidence. On the third it is **judged**: the interval of its chance is from these hours alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from odonata.bids.chance import Chance
+from odonata.bids.training import CHOOSE, JUDGE, TRAIN, Trained, judged, train
+from policies.bidding.aqa import Optimised
+from policies.bidding.judging import TRACKING, Judged
+from policies.bidding.search import Candidate
+from policies.views import Bid, Market
+
+SMALLER = (1.0, 0.9, 0.8, 0.65, 0.5)
+"""By which reserves are multiplied."""
+MOST = 12
+"""Bids that are kept of a search, each with every reserve."""
+
+
+class Point(NamedTuple):
+    """A bid of the front, as the hours show it by which one is chosen."""
+
+    bid: Bid
+    failed: Chance
+    saving: float
+    worst: float
+    """The worst type's degradation, as a part of its threshold: of that type for which the value
+    that decides about its QoS is largest, in the mean over the hours."""
+    cost: float
+
+
+class AtRisk(NamedTuple):
+    """The bid for a stated risk. `front` has all bids from which it was chosen. `below` says whether
+    the chance of a failed hour is below the stated one, by the hours that one was chosen by."""
+
+    risk: float
+    chosen: Point
+    below: bool
+    judged: Point
+    front: Sequence[Point]
+    trained: Trained
+
+
+def at_risk(
+    market: Market, how: Optimised, risk: float, train_on: int = 40, choose_by: int = 200,
+    judge_on: int = 400,
+) -> AtRisk:  # fmt: skip
+    """Returns the bid for a risk, from so many hours of each kind."""
+    trained = train(market, replace(cast(Any, how), risk=risk), range(TRAIN, TRAIN + train_on))
+    hours = range(CHOOSE, CHOOSE + choose_by)
+    front = [point(bid, judged(market, bid, hours)) for bid in shortlist(trained.every)]
+    sure = [it for it in front if it.failed.below <= risk]
+    chosen = (min(sure, key=lambda it: it.cost) if sure
+              else min(front, key=lambda it: (it.failed.share, it.cost)))  # fmt: skip
+    last = point(chosen.bid, judged(market, chosen.bid, range(JUDGE, JUDGE + judge_on)))
+    return AtRisk(risk, chosen, bool(sure), last, front, trained)
+
+
+def shortlist(every: Sequence[Candidate]) -> list[Bid]:
+    """Returns the cheapest bid for each number of hours that failed, beginning with the least, and
+    each with smaller reserves."""
+    best: dict[int, Candidate] = {}
+    for it in every:
+        failed = sum(one.violation > 0.0 for one in it.judged)
+        if failed not in best or it.cost < best[failed].cost:
+            best[failed] = it
+    some = [best[count].bid for count in sorted(best)[:MOST]]
+    return [bid._replace(reserve_w=part * bid.reserve_w) for bid in some for part in SMALLER]
+
+
+def point(bid: Bid, found: Sequence[Judged]) -> Point:
+    """Returns what hours say of a bid."""
+    by_type: dict[str, list[float]] = {}
+    for it in found:
+        for name, ratio in it.ratios.items():
+            if name != TRACKING:
+                by_type.setdefault(name, []).append(ratio)
+    paid = sum(it.cost / (1.0 - it.saving) for it in found if it.saving != 1.0)
+    return Point(
+        bid, Chance(sum(not it.kept for it in found), len(found)),
+        1.0 - sum(it.cost for it in found) / paid if paid else 1.0,
+        max((float(np.mean(values)) for values in by_type.values()), default=0.0),
+        float(np.mean([it.cost for it in found])),
+    )  # fmt: skip

@@ -1,0 +1,138 @@
+"""Bids that are trained on some hours and judged on others.
+
+An hour has a number. Those with one number have the same jobs and the same signal for every bid,
+and those with different numbers have nothing in common: hours that are judged have numbers that no
+bid was trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from odonata.cluster.model import Cluster
+from policies.bidding.aqa import Optimised, tried
+from policies.bidding.judging import TRACKING, Judged, judge
+from policies.bidding.search import GRADIENT, Candidate, optimiser_of
+from policies.views import Bid, Market
+
+TRAIN, CHOOSE, JUDGE, FRESH = 1, 100_001, 200_001, 300_001
+"""The first numbers of hours that bids are trained on, chosen by, judged on; and of others still.
+"""
+
+
+def market_of(model: Cluster) -> Market:
+    """Returns what is known when the first bid of a run is due, with trials."""
+    return model.first_market()
+
+
+class Step(NamedTuple):
+    """A bid that was suggested, as a figure of the search shows it."""
+
+    average_w: float
+    reserve_w: float
+    cost: float
+    """Of an hour on average."""
+    violation: float
+    """The mean over the hours."""
+    kept: int
+    """The hours in which it kept all rules, with the margin."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The bid that a search ended with, and all that it tried, in order."""
+
+    best: Candidate
+    steps: Sequence[Step]
+    every: Sequence[Candidate] = ()
+
+
+Tried = Callable[[Sequence[Bid]], Sequence[Candidate]]
+"""Returns what bids came to, in their order: here, or on other processes."""
+
+
+def train(market: Market, how: Optimised, hours: Sequence[int], each: Tried | None = None
+          ) -> Trained:  # fmt: skip
+    """Returns what the optimiser of a policy finds on these hours."""
+    tails = how.optimiser == GRADIENT
+    asked = optimiser_of(how.optimiser, market, how.candidates, how.risk)
+    every: list[Candidate] = []
+    while not asked.finished:
+        bids = asked.ask()
+        batch = (each(bids) if each is not None
+                 else [tried(market, bid, hours, how.margin, tails) for bid in bids])  # fmt: skip
+        asked.tell(batch)
+        every += batch
+    best = min(every, key=lambda it: it.rank(market, how.risk))
+    return Trained(best, [step_of(it) for it in every], every)
+
+
+def step_of(it: Candidate) -> Step:
+    """Returns what a figure shows of a bid."""
+    missed = float(np.mean([one.violation for one in it.judged]))
+    kept = sum(not one.violation for one in it.judged)
+    return Step(it.bid.average_w, it.bid.reserve_w, it.cost, missed, kept)
+
+
+def judged(market: Market, bid: Bid, hours: Sequence[int]) -> list[Judged]:
+    """Returns what a bid comes to in these hours, each of them whole."""
+    assert market.trial is not None
+    return [judge(market, bid, market.trial(bid, hour)) for hour in hours]
+
+
+class Report(NamedTuple):
+    """What a bid came to in some hours."""
+
+    hours: int
+    kept: int
+    """Those in which the tracking rule and the QoS of every type were kept."""
+    kept_rule: int
+    kept_qos: int
+    saving: float
+    """1 - the sum of the costs / the sum of what the averages cost."""
+    savings: Sequence[float]
+    cost: float
+    """Of an hour on average."""
+    error: float
+    errors: Sequence[float]
+    bad: float
+    """The share of bad intervals."""
+    late: Mapping[str, float]
+    """By type, the mean over the hours of the share of late jobs."""
+    fails: Mapping[str, tuple[int, float]]
+    """By constraint that fails: in how many hours, and by what part of its limit the value that
+    decides exceeds it there, on average."""
+
+
+def report(market: Market, found: Sequence[Judged]) -> Report:
+    """Returns what a bid came to, of whole hours that were judged without a margin."""
+    rule = [it.bad < market.share for it in found]
+    late = {name: float(np.mean([it.late[name] for it in found if name in it.late]))
+            for name in dict.fromkeys(name for it in found for name in it.late)}  # fmt: skip
+    savings = [it.saving for it in found]
+    paid = [it.cost / (1.0 - it.saving) if it.saving != 1.0 else 0.0 for it in found]
+    whole = sum(paid)
+    return Report(
+        len(found), sum(it.kept for it in found), sum(rule),
+        sum(all(share <= market.late for share in it.late.values()) for it in found),
+        1.0 - sum(it.cost for it in found) / whole if whole else float(np.mean(savings)), savings,
+        float(np.mean([it.cost for it in found])), float(np.mean([it.error for it in found])),
+        [it.error for it in found], float(np.mean([it.bad for it in found])), late,
+        dict(_fails(market, found)),
+    )  # fmt: skip
+
+
+def _fails(market: Market, found: Sequence[Judged]) -> Iterator[tuple[str, tuple[int, float]]]:
+    for name in (TRACKING, *(it.name for it in market.types)):
+        over = [it.ratios[name] - 1.0 for it in found if it.ratios.get(name, 0.0) >= 1.0]
+        if over:
+            yield name, (len(over), float(np.mean(over)))
+
+
+def bid_of(fields: Mapping[str, Any]) -> Bid:
+    """Returns a bid from what JSON has of it."""
+    return Bid(float(fields["average_w"]), float(fields["reserve_w"]), dict(fields["weights"]))
