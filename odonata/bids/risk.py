@@ -42,8 +42,8 @@ class Point(NamedTuple):
 
 
 class AtRisk(NamedTuple):
-    """The bid for a stated risk. `front` has all bids from which it was chosen. `below` says whether
-    the chance of a failed hour is below the stated one, by the hours that one was chosen by."""
+    """The bid for a risk. `front` has all bids from which it was chosen. `below` says whether
+    the chance of a failed hour is below the stated one, by the hours that it was chosen by."""
 
     risk: float
     chosen: Point
