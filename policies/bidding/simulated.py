@@ -156,14 +156,14 @@ class Guaranteed(BiddingPolicy):
         """Returns the types as the conditions on delays need them."""
         types = market.types
         rate = np.array([it.arrivals / HOUR_S for it in types])
-        seconds = np.array([seconds(market, it.time) for it in types])
+        times_s = np.array([seconds(market, it.time) for it in types])
         watts = np.array([max(it.most_w, market.idle_w + 1e-9) for it in types])
-        work = seconds * np.array([it.nodes for it in types])
+        work = times_s * np.array([it.nodes for it in types])
         known = [it.delay_rate if self.stated else None for it in types]
         rates = np.array([np.nan if it is None else it for it in known])
         kinds = delays.Kinds(rate, work, watts, np.nan_to_num(rates))
         if np.isnan(rates).any():
-            fitted = self._fitted(market, kinds, seconds)
+            fitted = self._fitted(market, kinds, times_s)
             kinds = kinds._replace(delay_rate=np.where(np.isnan(rates), fitted, rates))
         return kinds
 
