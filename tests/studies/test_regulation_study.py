@@ -26,7 +26,7 @@ from odonata.studies.regulation.cases import (
     of_size,
 )
 from odonata.studies.regulation.claims import claims, servers_needed
-from odonata.studies.regulation.found import SIGN, Measured, keeps_rule, near, percent, saving
+from odonata.studies.regulation.found import Measured, keeps_rule, saving
 from odonata.studies.regulation.simulation import (
     PRINTED,
     SHOWN,
@@ -40,6 +40,7 @@ from odonata.studies.regulation.simulation import (
 from odonata.study.contract import Claim
 from odonata.study.filling import fill
 from odonata.study.store import Answer, from_line, to_line
+from odonata.study.verdicts import SIGN, near, percent
 from pdes.errors import Refused
 from policies.bidding import BIDDINGS
 from policies.views import tracking

@@ -35,37 +35,39 @@ from odonata.studies.regulation.cases import (
     warmed,
 )
 from odonata.studies.regulation.found import (
-    CALIBRATED,
     MOST_LATE,
     Measure,
     Measured,
     Outcomes,
-    above,
     average,
     bad,
-    below,
     error,
-    judged,
     keeps_both,
     keeps_qos,
     keeps_rule,
     late,
     left,
-    limits,
     mean_signal,
-    near,
-    percent,
     q90,
     reserve,
     saving,
-    shown,
     standby,
     trend,
-    watts,
     weight,
 )
 from odonata.studies.regulation.simulation import PRINTED, types_of
 from odonata.study.contract import Claim
+from odonata.study.verdicts import (
+    CALIBRATED,
+    above,
+    below,
+    judged,
+    limits,
+    near,
+    percent,
+    shown,
+    watts,
+)
 from odonata.traces.mix import LOAD, per_second
 from policies.bidding.delays import least_weights
 

@@ -1,32 +1,20 @@
-"""What the hours of a setting came to, and how that is judged beside what is printed.
-
-A number of the thesis is of one hour; ours is a mean over hours with its confidence interval of
-95 %. It **holds** where that interval comes within a tenth of the printed number. An inequality
-holds where the interval of the differences between hours of one seed lies on its side of 0. Where
-that much cannot be said but the direction is the printed one, it holds **in sign only**; else it
-does not.
-"""
+"""What the hours of a setting came to, and whether it changes from setting to setting."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from odonata.results.statistics import Interval, interval
 from odonata.studies.regulation.cases import RegulationPlan, Setting
 from odonata.studies.regulation.simulation import RegulationOutcome
 from odonata.study.contract import Claim
+from odonata.study.verdicts import above, below, judged, percent
 
 Outcomes = Mapping[str, RegulationOutcome]
 Measure = Callable[[RegulationOutcome], float | None]
 BySeed = Mapping[int, float]
 
-NEAR = 0.1
-"""A printed number holds if ours is off by no more than this part of it."""
-SIGN = "in sign only"
-CALIBRATED = "calibrated"
 MOST_LATE = 0.1
 
 
@@ -141,60 +129,6 @@ class Measured:
         mine, theirs = self.values(setting, of), self.values(against, of)
         return interval([None if one is None or other is None else one - other
                          for one, other in zip(mine, theirs, strict=True)])  # fmt: skip
-
-
-# -- verdicts
-
-
-def percent(it: Interval, digits: int = 1) -> str:
-    """Returns a part as per cent, with its interval."""
-    half = "" if np.isnan(it.half) else f" ± {100 * it.half:.{digits}f}"
-    return f"{100 * it.mean:.{digits}f}{half} %"
-
-
-def watts(it: Interval) -> str:
-    half = "" if np.isnan(it.half) else f" ± {it.half:,.0f}"
-    return f"{it.mean:,.0f}{half} W"
-
-
-def limits(it: Interval) -> tuple[float, float]:
-    """Returns the ends of an interval, which a single value is itself."""
-    return (it.mean, it.mean) if np.isnan(it.low) else (it.low, it.high)
-
-
-def near(it: Interval, printed: float, rounded: float = 0.0) -> bool:
-    """Tells whether an interval comes within a tenth of a printed number, which may have been
-    larger or smaller by `rounded` before it was rounded."""
-    low, high = limits(it)
-    most, least = (printed + rounded) * (1 + NEAR), (printed - rounded) * (1 - NEAR)
-    return low <= most and high >= least
-
-
-def below(it: Interval, limit: float) -> bool:
-    """Tells whether a whole interval is below a limit. Of a single hour nothing is sure."""
-    return bool(it.high < limit)
-
-
-def above(it: Interval, limit: float) -> bool:
-    return bool(it.low > limit)
-
-
-def judged(
-    name: str, paper: str, ours: str, holds: bool, sign: bool, it: Interval
-) -> Claim:  # fmt: skip
-    """Returns a claim that holds, or not, or in sign only."""
-    only = sign and not holds
-    return Claim(name, paper, f"{ours}, {SIGN}" if only else ours, holds, it.of, values_of(it))
-
-
-def shown(name: str, paper: str, ours: str, it: Interval) -> Claim:
-    """Returns a claim that is not judged."""
-    return Claim(name, paper, ours, None, it.of, values_of(it))
-
-
-def values_of(it: Interval) -> dict[str, float]:
-    low, high = limits(it)
-    return {"mean": it.mean, "low": low, "high": high}
 
 
 def trend(

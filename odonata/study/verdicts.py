@@ -1,0 +1,71 @@
+"""Verdicts on what a paper says: holds, holds in sign only, does not.
+
+A printed number is often of one run; ours is a mean with its confidence interval of 95 %. A number
+**holds** where that interval comes within a tenth of the printed one. An inequality holds where the
+whole interval, of differences between runs of one seed where there are such, lies on its side.
+Where that much cannot be said but the direction is the printed one, it holds **in sign only**; else
+it does not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from odonata.results.statistics import Interval
+from odonata.study.contract import Claim
+
+NEAR = 0.1
+"""A printed number holds if ours is off by no more than this part of it."""
+SIGN = "in sign only"
+CALIBRATED = "calibrated"
+
+
+def percent(it: Interval, digits: int = 1) -> str:
+    """Returns a part as per cent, with its interval."""
+    half = "" if np.isnan(it.half) else f" ± {100 * it.half:.{digits}f}"
+    return f"{100 * it.mean:.{digits}f}{half} %"
+
+
+def watts(it: Interval) -> str:
+    half = "" if np.isnan(it.half) else f" ± {it.half:,.0f}"
+    return f"{it.mean:,.0f}{half} W"
+
+
+def limits(it: Interval) -> tuple[float, float]:
+    """Returns the ends of an interval, which a single value is itself."""
+    return (it.mean, it.mean) if np.isnan(it.low) else (it.low, it.high)
+
+
+def near(it: Interval, printed: float, rounded: float = 0.0) -> bool:
+    """Tells whether an interval comes within a tenth of a printed number, which may have been
+    larger or smaller by `rounded` before it was rounded."""
+    low, high = limits(it)
+    most, least = (printed + rounded) * (1 + NEAR), (printed - rounded) * (1 - NEAR)
+    return low <= most and high >= least
+
+
+def below(it: Interval, limit: float) -> bool:
+    """Tells whether a whole interval is below a limit. Of a single hour nothing is sure."""
+    return bool(it.high < limit)
+
+
+def above(it: Interval, limit: float) -> bool:
+    return bool(it.low > limit)
+
+
+def judged(
+    name: str, paper: str, ours: str, holds: bool, sign: bool, it: Interval
+) -> Claim:  # fmt: skip
+    """Returns a claim that holds, or not, or in sign only."""
+    only = sign and not holds
+    return Claim(name, paper, f"{ours}, {SIGN}" if only else ours, holds, it.of, values_of(it))
+
+
+def shown(name: str, paper: str, ours: str, it: Interval) -> Claim:
+    """Returns a claim that is not judged."""
+    return Claim(name, paper, ours, None, it.of, values_of(it))
+
+
+def values_of(it: Interval) -> dict[str, float]:
+    low, high = limits(it)
+    return {"mean": it.mean, "low": low, "high": high}
