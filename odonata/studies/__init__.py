@@ -21,6 +21,7 @@ STUDIES = {
     "congestion": "odonata.studies.congestion:Congestion",
     "nedd": "odonata.studies.nedd:NeDD",
     "regulation": "odonata.studies.regulation:Regulation",
+    "aqa": "odonata.studies.aqa:Aqa",
 }
 """The modules of the studies; importing one is cheap, and heavy imports come when it simulates."""
 
