@@ -24,8 +24,8 @@ class Aqa(Packaged["AqaPlan", "Offer", "AqaOutcome"]):
     about = "Which bids keep their rules, and what do they save? (Zhang et al., AQA, 2021)"
     options = (
         Option("part", "The fourteen mixes, under three policies, in sample and held out, with "
-               "every step of AQA, warmed hours and another signal (mixes); thresholds (service); bids "
-               "for other signals (signals); the paper's descent (gradient); its printed bids "
+               "every step of AQA, warmed hours and another signal (mixes); thresholds (service); "
+               "bids for other signals (signals); the paper's descent (gradient); its printed bids "
                "(printed); 10,000 servers (scale); weights that adapt (weights); or bids at a "
                "stated risk (risk).", "all", choices=("all", *PARTS)),
         Option("mixes", "The mixes, as W4,W5.", "all"),

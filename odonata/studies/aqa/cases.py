@@ -29,7 +29,7 @@ SERVICE, LEVELS, DRAWN = "W4", (0.5, 2.0), range(1, 11)
 REAL = 0.64
 """The standard deviation of a day of RegD."""
 SHORT = {"slow_s": 30, "fast_s": 8}
-SCALE = {"nodes": 10_000, "sample": True, "candidates": 200}
+SCALE = {"nodes": 10_000, "sample": True, "candidates": 200, "kept": True}
 RISK, RISKED = 0.1, ("W2", "W4", "W5", "W9")
 RISK_TRAINING = {"risk": RISK, "train": 40, "candidates": 300, "standby": FILLER}
 GAIN = 1.0

@@ -1,0 +1,184 @@
+"""What the paper does not ask: held-out hours, other signals, every step alone, weights that adapt,
+and bids that know their risk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
+
+import numpy as np
+
+from odonata.bids.chance import Chance
+from odonata.studies.aqa.cases import (
+    FILLER,
+    GAIN,
+    REAL,
+    RISK,
+    RISKED,
+    SHORT,
+    of_gain,
+    of_mix,
+    of_risk,
+    of_signal,
+)
+from odonata.studies.aqa.found import Group, Measured, always, counted, mean_of, of_counts
+from odonata.studies.aqa.simulation import COLD, FRESH_HOURS, VARIANTS, WARM
+from odonata.study.contract import Claim
+from odonata.study.verdicts import above, below, judged, percent, shown
+
+FEASIBLE_HELD, FEASIBLE_SAMPLE, RIVALS_SAMPLE = 0.70, 0.35, 0.10
+SAVING_BETWEEN = 0.38, 0.52
+STEPS = ("in order", "no sharing", "whole jobs", "no caps", "planned caps", "gaps", "preemption")
+
+
+def _group(m: Measured, policy: str, standby: str, sample: bool, variant: str = "") -> Group:
+    return Group(m.asked.mixes, lambda mix: of_mix(mix, policy, standby, sample), variant)
+
+
+def three(m: Measured, standby: str, sample: bool) -> Mapping[str, Group]:
+    """Returns the hours of the three policies."""
+    found = {name: _group(m, name, standby, sample) for name in ("aqa", "energy-qare")}
+    return {**found, "tracking-only": found["energy-qare"].of("tracking-only")}
+
+
+def samples(m: Measured) -> Iterator[Claim]:
+    """Returns what bids keep and save, in sample and held out, with standby jobs and without."""
+    for sample, how in ((True, "in sample"), (False, "held out")):
+        for standby in ("", FILLER):
+            groups = three(m, standby, sample)
+            if not m.has(*groups.values()):
+                continue
+            aside = f", standby jobs {standby}" if standby else ", no standby jobs"
+            for name, each in groups.items():
+                it = m.share(each, "saving")
+                middle = np.median(m.of_mixes(each, "saving"))
+                yield shown(f"{how}{aside}: hours that {name} keeps", "", counted(m, each),
+                            m.share(each))  # fmt: skip
+                yield shown(f"{how}{aside}: saving of {name}", "",
+                            f"{percent(it)}, median over the mixes {middle:.1%}", it)  # fmt: skip
+            yield from _ordered(m, groups, f"{how}{aside}")
+    held = three(m, FILLER, False)["aqa"]
+    if m.has(held):
+        it = m.share(held)
+        yield judged("held out, with standby jobs: hours that AQA keeps, at least",
+                     f"{FEASIBLE_HELD:.0%} (our aim)", percent(it), it.mean >= FEASIBLE_HELD,
+                     it.high >= FEASIBLE_HELD, it)  # fmt: skip
+        over = mean_of(m.of_mixes(held, "saving"))
+        value, (low, high) = float(np.median(m.of_mixes(held, "saving"))), SAVING_BETWEEN
+        yield judged("… and its saving, the median over the mixes",
+                     f"{low:.0%} to {high:.0%} (our aim)", f"{value:.1%}", low <= value <= high,
+                     False, over)  # fmt: skip
+        yield from _steps(m, held)
+        yield from _warm(m, held)
+
+
+def _ordered(m: Measured, groups: Mapping[str, Group], words: str) -> Iterator[Claim]:
+    names = [*groups]
+    for one, other in pairwise(names):
+        for key, what in (("kept", "keeps more hours"), ("saving", "saves more")):
+            it = m.change(groups[one], groups[other], key)
+            yield judged(f"{words}: {one} {what} than {other}", "", f"by {percent(it)}",
+                         above(it, 0), it.mean > 0, it)  # fmt: skip
+
+
+def _steps(m: Measured, held: Group) -> Iterator[Claim]:
+    """Returns what every step of AQA does at the same bids."""
+    for name in STEPS:
+        other = held.of(name)
+        kept, error = (m.change(other, held, key) for key in ("kept", "error"))
+        yield shown(f"{name}: hours kept, beside all of AQA", "",
+                    f"{counted(m, other)}; {percent(kept)} more", kept)  # fmt: skip
+        there = percent(m.share(other, "error"))
+        yield shown(f"{name}: error, beside all of AQA", "", f"{there}; {percent(error)} more",
+                    error)  # fmt: skip
+
+
+def _warm(m: Measured, held: Group) -> Iterator[Claim]:
+    cold, warm = held.of(COLD), held.of(WARM)
+    for name, each in (("that begins empty", cold), ("that begins with jobs", warm)):
+        yield shown(f"an hour {name}: hours kept", "", counted(m, each), m.share(each))
+    for key, word in (("kept", "hours kept"), ("error", "error"), ("saving", "saving")):
+        it = m.change(warm, cold, key)
+        yield shown(f"an hour that begins with jobs: {word}, beside the hour before", "",
+                    f"{percent(it)} more", it)  # fmt: skip
+
+
+# -- other signals
+
+
+def signals(m: Measured) -> Iterator[Claim]:
+    own = _group(m, "aqa", FILLER, False)
+    trained = Group(m.asked.mixes, always(of_signal(deviation=REAL)))
+    if m.has(own, trained):
+        moved = own.of("0.64")
+        yield shown("bids made at 0.40: hours kept at 0.40", "", counted(m, own), m.share(own))
+        for name, each in (("0.40", moved), ("0.64", trained)):
+            yield shown(f"bids made at {name}: hours kept at 0.64", "", counted(m, each),
+                        m.share(each))  # fmt: skip
+        it = m.change(own, moved, "kept")
+        yield judged("bids made at 0.40 fail at 0.64", "yes (our aim)",
+                     f"{percent(it)} fewer hours kept", above(it, 0), it.mean > 0, it)  # fmt: skip
+        share = m.share(trained)
+        yield judged("bids made at 0.64 hold there, in hours at least",
+                     f"{FEASIBLE_HELD:.0%} (our aim)", percent(share),
+                     share.mean >= FEASIBLE_HELD, share.high >= FEASIBLE_HELD, share)  # fmt: skip
+        yield shown("bids made at 0.64: saving there", "", percent(m.share(trained, "saving")),
+                    m.share(trained, "saving"))  # fmt: skip
+    for policy in ("aqa", "energy-qare"):
+        short = Group(m.asked.mixes, always(of_signal(policy, **SHORT)))
+        if m.has(short):
+            yield shown(f"memories of 30 and 8 s: hours kept by {policy}", "", counted(m, short),
+                        m.share(short))  # fmt: skip
+            it = m.share(short, "saving")
+            yield shown(f"memories of 30 and 8 s: saving of {policy}", "", percent(it), it)
+
+
+# -- weights that adapt
+
+
+def weights(m: Measured) -> Iterator[Claim]:
+    own = _group(m, "aqa", FILLER, False)
+    made = Group(m.asked.mixes, always(of_gain()))
+    if not m.has(own, made):
+        return
+    for name, each in (("gain 1, at the bids of fixed weights", own.of("gain 1")),
+                       ("gain 4, at the bids of fixed weights", own.of("gain 4")),
+                       (f"gain {GAIN:g}, at bids made for it", made)):  # fmt: skip
+        it = m.change(each, own, "kept")
+        yield judged(f"weights that adapt keep more hours: {name}", "", f"{counted(m, each)}; "
+                     f"{percent(it)} more", above(it, 0), it.mean > 0, it)  # fmt: skip
+        saved = m.change(each, own, "saving")
+        yield shown(f"… and save more: {name}", "", percent(saved), saved)
+
+
+# -- risk
+
+
+def risk(m: Measured) -> Iterator[Claim]:
+    for mix in RISKED:
+        for deviation in (0.40, REAL):
+            found = m.outcome(mix, of_risk(deviation)) if mix in m.asked.mixes else None
+            if found is None:
+                continue
+            failed = FRESH_HOURS - sum(row["kept"] for row in found.hours[""])
+            chance = Chance(*found.chance["judged"])
+            low, high = chance.interval
+            least, most = chance.next(FRESH_HOURS)
+            fresh = of_counts(failed, FRESH_HOURS)
+            name = f"{mix}, deviation {deviation:g}, risk {RISK:.0%}"
+            yield shown(f"{name}: chance of a failed hour", "",
+                        f"{chance.share:.1%} ({low:.1%} to {high:.1%})",
+                        of_counts(*found.chance["judged"]))  # fmt: skip
+            yield judged(f"{name}: failed share of {FRESH_HOURS} fresh hours",
+                         f"{least} to {most} hours, as foretold",
+                         f"{failed} ({percent(fresh)})", least <= failed <= most, False,
+                         fresh)  # fmt: skip
+            yield judged(f"{name}: it is not above the stated risk", "", percent(fresh),
+                         below(fresh, RISK), fresh.low <= RISK, fresh)  # fmt: skip
+            yield shown(f"{name}: saving", "", f"{found.chance['saving']:.1%}", fresh)
+
+
+PARTS: Mapping[str, Callable[[Measured], Iterable[Claim]]] = {
+    "signals": signals, "weights": weights, "risk": risk
+}  # fmt: skip
+assert set(STEPS) <= set(VARIANTS)
