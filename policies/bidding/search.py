@@ -28,7 +28,7 @@ FIRST_AVERAGE = 1.1
 FIRST_STEP = 0.15
 """The standard deviation of the first bids that are tried: of averages and reserves as a part of
 what the machine draws on average, of logarithms of weights by SCALE times as much."""
-SCALE = 5.0
+SCALE = 10.0
 WEIGHTS = 5.0
 """The logarithm of a weight goes from minus this to this, before all are scaled to a sum of 1."""
 LEAST_RESERVE = 0.01

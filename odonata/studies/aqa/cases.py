@@ -20,8 +20,11 @@ FILLER = "bt.C.16"
 DRAWS_LITTLE = "is.D.4"
 """A type whose standby jobs add 35 W per server."""
 STANDBYS = ("", FILLER)
+CHEAPEST = "energy-qare, cheapest"
+BIDDERS = ("aqa", "energy-qare", CHEAPEST, "tracking-only")
+"""Who bids: EnergyQARE bids what is best for the QoS, as in the paper, or what is cheapest.
+Tracking alone has EnergyQARE's bids, as in the paper, which is a variant, or bids of its own."""
 RIVALS = ("aqa", "energy-qare")
-"""Who bids: tracking alone has EnergyQARE's bids, as in the paper."""
 SEEN = ("W4", "W13", "W5")
 """Mixes whose first hour is drawn."""
 SERVICE, LEVELS, DRAWN = "W4", (0.5, 2.0), range(1, 11)
@@ -74,15 +77,17 @@ class AqaPlan:
 
 
 def of_mix(mix: str, policy: str = "aqa", standby: str = "", sample: bool = True) -> Setting:
-    """Returns the setting of a mix under a policy."""
+    """Returns the setting of a mix under a policy, one of BIDDERS."""
     found: dict[str, Any] = {"policy": policy, "standby": standby, "sample": sample}
-    if policy != "aqa":
+    if policy == CHEAPEST:
+        found |= {"policy": "energy-qare", "rule": "cost"}
+    elif policy == "energy-qare":
         found["also"] = ("tracking-only",)
-    elif sample:
-        found["also"] = ("preemption",) if not standby else ()
-    elif standby:
+    elif policy == "aqa" and sample:
+        found["also"] = () if standby else ("preemption",)
+    elif policy == "aqa" and standby:
         found["also"] = AGAIN
-    if sample and not standby and mix in SEEN:
+    if sample and not standby and mix in SEEN and policy in RIVALS:
         found["kept"] = True
     return found
 
@@ -148,7 +153,7 @@ def settings(asked: AqaPlan, part: str) -> Iterator[tuple[str, Setting]]:
     service, scale = SERVICE in asked.mixes, "W1" in asked.mixes
     if part == "mixes":
         for mix in asked.mixes:
-            for policy in RIVALS:
+            for policy in BIDDERS:
                 for sample in (True, False):
                     yield from ((mix, of_mix(mix, policy, each, sample)) for each in STANDBYS)
     elif part == "service" and service:

@@ -16,7 +16,7 @@ from matplotlib.ticker import PercentFormatter
 
 from odonata.bids.chance import Chance
 from odonata.figures.network import BLUE, DASHES, FAINT, GREEN, GREY, ORANGE, PURPLE
-from odonata.studies.aqa.beyond import three
+from odonata.studies.aqa.beyond import groups_of
 from odonata.studies.aqa.cases import (
     FILLER,
     REAL,
@@ -54,7 +54,8 @@ def figure_mixes(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     """Draw in which part of the hours bids keep all rules, and what they save, by mix and policy:
     in sample without standby jobs, and held out with them; and table 4."""
     m = Measured(asked, outcomes)
-    both = (three(m, "", True), three(m, FILLER, False))
+    every = (groups_of(m, "", True), groups_of(m, FILLER, False))
+    both = [{name: groups[name] for name in COLOURS} for groups in every]
     if not m.has(*(group for groups in both for group in groups.values())):
         return None
     figure, panels = panels_of(10.0, 5.6, 2, 2, left=0.06, right=0.99, bottom=0.07, top=0.93,

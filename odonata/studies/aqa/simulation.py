@@ -65,7 +65,7 @@ class Offer(Case):
     """A bid that is made and judged. `sample`: whether by the hours that it is made for, one by
     one; else it is made on `train` hours and judged on `judge` others. Thresholds are those of the
     table times `level` or, where `drawn` is above 0, drawn with this seed. Jobs have `size` times
-    their nodes. `options` are those of the power policy. `bid`: an average and a reserve that are
+    their nodes. `rule` is what a grid of bids goes by. `options` are those of the power policy. `bid`: an average and a reserve that are
     given, with weights for types where `weights` has some. `also` names variants. `risk`: the bid
     is made for this one. `kept`: what was measured in the first hour is in the outcome."""
 
@@ -82,6 +82,7 @@ class Offer(Case):
     drawn: int = 0
     nodes: int = 35
     size: int = 1
+    rule: str = "quality"
     optimiser: str = "search"
     candidates: int = 500
     options: tuple[tuple[str, Any], ...] = ()
@@ -94,7 +95,7 @@ class Offer(Case):
     @property
     def weight(self) -> float:
         """Returns about how many trials it takes, those of large machines counted as more."""
-        bids = 1 if self.bid else 144 if self.policy == "energy-qare" else self.candidates
+        bids = 1 if self.bid else self.candidates if self.policy == "aqa" else 144
         bids = min(bids, 200) if self.optimiser == "gradient" else bids
         hours = self.judge if self.sample else self.train
         each = 1.0 + self.nodes / 1000.0
@@ -219,7 +220,7 @@ def bids_of(case: Offer) -> tuple[list[Bid], list[int], list[Mapping[str, Any]]]
                 steps = [it._asdict() | {"weights": dict(one.bid.weights)}
                          for it, one in zip(found.steps, found.every, strict=True)]  # fmt: skip
         else:
-            bids.append(_gridded(market, hours))
+            bids.append(_gridded(market, hours, case.rule))
             kept.append(sum(it.kept for it in judged_on(market, bids[-1], hours)))
     return bids, kept, steps
 
@@ -232,9 +233,10 @@ def searched(case: Offer) -> Optimised:
     return cast(Optimised, BIDDINGS.make("aqa", given))
 
 
-def _gridded(market: Market, hours: Sequence[int]) -> Bid:
-    """Returns the bid of EnergyQARE's grid, tried in these hours."""
-    made, trial = BIDDINGS.make("energy-qare", {"hours": len(hours)}), market.trial
+def _gridded(market: Market, hours: Sequence[int], rule: str) -> Bid:
+    """Returns the best bid of EnergyQARE's grid, tried in these hours."""
+    made = BIDDINGS.make("energy-qare", {"hours": len(hours), "rule": rule})
+    trial = market.trial
     assert trial is not None
 
     def tried(bid: Bid, hour: int = 0, give_up: float = 0.0) -> Any:
