@@ -21,7 +21,7 @@ from odonata.studies.aqa.cases import (
     of_risk,
     of_signal,
 )
-from odonata.studies.aqa.found import Group, Measured, always, counted, mean_of, of_counts
+from odonata.studies.aqa.found import Group, Measured, always, counted, of_counts
 from odonata.studies.aqa.simulation import COLD, FRESH_HOURS, VARIANTS, WARM
 from odonata.study.contract import Claim
 from odonata.study.verdicts import above, below, judged, percent, shown

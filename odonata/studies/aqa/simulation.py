@@ -65,9 +65,10 @@ class Offer(Case):
     """A bid that is made and judged. `sample`: whether by the hours that it is made for, one by
     one; else it is made on `train` hours and judged on `judge` others. Thresholds are those of the
     table times `level` or, where `drawn` is above 0, drawn with this seed. Jobs have `size` times
-    their nodes. `rule` is what a grid of bids goes by. `options` are those of the power policy. `bid`: an average and a reserve that are
-    given, with weights for types where `weights` has some. `also` names variants. `risk`: the bid
-    is made for this one. `kept`: what was measured in the first hour is in the outcome."""
+    their nodes. `rule` is what a grid of bids goes by. `options` are those of the power policy.
+    `bid`: an average and a reserve that are given, with weights for types where `weights` has some.
+    `also` names variants. `risk`: the bid is made for this one. `kept`: what was measured in the
+    first hour is in the outcome."""
 
     mix: str
     policy: str = "aqa"
