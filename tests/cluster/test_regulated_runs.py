@@ -44,7 +44,7 @@ def halted_in_the_end(caps: Any) -> set[int]:
     return halted
 
 
-@pytest.mark.parametrize("policy", ["tracking-only", "energy-qare", "qosg"])
+@pytest.mark.parametrize("policy", ["tracking-only", "energy-qare", "aqa"])
 @pytest.mark.parametrize("preemption", [False, True])
 def test_energy_and_jobs_are_all_accounted_for(policy: str, preemption: bool) -> None:
     model = model_of(policy, standby="bt.C.16", given=(("preemption", preemption),), **GIVEN)
@@ -105,7 +105,7 @@ def by_job(ends: Any) -> Any:
     return sorted(ends, key=lambda row: row[1][0])
 
 
-@pytest.mark.parametrize("policy", ["tracking-only", "energy-qare", "qosg"])
+@pytest.mark.parametrize("policy", ["tracking-only", "energy-qare", "aqa"])
 def test_a_restart_within_an_hour_changes_nothing(policy: str, tmp_path: Path) -> None:
     def model() -> Any:
         return model_of(policy, standby="bt.C.16", given=(("preemption", True),),

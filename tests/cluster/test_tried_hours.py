@@ -51,6 +51,8 @@ def rows_of(hour: Any, names: tuple[str, ...]) -> Trace:
     ("policy", "mixed", "nodes", "standby", "given", "bid"),
     [("tracking-only", "W4", 36, None, (), Bid(8434.0, 3435.0)),
      ("energy-qare", "W3", 36, "bt.C.16", (("preemption", True),), Bid(9577.0, 3256.0)),
+     ("aqa", "W7", 36, "is.D.4", (("gaps", True), ("gain", 2.0), ("preemption", True)),
+      Bid(9000.0, 3000.0, {"bt.C.16": 0.4, "mg.D.8": 0.6})),
      ("qosg", "qosg", 100, "ft", (("preemption", True),),
       Bid(20600.0, 10111.0, {"fs": 0.128, "sc": 0.212, "bt": 0.127, "lu": 0.271, "mg": 0.124,
                              "sp": 0.14}))],
@@ -124,7 +126,11 @@ def test_an_hour_that_breaks_the_rule_is_given_up() -> None:
     assert len(whole.power_w) == 3600
     assert whole.kept_on
     assert len(short.power_w) < 3600
+    assert short.part == len(short.power_w) / 3600
     assert not short.kept_on
+    longer = hours.tried(bad, 0, 2.0)
+    assert round(longer.part * 3600 * longer.bad(0.3)) == 720
+    assert round(short.part * 3600 * short.bad(0.3)) == 360
     assert whole.bad(0.3) >= 0.1
     assert whole.power_w[: len(short.power_w)].tolist() == short.power_w.tolist()
 
@@ -217,13 +223,17 @@ class Tells(BiddingPolicy):
         return found
 
 
-COARSE: dict[str, dict[str, Any]] = {"energy-qare": {"steps": 4}, "qosg": {"step": 0.05}}
+COARSE: dict[str, dict[str, Any]] = {
+    "energy-qare": {"steps": 4},
+    "qosg": {"step": 0.05},
+    "aqa": {"candidates": 30, "hours": 2},
+}
 """Parameters of bidding policies that try a grid of bids, for a coarser grid."""
 OF: list[str] = []
 TOLD: list[Bid] = []
 
 
-@pytest.mark.parametrize("policy", ["tracking-only", "energy-qare", "qosg"])
+@pytest.mark.parametrize("policy", ["tracking-only", "energy-qare", "qosg", "aqa"])
 def test_no_bid_knows_what_is_to_come(policy: str) -> None:
     """Two traces are alike until the third quarter of an hour; after it other types come."""
     names = ("fs", "bt", "mg") if policy == "qosg" else ("mg.D.16", "is.D.64", "lu.C.28")

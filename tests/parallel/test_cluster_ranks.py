@@ -101,12 +101,14 @@ def test_a_checkpoint_of_these_ranks_goes_on_to_the_same_end(tmp_path: Path) -> 
     assert rest.digest == run(model, None, show_compiling=False).digest
 
 
-@pytest.mark.parametrize("policy", ["tracking-only", "energy-qare", "qosg"])
+@pytest.mark.parametrize("policy", ["tracking-only", "energy-qare", "qosg", "aqa"])
 @pytest.mark.parametrize("protocol", ["window", "null"])
 def test_a_regulated_machine_is_the_same_on_these_ranks(policy: str, protocol: str) -> None:
     trace = mix(Types.of("aqa"), MIXES["W5"].types, 36, span_s=1200.0)
     end = 1200 * 10**6
-    power = Power(policy, (("preemption", True),), types="aqa", interval_ps=10**12)
+    given: tuple[tuple[str, Any], ...] = (("preemption", True),)
+    given += (("gaps", True), ("gain", 1.5)) if policy == "aqa" else ()
+    power = Power(policy, given, types="aqa", interval_ps=10**12)
     market = MarketSettings("tracking-only", signal="synthetic", standby="bt.C.16",
                             hour_ps=400 * 10**12)  # fmt: skip
     model = Cluster(trace, 36, power=power, market=market, until_us=end)

@@ -37,7 +37,11 @@ VALUES: dict[str, dict[str, Any]] = {
     "dynamic-learner": {"samples": 5},
 }
 """Where what is set by default would never matter in so short a life."""
-COARSE: dict[str, dict[str, Any]] = {"energy-qare": {"steps": 4}, "qosg": {"step": 0.1}}
+COARSE: dict[str, dict[str, Any]] = {
+    "energy-qare": {"steps": 4},
+    "qosg": {"step": 0.1},
+    "aqa": {"candidates": 20, "hours": 1},
+}
 """Parameters of bidding policies that try a grid of bids, for a coarser grid, which is searched by
 the same code. By default they try a hundred bids for each question, as in `make test-long`."""
 ALL = [*((name, "power") for name in POWERS), *((name, "bidding") for name in BIDDINGS)]
