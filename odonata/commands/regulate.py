@@ -14,6 +14,7 @@ from odonata.commands.group import SETTINGS
 from odonata.commands.options import cores, json_option, plot_option, plugin_option
 from odonata.commands.output import print_json, print_table
 from odonata.commands.regulate_asked import SUFFIX, Asked
+from odonata.commands.regulate_options import job_options, market_options
 from pdes import launcher
 from pdes.errors import Refused
 
@@ -26,15 +27,7 @@ EXPERIMENT = "regulate.toml"
 
 
 @click.command("regulate", context_settings=SETTINGS)
-@click.option("--workload", metavar="MIX", help="The jobs: a mix that `odonata types` lists, such "
-              "as W4, or types of one of its tables, as bt or bt.C.16,cg.D.16.")  # fmt: skip
-@click.option("--trace", type=click.Path(path_type=Path), metavar="FILE", help="The jobs of a "
-              "trace of your own, in one run, in place of a mix.")  # fmt: skip
-@click.option("--types", metavar="TABLE", help="The types of the jobs: aqa, qosg or a CSV file of "
-              "your own.  [default: those of the mix]")  # fmt: skip
-@click.option("--policy", default="energy-qare", show_default=True, metavar="NAME",
-              help="Who starts and caps jobs; parameters follow a colon: energy-qare:limit=0.2. "
-              "`odonata policies` lists them.")  # fmt: skip
+@job_options("energy-qare")
 @click.option("--bid", metavar="BID", help="What is offered, average and reserve, as 8434W,3435W; "
               "or a bidding policy, with parameters as energy-qare:rule=cost:hours=6.  [default: "
               "the one that is called as the policy]")  # fmt: skip
@@ -42,34 +35,7 @@ EXPERIMENT = "regulate.toml"
               "jobs are submitted, from the first on]")  # fmt: skip
 @click.option("--continuous", is_flag=True, help="One run of so many hours; without it each hour "
               "is a run of its own that starts empty, with the next seed.")  # fmt: skip
-@click.option("--nodes", type=int, help="Nodes of the machine.  [default: those of the paper that "
-              "the mix, or the table of its types, is from]")  # fmt: skip
-@click.option("--load", type=float, help="The part of the nodes that is busy on average.  "
-              "[default: that of the mix]")  # fmt: skip
-@click.option("--standby", metavar="TYPE", help="The type of which there is always another job "
-              "that starts when nothing else waits and power is left; none: there is none.  "
-              "[default: ft, as in the thesis, where the workload is qosg]")  # fmt: skip
-@click.option("--signal", default="synthetic", show_default=True, metavar="FILE",
-              help="The grid's signal, -1 to 1: a CSV file, or synthetic.")  # fmt: skip
-@click.option("--repair", is_flag=True, help="Repair values of the signal that are missing, "
-              "repeated or beyond -1 and 1, aloud.")  # fmt: skip
-@click.option("--repeat", is_flag=True, help="Have the signal begin anew when it has ended, as a "
-              "day of it for a week.")  # fmt: skip
-@click.option("--deviation", type=float, help="The standard deviation of a synthetic signal.  "
-              "[default: 0.4]")  # fmt: skip
-@click.option("--prices", metavar="E,R,D", help="Of energy, reserve and error, per kWh; numbers or "
-              "CSV files.  [default: 0.1,0.1,0.1]")  # fmt: skip
-@click.option("--epoch", metavar="DATE", help="The date of time 0, by which dated prices and "
-              "signals are placed, such as 2026-03-02T00:00+01:00.  [default: what the trace "
-              "tells]")  # fmt: skip
-@click.option("--timezone", metavar="ZONE", help="The time zone of dates that have none, such as "
-              "Europe/Stockholm or +01:00.  [default: what the trace tells]")  # fmt: skip
-@click.option("--preemption", is_flag=True, help="Suspend jobs where all are held at their lowest "
-              "cap and the machine still draws more.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True,
-              help="The first seed.")  # fmt: skip
-@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE",
-              help="A change to the experiment, as market.violation=0.5; repeatable.")  # fmt: skip
+@market_options
 @click.option("--write", type=click.Path(path_type=Path), metavar="FILE.toml",
               help="Write the experiment of the first seed, for `odonata run`.")  # fmt: skip
 @click.option(
