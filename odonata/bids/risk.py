@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from odonata.bids.asking import Steps, Wanted, found_here
 from odonata.bids.chance import Chance
-from odonata.bids.training import CHOOSE, JUDGE, TRAIN, Trained, judged, train
+from odonata.bids.training import CHOOSE, JUDGE, TRAIN, Trained, training
 from policies.bidding.aqa import Optimised
 from policies.bidding.judging import TRACKING, Judged
 from policies.bidding.search import Candidate
@@ -58,14 +59,24 @@ def at_risk(
     judge_on: int = 400,
 ) -> AtRisk:  # fmt: skip
     """Returns the bid for a risk, from so many hours of each kind."""
-    trained = train(market, replace(cast(Any, how), risk=risk), range(TRAIN, TRAIN + train_on))
-    hours = range(CHOOSE, CHOOSE + choose_by)
-    front = [point(bid, judged(market, bid, hours)) for bid in shortlist(trained.every)]
+    return found_here(market, at_risk_steps(market, how, risk, train_on, choose_by, judge_on))
+
+
+def at_risk_steps(
+    market: Market, how: Optimised, risk: float, train_on: int, choose_by: int, judge_on: int
+) -> Steps[AtRisk]:
+    """The steps of `at_risk`: those of the training, then all bids of the front at once, and the
+    one that is chosen."""
+    risky = replace(cast(Any, how), risk=risk)
+    trained = yield from training(market, risky, range(TRAIN, TRAIN + train_on))
+    bids, hours = shortlist(trained.every), range(CHOOSE, CHOOSE + choose_by)
+    heard = yield [Wanted(bid, hours) for bid in bids]
+    front = [point(bid, found) for bid, found in zip(bids, heard, strict=True)]
     sure = [it for it in front if it.failed.below <= risk]
     chosen = (min(sure, key=lambda it: it.cost) if sure
               else min(front, key=lambda it: (it.failed.share, it.cost)))  # fmt: skip
-    last = point(chosen.bid, judged(market, chosen.bid, range(JUDGE, JUDGE + judge_on)))
-    return AtRisk(risk, chosen, bool(sure), last, front, trained)
+    (last,) = yield [Wanted(chosen.bid, range(JUDGE, JUDGE + judge_on))]
+    return AtRisk(risk, chosen, bool(sure), point(chosen.bid, last), front, trained)
 
 
 def shortlist(every: Sequence[Candidate]) -> list[Bid]:

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from odonata.bids.asking import Steps, Wanted, finished, found_here, simulated
 from odonata.cluster.model import Cluster
-from policies.bidding.aqa import Optimised, tried
-from policies.bidding.judging import TRACKING, Judged, judge
+from policies.bidding.aqa import Optimised
+from policies.bidding.judging import TRACKING, Judged
 from policies.bidding.search import GRADIENT, Candidate, optimiser_of
 from policies.views import Bid, Market
 
@@ -58,17 +59,34 @@ Tried = Callable[[Sequence[Bid]], Sequence[Candidate]]
 def train(market: Market, how: Optimised, hours: Sequence[int], each: Tried | None = None
           ) -> Trained:  # fmt: skip
     """Returns what the optimiser of a policy finds on these hours."""
+    steps = training(market, how, hours)
+    if each is None:
+        return found_here(market, steps)
+    return finished(steps, lambda wanted: [it.judged for it in each([it.bid for it in wanted])])
+
+
+def training(market: Market, how: Optimised, hours: Sequence[int]) -> Steps[Trained]:
+    """The steps of `train`: a batch of bids after the other."""
     tails = how.optimiser == GRADIENT
     asked = optimiser_of(how.optimiser, market, how.candidates, how.risk)
     every: list[Candidate] = []
     while not asked.finished:
         bids = asked.ask()
-        batch = (each(bids) if each is not None
-                 else [tried(market, bid, hours, how.margin, tails) for bid in bids])  # fmt: skip
+        heard = yield [Wanted(bid, hours, True, how.margin, tails) for bid in bids]
+        batch = [Candidate(bid, tuple(found)) for bid, found in zip(bids, heard, strict=True)]
         asked.tell(batch)
         every += batch
     best = min(every, key=lambda it: it.rank(market, how.risk))
     return Trained(best, [step_of(it) for it in every], every)
+
+
+def best_so_far(market: Market, every: Sequence[Candidate], risk: float = 0.0) -> list[int]:
+    """Returns, for each of the bids in the order in which they were tried, which was the best then:
+    its place."""
+    ranks, best = [it.rank(market, risk) for it in every], list[int]()
+    for at in range(len(every)):
+        best.append(at if not best or ranks[at] < ranks[best[-1]] else best[-1])
+    return best
 
 
 def step_of(it: Candidate) -> Step:
@@ -80,8 +98,7 @@ def step_of(it: Candidate) -> Step:
 
 def judged(market: Market, bid: Bid, hours: Sequence[int]) -> list[Judged]:
     """Returns what a bid comes to in these hours, each of them whole."""
-    assert market.trial is not None
-    return [judge(market, bid, market.trial(bid, hour)) for hour in hours]
+    return simulated(market, Wanted(bid, hours))
 
 
 class Report(NamedTuple):
