@@ -12,6 +12,7 @@ from odonata.bids.asking import Steps, Wanted, simulated
 from odonata.bids.risk import AtRisk, at_risk_steps
 from odonata.bids.training import CHOOSE, JUDGE, TRAIN, Report, Trained, report, training
 from odonata.study.contract import Case, Claim, Study, digest
+from policies.bidding import BIDDINGS
 from policies.bidding.aqa import Optimised
 from policies.bidding.delays import Tail
 from policies.bidding.judging import Judged
@@ -42,10 +43,12 @@ class BidPlan:
     @property
     def how(self) -> Optimised:
         """Returns the bidding policy that searches so."""
-        return Optimised(
-            optimiser=self.optimiser, hours=self.train, candidates=self.candidates,
-            margin=self.margin, risk=self.risk or 0.0,
-        )  # fmt: skip
+        made = BIDDINGS.make("aqa", {
+            "optimiser": self.optimiser, "hours": self.train, "candidates": self.candidates,
+            "margin": self.margin, "risk": self.risk or 0.0,
+        })  # fmt: skip
+        assert isinstance(made, Optimised)
+        return made
 
 
 class Found(NamedTuple):
@@ -125,10 +128,10 @@ class Came:
 
 def cases_of(asked: BidPlan, wanted: Wanted) -> list[BidCase]:
     """Returns the cases that together are a bid in its hours, in their order."""
-    bid, hours, *how = wanted
+    bid, hours = wanted.bid, tuple(wanted.hours)
     return [
         BidCase(asked.identity, bid.average_w, bid.reserve_w, tuple(bid.weights.items()),
-                tuple(hours[at : at + CHUNK]), *how, asked.text)
+                hours[at : at + CHUNK], wanted.training, wanted.margin, wanted.tails, asked.text)
         for at in range(0, len(hours), CHUNK)
     ]  # fmt: skip
 
@@ -173,7 +176,7 @@ class BidSearch(Study[BidPlan, BidCase, Came]):
         """Returns the cases that the search has asked for so far; it goes on if it has all of
         them."""
         if self._steps is None:
-            self._steps = steps_of(market_in(asked.text), asked)
+            self._steps = steps_of(self.market, asked)
             self._wait_for(next(self._steps))
         try:
             while self.found is None and all(
@@ -192,6 +195,11 @@ class BidSearch(Study[BidPlan, BidCase, Came]):
         self._batch = [cases_of(self.asked, it) for it in wanted]
         self._every |= {case.key: case for cases in self._batch for case in cases}
 
+    @property
+    def market(self) -> Market:
+        """Returns what is known when the bid is due."""
+        return market_in(self.asked.text)
+
     def simulate(self, case: BidCase) -> Came:
         return Came(tuple(simulated(market_in(case.text), case.wanted)))
 
@@ -200,8 +208,7 @@ class BidSearch(Study[BidPlan, BidCase, Came]):
         need is compiled."""
         from odonata.sweeps.study import sources
 
-        market = market_in(self.asked.text)
-        simulated(market, Wanted(Bid(mean_w(market), 0.0), [TRAIN]))
+        simulated(self.market, Wanted(Bid(mean_w(self.market), 0.0), [TRAIN]))
         return digest([sources()])
 
     def claims(self, asked: BidPlan, outcomes: Mapping[str, Came]) -> list[Claim]:

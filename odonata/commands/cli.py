@@ -40,6 +40,7 @@ cli = LazyGroup(
         "schedule": "Run the jobs of a trace on a machine: months in a second, without packets.",
         "trace": "Show what is in a file of jobs; filter it, rescale it, and write it as SWF.",
         "regulate": "Simulate hours of demand response: what they save, and who waits for it.",
+        "bid": "Find what a machine may offer for an hour, and how sure that is.",
         "signal": "Show what a regulation signal is like: a FILE, or one that is made.",
         "configurations": "Find the nodes, cores and caps that are fastest within a power bound.",
         "allocate": "Place jobs on an idle machine, and show which nodes each of them gets.",

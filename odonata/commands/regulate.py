@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from odonata.commands.bid_file import other_than, read_bid
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import cores, json_option, plot_option, plugin_option
 from odonata.commands.output import print_json, print_table
@@ -17,6 +18,7 @@ from odonata.commands.regulate_asked import SUFFIX, Asked
 from odonata.commands.regulate_options import job_options, market_options
 from pdes import launcher
 from pdes.errors import Refused
+from pdes.shown import say
 
 if TYPE_CHECKING:
     from odonata.experiment.experiment import JobExperiment
@@ -29,8 +31,9 @@ EXPERIMENT = "regulate.toml"
 @click.command("regulate", context_settings=SETTINGS)
 @job_options("energy-qare")
 @click.option("--bid", metavar="BID", help="What is offered, average and reserve, as 8434W,3435W; "
-              "or a bidding policy, with parameters as energy-qare:rule=cost:hours=6.  [default: "
-              "the one that is called as the policy]")  # fmt: skip
+              "or a file that `odonata bid` wrote, as mine/bid.json; or a bidding policy, with "
+              "parameters as energy-qare:rule=cost:hours=6.  [default: the one that is called as "
+              "the policy]")  # fmt: skip
 @click.option("--hours", type=float, help="How many hours.  [default: 20; of a trace all in which "
               "jobs are submitted, from the first on]")  # fmt: skip
 @click.option("--continuous", is_flag=True, help="One run of so many hours; without it each hour "
@@ -86,6 +89,7 @@ def regulate(
     made, text = asked.experiment()
     made.model()  # which tells what is wrong with its jobs, its types or its signal
     check_market(made)
+    say_other(made, asked)
     if write is not None and launcher.rank() == 0:
         write_text(write, text)
     found = simulated(text, asked, out, overwrite, jobs)
@@ -134,6 +138,22 @@ def check_market(made: JobExperiment) -> None:
         assert made.power is not None
         raise Refused(f"--policy {made.power.policy}: it does not follow a target by types of "
                       "jobs: tracking-only, energy-qare and qosg do")  # fmt: skip
+
+
+def say_other(made: JobExperiment, asked: Asked) -> None:
+    """Say on stderr where the bid of a file was made for something else."""
+    if asked.bid_file is None or launcher.rank() > 0:
+        return
+    other = other_than(read_bid(asked.bid_file), for_what(made, asked))
+    if other:
+        say(f"--bid {asked.bid}: it was made for something else: {other}")
+
+
+def for_what(made: JobExperiment, asked: Asked) -> dict[str, Any]:
+    """Returns what a bid is made for."""
+    assert made.market is not None
+    return {"workload": asked.workload or str(asked.trace), "nodes": made.model().nodes,
+            "standby": made.market.standby, "policy": asked.policy}  # fmt: skip
 
 
 def write_text(path: Path, text: str) -> None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odonata.commands.bid_file import SUFFIX as BID_SUFFIX
+from odonata.commands.bid_file import parameters, read_bid
 from pdes.errors import Refused
 
 if TYPE_CHECKING:
@@ -176,10 +178,18 @@ class Asked:
                 raise Refused(f"--policy {name}: no bidding policy has this name: say what is "
                               "offered, --bid 8434W,3435W, or who bids, --bid qosg")  # fmt: skip
             return {"name": name}
+        if self.bid_file is not None:
+            return {"name": "fixed", **parameters(read_bid(self.bid_file))}
         words = [word.strip() for word in self.bid.split(",")]
         if len(words) == 1 and not words[0][:1].isdigit():
             return named(self.bid, "bidding", "--bid")
         return {"name": "fixed", **offered(self.bid, words)}
+
+    @property
+    def bid_file(self) -> Path | None:
+        """Returns the file that says what is offered, if that is in a file."""
+        named = self.bid is not None and self.bid.lower().endswith(BID_SUFFIX)
+        return Path(self.bid or "") if named else None
 
 
 def offered(text: str, words: Sequence[str]) -> dict[str, float]:

@@ -1,5 +1,5 @@
-"""The options that `odonata regulate` and `odonata bid` share: the jobs, the machine, the signal and
-the prices. `regulate_asked` makes an experiment of them."""
+"""The options that `odonata regulate` and `odonata bid` share: the jobs, the machine, the signal
+and the prices. `regulate_asked` makes an experiment of them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def job_options(policy: str) -> Callable[[Any], Any]:
     """Returns a decorator with the options that say which jobs come, and who starts them: by
     default this power policy."""
     return _together(
-        click.option("--workload", metavar="MIX", help="The jobs: a mix that `odonata types` lists, "
-                     "such as W4, or types of one of its tables, as bt or bt.C.16,cg.D.16."),
-        click.option("--trace", type=click.Path(path_type=Path), metavar="FILE", help="The jobs of "
-                     "a trace of your own, in one run, in place of a mix."),
+        click.option("--workload", metavar="MIX", help="The jobs: a mix that `odonata types` "
+                     "lists, such as W4, or types of one of its tables, as bt or bt.C.16,cg.D.16."),
+        click.option("--trace", type=click.Path(path_type=Path), metavar="FILE", help="The jobs "
+                     "of a trace of your own, in one run, in place of a mix."),
         click.option("--types", metavar="TABLE", help="The types of the jobs: aqa, qosg or a CSV "
                      "file of your own.  [default: those of the mix]"),
         click.option("--policy", default=policy, show_default=True, metavar="NAME",

@@ -1,0 +1,190 @@
+"""What `odonata bid` prints for people: the bid, what it came to where it was trained and where it
+is judged, and how likely an hour fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from odonata.bids.chance import Chance
+from odonata.bids.risk import Point
+from odonata.bids.searching import BidPlan, Found
+from odonata.bids.training import Report
+from odonata.commands.regulate_asked import Asked
+from odonata.experiment.units import show_power
+from odonata.results.market_measures import money
+from policies.bidding.judging import TRACKING
+from policies.views import Market
+
+if TYPE_CHECKING:
+    from odonata.experiment.experiment import JobExperiment
+
+NEXT = 200
+"""For how many hours it is said how many of them will fail."""
+MOST_ROWS = 10
+"""Bids of the front that are listed."""
+TERMS = (
+    "Trained on: hours that the search knew. Judged on: others, which say what to expect. A failed "
+    "hour breaks the tracking rule, or has too many late jobs of a type. Weights count where the "
+    "power policy divides nodes by them."
+)
+
+
+def heading(made: JobExperiment, asked: Asked, plan: BidPlan) -> str:
+    """Returns what was looked for, and how."""
+    assert made.market is not None
+    whose = asked.workload or ""
+    if made.market.standby is not None:
+        whose += f" and standby jobs ({made.market.standby})"
+    how = "the search" if plan.optimiser == "search" else "the descent"
+    risk = "" if plan.risk is None else f", chosen by {_hours(plan.choose)}"
+    goal = "" if plan.risk is None else f" with a chance below {plan.risk:.2%} of a failed hour"
+    return (f"A bid for {whose} on {made.model().nodes:,} nodes, {asked.policy}{goal}: by {how}, "
+            f"trained on {_hours(plan.train)}{risk}, judged on {plan.judge:,} others")  # fmt: skip
+
+
+def _hours(count: int) -> str:
+    return f"{count:,} hour{'s' if count != 1 else ''}"
+
+
+def tables(market: Market, found: Found, made: JobExperiment, asked: Asked, plan: BidPlan
+           ) -> Sequence[Any]:  # fmt: skip
+    """Returns what is shown."""
+    from rich.text import Text
+
+    risky = found.at_risk
+    own = "trained on" if risky is None else "chosen by"
+    parts: list[Any] = [Text(heading(made, asked, plan), "bold"), bid_table(found)]
+    parts += [Text(), hours_table(found, own)]
+    parts += [Text(word, "bold") for word in notes(market, found, plan, own)]
+    if risky is not None:
+        words = (f"By the {_hours(plan.choose)} that one was chosen by: the bids that no other "
+                 "beats both in saving and in chance; * is the one.")  # fmt: skip
+        parts += [Text(), Text(words, "dim"), front_table(risky.front, risky.chosen)]
+    return [*parts, Text(), types_table(market, found.after), Text(TERMS, "dim")]
+
+
+def _table(*titles: str) -> Any:
+    from rich.table import Table
+
+    shown = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim",
+                  show_header=bool(titles))  # fmt: skip
+    shown.add_column(titles[0] if titles else "", no_wrap=True, style="dim")
+    for title in titles[1:]:
+        shown.add_column(title, justify="right", no_wrap=True)
+    return shown
+
+
+def bid_table(found: Found) -> Any:
+    """Returns what is to be offered."""
+    shown, bid = _table(), found.bid
+    shown.add_column()
+    weights = sorted(bid.weights.items(), key=lambda it: -it[1])
+    shown.add_row("average", show_power(bid.average_w))
+    shown.add_row("reserve", f"{show_power(bid.reserve_w)} to either side")
+    shown.add_row("weights", ", ".join(f"{name} {share:.3f}" for name, share in weights) or "none")
+    return shown
+
+
+def hours_table(found: Found, own: str) -> Any:
+    """Returns what the bid came to, in the hours that the search knew and in the others."""
+    shown, both = _table("", own, "judged on"), (found.before, found.after)
+    rows: list[tuple[str, list[str]]] = [
+        ("hours", [f"{it.hours:,}" for it in both]),
+        ("kept all rules", [_of(it.kept, it) for it in both]),
+        ("kept the tracking rule", [_of(it.kept_rule, it) for it in both]),
+        ("kept QoS", [_of(it.kept_qos, it) for it in both]),
+        ("saving", [f"{it.saving:.1%}" for it in both]),
+        ("cost per hour", [money(it.cost) for it in both]),
+        ("  if nothing is offered", ["", money(found.nothing)]),
+        ("error, mean", [f"{it.error:.1%}" for it in both]),
+        ("bad intervals", [f"{it.bad:.1%}" for it in both]),
+        ("chance of a failed hour", ["", f"{_failed(found.after).share:.1%}"]),
+        ("  95 % interval", ["", _interval(_failed(found.after))]),
+    ]  # fmt: skip
+    for title, cells in rows:
+        shown.add_row(title, *cells)
+    return shown
+
+
+def _of(count: int, it: Report) -> str:
+    return f"{count:,} of {it.hours:,}"
+
+
+def _failed(it: Report) -> Chance:
+    return Chance(it.hours - it.kept, it.hours)
+
+
+def _interval(chance: Chance) -> str:
+    low, high = chance.interval
+    return f"{low:.1%} to {high:.1%}"
+
+
+def notes(market: Market, found: Found, plan: BidPlan, own: str) -> Iterator[str]:
+    """Yields what is to be known of the bid in sentences."""
+    risky, best = found.at_risk, found.trained.best
+    if risky is not None:
+        chance = risky.judged.failed
+        share = f"{chance.share:.1%} ({_interval(chance)} at 95 %)"
+        if not risky.below:
+            yield (f"By the {_hours(plan.choose)} that one is chosen by no bid has a chance of a "
+                   f"failed hour below {risky.risk:g}: this one failed least.")  # fmt: skip
+        word = "is below" if chance.below <= risky.risk else "is not shown to be below"
+        yield (f"In the hours that it is judged on the chance of a failed hour is {share}: it "
+               f"{word} {risky.risk:g} at 95 % confidence.")  # fmt: skip
+        low, high = chance.next(NEXT)
+        yield f"Of the next {NEXT} hours {low} to {high} will fail."
+    elif best.broken():
+        yield (f"No bid kept all rules in all of the {_hours(plan.train)} with the margin of "
+               f"{plan.margin:g}: this one is nearest to that.")  # fmt: skip
+    if found.after.cost >= found.nothing:
+        yield (f"To offer nothing is cheaper: the same work costs {money(found.nothing)} per hour "
+               "then.")  # fmt: skip
+    yield from fails(market, found.before, f"that it was {own}")
+    yield from fails(market, found.after, "that it is judged on")
+
+
+def fails(market: Market, it: Report, where: str) -> Iterator[str]:
+    """Yields which constraints fail in some hours, the one first that fails in most of them."""
+    for name, (count, by) in sorted(it.fails.items(), key=lambda one: -one[1][0]):
+        hours = f"in {count:,} of the {_hours(it.hours)} {where}"
+        if name == TRACKING:
+            yield (f"The tracking rule fails {hours}: the error that decides is {by:.0%} above its "
+                   "limit there, on average.")  # fmt: skip
+        else:
+            yield (f"More than {market.late:.0%} of the jobs of {name} are late {hours}: the "
+                   f"degradation that decides is {by:.0%} above the limit there, on "
+                   "average.")  # fmt: skip
+
+
+def types_table(market: Market, it: Report) -> Any:
+    """Returns which part of the jobs of each type is late, in hours that the bid is judged on."""
+    shown = _table("type", "late jobs", "may be", "late from Q")
+    for kind in market.types:
+        if kind.name in it.late:
+            shown.add_row(kind.name, f"{it.late[kind.name]:.1%}", f"{market.late:.0%}",
+                          f"{kind.threshold:g}")  # fmt: skip
+    return shown
+
+
+def undominated(front: Sequence[Point]) -> list[Point]:
+    """Returns the bids that no other beats both in saving and in chance, the safest first."""
+    best, found = -float("inf"), []
+    for it in sorted(front, key=lambda it: (it.failed.share, -it.saving)):
+        if it.saving > best:
+            best = it.saving
+            found.append(it)
+    return found
+
+
+def front_table(front: Sequence[Point], chosen: Point) -> Any:
+    """Returns the front: what a smaller chance costs."""
+    shown = _table("", "average", "reserve", "saving", "chance", "95 % interval", "worst Q/limit")
+    every = undominated(front)
+    some = every[:: -(-len(every) // MOST_ROWS)]
+    some += [chosen] if chosen not in some else []
+    for it in sorted(some, key=lambda it: (it.failed.share, -it.saving)):
+        shown.add_row("*" if it is chosen else "", show_power(it.bid.average_w),
+                      show_power(it.bid.reserve_w), f"{it.saving:.1%}", f"{it.failed.share:.1%}",
+                      _interval(it.failed), f"{it.worst:.2f}")  # fmt: skip
+    return shown
