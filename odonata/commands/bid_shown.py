@@ -25,8 +25,9 @@ MOST_ROWS = 10
 """Bids of the front that are listed."""
 TERMS = (
     "Trained on: hours that the search knew. Judged on: others, which say what to expect. A failed "
-    "hour breaks the tracking rule, or has too many late jobs of a type. Weights count where the "
-    "power policy divides nodes by them."
+    "hour breaks the tracking rule, or the QoS of a type: too many of its jobs are late. By: how far "
+    "the error or the degradation that decides is above its limit there, on average. Weights count "
+    "where the power policy divides nodes by them."
 )
 
 
@@ -38,9 +39,15 @@ def heading(made: JobExperiment, asked: Asked, plan: BidPlan) -> str:
         whose += f" and standby jobs ({made.market.standby})"
     how = "the search" if plan.optimiser == "search" else "the descent"
     risk = "" if plan.risk is None else f", chosen by {_hours(plan.choose)}"
-    goal = "" if plan.risk is None else f" with a chance below {plan.risk:.2%} of a failed hour"
+    goal = (
+        "" if plan.risk is None else f", with a chance of a failed hour below {_percent(plan.risk)}"
+    )
     return (f"A bid for {whose} on {made.model().nodes:,} nodes, {asked.policy}{goal}: by {how}, "
             f"trained on {_hours(plan.train)}{risk}, judged on {plan.judge:,} others")  # fmt: skip
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.4g}%"
 
 
 def _hours(count: int) -> str:
@@ -128,10 +135,10 @@ def notes(market: Market, found: Found, plan: BidPlan, own: str) -> Iterator[str
         share = f"{chance.share:.1%} ({_interval(chance)} at 95 %)"
         if not risky.below:
             yield (f"By the {_hours(plan.choose)} that one is chosen by no bid has a chance of a "
-                   f"failed hour below {risky.risk:g}: this one failed least.")  # fmt: skip
+                   f"failed hour below {_percent(risky.risk)}: this one failed least.")  # fmt: skip
         word = "is below" if chance.below <= risky.risk else "is not shown to be below"
         yield (f"In the hours that it is judged on the chance of a failed hour is {share}: it "
-               f"{word} {risky.risk:g} at 95 % confidence.")  # fmt: skip
+               f"{word} {_percent(risky.risk)} at 95 % confidence.")  # fmt: skip
         low, high = chance.next(NEXT)
         yield f"Of the next {NEXT} hours {low} to {high} will fail."
     elif best.broken():
@@ -140,21 +147,23 @@ def notes(market: Market, found: Found, plan: BidPlan, own: str) -> Iterator[str
     if found.after.cost >= found.nothing:
         yield (f"To offer nothing is cheaper: the same work costs {money(found.nothing)} per hour "
                "then.")  # fmt: skip
-    yield from fails(market, found.before, f"that it was {own}")
-    yield from fails(market, found.after, "that it is judged on")
+    yield from fails(market, found, own)
 
 
-def fails(market: Market, it: Report, where: str) -> Iterator[str]:
-    """Yields which constraints fail in some hours, the one first that fails in most of them."""
-    for name, (count, by) in sorted(it.fails.items(), key=lambda one: -one[1][0]):
-        hours = f"in {count:,} of the {_hours(it.hours)} {where}"
-        if name == TRACKING:
-            yield (f"The tracking rule fails {hours}: the error that decides is {by:.0%} above its "
-                   "limit there, on average.")  # fmt: skip
-        else:
-            yield (f"More than {market.late:.0%} of the jobs of {name} are late {hours}: the "
-                   f"degradation that decides is {by:.0%} above the limit there, on "
-                   "average.")  # fmt: skip
+def fails(market: Market, found: Found, own: str) -> Iterator[str]:
+    """Yields which constraints fail in some hours, in how many and by how much, the one first that
+    fails in most of the hours that the bid is judged on."""
+    both = (found.before, f"it was {own}"), (found.after, "it is judged on")
+    names = {name: None for it, _ in reversed(both)
+             for name in sorted(it.fails, key=lambda one: -it.fails[one][0])}  # fmt: skip
+    for name in names:
+        some = []
+        for it, which in both:
+            count, by = it.fails.get(name, (0, 0.0))
+            number = f"{count:,} of the {it.hours:,}" if count else f"none of the {it.hours:,}"
+            some.append(f"{number} hours {which}{f' (by {by:.0%})' if count else ''}")
+        what = "The tracking rule" if name == TRACKING else f"The QoS of {name}"
+        yield f"{what} fails in {' and in '.join(some)}."
 
 
 def types_table(market: Market, it: Report) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from odonata.bids.risk import AtRisk
 from odonata.bids.searching import BidPlan, Found
@@ -21,6 +22,8 @@ from odonata.figures.network import BLUE, DASHES, FAINT, GREY, INK, ORANGE, dres
 from odonata.figures.power import unit_of
 from policies.views import Market
 
+LONGEST = 150
+"""Letters of a line of the title."""
 KEPT: dict[str, Any] = {"color": BLUE, "marker": "o", "s": 13, "lw": 0, "zorder": 3}
 FAILED: dict[str, Any] = {"color": "#e3b994", "marker": "o", "s": 9, "lw": 0, "zorder": 2}
 CHOSEN: dict[str, Any] = {"color": ORANGE, "marker": "*", "mec": "white", "mew": 0.6, "ms": 14,
@@ -34,7 +37,9 @@ def write(market: Market, asked: BidPlan, found: Found, path: Path, title: str) 
         figure = Figure(figsize=(12.0, 10.2 if risky else 6.4), facecolor="white",
                         layout="constrained")  # fmt: skip
         FigureCanvasAgg(figure)
-        figure.suptitle(title, x=0.01, ha="left", fontsize=10.5, color=INK)
+        figure.suptitle(
+            "\n".join(wrap(title, LONGEST)), x=0.01, ha="left", fontsize=10.5, color=INK
+        )
         parts: Any = figure.subfigures(2 if risky else 1, 1, squeeze=False, hspace=0.03,
                                        height_ratios=(1.5, 1.0) if risky else (1.0,))  # fmt: skip
         above = parts[0, 0].subplots(2, 2, sharex=True)
@@ -59,9 +64,9 @@ def tried(asked: BidPlan, found: Found, panels: Sequence[Axes]) -> None:
     what: Sequence[tuple[str, Callable[[Any], float]]] = (
         ("average", lambda it: it.average_w), ("reserve", lambda it: it.reserve_w),
     )  # fmt: skip
+    size, unit = unit_of(max(it.average_w for it in steps))
     for axes, (name, of) in zip(panels, what, strict=True):
         watts = np.array([of(it) for it in steps])
-        size, unit = unit_of(float(watts.max()))
         axes.scatter(numbers[~fine], watts[~fine] / size, **FAILED)
         axes.scatter(numbers[fine], watts[fine] / size, **KEPT)
         axes.axhline(of(found.bid) / size, color=ORANGE, lw=1.0, ls=DASHES, zorder=4)
@@ -79,7 +84,7 @@ def tried(asked: BidPlan, found: Found, panels: Sequence[Axes]) -> None:
 
 
 def progress(market: Market, asked: BidPlan, found: Found, panels: Sequence[Axes]) -> None:
-    """Draw the cost and the violation of the best bid so far, above those of all that were tried."""
+    """Draw the cost and the violation of the best bid so far, and of all that were tried."""
     steps = found.trained.steps
     best = best_so_far(market, found.trained.every, asked.risk or 0.0)
     numbers = np.arange(1, len(steps) + 1)
@@ -97,6 +102,7 @@ def progress(market: Market, asked: BidPlan, found: Found, panels: Sequence[Axes
     panels[0].set_ylim(float(room.min()) - pad, float(room.max()) + pad)
     panels[1].set_yscale("symlog", linthresh=0.01)
     panels[1].set_ylim(bottom=0)
+    panels[1].yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     panels[0].legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, borderaxespad=0.2,
                      handlelength=1.6, columnspacing=1.4)  # fmt: skip
     _number(panels[1])
@@ -104,7 +110,7 @@ def progress(market: Market, asked: BidPlan, found: Found, panels: Sequence[Axes
 
 def _number(axes: Axes) -> None:
     axes.set_xlabel("bid, in the order in which they were tried")
-    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]))
 
 
 # -- the front
