@@ -14,7 +14,7 @@ import click
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import cores, json_option, plot_option, plugin_option
 from odonata.commands.output import print_json, print_table
-from odonata.commands.regulate_asked import Asked
+from odonata.commands.regulate_asked import Asked, named
 from odonata.commands.regulate_options import job_options, market_options
 from pdes.errors import Refused
 
@@ -74,7 +74,8 @@ def command(**options: Any) -> None:
     jobs = {name: options.pop(name) for name in known if name in options}
     if jobs["trace"] is not None:
         raise Refused(f"--trace {jobs['trace']}: of a trace nothing is known before it begins: bid "
-                      "during the run, by odonata regulate --trace FILE --bid aqa")  # fmt: skip
+                      "during the run, by odonata regulate --trace FILE --types TABLE "
+                      "--bid aqa")  # fmt: skip
     wish = {name: options.pop(name) for name in WISHES}
     bid(Asked(hours=1, continuous=False, bid="aqa", **jobs), wish, **options)
 
@@ -138,15 +139,20 @@ def planned(asked: Asked, wish: Mapping[str, Any]) -> tuple[JobExperiment, BidPl
     """Returns the experiment and what is looked for. Refused with what makes no sense of it, before
     anything is simulated."""
     from odonata.bids.searching import BidPlan
-    from odonata.commands.regulate import check_market
+    from odonata.commands.regulate import no_target
     from odonata.sweeps.plan import identities
     from policies.bidding.known import unknown
+    from policies.register import REGISTERS
 
     how = with_defaults(wish)
+    policy = named(asked.policy, "power", "--policy")["name"]
+    if getattr(REGISTERS["power"][policy].build, "regulate", None) is None:
+        raise no_target(policy)
+    for change in asked.changes:
+        if change.partition("=")[0].strip() == "market.bidding":
+            raise Refused(f"--set {change}: nobody bids in the hours that are tried here")
     made, text = asked.experiment()
-    model = made.model()
-    check_market(made)
-    if unknown(model.first_market()):
+    if unknown(made.model().first_market()):
         raise Refused(f"--workload {asked.workload}: no jobs come, and there is nothing to bid for")
     (identity,) = identities(made, [asked.seed])
     return made, BidPlan(text, identity, **how)

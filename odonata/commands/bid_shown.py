@@ -25,9 +25,9 @@ MOST_ROWS = 10
 """Bids of the front that are listed."""
 TERMS = (
     "Trained on: hours that the search knew. Judged on: others, which say what to expect. A failed "
-    "hour breaks the tracking rule, or the QoS of a type: too many of its jobs are late. By: how far "
-    "the error or the degradation that decides is above its limit there, on average. Weights count "
-    "where the power policy divides nodes by them."
+    "hour breaks the tracking rule, or the QoS of a type: too many of its jobs are late. By: how "
+    "far the error or the degradation that decides is above its limit there, on average. Weights "
+    "count where the power policy divides nodes by them."
 )
 
 
@@ -42,8 +42,9 @@ def heading(made: JobExperiment, asked: Asked, plan: BidPlan) -> str:
     goal = (
         "" if plan.risk is None else f", with a chance of a failed hour below {_percent(plan.risk)}"
     )
+    others = f"{plan.judge:,} other{'s' * (plan.judge != 1)}"
     return (f"A bid for {whose} on {made.model().nodes:,} nodes, {asked.policy}{goal}: by {how}, "
-            f"trained on {_hours(plan.train)}{risk}, judged on {plan.judge:,} others")  # fmt: skip
+            f"trained on {_hours(plan.train)}{risk}, judged on {others}")  # fmt: skip
 
 
 def _percent(share: float) -> str:

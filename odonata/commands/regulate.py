@@ -136,8 +136,13 @@ def check_market(made: JobExperiment) -> None:
     """Refuse a policy that follows no target: its hours would be those of nobody in particular."""
     if made.model().regulates is None:
         assert made.power is not None
-        raise Refused(f"--policy {made.power.policy}: it does not follow a target by types of "
-                      "jobs: tracking-only, energy-qare and qosg do")  # fmt: skip
+        raise no_target(made.power.policy)
+
+
+def no_target(policy: str) -> Refused:
+    """Returns the refusal of a policy that follows no target."""
+    return Refused(f"--policy {policy}: it does not follow a target by types of jobs: "
+                   "tracking-only, energy-qare, qosg and aqa do")  # fmt: skip
 
 
 def say_other(made: JobExperiment, asked: Asked) -> None:

@@ -40,7 +40,7 @@ def test_help_is_instant(odonata: Run) -> None:
     assert best < 0.3
 
 
-@pytest.mark.parametrize("module", ["cli", "regulate"])
+@pytest.mark.parametrize("module", ["cli", "regulate", "bid"])
 def test_help_loads_nothing_heavy(module: str) -> None:
     heavy = ("numpy", "numba", "h5py", "mpi4py", "rich", "scipy", "jinja2", "matplotlib")
     code = (
