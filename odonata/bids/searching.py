@@ -6,14 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from odonata.bids.asking import Steps, Wanted, simulated
-from odonata.bids.risk import AtRisk, at_risk_steps
-from odonata.bids.training import CHOOSE, JUDGE, TRAIN, Report, Trained, report, training
+from odonata.bids.plan import BidPlan, Found, steps_of
+from odonata.bids.training import TRAIN
 from odonata.study.contract import Case, Claim, Study, digest
-from policies.bidding import BIDDINGS
-from policies.bidding.aqa import Optimised
 from policies.bidding.delays import Tail
 from policies.bidding.judging import Judged
 from policies.bidding.known import mean_w
@@ -21,70 +19,6 @@ from policies.views import Bid, Market
 
 CHUNK = 20
 """The most hours of one case: the hours of a bid are simulated by several processes at once."""
-
-
-@dataclass(frozen=True)
-class BidPlan:
-    """What is looked for: a bid for the experiment that `text` is, by so many hours of each kind.
-    With a `risk`, one for which the chance of a failed hour is below that."""
-
-    text: str
-    identity: str
-    """A digest of all that decides how hours of this experiment go, files that it names included.
-    """
-    optimiser: str = "search"
-    candidates: int = 500
-    margin: float = 0.25
-    train: int = 6
-    judge: int = 20
-    choose: int = 0
-    risk: float | None = None
-
-    @property
-    def how(self) -> Optimised:
-        """Returns the bidding policy that searches so."""
-        made = BIDDINGS.make("aqa", {
-            "optimiser": self.optimiser, "hours": self.train, "candidates": self.candidates,
-            "margin": self.margin, "risk": self.risk or 0.0,
-        })  # fmt: skip
-        assert isinstance(made, Optimised)
-        return made
-
-
-class Found(NamedTuple):
-    """The bid that a search ended with, and what it came to."""
-
-    bid: Bid
-    trained: Trained
-    before: Report
-    """In the hours that it was trained on or, with a risk, chosen by: whole, and without a margin.
-    """
-    after: Report
-    """In the hours that it is judged on, of which the search knew nothing."""
-    nothing: float
-    """What an hour of these would cost if nothing were offered, on average."""
-    at_risk: AtRisk | None = None
-
-
-def steps_of(market: Market, asked: BidPlan) -> Steps[Found]:
-    """The steps of the whole search."""
-    found: AtRisk | None = None
-    if asked.risk is None:
-        own = range(TRAIN, TRAIN + asked.train)
-        trained = yield from training(market, asked.how, own)
-        bid = trained.best.bid
-    else:
-        own = range(CHOOSE, CHOOSE + asked.choose)
-        found = yield from at_risk_steps(market, asked.how, asked.risk, asked.train, asked.choose,
-                                         asked.judge)  # fmt: skip
-        trained, bid = found.trained, found.chosen.bid
-    others = range(JUDGE, JUDGE + asked.judge)
-    before, after = yield [Wanted(bid, own), Wanted(bid, others)]
-    nothing = sum(it.nothing for it in after) / len(after)
-    return Found(bid, trained, report(market, before), report(market, after), nothing, found)
-
-
-# -- cases
 
 
 @dataclass(frozen=True)

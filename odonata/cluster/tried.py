@@ -38,6 +38,8 @@ SECOND = 10**6
 HOUR_US = 3600 * SECOND
 TRIED = 0x7B1D
 """Part of the key of the random numbers of hours that are tried."""
+MOST_HOURS = 512
+"""Hours that are kept, for the next bid; each is half a megabyte, or more on a large machine."""
 MUTABLE = ("ctl", "meter", "floor", "sums", "kinds", "tallies", "tops", "paused", "market")
 """The arrays that an hour changes, and that the next one has to find as they were."""
 BY_ROW = ("rows", "progress")
@@ -210,6 +212,8 @@ class Hours:
         made = self._made.get(number)
         if made is not None:
             return made
+        if len(self._made) >= MOST_HOURS:
+            del self._made[next(iter(self._made))]
         state, model, there = self._state, self._model, self._there
         come = self._arrivals(number)
         kind, width, run, submit = (

@@ -19,8 +19,9 @@ from odonata.commands.regulate_options import job_options, market_options
 from pdes.errors import Refused
 
 if TYPE_CHECKING:
+    from odonata.bids.plan import BidPlan, Found
     from odonata.bids.risk import Point
-    from odonata.bids.searching import BidPlan, BidSearch, Found
+    from odonata.bids.searching import BidSearch
     from odonata.bids.training import Report
     from odonata.experiment.experiment import JobExperiment
     from odonata.study.filling import Ran
@@ -138,7 +139,7 @@ def bid(
 def planned(asked: Asked, wish: Mapping[str, Any]) -> tuple[JobExperiment, BidPlan]:
     """Returns the experiment and what is looked for. Refused with what makes no sense of it, before
     anything is simulated."""
-    from odonata.bids.searching import BidPlan
+    from odonata.bids.plan import BidPlan
     from odonata.commands.regulate import no_target
     from odonata.sweeps.plan import identities
     from policies.bidding.known import unknown

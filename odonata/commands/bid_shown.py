@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from odonata.bids.chance import Chance
+from odonata.bids.plan import BidPlan, Found
 from odonata.bids.risk import Point
-from odonata.bids.searching import BidPlan, Found
 from odonata.bids.training import Report
 from odonata.commands.regulate_asked import Asked
 from odonata.experiment.units import show_power
@@ -143,7 +143,7 @@ def notes(market: Market, found: Found, plan: BidPlan, own: str) -> Iterator[str
         low, high = chance.next(NEXT)
         yield f"Of the next {NEXT} hours {low} to {high} will fail."
     elif best.broken():
-        yield (f"No bid kept all rules in all of the {_hours(plan.train)} with the margin of "
+        yield (f"No bid kept all rules in {_some(plan.train, plan.train)} with the margin of "
                f"{plan.margin:g}: this one is nearest to that.")  # fmt: skip
     if found.after.cost >= found.nothing:
         yield (f"To offer nothing is cheaper: the same work costs {money(found.nothing)} per hour "
@@ -161,10 +161,17 @@ def fails(market: Market, found: Found, own: str) -> Iterator[str]:
         some = []
         for it, which in both:
             count, by = it.fails.get(name, (0, 0.0))
-            number = f"{count:,} of the {it.hours:,}" if count else f"none of the {it.hours:,}"
-            some.append(f"{number} hours {which}{f' (by {by:.0%})' if count else ''}")
+            more = f" (by {by:.0%})" if count else ""
+            some.append(f"{_some(count, it.hours)} {which}{more}")
         what = "The tracking rule" if name == TRACKING else f"The QoS of {name}"
         yield f"{what} fails in {' and in '.join(some)}."
+
+
+def _some(count: int, every: int) -> str:
+    """Returns 'all 6 hours', 'none of the hours' or '3 of the 20 hours'."""
+    if count == every:
+        return f"all {every:,} hours" if every > 1 else "the one hour"
+    return f"{count:,} of the {every:,} hours" if count else "none of the hours"
 
 
 def types_table(market: Market, it: Report) -> Any:

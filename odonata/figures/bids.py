@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
+from odonata.bids.plan import BidPlan, Found
 from odonata.bids.risk import AtRisk
-from odonata.bids.searching import BidPlan, Found
 from odonata.bids.training import best_so_far
 from odonata.figures.network import BLUE, DASHES, FAINT, GREY, INK, ORANGE, dress, save, style
 from odonata.figures.power import unit_of

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from odonata.bids.plan import BidPlan
 from odonata.bids.risk import at_risk
-from odonata.bids.searching import BidPlan, BidSearch, Came, market_in
+from odonata.bids.searching import BidSearch, Came, market_in
 from odonata.bids.training import JUDGE, TRAIN, best_so_far, judged, report, train
 from odonata.commands.bid import BID, RESULTS, SEARCH, command
 from odonata.commands.regulate_asked import Asked
 from pdes.errors import Refused
+from policies.views import Bid
 
 WHAT = ("--workload", "W4", "--standby", "bt.C.16")
 FEW = ("--candidates", "22", "--train", "2", "--judge", "23", "--jobs", "1")
@@ -94,13 +96,23 @@ def test_regulate_offers_what_the_file_of_a_bid_says(
     (out / "none.json").unlink()
 
 
+def test_an_hour_that_was_dropped_is_made_again_as_it_was(
+    plan: BidPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    market, bid = market_in(plan.text), Bid(9000.0, 2000.0)
+    market_in.cache_clear()
+    expected = judged(market, bid, [1, 2, 3, 1])
+    monkeypatch.setattr("odonata.cluster.tried.MOST_HOURS", 1)
+    assert judged(market_in(plan.text), bid, [1, 2, 3, 1]) == expected
+
+
 @pytest.mark.parametrize("risk", [None, 0.5])
 def test_a_search_hears_outcomes_in_any_order_and_finds_the_same(
     plan: BidPlan, risk: float | None
 ) -> None:
     """As from processes that end as they like, and from a file."""
     if risk is not None:
-        plan = replace(plan, risk=risk, train=3, choose=22, judge=21)
+        plan = replace(plan, risk=risk, candidates=11, train=2, choose=21, judge=9)
     study, outcomes = BidSearch(plan), dict[str, Came]()
     asked = study.cases(plan, outcomes)
     while study.found is None:
@@ -115,7 +127,7 @@ def test_a_search_hears_outcomes_in_any_order_and_finds_the_same(
     if risk is None:
         assert study.found.trained == train(market, plan.how, range(TRAIN, TRAIN + 2))
     else:
-        assert study.found.at_risk == at_risk(market, plan.how, risk, 3, 22, 21)
+        assert study.found.at_risk == at_risk(market, plan.how, risk, 2, 21, 9)
     assert max(len(case.hours) for case in asked) == 20
 
 
