@@ -67,7 +67,7 @@ def tables(market: Market, found: Found, made: JobExperiment, asked: Asked, plan
     parts += [Text(word, "bold") for word in notes(market, found, plan, own)]
     if risky is not None:
         words = (f"By the {_hours(plan.choose)} that one was chosen by: the bids that no other "
-                 "beats both in saving and in chance; * is the one.")  # fmt: skip
+                 "beats both in cost and in chance; * is the one.")  # fmt: skip
         parts += [Text(), Text(words, "dim"), front_table(risky.front, risky.chosen)]
     return [*parts, Text(), types_table(market, found.after), Text(TERMS, "dim")]
 
@@ -185,23 +185,26 @@ def types_table(market: Market, it: Report) -> Any:
 
 
 def undominated(front: Sequence[Point]) -> list[Point]:
-    """Returns the bids that no other beats both in saving and in chance, the safest first."""
-    best, found = -float("inf"), []
-    for it in sorted(front, key=lambda it: (it.failed.share, -it.saving)):
-        if it.saving > best:
-            best = it.saving
+    """Returns the bids that no other beats both in cost, by which one is chosen, and in chance, the
+    safest first."""
+    best, found = float("inf"), []
+    for it in sorted(front, key=lambda it: (it.failed.share, it.cost)):
+        if it.cost < best:
+            best = it.cost
             found.append(it)
     return found
 
 
 def front_table(front: Sequence[Point], chosen: Point) -> Any:
     """Returns the front: what a smaller chance costs."""
-    shown = _table("", "average", "reserve", "saving", "chance", "95 % interval", "worst Q/limit")
+    shown = _table("", "average", "reserve", "cost", "saving", "chance", "95 % interval",
+                   "worst Q/limit")  # fmt: skip
     every = undominated(front)
     some = every[:: -(-len(every) // MOST_ROWS)]
     some += [chosen] if chosen not in some else []
-    for it in sorted(some, key=lambda it: (it.failed.share, -it.saving)):
+    for it in sorted(some, key=lambda it: (it.failed.share, it.cost)):
         shown.add_row("*" if it is chosen else "", show_power(it.bid.average_w),
-                      show_power(it.bid.reserve_w), f"{it.saving:.1%}", f"{it.failed.share:.1%}",
+                      show_power(it.bid.reserve_w), money(it.cost), f"{it.saving:.1%}",
+                      f"{it.failed.share:.1%}",
                       _interval(it.failed), f"{it.worst:.2f}")  # fmt: skip
     return shown
