@@ -12,6 +12,7 @@ from odonata.bids.asking import Steps, Wanted, simulated
 from odonata.bids.plan import BidPlan, Found, steps_of
 from odonata.bids.training import TRAIN
 from odonata.study.contract import Case, Claim, Study, digest
+from odonata.study.sources import sources
 from policies.bidding.delays import Tail
 from policies.bidding.judging import Judged
 from policies.bidding.known import mean_w
@@ -140,8 +141,6 @@ class BidSearch(Study[BidPlan, BidCase, Came]):
     def mark(self) -> str:
         """Returns a digest of the simulator's sources. An hour is simulated, so that what hours
         need is compiled."""
-        from odonata.sweeps.study import sources
-
         simulated(self.market, Wanted(Bid(mean_w(self.market), 0.0), [TRAIN]))
         return digest([sources()])
 

@@ -119,7 +119,7 @@ def bid(
     if out is not None:
         write_text(out / BID, json.dumps(file_of(found, plan, what), indent=1) + "\n")
     if plot is not None:
-        from odonata.figures.bids import write
+        from odonata.bids.drawing import write
 
         write(study.market, plan, found, plot, heading(made, asked, plan))
     if as_json:

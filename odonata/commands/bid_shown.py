@@ -67,7 +67,8 @@ def tables(market: Market, found: Found, made: JobExperiment, asked: Asked, plan
     parts += [Text(word, "bold") for word in notes(market, found, plan, own)]
     if risky is not None:
         words = (f"By the {_hours(plan.choose)} that one was chosen by: the bids that no other "
-                 "beats both in cost and in chance; * is the one.")  # fmt: skip
+                 "beats both in cost and in chance; * is the one. Worst Q: of a type, as a part of "
+                 "its limit.")  # fmt: skip
         parts += [Text(), Text(words, "dim"), front_table(risky.front, risky.chosen)]
     return [*parts, Text(), types_table(market, found.after), Text(TERMS, "dim")]
 
@@ -198,7 +199,7 @@ def undominated(front: Sequence[Point]) -> list[Point]:
 def front_table(front: Sequence[Point], chosen: Point) -> Any:
     """Returns the front: what a smaller chance costs."""
     shown = _table("", "average", "reserve", "cost", "saving", "chance", "95 % interval",
-                   "worst Q/limit")  # fmt: skip
+                   "worst Q")  # fmt: skip
     every = undominated(front)
     some = every[:: -(-len(every) // MOST_ROWS)]
     some += [chosen] if chosen not in some else []

@@ -3,19 +3,14 @@ one by one, and resumed, as those of every study are."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import odonata
-import pdes
-import policies
-import topology
 from odonata.study.contract import Claim, Study, digest
+from odonata.study.sources import sources
 from odonata.sweeps.outcomes import SweepOutcome, simulate
 from odonata.sweeps.plan import Plan, Point
 from pdes.checksum import with_checksum
@@ -24,8 +19,6 @@ from pdes.replacing import write_whole
 from pdes.transport import Serial
 
 PLAN = "sweep.json"
-SIMULATING = ("agents", "cluster", "experiment", "jobs", "results", "traces")
-"""The folders of `odonata` that decide what a simulation gives."""
 
 
 @dataclass(frozen=True)
@@ -73,16 +66,3 @@ def mark_of(points: Sequence[Point]) -> str:
     for point in points:
         run(point.experiment().model(), 1, transport=Serial())
     return digest([sources()])
-
-
-@cache
-def sources() -> str:
-    """Returns a digest of all files of Python that decide what a simulation gives."""
-    homes = [Path(str(package.__file__)).parent for package in (pdes, topology, policies)]
-    homes += [Path(str(odonata.__file__)).parent / name for name in SIMULATING]
-    total = hashlib.sha256()
-    for home in homes:
-        for path in sorted(home.rglob("*.py")):
-            total.update(path.relative_to(home).as_posix().encode() + b"\0")
-            total.update(path.read_bytes())
-    return total.hexdigest()
