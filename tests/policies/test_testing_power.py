@@ -37,13 +37,11 @@ VALUES: dict[str, dict[str, Any]] = {
     "dynamic-learner": {"samples": 5},
 }
 """Where what is set by default would never matter in so short a life."""
-COARSE: dict[str, dict[str, Any]] = {
-    "energy-qare": {"steps": 4},
-    "qosg": {"step": 0.1},
-    "aqa": {"candidates": 20, "hours": 1},
-}
+COARSE: dict[str, dict[str, Any]] = {"energy-qare": {"steps": 4}, "qosg": {"step": 0.1}}
 """Parameters of bidding policies that try a grid of bids, for a coarser grid, which is searched by
 the same code. By default they try a hundred bids for each question, as in `make test-long`."""
+SEARCHED: dict[str, dict[str, Any]] = {"aqa": {"candidates": 20, "hours": 1}}
+"""Those of one that tries thousands of hours for each question."""
 ALL = [*((name, "power") for name in POWERS), *((name, "bidding") for name in BIDDINGS)]
 SEEN: list[Any] = []
 
@@ -72,8 +70,8 @@ def refused(written: Any, *words: str, **how: Any) -> None:
 def test_built_in_policies_pass(name: str, kind: str, questions: int) -> None:
     how = {"kind": kind, "questions": questions, "new_process": False}
     values = VALUES.get(name, {})
-    if kind == "bidding" and questions < 60:
-        values = COARSE.get(name, {})
+    if kind == "bidding":
+        values = SEARCHED.get(name, COARSE.get(name, {}) if questions < 60 else {})
     checked = check_policy(name, values, **how)
     assert checked == Checked(questions, False, name == "uniform")
 
@@ -85,7 +83,8 @@ def test_built_in_policies_pass(name: str, kind: str, questions: int) -> None:
 )  # fmt: skip
 def test_built_in_policies_answer_the_same_in_a_new_process(name: str, kind: str) -> None:
     """There they are not compiled."""
-    assert check_policy(name, VALUES.get(name, ()), kind=kind, questions=30).new_process
+    values = SEARCHED.get(name, {}) if kind == "bidding" else VALUES.get(name, {})
+    assert check_policy(name, values, kind=kind, questions=30).new_process
 
 
 # -- what is shown
