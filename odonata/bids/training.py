@@ -7,14 +7,13 @@ bid was trained on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from odonata.bids.asking import Steps, Wanted, finished, found_here, simulated
-from odonata.cluster.model import Cluster
+from odonata.bids.asking import Steps, Wanted, found_here, simulated
 from policies.bidding.aqa import Optimised
 from policies.bidding.judging import TRACKING, Judged
 from policies.bidding.search import GRADIENT, Candidate, optimiser_of
@@ -23,11 +22,6 @@ from policies.views import Bid, Market
 TRAIN, CHOOSE, JUDGE, FRESH = 1, 100_001, 200_001, 300_001
 """The first numbers of hours that bids are trained on, chosen by, judged on; and of others still.
 """
-
-
-def market_of(model: Cluster) -> Market:
-    """Returns what is known when the first bid of a run is due, with trials."""
-    return model.first_market()
 
 
 class Step(NamedTuple):
@@ -52,17 +46,9 @@ class Trained:
     every: Sequence[Candidate] = ()
 
 
-Tried = Callable[[Sequence[Bid]], Sequence[Candidate]]
-"""Returns what bids came to, in their order: here, or on other processes."""
-
-
-def train(market: Market, how: Optimised, hours: Sequence[int], each: Tried | None = None
-          ) -> Trained:  # fmt: skip
+def train(market: Market, how: Optimised, hours: Sequence[int]) -> Trained:
     """Returns what the optimiser of a policy finds on these hours."""
-    steps = training(market, how, hours)
-    if each is None:
-        return found_here(market, steps)
-    return finished(steps, lambda wanted: [it.judged for it in each([it.bid for it in wanted])])
+    return found_here(market, training(market, how, hours))
 
 
 def training(market: Market, how: Optimised, hours: Sequence[int]) -> Steps[Trained]:
@@ -148,8 +134,3 @@ def _fails(market: Market, found: Sequence[Judged]) -> Iterator[tuple[str, tuple
         over = [it.ratios[name] - 1.0 for it in found if it.ratios.get(name, 0.0) >= 1.0]
         if over:
             yield name, (len(over), float(np.mean(over)))
-
-
-def bid_of(fields: Mapping[str, Any]) -> Bid:
-    """Returns a bid from what JSON has of it."""
-    return Bid(float(fields["average_w"]), float(fields["reserve_w"]), dict(fields["weights"]))

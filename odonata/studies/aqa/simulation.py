@@ -18,14 +18,14 @@ import numpy as np
 
 from odonata.bids.chance import Chance
 from odonata.bids.risk import AtRisk, Point, at_risk
-from odonata.bids.training import FRESH, JUDGE, TRAIN, train
+from odonata.bids.training import FRESH, JUDGE, TRAIN, judged, train
 from odonata.study.contract import Case
 from odonata.traces.mix import MIXES, Mix, mix
 from odonata.traces.types import Types
 from pdes.transport import Serial
 from policies.bidding import BIDDINGS
 from policies.bidding.aqa import Optimised
-from policies.bidding.judging import Judged, judge
+from policies.bidding.judging import Judged
 from policies.views import Bid, Market
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ def bids_of(case: Offer) -> tuple[list[Bid], list[int], list[Mapping[str, Any]]]
                          for it, one in zip(found.steps, found.every, strict=True)]  # fmt: skip
         else:
             bids.append(_gridded(market, hours, case.rule))
-            kept.append(sum(it.kept for it in judged_on(market, bids[-1], hours)))
+            kept.append(sum(it.kept for it in judged(market, bids[-1], hours)))
     return bids, kept, steps
 
 
@@ -244,11 +244,6 @@ def _gridded(market: Market, hours: Sequence[int], rule: str) -> Bid:
         return trial(bid, hours[hour], give_up)
 
     return cast(Bid, made.bid(market._replace(trial=tried)))
-
-
-def judged_on(market: Market, bid: Bid, hours: Sequence[int]) -> list[Judged]:
-    assert market.trial is not None
-    return [judge(market, bid, market.trial(bid, hour)) for hour in hours]
 
 
 # -- what they come to
@@ -287,7 +282,7 @@ def _fields(bid: Bid) -> dict[str, Any]:
 def row(market: Market, bid: Bid, hour: int) -> dict[str, Any]:
     """Returns what a bid came to in an hour: whether it kept all rules, the tracking rule and the
     QoS; saving, cost and error; and by type the share of late jobs."""
-    (it,) = judged_on(market, bid, [hour])
+    (it,) = judged(market, bid, [hour])
     return row_of(market, it)
 
 
