@@ -271,7 +271,7 @@ def test_settings_of_the_service_are_those_of_the_mix_with_other_thresholds() ->
 
 @pytest.mark.parametrize(
     ("part", "mixes", "pictures"),
-    [("printed", "W3,W5", ["10.png"]),
+    [("printed", "W3,W5", ["10.png", "11.png"]),
      pytest.param("mixes", "W6", ["mixes.png"], marks=pytest.mark.long),
      pytest.param("gradient", "W4", [], marks=pytest.mark.long)],
 )  # fmt: skip
