@@ -92,12 +92,28 @@ class Optimiser(Protocol):
         """Take notice of what these bids came to."""
 
 
+DIGITS = 9
+"""To so many digits points are rounded: libraries of linear algebra differ in the last ones."""
+
+
+def _cma(mean: Any, sigma: float, bounds: Any, seed: int) -> Any:
+    """Returns CMA-ES whose points do not go by the basis in which the library of linear algebra
+    gives eigenvectors: the square root of the covariance is the symmetric one."""
+    from cmaes import CMA
+
+    class Steady(CMA):  # type: ignore[misc]
+        def _sample_solution(self) -> Any:
+            basis, roots = self._eigen_decomposition()
+            drawn = (basis * roots) @ (basis.T @ self._rng.randn(self._n_dim))
+            return np.round(self._mean + self._sigma * drawn, DIGITS)
+
+    return Steady(mean=mean, sigma=sigma, bounds=bounds, seed=seed)
+
+
 class Search:
     """CMA-ES over the average, the reserve and the logarithms of the weights."""
 
     def __init__(self, market: Market, candidates: int, risk: float = 0.0, seed: int = 1) -> None:
-        from cmaes import CMA
-
         self._market, self._risk, self._left = market, risk, candidates
         self._unit_w = mean_w(market)
         low, high = market.nodes * market.idle_w, most_w(market)
@@ -112,7 +128,7 @@ class Search:
         first = np.append(first, np.zeros(count))
         limits = np.array(bounds)
         first = np.clip(first, limits[:, 0], limits[:, 1])
-        self._cma: Any = CMA(mean=first, sigma=FIRST_STEP, bounds=limits, seed=seed)
+        self._cma = _cma(first, FIRST_STEP, limits, seed)
         self._points: list[Any] = []
 
     @property

@@ -132,6 +132,33 @@ def test_it_suggests_the_same_whoever_tries_the_bids() -> None:
     assert other.finished
 
 
+def test_it_suggests_the_same_in_whatever_basis_eigenvectors_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of equal eigenvalues any basis is right, and so is either sign: libraries differ in that."""
+
+    def bids() -> list[Bid]:
+        asked, found = market(hour_of), []
+        search = Search(asked, 60)
+        while not search.finished:
+            found += search.ask()
+            search.tell([tried(asked, each, [1]) for each in found[-search._cma.population_size :]])
+        return found
+
+    real, mine = np.linalg.eigh, bids()
+
+    def turned(matrix: Any) -> Any:
+        values, vectors = real(matrix)
+        alike = np.abs(values - values[0]) < 1e-9
+        turn = np.linalg.qr(np.random.default_rng(3).normal(size=(alike.sum(),) * 2))[0]
+        vectors = vectors.copy()
+        vectors[:, alike] = vectors[:, alike] @ turn
+        return values, -vectors
+
+    monkeypatch.setattr(np.linalg, "eigh", turned)
+    assert bids() == mine
+
+
 def test_as_many_hours_as_the_risk_allows_may_be_broken() -> None:
     def judged(violated: float) -> Judged:
         ratios = {TRACKING: math.exp(violated)} if violated else {}

@@ -138,6 +138,7 @@ def weights(m: Measured) -> Iterator[Claim]:
         return
     for name, each in (("gain 1, at the bids of fixed weights", own.of("gain 1")),
                        ("gain 4, at the bids of fixed weights", own.of("gain 4")),
+                       ("gain 16, at the bids of fixed weights", own.of("gain 16")),
                        (f"gain {GAIN:g}, at bids made for it", made)):  # fmt: skip
         it = m.change(each, own, "kept")
         yield judged(f"weights that adapt keep more hours: {name}", "", f"{counted(m, each)}; "

@@ -72,6 +72,21 @@ def _mixes(m: Measured) -> Iterator[Claim]:
     yield from beyond.samples(m)
 
 
+FEWEST, WIDEST = 5, 0.5
+"""Of fewer hours, or where half of the interval is more than this part of the printed number, it
+cannot be told whether that holds."""
+
+
+def _told(
+    name: str, paper: str, ours: str, printed: float, it: Interval, sign: bool = False
+) -> Claim:
+    """Returns whether a printed number holds, where that can be told; `sign`: or in sign only,
+    where ours is above 0 at least."""
+    if it.of < FEWEST or not it.half <= WIDEST * printed:
+        return shown(name, paper, f"{ours}: too uncertain to tell", it)
+    return judged(name, paper, ours, near(it, printed), sign and above(it, 0), it)
+
+
 def _table_4(m: Measured) -> Iterator[Claim]:
     for mix in m.asked.mixes:
         printed, setting = TABLE_4[mix], of_mix(mix)
@@ -81,17 +96,17 @@ def _table_4(m: Measured) -> Iterator[Claim]:
             yield Claim(f"{mix}: saving", f"{printed.saving:.0%}",
                         f"no bid keeps all rules in any of {hours} hours", False)  # fmt: skip
             continue
-        yield judged(f"{mix}: saving", f"{printed.saving:.0%}",
-                     f"{percent(found)}, in {found.of} of {hours} hours that a bid keeps",
-                     near(found, printed.saving), above(found, 0), found)  # fmt: skip
+        yield _told(f"{mix}: saving", f"{printed.saving:.0%}",
+                    f"{percent(found)}, in {found.of} of {hours} hours that a bid keeps",
+                    printed.saving, found, True)  # fmt: skip
     for mix in m.asked.mixes:
         setting = of_mix(mix)
         printed_w = TABLE_4[mix].average_w
         found = mean_of(bid["average_w"] for bid, row in zip(
             m.bids(mix, setting), m.rows(mix, setting), strict=True) if row["kept"])  # fmt: skip
         if found.of:
-            yield judged(f"{mix}: average", f"{printed_w:,.0f} W, as follows", watts(found),
-                         near(found, printed_w), False, found)  # fmt: skip
+            yield _told(f"{mix}: average", f"{printed_w:,.0f} W, as follows", watts(found),
+                        printed_w, found)  # fmt: skip
 
 
 def _feasible(m: Measured) -> Iterator[Claim]:

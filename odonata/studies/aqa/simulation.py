@@ -54,6 +54,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "gaps": {"options": (("gaps", True),)},
     "gain 1": {"options": (("gain", 1.0),)},
     "gain 4": {"options": (("gain", 4.0),)},
+    "gain 16": {"options": (("gain", 16.0),)},
     "0.64": {"deviation": 0.64},
 }
 """What a bid is judged by again: fields of the case that are other."""
