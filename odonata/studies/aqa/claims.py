@@ -136,6 +136,15 @@ def _alone(m: Measured) -> Iterator[Claim]:
             it = mean_of(b / np.mean(own) - 1.0 for b in theirs)
             yield judged(f"{mix}: what {policy} costs more than AQA", f"{cost / mine - 1:.0%}",
                          percent(it), near(it, cost / mine - 1), above(it, 0), it)  # fmt: skip
+    if "W4" in m.asked.mixes:
+        for policy, (whose, variant) in POLICIES.items():
+            rows = m.rows("W4", of_mix("W4", whose), variant)
+            it = mean_of(row["late"].get("is.D.64", 0.0) for row in rows)
+            kept, limit = policy == "aqa", 0.1
+            yield judged(f"W4: late jobs of is.D.64 under {policy}",
+                         "at most 10 %" if kept else "above 10 %", percent(it),
+                         below(it, limit) if kept else above(it, limit),
+                         (it.mean < limit) == kept, it)  # fmt: skip
     if "W13" in m.asked.mixes:
         for name, printed in W13_WEIGHTS.items():
             it = mean_of(bid["weights"][name] for bid in m.bids("W13", of_mix("W13")))

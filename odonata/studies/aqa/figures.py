@@ -58,7 +58,7 @@ def figure_mixes(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     both = [{name: groups[name] for name in COLOURS} for groups in every]
     if not m.has(*(group for groups in both for group in groups.values())):
         return None
-    figure, panels = panels_of(10.0, 5.6, 2, 2, left=0.06, right=0.99, bottom=0.07, top=0.93,
+    figure, panels = panels_of(10.0, 5.6, 2, 2, left=0.06, right=0.99, bottom=0.11, top=0.93,
                                wspace=0.1, hspace=0.3)  # fmt: skip
     words = ("in sample, no standby jobs", "held out, with standby jobs")
     for column, (groups, how) in enumerate(zip(both, words, strict=True)):
@@ -75,8 +75,10 @@ def figure_mixes(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
             axes.set_xticks(range(len(asked.mixes)), asked.mixes)
             axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
             axes.set_title(f"{what}: {how}", loc="left")
-    panels[0, 0].legend(loc="upper right", fontsize=8, ncol=3)
-    panels[1, 0].legend(loc="lower right", fontsize=8, ncol=2)
+    for axes in panels[0]:
+        axes.set_ylim(0, 1)
+    handles, labels = panels[1, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncol=4, fontsize=8)
     return figure
 
 
@@ -102,11 +104,11 @@ def _two_hours(pairs: Sequence[tuple[str, Any]]) -> Figure | None:
     """Draw power and target of several hours, one below the other."""
     if any(it is None for _, it in pairs):
         return None
-    figure, panels = panels_of(9.4, 1.2 + 1.9 * len(pairs), len(pairs), 1, left=0.07, right=0.99,
-                               bottom=0.12, top=0.93, hspace=0.45)  # fmt: skip
+    figure, panels = panels_of(9.4, 1.2 + 1.9 * len(pairs), len(pairs), 1, left=0.07, right=0.98,
+                               bottom=0.14, top=0.9, hspace=0.45)  # fmt: skip
     for axes, (title, it) in zip(panels[:, 0], pairs, strict=True):
         _power(axes, it, f"{title} (kW)")
-    panels[0, 0].legend(loc="upper right", fontsize=8, ncol=2)
+    panels[0, 0].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), fontsize=8, ncol=2)
     panels[-1, 0].set_xlabel("minutes")
     return figure
 
@@ -206,7 +208,8 @@ def figure_9(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
 
 
 def figure_8(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
-    """Draw average, reserve and weights over the steps of the descent and of the search, on W4."""
+    """Draw average, reserve and weights over the steps of the descent, and of the best bid so far
+    over those of the search, on W4."""
     m = Measured(asked, outcomes)
     found: dict[str, AqaOutcome] = {}
     for name, setting in (("descent", of_descent("W4")), ("search", of_mix("W4"))):
@@ -214,18 +217,20 @@ def figure_8(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
         if it is None or not it.steps:
             return None
         found[name] = it
+    every = {"descent: bids that are tried": found["descent"].steps,
+             "search: the best bid so far": best_so_far(found["search"].steps)}  # fmt: skip
     figure, panels = panels_of(10.0, 5.2, 2, 2, left=0.06, right=0.86, bottom=0.09, top=0.93,
                                wspace=0.14, hspace=0.3)  # fmt: skip
-    for column, (name, it) in enumerate(found.items()):
+    for column, (name, steps) in enumerate(every.items()):
         bid, weights = panels[:, column]
-        x = np.arange(1, len(it.steps) + 1)
+        x = np.arange(1, len(steps) + 1)
         for key, colour in (("average_w", BLUE), ("reserve_w", ORANGE)):
-            bid.plot(x, [step[key] / KW for step in it.steps], color=colour, lw=1,
+            bid.plot(x, [step[key] / KW for step in steps], color=colour, lw=1,
                      label=key.removesuffix("_w"))  # fmt: skip
-        for at, each in enumerate(it.steps[0]["weights"]):
-            weights.plot(x, [step["weights"][each] for step in it.steps], color=f"C{at}",
+        for at, each in enumerate(steps[0]["weights"]):
+            weights.plot(x, [step["weights"][each] for step in steps], color=f"C{at}",
                          lw=1.6 if each == "is.D.64" else 0.9, label=each)  # fmt: skip
-        bid.set_title(f"W4, {name}: bids that are tried (kW)", loc="left")
+        bid.set_title(f"W4, {name} (kW)", loc="left")
         weights.set_title("weights", loc="left")
         weights.set_xlabel("bid")
         for axes in (bid, weights):
@@ -237,6 +242,18 @@ def figure_8(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
+def best_so_far(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Returns, for each bid in the order in which they were tried, the best one until then: the
+    least violation, and then the least cost."""
+    found: list[Mapping[str, Any]] = []
+    for step in steps:
+        better = not found or (step["violation"], step["cost"]) < (
+            found[-1]["violation"], found[-1]["cost"]
+        )  # fmt: skip
+        found.append(step if better else found[-1])
+    return found
+
+
 def figure_12(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     """Draw in which part of the hours each type of W4 keeps its QoS, with the paper's thresholds
     and with their halves, under AQA and EnergyQARE."""
@@ -245,7 +262,7 @@ def figure_12(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     half = {name: of_service(0.5, 0, name) for name in whole}
     if any(m.outcome("W4", it) is None for it in (*whole.values(), *half.values())):
         return None
-    figure, panels = panels_of(9.4, 3.0, 1, 2, left=0.06, right=0.99, bottom=0.12, top=0.89)
+    figure, panels = panels_of(9.4, 3.2, 1, 2, left=0.06, right=0.99, bottom=0.18, top=0.89)
     for axes, (title, settings) in zip(panels[0], (("medium", whole), ("tight", half)),
                                        strict=True):  # fmt: skip
         for at, (name, setting) in enumerate(settings.items()):
@@ -259,7 +276,7 @@ def figure_12(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
         axes.axhline(1.0 - LATE, color=GREY, ls=DASHES, lw=1)
         axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
         axes.set_title(f"late jobs, {title} thresholds, in sample", loc="left")
-    panels[0, 0].legend(loc="upper right", fontsize=8)
+    panels[0, 1].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), fontsize=8, ncol=2)
     return figure
 
 
@@ -276,7 +293,7 @@ def figure_risk(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     if not there:
         return None
     mixes = [*dict.fromkeys(mix for mix, _, _ in there)]
-    figure, panels = panels_of(10.0, 5.0, 2, len(mixes), left=0.06, right=0.99, bottom=0.1,
+    figure, panels = panels_of(10.0, 5.0, 2, len(mixes), left=0.06, right=0.98, bottom=0.1,
                                top=0.93, wspace=0.22, hspace=0.5)  # fmt: skip
     for mix, deviation, it in there:
         column = mixes.index(mix)
