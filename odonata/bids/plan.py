@@ -25,7 +25,7 @@ class BidPlan:
     """
     optimiser: str = "search"
     candidates: int = 500
-    margin: float = 0.25
+    margin: float = 0.4
     train: int = 6
     judge: int = 20
     choose: int = 0

@@ -49,7 +49,7 @@ LEVEL = 0.95
               f"[default: {TRAIN}; with --risk {TRAIN_AT_RISK}]")  # fmt: skip
 @click.option("--judge", type=int, metavar="N", help="Other hours, in which the bid is judged "
               f"that was found.  [default: {JUDGE}; with --risk {JUDGE_AT_RISK}]")  # fmt: skip
-@click.option("--margin", type=float, default=0.25, show_default=True,
+@click.option("--margin", type=float, default=0.4, show_default=True,
               help="By which part the shares that may be bad are smaller in training.")  # fmt: skip
 @click.option("--risk", type=float, metavar="CHANCE", help="Look for the cheapest bid with which "
               "the chance of a failed hour is below this, such as 0.1.")  # fmt: skip

@@ -40,7 +40,7 @@ class Optimised(BiddingPolicy):
         500, about="bids that are tried; of the gradient 200 at most", least=1, most=10**6
     )
     margin: float = parameter(
-        0.25, about="by which part the shares that may be bad are smaller in trials", least=0.0,
+        0.4, about="by which part the shares that may be bad are smaller in trials", least=0.0,
         most=0.99,
     )  # fmt: skip
     risk: float = parameter(

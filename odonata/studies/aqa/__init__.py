@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from odonata.studies.aqa.cases import AqaPlan
     from odonata.studies.aqa.simulation import AqaOutcome, Offer
 
-PARTS = ("mixes", "service", "signals", "gradient", "printed", "scale", "weights", "risk")
+PARTS = ("mixes", "service", "signals", "margins", "gradient", "printed", "scale", "weights",
+         "risk")  # fmt: skip
 
 
 class Aqa(Packaged["AqaPlan", "Offer", "AqaOutcome"]):
@@ -25,9 +26,9 @@ class Aqa(Packaged["AqaPlan", "Offer", "AqaOutcome"]):
     options = (
         Option("part", "The fourteen mixes, under three policies, in sample and held out, with "
                "every step of AQA, warmed hours and another signal (mixes); thresholds (service); "
-               "bids for other signals (signals); the paper's descent (gradient); its printed bids "
-               "(printed); 10,000 servers (scale); weights that adapt (weights); or bids at a "
-               "stated risk (risk).", "all", choices=("all", *PARTS)),
+               "bids for other signals (signals), with other margins (margins); the paper's "
+               "descent (gradient); its printed bids (printed); 10,000 servers (scale); weights "
+               "that adapt (weights); or bids at a stated risk (risk).", "all", choices=("all", *PARTS)),
         Option("mixes", "The mixes, as W4,W5.", "all"),
         Option("hours", "Hours that bids are judged by.", 20, int),
         Option("candidates", "Bids that a search tries.", 500, int),

@@ -16,13 +16,15 @@ from odonata.studies.aqa.cases import (
     RISK,
     RISKED,
     SHORT,
+    TRAININGS,
     of_gain,
     of_mix,
     of_risk,
     of_signal,
+    of_training,
 )
 from odonata.studies.aqa.found import Group, Measured, always, counted, of_counts
-from odonata.studies.aqa.simulation import COLD, FRESH_HOURS, VARIANTS, WARM
+from odonata.studies.aqa.simulation import COLD, FRESH_HOURS, MARGIN, VARIANTS, WARM
 from odonata.study.contract import Claim
 from odonata.study.verdicts import above, below, judged, percent, shown
 
@@ -128,6 +130,22 @@ def signals(m: Measured) -> Iterator[Claim]:
             yield shown(f"memories of 30 and 8 s: saving of {policy}", "", percent(it), it)
 
 
+# -- margins
+
+
+def margins(m: Measured) -> Iterator[Claim]:
+    own = _group(m, "aqa", FILLER, False)
+    groups = {(MARGIN, 6): own}
+    groups |= {each: Group(m.asked.mixes, always(of_training(*each))) for each in TRAININGS}
+    if not m.has(*groups.values()):
+        return
+    for (margin, train), group in sorted(groups.items(), key=lambda it: (it[0][1], it[0][0])):
+        middle = np.median(m.of_mixes(group, "saving"))
+        yield shown(f"made on {train} hours with a margin of {margin:g}: hours kept", "",
+                    f"{counted(m, group)}; saving {middle:.1%}, the median over the mixes",
+                    m.share(group))  # fmt: skip
+
+
 # -- weights that adapt
 
 
@@ -175,6 +193,6 @@ def risk(m: Measured) -> Iterator[Claim]:
 
 
 PARTS: Mapping[str, Callable[[Measured], Iterable[Claim]]] = {
-    "signals": signals, "weights": weights, "risk": risk
+    "signals": signals, "margins": margins, "weights": weights, "risk": risk
 }  # fmt: skip
 assert set(STEPS) <= set(VARIANTS)

@@ -35,6 +35,8 @@ SHORT = {"slow_s": 30, "fast_s": 8}
 SCALE = {"nodes": 10_000, "sample": True, "candidates": 200, "kept": True}
 RISK, RISKED = 0.1, ("W2", "W4", "W5", "W9")
 RISK_TRAINING = {"risk": RISK, "train": 40, "candidates": 300, "standby": FILLER}
+TRAININGS = ((0.0, 6), (0.25, 6), (0.6, 6), (0.4, 12))
+"""Margins, and hours that bids are made on: others than the usual ones."""
 GAIN = 1.0
 AGAIN = (*(name for name in VARIANTS if name != "tracking-only"), WARM)
 """What AQA's held-out bids are judged by again."""
@@ -108,6 +110,11 @@ def of_signal(policy: str = "aqa", **signal: Any) -> Setting:
     return found if policy == "aqa" else {**found, "also": ("tracking-only",)}
 
 
+def of_training(margin: float, train: int) -> Setting:
+    """Returns the setting of held-out bids with another margin, or made on other hours."""
+    return {"standby": FILLER, "margin": margin, "train": train}
+
+
 def of_descent(mix: str, standby: str = "") -> Setting:
     """Returns the setting of the paper's descent."""
     kept = {"kept": True} if mix == "W4" else {}
@@ -169,6 +176,10 @@ def settings(asked: AqaPlan, part: str) -> Iterator[tuple[str, Setting]]:
             yield mix, of_mix(mix, "aqa", FILLER, False)
             yield mix, of_signal(deviation=REAL)
             yield from ((mix, of_signal(policy, **SHORT)) for policy in RIVALS)
+    elif part == "margins":
+        for mix in asked.mixes:
+            yield mix, of_mix(mix, "aqa", FILLER, False)
+            yield from ((mix, of_training(*each)) for each in TRAININGS)
     elif part == "gradient":
         for mix in asked.mixes:
             yield from ((mix, of_descent(mix, standby)) for standby in STANDBYS)

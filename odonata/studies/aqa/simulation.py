@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 TABLE = "aqa"
 HOUR_US, SECOND_PS = 3600 * 10**6, 10**12
-MARGIN = 0.25
-"""That of bids that are judged on other hours; whoever bids for the very hour needs none."""
+MARGIN = 0.4
+"""That of bids that are judged on other hours, the usual one; whoever bids for the very hour needs
+none."""
 SLACK, TIGHT = 7.9, 2.0
 """Between these thresholds are drawn, as the paper's were."""
 FRESH_HOURS = 200
@@ -66,7 +67,8 @@ class Offer(Case):
     """A bid that is made and judged. `sample`: whether by the hours that it is made for, one by
     one; else it is made on `train` hours and judged on `judge` others. Thresholds are those of the
     table times `level` or, where `drawn` is above 0, drawn with this seed. Jobs have `size` times
-    their nodes. `rule` is what a grid of bids goes by. `options` are those of the power policy.
+    their nodes. `rule` is what a grid of bids goes by, and `margin`
+    that of a search whose bid is held out. `options` are those of the power policy.
     `bid`: an average and a reserve that are given, with weights for types where `weights` has some.
     `also` names variants. `risk`: the bid is made for this one. `kept`: what was measured in the
     first hour is in the outcome."""
@@ -85,6 +87,7 @@ class Offer(Case):
     nodes: int = 35
     size: int = 1
     rule: str = "quality"
+    margin: float = MARGIN
     optimiser: str = "search"
     candidates: int = 500
     options: tuple[tuple[str, Any], ...] = ()
@@ -229,7 +232,7 @@ def bids_of(case: Offer) -> tuple[list[Bid], list[int], list[Mapping[str, Any]]]
 
 def searched(case: Offer) -> Optimised:
     """Returns the bidding policy that makes the bids of a case."""
-    margin = 0.0 if case.sample or case.risk else MARGIN
+    margin = 0.0 if case.sample or case.risk else case.margin
     given = {"optimiser": case.optimiser, "candidates": case.candidates, "margin": margin,
              "risk": case.risk}  # fmt: skip
     return cast(Optimised, BIDDINGS.make("aqa", given))
