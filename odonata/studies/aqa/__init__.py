@@ -28,7 +28,8 @@ class Aqa(Packaged["AqaPlan", "Offer", "AqaOutcome"]):
                "every step of AQA, warmed hours and another signal (mixes); thresholds (service); "
                "bids for other signals (signals), with other margins (margins); the paper's "
                "descent (gradient); its printed bids (printed); 10,000 servers (scale); weights "
-               "that adapt (weights); or bids at a stated risk (risk).", "all", choices=("all", *PARTS)),
+               "that adapt (weights); or bids at a stated risk (risk).", "all",
+               choices=("all", *PARTS)),
         Option("mixes", "The mixes, as W4,W5.", "all"),
         Option("hours", "Hours that bids are judged by.", 20, int),
         Option("candidates", "Bids that a search tries.", 500, int),
