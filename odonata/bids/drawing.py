@@ -120,7 +120,7 @@ def chances(found: AtRisk, axes: Axes) -> None:
     """Draw what each bid of the front saves over its chance of a failed hour, with its interval."""
     share = np.array([it.failed.share for it in found.front])
     ends = np.array([it.failed.interval for it in found.front])
-    saving = np.array([it.saving for it in found.front])
+    saving = np.array([_part(it.saving) for it in found.front])
     bars = np.abs(np.stack([share - ends[:, 0], ends[:, 1] - share]))
     axes.errorbar(share, saving, xerr=bars, fmt="o", ms=4, color=BLUE, ecolor="#b5d3e6", lw=1.0,
                   zorder=3, label=f"in {found.chosen.failed.trials:,} hours, with 95 % "
@@ -128,9 +128,9 @@ def chances(found: AtRisk, axes: Axes) -> None:
     judged = found.judged
     low, high = judged.failed.interval
     own = np.array([[judged.failed.share - low], [high - judged.failed.share]])
-    axes.errorbar([judged.failed.share], [judged.saving], xerr=own, fmt="none", ecolor=ORANGE,
-                  lw=1.6, zorder=5)  # fmt: skip
-    axes.plot([judged.failed.share], [judged.saving], **CHOSEN,
+    axes.errorbar([judged.failed.share], [_part(judged.saving)], xerr=own, fmt="none",
+                  ecolor=ORANGE, lw=1.6, zorder=5)  # fmt: skip
+    axes.plot([judged.failed.share], [_part(judged.saving)], **CHOSEN,
               label=f"the bid, in {judged.failed.trials:,} others")  # fmt: skip
     axes.axvline(found.risk, color=GREY, lw=1.0, ls=DASHES, zorder=1, label="the chance asked for")
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
@@ -145,10 +145,15 @@ def chances(found: AtRisk, axes: Axes) -> None:
 
 def lateness(found: AtRisk, axes: Axes) -> None:
     """Draw what each bid of the front saves over how near the worst type comes to its limit."""
-    axes.plot([it.worst for it in found.front], [it.saving for it in found.front], "o", ms=4,
+    axes.plot([it.worst for it in found.front], [_part(it.saving) for it in found.front], "o", ms=4,
               color=BLUE, zorder=3)  # fmt: skip
-    axes.plot([found.judged.worst], [found.judged.saving], **CHOSEN)
+    axes.plot([found.judged.worst], [_part(found.judged.saving)], **CHOSEN)
     axes.axvline(1.0, color=GREY, lw=1.0, ls=DASHES, zorder=1)
     axes.set_xlim(left=0)
     axes.set_xlabel("Q that decides for the worst type, as a part of its limit")
     dress(axes)
+
+
+def _part(saving: float | None) -> float:
+    """Returns a saving as a number: nan where there is none."""
+    return float("nan") if saving is None else saving

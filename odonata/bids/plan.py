@@ -52,8 +52,6 @@ class Found(NamedTuple):
     """
     after: Report
     """In the hours that it is judged on, of which the search knew nothing."""
-    nothing: float
-    """What an hour of these would cost if nothing were offered, on average."""
     at_risk: AtRisk | None = None
 
 
@@ -71,5 +69,4 @@ def steps_of(market: Market, asked: BidPlan) -> Steps[Found]:
         trained, bid = found.trained, found.chosen.bid
     others = range(JUDGE, JUDGE + asked.judge)
     before, after = yield [Wanted(bid, own), Wanted(bid, others)]
-    nothing = sum(it.nothing for it in after) / len(after)
-    return Found(bid, trained, report(market, before), report(market, after), nothing, found)
+    return Found(bid, trained, report(market, before), report(market, after), found)

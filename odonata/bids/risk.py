@@ -4,8 +4,9 @@ breaks the tracking rule or the QoS of a type, is below a stated one.
 It takes three sets of hours, as whoever chooses by some hours sees too few of those fail. On the
 first bids are **trained**: the search lets a part of the hours fail. Of what it tried the cheapest
 bid is kept for each number of hours that failed, and each of these also with smaller reserves. By
-the second set one of these is **chosen**: the cheapest whose chance is below the stated one at 95 %
-confidence. On the third it is **judged**: the interval of its chance is from these hours alone.
+the second set one of these is **chosen**: the cheapest of which so few hours failed that the chance
+of a single bid would be below the stated one at 95 % confidence. As the best of several, it may be
+above. On the third set it is **judged**: the interval of its chance is from these hours alone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 from odonata.bids.asking import Steps, Wanted, found_here
 from odonata.bids.chance import Chance
-from odonata.bids.training import CHOOSE, JUDGE, TRAIN, Trained, training
+from odonata.bids.training import CHOOSE, JUDGE, TRAIN, Trained, training, whole_saving
 from policies.bidding.aqa import Optimised
 from policies.bidding.judging import TRACKING, Judged
 from policies.bidding.search import Candidate
@@ -35,7 +36,7 @@ class Point(NamedTuple):
 
     bid: Bid
     failed: Chance
-    saving: float
+    saving: float | None
     worst: float
     """The worst type's degradation, as a part of its threshold: of that type for which the value
     that decides about its QoS is largest, in the mean over the hours."""
@@ -43,12 +44,13 @@ class Point(NamedTuple):
 
 
 class AtRisk(NamedTuple):
-    """The bid for a risk. `front` has all bids from which it was chosen. `below` says whether
-    the chance of a failed hour is below the stated one, by the hours that it was chosen by."""
+    """The bid for a risk. `front` has all bids from which it was chosen. `passed` says whether no
+    more of the hours that it was chosen by failed than may be, of a bid that nobody chose, for its
+    chance to be below the stated one at 95 %. What the chance is `judged` says."""
 
     risk: float
     chosen: Point
-    below: bool
+    passed: bool
     judged: Point
     front: Sequence[Point]
     trained: Trained
@@ -91,6 +93,17 @@ def shortlist(every: Sequence[Candidate]) -> list[Bid]:
     return [bid._replace(reserve_w=part * bid.reserve_w) for bid in some for part in SMALLER]
 
 
+def undominated(front: Sequence[Point]) -> list[Point]:
+    """Returns the bids that no other beats both in cost, by which one is chosen, and in chance, the
+    safest first."""
+    best, found = float("inf"), []
+    for it in sorted(front, key=lambda it: (it.failed.share, it.cost)):
+        if it.cost < best:
+            best = it.cost
+            found.append(it)
+    return found
+
+
 def point(bid: Bid, found: Sequence[Judged]) -> Point:
     """Returns what hours say of a bid."""
     by_type: dict[str, list[float]] = {}
@@ -98,10 +111,9 @@ def point(bid: Bid, found: Sequence[Judged]) -> Point:
         for name, ratio in it.ratios.items():
             if name != TRACKING:
                 by_type.setdefault(name, []).append(ratio)
-    paid = sum(it.cost / (1.0 - it.saving) for it in found if it.saving != 1.0)
     return Point(
         bid, Chance(sum(not it.kept for it in found), len(found)),
-        1.0 - sum(it.cost for it in found) / paid if paid else 1.0,
+        whole_saving(found),
         max((float(np.mean(values)) for values in by_type.values()), default=0.0),
         float(np.mean([it.cost for it in found])),
     )  # fmt: skip

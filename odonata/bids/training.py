@@ -15,7 +15,8 @@ import numpy as np
 
 from odonata.bids.asking import Steps, Wanted, found_here, simulated
 from policies.bidding.aqa import Optimised
-from policies.bidding.judging import TRACKING, Judged
+from policies.bidding.judging import TRACKING, Judged, saving_of
+from policies.bidding.known import HOUR_S, seconds
 from policies.bidding.search import GRADIENT, Candidate, optimiser_of
 from policies.views import Bid, Market
 
@@ -95,11 +96,13 @@ class Report(NamedTuple):
     """Those in which the tracking rule and the QoS of every type were kept."""
     kept_rule: int
     kept_qos: int
-    saving: float
-    """1 - the sum of the costs / the sum of what the averages cost."""
-    savings: Sequence[float]
+    saving: float | None
+    """1 - the sum of the costs / the sum of what the averages cost; None where that is nothing, or
+    less."""
     cost: float
-    """Of an hour on average."""
+    """Of sixty minutes on average, as `nothing`."""
+    nothing: float
+    """What the same work would cost if nothing were offered."""
     error: float
     errors: Sequence[float]
     bad: float
@@ -113,20 +116,23 @@ class Report(NamedTuple):
 
 def report(market: Market, found: Sequence[Judged]) -> Report:
     """Returns what a bid came to, of whole hours that were judged without a margin."""
-    rule = [it.bad < market.share for it in found]
+    hours = seconds(market, market.hour) / HOUR_S
     late = {name: float(np.mean([it.late[name] for it in found if name in it.late]))
             for name in dict.fromkeys(name for it in found for name in it.late)}  # fmt: skip
-    savings = [it.saving for it in found]
-    paid = [it.cost / (1.0 - it.saving) if it.saving != 1.0 else 0.0 for it in found]
-    whole = sum(paid)
     return Report(
-        len(found), sum(it.kept for it in found), sum(rule),
-        sum(all(share <= market.late for share in it.late.values()) for it in found),
-        1.0 - sum(it.cost for it in found) / whole if whole else float(np.mean(savings)), savings,
-        float(np.mean([it.cost for it in found])), float(np.mean([it.error for it in found])),
+        len(found), sum(it.kept for it in found), sum(it.kept_rule for it in found),
+        sum(it.kept_qos for it in found), whole_saving(found),
+        float(np.mean([it.cost for it in found])) / hours,
+        float(np.mean([it.nothing for it in found])) / hours,
+        float(np.mean([it.error for it in found])),
         [it.error for it in found], float(np.mean([it.bad for it in found])), late,
         dict(_fails(market, found)),
     )  # fmt: skip
+
+
+def whole_saving(found: Sequence[Judged]) -> float | None:
+    """Returns what is saved in all hours together of what their averages cost."""
+    return saving_of(sum(it.cost for it in found), sum(it.paid for it in found))
 
 
 def _fails(market: Market, found: Sequence[Judged]) -> Iterator[tuple[str, tuple[int, float]]]:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 BID, SEARCH, RESULTS = "bid.json", "search.json", "results.jsonl"
 """The files of `-o`: the bid, what is looked for, and what every bid that was tried came to."""
-TRAIN, TRAIN_AT_RISK, JUDGE, JUDGE_AT_RISK, CHOOSE = 6, 40, 20, 400, 200
+TRAINS, TRAINS_ONE, TRAINS_AT_RISK, JUDGES, JUDGES_AT_RISK, CHOOSES = 6, 1, 40, 20, 400, 200
+MARGIN = 0.4
 MOST_HOURS = 100_000
 """Hours of one kind: those of the next kind have the numbers from there."""
 FEW = 1000
@@ -44,17 +45,19 @@ LEVEL = 0.95
 @click.option("--optimiser", default="search", show_default=True, metavar="NAME",
               help="Who suggests bids: search, or gradient, the descent of the paper.")  # fmt: skip
 @click.option("--candidates", type=int, default=500, show_default=True, metavar="N",
-              help="How many bids are tried; of the gradient 200 at most.")  # fmt: skip
+              help="How many bids are tried, in whole batches; of the gradient 200 at "
+              "most.")  # fmt: skip
 @click.option("--train", type=int, metavar="N", help="Hours in which each bid is tried.  "
-              f"[default: {TRAIN}; with --risk {TRAIN_AT_RISK}]")  # fmt: skip
+              f"[default: {TRAINS}; of the gradient {TRAINS_ONE}; with --risk "
+              f"{TRAINS_AT_RISK}]")  # fmt: skip
 @click.option("--judge", type=int, metavar="N", help="Other hours, in which the bid is judged "
-              f"that was found.  [default: {JUDGE}; with --risk {JUDGE_AT_RISK}]")  # fmt: skip
-@click.option("--margin", type=float, default=0.4, show_default=True,
-              help="By which part the shares that may be bad are smaller in training.")  # fmt: skip
+              f"that was found.  [default: {JUDGES}; with --risk {JUDGES_AT_RISK}]")  # fmt: skip
+@click.option("--margin", type=float, help="By which part the shares that may be bad are smaller "
+              f"in training.  [default: {MARGIN}; with --risk 0]")  # fmt: skip
 @click.option("--risk", type=float, metavar="CHANCE", help="Look for the cheapest bid with which "
               "the chance of a failed hour is below this, such as 0.1.")  # fmt: skip
 @click.option("--choose", type=int, metavar="N", help="Hours by which one of the best bids is "
-              f"chosen, with --risk.  [default: {CHOOSE}]")  # fmt: skip
+              f"chosen, with --risk.  [default: {CHOOSES}]")  # fmt: skip
 @click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Keep the bid, and what every bid came to that was tried; the same command "
               "goes on where it was cut short.")  # fmt: skip
@@ -77,6 +80,10 @@ def command(**options: Any) -> None:
         raise Refused(f"--trace {jobs['trace']}: of a trace nothing is known before it begins: bid "
                       "during the run, by odonata regulate --trace FILE --types TABLE "
                       "--bid aqa")  # fmt: skip
+    if jobs["signal"] != "synthetic":
+        raise Refused(f"--signal {jobs['signal']}: hours that are tried before a run have a signal "
+                      "that is made: give --deviation; odonata signal FILE tells that of "
+                      "yours")  # fmt: skip
     wish = {name: options.pop(name) for name in WISHES}
     bid(Asked(hours=1, continuous=False, bid="aqa", **jobs), wish, **options)
 
@@ -164,6 +171,8 @@ def with_defaults(wish: Mapping[str, Any]) -> dict[str, Any]:
     from policies.bidding.search import OPTIMISERS
 
     risk, margin = wish["risk"], wish["margin"]
+    if margin is None:
+        margin = MARGIN if risk is None else 0.0
     if risk is not None and not 0.0 < risk < 1.0:
         raise Refused(f"--risk {risk:g}: a chance between 0 and 1, such as 0.1")
     if not 0.0 <= margin < 1.0:
@@ -172,19 +181,20 @@ def with_defaults(wish: Mapping[str, Any]) -> dict[str, Any]:
         raise Refused(f"--optimiser {wish['optimiser']}: {' or '.join(OPTIMISERS)}")
     if wish["candidates"] < 1:
         raise Refused(f"--candidates {wish['candidates']}: at least one bid")
-    usual = {"train": TRAIN if risk is None else TRAIN_AT_RISK,
-             "judge": JUDGE if risk is None else JUDGE_AT_RISK, "choose": CHOOSE}  # fmt: skip
+    alone = TRAINS_ONE if wish["optimiser"] == "gradient" else TRAINS
+    usual = {"train": alone if risk is None else TRAINS_AT_RISK,
+             "judge": JUDGES if risk is None else JUDGES_AT_RISK, "choose": CHOOSES}  # fmt: skip
     hours = {name: wish[name] if wish[name] is not None else usual[name] for name in usual}
     for name, count in hours.items():
         if not 1 <= count <= MOST_HOURS:
             raise Refused(f"--{name} {count}: at least one hour, and at most {MOST_HOURS:,}")
     if risk is None and wish["choose"] is not None:
         raise Refused(f"--choose {wish['choose']}: bids are chosen only with --risk")
-    least = math.ceil(math.log(1.0 - LEVEL) / math.log(1.0 - risk)) if risk is not None else 0
+    least = math.ceil(math.log1p(-LEVEL) / math.log1p(-risk)) if risk is not None else 0
     if hours["choose"] < least:
         raise Refused(f"--risk {risk:g}: {hours['choose']} hours are too few to show that, even if "
                       f"none fails: --choose {least} or more")  # fmt: skip
-    return {**wish, **hours} if risk is not None else {**wish, **hours, "choose": 0}
+    return {**wish, "margin": margin, **hours, **({} if risk is not None else {"choose": 0})}
 
 
 def enough(plan: BidPlan) -> int:
@@ -246,14 +256,14 @@ def facts(found: Found, plan: BidPlan, what: Mapping[str, Any]) -> dict[str, Any
         "asked": {**what, **{name: getattr(plan, name) for name in WISHES}},
         "bid": found.bid._asdict(),
         "kept_in_training": not trained.best.broken(plan.risk or 0.0),
-        "tried": len(trained.every), "cost_without_offer": found.nothing,
+        "tried": len(trained.every),
         "before": report_facts(found.before), "after": report_facts(found.after),
         "steps": [it._asdict() for it in trained.steps],
     }  # fmt: skip
     if risky is not None:
         told["at_risk"] = {
-            "risk": risky.risk, "shown": risky.below, "chosen": point_facts(risky.chosen),
-            "judged": point_facts(risky.judged), "below": risky.judged.failed.below,
+            "risk": risky.risk, "passed_choice": risky.passed, "chosen": point_facts(risky.chosen),
+            "judged": point_facts(risky.judged), "upper_limit": risky.judged.failed.below,
             "next_200": risky.judged.failed.next(200),
             "front": [point_facts(it) for it in risky.front],
         }  # fmt: skip

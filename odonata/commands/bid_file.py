@@ -12,27 +12,39 @@ from typing import Any
 from pdes.errors import Refused
 
 SUFFIX = ".json"
-FOR = ("workload", "nodes", "standby", "policy")
+FOR = ("workload", "nodes", "load", "standby", "policy", "preemption", "types", "deviation",
+       "prices")  # fmt: skip
 """What a bid is made for: with another one of these it may come to something else."""
 
 
 def read_bid(path: Path) -> dict[str, Any]:
     """Returns what a file says of a bid. Refused where it says no average and no reserve."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise Refused(f"--bid {path}: cannot be read: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Refused(f"--bid {path}: it is no JSON, as `odonata bid -o DIR` writes it") from None
     numbers: list[Any] = [None]
-    if isinstance(found, dict) and isinstance(weights := found.get("weights", {}), dict):
+    weights = found.get("weights", {}) if isinstance(found, dict) else None
+    if isinstance(weights, dict) and not any(set(" =,") & {*name} for name in weights):
         numbers = [found.get("average_w"), found.get("reserve_w"), *weights.values()]
-    if not all(type(it) in (int, float) and math.isfinite(it) and it >= 0.0 for it in numbers):
+    if not all(map(_is_part, numbers)):
         raise Refused(f"--bid {path}: it has no average_w and reserve_w in watts, with weights by "
                       "type, as `odonata bid -o DIR` writes them")  # fmt: skip
     if found["reserve_w"] > found["average_w"]:
         raise Refused(f"--bid {path}: a reserve from 0 W up to the average")
     return dict(found)
+
+
+def _is_part(value: Any) -> bool:
+    """Tells whether this is a number that is not below 0."""
+    if type(value) not in (int, float):
+        return False
+    try:
+        return 0.0 <= float(value) < math.inf
+    except OverflowError:
+        return False
 
 
 def parameters(found: Mapping[str, Any]) -> dict[str, Any]:

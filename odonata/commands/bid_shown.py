@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from odonata.bids.chance import Chance
 from odonata.bids.plan import BidPlan, Found
-from odonata.bids.risk import Point
+from odonata.bids.risk import Point, undominated
 from odonata.bids.training import Report
 from odonata.commands.regulate_asked import Asked
 from odonata.experiment.units import show_power
@@ -103,9 +103,9 @@ def hours_table(found: Found, own: str) -> Any:
         ("kept all rules", [_of(it.kept, it) for it in both]),
         ("kept the tracking rule", [_of(it.kept_rule, it) for it in both]),
         ("kept QoS", [_of(it.kept_qos, it) for it in both]),
-        ("saving", [f"{it.saving:.1%}" for it in both]),
+        ("saving", [_saving(it.saving) for it in both]),
         ("cost per hour", [money(it.cost) for it in both]),
-        ("  if nothing is offered", ["", money(found.nothing)]),
+        ("  if nothing is offered", ["", money(found.after.nothing)]),
         ("error, mean", [f"{it.error:.1%}" for it in both]),
         ("bad intervals", [f"{it.bad:.1%}" for it in both]),
         ("chance of a failed hour", ["", f"{_failed(found.after).share:.1%}"]),
@@ -118,6 +118,10 @@ def hours_table(found: Found, own: str) -> Any:
 
 def _of(count: int, it: Report) -> str:
     return f"{count:,} of {it.hours:,}"
+
+
+def _saving(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"
 
 
 def _failed(it: Report) -> Chance:
@@ -135,9 +139,10 @@ def notes(market: Market, found: Found, plan: BidPlan, own: str) -> Iterator[str
     if risky is not None:
         chance = risky.judged.failed
         share = f"{chance.share:.1%} ({_interval(chance)} at 95 %)"
-        if not risky.below:
-            yield (f"By the {_hours(plan.choose)} that one is chosen by no bid has a chance of a "
-                   f"failed hour below {_percent(risky.risk)}: this one failed least.")  # fmt: skip
+        if not risky.passed:
+            yield (f"By the {_hours(plan.choose)} that one is chosen by, no bid fails so seldom "
+                   f"that {_percent(risky.risk)} can be promised: this one failed "
+                   "least.")  # fmt: skip
         word = "is below" if chance.below <= risky.risk else "is not shown to be below"
         yield (f"In the hours that it is judged on the chance of a failed hour is {share}: it "
                f"{word} {_percent(risky.risk)} at 95 % confidence.")  # fmt: skip
@@ -146,9 +151,9 @@ def notes(market: Market, found: Found, plan: BidPlan, own: str) -> Iterator[str
     elif best.broken():
         yield (f"No bid kept all rules in {_some(plan.train, plan.train)} with the margin of "
                f"{plan.margin:g}: this one is nearest to that.")  # fmt: skip
-    if found.after.cost >= found.nothing:
-        yield (f"To offer nothing is cheaper: the same work costs {money(found.nothing)} per hour "
-               "then.")  # fmt: skip
+    if found.after.cost >= found.after.nothing:
+        yield (f"To offer nothing is cheaper: the same work costs {money(found.after.nothing)} "
+               "per hour then.")  # fmt: skip
     yield from fails(market, found, own)
 
 
@@ -185,17 +190,6 @@ def types_table(market: Market, it: Report) -> Any:
     return shown
 
 
-def undominated(front: Sequence[Point]) -> list[Point]:
-    """Returns the bids that no other beats both in cost, by which one is chosen, and in chance, the
-    safest first."""
-    best, found = float("inf"), []
-    for it in sorted(front, key=lambda it: (it.failed.share, it.cost)):
-        if it.cost < best:
-            best = it.cost
-            found.append(it)
-    return found
-
-
 def front_table(front: Sequence[Point], chosen: Point) -> Any:
     """Returns the front: what a smaller chance costs."""
     shown = _table("", "average", "reserve", "cost", "saving", "chance", "95 % interval",
@@ -205,7 +199,7 @@ def front_table(front: Sequence[Point], chosen: Point) -> Any:
     some += [chosen] if chosen not in some else []
     for it in sorted(some, key=lambda it: (it.failed.share, it.cost)):
         shown.add_row("*" if it is chosen else "", show_power(it.bid.average_w),
-                      show_power(it.bid.reserve_w), money(it.cost), f"{it.saving:.1%}",
+                      show_power(it.bid.reserve_w), money(it.cost), _saving(it.saving),
                       f"{it.failed.share:.1%}",
                       _interval(it.failed), f"{it.worst:.2f}")  # fmt: skip
     return shown

@@ -158,7 +158,10 @@ def for_what(made: JobExperiment, asked: Asked) -> dict[str, Any]:
     """Returns what a bid is made for."""
     assert made.market is not None
     return {"workload": asked.workload or str(asked.trace), "nodes": made.model().nodes,
-            "standby": made.market.standby, "policy": asked.policy}  # fmt: skip
+            "standby": made.market.standby, "policy": asked.policy, "load": asked.load,
+            "preemption": asked.preemption, "types": asked.types, "prices": asked.prices,
+            "deviation": asked.deviation if asked.signal == "synthetic" else asked.signal,
+            }  # fmt: skip
 
 
 def write_text(path: Path, text: str) -> None:

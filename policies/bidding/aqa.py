@@ -13,7 +13,8 @@ from policies.views import Bid, Market
 
 PAPER = "Y. Zhang et al.: HPC data center participation in demand response, 2021, 3.5"
 CUT = 3.0
-"""A trial ends when it has so many times as many bad measurements as an hour may have."""
+"""A trial ends when it has so many times as many bad measurements as an hour may have, unless waits
+are to be learnt from: those of an hour that is cut short are too short."""
 
 
 def tried(
@@ -21,7 +22,7 @@ def tried(
 ) -> Candidate:
     """Returns what a bid comes to in these hours."""
     assert market.trial is not None
-    trials = (market.trial(bid, hour, give_up=CUT) for hour in hours)
+    trials = (market.trial(bid, hour, give_up=0.0 if tails else CUT) for hour in hours)
     return Candidate(bid, tuple(judge(market, bid, trial, margin, tails) for trial in trials))
 
 
@@ -35,9 +36,17 @@ class Optimised(BiddingPolicy):
 
     by_types = True
     optimiser: str = parameter("search", about=f"who suggests bids: {' or '.join(OPTIMISERS)}")
-    hours: int = parameter(6, about="hours in which each bid is tried", least=1, most=1000)
+    hours: int = parameter(
+        6,
+        about="hours in which each bid is tried; the gradient learns from one",
+        least=1,
+        most=1000,
+    )
     candidates: int = parameter(
-        500, about="bids that are tried; of the gradient 200 at most", least=1, most=10**6
+        500,
+        about="bids that are tried, in whole batches; of the gradient 200 at most",
+        least=1,
+        most=10**6,
     )
     margin: float = parameter(
         0.4, about="by which part the shares that may be bad are smaller in trials", least=0.0,

@@ -25,9 +25,6 @@ from policies.views import Bid, Market
 STEEP = 50.0
 """Rho, how sharply the penalty begins, which is not printed."""
 
-LEAST_BETA = 1e-3
-"""The least weight of the penalties, in money, where energy costs nothing."""
-
 HOUR_S = 3600.0
 
 
@@ -195,13 +192,15 @@ def onto_simplex(weights: Given, least: Given | None = None) -> Numbers:
 
 def problem_of(market: Market, mean_w: float) -> Problem:
     """Returns the problem of a market whose jobs have types. `mean_w` is what the machine draws on
-    average as jobs come; the penalties weigh as much as that costs."""
+    average as jobs come; the penalties weigh as much as that costs, or as such a reserve earns, if that
+    is more."""
     second = TICKS[market.tick] * 1e-12
     types = market.types
     seconds = np.array([it.time * second for it in types])
     threshold = np.array([it.threshold for it in types])
     strict = np.isfinite(threshold)
     hours = market.hour * second / HOUR_S
+    price = max(abs(market.energy_price), abs(market.reserve_price))
     return Problem(
         rate=np.array([it.arrivals / HOUR_S for it in types]),
         seconds=seconds,
@@ -216,7 +215,7 @@ def problem_of(market: Market, mean_w: float) -> Problem:
         error_price=market.error_price,
         hours=hours,
         late=market.late,
-        beta=max(market.energy_price * mean_w / 1000 * hours, LEAST_BETA),
+        beta=price * mean_w / 1000 * hours or 1.0,
         rho=STEEP,
     )
 

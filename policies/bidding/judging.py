@@ -60,18 +60,20 @@ class Judged(NamedTuple):
     """What a bid came to in one hour, as `judge` found it."""
 
     cost: float
-    """What the hour costs, but for a broken rule."""
+    """What the hour costs, with what a broken tracking rule costs."""
+    paid: float
+    """What the average costs alone."""
     nothing: float
     """What the work would cost that was done, if nothing were offered (`Worth.nothing`)."""
-    saving: float
-    """The part that is saved of what the average costs."""
     error: float
     bad: float
     """The share of bad intervals."""
     late: Mapping[str, float]
     """By type, the share of jobs at their threshold or beyond it; of types that have both."""
-    kept: bool
-    """Whether the tracking rule and the QoS of every type were kept."""
+    kept_rule: bool
+    """Whether the tracking rule was kept, in a whole hour."""
+    kept_qos: bool
+    """Whether no type has more late jobs than may be."""
     ratios: Mapping[str, float]
     """By constraint, how many times its limit the value is that decides whether it is kept, with
     the margin: of errors, or of a type's degradations, the largest that counts."""
@@ -79,6 +81,17 @@ class Judged(NamedTuple):
     """Which part of the hour was simulated."""
     tails: Mapping[str, Tail | None]
     """By type, how waits fall off, if that was wanted: what alpha is fitted to."""
+
+    @property
+    def kept(self) -> bool:
+        """Tells whether all rules were kept."""
+        return self.kept_rule and self.kept_qos
+
+    @property
+    def saving(self) -> float | None:
+        """Returns which part is saved of what the average costs; None where that is nothing, or
+        less."""
+        return saving_of(self.cost, self.paid)
 
     @property
     def violation(self) -> float:
@@ -93,18 +106,26 @@ class Judged(NamedTuple):
         return max(self.ratios, key=lambda name: self.ratios[name])
 
 
+def saving_of(cost: float, paid: float) -> float | None:
+    """Returns which part of a price is saved; None where there is none, or less."""
+    return 1.0 - cost / paid if paid > 0.0 else None
+
+
 def judge(
     market: Market, bid: Bid, trial: Trial, margin: float = 0.0, tails: bool = False
 ) -> Judged:
     """Returns what a trial says of a bid. With a margin, the ratios are those of constraints that
     are stricter by that part of 1: the shares of intervals and of jobs that may be bad. `tails`:
-    whether they are wanted."""
+    whether they are wanted. Where no reserve is offered what is drawn is paid for."""
     prices = market.energy_price, market.reserve_price, market.error_price
     hours, errors = seconds(market, market.hour) / HOUR_S, trial.errors
     error, bad = (0.0 if math.isnan(it) else it for it in (
         tracking.mean_error(errors), tracking.bad_share(errors, market.limit)
     ))  # fmt: skip
-    cost = tracking.cost(bid.average_w, bid.reserve_w, error, hours, *prices)
+    average_w = bid.average_w if bid.reserve_w > 0.0 else trial.drawn_w
+    broken = bad >= market.share
+    cost = tracking.cost(average_w, bid.reserve_w, error, hours, *prices, broken, market.violation)
+    paid = tracking.cost(average_w, 0.0, 0.0, hours, *prices)
     nothing = tracking.cost(min(mean_w(market), trial.drawn_w), 0.0, 0.0, hours, *prices)
     late, ratios, strict = {}, {}, 1.0 - margin
     count = round(len(errors) / trial.part) if trial.part else 0
@@ -116,11 +137,9 @@ def judge(
             late[it.name] = float((found >= it.threshold).mean())
             may = math.floor(market.late * strict * len(found) + HAIR)
             ratios[it.name] = max(0.0, _largest(found, may) / it.threshold)
-    kept = bad < market.share and trial.part >= 1.0
     return Judged(
-        cost, nothing, tracking.saving(cost, bid.average_w, hours, market.energy_price),
-        error, bad, late, kept and all(it <= market.late for it in late.values()), ratios,
-        trial.part,
+        cost, paid, nothing, error, bad, late, not broken and trial.part >= 1.0,
+        all(it <= market.late for it in late.values()), ratios, trial.part,
         {it.name: tail_of(trial.waits.get(it.name, NONE)) for it in market.types if tails},
     )  # fmt: skip
 

@@ -73,8 +73,10 @@ class Candidate(NamedTuple):
 
 
 def scale_of(market: Market) -> float:
-    """Returns what the power costs in an hour that the machine draws on average."""
-    found = abs(market.energy_price) * mean_w(market) / 1e3 * seconds(market, market.hour) / HOUR_S
+    """Returns what the power costs in an hour that the machine draws on average, or what is earned
+    by as much reserve, if that is more."""
+    price = max(abs(market.energy_price), abs(market.reserve_price))
+    found = price * mean_w(market) / 1e3 * seconds(market, market.hour) / HOUR_S
     return found or 1.0
 
 
@@ -115,7 +117,7 @@ class Search:
 
     def __init__(self, market: Market, candidates: int, risk: float = 0.0, seed: int = 1) -> None:
         self._market, self._risk, self._left = market, risk, candidates
-        self._unit_w = mean_w(market)
+        self._unit_w = mean_w(market) or most_w(market)
         low, high = market.nodes * market.idle_w, most_w(market)
         self._names = [it.name for it in market.types]
         average = min(FIRST_AVERAGE * self._unit_w, (self._unit_w + high) / 2.0)

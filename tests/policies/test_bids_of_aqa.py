@@ -116,6 +116,15 @@ def test_the_search_finds_what_costs_least_while_rules_are_kept() -> None:
     assert bid(BIDDINGS.make("aqa", {"candidates": 600, "margin": 0.0, "hours": 2}), asked) == found
 
 
+@pytest.mark.parametrize("by", [1.0, 100.0])
+def test_the_search_does_not_go_by_the_currency_nor_need_a_price_of_energy(by: float) -> None:
+    free = market(hour_of)._replace(energy_price=0.0, reserve_price=0.1 * by, error_price=0.1 * by)
+    policy = BIDDINGS.make("aqa", {"candidates": 200, "hours": 1, "margin": 0.0})
+    found = bid(policy, free)
+    assert judge(free, found, hour_of(found)).kept
+    assert found == bid(policy, free._replace(reserve_price=0.1, error_price=0.1))
+
+
 def test_it_suggests_the_same_whoever_tries_the_bids() -> None:
     asked = market(hour_of)
     one, other = Search(asked, 60), Search(asked, 60)
@@ -162,7 +171,7 @@ def test_it_suggests_the_same_in_whatever_basis_eigenvectors_are(
 def test_as_many_hours_as_the_risk_allows_may_be_broken() -> None:
     def judged(violated: float) -> Judged:
         ratios = {TRACKING: math.exp(violated)} if violated else {}
-        return Judged(1.0, 2.0, 0.0, 0.0, 0.0, {}, not violated, ratios, 1.0, {})
+        return Judged(1.0, 1.0, 2.0, 0.0, 0.0, {}, not violated, True, ratios, 1.0, {})
 
     it = Candidate(Bid(1.0, 0.5), tuple(map(judged, [0, 0, 0, 3.0, 0, 0, 1.0, 2.0, 0, 0])))
     assert it.broken() == pytest.approx([1.0, 2.0, 3.0])

@@ -415,7 +415,9 @@ def test_a_market_is_taken_in_seconds_watts_and_money() -> None:
     assert found.hours == pytest.approx(1.0)
     assert found.beta == pytest.approx(0.1 * 20)
     assert found.late == 0.1
-    assert problem_of(market(energy_price=0.0), 20_000.0).beta == 1e-3
+    assert problem_of(market(energy_price=0.0, reserve_price=0.2), 20_000.0).beta == pytest.approx(
+        4.0
+    )
     any_wait = [it._replace(threshold=np.inf, time=0.0) for it in market().types]
     assert np.all(np.isinf(problem_of(market(types=any_wait), 1.0).longest))
     with pytest.raises(ValueError, match="needs types of jobs"):

@@ -37,9 +37,9 @@ class Aqa(Packaged["AqaPlan", "Offer", "AqaOutcome"]):
     notes = (
         "In sample: a bid is judged by the hour that it was made for, as the paper's seem to be. "
         "Held out: it is made on six hours and judged on others. Kept: the tracking rule and the "
-        "QoS of every type. After ± is half of a confidence interval of 95 % over the hours; of "
-        "shares the interval is that of Clopper and Pearson. A printed number holds where the "
-        "interval comes within a tenth of it, an inequality where the whole interval (of "
+        "QoS of every type. After ± is half of a confidence interval of 95 % over the hours (of "
+        "chances by Clopper and Pearson; of the hours of one mix, too). A printed number holds "
+        "where the interval comes within a tenth of it, an inequality where the whole interval (of "
         "differences between the same hours) says so. Where only the direction is right, it says: "
         "in sign only."
     )

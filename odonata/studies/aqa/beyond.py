@@ -23,7 +23,7 @@ from odonata.studies.aqa.cases import (
     of_signal,
     of_training,
 )
-from odonata.studies.aqa.found import Group, Measured, always, counted, of_counts
+from odonata.studies.aqa.found import Group, Measured, always, counted, mean_of, of_counts
 from odonata.studies.aqa.simulation import COLD, FRESH_HOURS, MARGIN, VARIANTS, WARM
 from odonata.study.contract import Claim
 from odonata.study.verdicts import above, below, judged, percent, shown
@@ -188,8 +188,9 @@ def risk(m: Measured) -> Iterator[Claim]:
                          f"{failed} ({percent(fresh)})", least <= failed <= most, False,
                          fresh)  # fmt: skip
             yield judged(f"{name}: it is not above the stated risk", "", percent(fresh),
-                         below(fresh, RISK), fresh.low <= RISK, fresh)  # fmt: skip
-            yield shown(f"{name}: saving", "", f"{found.chance['saving']:.1%}", fresh)
+                         below(fresh, RISK), fresh.mean <= RISK, fresh)  # fmt: skip
+            saved = mean_of(row["saving"] for row in found.hours[""])
+            yield shown(f"{name}: saving", "", percent(saved), saved)
 
 
 PARTS: Mapping[str, Callable[[Measured], Iterable[Claim]]] = {

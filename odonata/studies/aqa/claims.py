@@ -16,6 +16,7 @@ from odonata.studies.aqa.cases import (
     LEVELS,
     SERVICE,
     AqaPlan,
+    Setting,
     of_descent,
     of_mix,
     of_printed,
@@ -77,19 +78,21 @@ FEWEST, WIDEST = 5, 0.5
 cannot be told whether that holds."""
 
 
-def _told(
-    name: str, paper: str, ours: str, printed: float, it: Interval, sign: bool = False
-) -> Claim:
-    """Returns whether a printed number holds, where that can be told; `sign`: or in sign only,
-    where ours is above 0 at least."""
+def _told(name: str, paper: str, ours: str, printed: float, it: Interval) -> Claim:
+    """Returns whether a printed number holds, where that can be told."""
     if it.of < FEWEST or not it.half <= WIDEST * printed:
         return shown(name, paper, f"{ours}: too uncertain to tell", it)
-    return judged(name, paper, ours, near(it, printed), sign and above(it, 0), it)
+    return judged(name, paper, ours, near(it, printed), False, it)
+
+
+def as_printed(mix: str) -> Setting:
+    """Returns the setting of a mix as its row is printed: W3's is with standby jobs (5.3)."""
+    return of_mix(mix, standby=FILLER if mix == "W3" else "")
 
 
 def _table_4(m: Measured) -> Iterator[Claim]:
     for mix in m.asked.mixes:
-        printed, setting = TABLE_4[mix], of_mix(mix)
+        printed, setting = TABLE_4[mix], as_printed(mix)
         found = m.in_kept(mix, setting, "saving")
         hours = len(m.rows(mix, setting))
         if not found.of:
@@ -98,9 +101,9 @@ def _table_4(m: Measured) -> Iterator[Claim]:
             continue
         yield _told(f"{mix}: saving", f"{printed.saving:.0%}",
                     f"{percent(found)}, in {found.of} of {hours} hours that a bid keeps",
-                    printed.saving, found, True)  # fmt: skip
+                    printed.saving, found)  # fmt: skip
     for mix in m.asked.mixes:
-        setting = of_mix(mix)
+        setting = as_printed(mix)
         printed_w = TABLE_4[mix].average_w
         found = mean_of(bid["average_w"] for bid, row in zip(
             m.bids(mix, setting), m.rows(mix, setting), strict=True) if row["kept"])  # fmt: skip
@@ -113,10 +116,13 @@ def _feasible(m: Measured) -> Iterator[Claim]:
     for policy, mixes in FEASIBLE.items():
         asked = [mix for mix in m.asked.mixes if mix in mixes]
         printed = len(asked) / len(m.asked.mixes)
-        found = m.share(group(m, policy))
+        each = group(m, policy)
+        if policy == "aqa":
+            each = each._replace(setting=as_printed)
+        found = m.share(each)
         yield judged(f"{policy}: mixes on which all constraints are met, in an hour",
-                     f"{len(asked)} of {len(m.asked.mixes)} (of AQA's W3 needs standby jobs)",
-                     counted(m, group(m, policy)), near(found, printed), False, found)  # fmt: skip
+                     f"{len(asked)} of {len(m.asked.mixes)}", counted(m, each),
+                     near(found, printed), False, found)  # fmt: skip
     for one, other in (("aqa", "energy-qare"), ("energy-qare", "tracking-only")):
         it = m.change(group(m, one), group(m, other), "kept")
         yield judged(f"{one} meets them on more mixes than {other}", "yes", f"by {percent(it)}",
@@ -133,7 +139,7 @@ def _alone(m: Measured) -> Iterator[Claim]:
         for policy, cost in rivals.items():
             whose, variant = POLICIES[policy]
             theirs = [row["cost"] for row in m.rows(mix, of_mix(mix, whose), variant)]
-            it = mean_of(b / np.mean(own) - 1.0 for b in theirs)
+            it = mean_of((b - a) / np.mean(own) for a, b in zip(own, theirs, strict=True))
             yield judged(f"{mix}: what {policy} costs more than AQA", f"{cost / mine - 1:.0%}",
                          percent(it), near(it, cost / mine - 1), above(it, 0), it)  # fmt: skip
     if "W4" in m.asked.mixes:
@@ -169,7 +175,7 @@ def _service(m: Measured) -> Iterator[Claim]:
             found = m.share(aqa)
             yield judged(f"{SERVICE}, thresholds {word}{aside}: hours that AQA's bid keeps",
                          "" if standby else "all constraints met", counted(m, aqa),
-                         found.mean == 1.0, found.mean > 0.5, found)  # fmt: skip
+                         found.mean == 1.0, False, found)  # fmt: skip
             it = m.change(aqa, other, "kept")
             yield judged(f"{SERVICE}, thresholds {word}{aside}: more than EnergyQARE keeps",
                          "yes" if level < 1 else "", f"{counted(m, other)} by it; "
@@ -187,7 +193,7 @@ def _service(m: Measured) -> Iterator[Claim]:
             yield judged(f"{SERVICE}, ten sets of thresholds, {how}{aside}: hours kept",
                          "all ten sets are met" if sample and not standby else "",
                          f"{percent(it)}; some hour of each of {sum(it > 0 for it in shares)} sets",
-                         it.mean == 1.0, all(share > 0 for share in shares), it)  # fmt: skip
+                         it.mean == 1.0, False, it)  # fmt: skip
 
 
 # -- the descent
@@ -243,9 +249,9 @@ def _printed(m: Measured) -> Iterator[Claim]:
             each = Group(["W4"], always(setting))
             if m.has(each):
                 found = m.share(each)
-                yield judged(f"W4 at its printed bid, {name}: hours that keep all rules",
+                yield judged(f"W4 at its printed bid, seven weights alike, {name}: hours kept",
                              "1 of 1" if name.startswith("no") else "", counted(m, each),
-                             found.mean == 1.0, found.mean > 0.5, found)  # fmt: skip
+                             found.mean == 1.0, False, found)  # fmt: skip
 
 
 def _preempted(m: Measured, name: str, own: Group) -> Iterator[Claim]:

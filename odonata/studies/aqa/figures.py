@@ -298,7 +298,7 @@ def figure_risk(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     for mix, deviation, it in there:
         column = mixes.index(mix)
         colour = BLUE if deviation != REAL else PURPLE
-        front = sorted(_best(it.chance["front"]), key=lambda row: row[1])
+        front = it.chance["front"]
         shares = [Chance(int(row[1]), int(row[2])) for row in front]
         chances = np.array([one.share for one in shares])
         ends = np.array([one.interval for one in shares]).T
@@ -318,15 +318,6 @@ def figure_risk(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
         panels[0, column].axvline(RISK, color=FAINT, lw=1)
     panels[0, 0].legend(loc="lower right", fontsize=8)
     return figure
-
-
-def _best(front: Sequence[Sequence[float]]) -> list[Sequence[float]]:
-    """Returns the bids that save more than all others with no more failed hours."""
-    found: list[Sequence[float]] = []
-    for it in sorted(front, key=lambda row: (row[1], -row[0])):
-        if not found or it[0] > found[-1][0]:
-            found.append(it)
-    return found
 
 
 FIGURES: Mapping[str, Callable[[AqaPlan, Outcomes], Figure | None]] = {

@@ -18,6 +18,10 @@ Outcomes = Mapping[str, AqaOutcome]
 Row = Mapping[str, Any]
 
 
+COUNTED = ("kept", "rule", "qos")
+"""What an hour is or is not."""
+
+
 class Group(NamedTuple):
     """Cases of the same setting, one of each mix, and the variant that is looked at."""
 
@@ -67,7 +71,10 @@ class Measured:
 
     def share(self, group: Group, key: str = "kept") -> Interval:
         """Returns the mean of a measure over mixes and hours; its interval is that over the hours,
-        as all mixes have the signal of an hour in common."""
+        as all mixes have the signal of an hour in common; of hours of one mix that are so or not,
+        that of Clopper and Pearson."""
+        if len(group.mixes) == 1 and key in COUNTED:
+            return of_counts(*self.count(group, key))
         return interval(self.by_hour(group, key))
 
     def count(self, group: Group, key: str = "kept") -> tuple[int, int]:

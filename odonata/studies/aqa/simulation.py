@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from odonata.bids.chance import Chance
-from odonata.bids.risk import AtRisk, Point, at_risk
+from odonata.bids.risk import AtRisk, Point, at_risk, undominated
 from odonata.bids.training import FRESH, JUDGE, TRAIN, judged, train
 from odonata.study.contract import Case
 from odonata.traces.mix import MIXES, Mix, mix
@@ -176,7 +176,7 @@ def model_of(case: Offer, seed: int = 1, bid: Bid | None = None, hours: int = 1)
                    seed=seed)  # fmt: skip
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def _market(machine: Offer) -> Market:
     return model_of(machine).first_market()
 
@@ -207,19 +207,21 @@ def numbers(case: Offer) -> range:
     return range(first, first + case.judge)
 
 
-def bids_of(case: Offer) -> tuple[list[Bid], list[int], list[Mapping[str, Any]]]:
-    """Returns the bids of a case, of how many hours each keeps all rules, and what was tried."""
+def bids_of(case: Offer) -> tuple[list[Bid], list[int], int, list[Mapping[str, Any]]]:
+    """Returns the bids of a case, of how many hours each keeps all rules, how many hours were
+    simulated for them, and what was tried for the first."""
     if case.bid is not None:
-        return [Bid(*case.bid, dict(case.weights))], [0], []
+        return [Bid(*case.bid, dict(case.weights))], [0], 0, []
     market, steps = market_of(case), list[Mapping[str, Any]]()
     every = [[hour] for hour in numbers(case)] if case.sample else [
         [*range(TRAIN, TRAIN + case.train)]
     ]  # fmt: skip
-    bids, kept = [], []
+    bids, kept, trials = [], [], 0
     for hours in every:
         if case.policy == "aqa":
             found = train(market, searched(case), hours)
             bids.append(found.best.bid)
+            trials += len(found.every) * len(hours)
             kept.append(sum(not it.violation for it in found.best.judged))
             if case.kept and not steps:
                 steps = [it._asdict() | {"weights": dict(one.bid.weights)}
@@ -227,7 +229,7 @@ def bids_of(case: Offer) -> tuple[list[Bid], list[int], list[Mapping[str, Any]]]
         else:
             bids.append(_gridded(market, hours, case.rule))
             kept.append(sum(it.kept for it in judged(market, bids[-1], hours)))
-    return bids, kept, steps
+    return bids, kept, trials, steps
 
 
 def searched(case: Offer) -> Optimised:
@@ -258,7 +260,7 @@ def simulate(case: Offer) -> AqaOutcome:
     began = time.perf_counter()
     if case.risk:
         return _risked(case)
-    bids, kept, steps = bids_of(case)
+    bids, kept, trials, steps = bids_of(case)
     seconds = time.perf_counter() - began
     hours: dict[str, list[Mapping[str, Any]]] = {}
     seen: dict[str, Mapping[str, Any]] = {}
@@ -271,11 +273,9 @@ def simulate(case: Offer) -> AqaOutcome:
             seen[name] = _seen(market, *pairs[0])
     if WARM in case.also:
         hours[COLD], hours[WARM] = warmed(case, bids[0])
-    tried = case.candidates if case.policy == "aqa" and not case.bid else 0
     return AqaOutcome(
         bids=[_fields(bid) for bid in bids], trained=kept, hours=hours,
-        trials=len(steps) or tried * (case.judge if case.sample else case.train),
-        seconds=round(seconds, 3), steps=steps, seen=seen,
+        trials=trials, seconds=round(seconds, 3), steps=steps, seen=seen,
     )  # fmt: skip
 
 
@@ -287,16 +287,15 @@ def row(market: Market, bid: Bid, hour: int) -> dict[str, Any]:
     """Returns what a bid came to in an hour: whether it kept all rules, the tracking rule and the
     QoS; saving, cost and error; and by type the share of late jobs."""
     (it,) = judged(market, bid, [hour])
-    return row_of(market, it)
+    return row_of(it)
 
 
-def row_of(market: Market, it: Judged) -> dict[str, Any]:
+def row_of(it: Judged) -> dict[str, Any]:
     worst = max((ratio for name, ratio in it.ratios.items() if name in it.late), default=0.0)
     return {
-        "kept": it.kept, "rule": it.bad < market.share,
-        "qos": all(share <= market.late for share in it.late.values()),
-        "saving": round(it.saving, 6), "cost": round(it.cost, 6), "error": round(it.error, 6),
-        "bad": round(it.bad, 6), "worst": round(worst, 4),
+        "kept": it.kept, "rule": it.kept_rule, "qos": it.kept_qos,
+        "saving": round(it.saving or 0.0, 6), "cost": round(it.cost, 6),
+        "error": round(it.error, 6), "bad": round(it.bad, 6), "worst": round(worst, 4),
         "late": {name: round(share, 4) for name, share in it.late.items()},
     }  # fmt: skip
 
@@ -338,7 +337,8 @@ def _risked(case: Offer) -> AqaOutcome:
     bid = found.chosen.bid
     fresh = [row(market, bid, hour) for hour in range(FRESH, FRESH + FRESH_HOURS)]
     _market.cache_clear()  # it has hundreds of hours
-    trials = case.candidates * case.train + found.chosen.failed.trials * len(found.front)
+    trials = (len(found.trained.every) * case.train
+              + found.chosen.failed.trials * len(found.front))  # fmt: skip
     return AqaOutcome(
         bids=[_fields(bid)], trained=[], hours={OWN: fresh}, trials=trials,
         seconds=round(seconds, 3), chance=chances(found),
@@ -347,9 +347,9 @@ def _risked(case: Offer) -> AqaOutcome:
 
 def chances(found: AtRisk) -> dict[str, Any]:
     """Returns a bid at a stated risk, for JSON."""
-    return {"below": found.below, "chosen": _counted(found.chosen.failed),
+    return {"passed": found.passed, "chosen": _counted(found.chosen.failed),
             "judged": _counted(found.judged.failed), "saving": found.judged.saving,
-            "front": [_pointed(it) for it in found.front]}  # fmt: skip
+            "front": [_pointed(it) for it in undominated(found.front)]}  # fmt: skip
 
 
 def _counted(it: Chance) -> list[int]:
@@ -357,7 +357,7 @@ def _counted(it: Chance) -> list[int]:
 
 
 def _pointed(it: Point) -> list[float]:
-    return [round(it.saving, 5), it.failed.seen, it.failed.trials, round(it.worst, 4)]
+    return [round(it.saving or 0.0, 5), it.failed.seen, it.failed.trials, round(it.worst, 4)]
 
 
 def revive(fields: dict[str, Any]) -> AqaOutcome:
