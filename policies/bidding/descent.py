@@ -192,8 +192,8 @@ def onto_simplex(weights: Given, least: Given | None = None) -> Numbers:
 
 def problem_of(market: Market, mean_w: float) -> Problem:
     """Returns the problem of a market whose jobs have types. `mean_w` is what the machine draws on
-    average as jobs come; the penalties weigh as much as that costs, or as such a reserve earns, if that
-    is more."""
+    average as jobs come; the penalties weigh as much as that costs or, if that is more, as such a
+    reserve earns."""
     second = TICKS[market.tick] * 1e-12
     types = market.types
     seconds = np.array([it.time * second for it in types])
