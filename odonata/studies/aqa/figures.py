@@ -203,7 +203,8 @@ def figure_9(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     figure, panels = panels_of(9.0, 3.0, 1, 2, left=0.06, right=0.99, bottom=0.1, top=0.89)
     for axes, name in zip(panels[0], ("ep.D.100", "mg.D.8"), strict=True):
         _degradations(axes, name, found)
-    panels[0, 0].legend(loc="lower right", fontsize=8)
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncol=2, fontsize=8)
     return figure
 
 
@@ -293,7 +294,7 @@ def figure_risk(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     if not there:
         return None
     mixes = [*dict.fromkeys(mix for mix, _, _ in there)]
-    figure, panels = panels_of(10.0, 5.0, 2, len(mixes), left=0.06, right=0.98, bottom=0.1,
+    figure, panels = panels_of(10.0, 5.3, 2, len(mixes), left=0.06, right=0.98, bottom=0.16,
                                top=0.93, wspace=0.22, hspace=0.5)  # fmt: skip
     for mix, deviation, it in there:
         column = mixes.index(mix)
@@ -316,7 +317,8 @@ def figure_risk(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
             axes.set_title(f"{mix}: saving", loc="left")
         panels[0, column].xaxis.set_major_formatter(PercentFormatter(1, 0))
         panels[0, column].axvline(RISK, color=FAINT, lw=1)
-    panels[0, 0].legend(loc="lower right", fontsize=8)
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="lower center", ncol=2, fontsize=8)
     return figure
 
 
