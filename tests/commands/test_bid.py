@@ -15,6 +15,7 @@ from odonata.bids.risk import at_risk
 from odonata.bids.searching import BidSearch, Came, market_in
 from odonata.bids.training import JUDGE, TRAIN, best_so_far, judged, report, train
 from odonata.commands.bid import BID, RESULTS, SEARCH, command
+from odonata.commands.bid_file import read_bid
 from odonata.commands.regulate_asked import Asked
 from pdes.errors import Refused
 from policies.views import Bid
@@ -188,6 +189,8 @@ def test_with_a_risk_its_interval_and_the_front_are_shown() -> None:
         (("--workload", "W4", "--risk", "1.5"), "a chance between 0 and 1"),
         (("--workload", "W4", "--risk", "nan"), "a chance between 0 and 1"),
         (("--workload", "W4", "--risk", "0.01"), "too few to show that, .* --choose 299"),
+        (("--workload", "W4", "--risk", "1e-17"), "too few to show that"),
+        (("--workload", "W4", "--signal", "regd.csv"), "have a signal that is made"),
         (("--workload", "W4", "--choose", "9"), "only with --risk"),
         (("--workload", "W4", "--margin", "1"), "from 0 to less than 1"),
         (("--workload", "W4", "--optimiser", "luck"), "search or gradient"),
@@ -206,3 +209,36 @@ def test_a_directory_with_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("all my work")
     with pytest.raises(Refused, match="there is something in it, and no search"):
         invoke(*WHAT, "-o", tmp_path, "--overwrite")
+
+
+@pytest.mark.parametrize(
+    "said",
+    ['{"average_w": 1' + "0" * 400 + ', "reserve_w": 1}', "[" * 100_000, '{"average_w": 9}',
+     '{"average_w": 9, "reserve_w": 1, "weights": {"a=2 b": 1}}', '{"average_w": true}',
+     '{"average_w": 9, "reserve_w": NaN}', '{"average_w": 9, "reserve_w": 10}', "", "[]"],
+)  # fmt: skip
+def test_a_file_that_is_no_bid_is_refused(said: str, tmp_path: Path) -> None:
+    path = tmp_path / "bid.json"
+    path.write_text(said)
+    with pytest.raises(Refused, match=f"--bid {path}: "):
+        read_bid(path)
+    path.write_text('\ufeff{"average_w": 9, "reserve_w": 1}', encoding="utf-8")
+    assert read_bid(path)["average_w"] == 9
+
+
+def test_a_bid_where_energy_costs_nothing_has_no_saving() -> None:
+    words = (*WHAT, "--candidates", "11", "--train", "1", "--judge", "2", "--jobs", "1")
+    text = invoke(*words, "--prices=-0.1,0.1,0.1", "--json")
+    assert "NaN" not in text
+    assert json.loads(text)["after"]["saving"] is None
+    assert "nan" not in invoke(*words, "--prices=0,0.1,0.1")
+
+
+def test_what_a_broken_rule_costs_is_in_the_cost() -> None:
+    words = (*WHAT, "--candidates", "11", "--train", "1", "--judge", "9", "--jobs", "1", "--json")
+    plain, dear = (json.loads(invoke(*words, "--set", f"market.violation={cost}", "--margin", 0))
+                   for cost in (0, 1e-6))  # fmt: skip
+    assert dear["bid"] == plain["bid"]
+    broken = plain["after"]["hours"] - plain["after"]["kept_rule"]
+    added = dear["after"]["cost"] - plain["after"]["cost"]
+    assert added == pytest.approx(1e-6 * broken / 9, abs=1e-12)
