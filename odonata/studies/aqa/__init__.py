@@ -1,5 +1,5 @@
-"""Y. Zhang et al. (2021), *HPC data center participation in demand response*: what bids of AQA come
-to on the paper's fourteen mixes, beside EnergyQARE and tracking alone.
+"""AQA (Zhang et al., 2021): what its bids come to on fourteen mixes of jobs, beside EnergyQARE and
+tracking alone.
 
 Reading order: `simulation`, `cases`, `printed`, `found`, `claims`, `beyond`, `figures`. What is
 heavy is imported when it is needed, so that the study can be listed at once.
