@@ -90,10 +90,10 @@ def progress(market: Market, asked: BidPlan, found: Found, panels: Sequence[Axes
     numbers = np.arange(1, len(steps) + 1)
     cost, missed = (np.array([getattr(it, name) for it in steps]) for name in ("cost", "violation"))
     for axes, values, words in ((panels[0], cost, "cost per hour"),
-                                (panels[1], missed, "violation, mean over hours")):  # fmt: skip
+                                (panels[1], missed, "how far rules are broken")):  # fmt: skip
         axes.scatter(numbers, values, color=FAINT, s=7, lw=0, zorder=2, label="each bid")
         axes.step(numbers, values[best], where="post", color=INK, lw=1.5, zorder=4,
-                  label="the best so far")  # fmt: skip
+                  label="the best so far: broken rules count first")  # fmt: skip
         axes.set_ylabel(words)
         axes.margins(x=0.01)
         dress(axes)
@@ -150,7 +150,7 @@ def lateness(found: AtRisk, axes: Axes) -> None:
     axes.plot([found.judged.worst], [_part(found.judged.saving)], **CHOSEN)
     axes.axvline(1.0, color=GREY, lw=1.0, ls=DASHES, zorder=1)
     axes.set_xlim(left=0)
-    axes.set_xlabel("Q that decides for the worst type, as a part of its limit")
+    axes.set_xlabel("worst type's Q / threshold (dashed: late)")
     dress(axes)
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from odonata.bids.asking import Steps, Wanted, found_here, simulated
 from policies.bidding.aqa import Optimised
 from policies.bidding.judging import TRACKING, Judged, saving_of
-from policies.bidding.known import HOUR_S, seconds
+from policies.bidding.known import HOUR_S, mean_w, seconds
 from policies.bidding.search import GRADIENT, Candidate, optimiser_of
-from policies.views import Bid, Market
+from policies.views import Bid, Market, tracking
 
 TRAIN, CHOOSE, JUDGE, FRESH = 1, 100_001, 200_001, 300_001
 """The first numbers of hours that bids are trained on, chosen by, judged on; and of others still.
@@ -102,7 +102,7 @@ class Report(NamedTuple):
     cost: float
     """Of sixty minutes on average, as `nothing`."""
     nothing: float
-    """What the same work would cost if nothing were offered."""
+    """What the jobs that come cost if nothing is offered, on average; the same for all bids."""
     error: float
     errors: Sequence[float]
     bad: float
@@ -123,7 +123,7 @@ def report(market: Market, found: Sequence[Judged]) -> Report:
         len(found), sum(it.kept for it in found), sum(it.kept_rule for it in found),
         sum(it.kept_qos for it in found), whole_saving(found),
         float(np.mean([it.cost for it in found])) / hours,
-        float(np.mean([it.nothing for it in found])) / hours,
+        tracking.cost(mean_w(market), 0.0, 0.0, 1.0, market.energy_price, 0.0, 0.0),
         float(np.mean([it.error for it in found])),
         [it.error for it in found], float(np.mean([it.bad for it in found])), late,
         dict(_fails(market, found)),

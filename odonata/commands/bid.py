@@ -52,12 +52,13 @@ LEVEL = 0.95
               f"{TRAINS_AT_RISK}]")  # fmt: skip
 @click.option("--judge", type=int, metavar="N", help="Other hours, in which the bid is judged "
               f"that was found.  [default: {JUDGES}; with --risk {JUDGES_AT_RISK}]")  # fmt: skip
-@click.option("--margin", type=float, help="By which part the shares that may be bad are smaller "
-              f"in training.  [default: {MARGIN}; with --risk 0]")  # fmt: skip
+@click.option("--margin", type=float, help="How much stricter training is: with 0.4 only 6 % of "
+              "the time, and of the jobs of a type, may be bad and not 10 %.  [default: "
+              f"{MARGIN}; with --risk 0]")  # fmt: skip
 @click.option("--risk", type=float, metavar="CHANCE", help="Look for the cheapest bid with which "
               "the chance of a failed hour is below this, such as 0.1.")  # fmt: skip
-@click.option("--choose", type=int, metavar="N", help="Hours by which one of the best bids is "
-              f"chosen, with --risk.  [default: {CHOOSES}]")  # fmt: skip
+@click.option("--choose", type=int, metavar="N", help="Hours in which the best bids are "
+              f"compared, with --risk.  [default: {CHOOSES}]")  # fmt: skip
 @click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Keep the bid, and what every bid came to that was tried; the same command "
               "goes on where it was cut short.")  # fmt: skip
@@ -135,7 +136,10 @@ def bid(
     print_table(*tables(study.market, found, made, asked, plan), highlight=False)
     print(ran)
     if out is not None:
-        print(f"written to {out / BID}: odonata regulate --bid {out / BID} offers it")
+        standby = what["standby"] or "none"
+        print(f"written to {out / BID}; to offer it: odonata regulate --workload "
+              f"{what['workload']} --policy {what['policy']} --standby {standby} --bid "
+              f"{out / BID}")  # fmt: skip
     if plot is not None:
         print(f"written to {plot}")
 
@@ -245,6 +249,7 @@ def file_of(found: Found, plan: BidPlan, what: Mapping[str, Any]) -> dict[str, A
     after = found.after
     return {
         **found.bid._asdict(), "made_for": {**what, **how},
+        "keeps_risk": None if found.at_risk is None else found.at_risk.passed,
         "judged": {"hours": after.hours, "kept": after.kept, "saving": after.saving},
     }  # fmt: skip
 

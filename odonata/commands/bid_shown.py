@@ -14,6 +14,7 @@ from odonata.commands.regulate_asked import Asked
 from odonata.experiment.units import show_power
 from odonata.results.market_measures import money
 from policies.bidding.judging import TRACKING
+from policies.bidding.known import mean_w
 from policies.views import Market
 
 if TYPE_CHECKING:
@@ -25,9 +26,12 @@ MOST_ROWS = 10
 """Bids of the front that are listed."""
 TERMS = (
     "Trained on: hours that the search knew. Judged on: others, which say what to expect. A failed "
-    "hour breaks the tracking rule, or the QoS of a type: too many of its jobs are late. By: how "
-    "far the error or the degradation that decides is above its limit there, on average. Weights "
-    "count where the power policy divides nodes by them."
+    "hour breaks the tracking rule (off by more than 0.3 of the reserve in a tenth of the time, "
+    "unless that is set otherwise), or has too many late jobs of a type. Hours are counted one by "
+    "one; the table of types has the jobs of all hours together. By (in brackets): how far above "
+    "its limit an error is that may be exceeded only so often, or the degradation of a job, on "
+    "average. Weights count where the power policy divides nodes by them. Money is in the unit of "
+    "the prices."
 )
 
 
@@ -62,13 +66,14 @@ def tables(market: Market, found: Found, made: JobExperiment, asked: Asked, plan
 
     risky = found.at_risk
     own = "trained on" if risky is None else "chosen by"
-    parts: list[Any] = [Text(heading(made, asked, plan), "bold"), bid_table(found)]
-    parts += [Text(), hours_table(found, own)]
-    parts += [Text(word, "bold") for word in notes(market, found, plan, own)]
+    said = [Text(word, "bold") for word in notes(market, found, plan, own)]
+    first = 1 if risky is not None and not risky.passed else 0  # what is to be read first
+    parts: list[Any] = [Text(heading(made, asked, plan), "bold"), *said[:first], bid_table(found)]
+    parts += [Text(), hours_table(found, own), *said[first:]]
     if risky is not None:
-        words = (f"By the {_hours(plan.choose)} that one was chosen by: the bids that no other "
-                 "beats both in cost and in chance; * is the one. Worst Q: of a type, as a part of "
-                 "its limit.")  # fmt: skip
+        words = (f"Bids compared in {_hours(plan.choose)}: those that no other beats both in cost "
+                 "and in chance; * was chosen. A cheaper one may save a smaller part, of a lower "
+                 "average. Worst Q: of a type, as a part of its limit.")  # fmt: skip
         parts += [Text(), Text(words, "dim"), front_table(risky.front, risky.chosen)]
     return [*parts, Text(), types_table(market, found.after), Text(TERMS, "dim")]
 
@@ -91,7 +96,7 @@ def bid_table(found: Found) -> Any:
     weights = sorted(bid.weights.items(), key=lambda it: -it[1])
     shown.add_row("average", show_power(bid.average_w))
     shown.add_row("reserve", f"{show_power(bid.reserve_w)} to either side")
-    shown.add_row("weights", ", ".join(f"{name} {share:.3f}" for name, share in weights) or "none")
+    shown.add_row("weights", ", ".join(f"{name} {share:.3g}" for name, share in weights) or "none")
     return shown
 
 
@@ -105,7 +110,8 @@ def hours_table(found: Found, own: str) -> Any:
         ("kept QoS", [_of(it.kept_qos, it) for it in both]),
         ("saving", [_saving(it.saving) for it in both]),
         ("cost per hour", [money(it.cost) for it in both]),
-        ("  if nothing is offered", ["", money(found.after.nothing)]),
+        ("  of these jobs without an offer", ["", money(found.after.nothing)]),
+        ("  difference", ["", _difference(found.after)]),
         ("error, mean", [f"{it.error:.1%}" for it in both]),
         ("bad intervals", [f"{it.bad:.1%}" for it in both]),
         ("chance of a failed hour", ["", f"{_failed(found.after).share:.1%}"]),
@@ -124,6 +130,12 @@ def _saving(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}"
 
 
+def _difference(it: Report) -> str:
+    more = it.cost - it.nothing
+    part = f" ({more / it.nothing:+.0%})" if it.nothing > 0.0 else ""
+    return f"{'+' if more > 0 else '-'}{money(abs(more))}{part}"
+
+
 def _failed(it: Report) -> Chance:
     return Chance(it.hours - it.kept, it.hours)
 
@@ -140,20 +152,26 @@ def notes(market: Market, found: Found, plan: BidPlan, own: str) -> Iterator[str
         chance = risky.judged.failed
         share = f"{chance.share:.1%} ({_interval(chance)} at 95 %)"
         if not risky.passed:
-            yield (f"By the {_hours(plan.choose)} that one is chosen by, no bid fails so seldom "
-                   f"that {_percent(risky.risk)} can be promised: this one failed "
-                   "least.")  # fmt: skip
-        word = "is below" if chance.below <= risky.risk else "is not shown to be below"
-        yield (f"In the hours that it is judged on the chance of a failed hour is {share}: it "
-               f"{word} {_percent(risky.risk)} at 95 % confidence.")  # fmt: skip
+            yield (f"OFFER NOTHING if a risk of {_percent(risky.risk)} has to be kept: in the "
+                   f"{_hours(plan.choose)} that bids were compared in all failed too often. This "
+                   "one failed least.")  # fmt: skip
+        word = "that is not above" if chance.share <= risky.risk else "that is above"
+        if chance.interval[1] <= risky.risk:
+            word = "all of that is below"
+        yield (f"By the hours that it is judged on the chance of a failed hour is {share}: {word} "
+               f"{_percent(risky.risk)}.")  # fmt: skip
         low, high = chance.next(NEXT)
-        yield f"Of the next {NEXT} hours {low} to {high} will fail."
+        yield f"Of the next {NEXT} hours {low} to {high} will fail (95 %)."
     elif best.broken():
         yield (f"No bid kept all rules in {_some(plan.train, plan.train)} with the margin of "
                f"{plan.margin:g}: this one is nearest to that.")  # fmt: skip
     if found.after.cost >= found.after.nothing:
-        yield (f"To offer nothing is cheaper: the same work costs {money(found.after.nothing)} "
-               "per hour then.")  # fmt: skip
+        yield "To offer nothing is cheaper."
+    needed = mean_w(market)
+    if found.bid.average_w < needed:
+        yield (f"The average is below what the jobs draw that come, {show_power(needed)}: over "
+               "hours on end work piles up, and jobs are late that are not here, where every "
+               "hour begins with an empty machine; see odonata regulate --continuous.")  # fmt: skip
     yield from fails(market, found, own)
 
 

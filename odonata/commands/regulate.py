@@ -151,7 +151,7 @@ def say_other(made: JobExperiment, asked: Asked) -> None:
         return
     other = other_than(read_bid(asked.bid_file), for_what(made, asked))
     if other:
-        say(f"--bid {asked.bid}: it was made for something else: {other}")
+        say(f"warning: --bid {asked.bid}: it was made for something else: {other}")
 
 
 def for_what(made: JobExperiment, asked: Asked) -> dict[str, Any]:
@@ -160,7 +160,8 @@ def for_what(made: JobExperiment, asked: Asked) -> dict[str, Any]:
     return {"workload": asked.workload or str(asked.trace), "nodes": made.model().nodes,
             "standby": made.market.standby, "policy": asked.policy, "load": asked.load,
             "preemption": asked.preemption, "types": asked.types, "prices": asked.prices,
-            "deviation": asked.deviation if asked.signal == "synthetic" else asked.signal,
+            "deviation": (made.market.signal_deviation if asked.signal == "synthetic"
+                          else asked.signal),
             }  # fmt: skip
 
 

@@ -72,6 +72,9 @@ def hours_table(found: Regulated) -> Any:
              f"reserve {money((it.cost_reserve or 0) / hours)}"]  # fmt: skip
     split += [f"error {money(it.cost_error / hours)}"] if it.cost_error is not None else []
     split += [f"violations {money(it.cost_violation / hours)}"] if it.cost_violation else []
+    both = sum(
+        hour.tracking_ok and hour.qos_ok for one in found.runs for hour in one.market.by_hour
+    )
     drawn, before = it.energy_kwh / hours, found.energy_without_kwh / hours
     offered = f"offered in {it.hours_offered:,} of {it.hours:,} hours"
     standby = found.bill_standby
@@ -94,6 +97,7 @@ def hours_table(found: Regulated) -> Any:
          f"hours with less than {rules.share:.0%} of bad intervals"),
         ("kept QoS", f"{it.hours_qos} of {it.hours}",
          f"hours with at most {rules.late:.0%} of each type late"),
+        ("kept both", f"{both} of {it.hours}", "hours"),
         ("energy per hour", kwh(drawn), f"without demand response {kwh(before)}"),
     ]  # fmt: skip
     if it.standby_kwh and it.standby_started is not None:

@@ -171,7 +171,7 @@ def test_two_ranks_find_what_one_does(odonata: Any, told: tuple[dict[str, Any], 
 
 def test_with_a_risk_its_interval_and_the_front_are_shown() -> None:
     text = invoke(*WHAT, *FEW, "--risk", 0.4, "--choose", 20, "--judge", 20)
-    for words in ("a failed hour below 40%", "at 95 % confidence", "Of the next 200 hours",
+    for words in ("a failed hour below 40%", "at 95 %): ", "Of the next 200 hours",
                   "worst Q", "chosen by judged on"):  # fmt: skip
         assert words in " ".join(text.split()), text
 
