@@ -48,10 +48,10 @@ class Found(NamedTuple):
     bid: Bid
     trained: Trained
     before: Report
-    """In the hours that it was trained on or, with a risk, chosen by: whole, and without a margin.
+    """What it came to in the hours it was trained on or, with a risk, chosen by, without a margin.
     """
     after: Report
-    """In the hours that it is judged on, of which the search knew nothing."""
+    """What it came to in the hours that it is judged on, of which the search knew nothing."""
     at_risk: AtRisk | None = None
 
 

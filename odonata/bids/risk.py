@@ -26,7 +26,7 @@ from policies.bidding.search import Candidate
 from policies.views import Bid, Market
 
 SMALLER = (1.0, 0.9, 0.8, 0.65, 0.5)
-"""By which reserves are multiplied."""
+"""The parts of a reserve that are tried in its place."""
 MOST = 12
 """Bids that are kept of a search, each with every reserve."""
 

@@ -31,7 +31,7 @@ class Step(NamedTuple):
     average_w: float
     reserve_w: float
     cost: float
-    """Of an hour on average."""
+    """What an hour costs on average."""
     violation: float
     """The mean over the hours."""
     kept: int
@@ -93,25 +93,24 @@ class Report(NamedTuple):
 
     hours: int
     kept: int
-    """Those in which the tracking rule and the QoS of every type were kept."""
+    """The hours in which the tracking rule and the QoS of every type were kept."""
     kept_rule: int
     kept_qos: int
     saving: float | None
     """1 - the sum of the costs / the sum of what the averages cost; None where that is nothing, or
     less."""
     cost: float
-    """Of sixty minutes on average, as `nothing`."""
+    """What sixty minutes cost on average; `nothing` is of as long."""
     nothing: float
     """What the jobs that come cost if nothing is offered, on average; the same for all bids."""
     error: float
-    errors: Sequence[float]
     bad: float
     """The share of bad intervals."""
     late: Mapping[str, float]
-    """By type, the mean over the hours of the share of late jobs."""
+    """The share of late jobs by type, as the mean over the hours."""
     fails: Mapping[str, tuple[int, float]]
-    """By constraint that fails: in how many hours, and by what part of its limit the value that
-    decides exceeds it there, on average."""
+    """The constraints that fail: each with the number of hours, and by what part of its limit the
+    value that decides exceeds it there, on average."""
 
 
 def report(market: Market, found: Sequence[Judged]) -> Report:
@@ -124,8 +123,7 @@ def report(market: Market, found: Sequence[Judged]) -> Report:
         sum(it.kept_qos for it in found), whole_saving(found),
         float(np.mean([it.cost for it in found])) / hours,
         tracking.cost(mean_w(market), 0.0, 0.0, 1.0, market.energy_price, 0.0, 0.0),
-        float(np.mean([it.error for it in found])),
-        [it.error for it in found], float(np.mean([it.bad for it in found])), late,
+        float(np.mean([it.error for it in found])), float(np.mean([it.bad for it in found])), late,
         dict(_fails(market, found)),
     )  # fmt: skip
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from odonata.experiment.experiment import JobExperiment
 
 NEXT = 200
-"""For how many hours it is said how many of them will fail."""
+"""The number of hours of which it is said how many will fail."""
 MOST_ROWS = 10
 """Bids of the front that are listed."""
 TERMS = (

@@ -85,7 +85,7 @@ class Cost(NamedTuple):
     """What a bid costs, and how that changes with it."""
 
     value: float
-    """In money."""
+    """The cost in money."""
     d_average: float
     """Its derivative by the average, in money per watt."""
     d_reserve: float

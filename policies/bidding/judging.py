@@ -69,18 +69,18 @@ class Judged(NamedTuple):
     bad: float
     """The share of bad intervals."""
     late: Mapping[str, float]
-    """By type, the share of jobs at their threshold or beyond it; of types that have both."""
+    """The share of late jobs by type, of types that have jobs and a threshold."""
     kept_rule: bool
     """Whether the tracking rule was kept, in a whole hour."""
     kept_qos: bool
     """Whether no type has more late jobs than may be."""
     ratios: Mapping[str, float]
-    """By constraint, how many times its limit the value is that decides whether it is kept, with
-    the margin: of errors, or of a type's degradations, the largest that counts."""
+    """The value that decides about each constraint, as a multiple of its limit, with the margin: of
+    errors, or of a type's degradations, the largest that counts."""
     part: float
     """Which part of the hour was simulated."""
     tails: Mapping[str, Tail | None]
-    """By type, how waits fall off, if that was wanted: what alpha is fitted to."""
+    """How waits of each type fall off, if that was wanted: alpha is fitted to it."""
 
     @property
     def kept(self) -> bool:
@@ -99,11 +99,6 @@ class Judged(NamedTuple):
         above 1, and of how much of the hour is missing."""
         over = (math.log(it) + HAIR for it in self.ratios.values() if it >= 1.0)
         return sum(over) + 2.0 * (1.0 - self.part)
-
-    @property
-    def worst(self) -> str:
-        """Returns the name of the constraint that is kept worst."""
-        return max(self.ratios, key=lambda name: self.ratios[name])
 
 
 def saving_of(cost: float, paid: float) -> float | None:

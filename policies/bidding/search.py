@@ -95,7 +95,7 @@ class Optimiser(Protocol):
 
 
 DIGITS = 9
-"""To so many digits points are rounded: libraries of linear algebra differ in the last ones."""
+"""The digits that points are rounded to: libraries of linear algebra differ in the last ones."""
 
 
 def _cma(mean: Any, sigma: float, bounds: Any, seed: int) -> Any:

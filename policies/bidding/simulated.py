@@ -18,7 +18,7 @@ from policies.views import Bid, Market, Trial
 THESIS = "Y. Zhang: Intelligent middleware for HPC systems, thesis, Boston University 2021"
 RULES = ("quality", "cost")
 LEAST_RESERVE = 1e-3
-"""Of the range of powers: less is no reserve."""
+"""The least reserve that counts as one, as a part of the range of powers."""
 
 
 @bidding("tracking-only", about="what the machine draws on average, and all that it can move",

@@ -91,8 +91,8 @@ class QosG(PowerPolicy):
 @power("aqa", about="divides nodes by the weights of the bid, each of its steps an option",
        source=AQA)  # fmt: skip
 class Aqa(PowerPolicy):
-    """As `qosg`, for jobs of several nodes. Each step can be left out or done otherwise, so that
-    what it does can be measured by itself."""
+    """Nodes are divided as by `qosg`, for jobs of several nodes. Each step can be left out or done
+    otherwise, so that what it does can be measured by itself."""
 
     weighted: bool = parameter(
         True, about="divide nodes among types by weight; else jobs start in order of arrival"

@@ -111,7 +111,7 @@ def test_an_hour_that_was_dropped_is_made_again_as_it_was(
 def test_a_search_hears_outcomes_in_any_order_and_finds_the_same(
     plan: BidPlan, risk: float | None
 ) -> None:
-    """As from processes that end as they like, and from a file."""
+    """Outcomes come so from processes that end as they like, and from a file."""
     if risk is not None:
         plan = replace(plan, risk=risk, candidates=11, train=2, choose=21, judge=9)
     study, outcomes = BidSearch(plan), dict[str, Came]()

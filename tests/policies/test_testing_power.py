@@ -41,7 +41,7 @@ COARSE: dict[str, dict[str, Any]] = {"energy-qare": {"steps": 4}, "qosg": {"step
 """Parameters of bidding policies that try a grid of bids, for a coarser grid, which is searched by
 the same code. By default they try a hundred bids for each question, as in `make test-long`."""
 SEARCHED: dict[str, dict[str, Any]] = {"aqa": {"candidates": 20, "hours": 1}}
-"""Those of one that tries thousands of hours for each question."""
+"""Parameters of a policy that tries thousands of hours for each question."""
 ALL = [*((name, "power") for name in POWERS), *((name, "bidding") for name in BIDDINGS)]
 SEEN: list[Any] = []
 

@@ -38,7 +38,7 @@ def _group(m: Measured, policy: str, standby: str, sample: bool, variant: str = 
 OWN_BIDS = "tracking-only, bids of its own"
 PAIRS = (("aqa", "energy-qare"), ("aqa", CHEAPEST), ("energy-qare", "tracking-only"),
          ("energy-qare", OWN_BIDS))  # fmt: skip
-"""Who may be better than whom."""
+"""The pairs of policies that are compared: whether the first is better."""
 
 
 def groups_of(m: Measured, standby: str, sample: bool) -> Mapping[str, Group]:

@@ -40,7 +40,7 @@ from odonata.study.verdicts import above, below, judged, near, percent, shown, w
 
 POLICIES = {"aqa": ("aqa", ""), "energy-qare": ("energy-qare", ""),
             "tracking-only": ("energy-qare", "tracking-only")}  # fmt: skip
-"""By policy, whose bids it has, and the variant."""
+"""The bidder and the variant that stand for each policy of the paper."""
 
 
 def claims(asked: AqaPlan, outcomes: Outcomes) -> list[Claim]:
@@ -74,8 +74,8 @@ def _mixes(m: Measured) -> Iterator[Claim]:
 
 
 FEWEST, WIDEST = 5, 0.5
-"""Of fewer hours, or where half of the interval is more than this part of the printed number, it
-cannot be told whether that holds."""
+"""A printed number cannot be judged by fewer hours, nor where half of the interval is more than
+this part of it."""
 
 
 def _told(name: str, paper: str, ours: str, printed: float, it: Interval) -> Claim:

@@ -219,7 +219,8 @@ def figure_8(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
             return None
         found[name] = it
     every = {"descent: bids that are tried": found["descent"].steps,
-             "search: the best bid so far": best_so_far(found["search"].steps)}  # fmt: skip
+             "search: the best bid so far": [found["search"].steps[step["best"]]
+                                             for step in found["search"].steps]}  # fmt: skip
     figure, panels = panels_of(10.0, 5.2, 2, 2, left=0.06, right=0.86, bottom=0.09, top=0.93,
                                wspace=0.14, hspace=0.3)  # fmt: skip
     for column, (name, steps) in enumerate(every.items()):
@@ -241,18 +242,6 @@ def figure_8(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     panels[0, 1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8)
     panels[1, 1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8)
     return figure
-
-
-def best_so_far(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Returns, for each bid in the order in which they were tried, the best one until then: the
-    least violation, and then the least cost."""
-    found: list[Mapping[str, Any]] = []
-    for step in steps:
-        better = not found or (step["violation"], step["cost"]) < (
-            found[-1]["violation"], found[-1]["cost"]
-        )  # fmt: skip
-        found.append(step if better else found[-1])
-    return found
 
 
 def figure_12(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:

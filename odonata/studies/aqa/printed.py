@@ -52,4 +52,4 @@ W5_ERRORS = 0.095, 0.062
 W3_BID = TABLE_4["W3"].average_w, TABLE_4["W3"].reserve_w(W3_ERRORS[1])
 W5_BID = TABLE_4["W5"].average_w, TABLE_4["W5"].reserve_w(W5_ERRORS[0])
 SCALE_SAVING = 0.25
-"""At 10,000 servers (5.6): $190.4 of $253.8."""
+"""The saving at 10,000 servers (5.6): $190.4 are paid of $253.8."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from odonata.bids.chance import Chance
 from odonata.bids.risk import AtRisk, Point, at_risk, undominated
-from odonata.bids.training import FRESH, JUDGE, TRAIN, judged, train
+from odonata.bids.training import FRESH, JUDGE, TRAIN, best_so_far, judged, train
 from odonata.study.contract import Case
 from odonata.traces.mix import MIXES, Mix, mix
 from odonata.traces.types import Types
@@ -59,7 +59,6 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "0.64": {"deviation": 0.64},
 }
 """What a bid is judged by again: fields of the case that are other."""
-STEPS = ("weighted", "sharing", "parts", "capping", "planned", "gaps", "preemption", "gain")
 
 
 @dataclass(frozen=True)
@@ -118,20 +117,22 @@ class AqaOutcome:
     bids: Sequence[Mapping[str, Any]]
     """The bid, with average_w, reserve_w and weights; in sample that of each hour."""
     trained: Sequence[int]
-    """For each, in how many of the hours that it was made on it keeps all rules."""
+    """The number of hours, of those that each bid was made on, in which it keeps all rules."""
     hours: Mapping[str, Sequence[Mapping[str, Any]]]
-    """By variant, what each hour came to: `row` has the columns."""
+    """What each hour came to, by variant: `row` has the columns."""
     trials: int
     """Hours that were simulated to make the bids."""
     seconds: float
     """Wall-clock seconds that this took."""
     steps: Sequence[Mapping[str, Any]] = ()
-    """What was tried, where it is kept: bids with their costs and violations."""
+    """What was tried, where it is kept: bids with their costs and violations, and the number of the
+    best one until then."""
     seen: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By variant, of the first hour where it is kept: `power_w` and `target_w` of each second, and
-    the degradations of each type."""
+    """What was measured in the first hour, by variant, where it is kept: `power_w` and `target_w`
+    of each second, errors, and the degradations of each type."""
     chance: Mapping[str, Any] = field(default_factory=dict)
-    """Of a bid at a stated risk: by which hours how many failed, and the front."""
+    """What is known of a bid at a stated risk: how many hours failed of those that it was chosen by
+    and judged on, and the front. It is empty for other bids."""
 
 
 # -- the machine
@@ -224,8 +225,10 @@ def bids_of(case: Offer) -> tuple[list[Bid], list[int], int, list[Mapping[str, A
             trials += len(found.every) * len(hours)
             kept.append(sum(not it.violation for it in found.best.judged))
             if case.kept and not steps:
-                steps = [it._asdict() | {"weights": dict(one.bid.weights)}
-                         for it, one in zip(found.steps, found.every, strict=True)]  # fmt: skip
+                best = best_so_far(market, found.every)
+                steps = [it._asdict() | {"weights": dict(one.bid.weights), "best": at}
+                         for it, one, at in zip(found.steps, found.every, best,
+                                                strict=True)]  # fmt: skip
         else:
             bids.append(_gridded(market, hours, case.rule))
             kept.append(sum(it.kept for it in judged(market, bids[-1], hours)))
