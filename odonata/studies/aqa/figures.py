@@ -237,7 +237,7 @@ def figure_8(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
         weights.set_xlabel("bid")
         for axes in (bid, weights):
             dress_small(axes)
-        weights.yaxis.set_major_formatter(PercentFormatter(1, 0))
+        weights.yaxis.set_major_formatter(PercentFormatter(1, None))
         weights.set_ylim(0)
     panels[0, 1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8)
     panels[1, 1].legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), fontsize=8)
