@@ -146,10 +146,13 @@ def no_target(policy: str) -> Refused:
 
 
 def say_other(made: JobExperiment, asked: Asked) -> None:
-    """Say on stderr where the bid of a file was made for something else."""
+    """Say on stderr where the bid of a file was made for something else, or keeps no risk."""
     if asked.bid_file is None or launcher.rank() > 0:
         return
-    other = other_than(read_bid(asked.bid_file), for_what(made, asked))
+    found = read_bid(asked.bid_file)
+    if found.get("keeps_risk") is False:
+        say(f"warning: --bid {asked.bid}: it fails more often than the risk that was asked for")
+    other = other_than(found, for_what(made, asked))
     if other:
         say(f"warning: --bid {asked.bid}: it was made for something else: {other}")
 

@@ -90,6 +90,10 @@ def test_regulate_offers_what_the_file_of_a_bid_says(
     say_other(other.experiment()[0], other)
     said = capsys.readouterr().err
     assert "made for something else: nodes 35, here 40; standby bt.C.16, here none" in said
+    failing = json.loads((out / BID).read_text()) | {"keeps_risk": False}
+    (out / "none.json").write_text(json.dumps(failing))
+    say_other(made, replace(asked, bid=str(out / "none.json")))
+    assert "fails more often than the risk that was asked for" in capsys.readouterr().err
     (out / "none.json").write_text('{"average_w": 3}')
     for name, why in (("none.json", "no average_w and reserve_w"), ("away.json", "cannot be read")):
         with pytest.raises(Refused, match=why):
