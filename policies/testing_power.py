@@ -29,6 +29,7 @@ from policies.views import (
     Budget,
     Configuration,
     JobKind,
+    JobsThere,
     Market,
     Mold,
     PowerDesk,
@@ -368,7 +369,7 @@ def ask_bidding(
         step.now, HOUR, MACHINE.n_nodes, IDLE_W, step.queue, site.powered(), CHOICES, arrivals,
         energy_price, reserve_price, error_price, (*signal,), dice.random() if signal else 0.0,
         memory, LEAST_W, MOST_W, "us",
-        types=_types(dice),
+        types=_types(dice), jobs=_jobs(step, dice),
         trial=partial(_tried, policy, step.number, len(step.queue), signal or [0.0] * 60),
     )  # fmt: skip
     return (*spelt("bid", bid(policy, market)),), None
@@ -385,9 +386,19 @@ def _types(dice: random.Random) -> tuple[JobKind, ...]:
     )  # fmt: skip
 
 
+def _jobs(step: Step, dice: random.Random) -> JobsThere:
+    """Returns the jobs that are there, each of one of these types, and some of them late."""
+    nodes = [job.nodes for job in (*(each.job for each in step.running), *step.queue)]
+    late = [dice.choice((0.0, dice.uniform(0.0, 9.0))) for _ in nodes]
+    return JobsThere(
+        fixed([dice.randrange(2) for _ in nodes], int), fixed(nodes, int),
+        fixed([at < len(step.running) for at in range(len(nodes))], bool), fixed(late, float),
+    )  # fmt: skip
+
+
 def _tried(
     policy: BiddingPolicy, number: int, waiting: int, signal: Sequence[float], offered: Bid,
-    hour: int = 0, give_up: float = 0.0,
+    hour: int = 0, give_up: float = 0.0, span: int = 0, since: int = 0,
 ) -> Trial:  # fmt: skip
     """Returns what a bid comes to in an hour: the machine follows it nearly, as far as it can. A
     Fault where it could not be bid."""

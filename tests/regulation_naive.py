@@ -216,6 +216,10 @@ class Machine:
         self.target = target_at(self.setting, self.now)
         if not self.setting.bids[self.now // self.setting.hour_us][1]:
             self.target = math.inf  # nothing is offered, and there is nothing to follow
+        self.follow()
+
+    def follow(self) -> None:
+        """Does what the policy does, once the target is known."""
         if self.setting.policy == "energy-qare" and self.quality_first():
             self.ratio = None
             return
@@ -376,8 +380,8 @@ class Machine:
         return free * self.setting.idle_w / SECOND, own, standby
 
 
-def simulate(setting: Setting) -> Found:
-    machine, seconds = Machine(setting), setting.interval_us / SECOND
+def simulate(setting: Setting, machine: Machine | None = None) -> Found:
+    machine, seconds = machine or Machine(setting), setting.interval_us / SECOND
     power_w, target_w, standby_w, idle_j, caps = [], [], [], 0.0, [(0, None)]
     for begin in range(0, setting.end_us, setting.interval_us):
         machine.now = begin

@@ -15,6 +15,7 @@ from odonata.cluster.metrics import running_rows, series_table, standby_j, work_
 from odonata.jobs.market import PRICES
 from pdes.stream import Column, Table, Total
 from policies.power import floor as f
+from policies.views.tracking import MEAN
 
 if TYPE_CHECKING:
     from odonata.cluster.floors import Kinds
@@ -32,6 +33,8 @@ RULES = {
     "share": ("1", "the share of bad intervals of an hour is to be below this"),
     "late": ("1", "which part of the jobs of a type may be at their threshold or beyond"),
     "violation": ("1", "what an hour costs on top whose share is not below that"),
+    "mean_qos": ("1", "1: a type keeps its QoS if the mean degradation is below the threshold"),
+    "warmup_us": ("us", "what is judged begins so long after the run"),
 }
 COLUMNS = {
     "power_max_w": ("W", "what a node draws without a cap"),
@@ -72,9 +75,13 @@ def market_tables(trading: Trading) -> Mapping[str, Table]:
     of = trading.settings
     values = {"hour_us": trading.length, "limit": of.limit, "share": of.share, "late": of.late,
               "violation": of.violation}  # fmt: skip
+    if of.qos == MEAN:
+        values["mean_qos"] = 1.0
+    if of.warmup_ps:
+        values["warmup_us"] = of.warmup_ps // w.TICK_PS
     found = {name: series_table(name, trading.series[name], *ABOUT_PRICES[name]) for name in PRICES}
     columns = tuple(_column("market", "rule", name, *about, np.array([values[name]]))
-                    for name, about in RULES.items())  # fmt: skip
+                    for name, about in RULES.items() if name in values)  # fmt: skip
     return {**found, "market": Table((), _nothing, columns)}
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from odonata.cluster import layout as w
 from odonata.cluster.dispatch import serve_now
 from odonata.cluster.layout import State
-from odonata.cluster.tried import Hours, known_types
+from odonata.cluster.tried import Hours, jobs_known, known_types
 from odonata.jobs.machine import Hour
 from odonata.jobs.market import PRICES, SERIES, MarketSettings
 from odonata.jobs.metering import missed
@@ -79,8 +79,9 @@ class Trading:
             raise Refused(f"run.duration = {model.until_us * w.SECOND:,g} s: in a market a whole "
                           f"number of power.interval, {interval * w.SECOND:,g} s")  # fmt: skip
         self.policy = settings.made(tick_ps)
-        self._hours: Hours | None = None
-        """The hours in which bids are tried that are due now."""
+        self._hours: dict[tuple[int, int], Hours] = {}
+        """The hours in which bids are tried that are due now, by how long they are and from when on
+        they count."""
         self._weights: tuple[float, Mapping[str, float]] | None = None
         """Those of the hour that ends then, as a policy sees them."""
         if model.begun is not None:
@@ -134,8 +135,9 @@ class Trading:
         passed = [level for _, level in self._signal(max(0, time - self.length), time)]
         how = self.settings
         return Hour(self.length, arrivals, energy, reserve, error, passed, error_of(state),
-                    known_types(self.model, state, time, self.length), how.limit, how.share,
-                    how.late, how.violation, self._spread(passed))  # fmt: skip
+                    known_types(self.model, state, time, self.length),
+                    jobs_known(self.model, state, time, self.length), how.limit, how.share,
+                    how.late, how.qos, how.violation, self._spread(passed))  # fmt: skip
 
     def _spread(self, passed: Sequence[float]) -> float:
         """Returns the standard deviation of the signal: of one that is made, as asked for; else of
@@ -175,15 +177,30 @@ class Trading:
     # -- an hour that is tried
 
     def tried(
-        self, state: State, time: int, bid: Bid, hour: int = 0, give_up: float = 0.0
+        self,
+        state: State,
+        time: int,
+        bid: Bid,
+        hour: int = 0,
+        give_up: float = 0.0,
+        span: int = 0,
+        since: int = 0,
     ) -> Trial:
-        """Returns what a bid would come to in an hour."""
+        """Returns what a bid would come to in an hour or, where that is given, in a longer span, of
+        which what begins at `since` counts."""
         bid = checked(self.policy, bid, "tried")
         if self.model.regulates is not None:
-            if self._hours is None or self._hours.time != time:
-                past = self._past(time) if time >= self.length else None
-                self._hours = Hours(self.model, state, time, self.length, past)
-            return self._hours.tried(bid, hour, give_up)
+            span = span or self.length
+            if not all(it.time == time for it in self._hours.values()):
+                self._hours.clear()
+            if (span, since) not in self._hours:
+                past = self._past(time) if time >= self.length and span == self.length else None
+                self._hours[span, since] = Hours(self.model, state, time, self.length, past, span,
+                                                 since)  # fmt: skip
+            return self._hours[span, since].tried(bid, hour, give_up)
+        if span or since:
+            raise Fault(f"bidding {self.policy.name}: it tries a bid for longer than an hour, "
+                        "which only a power policy that regulates by type can do")  # fmt: skip
         model, running = self.model, state.running[: state.ctl[w.RUNNING]]
         power = model.power
         assert power is not None

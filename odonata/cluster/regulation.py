@@ -305,10 +305,10 @@ def _pass(state: State, at: int, due: int) -> int:
             return at
 
 
-def hour_now(state: State, until: int, most_bad: int, limit: float) -> int:
+def hour_now(state: State, since: int, until: int, most_bad: int, limit: float) -> int:
     """Simulate an hour, without the engine and without a log: the events that `handle` handles, in
     the same order. Returns how many intervals were measured: fewer than there are where more than
-    `most_bad` were off the target by more than `limit`."""
+    `most_bad` were off the target by more than `limit`, of those that began at `since` or later."""
     ctl, due, at = state.ctl, 0, 0
     jobs, interval, measured, bad, off_j = state.jobs.shape[0], ctl[w.INTERVAL], 0, 0, 0.0
     while True:
@@ -321,7 +321,8 @@ def hour_now(state: State, until: int, most_bad: int, limit: float) -> int:
             _measure(state, due)
             measured += 1
             reserve_j = state.market[w.RESERVE_W] * (interval * w.SECOND)
-            if reserve_j > 0.0 and state.market[w.OFF_J] - off_j > (limit + HAIR) * reserve_j:
+            off = state.market[w.OFF_J] - off_j > (limit + HAIR) * reserve_j
+            if off and reserve_j > 0.0 and due > since:
                 bad += 1
             off_j = state.market[w.OFF_J]
         if due >= until or bad > most_bad:

@@ -346,9 +346,11 @@ class ArrayMachine(Machine):
         assert self._trading is not None
         return self._trading.hour(self.state, self.time)
 
-    def tried(self, bid: Bid, hour: int = 0, give_up: float = 0.0) -> Trial:
+    def tried(
+        self, bid: Bid, hour: int = 0, give_up: float = 0.0, span: int = 0, since: int = 0
+    ) -> Trial:
         assert self._trading is not None
-        return self._trading.tried(self.state, self.time, bid, hour, give_up)
+        return self._trading.tried(self.state, self.time, bid, hour, give_up, span, since)
 
     # -- what is done
 

@@ -28,7 +28,7 @@ from odonata.jobs.signal import synthetic
 from policies.power import floor as f
 from policies.power.steering import given_of
 from policies.scheduling.desk import NEVER
-from policies.views import Bid, JobKind, Trial
+from policies.views import Bid, JobKind, JobsThere, Trial
 
 if TYPE_CHECKING:
     from odonata.cluster.model import Cluster
@@ -107,44 +107,70 @@ def known_types(model: Cluster, state: State, time: int, length: int) -> tuple[J
     return tuple(found)
 
 
+def times_known(model: Cluster, state: State, rows: Whole, hour: int) -> npt.NDArray[np.float64]:
+    """Returns how long jobs take, in ticks, as far as anybody knows: an hour, if nobody does."""
+    kinds, jobs = model.types, state.jobs
+    assert kinds is not None
+    rates = model.trace.rates or {}  # else jobs have times of their own
+    stated = np.array([it.shortest_s * SECOND if it.shortest_s and it.name in rates else np.nan
+                       for it in kinds.rows])[kinds.of_job[rows]]  # fmt: skip
+    asked = jobs[rows, w.REQUESTED].astype(float)
+    asked = np.where(asked < NEVER, asked, hour)
+    return np.maximum(1.0, np.where(np.isnan(stated), asked, np.round(stated)))
+
+
+def there_now(model: Cluster, state: State, time: int, hour: int) -> Coming:
+    """Returns the jobs that run and wait, with submissions before now below 0."""
+    kinds = model.types
+    assert kinds is not None
+    running, waiting = running_rows(state), waiting_rows(state)
+    rows = np.concatenate([running, waiting])
+    run, marks = times_known(model, state, rows, hour), state.progress[running]
+    halted = marks[:, f.LEFT] >= 0.0
+    done = marks[:, f.RUN] - work_left_us(state, running, time)
+    left = np.maximum(1.0, run[: len(running)] - done)
+    return Coming(kinds.of_job[rows], state.jobs[rows, w.NODES], run,
+                  state.jobs[rows, w.SUBMIT] - time, left, halted.astype(np.int64))  # fmt: skip
+
+
+def jobs_known(model: Cluster, state: State, time: int, hour: int) -> JobsThere | None:
+    """Returns the jobs that run and wait as a bidding policy sees them; None where they have no
+    types."""
+    if model.types is None or not len(state.progress):
+        return None
+    there = there_now(model, state, time, hour)
+    left = there.run.copy()
+    left[: len(there.left)] = there.left
+    longer = left - there.submit - there.run
+    return JobsThere(there.kind, there.width, np.arange(len(left)) < len(there.left),
+                     np.maximum(0.0, longer) / np.maximum(there.run, f.SHORTEST_US))  # fmt: skip
+
+
 class Hours:
     """The hours in which bids are tried that are due at a moment, each made when it is first asked
     for."""
 
     def __init__(
-        self, model: Cluster, state: State, time: int, length: int, past: Steps | None
+        self,
+        model: Cluster,
+        state: State,
+        time: int,
+        hour: int,
+        past: Steps | None,
+        span: int,
+        since: int,
     ) -> None:
+        """`span` is how long they are, if that is not an hour; `since` from when on they count."""
         assert model.types is not None
-        self.time, self._model, self._state, self._length = time, model, state, length
+        self.time, self._model, self._state, self._hour_long = time, model, state, hour
+        self._length, self._since = span, since
         self._past, self._made = past, dict[int, Made]()
         self._kinds: Kinds = model.types
-        self._types = known_types(model, state, time, length)
-        self._there = self._present()
+        self._types = known_types(model, state, time, hour)
+        self._there = there_now(model, state, time, hour)
         self._run: Any = None
 
     # -- what is there, and what comes
-
-    def _times(self, rows: Whole) -> npt.NDArray[np.float64]:
-        """Returns how long jobs take, in ticks, as far as anybody knows."""
-        kinds, jobs = self._kinds, self._state.jobs
-        rates = self._model.trace.rates or {}  # else jobs have times of their own
-        stated = np.array([it.shortest_s * SECOND if it.shortest_s and it.name in rates else np.nan
-                           for it in kinds.rows])[kinds.of_job[rows]]  # fmt: skip
-        asked = jobs[rows, w.REQUESTED].astype(float)
-        asked = np.where(asked < NEVER, asked, self._length)
-        return np.maximum(1.0, np.where(np.isnan(stated), asked, np.round(stated)))
-
-    def _present(self) -> Coming:
-        """Returns the jobs that run and wait."""
-        state, kinds, time = self._state, self._kinds, self.time
-        running, waiting = running_rows(state), waiting_rows(state)
-        rows = np.concatenate([running, waiting])
-        run, marks = self._times(rows), state.progress[running]
-        halted = marks[:, f.LEFT] >= 0.0
-        done = marks[:, f.RUN] - work_left_us(state, running, time)
-        left = np.maximum(1.0, run[: len(running)] - done)
-        return Coming(kinds.of_job[rows], state.jobs[rows, w.NODES], run,
-                      state.jobs[rows, w.SUBMIT] - time, left, halted.astype(np.int64))  # fmt: skip
 
     def _standby(self) -> tuple[npt.NDArray[np.float64], Whole]:
         """Returns what is left of the work of each standby job that runs, and whether it is
@@ -181,7 +207,8 @@ class Hours:
             own = known.name not in (model.trace.rates or {})  # sizes, of a trace
             if (own or kinds.rows[at].nodes is None) and len(like):  # as jobs that came so far
                 some = like[rng.integers(0, len(like), count)]
-                width, run = self._state.jobs[some, w.NODES], self._times(some)
+                run = times_known(model, self._state, some, self._hour_long)
+                width = self._state.jobs[some, w.NODES]
             parts.append((np.full(count, at), np.minimum(width, model.nodes),
                           np.maximum(1.0, run), submit))  # fmt: skip
         kind, width, run, submit = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -240,22 +267,25 @@ class Hours:
             **floor,
         )  # fmt: skip
         begin_now(begun, len(there.run), there.left, there.halted, *self._standby())
-        here, order = len(there.run), np.argsort(come.kind, kind="stable")
+        here = len(there.run)
+        first = int(np.searchsorted(come.submit, self._since))  # of those that count
+        order = np.argsort(come.kind[first:], kind="stable")
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         found = self._made[number] = Made(
             begun, {name: getattr(begun, name).copy() for name in MUTABLE},
             {name: (getattr(begun, name)[:here].copy(), getattr(begun, name)[len(kind) :].copy())
              for name in BY_ROW}, jobs[:here].copy(), place,
-            np.searchsorted(come.kind[order], np.arange(1, len(self._kinds.rows))),
+            np.searchsorted(come.kind[first:][order], np.arange(1, len(self._kinds.rows))),
         )  # fmt: skip
         return found
 
     def tried(self, bid: Bid, number: int, give_up: float) -> Trial:
-        """Returns what a bid comes to in an hour, which is cut short where `give_up` times as many
-        intervals are bad as may be; 0: never."""
+        """Returns what a bid comes to in an hour, as far as that counts, which is cut short where
+        `give_up` times as many intervals are bad as may be; 0: never."""
         made = self._hour(number)
         state, here = made.state, len(self._there.run)
+        counted = len(state.jobs) - len(made.place)
         for name, array in made.fresh.items():
             getattr(state, name)[...] = array
         for name, (first, last) in made.ends.items():
@@ -270,14 +300,15 @@ class Hours:
         interval, how = int(state.ctl[w.INTERVAL]), self._model.market
         assert how is not None
         assert self._model.regulates is not None
-        count = self._length // interval
+        count, before = (self._length - self._since) // interval, self._since // interval
         most_bad = int(np.ceil(float(give_up) * how.share * count)) - 1 if give_up else count
-        measured = hour(self._model.regulates)(state, self._length, most_bad, how.limit)
-        readings = state.readings[:measured]
+        measured = hour(self._model.regulates)(state, self._since, self._length, most_bad,
+                                               how.limit)  # fmt: skip
+        readings = state.readings[before:measured]
         power_w, target_w = (readings[:, word].copy().view(np.float64) for word in (1, 4))
         late, waits = np.empty((2, len(made.place)))
-        started = judge_now(state, here, measured * interval, made.place, late, waits)
+        started = judge_now(state, counted, measured * interval, made.place, late, waits)
         return Trial(
             power_w, target_w, bid.reserve_w, int(started), int(state.ctl[w.DONE]),
-            made.by_type(late, names), made.by_type(waits, names), measured / count,
+            made.by_type(late, names), made.by_type(waits, names), (measured - before) / count,
         )  # fmt: skip

@@ -51,10 +51,10 @@ def hours_table(found: Regulated) -> Any:
     """Returns what the hours came to."""
     from rich.table import Table
 
-    from odonata.results.market_measures import money
+    from odonata.results.market_measures import money, qos_words
 
     it, rules = found.measures, found.runs[0].market.rules
-    hours = sum(hour.hours for one in found.runs for hour in one.market.by_hour)
+    hours = sum(hour.hours for one in found.runs for hour in one.market.judged_hours)
     shown = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
     shown.add_column(no_wrap=True, style="dim")
     shown.add_column(justify="right", no_wrap=True)
@@ -73,7 +73,7 @@ def hours_table(found: Regulated) -> Any:
     split += [f"error {money(it.cost_error / hours)}"] if it.cost_error is not None else []
     split += [f"violations {money(it.cost_violation / hours)}"] if it.cost_violation else []
     both = sum(
-        hour.tracking_ok and hour.qos_ok for one in found.runs for hour in one.market.by_hour
+        hour.tracking_ok and hour.qos_ok for one in found.runs for hour in one.market.judged_hours
     )
     drawn, before = it.energy_kwh / hours, found.energy_without_kwh / hours
     offered = f"offered in {it.hours_offered:,} of {it.hours:,} hours"
@@ -96,7 +96,7 @@ def hours_table(found: Regulated) -> Any:
         ("kept the rule", f"{it.hours_kept} of {it.hours_offered}",
          f"hours with less than {rules.share:.0%} of bad intervals"),
         ("kept QoS", f"{it.hours_qos} of {it.hours}",
-         f"hours with at most {rules.late:.0%} of each type late"),
+         f"hours: {qos_words(rules.qos)}"),
         ("kept both", f"{both} of {it.hours}", "hours"),
         ("energy per hour", kwh(drawn), f"without demand response {kwh(before)}"),
     ]  # fmt: skip

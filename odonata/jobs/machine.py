@@ -24,6 +24,7 @@ from policies.views import (
     Counters,
     Ended,
     JobKind,
+    JobsThere,
     Labels,
     PowerDesk,
     Readings,
@@ -74,9 +75,11 @@ class Hour(NamedTuple):
     signal: Sequence[float]
     error: float
     types: Sequence[JobKind]
+    jobs: JobsThere | None
     limit: float
     share: float
     late: float
+    qos: str
     violation: float
     spread: float
 
@@ -181,9 +184,11 @@ class Machine(ABC):
         """Returns what is known of the hour of the market that begins."""
         self._refuse("takes part in a market")
 
-    def tried(self, bid: Bid, hour: int = 0, give_up: float = 0.0) -> Trial:
+    def tried(
+        self, bid: Bid, hour: int = 0, give_up: float = 0.0, span: int = 0, since: int = 0
+    ) -> Trial:
         """Returns what a bid would come to in that hour, as far as anybody can know, or in another
-        one; see `policies.views.Market.trial`."""
+        one, or in a longer span; see `policies.views.Market.trial`."""
         self._refuse("tries a bid")
 
     # -- what is done

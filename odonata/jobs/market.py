@@ -22,6 +22,7 @@ from pdes.errors import Findings, Refused
 from pdes.log import Field, Log
 from policies.bidding import BIDDINGS, BiddingPolicy
 from policies.parameters import in_ticks
+from policies.views.tracking import QOS_RULES, SHARE
 from topology.settings import setting
 
 PRICES = ("energy_price", "reserve_price", "error_price")
@@ -103,6 +104,15 @@ class MarketSettings:
         0.1, "number", "Which part of the jobs of a type may be at their threshold or beyond it.",
         least=0, most=1,
     )  # fmt: skip
+    qos: str = setting(
+        SHARE, "word", "When a type of jobs keeps its QoS: if at most `late` of its jobs are at "
+        "their threshold or beyond (share), or if their mean degradation is below it (mean).",
+        words=QOS_RULES,
+    )  # fmt: skip
+    warmup_ps: int = setting(
+        0, "time", "What is judged begins so long after the run: hours that begin and jobs that "
+        "are submitted before are left out of all sums and means.",
+    )  # fmt: skip
     violation: float = setting(
         0.0, "number", "What an hour costs on top in which the tracking rule was broken: money.",
         least=0, most=MOST_MONEY,
@@ -124,6 +134,9 @@ class MarketSettings:
         found.unless(0 < self.share <= 1, f"share = {self.share:g}", "more than 0, at most 1: the "
                      "share of bad intervals is below it", "share")  # fmt: skip
         found.unless(0 <= self.late <= 1, f"late = {self.late:g}", "0 .. 1", "late")
+        found.unless(self.qos in QOS_RULES, f"qos = {self.qos}", " or ".join(QOS_RULES), "qos")
+        found.unless(self.warmup_ps >= 0, f"warmup = {self.warmup_ps} ps", "0 s or more",
+                     "warmup_ps")  # fmt: skip
         found.unless(0 <= self.violation <= MOST_MONEY, f"violation = {self.violation:g}",
                      f"0 .. {MOST_MONEY:g}", "violation")  # fmt: skip
         found.unless(self.standby is None or bool(self.standby.strip()), 'standby = ""',

@@ -48,6 +48,15 @@ class Rules(NamedTuple):
     share: float
     late: float
     violation: float
+    mean_qos: float = 0.0
+    """1: a type keeps its QoS if the mean degradation of its jobs is below their threshold."""
+    warmup_us: int = 0
+    """What is judged begins so long after the run."""
+
+    @property
+    def qos(self) -> rules.Qos:
+        """Returns when a type keeps its QoS."""
+        return rules.Qos(self.late, rules.MEAN if self.mean_qos else rules.SHARE)
 
 
 class Bids(NamedTuple):
@@ -161,7 +170,8 @@ class Market:
         version that did not keep its prices."""
         if run.experiment.market is None or "market" not in run.file:
             return None
-        hour_us, *numbers = (run.read(f"market/{name}")[0].item() for name in Rules._fields)
+        found = {name: run.read(f"market/{name}")[0].item()
+                 for name in Rules._fields if f"market/{name}" in run.file}  # fmt: skip
         standby = left = None
         if "standby" in run.file and run.complete:
             left = run.read("left/left_us")
@@ -173,7 +183,7 @@ class Market:
         time_us = seen["time_us"]
         standby_w = seen.get("standby_w", np.full(len(time_us), math.nan))
         return cls(
-            Rules(hour_us, *numbers), steps, measured_until(run.simulated_us, time_us),
+            Rules(**found), steps, measured_until(run.simulated_us, time_us),
             Bids(bids["time_us"], bids["average_w"], bids["reserve_w"]),
             Tracking(time_us, seen["target_w"], seen["power_w"], standby_w), run.schedule,
             types_of(run), caps_of(run), standby, left,
@@ -235,8 +245,20 @@ class Market:
         types = self.types
         if types is None or self.quality is None:
             return ()
-        return of_types(types, self.rules.late, types.of_job[some], self.quality[some],
+        return of_types(types, self.rules.qos, types.of_job[some], self.quality[some],
                         self.waits_s[some])  # fmt: skip
+
+    @cached_property
+    def judged(self) -> slice:
+        """Returns the jobs that are judged: those that were submitted after the warm-up."""
+        return slice(
+            int(np.searchsorted(self.schedule.trace.submit_us, self.rules.warmup_us)), None
+        )
+
+    @property
+    def judged_hours(self) -> list[HourFacts]:
+        """Returns the hours that are judged: those that began after the warm-up."""
+        return [hour for hour in self.by_hour if hour.begin_s * SECOND >= self.rules.warmup_us]
 
     # -- by hour
 
@@ -329,10 +351,10 @@ def keep_hours(market: Market, file: Any) -> None:
 
 
 def of_types(
-    types: JobTypes, late: float, of_job: Whole, quality: Numbers, waits_s: Numbers
+    types: JobTypes, qos: rules.Qos, of_job: Whole, quality: Numbers, waits_s: Numbers
 ) -> tuple[OfType, ...]:
     """Returns how late the jobs of each type were, of jobs by their types, degradations (nan: not
-    submitted, and not counted) and waits; `late` is the part that may be."""
+    submitted, and not counted) and waits; `qos` says which of them keep it."""
     found = []
     for at, name in enumerate(types.names):
         mine = (of_job == at) & ~np.isnan(quality)
@@ -345,7 +367,7 @@ def of_types(
         share = int((its >= threshold).sum()) / count
         found.append(OfType(name, shown, count, share, float(np.quantile(its, 0.9)),
                             float(its.mean()), float(waits_s[mine].mean()),
-                            share <= late))  # fmt: skip
+                            qos.kept(its, threshold)))  # fmt: skip
     return tuple(found)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odonata.experiment.units import show_energy, show_power
 from odonata.results.statistics import Interval, interval
+from policies.views.tracking import MEAN, Qos
 
 if TYPE_CHECKING:
     from odonata.results.market import HourFacts, Market, OfType
@@ -57,6 +58,10 @@ class MarketMeasures:
     worst_type: str | None
     """The type of which the largest part of the jobs was late over the run."""
     worst_late_share: float | None
+    latest_type: str | None
+    """The type whose mean degradation is the largest part of its threshold."""
+    latest_mean_q: float | None
+    """That mean degradation."""
     energy_kwh: float
     """What was drawn."""
     standby_kwh: float | None
@@ -72,7 +77,7 @@ class MarketMeasures:
 
 def market_measures(market: Market) -> MarketMeasures:
     """Returns the measures of a run in a market."""
-    return measures_of([market.by_hour], market.of_types(), market.standby_jobs)
+    return measures_of([market.judged_hours], market.of_types(market.judged), market.standby_jobs)
 
 
 def measures_of(
@@ -99,6 +104,7 @@ def measures_of(
                  for hour in offered if hour.bad_share is not None)  # fmt: skip
     late = [it for it in types if it.late_share is not None and it.threshold is not None]
     worst = max(late, key=lambda it: it.late_share or 0.0, default=None)
+    latest = max(late, key=lambda it: (it.mean_q or 0.0) / (it.threshold or 1.0), default=None)
     return MarketMeasures(
         len(hours), len(offered), over_time("average_w"), over_time("reserve_w"),
         _known(saving.mean), _known(saving.low), _known(saving.high), total("cost"),
@@ -107,6 +113,7 @@ def measures_of(
         sum(hour.tracking_ok for hour in offered),
         sum(hour.qos_ok for hour in hours) if types else None,
         None if worst is None else worst.type, None if worst is None else worst.late_share,
+        None if latest is None else latest.type, None if latest is None else latest.mean_q,
         total("energy_kwh") or 0.0, total("standby_kwh"),
         None if standby is None else standby[0], None if standby is None else standby[1],
         {it.type: it._asdict() for it in types},
@@ -175,6 +182,7 @@ FIGURES: Sequence[Figure] = (
     Figure("hours_kept", "hours that kept the rule", "{:,.0f}".format),
     Figure("hours_qos", "hours that kept QoS", "{:,.0f}".format),
     Figure("worst_late_share", "late, worst type", part),
+    Figure("latest_mean_q", "degradation, worst type", "{:.2f}".format),
     Figure("standby_kwh", "standby energy", lambda kwh: show_energy(kwh * KWH)),
 )
 """The measures that are compared."""
@@ -198,15 +206,25 @@ def market_rows(found: MarketMeasures, market: Market) -> list[tuple[str, str, s
         "bad_share": f"off by more than {rule.limit:g} of the reserve; the rule: below "
         f"{rule.share:.0%}",
         "hours_kept": f"of {found.hours_offered:,} with an offer",
-        "hours_qos": f"{hours}: of each type at most {rule.late:.0%} late",
+        "hours_qos": f"{hours}: {qos_words(rule.qos)}",
+        "latest_mean_q": f"{found.latest_type or ''}, mean of its jobs",
         "worst_late_share": found.worst_type or "",
         "standby_kwh": f"{market.types.standby}: {found.standby_started:,} jobs started"
         if market.types is not None and found.standby_started is not None else "",
     }  # fmt: skip
     left_out = {"standby_kwh"} if market.types is None or market.types.standby is None else set()
-    left_out |= {"hours_qos", "worst_late_share"} if market.types is None else set()
+    if market.types is None:
+        left_out |= {"hours_qos", "worst_late_share", "latest_mean_q"}
+    left_out |= {"worst_late_share"} if rule.mean_qos else {"latest_mean_q"}
     return [(it.name, texts[it.path], notes.get(it.path, "")) for it in FIGURES
             if it.path not in left_out]  # fmt: skip
+
+
+def qos_words(qos: Qos) -> str:
+    """Returns when a type keeps its QoS, in words."""
+    if qos.rule == MEAN:
+        return "the mean degradation of each type below its threshold"
+    return f"of each type at most {qos.late:.0%} late"
 
 
 def _shown(figure: Figure, found: MarketMeasures) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odonata.cluster.judged import left_us
+from odonata.cluster.layout import TICK_PS
 from odonata.cluster.model import Cluster
 from odonata.cluster.simulation import LogsInMemory, check_all_done
 from odonata.jobs.metering import PowerRecord
@@ -18,6 +19,7 @@ from odonata.results.qualities import CapLogs, JobTypes
 from pdes.driver import Result, run
 from pdes.log import Appended
 from pdes.transport import Transport
+from policies.views.tracking import MEAN
 
 LEFT = "left_us"
 """How long each job that holds nodes would have gone on without a cap, in the outcome of a run."""
@@ -80,7 +82,8 @@ class MarketLogs(LogsInMemory):
             until = int(result.outcome["end_us"].max())
         standby = result.outcome.get("standby_jobs")
         return Market(
-            Rules(model.trading.length, of.limit, of.share, of.late, of.violation),
+            Rules(model.trading.length, of.limit, of.share, of.late, of.violation,
+                  float(of.qos == MEAN), of.warmup_ps // TICK_PS),
             model.trading.series, measured_until(until, time_us),
             Bids(begin, average, reserve), Tracking(time_us, *watts),
             schedule, None if model.types is None else JobTypes.of(model.types),

@@ -18,7 +18,7 @@ import numpy as np
 from odonata.cluster.simulation import simulate
 from odonata.experiment.experiment import JobExperiment
 from odonata.jobs.schedule import TO_COME, Schedule
-from odonata.results.market import Market, OfType, of_types
+from odonata.results.market import HourFacts, Market, OfType, of_types
 from odonata.results.market_measures import KWH, MarketMeasures, measures_of
 from odonata.results.market_memory import simulate_market
 from odonata.results.qualities import (
@@ -92,21 +92,22 @@ class Regulated:
             assert one.market.types is not None
             places = np.array([names[name] for name in one.market.types.names], np.int64)
             of_job.append(places[one.market.types.of_job])
-        yield [(of, _quality(one.market), one.market.waits_s)
-               for of, one in zip(of_job, self.runs, strict=True)]  # fmt: skip
-        yield [(of, one.without.quality, one.without.waits_s)
-               for of, one in zip(of_job, self.runs, strict=True)]  # fmt: skip
+        some = [one.market.judged for one in self.runs]
+        yield [(of[its], _quality(one.market)[its], one.market.waits_s[its])
+               for of, one, its in zip(of_job, self.runs, some, strict=True)]  # fmt: skip
+        yield [(of[its], one.without.quality[its], one.without.waits_s[its])
+               for of, one, its in zip(of_job, self.runs, some, strict=True)]  # fmt: skip
 
     def _of(
         self, types: JobTypes, runs: Sequence[tuple[Whole, Numbers, Numbers]]
     ) -> tuple[OfType, ...]:
         columns = (np.concatenate(column) for column in zip(*runs, strict=True))
-        return of_types(types, self.runs[0].market.rules.late, *columns)
+        return of_types(types, self.runs[0].market.rules.qos, *columns)
 
     @cached_property
     def measures(self) -> MarketMeasures:
         """Returns what all hours came to."""
-        hours = [one.market.by_hour for one in self.runs]
+        hours = [one.market.judged_hours for one in self.runs]
         known = [one.market.standby_jobs for one in self.runs]
         standby = None
         if all(it is not None for it in known):
@@ -122,7 +123,7 @@ class Regulated:
     @property
     def energy_without_kwh(self) -> float:
         """Returns what the machine would have drawn in all runs without demand response."""
-        return math.fsum(kwh for one in self.runs for kwh in one.without.energy_kwh.tolist())
+        return math.fsum(kwh for _, kwh in self._hours_without())
 
     @property
     def left_kwh(self) -> float:
@@ -138,7 +139,7 @@ class Regulated:
     @property
     def energy_price(self) -> float:
         """Returns the mean price of energy."""
-        every = [hour for one in self.runs for hour in one.market.by_hour]
+        every = [hour for one in self.runs for hour in one.market.judged_hours]
         hours = math.fsum(hour.hours for hour in every)
         return math.fsum(hour.energy_price * hour.hours for hour in every) / hours
 
@@ -146,16 +147,24 @@ class Regulated:
     def cost_without(self) -> float:
         """Returns what the energy would have cost without demand response: that of each hour at
         the mean price of the hour, as what is drawn in one without an offer."""
-        return math.fsum(hour.energy_price * kwh for one in self.runs for hour, kwh
-                         in zip(one.market.by_hour, one.without.energy_kwh.tolist(), strict=True)
-                         )  # fmt: skip
+        return math.fsum(hour.energy_price * kwh for hour, kwh in self._hours_without())
+
+    def _hours_without(self) -> Iterator[tuple[HourFacts, float]]:
+        """Yields the hours that are judged, each with the energy that it takes without demand
+        response."""
+        for one in self.runs:
+            kwh = one.without.energy_kwh.tolist()
+            every = [*zip(one.market.by_hour, kwh, strict=True)]
+            yield from every[len(every) - len(one.market.judged_hours) :]
 
     @property
     def bill(self) -> float | None:
         """Returns by which part more is paid than without demand response, with the work that is
-        left in the end at the mean price; None where nothing would have been paid."""
+        left in the end at the mean price; None where nothing would have been paid, and with a
+        warm-up, which leaves other work to the hours that are judged than without demand response.
+        """
         cost, before = self.measures.cost, self._before
-        if cost is None or not before > 0.0:
+        if cost is None or not before > 0.0 or self.runs[0].market.rules.warmup_us:
             return None
         return (cost + self.energy_price * self.left_kwh) / before - 1.0
 
@@ -164,7 +173,9 @@ class Regulated:
         """Returns what standby jobs are of that, by the price of their energy: whoever has a use
         for their work may take it off."""
         cost, before = self.measures.cost_standby, self._before
-        return None if cost is None or not before > 0.0 else cost / before
+        if cost is None or not before > 0.0 or self.runs[0].market.rules.warmup_us:
+            return None
+        return cost / before
 
     @property
     def _before(self) -> float:

@@ -27,6 +27,11 @@ from pdes.errors import Refused
 
 ARRIVALS, USERS = 200, 201
 """The purposes of random numbers; those of other models are below."""
+BURSTS, THINNING = 203, 204
+"""More purposes; 202 is that of `odonata.traces.long_jobs`."""
+DAY_S, PEAK_S = 86400.0, 14 * 3600.0
+"""A day, and when in it most jobs come, where their rate swings."""
+MOST_BURST = 1000.0
 CHUNK = 4096
 """How many arrivals are drawn at once; any number gives the same."""
 MICRO_US = 1e-3
@@ -37,7 +42,7 @@ LOAD = 0.5
 
 @dataclass(frozen=True)
 class Mix:
-    """A mix of a paper: types of a table, and how much there is of them."""
+    """A mix by name: types of a table, and how much there is of them."""
 
     table: str
     types: tuple[str, ...]
@@ -64,12 +69,30 @@ def _aqa(types: str, load: float = LOAD) -> Mix:
     return Mix("aqa", tuple(types.split()), 35, load)
 
 
+def _like(table: str, nodes: int, shares: str) -> Mix:
+    names, parts = zip(*(one.split("=") for one in shares.split()), strict=True)
+    return Mix(table, names, nodes, 0.75, tuple(map(float, parts)))
+
+
 def _qosg(*shares: float) -> Mix:
     types = ("fs", "sc", "bt", "lu", "mg", "sp")
     return Mix("qosg", types, 100, shares=shares or None, standby="ft")
 
 
 W1 = "is.D.32 bt.D.49 mg.D.8 is.D.4 ep.D.100 is.D.64 lu.D.112 mg.D.32"
+MEGGIE_LIKE = (
+    "job01.14=5.5 job02.7=8.6 job03.2=1.3 job04.16=4 job05.4=2.3 job06.42=13.5 "
+    "job07.22=7.6 job08.2=3.5 job09.1=3.1 job10.4=2 job11.3=3.8 job12.7=5.3 job13.3=2.7 "
+    "job14.1=2.1 job15.6=3.5 job16.1=2.4 job17.48=30.9 job18.1=2.9 job19.2=5.8 "
+    "job20.2=2.4"
+)
+EMMY_LIKE = (
+    "job01.16=13.3 job02.2=5.3 job03.44=7.2 job04.2=2.6 job05.19=5.5 job06.6=5.3 "
+    "job07.6=9.8 job08.2=2.5 job09.31=12.1 job10.30=12.2 job11.20=5.7 job12.2=1.5 "
+    "job13.2=1.8 job14.13=11.6 job15.3=5.9 job16.12=11.4 job17.1=3.5 job18.2=1.1 "
+    "job19.13=3 job20.11=11"
+)
+"""What a share of the work types of long jobs have: `odonata.traces.long_jobs.shares_of`."""
 MIXES: Mapping[str, Mix] = {
     "W1": _aqa(W1),
     "W2": _aqa("bt.C.16 bt.C.25 sp.C.16 bt.D.25 mg.D.8 sp.D.16 cg.D.16 lu.C.28"),
@@ -89,6 +112,8 @@ MIXES: Mapping[str, Mix] = {
     "qosg": _qosg(),
     "qosg-W1": _qosg(1, 1, 3, 1, 3, 3),
     "qosg-W3": _qosg(3, 3, 1, 3, 1, 1),
+    "meggie-like": _like("meggie-like", 728, MEGGIE_LIKE),
+    "emmy-like": _like("emmy-like", 560, EMMY_LIKE),
 }  # fmt: skip
 
 
@@ -137,15 +162,21 @@ def mix(
     seed: int = 1,
     shares: Sequence[float] | None = None,
     sized: bool = True,
+    burst: float = 1.0,
+    swing: float = 0.0,
     name: str = "mix",
 ) -> Trace:
     """Returns the jobs of these types that arrive on a machine of so many nodes from 0 on, before
     `span_s`, at the rates of `per_second`. Each runs for its T_min and asks for its T_max. The
     random numbers of a type depend on the seed and on its name: with other types beside it its jobs
-    come in the same pattern, at another rate."""
+    come in the same pattern, at another rate. Jobs come in groups of `burst` on average, of random
+    sizes, and the rate at which groups come rises and falls over the day by `swing` of its mean."""
     whole_from(1, nodes=nodes)
     whole_from(0, seed=seed)
     above(0, load=load, span_s=span_s)
+    if not (1.0 <= burst <= MOST_BURST and 0.0 <= swing <= 1.0):
+        raise Refused(f"burst = {burst:g}, swing = {swing:g}: burst is 1 .. {MOST_BURST:g}, and "
+                      "swing 0 .. 1")  # fmt: skip
     if span_s > LONGEST_S:
         raise Refused(f"span_s = {span_s:g}: at most {LONGEST_S:g}")
     chosen = _chosen(types, names, nodes, name)
@@ -156,7 +187,7 @@ def mix(
         raise Refused(f"{name}: {expected:,.0f} jobs are expected within {span_s:,.0f} s; they "
                       f"need {need / 1e9:,.0f} GB of memory or more, and there are "
                       f"{have / 1e9:,.0f} GB: give a shorter span")  # fmt: skip
-    arrivals = [_arrivals(one.name, rate, span_s, seed)
+    arrivals = [_bursts(one.name, rate, span_s, seed, burst, swing)
                 for one, rate in zip(chosen, rates, strict=True)]  # fmt: skip
     counts = [len(each) for each in arrivals]
     jobs = sum(counts)
@@ -166,6 +197,7 @@ def mix(
     submit_us, code = np.concatenate(arrivals), np.repeat(np.arange(len(chosen)), counts)
     order = np.argsort(submit_us, kind="stable")
     code = code[order]
+    uneven = {"burst": burst, "swing": swing} if (burst, swing) != (1.0, 0.0) else {}
     return Trace(
         name=name,
         number=np.arange(1, jobs + 1),
@@ -178,7 +210,7 @@ def mix(
         wait_us=np.full(jobs, UNKNOWN),
         machine_nodes=int(nodes),
         header=header("mix of types of jobs", seed, types=" ".join(names), table=types.name,
-                      nodes=nodes, load=load, span_s=span_s, shares=shares, sized=sized),
+                      nodes=nodes, load=load, span_s=span_s, shares=shares, sized=sized, **uneven),
         account=Account(records=jobs),
         rates={one.name: 3600.0 * rate for one, rate in zip(chosen, rates, strict=True)},
         **people(stream(seed, USERS), jobs, 1),
@@ -205,10 +237,26 @@ def _chosen(types: Types, names: Sequence[str], nodes: int, name: str) -> list[J
     return chosen
 
 
+def _bursts(name: str, rate: float, span_s: float, seed: int, burst: float, swing: float) -> Whole:
+    """Returns when jobs of a type arrive, in us, in groups and by the time of day."""
+    groups = _arrivals(name, rate * (1.0 + swing) / burst, span_s, seed)
+    if swing > 0.0:
+        dice = np.random.default_rng([seed, THINNING, _key(name)]).random(len(groups))
+        around = np.cos(2.0 * math.pi * (groups / SECOND - PEAK_S) / DAY_S)
+        groups = groups[dice * (1.0 + swing) < 1.0 + swing * around]
+    if burst > 1.0:
+        rng = np.random.default_rng([seed, BURSTS, _key(name)])
+        groups = np.repeat(groups, rng.geometric(1.0 / burst, len(groups)))
+    return groups
+
+
+def _key(name: str) -> int:
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
 def _arrivals(name: str, rate: float, span_s: float, seed: int) -> Whole:
     """Returns when jobs of a type arrive, in us."""
-    key = int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")
-    rng = np.random.default_rng([seed, ARRIVALS, key])
+    rng = np.random.default_rng([seed, ARRIVALS, _key(name)])
     last, found = 0.0, []
     while last < span_s:
         times = last + np.cumsum(rng.standard_exponential(CHUNK)) / rate

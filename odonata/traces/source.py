@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odonata.traces.clock import clock_given, parse_epoch, zone_of
-from odonata.traces.mix import LOAD, MIXES, mix, table_for
+from odonata.traces.mix import LOAD, MIXES, MOST_BURST, mix, table_for
 from odonata.traces.trace import LEAST_JOB_BYTES
 from odonata.traces.types import Types
 from pdes.arrays import host_memory
@@ -102,6 +102,14 @@ class Source:
         True, "flag", "Whether the rate at which jobs of a mix arrive takes into account that jobs "
         "have several nodes; if not, large ones bring more load than was asked for.",
     )  # fmt: skip
+    burst: float = setting(
+        1.0, "number", "How many jobs of a type of a mix come at once, on average.", least=1,
+        most=MOST_BURST,
+    )  # fmt: skip
+    swing: float = setting(
+        0.0, "number", "By how much the rate at which jobs of a mix come rises and falls over a "
+        "day, as a part of its mean: highest at 14:00 of the run's time.", least=0, most=1,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         if isinstance(self.mix, list):
@@ -146,7 +154,7 @@ class Source:
         if self.model != "mix":
             instead = f"model = {self.model}" if self.model else "the jobs are those of a file"
             for name, usual in (("mix", None), ("shares", None), ("span_ps", HOUR_PS),
-                                ("sized", True)):  # fmt: skip
+                                ("sized", True), ("burst", 1.0), ("swing", 0.0)):  # fmt: skip
                 value = getattr(self, name)
                 found.unless(value == usual, f"{name.removesuffix('_ps')} = {value}",
                              f"of model = mix, and {instead}", name, "model")  # fmt: skip
@@ -266,4 +274,5 @@ class Source:
         load = self.load or (known.load if known else LOAD)
         shares = self.shares if self.shares is not None else known.shares if known else None
         return mix(table, names, nodes, load=load, span_s=self.span_ps * 1e-12, seed=seed,
-                   shares=shares, sized=self.sized, name=self.mix if known else "mix")  # fmt: skip
+                   shares=shares, sized=self.sized, burst=self.burst, swing=self.swing,
+                   name=self.mix if known else "mix")  # fmt: skip

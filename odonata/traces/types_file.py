@@ -22,7 +22,7 @@ from pdes.shown import csv_cell, csv_text
 
 HOME = Path(__file__).resolve().parent / "data"
 """The directory of the tables that come with this package."""
-BUILT_IN = ("aqa", "qosg")
+BUILT_IN = ("aqa", "qosg", "meggie-like", "emmy-like")
 FILE = ".csv"
 SIZES = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?|>=(\d{1,10})|<=(\d{1,10})", re.ASCII)
 

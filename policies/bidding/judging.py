@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -123,25 +123,18 @@ def judge(
     paid = tracking.cost(average_w, 0.0, 0.0, hours, *prices)
     nothing = tracking.cost(min(mean_w(market), trial.drawn_w), 0.0, 0.0, hours, *prices)
     late, ratios, strict = {}, {}, 1.0 - margin
+    qos, kept_qos = tracking.Qos(market.late, market.qos), True
     count = round(len(errors) / trial.part) if trial.part else 0
     may = max(0, math.ceil(market.share * strict * count - HAIR) - 1)
-    ratios[TRACKING] = _largest(errors, may) / (market.limit + 2.0 * tracking.HAIR)
+    ratios[TRACKING] = tracking.largest(errors, may) / (market.limit + 2.0 * tracking.HAIR)
     for it in market.types:
         found = trial.degradations.get(it.name, NONE)
         if it.threshold < math.inf and len(found):
             late[it.name] = float((found >= it.threshold).mean())
-            may = math.floor(market.late * strict * len(found) + HAIR)
-            ratios[it.name] = max(0.0, _largest(found, may) / it.threshold)
+            ratios[it.name] = max(0.0, qos.deciding(found, margin) / it.threshold)
+            kept_qos = kept_qos and qos.kept(found, it.threshold)
     return Judged(
         cost, paid, nothing, error, bad, late, not broken and trial.part >= 1.0,
-        all(it <= market.late for it in late.values()), ratios, trial.part,
+        kept_qos, ratios, trial.part,
         {it.name: tail_of(trial.waits.get(it.name, NONE)) for it in market.types if tails},
     )  # fmt: skip
-
-
-def _largest(values: Any, beyond: int) -> float:
-    """Returns the largest value but for so many; 0 where there are no more."""
-    if len(values) <= beyond or not math.isfinite(values[0]):
-        return 0.0
-    at = len(values) - 1 - beyond
-    return float(np.partition(values, at)[at])

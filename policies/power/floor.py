@@ -34,7 +34,7 @@ PACE = KIND.word("1", "the ticks that such a job takes for a tick of work")
 CLOCK = KIND.word("us", "the work that a job would have done that had run from the beginning")
 NODE_J = KIND.word("J", "the energy that a node of it would have taken")
 JOULES = KIND.word("J", "the energy of all jobs of this type, so far")
-SHARE = KIND.word("1", "room to work in: its share of the nodes")
+SHARE = KIND.word("1", "room to work in: its share of the nodes, or how late its jobs are")
 SCORE = KIND.word("1", "the sum of its jobs' degradations, at time 0 and clock 0 (`quality`)")
 PER_TIME = KIND.word("1/us", "by how much that grows per us")
 PER_WORK = KIND.word("1/us", "by how much it falls per us of the clock")
@@ -171,17 +171,33 @@ def drawn_w(floor: Floor) -> float:
 
 
 @kernel
+def late_in_all(floor: Floor, kind: int, time: int) -> float:
+    """Returns how far the jobs of a type are that wait, run or are suspended, in sum: their
+    degradations so far, if they went on without a cap, as parts of the threshold."""
+    of = floor.kinds[kind]
+    now = of[CLOCK] + (time - floor.tallies[kind, SINCE]) / of[PACE]
+    total = of[SCORE] + time * of[PER_TIME] - now * of[PER_WORK]
+    return total / of[THRESHOLD]  # type: ignore[no-any-return]
+
+
+@kernel
+def there(floor: Floor, kind: int) -> int:
+    """Returns how many jobs of a type wait, run or are suspended that are to be in time: 0 of
+    standby jobs, and of a type without a threshold."""
+    tally = floor.tallies[kind]
+    if tally[STANDBY] != 0 or not floor.kinds[kind, THRESHOLD] < np.inf:
+        return 0
+    return tally[WAITING] + tally[RUNNING] + tally[HALTED]  # type: ignore[no-any-return]
+
+
+@kernel
 def quality(floor: Floor, time: int) -> float:
-    """Returns the mean, over all jobs with a threshold that wait, run or are suspended, of how far
-    they are: their degradation so far, if they went on without a cap, as a part of the threshold.
-    """
+    """Returns the mean of how far jobs are (`late_in_all`), over all that have a threshold."""
     total, count = 0.0, 0
     for kind in range(floor.tallies.shape[0]):
-        tally, of = floor.tallies[kind], floor.kinds[kind]
-        here = tally[WAITING] + tally[RUNNING] + tally[HALTED]
-        if here > 0 and tally[STANDBY] == 0 and of[THRESHOLD] < np.inf:
-            now = of[CLOCK] + (time - tally[SINCE]) / of[PACE]
-            total += (of[SCORE] + time * of[PER_TIME] - now * of[PER_WORK]) / of[THRESHOLD]
+        here = there(floor, kind)
+        if here > 0:
+            total += late_in_all(floor, kind, time)
             count += here
     return total / count if count > 0 else 0.0
 

@@ -27,7 +27,7 @@ def _demand(floor: Floor, kind: int) -> int:
 
 
 @kernel
-def _urgency(now: Moment, floor: Floor, kind: int) -> float:
+def urgency(now: Moment, floor: Floor, kind: int) -> float:
     """Returns the degradation that the first waiting job of a type has from its wait so far, as a
     part of its threshold; 0 where none waits, or where it has none."""
     tally = floor.tallies[kind]
@@ -53,7 +53,7 @@ def weigh(now: Moment, floor: Floor, gain: float) -> float:
         if floor.tallies[kind, w.STANDBY] == 0:
             weight = kinds[kind, w.WEIGHT] if given > 0.0 else 1.0
             if gain > 0.0:
-                weight *= 1.0 + gain * _urgency(now, floor, kind)
+                weight *= 1.0 + gain * urgency(now, floor, kind)
             total += weight
         kinds[kind, w.SHARE] = weight
     return total

@@ -82,7 +82,7 @@ def _start_in_order(now: Moment, floor: Floor) -> None:
 
 
 @kernel
-def _stand_by(now: Moment, floor: Floor, gaps: bool) -> None:
+def stand_by(now: Moment, floor: Floor, gaps: bool) -> None:
     """Start standby jobs as the target allows: while nobody waits or, to fill `gaps`, always."""
     kind = floor.floor[w.STANDBY_KIND]
     if kind < 0 or floor.floor[w.PAUSED] > 0 or (floor.floor[w.QUEUED] > 0 and not gaps):
@@ -172,7 +172,7 @@ def follow(now: Moment, floor: Floor, rule: Rule) -> None:
         start_by_weight(now, floor, rule.sharing, rule.parts, rule.gain)
     else:
         _start_in_order(now, floor)
-    _stand_by(now, floor, rule.gaps)
+    stand_by(now, floor, rule.gaps)
     _cap(now, floor, rule)
     if rule.preemption:
         _preempt(now, floor, rule)

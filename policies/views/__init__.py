@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from policies.views.choices import Choice, Choices, Mold, choices_of
 from policies.views.jobs import HAIR, NEVER, Ended, Labels, Request, Running, held_for
-from policies.views.market import Bid, JobKind, Market, Trial
+from policies.views.market import Bid, JobKind, JobsThere, Market, Trial
 from policies.views.power import (
     Budget,
     Configuration,
@@ -48,6 +48,7 @@ __all__ = [
     "Counts",
     "Ended",
     "JobKind",
+    "JobsThere",
     "Labels",
     "Market",
     "Mold",

@@ -54,6 +54,20 @@ class JobKind(NamedTuple):
     """The nodes that its jobs ask for or hold which wait or run now."""
 
 
+class JobsThere(NamedTuple):
+    """The jobs that are there when a bid is due, where jobs have types: those that hold nodes, and
+    behind them those that wait, in order of arrival."""
+
+    kind: npt.NDArray[np.int64]
+    """The places of their types in `Market.types`."""
+    nodes: npt.NDArray[np.int64]
+    runs: npt.NDArray[np.bool_]
+    """Whether each holds nodes."""
+    degradation: npt.NDArray[np.float64]
+    """By how much longer each will have taken than it runs without a cap, as a part of that, if it
+    goes on, or starts, without a cap now; of jobs of a trace by the time that their users said."""
+
+
 class Trial(NamedTuple):
     """What a bid came to in a simulated hour, measurement by measurement."""
 
@@ -149,12 +163,17 @@ class Market(NamedTuple):
     types: Sequence[JobKind] = ()
     """What is known of the types of jobs, in the order of their table; none where they have none.
     """
+    jobs: JobsThere | None = None
+    """The jobs that are there, where they have types."""
     limit: float = 0.3
     """The error, as a part of the reserve, above which a measurement is bad."""
     share: float = 0.1
     """The share of bad measurements that an hour has to stay below."""
     late: float = 0.1
     """Which part of the jobs of a type may be at their threshold or beyond it."""
+    qos: str = tracking.SHARE
+    """When a type keeps its QoS: as `late` says, or (`mean`) if the mean degradation of its jobs is
+    below their threshold."""
     violation: float = 0.0
     """What an hour costs, in money, that breaks the tracking rule."""
     spread: float = 0.0
@@ -168,4 +187,5 @@ class Market(NamedTuple):
     `trial(bid, hour=1)` is another hour: other jobs come, and where a signal is made or none has
     passed the signal is another; 2, 3, ... likewise, the same whenever it is asked. Where a power
     policy regulates by type, `trial(bid, hour, give_up=True)` ends an hour that breaks the tracking
-    rule when that is certain."""
+    rule when that is certain; and `trial(bid, hour, span=ticks, since=ticks)` goes on for a span,
+    and what it tells is of the time from `since` on, and of the jobs that came then."""

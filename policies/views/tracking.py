@@ -8,7 +8,7 @@ error is what the machine is off it, to either side, as a part of the reserve.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +16,41 @@ import numpy.typing as npt
 Numbers = npt.NDArray[np.float64]
 
 W_PER_KW = 1000.0
+SHARE, MEAN = QOS_RULES = "share", "mean"
 HAIR = 1e-9
 """An error that exceeds the limit by no more than this does not: rounding may be all of it."""
+
+
+class Qos(NamedTuple):
+    """When a type keeps its QoS."""
+
+    late: float = 0.1
+    """Which part of its jobs may be at their threshold or beyond it."""
+    rule: str = SHARE
+    """MEAN: instead, the mean degradation of its jobs is to be below the threshold."""
+
+    def kept(self, degradations: Numbers, threshold: float) -> bool:
+        """Tells whether jobs of a type keep it, of which there is one at least."""
+        if self.rule == MEAN:
+            return bool(degradations.mean() < threshold)
+        return bool((degradations >= threshold).sum() / len(degradations) <= self.late)
+
+    def deciding(self, degradations: Numbers, margin: float = 0.0) -> float:
+        """Returns the degradation that decides it: the mean or, of jobs of which so many may be
+        late, the largest that counts. With a margin, it is that of a rule that is stricter by that
+        part: of so many fewer late jobs, or of a mean that is so much larger."""
+        if self.rule == MEAN:
+            return float(degradations.mean()) / (1.0 - margin)
+        may = math.floor(self.late * (1.0 - margin) * len(degradations) + HAIR)
+        return largest(degradations, may)
+
+
+def largest(values: Numbers, beyond: int) -> float:
+    """Returns the largest value but for so many; 0 where there are no more."""
+    if len(values) <= beyond or not math.isfinite(values[0]):
+        return 0.0
+    at = len(values) - 1 - beyond
+    return float(np.partition(values, at)[at])
 
 
 def target_w(average_w: Any, reserve_w: Any, signal: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from markets import logs_of
+from qoscap_naive import QosCap, QosCapMachine
 from regulation_naive import Found, Setting, simulate
 from regulation_random import random_setting, with_options
 
@@ -22,9 +23,10 @@ from policies.bidding import BIDDINGS, Bid, BiddingPolicy, bidding
 
 BIDS: list[Bid] = []
 OPTIONS = ("weighted", "sharing", "parts", "capping", "planned", "gaps", "gain")
-COUNT, QUICK = 200, 100
-"""How many machines are simulated, and how many of them at once; the rest, and three times as many
-more, in `make test-long`. `qosg` has the rule of `aqa`, which is tried on others."""
+COUNT, QUICK, FEW = 200, 80, 30
+"""How many machines are simulated, and how many of them at once, the last number under `qoscap`;
+the rest, and three times as many more, in `make test-long`. `qosg` has the rule of `aqa`, which is
+tried on others."""
 
 
 class Listed(BiddingPolicy):
@@ -73,7 +75,9 @@ def model_of(setting: Setting) -> Cluster:
         hour_ps=setting.hour_us * 10**6,
         standby=None if setting.standby is None else names[setting.standby],
     )  # fmt: skip
-    given = (("preemption", setting.preemption),)
+    given: tuple[tuple[str, Any], ...] = (("preemption", setting.preemption),)
+    if setting.policy == "qoscap":
+        given = tuple(qoscap_options(setting)._asdict().items())
     given += (("limit", setting.limit),) * (setting.policy == "energy-qare")
     if setting.policy == "aqa":
         given += tuple((name, getattr(setting, name)) for name in OPTIONS)
@@ -91,20 +95,32 @@ def ours(model: Cluster) -> tuple[dict[str, Any], Any]:
     return logs, result
 
 
-def asked(seed: int, options: bool) -> Setting:
-    """Returns the machine of this seed, with the options of `aqa` if wanted."""
-    return with_options(possible(seed), seed) if options else possible(seed)
+def qoscap_options(setting: Setting) -> QosCap:
+    """Returns the options of QoSCap on a machine: every second machine has caps that are raised by
+    one ratio, and jobs start early by chance."""
+    early = (0.9, 0.0, 0.3, 1.5)[len(setting.jobs) % 4]
+    return QosCap(early, setting.nodes % 2 == 0)
+
+
+def asked(seed: int, under: str) -> Setting:
+    """Returns the machine of this seed; with the options of `aqa`, or under `qoscap`, if wanted."""
+    setting = possible(seed)
+    if under == "qoscap":
+        return setting._replace(policy=under, preemption=False)
+    return with_options(setting, seed) if under else setting
 
 
 @cache
-def simulated(seed: int, options: bool = False) -> Found:
+def simulated(seed: int, under: str = "") -> Found:
     """Returns what the second simulator finds, which takes it most of the time of these tests."""
-    return simulate(asked(seed, options))
+    setting = asked(seed, under)
+    machine = QosCapMachine(setting, qoscap_options(setting)) if under == "qoscap" else None
+    return simulate(setting, machine)
 
 
-def compare(seed: int, options: bool = False) -> tuple[Found, Any]:
+def compare(seed: int, under: str = "") -> tuple[Found, Any]:
     """Raises AssertionError where the two differ."""
-    model, theirs = model_of(asked(seed, options)), simulated(seed, options)
+    model, theirs = model_of(asked(seed, under)), simulated(seed, under)
     logs, result = ours(model)
     out = result.outcome
     assert out["start_us"].tolist() == theirs.start_us
@@ -129,13 +145,24 @@ def test_it_is_what_the_documentation_says(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(COUNT // 4))
 def test_aqa_is_what_the_documentation_says_with_every_option_on_and_off(seed: int) -> None:
-    compare(seed, options=True)
+    compare(seed, "aqa")
+
+
+@pytest.mark.parametrize("seed", range(FEW))
+def test_qoscap_is_what_the_documentation_says(seed: int) -> None:
+    compare(seed, "qoscap")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(FEW, COUNT))
+def test_qoscap_is_so_on_many_more_machines(seed: int) -> None:
+    compare(seed, "qoscap")
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(COUNT // 4, COUNT))
 def test_aqa_is_so_on_many_more_machines(seed: int) -> None:
-    compare(seed, options=True)
+    compare(seed, "aqa")
 
 
 @pytest.mark.long
@@ -164,7 +191,7 @@ def test_every_option_of_aqa_changes_something(option: str) -> None:
         return [*ours(model_of(setting))[0]["tracking"]]
 
     for seed in range(COUNT):
-        setting = asked(seed, options=True)
+        setting = asked(seed, "aqa")
         value = getattr(setting, option)
         other = setting._replace(**{option: 2.0 if value == 0.0 else 0.0} if option == "gain" else
                                  {option: not value})  # fmt: skip
