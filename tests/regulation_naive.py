@@ -139,7 +139,9 @@ def target_at(setting: Setting, time: int) -> float:
 
 def mean_target(setting: Setting, begin: int, end: int) -> float:
     """Returns the mean of the target, which changes with the signal and with the bid."""
-    changes = [since for since, _ in setting.signal] + list(range(0, end, setting.hour_us))
+    first, last = (bisect(setting.signal, (time, -math.inf)) for time in (begin, end))
+    changes = [since for since, _ in setting.signal[first:last]]
+    changes += range(begin // setting.hour_us * setting.hour_us, end, setting.hour_us)
     times = [begin, *sorted(time for time in changes if begin < time < end), end]
     return sum(target_at(setting, a) * (b - a) for a, b in pairwise(times)) / (end - begin)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from policies.bidding.base import BiddingPolicy, bidding
 from policies.bidding.judging import Judged, judge
-from policies.bidding.known import HOUR_S, mean_w, most_w, require_types, seconds, unknown
+from policies.bidding.known import HOUR_S, mean_w, require_types, seconds, unknown
 from policies.memory import Memory, Sizes
 from policies.parameters import check_word, parameter
 from policies.policy import Arrays
@@ -80,8 +80,12 @@ class Exhaustive(BiddingPolicy):
     one that is nearest to that or, if asked to, nothing."""
 
     by_types = True
-    steps: int = parameter(12, about="averages, and reserves for each, that are tried", least=2,
-                           most=200)  # fmt: skip
+    steps: int = parameter(12, about="steps of averages, and of reserves for each, that are tried",
+                           least=2, most=200)  # fmt: skip
+    width: float = parameter(
+        0.25, about="averages are tried up to this part off what jobs draw on average, and "
+        "reserves of up to this part of each", least=1e-6, most=1.0,
+    )  # fmt: skip
     hours: int = parameter(24, unit="hours", about="for how long each bid counts", least=1,
                            most=100_000)  # fmt: skip
     warmup: int = parameter(96, unit="hours", about="for how long it is held before", least=0,
@@ -127,14 +131,11 @@ class Exhaustive(BiddingPolicy):
         return found
 
     def grid(self, market: Market) -> Iterator[Bid]:
-        """Yields the bids: averages in steps from all idle to all busy, and for each reserves in
-        steps up to the nearer of these two."""
-        low, high = market.nodes * market.idle_w, most_w(market)
-        for at in range(1, self.steps):
-            average = low + (high - low) * at / self.steps
-            room = min(average - low, high - average)
+        """Yields the bids: averages around what jobs draw on average, and for each reserves."""
+        for at in range(self.steps + 1):
+            average = mean_w(market) * (1.0 + self.width * (2.0 * at / self.steps - 1.0))
             for part in range(1, self.steps + 1):
-                yield Bid(average, room * part / self.steps)
+                yield Bid(average, average * self.width * part / self.steps)
 
     def _tried(self, market: Market, bid: Bid, only_good: bool) -> Iterator[Judged]:
         """Yields what a bid came to, day by day; where only bids that keep all rules are wanted,
