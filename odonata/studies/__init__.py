@@ -22,6 +22,7 @@ STUDIES = {
     "nedd": "odonata.studies.nedd:NeDD",
     "regulation": "odonata.studies.regulation:Regulation",
     "aqa": "odonata.studies.aqa:Aqa",
+    "bidding": "odonata.studies.bidding:Bidding",
 }
 """The modules of the studies; importing one is cheap, and heavy imports come when it simulates."""
 

@@ -1,0 +1,164 @@
+"""What the thesis says in its section 2.9, and what came out here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from odonata.results.statistics import interval
+from odonata.studies.bidding.cases import (
+    BIDS,
+    BURSTS,
+    BUSY,
+    CAUSES,
+    LOADS,
+    NOTHING,
+    POLICIES,
+    TABLE,
+    BiddingPlan,
+    Outcomes,
+    Workload,
+)
+from odonata.studies.bidding.found import (
+    SHARE,
+    Measured,
+    both,
+    difference,
+    keeps_qos,
+    keeps_rule,
+    kept,
+    mean,
+    off,
+    saving,
+    worst,
+)
+from odonata.studies.bidding.simulation import FES, DayOutcome
+from odonata.study.contract import Claim
+from odonata.study.verdicts import above, below, judged, near, percent, shown
+
+PRINTED = {
+    ("energy-qare", "fh"): ((7.7, 4.0), (2.2, 3.0), (73.9, 2.2)),
+    ("energy-qare", FES): ((18.1, 1.8), (0.2, 4.8), (0.8, 1.0)),
+    ("energy-qare", "adaptive"): ((2.0, 5.8), (1.9, 2.6), (0.1, 2.1)),
+    ("qoscap", "fh"): ((9.3, 1.5), (18.0, 2.0), (70.4, 1.9)),
+    ("qoscap", FES): ((20.3, 1.4), (4.1, 1.9), (2.8, 2.1)),
+    ("qoscap", "adaptive"): ((1.0, 1.9), (0.2, 2.0), (0.7, 2.0)),
+}
+"""Table 2.7: the part of a day that is off the target, in per cent, and the largest mean
+degradation of a type; of two days of meggie and one of emmy."""
+SAVING = 0.10
+"""Printed, of QoSCap with adaptive bids on the first of these days."""
+BEST = "qoscap", "adaptive"
+
+
+def claims(asked: BiddingPlan, outcomes: Outcomes) -> list[Claim]:
+    """Returns the claims of the parts that are asked for and that there are all days for."""
+    measured = Measured(asked, outcomes)
+    parts = {"table": _table, "busy": _busy, "causes": _causes}
+    return [claim for name in asked.parts for claim in parts[name](measured)]
+
+
+def named(policy: str, bid: Any) -> str:
+    """Returns the name of a combination."""
+    return f"{policy} + {'no offer' if bid == NOTHING else bid}"
+
+
+def _text(days: list[DayOutcome]) -> str:
+    off_of, worst_of = mean(days, off), mean(days, worst)
+    text = f"Q {worst_of.mean:.2f} ± {worst_of.half:.2f}, below 2 on {kept(days, keeps_qos)} days"
+    if np.isnan(off_of.mean):
+        return text
+    return (f"off {percent(off_of)}, below 10 % on {kept(days, keeps_rule)}; {text}; saves "
+            f"{percent(mean(days, saving))}")  # fmt: skip
+
+
+def _rows(m: Measured, workload: Workload, printed: bool) -> Iterator[Claim]:
+    """Yields what each combination came to, unjudged."""
+    for policy, bid in (*product(POLICIES, BIDS), *((policy, NOTHING) for policy in POLICIES)):
+        days = m.days(workload, policy, bid)
+        if not days:
+            continue
+        said = ""
+        if printed and bid != NOTHING:
+            said = "; ".join(f"{bad:g} %, {q:g}" for bad, q in PRINTED[policy, str(bid)])
+        yield shown(f"{workload.name}: {named(policy, bid)}", said, _text(days), mean(days, worst))
+
+
+def _every(m: Measured, some: tuple[Workload, ...], policy: str, bid: Any) -> list[DayOutcome]:
+    """Returns the days of a combination over several workloads; none where some are missing."""
+    every = [m.days(workload, policy, bid) for workload in some]
+    return [day for days in every for day in days] if all(every) else []
+
+
+def _table(m: Measured) -> Iterator[Claim]:
+    for workload in TABLE:
+        yield from _rows(m, workload, printed=True)
+    best = _every(m, TABLE, *BEST)
+    if not best:
+        return
+    part = interval([float(both(day)) for day in best])
+    yield judged("qoscap + adaptive keeps both rules", "on 3 of 3 days", f"on {kept(best, both)}",
+                 all(map(both, best)), part.mean > 0.5, part)  # fmt: skip
+    for policy, bid in product(POLICIES, BIDS):
+        days = _every(m, TABLE, policy, bid)
+        if (policy, bid) == BEST or not days:
+            continue
+        fewer = interval([float(both(a)) - float(both(b)) for a, b in zip(best, days, strict=True)])
+        pairs = PRINTED[policy, bid]
+        said = sum(bad < 100 * SHARE and q <= 2.0 for bad, q in pairs)
+        yield judged(f"{named(policy, bid)} keeps both on fewer days", f"{said} of 3",
+                     kept(days, both), above(fewer, 0.0), fewer.mean > 0.0, fewer)  # fmt: skip
+    for workload in TABLE:
+        its = m.days(workload, *BEST)
+        it = mean(its, saving)
+        yield judged(f"{workload.name}: what qoscap + adaptive saves", f"{SAVING:.0%}",
+                     percent(it), near(it, SAVING, 0.005), it.mean > 0.0, it)  # fmt: skip
+    yield from _evenly(m)
+
+
+def _evenly(m: Measured) -> Iterator[Claim]:
+    """Yields what caps come to that are raised by one ratio."""
+    for workload in TABLE:
+        turns, evenly = m.days(workload, *BEST), m.days(workload, *BEST, turns=False)
+        if turns and evenly:
+            it = difference(evenly, turns, worst)
+            yield shown(f"{workload.name}: Q of caps that are raised by one ratio, less that of "
+                        "caps in turn", "", f"{it.mean:+.2f} ± {it.half:.2f}", it)  # fmt: skip
+
+
+def _busy(m: Measured) -> Iterator[Claim]:
+    for workload in BUSY:
+        yield from _rows(m, workload, printed=False)
+    best, rival = (_every(m, BUSY, policy, "adaptive") for policy in ("qoscap", "energy-qare"))
+    if best and rival:
+        it = difference(best, rival, worst)
+        yield judged("90 % busy: Q of qoscap is below that of energy-qare, both adaptive", "",
+                     f"by {-it.mean:.2f} ± {it.half:.2f}", below(it, 0.0), it.mean < 0.0,
+                     it)  # fmt: skip
+
+
+def _causes(m: Measured) -> Iterator[Claim]:
+    """Yields how QoS goes with the load, and with how unevenly jobs come."""
+    for workload in CAUSES:
+        parts = []
+        for policy, bid in ((*BEST,), ("energy-qare", "adaptive"), ("energy-qare", NOTHING)):
+            days = m.days(workload, policy, bid)
+            if days:
+                it = mean(days, worst)
+                parts.append(f"{named(policy, bid)} {it.mean:.2f} ± {it.half:.2f} "
+                             f"({kept(days, keeps_qos)} days)")  # fmt: skip
+        if len(parts) == 3:
+            yield Claim(f"{workload.name}: Q", "", "; ".join(parts), None, m.asked.days)
+    for load in LOADS:
+        ends = [next(it for it in CAUSES if (it.load, it.burst) == (load, burst))
+                for burst in (BURSTS[0], BURSTS[-1])]  # fmt: skip
+        for policy in POLICIES:
+            even, uneven = (m.days(workload, policy, "adaptive") for workload in ends)
+            if even and uneven:
+                it = difference(uneven, even, worst)
+                yield shown(f"{load:.0%}: by how much Q of {policy} + adaptive grows where jobs "
+                            f"come in groups of {BURSTS[-1]:g}", "",
+                            f"{it.mean:+.2f} ± {it.half:.2f}", it)  # fmt: skip
