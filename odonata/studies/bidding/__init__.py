@@ -21,7 +21,7 @@ PARTS = ("table", "busy", "causes")
 
 class Bidding(Packaged["BiddingPlan", "Day", "DayOutcome"]):
     name = "bidding"
-    about = "Which bids can a machine keep whose jobs run for hours, and what does it save? (Zhang, 2021)"
+    about = "Which bids can a machine keep whose jobs run for hours? (Zhang, 2021)"
     sequential = True
     options = (
         Option("part", "The combinations of table 2.7 (table), the same on a machine that is 90 % "
@@ -33,8 +33,8 @@ class Bidding(Packaged["BiddingPlan", "Day", "DayOutcome"]):
     )  # fmt: skip
     notes = (
         "A day is the fifth of a run; jobs are those that were submitted in it. After ± is half of "
-        "a confidence interval of 95 % over the days. Off: the part of the day in which the machine "
-        "is off its target by more than 0.3 of the reserve, to be below 10 %. Q: the largest mean "
+        "a confidence interval of 95 % over the days. Off: the part of the day in which the "
+        "machine is off its target by more than 0.3 of the reserve, to be below 10 %. Q: the largest mean "
         "degradation of a type, to be below 2. The thesis has one day of each of three traces that "
         "are not public; ours are made to be like them."
     )

@@ -49,7 +49,8 @@ BUSY = (
     Workload("emmy, 90 %", "emmy-like", 0.9),
 )
 CAUSES = tuple(Workload(f"meggie, {load:.0%}, groups of {burst:g}", "meggie-like", load, burst,
-                        SWING if burst > 1.0 else 0.0) for load in LOADS for burst in BURSTS)  # fmt: skip
+                        SWING if burst > 1.0 else 0.0)
+               for load in LOADS for burst in BURSTS)  # fmt: skip
 
 
 @dataclass(frozen=True)
