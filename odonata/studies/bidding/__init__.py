@@ -34,9 +34,9 @@ class Bidding(Packaged["BiddingPlan", "Day", "DayOutcome"]):
     notes = (
         "A day is the fifth of a run; jobs are those that were submitted in it. After ± is half of "
         "a confidence interval of 95 % over the days. Off: the part of the day in which the "
-        "machine is off its target by more than 0.3 of the reserve, to be below 10 %. Q: the largest mean "
-        "degradation of a type, to be below 2. The thesis has one day of each of three traces that "
-        "are not public; ours are made to be like them."
+        "machine is off its target by more than 0.3 of the reserve, to be below 10 %. Q: the "
+        "largest mean degradation of a type, to be below 2. The thesis has one day of each of "
+        "three traces that are not public; ours are made to be like them."
     )
 
     def ask(self, part: str = "all", days: int = 8, deviation: float = 0.40) -> BiddingPlan:
