@@ -8,7 +8,7 @@ pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -48,6 +48,7 @@ class Twin:
     cluster: Cluster
     planned: dict[int, int] = field(default_factory=dict)
     released: dict[int, int] = field(default_factory=dict)
+    again: list[int] = field(default_factory=list)
 
     def known(self, levels: Levels, time: int) -> float:
         """Returns what is taken to hold at a time, as far as is known now."""
@@ -100,6 +101,7 @@ class Twin:
         far = max(now, *(since for since, _ in self.cap)) + 1
 
         def within(at: int, busy: int) -> bool:
+            busy = min(busy, self.nodes)
             drawn = busy * self.watts.most + (self.nodes - busy) * self.watts.idle
             return drawn <= self.known(self.cap, at)
 
@@ -124,11 +126,13 @@ class Twin:
         return fits(now) or all(drawn > level for level in known)
 
     def chosen(self) -> list[Task]:
-        """Returns who starts now."""
+        """Returns who starts now, after noting when it has to be asked again: that is said of all
+        that wait, also of those that start."""
         cluster = self.cluster
         for task in cluster.waiting:
             if task.job.number not in self.released:
                 self.plan(task)
+        self.again = self.wishes()
         free = [t for t in cluster.waiting if self.released[t.job.number] <= cluster.now]
         if self.asked.drain:
             free = [task for task in free if self.lets(task, ())]
@@ -154,9 +158,8 @@ class Twin:
 
 
 def simulate(
-    jobs: Sequence[Job], nodes: int, price: Levels, cap: Levels, watts: Watts, asked: Asked,
-    seen: Callable[[Twin], None] | None = None,
-) -> list[Record]:  # fmt: skip
+    jobs: Sequence[Job], nodes: int, price: Levels, cap: Levels, watts: Watts, asked: Asked
+) -> list[Record]:
     """Returns what becomes of each job; none runs for longer than requested."""
     tasks = [Task(job, job.run) for job in jobs]
     twin = Twin(nodes, price, cap, watts, asked, Cluster(nodes))
@@ -164,8 +167,7 @@ def simulate(
     while to_come or cluster.present:
         ends = [cluster.now + task.service - task.served(cluster.now) for task in cluster.running]
         instants = ends + [task.job.submit for task in to_come]
-        if cluster.gone or cluster.present:
-            instants += twin.wishes()
+        instants += [time for time in twin.again if time > cluster.now]
         now = cluster.now = min(instants)
         cluster.ended = [task for task in cluster.running if task.served(now) == task.service]
         for task in cluster.ended:
@@ -178,6 +180,4 @@ def simulate(
             cluster.present.append(task)
         for task in twin.chosen():
             task.since = now
-    if seen is not None:
-        seen(twin)
     return [record(task) for task in tasks]

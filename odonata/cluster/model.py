@@ -296,6 +296,8 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
     def plugins(self) -> dict[str, str]:
         """Returns what of it comes from plug-ins by file, each with a hash of the file."""
         names = [("scheduling", self.scheduling)]
+        names += [("scheduling", it) for it in dict(self.scheduling_parameters).values()
+                  if it in SCHEDULINGS]  # fmt: skip
         names += [("allocation", self.allocation)] * (self.machine is not None)
         names += [("power", self.power.policy)] if self.power else []
         names += [("bidding", self.market.bidding)] if self.market else []

@@ -60,10 +60,9 @@ from topology import Dragonfly
 END_KEY, SLEEP_KEY, BID_KEY, PASS_KEY, CONTROL_KEY = (
     int(pack(kind, w.SCHEDULER, 0)) for kind in (w.END, w.SLEEP, w.BID, w.PASS, w.CONTROL)
 )
-POWERS_WISH, SCHEDULINGS_WISH = 0, 1
 WISHES = ((happened.AGAIN, w.AGAIN, w.AGAIN_AT), (happened.RETRY, w.RETRY, w.RETRY_AT))
-"""Of a power and of a scheduling policy that wanted to be asked again: what happens then, and the
-words of `State.ctl` that count its requests and tell of the last one's time."""
+"""Of a power and of a scheduling policy: what happens when it wanted to be asked again, and the
+words of `State.ctl` that count its requests and tell for when the last one was."""
 NOWHERE: Labels = locked(np.zeros(0, np.int64))
 Slowdown = Callable[[Request, Labels], float]
 """Returns how many times as long as its run time a job takes on these nodes."""
@@ -177,8 +176,8 @@ class ArrayMachine(Machine):
     # -- an instant
 
     def decide(self, passes: Passes, time: int, whose: int, serial: int) -> Decision:
-        """Do what follows from what has happened. When a policy wanted to be asked again, that has
-        a serial number, and a later one takes its place; `whose` it is is one of WISHES."""
+        """Do what follows from what has happened. Where a policy, one of WISHES, wanted to be asked
+        again, that has a serial number, and a later one takes its place."""
         ctl = self._ctl
         bit, count, _ = WISHES[whose]
         if serial and serial != ctl[count]:
@@ -465,10 +464,10 @@ class ArrayMachine(Machine):
         self._ctl[w.ARRIVED] = self._ctl[w.DEPARTED] = 0
 
     def ask_again(self, time: int) -> None:
-        self._wish(POWERS_WISH, time)
+        self._wish(0, time)
 
     def retry(self, time: int) -> None:
-        self._wish(SCHEDULINGS_WISH, time)
+        self._wish(1, time)
 
     def _wish(self, whose: int, time: int) -> None:
         """Have a policy be asked at a time, instead of when it last wanted to be."""

@@ -61,8 +61,10 @@ class Drain:
             self._busy[step] += nodes
 
     def _within(self, step: int, busy: int) -> bool:
-        """Tells whether so many busy nodes are within the cap of a step."""
+        """Tells whether so many busy nodes are within the cap of a step. More than there are draw
+        what all of them do: it is not the cap then that keeps a job waiting."""
         idle_w, most_w, level = self._ahead.idle_w, self._ahead.most_w, self._levels[step]
+        busy = min(busy, self._nodes)
         return level == math.inf or busy * most_w + (self._nodes - busy) * idle_w <= level
 
     def _fits(self, step: int, nodes: int) -> bool:
