@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import NamedTuple
 
 from naive import SCHEDULINGS, Cluster, Job, Record, Task, halt, record
@@ -85,11 +86,18 @@ class Twin:
         starts = [start for start in range(now, job.submit + bound + 1) if room(start)]
         if not starts or job.submit + bound <= now:
             return
-        costs = {start: sum(self.known(self.price, at) for at in range(start, start + length))
-                 for start in starts}  # fmt: skip
+        until = now + self.asked.horizon
+        seen = [Fraction(self.known(self.price, at)) for at in range(now, max(now + 1, until))]
+        mean = sum(seen, Fraction(0)) / len(seen)
+
+        def cost(start: int) -> Fraction:
+            return sum((seen[at - now] if at < until else mean
+                        for at in range(start, start + length)), Fraction(0))  # fmt: skip
+
+        costs = {start: cost(start) for start in starts}
         best = min(starts, key=lambda start: costs[start])  # the first of these
         first = starts[0]
-        if costs[first] - costs[best] <= self.asked.least_saving * abs(costs[first]):
+        if costs[first] - costs[best] <= Fraction(self.asked.least_saving) * abs(costs[first]):
             best = first
         self.planned[job.number] = best
         if best > first:

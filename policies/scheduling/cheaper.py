@@ -66,28 +66,27 @@ def cheapest(
     now: int,
     latest: int,
     length: int,
+    until: int,
     spells: Sequence[Spell] = (),
     least_saving: float = 0.0,
 ) -> tuple[int, int] | None:
     """Returns the first of the starts from `now` to `latest` at which there is room for `length`
     ticks, outside of all `spells`, and the first of those at which they cost least. The latter is
     the former, unless that saves more than a part of what it would cost (of its amount, where a
-    price is below 0). None: there is room at no time. Costs are compared exactly, so that equal
-    ones are equal.
+    price is below 0). None: there is room at no time. What is known ends at `until`: behind it, the
+    mean of what is known is expected. Costs are compared exactly, so that equal ones are equal.
 
     What a start costs is linear between those at which it or its end meets a change of price: so
     the least is at one of these, or where room begins or ends.
 
     >>> day = Course((0, 10, 20), (3.0, 1.0, 2.0))
-    >>> cheapest(day, 0, 100, 5), cheapest(day, 0, 100, 12), cheapest(day, 0, 7, 5)
+    >>> cheapest(day, 0, 99, 5, 30), cheapest(day, 0, 99, 12, 30), cheapest(day, 0, 7, 5, 30)
     ((0, 10), (0, 10), (0, 7))
-    >>> cheapest(day, 0, 100, 5, [(2, 12)]), cheapest(day, 0, 100, 5, least_saving=0.7)
+    >>> cheapest(day, 0, 99, 5, 30, [(2, 12)]), cheapest(day, 0, 99, 5, 30, least_saving=0.7)
     ((12, 12), (0, 0))
     """
-    ratios = [level.as_integer_ratio() for level in course.levels]
-    scale = max(below for _, below in ratios)
-    whole = [above * (scale // below) for above, below in ratios]
-    begins, sums = course.begins, [0]
+    begins, whole = _whole(course, now, until)
+    sums = [0]
     for place in range(1, len(begins)):
         sums.append(sums[-1] + whole[place - 1] * (begins[place] - begins[place - 1]))
 
@@ -113,6 +112,19 @@ def cheapest(
     if costs[0] - costs[best] <= Fraction(least_saving) * abs(costs[0]):
         best = 0
     return found[0], found[best]
+
+
+def _whole(course: Course, now: int, until: int) -> tuple[list[int], list[int]]:
+    """Returns a course with the mean of what is known behind it, as whole numbers: all levels times
+    one factor."""
+    ratios = [level.as_integer_ratio() for level in course.levels]
+    scale = max(below for _, below in ratios)
+    begins = [*course.begins, until]
+    whole = [above * (scale // below) for above, below in ratios]
+    if until <= now:
+        return begins[:-1], whole
+    total = sum(level * (begins[place + 1] - begins[place]) for place, level in enumerate(whole))
+    return begins, [*(level * (until - now) for level in whole), total]
 
 
 @dataclass(frozen=True)
@@ -220,12 +232,13 @@ class Cheaper(SchedulingPolicy):
         if self.part > 0.0:
             bound = min(bound, int(self.part * asked))
         latest = job.submit + bound
-        course: Course | None = getattr(self._ahead(view), self._goes_by)
+        ahead = self._ahead(view)
+        course: Course | None = getattr(ahead, self._goes_by)
         if latest <= now or course is None:
             return now, now
         nodes = view.free + sum(run.request.nodes for run in view.running)
         spells = full(now, nodes - job.nodes, _held(view, planned))
-        found = cheapest(course, now, latest, asked, spells, self.least_saving)
+        found = cheapest(course, now, latest, asked, ahead.until, spells, self.least_saving)
         if found is None:
             return now, now
         first, best = found

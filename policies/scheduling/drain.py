@@ -3,7 +3,8 @@ expected to stay within the cap until they end.
 
 Every node of a job is expected to draw `Ahead.most_w`, every other one `Ahead.idle_w`, and a job to
 run until its requested end. A cap in steps is broken, if at all, at the beginning of a step or now:
-within one the machine only gets emptier, as far as anybody knows.
+within one the machine only gets emptier, as far as anybody knows. The last cap that is known is
+taken to hold for ever.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 class Course(NamedTuple):
     """A value over time: `levels[i]` holds from `begins[i]` until `begins[i + 1]`, in ticks. The
-    first begins now. The last one is what is taken to hold for ever, as nothing is known behind
-    it."""
+    first begins now, and the last one holds until `Ahead.until`, behind which nothing is known."""
 
     begins: tuple[int, ...]
     levels: tuple[float, ...]
