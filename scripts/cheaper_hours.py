@@ -1,7 +1,7 @@
 """Tells what `price-aware` saves on a trace, with a day-ahead price that is made by a formula.
 
     python scripts/cheaper_hours.py --prices prices.csv --begin 1993-10-01 --days 93 --seed 1
-    python scripts/cheaper_hours.py TRACE --begin 1993-10-01 [--first 6000] [--loads 0.7,0.9]
+    python scripts/cheaper_hours.py TRACE --begin 1993-10-01 [--first 3000] [--loads recorded,0.8]
 
 The price of an hour is 0.10 per kWh, times the number of `SHAPE` for that hour of the day (cheap at
 night and around noon, dear in the morning and in the evening), times a factor of the day,
@@ -110,7 +110,7 @@ def main() -> None:
     parser.add_argument("--days", type=int, default=93)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int)
-    parser.add_argument("--loads", default="")
+    parser.add_argument("--loads", default="recorded", help="offered loads, with commas")
     parser.add_argument("--curves", type=int, default=6)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     asked = parser.parse_args()
@@ -120,7 +120,8 @@ def main() -> None:
     if asked.trace is None:
         parser.error("a trace, or --prices FILE")
     with ProcessPoolExecutor(asked.jobs) as pool:
-        for load in (None, *(float(word) for word in asked.loads.split(",") if word)):
+        for word in asked.loads.split(","):
+            load = None if word == "recorded" else float(word)
             found = {
                 name: [pool.submit(measured, asked.trace, asked.first, load, asked.begin, seed,
                                    parameters) for seed in range(1, asked.curves + 1)]
@@ -128,7 +129,7 @@ def main() -> None:
             }  # fmt: skip
             done = {name: [each.result() for each in row] for name, row in found.items()}
             base = done.pop("easy")
-            print(f"load {load or 'as recorded'}: easy waits {base[0].wait_h * 60:.0f} min",
+            print(f"load {word}: easy waits {base[0].wait_h * 60:.0f} min",
                   flush=True)  # fmt: skip
             for name, row in done.items():
                 pairs = list(zip(base, row, strict=True))
