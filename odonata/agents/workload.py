@@ -323,7 +323,7 @@ class Workload:
         if made.preemptive:
             return "preempts running jobs"
         if made.needs:
-            return f"goes by the {' and the '.join(made.needs)} of electricity"
+            return f"goes by {' and '.join(made.needs)}"
         return "asks to be asked again at a time" if comes_again(made) else ""
 
     def check_on(self, machine: Dragonfly, found: Findings) -> None:

@@ -313,7 +313,7 @@ def test_what_cannot_be_is_refused(
 def test_a_run_without_power_and_one_of_packets_are_refused() -> None:
     with pytest.raises(Refused, match="it goes by the carbon intensity of electricity"):
         Cluster(trace_of([Job(0, 0, 1, 1, 1)]), 1, "carbon-aware")
-    with pytest.raises(Refused, match='it goes by the price of electricity, which only a run with '
+    with pytest.raises(Refused, match='it goes by price, which only a run with '
                                       'fidelity = "job" can do'):  # fmt: skip
         Workload((Asking(2, "all-to-all", 100),), order="price-aware")
 
