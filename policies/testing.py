@@ -19,6 +19,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -31,8 +32,8 @@ from policies.kernels import CHECKS, check_kernel
 from policies.memory import Buffer, Layout, memory_of, remembered
 from policies.policy import Policy, learn
 from policies.register import BUILT_IN, MISSING, PLUGINS, REGISTERS, Entry, Values, load_plugin
-from policies.scheduling import select
-from policies.testing_life import MACHINE, After, Life, Step, sizes_of
+from policies.scheduling import again, select
+from policies.testing_life import MACHINE, After, Life, Step, ahead_of, sizes_of
 from policies.testing_power import ASKS, SECOND, fixed, prepare
 from policies.views import Counters, Ended, Running, Sight, View, Words
 
@@ -213,9 +214,11 @@ class Examination:
                 chosen = allocate(policy, sight, step.job, luck_of).tolist()  # type: ignore[arg-type]
             else:
                 running = tuple(Running(*each[:2], fixed(each.where)) for each in step.running)
-                view = View(step.now, step.queue, running, sight.free, sight,
-                            memory=memory)  # fmt: skip
+                view = View(step.now, step.queue, running, sight.free, sight, memory=memory,
+                            ahead=partial(ahead_of, self.seed, step.now))  # fmt: skip
                 chosen = select(policy, view)  # type: ignore[arg-type]
+                time = again(policy, view)  # type: ignore[arg-type]
+                chosen += [] if time is None else [f"to be asked again at {time}"]
         except Fault as fault:
             raise AssertionError(f"{self.question(step)}: {fault}") from fault
         if not np.array_equal(sight.idle, step.idle):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from policies.memory import Sizes
-from policies.views import Counters, Mold, Request
+from policies.views import Ahead, Counters, Course, Mold, Request
 from topology import Dragonfly
 
 MACHINE = Dragonfly(2, 4, 2, 9)
@@ -24,6 +24,28 @@ MOST_COME = 4
 USERS = ("ada", "grace", "edsger", "barbara")
 PROJECTS = 2
 APPLICATIONS = ("cfd", "md")
+
+
+STEP = 500
+"""Every so many ticks price, carbon intensity and cap change."""
+MOST_STEPS = 40
+"""So many of these steps are known ahead at most."""
+
+
+def ahead_of(seed: int, now: int, ticks: int) -> Ahead:
+    """Returns random prices, carbon intensities and caps: at one time the same, whoever asks and
+    whenever."""
+    until = now + ticks
+    begins = (now, *range((now // STEP + 1) * STEP, until, STEP)[: MOST_STEPS - 1])
+
+    def course(name: str, least: int, most: int) -> Course:
+        levels = (random.Random(f"{seed} {name} {at // STEP}").randint(least, most)
+                  for at in begins)  # fmt: skip
+        return Course(begins, tuple(map(float, levels)))
+
+    nodes = MACHINE.n_nodes
+    return Ahead(until, course("price", -2, 9), course("carbon", 0, 900),
+                 course("cap", nodes * 120, nodes * 290), 100.0, 290.0)  # fmt: skip
 
 
 def sizes_of(questions: int) -> Sizes:

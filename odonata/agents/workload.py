@@ -46,7 +46,7 @@ from pdes.clock import LATEST
 from pdes.errors import Fault, Findings, Refused
 from pdes.events import Rows
 from policies.allocation import ALLOCATIONS
-from policies.scheduling import SCHEDULINGS, SchedulingPolicy
+from policies.scheduling import SCHEDULINGS, SchedulingPolicy, comes_again
 from policies.views import Request
 from topology.dragonfly import Dragonfly
 from topology.settings import setting
@@ -269,9 +269,8 @@ class Workload:
         unless(self.order in SCHEDULINGS, f"order = {self.order}",
                f"one of {', '.join(SCHEDULINGS)}{nearest(self.order, [*SCHEDULINGS])}",
                "order")  # fmt: skip
-        unless(not self._preempts(), f"order = {self.order}",
-               'it preempts running jobs, which only a run with fidelity = "job" can do',
-               "order")  # fmt: skip
+        unless(not (why := self._only_of_months()), f"order = {self.order}",
+               f'it {why}, which only a run with fidelity = "job" can do', "order")  # fmt: skip
         times = (
             "launch_ps",
             "telemetry_delay_ps",
@@ -314,14 +313,18 @@ class Workload:
                              f"node {both[0]} is also one of {name}, which is in the background: "
                              "the two would never run at once", f"jobs.{number}.on")  # fmt: skip
 
-    def _preempts(self) -> bool:
-        """Tells whether its discipline takes nodes from running jobs; one whose parameters are
-        wrong is refused elsewhere."""
+    def _only_of_months(self) -> str:
+        """Says what its discipline does that only the job model can, "" if nothing; one whose
+        parameters are wrong is refused elsewhere."""
         try:
             made: SchedulingPolicy = SCHEDULINGS.make(self.order, self.order_parameters)
-            return made.preemptive
         except Refused:
-            return False
+            return ""
+        if made.preemptive:
+            return "preempts running jobs"
+        if made.needs:
+            return f"goes by {' and '.join(made.needs)}"
+        return "asks to be asked again at a time" if comes_again(made) else ""
 
     def check_on(self, machine: Dragonfly, found: Findings) -> None:
         for number, job in enumerate(self.jobs):

@@ -153,7 +153,10 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
     elif kind == w.MEASURE:
         if not over or ctl[w.LAST_END] == time:
             measure(state, time)
-        ctl[w.STILL] = 0 if _gets_on(state) else ctl[w.STILL] + 1
+        if _gets_on(state):
+            ctl[w.STILL] = 0
+        elif ctl[w.RETRY_AT] <= time:  # else a time is known at which jobs may start
+            ctl[w.STILL] += 1
         if not over and ctl[w.STILL] < PATIENCE:
             schedule(sim, time + ctl[w.INTERVAL], key(w.MEASURE), 0, 0)
         happened = 0 if over else READING

@@ -31,7 +31,8 @@ KINDS = ("drain", "end", "sleep", "arrive", "measure", "cap", "bid", "signal", "
  LAUNCH,   # more of the chosen jobs start
  PASS,     # the scheduler chooses
  CONTROL,  # the power policy is asked for caps, where there was no pass; the last word is the
-           # number of its request to be asked again, if it comes from one
+           # number of a request to be asked again, if it comes from one: of the power policy, or of
+           # the scheduling policy if the second word is 1
 ) = range(len(KINDS))  # fmt: skip
 """The kinds of events, in the order in which they are handled at one instant."""
 
@@ -109,6 +110,8 @@ CAPS_LEFT = CTL.word("1", "caps of the machine that are to come")
 UNCAPPED = CTL.word("1", "whether there was no cap for some time of this interval")
 RUN_UNTIL = CTL.word("us", "when the run ends, in a market; 0: when all jobs are over")
 PERIOD = CTL.word("us", "after how long the signal comes again from its beginning; 0: never")
+RETRY = CTL.word("1", "how often a scheduling policy has asked to be asked again")
+RETRY_AT = CTL.word("us", "when it wants that")
 
 # -- power: a job, the machine, a node
 

@@ -35,7 +35,7 @@ from odonata.cluster.metrics import (
     tables,
     waiting_rows,
 )
-from odonata.cluster.refusals import refuse_power, refuse_regulation
+from odonata.cluster.refusals import refuse_needs, refuse_power, refuse_regulation
 from odonata.cluster.regulation import conclude_now, handler
 from odonata.cluster.scheduling import BID_KEY, ArrayMachine, Slowdown, rehearse
 from odonata.cluster.state import first_events, fresh_state
@@ -183,6 +183,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         if allocation is not None and allocation.reads:
             raise Refused(f"allocation = {self.allocation}: it reads the counters of the network, "
                           'which there are only in a run with fidelity = "packet"')  # fmt: skip
+        refuse_needs(self)
         if self.power is not None:
             refuse_power(self, self.power)
             refuse_regulation(self, self.power)
@@ -295,6 +296,8 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
     def plugins(self) -> dict[str, str]:
         """Returns what of it comes from plug-ins by file, each with a hash of the file."""
         names = [("scheduling", self.scheduling)]
+        names += [("scheduling", it) for it in dict(self.scheduling_parameters).values()
+                  if it in SCHEDULINGS]  # fmt: skip
         names += [("allocation", self.allocation)] * (self.machine is not None)
         names += [("power", self.power.policy)] if self.power else []
         names += [("bidding", self.market.bidding)] if self.market else []
@@ -386,7 +389,13 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         policies = Policies(discipline, allocation, self.power_policy, self.remembered[1],
                             self.trading.policy if self.trading else None)  # fmt: skip
         by_interval = self.power is not None and self.power.passes == "intervals"
-        return Passes(policies, self.machine, self.seed, self.choices, by_interval)
+        known = None if self.power is None else self._known
+        return Passes(policies, self.machine, self.seed, self.choices, by_interval, known)
+
+    def _known(self, name: str) -> Steps | None:
+        """Returns the price, the carbon intensity or the cap over time, None where there is
+        none."""
+        return self.cap if name == "cap" else self.steps(name)
 
     def _machine_of(self, state: State) -> ArrayMachine:
         """Returns the machine as its scheduler has it, made once per state."""
@@ -406,8 +415,10 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         if which == DRAIN_KEY:
             return Decision([], self.noted(state))
         machine = self._machine_of(state)
-        how = machine.begin_hour if which == BID_KEY else machine.decide
-        decision = how(self.passes, time, b)
+        if which == BID_KEY:
+            decision = machine.begin_hour(self.passes, time)
+        else:
+            decision = machine.decide(self.passes, time, a, b)
         if state.ctl[w.NOTES] < w.NOTES_KEPT:
             return decision
         return Decision(decision.events, [*self.noted(state), *decision.log])

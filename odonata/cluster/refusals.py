@@ -16,6 +16,20 @@ MOST_READINGS = 10**8
 """The most measurements of power between the first submission and the last."""
 
 
+NEEDS = {"price": "the price of electricity", "carbon": "the carbon intensity of electricity",
+         "cap": "the cap of the machine"}  # fmt: skip
+"""What a scheduling policy may go by of [power], in words."""
+
+
+def refuse_needs(model: Cluster) -> None:
+    """Refuse a scheduling policy that goes by what the run does not have."""
+    for name in model.policies[0].needs:
+        if model.power is None or getattr(model.power, name) is None:
+            raise Refused(f"scheduling {model.scheduling}: it goes by {NEEDS[name]}: set "
+                          f"power.{name}, as a list of [time, value] or a CSV file (with `odonata "
+                          f"schedule`, --power none --set {name}=FILE.csv)")  # fmt: skip
+
+
 def refuse_power(model: Cluster, power: Power) -> None:
     """Refuse what of [power] cannot be on this machine, with these jobs."""
     policy, discipline = model.power_policy, model.policies[0]

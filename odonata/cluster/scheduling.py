@@ -60,6 +60,9 @@ from topology import Dragonfly
 END_KEY, SLEEP_KEY, BID_KEY, PASS_KEY, CONTROL_KEY = (
     int(pack(kind, w.SCHEDULER, 0)) for kind in (w.END, w.SLEEP, w.BID, w.PASS, w.CONTROL)
 )
+WISHES = ((happened.AGAIN, w.AGAIN, w.AGAIN_AT), (happened.RETRY, w.RETRY, w.RETRY_AT))
+"""Of a power and of a scheduling policy: what happens when it wanted to be asked again, and the
+words of `State.ctl` that count its requests and tell for when the last one was."""
 NOWHERE: Labels = locked(np.zeros(0, np.int64))
 Slowdown = Callable[[Request, Labels], float]
 """Returns how many times as long as its run time a job takes on these nodes."""
@@ -172,14 +175,15 @@ class ArrayMachine(Machine):
 
     # -- an instant
 
-    def decide(self, passes: Passes, time: int, serial: int) -> Decision:
-        """Do what follows from what has happened. What a power policy wanted to be asked for has a
-        serial number: a later one takes its place."""
+    def decide(self, passes: Passes, time: int, whose: int, serial: int) -> Decision:
+        """Do what follows from what has happened. Where a policy, one of WISHES, wanted to be asked
+        again, that has a serial number, and a later one takes its place."""
         ctl = self._ctl
-        if serial and serial != ctl[w.AGAIN]:
+        bit, count, _ = WISHES[whose]
+        if serial and serial != ctl[count]:
             return Decision([])
         self.time, self.log, self.events = time, [], []
-        what = ctl[w.HAPPENED] | (happened.AGAIN if serial else 0)
+        what = ctl[w.HAPPENED] | (bit if serial else 0)
         ctl[w.PASSING] = ctl[w.CONTROLLING] = ctl[w.HAPPENED] = 0
         if passes.policies.power is not None and self._over(time):
             passes.learn(self)
@@ -187,7 +191,7 @@ class ArrayMachine(Machine):
             passes.respond(self, what)
         return Decision(self.events, self.log)
 
-    def begin_hour(self, passes: Passes, time: int, serial: int) -> Decision:
+    def begin_hour(self, passes: Passes, time: int) -> Decision:
         """Have what is offered in the hour of the market that begins be bid."""
         assert self._trading is not None
         self.time, self.log, self.events = time, [], []
@@ -462,11 +466,18 @@ class ArrayMachine(Machine):
         self._ctl[w.ARRIVED] = self._ctl[w.DEPARTED] = 0
 
     def ask_again(self, time: int) -> None:
-        ctl = self._ctl
-        if ctl[w.AGAIN_AT] != time and self._lasts():
-            ctl[w.AGAIN] += 1
-            ctl[w.AGAIN_AT] = time
-            self.events.append((time, CONTROL_KEY, 0, ctl[w.AGAIN]))
+        self._wish(0, time)
+
+    def retry(self, time: int) -> None:
+        self._wish(1, time)
+
+    def _wish(self, whose: int, time: int) -> None:
+        """Have a policy be asked at a time, instead of when it last wanted to be."""
+        ctl, (_, count, at) = self._ctl, WISHES[whose]
+        if ctl[at] != time and self._lasts():
+            ctl[count] += 1
+            ctl[at] = time
+            self.events.append((time, CONTROL_KEY, whose, ctl[count]))
 
     def _lasts(self) -> bool:
         """Tells whether a job is to come, or another cap, or a job gets on; where for long none

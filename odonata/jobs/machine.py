@@ -37,10 +37,10 @@ from policies.views import (
 Logged = tuple[str, Sequence[Any]]
 """A row of a log: its name, and the values of its columns."""
 
-JOBS, READING, CAP, AGAIN, TARGET = 1, 2, 4, 8, 16
+JOBS, READING, CAP, AGAIN, TARGET, RETRY = 1, 2, 4, 8, 16, 32
 """What may have happened at an instant, as bits: jobs have arrived or ended; power was measured;
 the cap of the machine has changed; a power policy wanted to be asked now; the machine has another
-target."""
+target; a scheduling policy wanted to be asked now."""
 
 PATIENCE = 100_000
 """So many times in a row a power policy is asked while no job gets on, and no job and no other cap
@@ -264,3 +264,7 @@ class Machine(ABC):
     @abstractmethod
     def ask_again(self, time: int) -> None:
         """Have the power policy be asked at a time, instead of when it last wanted to be."""
+
+    def retry(self, time: int) -> None:
+        """Have the scheduling policy be asked at a time, likewise."""
+        self._refuse("has a scheduling policy asked again at a time")

@@ -10,7 +10,8 @@ is here, and the machine (`odonata.jobs.machine`) has none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -18,17 +19,20 @@ from typing import Any
 import numpy as np
 
 from odonata.jobs.asking import Lazy, Policies, Shown
-from odonata.jobs.machine import AGAIN, CAP, JOBS, READING, TARGET, Machine
+from odonata.jobs.machine import AGAIN, CAP, JOBS, READING, RETRY, TARGET, Machine
+from odonata.jobs.series import Steps
 from pdes.errors import Fault
 from policies.bidding.base import bid
 from policies.memory import Memory, memory_of
 from policies.power import Choices, PowerPolicy
 from policies.power.base import admit, caps, configuration, observe, start_cap_w
-from policies.scheduling import in_order, select
+from policies.scheduling import again, comes_again, in_order, select
 from policies.views import (
     NEVER,
+    Ahead,
     Budget,
     Configuration,
+    Course,
     Market,
     PowerDesk,
     Powered,
@@ -53,19 +57,29 @@ class Passes:
     """What was measured of applications, whose jobs are moldable."""
     by_interval: bool = False
     """Whether jobs start only when power was measured."""
+    known: Callable[[str], Steps | None] | None = None
+    """Returns the price, the carbon intensity or the cap over time, by name, None where there is
+    none; None where power is not simulated."""
+    _courses: dict[str, Steps | None] = field(default_factory=dict)
     _memories: dict[int, tuple[Any, Memory | None]] = field(default_factory=dict)
 
     # -- when what is asked
 
     @cached_property
+    def _comes_again(self) -> bool:
+        """Tells whether the scheduling policy may want a pass at a time."""
+        return not self.by_interval and comes_again(self.policies.scheduling)
+
+    @cached_property
     def pass_at(self) -> int:
         """Returns what makes a pass, as bits of `odonata.jobs.machine`."""
         power = self.policies.power
+        own = RETRY * self._comes_again
         if self.by_interval:
             return READING
         if power is None or not (power.retries and _admits(power)):
-            return JOBS
-        return JOBS | CAP | AGAIN | TARGET | (READING if power.reads else 0)
+            return JOBS | own
+        return own | JOBS | CAP | AGAIN | TARGET | (READING if power.reads else 0)
 
     @cached_property
     def control_at(self) -> int:
@@ -75,7 +89,14 @@ class Passes:
             return 0
         if self.by_interval:
             return READING | AGAIN | TARGET
-        return JOBS | CAP | AGAIN | TARGET | (READING if power.reads else 0)
+        return (
+            RETRY * self._comes_again
+            | JOBS
+            | CAP
+            | AGAIN
+            | TARGET
+            | (READING if power.reads else 0)
+        )
 
     @cached_property
     def observe_at(self) -> int:
@@ -132,7 +153,18 @@ class Passes:
         return View(
             machine.time, machine.waiting(), Lazy(machine.running), machine.free, sight,
             memory=self._memory(machine, 0), tick=machine.tick, pace=machine.pace,
+            ahead=None if self.known is None else partial(self._ahead, machine),
         )  # fmt: skip
+
+    def _ahead(self, machine: Machine, ticks: int) -> Ahead:
+        """Returns what a scheduler knows of the hours to come, up to so many ticks from now."""
+        assert self.known is not None
+        if not self._courses:
+            self._courses.update({name: self.known(name) for name in ("price", "carbon", "cap")})
+        now, watts = machine.time, machine.watts()
+        price, carbon, cap = (None if steps is None else _course(steps, now, now + ticks)
+                              for steps in self._courses.values())  # fmt: skip
+        return Ahead(now + ticks, price, carbon, cap, watts.idle_w, watts.most_w)
 
     def power_view(
         self,
@@ -221,7 +253,13 @@ class Passes:
         chosen = machine.choose()
         if chosen is not None:
             return chosen
-        return select(self.policies.scheduling, self._view(machine))
+        view = self._view(machine)
+        numbers = select(self.policies.scheduling, view)
+        if self._comes_again:
+            time = again(self.policies.scheduling, view)
+            if time is not None:
+                machine.retry(time)
+        return numbers
 
     @cached_property
     def _foresees(self) -> bool:
@@ -325,3 +363,9 @@ class Passes:
 def _admits(power: PowerPolicy) -> bool:
     """Tells whether a power policy has a say in which jobs start."""
     return power.selects or type(power).configure is not PowerPolicy.configure
+
+
+def _course(steps: Steps, now: int, until: int) -> Course:
+    """Returns the steps from now on that begin before a time."""
+    first, last = bisect_right(steps.begins, now), bisect_left(steps.begins, until)
+    return Course((now, *steps.begins[first:last]), steps.levels[first - 1 : max(first, last)])

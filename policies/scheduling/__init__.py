@@ -11,8 +11,8 @@ To write one, write that function and register it::
         return list(reversed(range(len(queue))))
 
 Read `base` (the contract), `sensitive` (one of them, in Python), `disciplines` (the others), then
-`desk`, `rules`, `profile`, `conservative` and `usage` (how those are computed); docs/policies.md
-has the rest.
+`desk`, `rules`, `profile`, `conservative` and `usage` (how those are computed); `cheaper` and
+`drain` look at prices and caps to come; docs/policies.md has the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from policies.scheduling.base import (
     SCHEDULINGS,
     Discipline,
     SchedulingPolicy,
+    again,
     backfilling,
+    comes_again,
     discipline,
     fitting,
     scheduling,
@@ -29,13 +31,15 @@ from policies.scheduling.base import (
 )
 
 from policies.scheduling.compiled import has_order, in_order  # isort: skip
-from policies.scheduling import disciplines, sensitive  # noqa: F401  isort: skip
+from policies.scheduling import cheaper, disciplines, sensitive  # noqa: F401  isort: skip
 
 __all__ = [
     "SCHEDULINGS",
     "Discipline",
     "SchedulingPolicy",
+    "again",
     "backfilling",
+    "comes_again",
     "discipline",
     "fitting",
     "has_order",

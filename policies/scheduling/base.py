@@ -44,11 +44,22 @@ class SchedulingPolicy(Policy):
     """Whether it is asked whenever a job has arrived or ended; otherwise only while a job waits and
     a node is idle (or, if it preempts, while there is any job)."""
 
+    needs: tuple[str, ...] = ()
+    """What a run has to have of "price", "carbon" and "cap", which it goes by (`View.ahead`): a run
+    without is refused."""
+
     @abstractmethod
     def select(self, view: View) -> Sequence[int]:
         """Returns the numbers of the jobs that start now, in the order in which they get their
         nodes. Called by `select` alone, which checks the answer. What it remembers is
         `view.memory`."""
+
+    def again(self, view: View) -> int | None:
+        """Returns a later time at which it wants to be asked again, whatever has happened until
+        then, in ticks; None: only when something has happened. Called by `again` alone, after
+        `select` and with the same view. There is one such appointment, and a later one takes its
+        place. Only the job model keeps it."""
+        return None
 
     def note_starts(self, view: View) -> None:
         """Called instead of `select`, at the end of a pass, where a power policy chooses who
@@ -230,3 +241,22 @@ def select(policy: SchedulingPolicy, view: View) -> list[int]:
         raise Fault(f"scheduling {policy.name}: it chose jobs of {needed} nodes in sum, and "
                     f"{free} are {'there' if policy.preemptive else 'idle'}")  # fmt: skip
     return chosen
+
+
+def comes_again(policy: SchedulingPolicy) -> bool:
+    """Tells whether a policy may want to be asked again at a time."""
+    return type(policy).again is not SchedulingPolicy.again
+
+
+def again(policy: SchedulingPolicy, view: View) -> int | None:
+    """Ask when a policy wants to be asked again; the one place where this is done. A Fault names it
+    if that is not a time to come."""
+    try:
+        answer = policy.again(view)
+        time = None if answer is None else index(answer)
+    except BaseException as error:
+        raise Fault(f"scheduling {policy.name} failed: {described(error)}") from error
+    if time is not None and time <= view.time:
+        raise Fault(f"scheduling {policy.name}: it wants to be asked again at {time}, and it is "
+                    f"{view.time} now")  # fmt: skip
+    return time

@@ -3,11 +3,12 @@
 Times are in ticks of the model, which are picoseconds where packets are simulated. A policy never
 sees how long a job will run before it has ended, nor a queue inside a router.
 
-Read `jobs`; `sight`, the machine; `choices` and `power`; `queue`; `market`.
+Read `jobs`; `sight`, the machine; `choices` and `power`; `ahead` and `queue`; `market`.
 """
 
 from __future__ import annotations
 
+from policies.views.ahead import Ahead, Course
 from policies.views.choices import Choice, Choices, Mold, choices_of
 from policies.views.jobs import HAIR, NEVER, Ended, Labels, Request, Running, held_for
 from policies.views.market import Bid, JobKind, JobsThere, Market, Trial
@@ -39,6 +40,7 @@ __all__ = [
     "NEVER",
     "STALLS",
     "TRAFFIC",
+    "Ahead",
     "Bid",
     "Budget",
     "Choice",
@@ -46,6 +48,7 @@ __all__ = [
     "Configuration",
     "Counters",
     "Counts",
+    "Course",
     "Ended",
     "JobKind",
     "JobsThere",

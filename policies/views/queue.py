@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from policies.memory import Memory
+from policies.views.ahead import Ahead
 from policies.views.jobs import Request, Running, held_for
 from policies.views.power import Budget
 from policies.views.sight import Sight
@@ -31,6 +32,10 @@ class View(NamedTuple):
     pace: float = 1.0
     """The ticks for which a job that starts now would hold its nodes, per tick that it asked for:
     other than 1 under a service rate or a cap, by which limits stretch."""
+    ahead: Callable[[int], Ahead] | None = None
+    """Returns what is known of price, carbon intensity and cap up to so many ticks from now. How
+    far that is, a policy has to say: a day, if prices are known a day ahead. None where power is
+    not simulated."""
 
     def expected_end(self, job: Request) -> int | None:
         """Returns when a job will have ended that starts now, at the pace that it would have; None

@@ -101,6 +101,26 @@ def test_a_checkpoint_of_these_ranks_goes_on_to_the_same_end(tmp_path: Path) -> 
     assert rest.digest == run(model, None, show_compiling=False).digest
 
 
+@pytest.mark.parametrize("rule", ["easy", "conservative"])
+def test_starts_that_wait_for_a_cheaper_hour_are_the_same_on_these_ranks(
+    rule: str, tmp_path: Path
+) -> None:
+    jobs, nodes = random_trace(4)
+    price = tuple((f"{time} us", (5.0, 2.0, 9.0, 1.0, 4.0)[time % 5]) for time in range(0, 80, 3))
+    cap = (("0 us", "none"), ("20 us", f"{nodes * 100 + nodes // 2 * 190} W"), ("30 us", "none"))
+    supply = Power(price=price, cap=cap, demand="constant")
+    given = (("rule", rule), ("bound", 25 / 3.6e9), ("part", 0.0), ("drain", True))
+    model = Cluster(trace_of(jobs), nodes, "price-aware", given, power=supply)
+    together = run(model, None, show_compiling=False)
+    alone = run(model, None, transport=Serial(), show_compiling=False)
+    assert (together.digest, together.events) == (alone.digest, alone.events)
+    for name, values in alone.outcome.items():
+        assert (together.outcome[name] == values).all(), name
+    saved = Path(world().everyone(str(tmp_path))[0])
+    run(model, 12, checkpoint_dir=saved, checkpoint_every=11, show_compiling=False)
+    assert run(model, None, resume=saved, show_compiling=False).digest == together.digest
+
+
 @pytest.mark.parametrize("policy", ["tracking-only", "energy-qare", "qosg", "aqa"])
 @pytest.mark.parametrize("protocol", ["window", "null"])
 def test_a_regulated_machine_is_the_same_on_these_ranks(policy: str, protocol: str) -> None:

@@ -21,13 +21,15 @@ from policies.policy import learn
 from policies.power import POWERS
 from policies.power.base import caps, configuration
 from policies.register import ENVIRONMENT, PLUGINS, REGISTERS, load_plugin
-from policies.scheduling import SCHEDULINGS, select
+from policies.scheduling import SCHEDULINGS, again, select
 from policies.testing import check_policy
 from policies.views import (
+    Ahead,
     Bid,
     Budget,
     Configuration,
     Counters,
+    Course,
     Ended,
     Market,
     PowerDesk,
@@ -50,8 +52,8 @@ EXAMPLES: dict[str, str] = {
 """By the file name in the first line."""
 SAID = re.findall(r"```text\n(.*?)\n```", TEXT, re.DOTALL)
 TRUSTED = ["roomy.py", "quiet.py", "narrow.py", "backfill.py", "wary.py", "shifts.py",
-           "nextdoor.py", "snug.py", "lately.py", "patience.py", "mine.py", "prorata.py",
-           "columns.py", "compiled.py", "cautious.py"]  # fmt: skip
+           "nextdoor.py", "snug.py", "lately.py", "thrifty.py", "patience.py", "mine.py",
+           "prorata.py", "columns.py", "compiled.py", "cautious.py"]  # fmt: skip
 MACHINE = PRESETS["kim-72"].machine
 
 
@@ -97,6 +99,21 @@ def test_an_example_passes_the_test_tool_also_in_a_new_process(name: str) -> Non
 def test_the_test_in_the_documentation_passes(python: Callable[..., str]) -> None:
     """The documented test also has the test tool ask the policy in a new process."""
     assert "1 passed" in python("import pytest; raise SystemExit(pytest.main(['test_mine.py']))")
+
+
+def test_thrifty_starts_jobs_while_it_is_cheap_and_is_asked_again_when_the_price_changes() -> None:
+    load_plugin("thrifty.py")
+    policy, queue = SCHEDULINGS.make("thrifty", {"limit": 2.0}), [Request(0, 4, 0)]
+
+    def asked(level: float) -> tuple[list[int], int | None]:
+        price = Course((5, 9), (level, 1.0))
+        seen = view(queue, time=5)._replace(
+            ahead=lambda ticks: Ahead(5 + ticks, price, None, None, 100.0, 290.0)
+        )
+        return select(policy, seen), again(policy, seen)
+
+    assert asked(3.0) == ([], 9)
+    assert asked(2.0) == ([0], 9)
 
 
 def test_roomy_fills_the_emptiest_routers_of_the_emptiest_groups() -> None:

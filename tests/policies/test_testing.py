@@ -17,7 +17,7 @@ from policies.allocation import ALLOCATIONS, AllocationPolicy, allocation
 from policies.register import REGISTERS
 from policies.routing import ROUTINGS, routing
 from policies.scheduling import SCHEDULINGS, SchedulingPolicy, fitting, scheduling
-from policies.testing import check_policy
+from policies.testing import OUTSIDE, check_policy
 from policies.testing_life import LONGEST, MOST_COME, Life
 from policies.views import Sight
 
@@ -45,6 +45,27 @@ def refused(written: Any, *words: str, **how: Any) -> None:
 @pytest.mark.parametrize("name", [*ALLOCATIONS, *SCHEDULINGS])
 def test_built_in_policies_pass(name: str, questions: int) -> None:
     assert check_policy(name, new_process=False, questions=questions).questions == questions
+
+
+@pytest.mark.parametrize("rule", ["easy", pytest.param("conservative", marks=pytest.mark.long)])
+def test_starts_that_look_ahead_pass_with_every_rule_of_theirs(rule: str) -> None:
+    values = {"rule": rule, "part": 0.0, "drain": True, "least_saving": 0.05}
+    check_policy("price-aware", values, new_process=False, questions=30)
+
+
+def test_an_appointment_that_comes_from_outside_of_the_memory_is_found() -> None:
+    SEEN["asked"] = 0
+
+    @scheduling("forgetful", **WORDS)
+    class Forgetful(SchedulingPolicy):
+        def select(self, view: Any) -> list[int]:
+            return []
+
+        def again(self, view: Any) -> int:
+            SEEN["asked"] += 1
+            return int(view.time) + SEEN["asked"]
+
+    refused(Forgetful, "scheduling forgetful, question 0", "to be asked again at", OUTSIDE)
 
 
 @pytest.mark.parametrize("name", ["rdg", pytest.param("small-first", marks=pytest.mark.long)])
