@@ -17,9 +17,9 @@ from pdes.stream import Column, Table, Total
 from policies.power import floor as f
 
 if TYPE_CHECKING:
-    from odonata.cluster.floors import Kinds
     from odonata.cluster.market import Trading
     from odonata.cluster.model import Cluster
+    from odonata.jobs.floors import Kinds
 
 ABOUT_PRICES = {
     "energy_price": ("1/kWh", "what is paid for a kWh of the average that was bid"),

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from odonata.cluster import layout as w
-from odonata.cluster.floors import Kinds, floor_arrays
 from odonata.cluster.layout import State
 from odonata.cluster.metrics import running_rows, waiting_rows, work_left_us
 from odonata.cluster.regulation import begin_now, hour, judge_now
+from odonata.jobs.floors import Kinds, floor_arrays
 from odonata.jobs.schedule import RUNNING, WAITING
 from odonata.jobs.series import Steps
 from odonata.jobs.series_text import SYNTHETIC

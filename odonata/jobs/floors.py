@@ -62,15 +62,17 @@ def _standby(types: Types, name: str) -> JobType:
 
 def floor_arrays(
     kinds: Kinds,
-    run_us: npt.NDArray[Any],
+    run: npt.NDArray[Any],
     widths: Whole,
-    submit_us: Whole,
+    submit: Whole,
     nodes: int,
     idle_w: float,
     given: Sequence[float] = (),
 ) -> dict[str, Any]:
-    """Returns the arrays of `policies.power.floor`, for an idle machine with so many nodes."""
-    jobs, count = len(run_us), len(kinds.rows)
+    """Returns the arrays of `policies.power.floor`, for an idle machine with so many nodes. How
+    long jobs `run` without a cap, and when they `submit`, are ticks; standby jobs, of which only
+    job runs have any, take theirs in us."""
+    jobs, count = len(run), len(kinds.rows)
     spare = 0
     every = [*kinds.rows]
     if kinds.standby is not None:
@@ -89,8 +91,8 @@ def floor_arrays(
     rows = np.full((jobs + spare, len(f.OF_ROW)), -1)
     marks = np.zeros((jobs + spare, len(f.MARK)))
     marks[:, f.LEFT] = -1.0
-    rows[:jobs, f.OF], rows[:jobs, f.WIDTH], rows[:jobs, f.SUBMIT] = kinds.of_job, widths, submit_us
-    marks[:jobs, f.RUN] = run_us
+    rows[:jobs, f.OF], rows[:jobs, f.WIDTH], rows[:jobs, f.SUBMIT] = kinds.of_job, widths, submit
+    marks[:jobs, f.RUN] = run
     tallies[:, f.HEAP] = _heaps(kinds.of_job, widths, nodes, count, spare)[: len(every)]
     words = np.zeros(len(f.WORDS), np.int64)
     words[[f.FREE, f.JOBS, f.STANDBY_KIND, f.SPARE]] = nodes, jobs, -1, -1
