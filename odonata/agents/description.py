@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from odonata.agents.expected import check as check_market
 from odonata.agents.layout import ARBITERS, CREDITS, GATE_BITS, VIAS
 from odonata.agents.link import RATE_BITS
 from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS, PARCEL
@@ -13,6 +14,7 @@ from odonata.agents.reports import Telemetry
 from odonata.agents.tracing import TRACED_PARCEL
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
+from odonata.jobs.market import MarketSettings
 from odonata.jobs.power import Power
 from odonata.jobs.request import Job
 from pdes.errors import Findings
@@ -132,6 +134,8 @@ class NetworkDescription:
     )  # fmt: skip
     power: Power | None = None
     """What nodes draw, and who keeps them below a cap; None: nobody cares."""
+    market: MarketSettings | None = None
+    """What the grid asks, and who bids for it; None: it asks nothing."""
     trace_packets: int | None = setting(
         None, "whole", "Trace every so many-th packet of each node, hop by hop; none: no packet.",
         section="metrics", least=1, most=2**63 - 1, none="none",
@@ -222,6 +226,7 @@ class NetworkDescription:
             self.workload.check_on(m, found)
         if self.power:
             check_power(self.power, self.workload, m, found)
+        check_market(self.market, self.power, self.workload, found)
         found.refuse()
 
     def _check_routers(self, found: Findings) -> None:

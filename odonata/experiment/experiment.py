@@ -127,6 +127,8 @@ class Experiment(Described):
     fidelity: str = field(default="packet", metadata={HOME: FIDELITY})
     power: Power | None = None
     """What nodes draw, and who keeps them below a cap; None: nobody cares."""
+    market: MarketSettings | None = None
+    """What the grid asks, and who bids for it; None: it asks nothing."""
     tick: ClassVar[str] = "ps"
 
     def __post_init__(self) -> None:
@@ -159,6 +161,7 @@ class Experiment(Described):
             seed=self.run.seed,
             dedicated_scheduler=self.run.dedicated_scheduler,
             power=self.power,
+            market=self.market,
             trace_packets=self.metrics.trace_packets,
             **vars(self.network),
             **{name: getattr(self.nic, name) for name in OF_NODES},
@@ -170,7 +173,8 @@ class Experiment(Described):
         return bool(self.jobs) or not needs_jobs(key)
 
     def _parts(self, section: str) -> Iterator[tuple[str, Any, int]]:
-        if section in ("trace", "market") or (section == "power" and self.power is None):
+        optional = section in ("power", "market")
+        if section == "trace" or (optional and getattr(self, section) is None):
             return
         if section == "jobs":
             for number, (job, count) in enumerate(folded(self.jobs)):

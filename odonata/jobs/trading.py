@@ -70,8 +70,10 @@ class Trade:
         energy, reserve, error = (self.series[name].at(time) for name in PRICES)
         passed = [level for _, _, level in self.signal(max(0, time - self.length), time)]
         how = self.settings
-        return Hour(self.length, arrivals, energy, reserve, error, passed, error_of(market), types,
-                    how.limit, how.share, how.late, how.violation, self._spread(passed))  # fmt: skip
+        return Hour(
+            self.length, arrivals, energy, reserve, error, passed, error_of(market), types,
+            how.limit, how.share, how.late, how.violation, self._spread(passed),
+        )  # fmt: skip
 
     def _spread(self, passed: Sequence[float]) -> float:
         """Returns the standard deviation of the signal: of one that is made, as asked for; else of
