@@ -4,8 +4,12 @@ numbers that follow from these."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from odonata.agents.expected import check as check_market
+from odonata.agents.expected import draws_of, exchange
+from odonata.agents.following import Exchange
 from odonata.agents.layout import ARBITERS, CREDITS, GATE_BITS, VIAS
 from odonata.agents.link import RATE_BITS
 from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS, PARCEL
@@ -295,6 +299,24 @@ class NetworkDescription:
     def crossbar_rate(self) -> int:
         """Returns the picoseconds per byte of a crossbar, times 2**16."""
         return rate_at(self.machine.local.bandwidth * (self.crossbar or 1.0))
+
+    # -- what is expected of jobs
+
+    @cached_property
+    def exchange(self) -> Exchange | None:
+        """Returns the market in which the machine takes part, None where it does in none."""
+        if self.market is None:
+            return None
+        assert self.power is not None
+        assert self.workload is not None
+        return exchange(self.market, self.power, self.workload, self.seed)
+
+    @cached_property
+    def draws(self) -> Any:
+        """[job, POWER]: what nodes of jobs draw."""
+        assert self.power is not None
+        assert self.workload is not None
+        return draws_of(self.power, self.workload)
 
     # -- when
 

@@ -13,7 +13,7 @@ from odonata.agents.following import Exchange
 from odonata.agents.power import USUAL_INTERVAL_PS
 from odonata.agents.workload import Workload
 from odonata.jobs.floors import Kinds
-from odonata.jobs.market import SERIES, MarketSettings
+from odonata.jobs.market import PRICES, SERIES, MarketSettings
 from odonata.jobs.power import Power
 from odonata.jobs.request import Job
 from odonata.jobs.trading import Trade
@@ -99,6 +99,10 @@ def exchange(market: MarketSettings, power: Power, workload: Workload, seed: int
     length = market.hour(power.interval(1, USUAL_INTERVAL_PS), 1)
     made_until = MADE_VALUES * market.signal_interval_ps
     series = {name: market.steps(name, 1, None, seed, made_until) for name in SERIES}
+    for name in PRICES:
+        if wrong := [at for at in series[name].changes if at % MICROSECOND]:
+            raise Refused(f"market.{name} changes at {wrong[0]} ps: in a run of packets at a whole "
+                          "number of microseconds")  # fmt: skip
     trade = Trade(market, length, series, market.after(series["signal"], 1))
     given = [] if policy.regulate is None else [float(it) for it in given_of(policy)]
     expected = expected_ps(kinds, workload.jobs)

@@ -169,6 +169,17 @@ class Exchange:
             scheduler.power.idle_w, self.given,
         ))  # fmt: skip
 
+    def rehearse(self, scheduler: Scheduler) -> None:
+        """Have the kernels of the floor compiled, on one of which nobody hears."""
+        if self.regulate is None:
+            return
+        floor = self.fresh(scheduler).on_floor
+        given, caps_w = np.array(self.given, np.float64), np.zeros(len(self.kinds.rows))
+        arrive_now(floor, 0)
+        controlling(self.regulate)(floor, given, 0, 0, 0, np.zeros(10), caps_w)
+        if floor.floor[f.STARTS] > 0:
+            finish_now(floor, int(floor.moves[f.STARTED, 0]), 1)
+
     def machine(
         self,
         scheduler: Scheduler,

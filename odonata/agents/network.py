@@ -18,9 +18,8 @@ from odonata.agents.dealing import dealing, to_global, to_local
 from odonata.agents.decided import Start
 from odonata.agents.description import NetworkDescription, rate_at, rate_of
 from odonata.agents.dispatch import Routers, handler, receiver
-from odonata.agents.expected import draws_of, exchange
 from odonata.agents.fingerprint import assemble, fingerprint
-from odonata.agents.following import Dealings, Exchange
+from odonata.agents.following import Dealings
 from odonata.agents.layout import State
 from odonata.agents.link import GRANTS
 from odonata.agents.metrics import (
@@ -361,22 +360,6 @@ class Network(NetworkDescription, Model, Carries, Decides, Deals, Streams, Ends,
         power = supply(self.power, self.machine) if self.power else None
         return self.workload.scheduler(self.machine, self.seed, power, self.exchange)
 
-    @cached_property
-    def exchange(self) -> Exchange | None:
-        """Returns the market in which the machine takes part, None where it does in none."""
-        if self.market is None:
-            return None
-        assert self.power is not None
-        assert self.workload is not None
-        return exchange(self.market, self.power, self.workload, self.seed)
-
-    @cached_property
-    def draws(self) -> Any:
-        """[job, POWER]: what nodes of jobs draw."""
-        assert self.power is not None
-        assert self.workload is not None
-        return draws_of(self.power, self.workload)
-
     def decide(self, state: State, time: int, key: int, a: int, b: int) -> Decision:
         board, reported = Board.of(state), cache(partial(self._reported, state, time))
         ledger = None if self.power is None else Ledger.of(state)
@@ -390,6 +373,10 @@ class Network(NetworkDescription, Model, Carries, Decides, Deals, Streams, Ends,
         rows = self._rows(state, decided.starts, decided.ended)
         seen = self._seen(reported, time, decided.starts)
         return Decision(np.concatenate(events), [*rows, *seen, *decided.log])
+
+    def rehearse(self, state: State) -> None:
+        if self.exchange is not None and len(state.board):
+            self.exchange.rehearse(self.scheduler)
 
     def _reported(self, state: State, time: int) -> Counters | None:
         """Returns what the network has reported to the scheduler."""

@@ -25,7 +25,7 @@ from odonata.experiment.sections import (
     RunSettings,
     SchedulerSettings,
 )
-from odonata.jobs.market import MarketSettings
+from odonata.jobs.market import PRICES, MarketSettings
 from odonata.jobs.power import Power
 from odonata.jobs.request import Job
 from odonata.traces.source import Source
@@ -145,6 +145,7 @@ class Experiment(Described):
         metrics, jobs = self.metrics, bool(self.jobs)
         tables = ["ports"] * metrics.ports + ["channels"] * metrics.channels + ["nodes", "groups"]
         tables += ["inputs"] * (metrics.ports and self.network.crossbar is not None)
+        tables += [*PRICES] * (self.market is not None)
         return (*tables, *["jobs"] * jobs), (*self.model().logs(),)
 
     @cached_property
