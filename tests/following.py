@@ -70,10 +70,11 @@ def recorded(
     place: Path,
     transport: Transport | None = None,
     end: int | None = None,
+    every: int = INTERVAL,
     **how: Any,
 ) -> Result:
     """Simulate, and write tables and logs to a directory."""
-    record = Recording(place, INTERVAL, TABLES, logs=LOGS)
+    record = Recording(place, every, TABLES, logs=LOGS)
     return run(model, end, record=record, transport=transport or Serial(), show_compiling=False,
                **how)  # fmt: skip
 
