@@ -21,7 +21,6 @@ from odonata.traces.trace import UNKNOWN, Trace
 from odonata.traces.types import JobType
 from pdes.errors import Findings, Refused
 from policies.bidding import BIDDINGS
-from policies.power import POWERS
 from policies.power.steering import given_of
 
 MICROSECOND = 1_000_000
@@ -69,13 +68,17 @@ def _trace(jobs: Sequence[Job]) -> Trace:
 
 def draws_of(power: Power, workload: Workload) -> Any:
     """[job, POWER]: what nodes of each job draw."""
+    found = np.zeros((len(workload.jobs), len(w.POWER)))
+    found[:, w.IDLE_W] = power.idle
+    found[:, w.COMMUNICATING_W] = -1.0 if power.communicating_w is None else power.communicating_w
+    if power.types is None:
+        found[:, w.ACTIVE_W], found[:, w.LEAST_W] = power.active_w, power.least
+        found[:, w.SLOWDOWN] = power.slowdown
+        return found
     kinds = kinds_of(power, workload.jobs)
     rows = [kinds.rows[at] for at in kinds.of_job.tolist()]
-    found = np.zeros((len(rows), len(w.POWER)))
-    found[:, w.IDLE_W] = power.idle
     found[:, w.ACTIVE_W] = [row.most_w for row in rows]
     found[:, w.LEAST_W] = [min(row.least_w, row.most_w) for row in rows]
-    found[:, w.COMMUNICATING_W] = -1.0 if power.communicating_w is None else power.communicating_w
     found[:, w.SLOWDOWN] = [row.slowdown for row in rows]
     return found
 
@@ -140,8 +143,12 @@ def check(
             unless(not job.on, f"on = {job.on[:1]}", f"{power.policy} starts jobs where the "
                    "allocation policy chooses: leave it out",
                    f"workload.jobs.{number}.on")  # fmt: skip
-        if not POWERS.named(power.policy).missing:
-            _check_expected(power, workload, found)
+        unless(power.types is not None or power.least >= power.idle,
+               f"power.least = {power.least:g} W",
+               f"at least idle, {power.idle:g} W, where a policy follows a target",
+               "power.least_w", "power.idle_w")  # fmt: skip
+    if power.types is not None or market is not None:
+        _check_expected(power, workload, found)
     if market is not None:
         _check_market(market, power, workload, found)
 
@@ -151,7 +158,8 @@ def _check_expected(power: Power, workload: Workload, found: Findings) -> None:
     try:
         kinds = kinds_of(power, workload.jobs)
     except Refused as refusal:
-        found.unless(False, f"power.types = {power.types}", str(refusal), "power.types")
+        given = "the applications of jobs" if power.types is None else f"types = {power.types}"
+        found.unless(False, given, str(refusal), "power.types")
         return
     for number, time in enumerate(expected_ps(kinds, workload.jobs).tolist()):
         row = kinds.rows[int(kinds.of_job[number])]
@@ -174,11 +182,11 @@ def _check_market(
            f"a whole number of power.interval, {interval} ps", "market.hour_ps")  # fmt: skip
     unless(interval % MICROSECOND == 0, f"power.interval = {interval} ps",
            "a whole number of microseconds, in a market", "power.interval_ps")  # fmt: skip
-    if market.bidding in BIDDINGS and not BIDDINGS.named(market.bidding).missing:
+    known = BIDDINGS.known(market.bidding) or market.bidding in BIDDINGS
+    unless(known, f"market.bidding = {market.bidding}", f"one of {', '.join(BIDDINGS)}",
+           "market.bidding")  # fmt: skip
+    if known and not BIDDINGS.named(market.bidding).missing:
         tries = getattr(BIDDINGS.named(market.bidding).build, "tries", False)
         unless(not tries, f"market.bidding = {market.bidding}", "it tries bids in simulated hours, "
                'which only a run with fidelity = "job" can do; fixed and tracking-only try none',
                "market.bidding")  # fmt: skip
-    else:
-        unless(market.bidding in BIDDINGS, f"market.bidding = {market.bidding}",
-               f"one of {', '.join(BIDDINGS)}", "market.bidding")  # fmt: skip

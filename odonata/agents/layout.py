@@ -52,8 +52,8 @@ that step at one instant do so in the order of their slots, whatever the reason.
 (HAPPENED,  # a job has come or ended, power was measured, or the cap of the machine has changed
  AGAIN,     # the power policy asked for it; the second word is the number of that request to be
             # asked again
- HOUR,      # an hour of the market begins
-) = range(3)  # fmt: skip
+) = range(2)  # fmt: skip
+HOUR = -1  # an hour of the market begins: at one instant, this is decided first
 """Values of the first word of a DECIDE."""
 
 VC_BITS = 4

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from odonata.agents.expected import MICROSECOND
+from odonata.agents.expected import MICROSECOND, expected_ps, kinds_of
 from odonata.jobs import board as b
 from odonata.jobs.market import PRICES
 from odonata.jobs.schedule import FINISHED, RUNNING, TO_COME, WAITING, Schedule
@@ -27,16 +27,18 @@ if TYPE_CHECKING:
 
 def market_of(run: Run) -> Market | None:
     """Returns what an opened run has; None where there was no market."""
-    settings, exchange = run.experiment.market, run.network.exchange
-    if settings is None or exchange is None:
+    settings, power, jobs = run.experiment.market, run.experiment.power, run.network.jobs
+    if settings is None or power is None:
         return None
     bids, seen = run._log("bids"), run._log("tracking")
     launch = run.experiment.scheduler.launch_ps
     time_us = (seen["time_ps"] - launch) // MICROSECOND
     until_us = int(time_us[-1]) if len(time_us) else 0
-    jobs = run.network.scheduler.by_submission
-    kinds = exchange.kinds._replace(of_job=exchange.kinds.of_job[jobs])
-    board, _ = run._board
+    arrivals = np.array([job.arrival_ps for job in jobs])
+    order = np.argsort(arrivals, kind="stable")
+    kinds = kinds_of(power, jobs)
+    expected, kinds = expected_ps(kinds, jobs)[order], kinds._replace(of_job=kinds.of_job[order])
+    board, submitted = run._board[0][order], arrivals[order]
     steps = {name: Steps.of(run.read(f"{name}/since_ps") // MICROSECOND, run.read(f"{name}/value"))
              for name in PRICES}  # fmt: skip
     none, zero = np.zeros(0), np.zeros(0, np.int64)
@@ -46,16 +48,15 @@ def market_of(run: Run) -> Market | None:
         steps, until_us,
         Bids(bids["time_ps"] // MICROSECOND, bids["average_w"], bids["reserve_w"]),
         Tracking(time_us, seen["target_w"], seen["power_w"], np.full(len(time_us), np.nan)),
-        _schedule(run, board[jobs], jobs), JobTypes.of(kinds),
+        _schedule(run, board, order, submitted), JobTypes.of(kinds),
         CapLogs((zero, zero, none), (zero, zero, none), (zero, none)),
-        known=_known(board[jobs], run.network.scheduler.submitted, exchange.expected[jobs],
-                     until_us * MICROSECOND),
+        known=_known(board, submitted, expected, until_us * MICROSECOND),
     )  # fmt: skip
 
 
-def _schedule(run: Run, board: Any, order: Any) -> Schedule:
+def _schedule(run: Run, board: Any, order: Any, submitted: Any) -> Schedule:
     """Returns the jobs as a schedule, in whole microseconds: which have come, by hour."""
-    jobs, submitted = run.network.jobs, run.network.scheduler.submitted
+    jobs = run.network.jobs
     none, unknown = np.zeros(len(order), np.int64), np.full(len(order), UNKNOWN)
     nodes = np.array([jobs[number].nodes for number in order.tolist()])
     trace = Trace(run.experiment.name, order, submitted // MICROSECOND, none, nodes, unknown, none,
