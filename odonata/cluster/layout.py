@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from odonata.jobs.trading import AVERAGE_W as AVERAGE_W
 from odonata.jobs.trading import LAST_TARGET_J as LAST_TARGET_J
-from odonata.jobs.trading import MARKET as MARKET
 from odonata.jobs.trading import OFF_J as OFF_J
 from odonata.jobs.trading import RESERVE_W as RESERVE_W
 from odonata.jobs.trading import SIGNAL_NOW as SIGNAL_NOW

@@ -24,7 +24,7 @@ from odonata.cluster.tried import Hours, known_types
 from odonata.jobs.machine import Hour
 from odonata.jobs.market import SERIES, MarketSettings
 from odonata.jobs.series import Steps
-from odonata.jobs.trading import Trade, target_of
+from odonata.jobs.trading import MARKET, Trade, target_of
 from odonata.traces.demand import Demand
 from odonata.traces.trace import UNKNOWN, Trace
 from pdes.driver import run
@@ -97,7 +97,7 @@ class Trading(Trade):
         """Returns the arrays of a state, before the first bid."""
         signal = self.series["signal"]
         return {
-            "market": np.zeros(len(w.MARKET)), "weights": np.zeros(len(self.names)),
+            "market": np.zeros(len(MARKET)), "weights": np.zeros(len(self.names)),
             "signal": signal.values.copy(), "signal_times": signal.times.copy(),
         }  # fmt: skip
 
