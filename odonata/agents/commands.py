@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from odonata.agents.decided import Decided, Start
 from odonata.agents.description import NetworkDescription
 from odonata.agents.layout import (
     AGAIN,
     BASE,
     CAP,
     DECIDE,
+    HOUR,
     METERS_OFF,
     PLACE,
     PLACE_BITS,
@@ -22,7 +24,6 @@ from odonata.agents.layout import (
 )
 from odonata.agents.packet import GROUP_SHIFT, PARCEL, ROUTER_SHIFT
 from odonata.agents.patterns import MAPPING, generator_of
-from odonata.agents.scheduling import Decided, Start
 from odonata.agents.workload import Workload
 from odonata.jobs import board as b
 from pdes.events import KEY, PORT_MASK, TIME, WORDS, A, B, Rows, no_rows, pack
@@ -42,13 +43,14 @@ def agents_of(network: NetworkDescription, labels: Rows) -> Rows:
 
 
 def power_events(network: NetworkDescription, state: State, time: int, decided: Decided) -> Rows:
-    """Returns the events by which a power policy has its way: the caps of the nodes of jobs, when
-    it wants to be asked again, and the end of all measuring. Of caps that reach a node in one
+    """Returns the events by which a power policy has its way: the caps of the nodes of jobs, and
+    whether these are suspended, when it wants to be asked again, when the next hour of the market
+    begins, and the end of all measuring. Of caps that reach a node in one
     instant, that of the latest decision is the last."""
     workload, words = network.workload, state.ledger
     assert workload is not None
     heard, rows = time + workload.launch_ps, [no_rows(WORDS + network.packet_words)]
-    for job, cap_w in decided.caps.items():
+    for job, cap_w in [*decided.caps.items(), *decided.moves.items()]:
         agents = agents_of(network, np.flatnonzero(state.owner == job))
         some = np.zeros((len(agents), WORDS + network.packet_words), np.int64)
         some[:, TIME], some[:, KEY] = heard, pack(CAP, agents, words[b.PASSES] & PORT_MASK)
@@ -57,6 +59,8 @@ def power_events(network: NetworkDescription, state: State, time: int, decided: 
     more = []
     if decided.again is not None:
         more.append((decided.again, pack(DECIDE, SCHEDULER, 0), AGAIN, words[b.AGAINS]))
+    if decided.hour is not None:
+        more.append((decided.hour, pack(DECIDE, SCHEDULER, 0), HOUR, 0))
     if decided.ends_metering:
         more.append((heard, pack(METERS_OFF, SCHEDULER, 0), 0, 0))
     others = np.zeros((len(more), WORDS + network.packet_words), np.int64)

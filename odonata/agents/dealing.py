@@ -19,6 +19,7 @@ import numpy as np
 
 from odonata.agents import layout as w
 from odonata.agents.description import NetworkDescription
+from odonata.agents.following import Dealings
 from odonata.agents.layout import State
 from odonata.agents.link import FEEDER_BITS, FEEDER_HERE
 from odonata.agents.packet import CAME
@@ -43,7 +44,7 @@ def dealing(network: NetworkDescription) -> Dealing:
     )  # fmt: skip
     of_scheduler = dict.fromkeys(
         ("board", "owner", "labels", "memory", "ledger", "accounts", "readings", "measured_w",
-         "heard"),
+         "heard", *Dealings._fields),
         Other.FIRST,
     )  # fmt: skip
 
@@ -87,6 +88,7 @@ def dealing(network: NetworkDescription) -> Dealing:
         "holding": rows(node * power),
         "efforts": rows(node * power),
         "work": rows(node * power),
+        "halts": rows(node * power),
         **of_scheduler,
         # Whatever was noted of packets is written before a checkpoint is.
         **(dict.fromkeys(NOTES, Other.CONSTANT) if network.trace_packets else {}),

@@ -4,7 +4,12 @@ numbers that follow from these."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+from odonata.agents.expected import check as check_market
+from odonata.agents.expected import draws_of, exchange
+from odonata.agents.following import Exchange
 from odonata.agents.layout import ARBITERS, CREDITS, GATE_BITS, VIAS
 from odonata.agents.link import RATE_BITS
 from odonata.agents.packet import MOST_GROUPS, MOST_NODES, MOST_ROUTERS, PARCEL
@@ -13,6 +18,7 @@ from odonata.agents.reports import Telemetry
 from odonata.agents.tracing import TRACED_PARCEL
 from odonata.agents.traffic import Traffic
 from odonata.agents.workload import Workload
+from odonata.jobs.market import MarketSettings
 from odonata.jobs.power import Power
 from odonata.jobs.request import Job
 from pdes.errors import Findings
@@ -132,6 +138,8 @@ class NetworkDescription:
     )  # fmt: skip
     power: Power | None = None
     """What nodes draw, and who keeps them below a cap; None: nobody cares."""
+    market: MarketSettings | None = None
+    """What the grid asks, and who bids for it; None: it asks nothing."""
     trace_packets: int | None = setting(
         None, "whole", "Trace every so many-th packet of each node, hop by hop; none: no packet.",
         section="metrics", least=1, most=2**63 - 1, none="none",
@@ -222,6 +230,7 @@ class NetworkDescription:
             self.workload.check_on(m, found)
         if self.power:
             check_power(self.power, self.workload, m, found)
+        check_market(self.market, self.power, self.workload, found)
         found.refuse()
 
     def _check_routers(self, found: Findings) -> None:
@@ -290,6 +299,24 @@ class NetworkDescription:
     def crossbar_rate(self) -> int:
         """Returns the picoseconds per byte of a crossbar, times 2**16."""
         return rate_at(self.machine.local.bandwidth * (self.crossbar or 1.0))
+
+    # -- what is expected of jobs
+
+    @cached_property
+    def exchange(self) -> Exchange | None:
+        """Returns the market in which the machine takes part, None where it does in none."""
+        if self.market is None:
+            return None
+        assert self.power is not None
+        assert self.workload is not None
+        return exchange(self.market, self.power, self.workload, self.seed)
+
+    @cached_property
+    def draws(self) -> Any:
+        """[job, POWER]: what nodes of jobs draw."""
+        assert self.power is not None
+        assert self.workload is not None
+        return draws_of(self.power, self.workload)
 
     # -- when
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from odonata.agents import layout as w
 from odonata.agents.description import NetworkDescription
+from odonata.agents.following import Dealings
 from odonata.agents.layout import State
 from odonata.jobs.board import Ledger
 
@@ -39,6 +40,8 @@ def fingerprint(network: NetworkDescription, state: State) -> Any:
     if network.power:
         power = (state.meters, state.holding, state.efforts, state.work)
         parts += [(array, nodes) for array in power]
+    if network.market:
+        parts.append((state.halts, nodes))
     flat = [_by_group(part, groups, rows) for part, rows in parts]
     if network.workload is None:
         return np.hstack(flat)
@@ -46,7 +49,8 @@ def fingerprint(network: NetworkDescription, state: State) -> Any:
     if len(state.board):
         content = (state.board, state.owner, state.labels, state.memory,
                    *(Ledger.of(state) if network.power else ()),
-                   *((state.heard,) if network.telemetry else ()))  # fmt: skip
+                   *((state.heard,) if network.telemetry else ()),
+                   *(Dealings.of(state) if network.market else ()))  # fmt: skip
         seen[0] = zlib.crc32(b"".join(array.tobytes() for array in content))
     if groups == 0 and len(seen):
         flat = [np.zeros((1, part.shape[1]), np.uint64) for part in flat]

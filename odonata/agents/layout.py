@@ -39,7 +39,7 @@ KINDS = ("credit", "switch", "arrive", "reach", "deliver", "place", "start", "ge
  ENDED,       # the scheduler hears that a task has ended
  REPORT,      # the scheduler hears what a node has drawn
  TELL,        # the scheduler hears what a router has read
- DECIDE,      # the scheduler decides; the first word is HAPPENED or AGAIN
+ DECIDE,      # the scheduler decides; the first word is HAPPENED, AGAIN or HOUR
 ) = range(len(KINDS))  # fmt: skip
 """The kinds of events, in the order in which they are handled at one instant."""
 (PAUSED,    # the task's pause is over, or what it waited for has arrived
@@ -53,6 +53,7 @@ that step at one instant do so in the order of their slots, whatever the reason.
  AGAIN,     # the power policy asked for it; the second word is the number of that request to be
             # asked again
 ) = range(2)  # fmt: skip
+HOUR = -1  # an hour of the market begins: at one instant, this is decided first
 """Values of the first word of a DECIDE."""
 
 VC_BITS = 4
@@ -367,6 +368,10 @@ FROM = EFFORT.word("ps", "up to when the work that is left (`State.work`) is cou
 UNTIL = EFFORT.word("ps", "when it will be done")
 NEXT_PAUSE = EFFORT.word("ps", "for how long the NIC prepares a message then")
 
+STILL = Row("State.halts")
+HALTED = STILL.word("1", "whether the job that is here is suspended")
+STOPPED = STILL.word("ps", "since when the task in slot 0 is stopped, or -1; then those in others")
+
 # -- telemetry, empty where nothing is reported (`odonata.agents.reports`)
 
 TELEMETRY = Row("State.telemetry")
@@ -401,7 +406,7 @@ class State(NamedTuple):
     stages: Words  # [stage of any job, OF_STAGE]
     friends: Words  # [task of any stage, FRIEND]
     expected: Words  # by phase and task of jobs with a plug-in's pattern: messages that come
-    draws: Numbers  # [POWER]
+    draws: Numbers  # [job, POWER]
     telemetry: Words  # [TELEMETRY]
     # what changes
     ports: Words  # [port, 1 + VCs, LINE]: PORT, then CHANNEL for each of its channels
@@ -430,6 +435,7 @@ class State(NamedTuple):
     holding: Words  # [node, HOLDING]
     efforts: Words  # [node, slot, EFFORT]
     work: Numbers  # [node, slot] what is left to compute, in ps without a cap
+    halts: Words  # [node, STILL]
     # the scheduler's, empty on every other rank: odonata.jobs.board
     board: Words  # [job, JOB]
     owner: Words  # [node of the machine] its job, or -1
@@ -440,6 +446,20 @@ class State(NamedTuple):
     readings: Numbers  # [node of the machine, READING]
     measured_w: Numbers  # [METER]
     heard: Words  # [reading, word] what was reported last (`odonata.agents.reports`)
+    # its market's: odonata.agents.following
+    market: Numbers  # [odonata.jobs.trading.MARKET]
+    before: Numbers  # [2] average and reserve of the hour before
+    weights: Numbers  # [type] in the bid for this hour
+    given: Numbers  # the parameters of the policy that regulates
+    floor: Words  # policies.power.floor, as all that follow
+    sums: Numbers
+    kinds: Numbers
+    tallies: Words
+    rows: Words
+    progress: Numbers
+    tops: Words
+    paused: Words
+    moves: Words
 
 
 @kernel

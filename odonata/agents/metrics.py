@@ -179,6 +179,34 @@ def of_jobs(network: NetworkDescription) -> Table:
     )  # fmt: skip
 
 
+PRICES = {
+    "energy_price": "what is paid for a kWh of the average that was bid",
+    "reserve_price": "what is earned by a kW of reserve that is offered for an hour",
+    "error_price": "what is paid for a kWh by which the machine is off its target",
+}
+
+
+def of_market(network: NetworkDescription) -> dict[str, Table]:
+    """Returns the prices of a market over time, on the rank that has the scheduler."""
+    exchange = network.exchange
+    if exchange is None:
+        return {}
+
+    def column(name: str, unit: str, about: str, values: Any) -> Column:
+        dim = name.partition("/")[0]
+        return Column(name, dim, unit, about,
+                      lambda state: values if len(state.board) else values[:0])  # fmt: skip
+
+    found = {}
+    for name, about in PRICES.items():
+        steps = exchange.trade.series[name]
+        found[name] = Table((), lambda state, time: [], (
+            column(f"{name}/since_ps", "ps", "since when it holds", steps.times),
+            column(f"{name}/value", "1/kWh", about, steps.values),
+        ))  # fmt: skip
+    return found
+
+
 BY_JOB = {
     "packets": (w.BY_PACKETS, "1", "packets that were delivered to it through the network"),
     "bytes": (w.BY_BYTES, "B", "their bytes"),
@@ -268,6 +296,7 @@ def tables(network: NetworkDescription, interval: int) -> Mapping[str, Table]:
     wide = {"nodes": _NODES, "groups": _GROUPS}
     node, group = ({name: what[1:] for name, what in wide[t].items()} for t in ("nodes", "groups"))
     jobs = {"jobs": of_jobs(network)} if network.workload else {}
+    jobs |= of_market(network)
     energy = [Series("nodes/energy_j", ("node",), "J", "energy since the beginning of the run",
                      "f8", level=True)] * (network.power is not None)  # fmt: skip
     waits = [*series("inputs", ("router", "port"), _INPUTS, narrow),

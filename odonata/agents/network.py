@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, cached_property, partial
 from typing import Any
 
@@ -15,9 +15,11 @@ from odonata.agents import ejection, flows, tracing
 from odonata.agents import layout as w
 from odonata.agents.commands import events_of, power_events
 from odonata.agents.dealing import dealing, to_global, to_local
+from odonata.agents.decided import Start
 from odonata.agents.description import NetworkDescription, rate_at, rate_of
 from odonata.agents.dispatch import Routers, handler, receiver
 from odonata.agents.fingerprint import assemble, fingerprint
+from odonata.agents.following import Dealings
 from odonata.agents.layout import State
 from odonata.agents.link import GRANTS
 from odonata.agents.metrics import (
@@ -37,7 +39,7 @@ from odonata.agents.power import no_power, supply
 from odonata.agents.power import outcome as power_outcome
 from odonata.agents.reports import no_telemetry, reports_of_an_event
 from odonata.agents.router import Way
-from odonata.agents.scheduling import Reported, Scheduler, Start
+from odonata.agents.scheduling import Reported, Scheduler
 from odonata.agents.seen import SEEN
 from odonata.agents.seen import rows_of as seen_rows
 from odonata.agents.switch import CROSSINGS
@@ -53,9 +55,10 @@ from odonata.jobs.board import (
     Board,
     Ledger,
 )
+from odonata.jobs.market import BIDS, SERIES, TRACKING
 from odonata.jobs.metering import CAPS, POWER, learned
 from pdes.dealing import Dealing, Deals
-from pdes.events import FOREVER, KEY, KIND_SHIFT, TIME, WORDS, Rows, no_rows, pack
+from pdes.events import FOREVER, KEY, KIND_SHIFT, TIME, WORDS, A, Rows, no_rows, pack
 from pdes.log import Appended, Log
 from pdes.model import Audits, Carries, Decides, Decision, Ends, Lookahead, Model, Streams, Tally
 from pdes.partition import Partition
@@ -118,16 +121,20 @@ class Network(NetworkDescription, Model, Carries, Decides, Deals, Streams, Ends,
 
     def parameters(self) -> dict[str, Any]:
         found = asdict(self)
-        del found["power"]
+        del found["power"], found["market"]
         if self.trace_packets is None:
             del found["trace_packets"]
         if self.power:
             found |= {"power": repr(replace(self.power, cap=None)),
                       "cap": repr(self.power.checked_cap(self.machine.n_nodes, 1))}  # fmt: skip
+        if self.market and self.exchange:
+            settings = {one.name: getattr(self.market, one.name) for one in fields(self.market)
+                        if one.name not in SERIES}  # fmt: skip
+            found |= {"market": repr(settings), "market_series": repr(self.exchange.trade.series)}
         parts = {"machine": found.pop("machine"), "workload": found.pop("workload") or {}}
         parts |= {f"traffic.{n}": part for n, part in enumerate(found.pop("traffic"))}
-        for part, fields in parts.items():
-            found |= {f"{part}.{name}": value for name, value in fields.items()}
+        for part, of_part in parts.items():
+            found |= {f"{part}.{name}": value for name, value in of_part.items()}
         if self.workload:
             found["workload.jobs"] = json.dumps(found["workload.jobs"])
         if plugins := self.plugins():
@@ -144,6 +151,8 @@ class Network(NetworkDescription, Model, Carries, Decides, Deals, Streams, Ends,
                       *(("pattern", name) for name in self.workload.own)]  # fmt: skip
         if self.power:
             names.append(("power", self.power.policy))
+        if self.market:
+            names.append(("bidding", self.market.bidding))
         files = {str(path): plugin.sha256 for path, plugin in PLUGINS.items()}
         entries = [(kind, name, REGISTERS[kind].get(name)) for kind, name in names]
         return {f"{kind} {name}": files[entry.plugin][:16] for kind, name, entry in entries
@@ -221,11 +230,16 @@ class Network(NetworkDescription, Model, Carries, Decides, Deals, Streams, Ends,
         bias = how.bias * self.packet_bytes if self.bias is None else self.bias
         gates = m.gates()[g0:g1]
         until = FOREVER if self.measure_ps is None else self.warmup_ps + self.measure_ps
-        jobs = no_jobs() | no_power() | no_telemetry()
+        jobs = no_jobs() | no_power() | no_telemetry() | Dealings.nowhere()._asdict()
         if self.workload:
             scheduler = self.scheduler if self.has_scheduler(first) else None
             jobs = self.workload.arrays(self.seed, n, len(self.traffic), scheduler)
             jobs |= self._power_arrays(g0, g1, scheduler)
+            jobs |= (
+                self.exchange.fresh(scheduler)
+                if self.exchange and scheduler
+                else Dealings.nowhere()
+            )._asdict()
             jobs |= (self.telemetry.arrays(m, scheduler is not None) if self.telemetry
                      else no_telemetry())  # fmt: skip
         state = State(
@@ -272,8 +286,8 @@ class Network(NetworkDescription, Model, Carries, Decides, Deals, Streams, Ends,
         assert self.workload is not None
         per_group = self.machine.routers * self.machine.nodes
         return power_arrays(
-            self.power, np.arange(g0 * per_group, g1 * per_group), self.machine.n_nodes,
-            self.workload.tasks_per_node, self.seed,
+            self.power, self.draws, np.arange(g0 * per_group, g1 * per_group),
+            self.machine.n_nodes, self.workload.tasks_per_node, self.seed,
             scheduler.fresh_ledger() if scheduler else Ledger.fresh(0, 0),
         )  # fmt: skip
 
@@ -320,7 +334,11 @@ class Network(NetworkDescription, Model, Carries, Decides, Deals, Streams, Ends,
         times = np.unique([*self.scheduler.submitted.tolist(), *changes])
         rows = np.zeros((len(times), WORDS), np.int64)
         rows[:, TIME], rows[:, KEY] = times, pack(w.DECIDE, w.SCHEDULER, 0)
-        return rows
+        if self.market is None:
+            return rows
+        first = _first(w.DECIDE, 0, np.array([w.SCHEDULER]))
+        first[:, A] = w.HOUR
+        return np.concatenate([rows, first])
 
     def _messages(self, state: State, source: int, g0: int, g1: int) -> Rows:
         """Returns the events of every node's first message of one traffic."""
@@ -340,19 +358,25 @@ class Network(NetworkDescription, Model, Carries, Decides, Deals, Streams, Ends,
         """Returns the scheduler. The network must have jobs."""
         assert self.workload is not None
         power = supply(self.power, self.machine) if self.power else None
-        return self.workload.scheduler(self.machine, self.seed, power)
+        return self.workload.scheduler(self.machine, self.seed, power, self.exchange)
 
     def decide(self, state: State, time: int, key: int, a: int, b: int) -> Decision:
         board, reported = Board.of(state), cache(partial(self._reported, state, time))
         ledger = None if self.power is None else Ledger.of(state)
         serial = b if a == w.AGAIN else 0
-        decided = self.scheduler.decide(board, time, reported, ledger, serial)
+        dealings = None if self.market is None else Dealings.of(state)
+        decided = self.scheduler.decide(board, time, reported, ledger, serial, dealings,
+                                        a == w.HOUR)  # fmt: skip
         events = [events_of(self, state, decided.starts)]
         if self.power is not None:
             events.append(power_events(self, state, time, decided))
         rows = self._rows(state, decided.starts, decided.ended)
         seen = self._seen(reported, time, decided.starts)
         return Decision(np.concatenate(events), [*rows, *seen, *decided.log])
+
+    def rehearse(self, state: State) -> None:
+        if self.exchange is not None and len(state.board):
+            self.exchange.rehearse(self.scheduler)
 
     def _reported(self, state: State, time: int) -> Counters | None:
         """Returns what the network has reported to the scheduler."""
@@ -395,6 +419,7 @@ class Network(NetworkDescription, Model, Carries, Decides, Deals, Streams, Ends,
         assert self.scheduler.power is not None
         figures = self.scheduler.power.policy.figures
         more = {"learned": learned(figures)} if figures else {}
+        more |= {"bids": BIDS, "tracking": TRACKING} if self.market else {}
         return kept | {"ends": POWERED_ENDS, "power": POWER, "caps": CAPS} | more
 
     @property

@@ -7,9 +7,10 @@ change of power ends one piece of a node's energy and begins another, in the ord
 events, so that the sum is the same on any number of ranks.
 
 When a task will have computed is predicted; a cap that comes in between counts the work that is
-done, and predicts anew. Caps come from the scheduler, a launch latency after its decision. At every
-interval a node reads its meter, and what it read is known to the scheduler a launch latency later;
-so is what a job took, when its last task on the node has ended.
+done, and predicts anew. A job that is suspended computes nothing and begins no phase: its nodes
+are idle once all their tasks are stopped. Caps come from the scheduler, a launch latency after its
+decision. At every interval a node reads its meter, and what it read is known to the scheduler a
+launch latency later; so is what a job took, when its last task on the node has ended.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odonata.agents import layout as w
+from odonata.agents.decided import Supply
 from odonata.agents.layout import node_at_key
-from odonata.agents.scheduling import Supply
 from odonata.agents.task import Hooks
 from odonata.jobs.board import OF_JOB_BYTES, OF_JOB_J, OF_NODE_J, READ, REPORTED, Ledger
 from odonata.jobs.power import bits, efficiencies, stretch
@@ -75,10 +76,23 @@ def count(state: Any, row: int, time: int) -> None:
 
 
 @kernel
+def at_rest(state: Any, row: int) -> bool:
+    """Tells whether all tasks of a node are stopped."""
+    still = state.halts[row]
+    if still[w.HALTED] == 0:
+        return False
+    stopped = 0
+    for slot in range(state.slots.shape[1]):
+        stopped += still[w.STOPPED + slot] >= 0
+    return stopped == state.holding[row, w.HELD]  # type: ignore[no-any-return]
+
+
+@kernel
 def set_draw(state: Any, row: int) -> None:
     """Find out what a node draws from now on."""
-    meter, node, draws = state.meters[row], state.holding[row], state.draws
-    if node[w.WHOSE] < 0:
+    meter, node = state.meters[row], state.holding[row]
+    draws = state.draws[max(0, node[w.WHOSE])]
+    if node[w.WHOSE] < 0 or at_rest(state, row):
         meter[w.DRAW_W] = draws[w.IDLE_W]
         return
     factor = meter[w.FACTOR]
@@ -86,7 +100,7 @@ def set_draw(state: Any, row: int) -> None:
     computing = min(factor * draws[w.ACTIVE_W], allowed)
     resting = computing
     if draws[w.COMMUNICATING_W] >= 0.0:
-        resting = min(factor * draws[w.COMMUNICATING_W], allowed)
+        resting = min(factor * draws[w.COMMUNICATING_W], computing)
     each = (computing - resting) / state.slots.shape[1]
     meter[w.DRAW_W] = resting + node[w.COMPUTING] * each
 
@@ -104,6 +118,7 @@ def come(sim: Sim, state: Any, time: int, key: int, job: int) -> None:
         count(state, row, time)
         node[w.WHOSE], node[w.COMPUTING], node[w.RECEIVED] = job, 0, 0
         meter[w.JOB_J], meter[w.CAP_W], meter[w.STRETCH] = 0.0, np.inf, 1.0
+        state.halts[row, w.HALTED] = 0
         set_draw(state, row)
     node[w.HELD] += 1
 
@@ -116,6 +131,9 @@ def leave(sim: Sim, state: Any, time: int, key: int) -> None:
     meter, node = state.meters[row], state.holding[row]
     node[w.HELD] -= 1
     if node[w.HELD] > 0:
+        if state.halts[row, w.HALTED] != 0:
+            count(state, row, time)
+            set_draw(state, row)
         return
     count(state, row, time)
     heard, label = time + state.nic[w.LAUNCH], label_at_key(state, key)
@@ -124,6 +142,7 @@ def leave(sim: Sim, state: Any, time: int, key: int) -> None:
     meter[w.PAID_J] += meter[w.JOB_J]
     meter[w.JOB_J], meter[w.CAP_W], meter[w.STRETCH] = 0.0, np.inf, 1.0
     node[w.WHOSE] = -1
+    state.halts[row, w.HALTED] = 0
     set_draw(state, row)
 
 
@@ -140,11 +159,18 @@ def predict(sim: Sim, state: Any, row: int, slot: int, agent: int) -> None:
 
 @kernel
 def compute(sim: Sim, state: Any, time: int, key: int, pause: int, work: int) -> int:
-    """Have a task compute, if it has to; then its NIC prepares a message."""
-    if work <= 0:
-        return pause
+    """Have a task compute, if it has to; then its NIC prepares a message. A task whose job is
+    suspended does neither until that goes on."""
     _, _, row = node_at_key(state.shape, key)
     slot = port_of(key)
+    if state.halts[row, w.HALTED] != 0:
+        count(state, row, time)
+        state.efforts[row, slot, w.NEXT_PAUSE], state.work[row, slot] = pause, work
+        state.halts[row, w.STOPPED + slot] = time
+        set_draw(state, row)
+        return ELSEWHERE
+    if work <= 0:
+        return pause
     count(state, row, time)
     state.holding[row, w.COMPUTING] += 1
     set_draw(state, row)
@@ -176,12 +202,64 @@ def computed(state: Any, time: int, key: int, serial: int) -> int:
 
 
 @kernel
+def halt(state: Any, row: int, time: int) -> None:
+    """Suspend the job of a node: tasks that compute stop, and others do before their next phase."""
+    meter, node, still = state.meters[row], state.holding[row], state.halts[row]
+    if still[w.HALTED] != 0:
+        return
+    count(state, row, time)
+    still[w.HALTED] = 1
+    for slot in range(state.efforts.shape[1]):
+        effort = state.efforts[row, slot]
+        if effort[w.FROM] >= 0:
+            done = (time - effort[w.FROM]) / meter[w.STRETCH]
+            state.work[row, slot] = max(0.0, state.work[row, slot] - done)
+            effort[w.FROM] = -1
+            effort[w.SERIAL] += 1
+            node[w.COMPUTING] -= 1
+            still[w.STOPPED + slot] = time
+    set_draw(state, row)
+
+
+@kernel
+def go_on(sim: Sim, state: Any, row: int, time: int, key: int) -> None:
+    """Have the suspended job of a node go on: its tasks that are stopped do what they were about
+    to, and the time for which they were stopped counts as nothing that they did."""
+    node, still, agent = state.holding[row], state.halts[row], agent_of(key)
+    if still[w.HALTED] == 0:
+        return
+    count(state, row, time)
+    still[w.HALTED] = 0
+    for slot in range(state.efforts.shape[1]):
+        since = still[w.STOPPED + slot]
+        if since >= 0:
+            still[w.STOPPED + slot] = -1
+            state.slots[row, slot, w.TURN] += time - since
+            effort = state.efforts[row, slot]
+            if state.work[row, slot] > 0.0:
+                node[w.COMPUTING] += 1
+                effort[w.FROM] = time
+                predict(sim, state, row, slot, agent)
+            else:
+                then = time + effort[w.NEXT_PAUSE]
+                schedule(sim, then, key_of(w.STEP, agent, slot), w.PAUSED, 0)
+    set_draw(state, row)
+
+
+@kernel
 def cap(sim: Sim, state: Any, time: int, key: int, job: int, word: int) -> None:
-    """Give a node a cap, if the job that it is for is still here."""
+    """Give a node a cap, if the job that it is for is still here; or suspend that (a cap below 0),
+    or have it go on (nan)."""
     _, _, row = node_at_key(state.shape, key)
-    meter, draws = state.meters[row], state.draws
     if state.holding[row, w.WHOSE] != job:
         return
+    if number(word) < 0.0:
+        halt(state, row, time)
+        return
+    if np.isnan(number(word)):
+        go_on(sim, state, row, time, key)
+        return
+    meter, draws = state.meters[row], state.draws[job]
     count(state, row, time)
     before, meter[w.CAP_W] = meter[w.STRETCH], number(word)
     after = stretch(
@@ -248,7 +326,7 @@ def check(power: Power, workload: Workload | None, machine: Dragonfly, found: Fi
     unless(power.demand in (None, "constant"), f"power.demand = {power.demand}",
            'packets are of jobs that are written down, not of a trace: "constant"',
            "power.demand")  # fmt: skip
-    for name in ("price", "carbon", "applications", "types"):
+    for name in ("price", "carbon", "applications"):
         unless(getattr(power, name) is None, f"power.{name} = {getattr(power, name)}",
                'only with fidelity = "job"', f"power.{name}")  # fmt: skip
     unless(power.limits == "stretch", f"power.limits = {power.limits}",
@@ -264,8 +342,6 @@ def check(power: Power, workload: Workload | None, machine: Dragonfly, found: Fi
     of_jobs = 'which only a run with fidelity = "job" can do'
     unless(not isinstance(policy, ServiceRate), f"power.policy = {power.policy}",
            f"it sets a service rate, {of_jobs}", "power.policy")  # fmt: skip
-    unless(policy.regulate is None, f"power.policy = {power.policy}",
-           f"it follows a target by types of jobs, {of_jobs}", "power.policy")  # fmt: skip
     unless(not policy.molds, f"power.policy = {power.policy}", f"it molds jobs, {of_jobs}",
            "power.policy")  # fmt: skip
     unless(policy.sleep_after_s < 0, f"power.policy.sleep_after_s = {policy.sleep_after_s:g}",
@@ -292,10 +368,16 @@ def supply(power: Power, machine: Dragonfly) -> Supply:
 
 
 def arrays(
-    power: Power, nodes: Any, total: int, tasks_per_node: int, seed: int, ledger: Ledger
+    power: Power,
+    draws: Any,
+    nodes: Any,
+    total: int,
+    tasks_per_node: int,
+    seed: int,
+    ledger: Ledger,
 ) -> dict[str, Any]:
     """Returns the arrays of `State` that are about power, for a rank with these nodes, by label,
-    of so many in all."""
+    of so many in all; `draws` is by job."""
     meters = np.zeros((len(nodes), len(w.METERS)))
     meters[:, w.FACTOR] = efficiencies(total, power.variation, seed)[nodes]
     meters[:, w.CAP_W], meters[:, w.STRETCH], meters[:, w.DRAW_W] = np.inf, 1.0, power.idle
@@ -303,14 +385,16 @@ def arrays(
     holding[:, w.WHOSE] = -1
     efforts = np.zeros((len(nodes), tasks_per_node, len(w.EFFORT)), np.int64)
     efforts[:, :, w.FROM] = -1
-    communicating = -1.0 if power.communicating_w is None else power.communicating_w
+    halts = np.full((len(nodes), w.STOPPED + tasks_per_node), -1)
+    halts[:, w.HALTED] = 0
     return {
-        "draws": np.array([power.idle, power.active_w, power.least, communicating, power.slowdown]),
+        "draws": draws,
         "metering": np.array([power.interval(1, USUAL_INTERVAL_PS), 0]),
         "meters": meters,
         "holding": holding,
         "efforts": efforts,
         "work": np.zeros((len(nodes), tasks_per_node)),
+        "halts": halts,
         **ledger._asdict(),
     }
 
@@ -318,12 +402,13 @@ def arrays(
 def no_power() -> dict[str, Any]:
     """Returns the same arrays where no power is simulated."""
     return {
-        "draws": np.zeros(0),
+        "draws": np.zeros((0, len(w.POWER))),
         "metering": np.zeros(0, np.int64),
         "meters": np.zeros((0, len(w.METERS))),
         "holding": np.zeros((0, len(w.HOLDING)), np.int64),
         "efforts": np.zeros((0, 1, len(w.EFFORT)), np.int64),
         "work": np.zeros((0, 1)),
+        "halts": np.zeros((0, w.STOPPED + 1), np.int64),
         **Ledger.fresh(0, 0)._asdict(),
     }
 

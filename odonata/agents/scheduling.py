@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from odonata.agents.decided import Decided, Start, Supply
 from odonata.jobs import board as b
 from odonata.jobs.asking import Policies, locked
 from odonata.jobs.board import Board, Ledger, Words
-from odonata.jobs.machine import AGAIN, CAP, JOBS, PATIENCE, READING, Logged, Machine, Watts
+from odonata.jobs.machine import AGAIN, CAP, JOBS, PATIENCE, READING, TARGET, Machine, Watts
 from odonata.jobs.metering import WITHIN, cause_of, lowers, violates
 from odonata.jobs.passes import Passes
 from policies.allocation import AllocationPolicy
 from policies.memory import Buffer, Layout, Sizes, remembered
-from policies.power import Mold, PowerPolicy
+from policies.power import Mold
 from policies.scheduling import SchedulingPolicy
 from policies.views import (
     NEVER,
@@ -40,7 +41,7 @@ from policies.views import (
 from topology.dragonfly import Dragonfly
 
 if TYPE_CHECKING:
-    from odonata.jobs.series import Steps
+    from odonata.agents.following import Dealings, Exchange
 
 SECOND = 1e-12
 """A picosecond, in s."""
@@ -52,54 +53,6 @@ Reported = Callable[[], Counters | None]
 def nothing() -> None:
     """Returns what is known of the network where nothing is reported."""
     return None
-
-
-class Start(NamedTuple):
-    """A job is to start at a time, on these nodes."""
-
-    job: int
-    labels: Words
-    time: int
-
-
-@dataclass
-class Decided:
-    """What was decided at one instant."""
-
-    starts: list[Start] = field(default_factory=list)
-    ended: list[int] = field(default_factory=list)
-    """The numbers of the jobs that were found to have ended."""
-    caps: dict[int, float] = field(default_factory=dict)
-    """Watts per node that nodes are told a launch latency from now, by job, in order of their
-    numbers."""
-    again: int | None = None
-    """When the power policy wants to be asked next."""
-    ends_metering: bool = False
-    """Whether power need not be measured any more."""
-    log: list[Logged] = field(default_factory=list)
-
-
-@dataclass(frozen=True, eq=False)
-class Supply:
-    """The power of a machine of packets, and who divides it."""
-
-    policy: PowerPolicy
-    cap: Steps | None
-    """What all nodes together may draw, over time; None: as much as they like."""
-    idle_w: float
-    least_w: float
-    """Below what not even the least efficient node can be held."""
-    most_w: float
-    by_interval: bool
-    """Whether jobs start only when power was measured."""
-
-    def cap_at(self, time: int) -> float:
-        """Returns the cap of the machine at a time."""
-        return math.inf if self.cap is None else self.cap.at(time)
-
-    def changes_after(self, time: int) -> bool:
-        """Tells whether the cap of the machine changes after a time."""
-        return self.cap is not None and bool(self.cap.changes) and self.cap.changes[-1] > time
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +68,8 @@ class Scheduler:
     launch: int
     tasks_per_node: int = 1
     power: Supply | None = None
+    market: Exchange | None = None
+    """The market in which the machine takes part; None: in none."""
 
     @cached_property
     def by_submission(self) -> Words:
@@ -157,17 +112,18 @@ class Scheduler:
         running = min(len(requests), m.n_nodes // min(request.nodes for request in requests))
         sizes = Sizes(len(requests), m.n_nodes, m.groups, m.n_routers, users, projects, alike,
                       max(1, running))  # fmt: skip
-        asked = (self.allocation, self.discipline, *([self.power.policy] if self.power else []))
+        asked = (self.allocation, self.discipline, *([self.power.policy] if self.power else []),
+                 *([self.market.policy] if self.market else []))  # fmt: skip
         return remembered(asked, sizes)
 
     @cached_property
     def passes(self) -> Passes:
         """Returns who asks the policies."""
-        of_allocation, of_discipline, *of_power = self._memory[1]
-        power = self.power
-        layouts = (of_discipline, of_allocation, of_power[0] if of_power else None)
+        of_allocation, of_discipline, *others = self._memory[1]
+        power, of_power, of_bidding = self.power, *(*others, None, None)[:2]
+        layouts = (of_discipline, of_allocation, of_power, of_bidding)
         policies = Policies(self.discipline, self.allocation, power.policy if power else None,
-                            layouts)  # fmt: skip
+                            layouts, self.market.policy if self.market else None)  # fmt: skip
         return Passes(policies, self.machine, self.seed,
                       by_interval=power is not None and power.by_interval)  # fmt: skip
 
@@ -195,12 +151,17 @@ class Scheduler:
         reported: Reported = nothing,
         ledger: Ledger | None = None,
         serial: int = 0,
+        dealings: Dealings | None = None,
+        begins: bool = False,
     ) -> Decided:
         """Find out what has happened, and do what follows from it: free the nodes of jobs that are
         done, start those that can start and, where there is a ledger, have the power policy asked.
         Asked again at the same time, it does no more. `serial` is the number of the policy's
-        request to be asked again that this comes from, if it does: a later one takes its place."""
+        request to be asked again that this comes from, if it does: a later one takes its place.
+        `dealings` are about the market, of which an hour may begin now."""
         told = MessageMachine(self, board, ledger, time, reported)
+        if self.market is not None and dealings is not None and ledger is not None:
+            told = self.market.machine(self, board, ledger, time, reported, dealings)
         stale = ledger is not None and serial and serial != ledger.ledger[b.AGAINS]
         if stale and ledger is not None and not ledger.ledger[b.READ]:
             return told.decided
@@ -208,13 +169,16 @@ class Scheduler:
         if ledger is None:
             self.passes.respond(told, JOBS)
         else:
-            self._decide_on_power(told, ledger, serial)
+            self._decide_on_power(told, ledger, serial, begins)
         found = told.decided
         found.caps = dict(sorted(found.caps.items()))
         found.log += [("caps", (job, cap_w)) for job, cap_w in found.caps.items()]
+        found.log += [("caps", (job, word)) for job, word in found.moves.items()]
         return found
 
-    def _decide_on_power(self, told: MessageMachine, ledger: Ledger, serial: int) -> None:
+    def _decide_on_power(
+        self, told: MessageMachine, ledger: Ledger, serial: int, begins: bool
+    ) -> None:
         assert self.power is not None
         words, time, found = ledger.ledger, told.time, told.decided
         if words[b.UNMETERED]:
@@ -229,7 +193,14 @@ class Scheduler:
             self.passes.learn(told)
             words[b.UNMETERED], found.ends_metering = 1, True
             return
-        if words[b.ASKED_AT] == time and not found.ended and not read:
+        if begins:
+            told.begin_hour(self.passes)
+            happened |= TARGET
+        if told.regulate(self.passes, read or (begins and time == 0)):
+            told.wait_on(read)
+            return
+        happened |= TARGET * (read and self.market is not None)
+        if words[b.ASKED_AT] == time and not (found.ended or read or begins):
             return  # of this instant all is known already
         words[b.PASSES] = words[b.PASSES] + 1 if words[b.ASKED_AT] == time else 0
         self.passes.respond(told, happened)
@@ -381,6 +352,20 @@ class MessageMachine(Machine):
         drawn = nodes * np.where(read > 0.0, read, most)
         return self.free * self.power.idle_w + _sum(drawn)
 
+    def begin_hour(self, passes: Passes) -> None:
+        """Have a bid be made for the hour of the market that begins now."""
+        raise AssertionError("an hour begins, and there is no market")
+
+    def regulate(self, passes: Passes, due: bool) -> bool:
+        """Have a policy that regulates by type steer the machine, where there is one and control is
+        due. Returns whether there is one: then nobody else is asked."""
+        return False
+
+    @property
+    def gets_on(self) -> bool:
+        """Tells whether a job runs that is not suspended."""
+        return bool(len(self._runs()))
+
     def note_cap(self) -> bool:
         """Note the cap of the machine. Returns whether it has changed."""
         meter = self.ledger.measured_w
@@ -393,8 +378,9 @@ class MessageMachine(Machine):
         self.log.append(("caps", (-1, now)))
         return True
 
-    def measure(self) -> None:
-        """Note what was measured a launch latency ago."""
+    def measure(self) -> tuple[int, int, float]:
+        """Note what was measured a launch latency ago. Returns when the interval began and ended,
+        and the energy of all nodes in it, in J."""
         words, meter, power = self.ledger.ledger, self.ledger.measured_w, self.power
         began, until = int(words[b.MEASURED]), self.time - self.scheduler.launch
         seconds = (until - began) * SECOND
@@ -424,6 +410,7 @@ class MessageMachine(Machine):
             words[b.LOWERED] = -1
         self._read = Readings(np.array(jobs, np.int64), np.array(watts))
         self.log.append(("power", (joules / seconds, allowed_w, cause)))
+        return began, until, joules
 
     def _forced(self, began: int, until: int) -> bool:
         """Tells whether a job that may break the cap ran in an interval."""
@@ -479,7 +466,7 @@ class MessageMachine(Machine):
         nor another cap is to come. Only what `counts` does."""
         words, time = self.ledger.ledger, self.time
         to_come = self.scheduler.submitted[-1] > time or self.power.changes_after(time)
-        if to_come or len(self._runs()):
+        if to_come or self.gets_on:
             words[b.STILL] = 0
             return
         words[b.STILL] += counts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from odonata.agents.scheduling import Start
+from odonata.agents.decided import Start
 from pdes.log import Appended, Block, Field, Log
 
 if TYPE_CHECKING:

@@ -7,12 +7,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from odonata.agents import layout as w
+from odonata.agents.decided import Supply
 from odonata.agents.packet import LABEL_MASK
 from odonata.agents.patterns import (
     DIMENSIONS,
@@ -30,7 +31,7 @@ from odonata.agents.reports import (
     USUAL_INTERVAL_PS,
     Telemetry,
 )
-from odonata.agents.scheduling import Scheduler, Supply
+from odonata.agents.scheduling import Scheduler
 from odonata.agents.task import MOST_TASKS
 from odonata.jobs.board import Board
 from odonata.jobs.request import (
@@ -50,6 +51,9 @@ from policies.scheduling import SCHEDULINGS, SchedulingPolicy, comes_again
 from policies.views import Request
 from topology.dragonfly import Dragonfly
 from topology.settings import setting
+
+if TYPE_CHECKING:
+    from odonata.agents.following import Exchange
 
 MOST_APART = 4096
 """The most jobs of which each has a histogram of latencies, of 10 KiB on every rank."""
@@ -387,7 +391,13 @@ class Workload:
         names = dict.fromkeys(stage.pattern for job in self.jobs for stage in job.parts)
         return tuple(name for name in names if name not in PATTERNS)
 
-    def scheduler(self, machine: Dragonfly, seed: int, power: Supply | None = None) -> Scheduler:
+    def scheduler(
+        self,
+        machine: Dragonfly,
+        seed: int,
+        power: Supply | None = None,
+        market: Exchange | None = None,
+    ) -> Scheduler:
         """Returns the scheduler of these jobs."""
         users, projects, alike = (
             _numbered(names) for names in (
@@ -410,6 +420,7 @@ class Workload:
             launch=self.launch_ps,
             tasks_per_node=self.tasks_per_node,
             power=power,
+            market=market,
         )
 
     @cached_property

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from odonata.cluster import layout as w
-from odonata.cluster.metrics import running_rows, series_table, standby_j, work_left_us
+from odonata.cluster.metrics import running_rows, series_table, standby_j
+from odonata.jobs.floors import work_left
 from odonata.jobs.market import PRICES
 from pdes.stream import Column, Table, Total
 from policies.power import floor as f
 from policies.views.tracking import MEAN
 
 if TYPE_CHECKING:
-    from odonata.cluster.floors import Kinds
     from odonata.cluster.market import Trading
     from odonata.cluster.model import Cluster
+    from odonata.jobs.floors import Kinds
 
 ABOUT_PRICES = {
     "energy_price": ("1/kWh", "what is paid for a kWh of the average that was bid"),
@@ -130,7 +131,7 @@ def left_us(state: Any, jobs: int, time: int) -> Any:
     before."""
     found = np.zeros(jobs)
     rows = running_rows(state)
-    found[rows] = work_left_us(state, rows, time)
+    found[rows] = work_left(state, rows, time)
     return found
 
 

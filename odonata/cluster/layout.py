@@ -10,6 +10,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from odonata.jobs.trading import AVERAGE_W as AVERAGE_W
+from odonata.jobs.trading import LAST_TARGET_J as LAST_TARGET_J
+from odonata.jobs.trading import OFF_J as OFF_J
+from odonata.jobs.trading import RESERVE_W as RESERVE_W
+from odonata.jobs.trading import SIGNAL_NOW as SIGNAL_NOW
+from odonata.jobs.trading import TARGET_J as TARGET_J
+from odonata.jobs.trading import TRACKED_S as TRACKED_S
+from odonata.jobs.trading import UNTIL as UNTIL
 from pdes.clock import TICKS
 from pdes.events import key_of
 from pdes.jit import kernel, record
@@ -151,16 +159,6 @@ LAST_W = METER.word("W", "of the last measurement")
 LIMIT = Row("State.limits")
 LOW_W = LIMIT.word("W", "what a node of a job draws at the lowest cap")
 LONGER = LIMIT.word("1", "how many times as long the job takes there")
-
-MARKET = Row("State.market")
-AVERAGE_W = MARKET.word("W", "the average that was bid for this hour")
-RESERVE_W = MARKET.word("W", "the reserve that was bid")
-SIGNAL_NOW = MARKET.word("1", "the grid's signal, -1 to 1")
-TARGET_J = MARKET.word("J", "what the target asked for since the beginning")
-LAST_TARGET_J = MARKET.word("J", "what it had asked for at the last measurement")
-OFF_J = MARKET.word("J", "by how much the machine was off it in this hour, interval by interval")
-TRACKED_S = MARKET.word("s", "how much of this hour was measured")
-UNTIL = MARKET.word("us", "when this hour is over")
 
 OF_NODE = Row("State.node")
 FACTOR_OF = OF_NODE.word("1", "its factor of efficiency")

@@ -10,7 +10,7 @@ policies remember begins anew, as does the time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,10 +22,9 @@ from odonata.cluster.dispatch import serve_now
 from odonata.cluster.layout import State
 from odonata.cluster.tried import Hours, jobs_known, known_types
 from odonata.jobs.machine import Hour
-from odonata.jobs.market import PRICES, SERIES, MarketSettings
-from odonata.jobs.metering import missed
+from odonata.jobs.market import SERIES, MarketSettings
 from odonata.jobs.series import Steps
-from odonata.jobs.series_text import SYNTHETIC
+from odonata.jobs.trading import MARKET, Trade, target_of
 from odonata.traces.demand import Demand
 from odonata.traces.trace import UNKNOWN, Trace
 from pdes.driver import run
@@ -67,14 +66,15 @@ class Begun(NamedTuple):
     bid: Bid
 
 
-class Trading:
-    """The market of one run: its settings over time, and what is known of it on a state."""
+class Trading(Trade):
+    """The market of a job run: what is known of it on a state, and hours to try bids in."""
 
     def __init__(self, model: Cluster, settings: MarketSettings) -> None:
         assert model.power is not None
         tick_ps = w.TICK_PS
         interval = model.power.interval(tick_ps, w.USUAL_INTERVAL_PS)
-        self.model, self.settings, self.length = model, settings, settings.hour(interval, tick_ps)
+        length = settings.hour(interval, tick_ps)
+        self.model = model
         if model.until_us is not None and model.until_us % interval:
             raise Refused(f"run.duration = {model.until_us * w.SECOND:,g} s: in a market a whole "
                           f"number of power.interval, {interval * w.SECOND:,g} s")  # fmt: skip
@@ -85,25 +85,20 @@ class Trading:
         self._weights: tuple[float, Mapping[str, float]] | None = None
         """Those of the hour that ends then, as a policy sees them."""
         if model.begun is not None:
-            self.series, self.policy = model.begun.series, Offered(model.begun.bid)
-        else:
-            if wrong := self._unknown(self.policy.named):
-                raise Refused(f"market.bidding = {settings.bidding}: {wrong}")
-            self.series = {name: settings.steps(name, tick_ps, model.period, model.seed,
-                                                model.until_us) for name in SERIES}  # fmt: skip
-
-    @property
-    def period(self) -> int:
-        """Returns after how many ticks the signal comes again from its beginning; 0: never."""
-        if self.model.begun is not None:
-            return 0
-        return self.settings.after(self.series["signal"], w.TICK_PS)
+            self.policy = Offered(model.begun.bid)
+            super().__init__(settings, length, model.begun.series, 0)
+            return
+        if wrong := self._unknown(self.policy.named):
+            raise Refused(f"market.bidding = {settings.bidding}: {wrong}")
+        series = {name: settings.steps(name, tick_ps, model.period, model.seed, model.until_us)
+                  for name in SERIES}  # fmt: skip
+        super().__init__(settings, length, series, settings.after(series["signal"], tick_ps))
 
     def arrays(self) -> dict[str, Any]:
         """Returns the arrays of a state, before the first bid."""
         signal = self.series["signal"]
         return {
-            "market": np.zeros(len(w.MARKET)), "weights": np.zeros(len(self.names)),
+            "market": np.zeros(len(MARKET)), "weights": np.zeros(len(self.names)),
             "signal": signal.values.copy(), "signal_times": signal.times.copy(),
         }  # fmt: skip
 
@@ -131,20 +126,9 @@ class Trading:
         arrived = np.bincount(application, minlength=len(self.names)) * (self.length / max(1, time))
         arrivals = {name: rate for name, rate in zip(self.names, arrived.tolist(), strict=True)
                     if rate and time}  # fmt: skip
-        energy, reserve, error = (self.series[name].at(time) for name in PRICES)
-        passed = [level for _, level in self._signal(max(0, time - self.length), time)]
-        how = self.settings
-        return Hour(self.length, arrivals, energy, reserve, error, passed, error_of(state),
-                    known_types(self.model, state, time, self.length),
-                    jobs_known(self.model, state, time, self.length), how.limit, how.share,
-                    how.late, how.qos, how.violation, self._spread(passed))  # fmt: skip
-
-    def _spread(self, passed: Sequence[float]) -> float:
-        """Returns the standard deviation of the signal: of one that is made, as asked for; else of
-        the hour that has passed or, before there is one, the usual one."""
-        if self.settings.signal == SYNTHETIC or len(passed) < 2:
-            return self.settings.signal_deviation
-        return float(np.std(passed))
+        types = known_types(self.model, state, time, self.length)
+        jobs = jobs_known(self.model, state, time, self.length)
+        return self.known(state.market, time, arrivals, types, jobs)
 
     def target(self, state: State) -> Target | None:
         """Returns what the machine is to draw now; None before the first bid."""
@@ -154,17 +138,11 @@ class Trading:
         if self._weights is None or self._weights[0] != words[w.UNTIL]:
             given = zip(self.names, state.weights.tolist(), strict=True)
             self._weights = words[w.UNTIL], {name: weight for name, weight in given if weight}
-        error = missed(words[w.OFF_J], words[w.RESERVE_W], words[w.TRACKED_S])
-        return Target(words[w.AVERAGE_W], words[w.RESERVE_W], words[w.SIGNAL_NOW],
-                      int(words[w.UNTIL]), self._weights[1], error)  # fmt: skip
+        return target_of(state.market, self._weights[1])
 
     def offer(self, state: State, time: int, bid: Bid) -> tuple[str, Sequence[Any]]:
         """Have a bid hold for the hour that begins. Returns the row of the log."""
-        market = state.market
-        error = error_of(state) if market[w.RESERVE_W] else np.nan
-        market[w.AVERAGE_W], market[w.RESERVE_W] = bid.average_w, bid.reserve_w
-        market[w.OFF_J] = market[w.TRACKED_S] = 0.0
-        market[w.UNTIL] = time + self.length
+        row = self.bid(state.market, time, bid)
         state.weights[:] = [bid.weights.get(name, 0.0) for name in self.names]
         if len(state.kinds):
             assert self.model.types is not None
@@ -172,7 +150,7 @@ class Trading:
                 raise Fault(f"bidding {self.policy.name}: {wrong}")
             names = self.model.types.names
             state.kinds[: len(names), f.WEIGHT] = [bid.weights.get(name, 0.0) for name in names]
-        return "bids", (bid.average_w, bid.reserve_w, error)
+        return row
 
     # -- an hour that is tried
 
@@ -251,25 +229,9 @@ class Trading:
             quarter = self.length // 4
             return Steps((0, quarter, 2 * quarter, 3 * quarter), (0.0, 1.0, 0.0, -1.0))
         begin = time - self.length
-        steps = [*self._signal(begin, time)]
-        return Steps.of([since - begin for since, _ in steps], [level for _, level in steps])
-
-    def _signal(self, begin: int, end: int) -> Iterator[tuple[int, float]]:
-        """Yields since when each value of the signal held between two times, and the value."""
-        signal, period = self.series["signal"], self.period
-        while begin < end:
-            before = begin // period * period if period else 0
-            until = min(end, before + period) if period else end
-            for since, _, level in signal.between(begin - before, until - before):
-                yield since + before, level
-            begin = until
-
-
-def error_of(state: State) -> float:
-    """Returns how far the machine is off its target, as a part of the reserve: the mean of this
-    hour so far."""
-    words = state.market.tolist()
-    return missed(words[w.OFF_J], words[w.RESERVE_W], words[w.TRACKED_S])
+        steps = [*self.signal(begin, time)]
+        return Steps.of([since - begin for since, _, _ in steps],
+                        [level for _, _, level in steps])  # fmt: skip
 
 
 def _simulated(hour: Cluster, length: int, bid: Bid) -> Trial:

@@ -149,17 +149,6 @@ def _energies_by_type(state: Any, time: int) -> Energies:
                     state.node[:, w.NODE_J].copy())  # fmt: skip
 
 
-def work_left_us(state: Any, rows: npt.NDArray[np.int64], time: int) -> npt.NDArray[np.float64]:
-    """Returns how long jobs that hold nodes would go on without a cap, where a policy regulates by
-    type: as `policies.power.floor.work_left`, for many."""
-    of, marks = state.rows[rows, f.OF], state.progress[rows]
-    kinds, since = state.kinds[of], state.tallies[of, f.SINCE]
-    clock = kinds[:, f.CLOCK] + (time - since) / kinds[:, f.PACE]
-    halted = marks[:, f.LEFT] >= 0.0
-    left: npt.NDArray[np.float64] = np.maximum(0.0, marks[:, f.FINISH] - clock)
-    return np.where(halted, marks[:, f.LEFT], left)
-
-
 def running_rows(state: Any) -> npt.NDArray[np.int64]:
     """Returns the rows of the jobs that hold nodes: in order of DUE or, where a policy regulates by
     type, in that of the trace."""

@@ -17,7 +17,6 @@ from odonata.cluster import audit, judged
 from odonata.cluster import layout as w
 from odonata.cluster.admission import admitted
 from odonata.cluster.dispatch import handle
-from odonata.cluster.floors import Kinds
 from odonata.cluster.layout import State
 from odonata.cluster.market import Begun, Trading
 from odonata.cluster.metrics import (
@@ -40,6 +39,7 @@ from odonata.cluster.regulation import conclude_now, handler
 from odonata.cluster.scheduling import BID_KEY, ArrayMachine, Slowdown, rehearse
 from odonata.cluster.state import first_events, fresh_state
 from odonata.jobs.asking import Policies
+from odonata.jobs.floors import Kinds
 from odonata.jobs.market import BIDS, SERIES, TRACKING, MarketSettings
 from odonata.jobs.metering import CAPS, POWER, learned
 from odonata.jobs.passes import Passes

@@ -18,6 +18,7 @@ from odonata.cluster.ends import next_alarm, rings
 from odonata.cluster.energy import count_idle, note, read
 from odonata.cluster.layout import State, floor_of, key
 from odonata.jobs.machine import PATIENCE
+from odonata.jobs.regulating import asking, cap_of, set_cap
 from odonata.jobs.schedule import FINISHED, FINISHES, WAITING
 from odonata.jobs.schedule import RUNNING as IS_RUNNING
 from pdes.events import kind_of
@@ -31,18 +32,16 @@ from policies.power.acts import (
     begin,
     finish,
     first_done,
-    foresee,
     halt,
     next_end,
     take,
 )
-from policies.power.floor import Regulate, nobody, work_left
+from policies.power.floor import Regulate, work_left
 from policies.scheduling.desk import NEVER
-from policies.views import Moment
 from policies.views.tracking import HAIR
 
-regulate: Regulate = nobody
-"""The kernel of a policy, which `handler` and `hour` put in its place."""
+ask: Any = None
+"""`odonata.jobs.regulating.asking` of a policy, which `handler` and `hour` put in its place."""
 
 
 @kernel
@@ -105,19 +104,8 @@ def _set_caps(state: State, time: int) -> None:
     """Give the jobs of each type the cap that the policy wants."""
     floor = floor_of(state)
     for kind in range(state.kinds.shape[0]):
-        of = state.kinds[kind]
-        ratio = of[f.WANTED]
-        if ratio != of[f.RATIO]:
-            of[f.RATIO] = ratio
-            most, low = of[f.MOST_W], of[f.LOW_W]
-            of[f.WATTS], of[f.PACE], cap_w = most, 1.0, np.inf
-            if ratio < 1.0 and most > low:
-                of[f.WATTS] = low + ratio * (most - low)
-                of[f.PACE] = 1.0 + (of[f.SLOWDOWN] - 1.0) * ((most - of[f.WATTS]) / (most - low))
-                cap_w = of[f.WATTS]
-            foresee(floor, kind)
-            if state.tallies[kind, f.NODES] > 0:
-                note(state, time, kind, w.TYPE_CAPPED, cap_w)
+        if set_cap(floor, kind) and state.tallies[kind, f.NODES] > 0:
+            note(state, time, kind, w.TYPE_CAPPED, cap_of(floor, kind))
 
 
 @kernel
@@ -144,46 +132,17 @@ def _book(state: State, time: int) -> None:
             note(state, time, row, w.CAPPED, -1.0)
 
 
-@kernel
-def _sum(state: State) -> None:
-    """Sum up what the machine would draw without caps, and at the lowest."""
-    words, sums = state.floor, state.sums
-    idle = words[f.FREE]
-    full, low = 0.0, 0.0
-    for kind in range(state.kinds.shape[0]):
-        tally = state.tallies[kind]
-        idle += tally[f.HALTED_NODES]
-        full += tally[f.NODES] * state.kinds[kind, f.MOST_W]
-        low += tally[f.NODES] * state.kinds[kind, f.LOW_W]
-    sums[f.FULL_W] = idle * sums[f.IDLE_W] + full
-    sums[f.FLOOR_W] = idle * sums[f.IDLE_W] + low
-
-
 def _control(state: State, time: int) -> None:
     """Have the policy decide, and do it."""
-    floor, words = floor_of(state), state.floor
     count_idle(state, time)
-    for kind in range(state.kinds.shape[0]):
-        advance(floor, kind, time)
-    _sum(state)
-    words[f.STARTS] = words[f.WAKES] = words[f.HALTS] = 0
-    now = moment(state, time, 0.0)
-    target_w = now.target_w
-    if now.reserve_w == 0.0:
-        target_w = np.inf  # whoever offers nothing has nothing to follow
-    regulate(
-        Moment(now.time, now.free, now.busy, now.idle_w, now.least_w, now.most_w, now.cap_w,
-               now.measured_w, target_w, now.average_w, now.reserve_w, now.signal, now.until,
-               now.error),
-        floor, state.given,
-    )  # fmt: skip
-    state.ctl[w.FREE] = words[f.FREE]
+    ask(moment(state, time, 0.0), floor_of(state), state.given)
+    state.ctl[w.FREE] = state.floor[f.FREE]
     _book(state, time)
     _set_caps(state, time)
 
 
 control: Any = _control
-"""`_control` with the kernel of a policy, likewise."""
+"""`_control` with that of a policy, likewise."""
 
 
 @kernel
@@ -245,7 +204,7 @@ def handle(sim: Sim, state: State, time: int, which: int, a: int, b: int) -> Non
 @cache
 def handler(policy: Regulate) -> Any:
     """Returns `handle` for the kernel of a policy."""
-    asked = kernel(rebound(_control, "control", regulate=policy))
+    asked = kernel(rebound(_control, "control", ask=asking(policy)))
     return kernel(rebound(handle, "handle", control=asked))
 
 
@@ -361,12 +320,12 @@ def judge_now(state: State, here: int, until: int, place: Any, late: Any, waits:
                     left = work_left(floor, row, until)
                 waits[at] = (start - job[w.SUBMIT]) * w.SECOND
                 longer = end + left - job[w.SUBMIT] - mark[f.RUN]
-                late[at] = longer / max(mark[f.RUN], f.SHORTEST_US)
+                late[at] = longer / max(mark[f.RUN], f.SHORTEST)
     return started
 
 
 @cache
 def hour(policy: Regulate) -> Any:
     """Returns `hour_now` for the kernel of a policy."""
-    asked = kernel(rebound(_control, "control", regulate=policy))
+    asked = kernel(rebound(_control, "control", ask=asking(policy)))
     return bind(hour_now, "hour_now", control=asked)

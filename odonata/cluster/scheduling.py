@@ -25,9 +25,10 @@ from odonata.cluster.dispatch import (
     work_now,
 )
 from odonata.cluster.market import Trading
-from odonata.cluster.metrics import running_rows, waiting_rows, work_left_us
+from odonata.cluster.metrics import running_rows, waiting_rows
 from odonata.jobs import machine as happened
 from odonata.jobs.asking import Policies, locked
+from odonata.jobs.floors import work_left
 from odonata.jobs.machine import PATIENCE, Hour, Machine, Watts
 from odonata.jobs.passes import Passes
 from odonata.jobs.power import Power
@@ -217,7 +218,7 @@ class ArrayMachine(Machine):
         state.queue[: len(waiting)] = waiting
         kinds = state.kinds[state.rows[running, f.OF]]
         halted = state.progress[running, f.LEFT] >= 0.0
-        left = work_left_us(state, running, time)
+        left = work_left(state, running, time)
         state.work[running], state.jobs[running, w.COUNTED] = left, time
         state.pace[running] = np.where(halted, np.inf, kinds[:, f.PACE])
         state.energy[running, w.CAP_W] = np.where(kinds[:, f.RATIO] < 1, kinds[:, f.WATTS], np.inf)

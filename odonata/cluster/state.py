@@ -8,9 +8,9 @@ import numpy as np
 
 from odonata.cluster import layout as w
 from odonata.cluster.dispatch import launch_now
-from odonata.cluster.floors import NO_FLOOR, Kinds, floor_arrays
 from odonata.cluster.layout import State
 from odonata.cluster.scheduling import BID_KEY, CONTROL_KEY, END_KEY
+from odonata.jobs.floors import NO_FLOOR, Kinds, floor_arrays
 from odonata.jobs.machine import AGAIN
 from odonata.jobs.power import Power, efficiencies
 from odonata.jobs.series import Steps

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from odonata.cluster import layout as w
-from odonata.cluster.floors import Kinds, floor_arrays
 from odonata.cluster.layout import State
-from odonata.cluster.metrics import running_rows, waiting_rows, work_left_us
+from odonata.cluster.metrics import running_rows, waiting_rows
 from odonata.cluster.regulation import begin_now, hour, judge_now
+from odonata.jobs.floors import Kinds, floor_arrays, jobs_there, work_left
 from odonata.jobs.schedule import RUNNING, WAITING
 from odonata.jobs.series import Steps
 from odonata.jobs.series_text import SYNTHETIC
@@ -127,7 +127,7 @@ def there_now(model: Cluster, state: State, time: int, hour: int) -> Coming:
     rows = np.concatenate([running, waiting])
     run, marks = times_known(model, state, rows, hour), state.progress[running]
     halted = marks[:, f.LEFT] >= 0.0
-    done = marks[:, f.RUN] - work_left_us(state, running, time)
+    done = marks[:, f.RUN] - work_left(state, running, time)
     left = np.maximum(1.0, run[: len(running)] - done)
     return Coming(kinds.of_job[rows], state.jobs[rows, w.NODES], run,
                   state.jobs[rows, w.SUBMIT] - time, left, halted.astype(np.int64))  # fmt: skip
@@ -138,12 +138,9 @@ def jobs_known(model: Cluster, state: State, time: int, hour: int) -> JobsThere 
     types."""
     if model.types is None or not len(state.progress):
         return None
-    there = there_now(model, state, time, hour)
-    left = there.run.copy()
-    left[: len(there.left)] = there.left
-    longer = left - there.submit - there.run
-    return JobsThere(there.kind, there.width, np.arange(len(left)) < len(there.left),
-                     np.maximum(0.0, longer) / np.maximum(there.run, f.SHORTEST_US))  # fmt: skip
+    running, waiting = running_rows(state), waiting_rows(state)
+    run = times_known(model, state, np.concatenate([running, waiting]), hour)
+    return jobs_there(state, running, waiting, run, time)
 
 
 class Hours:
@@ -157,13 +154,13 @@ class Hours:
         time: int,
         hour: int,
         past: Steps | None,
-        span: int,
-        since: int,
+        span: int = 0,
+        since: int = 0,
     ) -> None:
         """`span` is how long they are, if that is not an hour; `since` from when on they count."""
         assert model.types is not None
         self.time, self._model, self._state, self._hour_long = time, model, state, hour
-        self._length, self._since = span, since
+        self._length, self._since = span or hour, since
         self._past, self._made = past, dict[int, Made]()
         self._kinds: Kinds = model.types
         self._types = known_types(model, state, time, hour)
@@ -184,7 +181,7 @@ class Hours:
         rows = np.concatenate([state.tops[tally[f.HEAP] :][: tally[f.RUNNING]],
                                paused[state.rows[paused, f.OF] == kind]])  # fmt: skip
         rows = rows[np.argsort(state.progress[rows, f.SERIAL], kind="stable")]
-        left = np.maximum(1.0, work_left_us(state, rows, self.time))
+        left = np.maximum(1.0, work_left(state, rows, self.time))
         return left, (state.progress[rows, f.LEFT] >= 0.0).astype(np.int64)
 
     def _key(self, number: int, name: str) -> list[int]:

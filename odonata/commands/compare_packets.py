@@ -13,6 +13,8 @@ from odonata.jobs.record import JobRecord
 from odonata.results.alone import slowdowns
 from odonata.results.derived import simulated, summary
 from odonata.results.job_table import by_pattern, makespan_ps, mean
+from odonata.results.market_measures import FIGURES as OF_MARKET
+from odonata.results.market_measures import Figure as OfMarket
 from odonata.results.opened import INCOMPLETE
 from odonata.results.performance import Performance
 from odonata.results.run import Run
@@ -52,6 +54,8 @@ class Read(NamedTuple):
     of: Callable[[Known], float | None]
     of_jobs: bool = False
     """Whether it is about jobs, and so only of runs that have some."""
+    words: Callable[[float], str] | None = None
+    """How it is written, where a form does not say that."""
 
     @property
     def figure(self) -> Figure:
@@ -59,6 +63,8 @@ class Read(NamedTuple):
 
     def text(self, value: float) -> str:
         """Returns a value as its form has it; what would be shown as 0 and is not, to one digit."""
+        if self.words is not None:
+            return self.words(value)
         text = self.form.format(value)
         return f"{value:.0e}" if value and not any(map(text.__contains__, "123456789")) else text
 
@@ -171,6 +177,17 @@ OF_POWER = (
 """The figures of jobs that draw power."""
 
 
+def _of_market(figure: OfMarket) -> Read:
+    def of(known: Known) -> float | None:
+        return None if known.run.market is None else getattr(known.run.market.measures, figure.path)
+
+    return Read(f"market.{figure.path}", figure.name, "", of, True, figure.text)
+
+
+IN_MARKETS = tuple(_of_market(figure) for figure in OF_MARKET if "standby" not in figure.path)
+"""The figures of hours of a market."""
+
+
 def figures_of(runs: Sequence[Known]) -> list[Read]:
     """Returns the figures that apply: with jobs their run times, over all and by pattern, in place
     of loads."""
@@ -182,7 +199,8 @@ def figures_of(runs: Sequence[Known]) -> list[Read]:
     watts = OF_POWER if any(one.run.experiment.power for one in with_jobs) else ()
     names = dict.fromkeys(job.name for one in with_jobs for job in one.jobs)
     own = [figure for name in names for figure in _of_job(name)] if len(names) <= FEW else []
-    return [*OF_JOBS, *map(_of_pattern, patterns), SLOWDOWN, *own, *watts, *rest]
+    hours = IN_MARKETS if any(one.run.experiment.market for one in with_jobs) else ()
+    return [*OF_JOBS, *map(_of_pattern, patterns), SLOWDOWN, *own, *watts, *hours, *rest]
 
 
 def columns_of(labels: Sequence[str], runs: Sequence[Run]) -> tuple[list[Column], list[Figure]]:

@@ -82,12 +82,11 @@ class Building(JobSections):
         return made
 
     def _of_packets(self, parameters: dict[str, Any]) -> Experiment:
-        parameters.pop("bidding_parameters", None)
-        self._only_in("job", (path for path in self.given
-                              if path.startswith(("trace.", "market."))))  # fmt: skip
+        self._only_in("job", (path for path in self.given if path.startswith("trace.")))
         self._need_jobs()
         power: Power | None = self._supplied("power", Power, parameters)
         power = power if self.sections["jobs"] else None
+        market: MarketSettings | None = self._supplied("market", MarketSettings, parameters)
         machine = self._machine()
         mixed = {section: self._mixed(section) for section in self._traffics()}
         traffic = tuple(part for parts in mixed.values() for part in parts)
@@ -108,6 +107,7 @@ class Building(JobSections):
             plugins=tuple(self.plugins),
             missing=tuple(dict.fromkeys(self.missing)),
             power=power,
+            market=market,
         )
         need = memory_bytes(machine, 1)
         try:

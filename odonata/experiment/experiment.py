@@ -25,7 +25,7 @@ from odonata.experiment.sections import (
     RunSettings,
     SchedulerSettings,
 )
-from odonata.jobs.market import MarketSettings
+from odonata.jobs.market import PRICES, MarketSettings
 from odonata.jobs.power import Power
 from odonata.jobs.request import Job
 from odonata.traces.source import Source
@@ -127,6 +127,8 @@ class Experiment(Described):
     fidelity: str = field(default="packet", metadata={HOME: FIDELITY})
     power: Power | None = None
     """What nodes draw, and who keeps them below a cap; None: nobody cares."""
+    market: MarketSettings | None = None
+    """What the grid asks, and who bids for it; None: it asks nothing."""
     tick: ClassVar[str] = "ps"
 
     def __post_init__(self) -> None:
@@ -143,6 +145,7 @@ class Experiment(Described):
         metrics, jobs = self.metrics, bool(self.jobs)
         tables = ["ports"] * metrics.ports + ["channels"] * metrics.channels + ["nodes", "groups"]
         tables += ["inputs"] * (metrics.ports and self.network.crossbar is not None)
+        tables += [*PRICES] * (self.market is not None)
         return (*tables, *["jobs"] * jobs), (*self.model().logs(),)
 
     @cached_property
@@ -159,6 +162,7 @@ class Experiment(Described):
             seed=self.run.seed,
             dedicated_scheduler=self.run.dedicated_scheduler,
             power=self.power,
+            market=self.market,
             trace_packets=self.metrics.trace_packets,
             **vars(self.network),
             **{name: getattr(self.nic, name) for name in OF_NODES},
@@ -170,7 +174,8 @@ class Experiment(Described):
         return bool(self.jobs) or not needs_jobs(key)
 
     def _parts(self, section: str) -> Iterator[tuple[str, Any, int]]:
-        if section in ("trace", "market") or (section == "power" and self.power is None):
+        optional = section in ("power", "market")
+        if section == "trace" or (optional and getattr(self, section) is None):
             return
         if section == "jobs":
             for number, (job, count) in enumerate(folded(self.jobs)):

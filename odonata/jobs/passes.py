@@ -233,7 +233,7 @@ class Passes:
         nobody = not machine.queued or machine.free <= 0
         if power is not None and power.selects:
             if not nobody:
-                self._place(machine, self._admitted(machine))
+                self.place(machine, self._admitted(machine))
             if not machine.note_starts():
                 scheduling.note_starts(self._view(machine))
             return
@@ -243,7 +243,7 @@ class Passes:
         chosen = self._chosen(machine)
         if power is not None and chosen:
             chosen = self._configured(machine, chosen)
-        self._place(machine, chosen)
+        self.place(machine, chosen)
 
     def _chosen(self, machine: Machine) -> Sequence[int]:
         """Returns the numbers of the jobs that the scheduling policy chooses."""
@@ -308,7 +308,7 @@ class Passes:
             machine.configure(number, Configuration(0, forced=number in forced), molds.get(number))
         return [*numbers]
 
-    def _place(self, machine: Machine, chosen: Sequence[int]) -> None:
+    def place(self, machine: Machine, chosen: Sequence[int]) -> None:
         """Start the chosen jobs, each where the allocation wants it. A job whose user named its
         nodes waits while one of them is busy, and so do those behind it, which might take the
         others."""

@@ -202,7 +202,6 @@ class Power:
             ("active_w", Power.active_w, "types say what jobs draw without a cap"),
             ("least_w", Power.least_w, "types say what the lowest cap is"),
             ("slowdown", Power.slowdown, "types say how much longer jobs take"),
-            ("communicating_w", None, "jobs of types are not simulated packet by packet"),
         ):  # fmt: skip
             value = getattr(self, name)
             given = f"{name.removesuffix('_w')} = {value}"

@@ -237,9 +237,9 @@ def _made_again(out: Path) -> None:
     from odonata.results.schedule_table import write_csv, write_swf
 
     with open_run(out) as run:
+        if run.market is not None and run.complete:
+            extend(out / JOINED, partial(keep_hours, run.market))
         if isinstance(run, ScheduleRun):
-            if run.market is not None and run.complete:
-                extend(out / JOINED, partial(keep_hours, run.market))
             write_csv(run.schedule, out / accounts.FILE, run.experiment.name, run.power)
             write_swf(run.schedule, out / SWF, [f"Experiment: {run.experiment.name}"])
         elif run.experiment.jobs:

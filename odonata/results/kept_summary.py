@@ -21,6 +21,7 @@ from odonata.results.job_table import MOST_SHOWN
 from odonata.results.performance import Performance, performance
 from odonata.results.run_facts import (
     has_metrics,
+    market_facts,
     network_facts_of,
     result_facts,
     run_facts,
@@ -80,7 +81,7 @@ def _measured(out: Path, experiment: AnyExperiment) -> dict[str, Any]:
             if run.power_measures is not None and run.experiment.power is not None:
                 policy = run.experiment.power.policy
                 known["power"] = {"policy": policy, **run.power_measures.facts()}
-            return known
+            return known | market_facts(run.market)
         known["time_ps"] = run.simulated_us * TICKS[run.tick]
     assert isinstance(experiment, JobExperiment)
     return known | schedule_facts(experiment, out)

@@ -143,6 +143,16 @@ class HourFacts(NamedTuple):
         return {**self._asdict(), "types": {it.type: it._asdict() for it in self.types}}
 
 
+class Known(NamedTuple):
+    """What is known of jobs, where it is not found from their schedule: in a run of packets it has
+    finer times than that."""
+
+    quality: Numbers
+    """[job]: its degradation Q."""
+    waits_s: Numbers
+    """[job]: how long it waited, in s."""
+
+
 @dataclass(frozen=True, eq=False)
 class Market:
     """The hours of a run in a market. Times are us."""
@@ -163,6 +173,8 @@ class Market:
     left_us: Numbers | None = None
     """[job]: how long each that holds nodes at the end would go on without a cap; None: this has to
     be found from the logs of caps."""
+    known: Known | None = None
+    """What the schedule does not tell of jobs; None: it tells all."""
 
     @classmethod
     def of_run(cls, run: ScheduleRun) -> Market | None:
@@ -221,6 +233,8 @@ class Market:
         types."""
         if self.types is None:
             return None
+        if self.known is not None:
+            return self.known.quality
         left = self.left_us
         if left is None:
             left = left_by_logs(self.schedule, self.types, self.caps, self.until_us)
@@ -229,7 +243,7 @@ class Market:
     @cached_property
     def waits_s(self) -> Numbers:
         """[job]: how long it waited, in s, if need be up to the end."""
-        return waits_s(self.schedule, self.until_us)
+        return self.known.waits_s if self.known else waits_s(self.schedule, self.until_us)
 
     @cached_property
     def q(self) -> xr.DataArray:

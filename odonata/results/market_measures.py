@@ -162,7 +162,9 @@ class Figure(NamedTuple):
 
 
 def money(value: float) -> str:
-    """Returns an amount of money, with four figures at least."""
+    """Returns an amount of money, with four figures at least; of next to nothing with three."""
+    if 0.0 < abs(value) < 0.001:
+        return f"{value:.3g}"
     return f"{value:,.2f}" if abs(value) >= 10 else f"{value:.4f}"
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from odonata.experiment.units import show_energy, show_power
 from odonata.results.derived import simulated, total_over_time
+from odonata.results.market_measures import market_rows
 from odonata.results.power_measures import power_rows
 from odonata.results.run import Run
 from pdes.errors import Refused
@@ -42,6 +43,8 @@ def watts_rows(run: Run) -> list[tuple[str, str, str]]:
         return []
     rows = [(f"{name} of nodes" if name == "energy" else name, figure, note)
             for name, figure, note in power_rows(run.power_measures)]  # fmt: skip
+    if run.market is not None:
+        rows += market_rows(run.market.measures, run.market)
     if "ports" not in run.file or simulated(run) <= 0:
         return rows
     found = network_energy(run)

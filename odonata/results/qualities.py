@@ -19,10 +19,10 @@ import numpy.typing as npt
 
 from odonata.jobs.schedule import TO_COME, Schedule
 from odonata.traces.trace import SECOND, Whole
-from policies.power.floor import SHORTEST_US
+from policies.power.floor import SHORTEST
 
 if TYPE_CHECKING:
-    from odonata.cluster.floors import Kinds
+    from odonata.jobs.floors import Kinds
 
 Numbers = npt.NDArray[np.float64]
 ALIKE = 1e-9
@@ -162,7 +162,7 @@ def degradations(schedule: Schedule, left_us: Numbers, until_us: int) -> Numbers
     begun = schedule.start_us >= 0
     end = until_us + np.where(begun, left_us, run)
     end = np.where(schedule.end_us >= 0, schedule.end_us, end)
-    found = (end - submit - run) / np.maximum(run, SHORTEST_US)
+    found = (end - submit - run) / np.maximum(run, SHORTEST)
     return np.where(schedule.state == TO_COME, math.nan, found)
 
 

@@ -18,7 +18,9 @@ from odonata.jobs.metering import PowerRecord
 from odonata.jobs.record import JobRecord, records
 from odonata.results.alone import measured, slowdowns
 from odonata.results.job_network import FIGURES, JobNetwork, facts, job_network
+from odonata.results.market import Market
 from odonata.results.opened import Opened
+from odonata.results.packet_market import market_of
 from odonata.results.power_measures import PowerMeasures, power_measures
 from pdes.errors import Refused
 from topology import Dragonfly
@@ -236,6 +238,11 @@ class Run(Opened):
     def power_measures(self) -> PowerMeasures | None:
         """Returns the measures of power, None where it was not simulated."""
         return None if self.power is None else power_measures(self.power, None)
+
+    @cached_property
+    def market(self) -> Market | None:
+        """Returns the hours of a market, None where the machine took part in none."""
+        return market_of(self)
 
     @cached_property
     def _taken(self) -> Any:

@@ -48,6 +48,7 @@ def run_facts(finished: Finished) -> dict[str, Any]:
         with Run(finished.out) as opened:
             if opened.power_measures is not None:
                 known["power"] = {"policy": made.power.policy, **opened.power_measures.facts()}
+            known |= market_facts(opened.market)
     return known
 
 

@@ -35,6 +35,7 @@ class Optimised(BiddingPolicy):
     nearest to that; and it offers nothing where the same work is cheaper so."""
 
     by_types = True
+    tries = True
     optimiser: str = parameter("search", about=f"who suggests bids: {' or '.join(OPTIMISERS)}")
     hours: int = parameter(
         6,

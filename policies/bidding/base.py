@@ -43,6 +43,9 @@ class BiddingPolicy(Policy):
     """Whether it goes by types of jobs (`Market.types`), and by hours that are tried with them:
     then a run needs `power.types`, and a power policy that regulates by type."""
 
+    tries: bool = False
+    """Whether it tries bids out (`Market.trial`), which only a run with fidelity = "job" can do."""
+
     @property
     def named(self) -> Sequence[str]:
         """Returns the types to which its bids give weights, as far as that is known before a run,

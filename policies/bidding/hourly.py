@@ -80,6 +80,7 @@ class Exhaustive(BiddingPolicy):
     one that is nearest to that or, if asked to, nothing."""
 
     by_types = True
+    tries = True
     steps: int = parameter(12, about="steps of averages, and of reserves for each, that are tried",
                            least=2, most=200)  # fmt: skip
     width: float = parameter(

@@ -48,6 +48,7 @@ class Grid(BiddingPolicy):
     part of the time, if that is cheaper than no offer; or, if asked to, nothing."""
 
     by_types = True
+    tries = True
     rule: str = parameter("quality", about=f"what is least: {' or '.join(RULES)}")
     hours: int = parameter(3, about="hours in which each bid is tried", least=1, most=1000)
     steps: int = parameter(12, about="averages, and reserves for each, that are tried", least=2,
@@ -117,6 +118,7 @@ class Guaranteed(BiddingPolicy):
     than the same work without an offer, nothing is offered."""
 
     by_types = True
+    tries = True
     stated: bool = parameter(
         True, about="take how fast it has to fall from the table of types, where that has it"
     )

@@ -15,11 +15,12 @@ from policies.power import floor as w
 from policies.power.floor import Floor
 from policies.views import NEVER
 
-HAIR_US = 1e-3
+HAIR = 1e-3
 """A job is done when no more work than this is left: sums of the same numbers in another order
 differ by less."""
 SECOND = 1e-6
-"""A tick, in s."""
+"""A tick of a job run, in s: where packets are simulated, nodes have meters, and nobody reads the
+energies of a floor."""
 
 # -- the clock
 
@@ -44,7 +45,7 @@ def foresee(floor: Floor, kind: int) -> None:
     tally, of = floor.tallies[kind], floor.kinds[kind]
     tally[w.ENDS] = NEVER
     if tally[w.RUNNING] > 0:
-        left = floor.marks[floor.tops[tally[w.HEAP]], w.FINISH] - of[w.CLOCK] - HAIR_US
+        left = floor.marks[floor.tops[tally[w.HEAP]], w.FINISH] - of[w.CLOCK] - HAIR
         ticks = max(0.0, np.ceil(left * of[w.PACE]))
         if ticks < NEVER - tally[w.SINCE]:
             tally[w.ENDS] = tally[w.SINCE] + np.int64(ticks)
@@ -133,7 +134,7 @@ def _count(floor: Floor, kind: int, row: int, time: int) -> None:
 def _score(floor: Floor, kind: int, row: int, clock: float, sign: float) -> None:
     """Have the work that is left of a job fall as the clock goes, from where it stands; or, with
     the sign changed, no longer."""
-    of, part = floor.kinds[kind], max(floor.marks[row, w.RUN], w.SHORTEST_US)
+    of, part = floor.kinds[kind], max(floor.marks[row, w.RUN], w.SHORTEST)
     of[w.SCORE] += sign * clock / part
     of[w.PER_WORK] += sign / part
 
@@ -142,7 +143,7 @@ def _score(floor: Floor, kind: int, row: int, clock: float, sign: float) -> None
 def _present(floor: Floor, kind: int, row: int, left: float, sign: float) -> None:
     """Count a job with so much work left among those that are there; or no longer."""
     of, run = floor.kinds[kind], floor.marks[row, w.RUN]
-    part = max(run, w.SHORTEST_US)
+    part = max(run, w.SHORTEST)
     of[w.SCORE] += sign * ((left - floor.rows[row, w.SUBMIT] - run) / part)
     of[w.PER_TIME] += sign / part
     tally = floor.tallies[kind]
@@ -185,6 +186,24 @@ def again(floor: Floor, kind: int, row: int, left: float) -> None:
     """Have a standby job that has just started have only so much work left."""
     _leave(floor, kind, row)
     _enter(floor, kind, row, left, 0)
+
+
+@kernel
+def overrun(floor: Floor, kind: int) -> None:
+    """Have no work left of the running jobs of a type that go on for longer than they were expected
+    to: they end when they do. The clock has to show the time."""
+    tally, of = floor.tallies[kind], floor.kinds[kind]
+    base, late = tally[w.HEAP], False
+    while tally[w.RUNNING] > 0 and floor.marks[floor.tops[base], w.FINISH] < of[w.CLOCK]:
+        row = floor.tops[base]
+        mark = floor.marks[row]
+        longer = of[w.CLOCK] - mark[w.FINISH]
+        if tally[w.STANDBY] == 0:
+            of[w.SCORE] += longer / max(mark[w.RUN], w.SHORTEST)
+        mark[w.FINISH], late = of[w.CLOCK], True
+        _settle(floor, base, tally[w.RUNNING], 0, row)
+    if late:
+        foresee(floor, kind)
 
 
 @kernel

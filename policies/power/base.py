@@ -131,7 +131,8 @@ class PowerPolicy(Policy):
     all that is asked: a kernel of (now, floor, given), called whenever power was measured. It
     starts, suspends and caps jobs by type (`policies.power.acts`). `now` is a `Moment`, `floor` a
     `policies.power.floor.Floor`, and `given` an array of its parameters that are numbers or flags,
-    in order. Only the job model has one, where nodes are counted and jobs have types."""
+    in order. In a run of packets the floor is what the scheduler knows
+    (docs/following-in-packets.md)."""
 
     @property
     def first_rate(self) -> float:

@@ -6,6 +6,9 @@ regulates many thousands of nodes looks at a handful of rows. It starts jobs wit
 suspended ones go on with `wake`, suspends others with `halt`, and gives types caps with `hold`
 (`acts`); the machine does the rest.
 
+Times are ticks of the run: microseconds where only jobs are simulated, picoseconds where packets
+are. Energies are right of the former; of the latter nodes have meters.
+
 A **row** is a job: those of the trace come first, in their order, so that the smaller of two rows
 came first; behind them are as many as there can be standby jobs at a time.
 """
@@ -31,13 +34,13 @@ WANTED = KIND.word("1", "the cap that the policy wants: 0, the lowest, to 1, non
 RATIO = KIND.word("1", "the cap in force, likewise")
 WATTS = KIND.word("W", "what a node of a running job draws now")
 PACE = KIND.word("1", "the ticks that such a job takes for a tick of work")
-CLOCK = KIND.word("us", "the work that a job would have done that had run from the beginning")
+CLOCK = KIND.word("tick", "the work that a job would have done that had run from the beginning")
 NODE_J = KIND.word("J", "the energy that a node of it would have taken")
 JOULES = KIND.word("J", "the energy of all jobs of this type, so far")
 SHARE = KIND.word("1", "room to work in: its share of the nodes, or how late its jobs are")
 SCORE = KIND.word("1", "the sum of its jobs' degradations, at time 0 and clock 0 (`quality`)")
-PER_TIME = KIND.word("1/us", "by how much that grows per us")
-PER_WORK = KIND.word("1/us", "by how much it falls per us of the clock")
+PER_TIME = KIND.word("1/tick", "by how much that grows per tick")
+PER_WORK = KIND.word("1/tick", "by how much it falls per tick of the clock")
 
 TALLY = Row("State.tallies")
 WAITING = TALLY.word("1", "its jobs that wait")
@@ -49,24 +52,24 @@ HALTED_NODES = TALLY.word("1", "the nodes that these hold")
 HEAD = TALLY.word("1", "the row of the first that waits")
 TAIL = TALLY.word("1", "the row of the last that waits")
 HEAP = TALLY.word("1", "where in `tops` the heap of its running jobs begins")
-ENDS = TALLY.word("us", "when the first of them ends, if nothing comes between; NEVER: none")
-SINCE = TALLY.word("us", "until when its clock goes")
+ENDS = TALLY.word("tick", "when the first of them ends, if nothing comes between; NEVER: none")
+SINCE = TALLY.word("tick", "until when its clock goes")
 STANDBY = TALLY.word("1", "whether there is always another job of it, which may wait for ever")
 
 OF_ROW = Row("State.rows")
 OF = OF_ROW.word("1", "the type of a job")
 WIDTH = OF_ROW.word("1", "the nodes that it needs")
-SUBMIT = OF_ROW.word("us", "when it joined the queue")
+SUBMIT = OF_ROW.word("tick", "when it joined the queue")
 LINK = OF_ROW.word("1", "the row of the next that waits of its type")
 SPOT = OF_ROW.word("1", "where in its heap, or among the suspended jobs, it is")
 
 MARK = Row("State.progress")
-RUN = MARK.word("us", "the time that it takes without a cap")
-FINISH = MARK.word("us", "what the clock of its type shows when it is done")
-LEFT = MARK.word("us", "what is left of its work while it is suspended; below 0: it is not")
+RUN = MARK.word("tick", "the time that it takes without a cap")
+FINISH = MARK.word("tick", "what the clock of its type shows when it is done")
+LEFT = MARK.word("tick", "what is left of its work while it is suspended; below 0: it is not")
 BEGAN_J = MARK.word("J", "NODE_J of its type when it began or went on")
-BEGAN = MARK.word("us", "when that was, or when it was suspended")
-GOT_ON = MARK.word("us", "for how long it had got on before that")
+BEGAN = MARK.word("tick", "when that was, or when it was suspended")
+GOT_ON = MARK.word("tick", "for how long it had got on before that")
 TAKEN_J = MARK.word("J", "the energy that it had taken before that")
 SERIAL = MARK.word("1", "of a standby job: how many had started before it; of another its row")
 
@@ -91,9 +94,9 @@ IDLE_W = SUM.word("W", "what an idle node draws")
 LAST_STANDBY_J = SUM.word("J", "the energy of standby jobs at the last measurement")
 ALL = SUM.word("1", "the nodes of the machine")
 
-SHORTEST_US = 1e6
-"""A degradation is a part of a job's run time, of this at least: a job of a trace that ended at
-once would be late after any wait."""
+SHORTEST = 1e6
+"""A degradation is a part of a job's run time, of so many ticks at least (a second of a job run, a
+microsecond of a packet run): a job that ended at once would be late after any wait."""
 
 NOT_STARTED, NOT_CAPPED, NOT_WOKEN, NOT_HALTED = range(1, 5)
 MISDEEDS = {
@@ -204,7 +207,7 @@ def quality(floor: Floor, time: int) -> float:
 
 @kernel
 def work_left(floor: Floor, row: int, time: int) -> float:
-    """Returns how long a running or suspended job would go on without a cap, in us."""
+    """Returns how long a running or suspended job would go on without a cap, in ticks."""
     kind, mark = floor.rows[row, OF], floor.marks[row]
     if mark[LEFT] >= 0.0:
         return mark[LEFT]  # type: ignore[no-any-return]
@@ -225,7 +228,7 @@ def lateness(floor: Floor, row: int, time: int) -> float:
         return 0.0
     age = time - floor.rows[row, SUBMIT]
     longer = age + work_left(floor, row, time) - mark[RUN]
-    return longer / max(mark[RUN], SHORTEST_US) / of[THRESHOLD]  # type: ignore[no-any-return]
+    return longer / max(mark[RUN], SHORTEST) / of[THRESHOLD]  # type: ignore[no-any-return]
 
 
 Regulate = Callable[[Moment, Floor, Any], None]

@@ -35,7 +35,7 @@ def urgency(now: Moment, floor: Floor, kind: int) -> float:
         return 0.0
     row = tally[w.HEAD]
     waited = now.time - floor.rows[row, w.SUBMIT]
-    return waited / max(floor.marks[row, w.RUN], w.SHORTEST_US) / floor.kinds[kind, w.THRESHOLD]  # type: ignore[no-any-return]
+    return waited / max(floor.marks[row, w.RUN], w.SHORTEST) / floor.kinds[kind, w.THRESHOLD]  # type: ignore[no-any-return]
 
 
 @kernel

@@ -9,7 +9,8 @@ import pytest
 from machines import SMALL
 
 from odonata.agents import scheduling
-from odonata.agents.scheduling import Decided, Scheduler, Supply
+from odonata.agents.decided import Decided, Supply
+from odonata.agents.scheduling import Scheduler
 from odonata.jobs.board import (
     BEGAN,
     DONE,

@@ -526,7 +526,7 @@ def test_the_log_of_ends_has_what_a_job_took() -> None:
             {"policy": "rate-by-number"},
             "power.policy = rate-by-number: it sets a service rate, which only",
         ),
-        ({"policy": "tracking-only"}, "power.policy = tracking-only: it follows a target by types"),
+        ({"policy": "tracking-only"}, "power.policy = tracking-only: it follows the target of a"),
         ({"policy": "rmap-adaptive"}, "power.policy = rmap-adaptive: it molds jobs, which only"),
         ({"demand": "mira"}, "power.demand = mira: packets are of jobs"),
         ({"cap": "7.1 kW"}, r"power.cap = 7,100 W at its lowest: 72 nodes draw 7,200 W"),

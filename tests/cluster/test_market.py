@@ -171,7 +171,7 @@ def test_a_market_that_cannot_be_is_refused_before_a_run(settings: Any, words: s
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [('[market]\nbidding = "fixed"\n[[jobs]]\nnodes = 4\n', 'only with fidelity = "job"'),
+    [('[market]\nbidding = "fixed"\n[[jobs]]\nnodes = 4\n', "no \\[power\\]"),
      ('fidelity = "job"\n[trace]\nmodel = "lublin"\n[market]\nhour = "1 h"\n', "no \\[power\\]"),
      ('fidelity = "job"\n[trace]\nmodel = "lublin"\n[power]\n[market]\nbidding = "fxed"\n',
       "did you mean fixed")],

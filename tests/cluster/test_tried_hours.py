@@ -10,9 +10,10 @@ import pytest
 from markets import logs_of
 
 from odonata.cluster import market
-from odonata.cluster.metrics import running_rows, work_left_us
+from odonata.cluster.metrics import running_rows
 from odonata.cluster.model import Cluster
 from odonata.cluster.tried import Hours
+from odonata.jobs.floors import work_left
 from odonata.jobs.market import MarketSettings
 from odonata.jobs.power import Power
 from odonata.traces.mix import MIXES, mix
@@ -207,7 +208,7 @@ def test_an_hour_that_is_tried_begins_with_the_very_jobs(monkeypatch: pytest.Mon
         aside = there.tallies[:, f.STANDBY] != 0
         halted += [there.tallies[some, f.HALTED].sum() for some in (~aside, aside)]
         rows = running_rows(there)
-        left = np.maximum(1.0, work_left_us(there, rows, time))
+        left = np.maximum(1.0, work_left(there, rows, time))
         clocks, marks = fresh["kinds"][there.rows[rows, f.OF], f.CLOCK], marks[: len(rows)]
         begun = np.where(marks[:, f.LEFT] >= 0, marks[:, f.LEFT], marks[:, f.FINISH] - clocks)
         assert begun == pytest.approx(left, abs=1e-3)

@@ -38,7 +38,7 @@ from topology import Dragonfly
 from topology.presets import PRESETS
 from topology.settings import settings_of
 
-PARTS = {"machine", "traffic", "workload", "jobs", "power", "numbers", "stages"}
+PARTS = {"machine", "traffic", "workload", "jobs", "power", "market", "numbers", "stages"}
 """Fields of a network, or of its workload, that are sections of their own."""
 WORDS = [key for key in KEYS if key.kind == "word"]
 

@@ -132,7 +132,7 @@ def witness(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Looks at the machine before and after all that follows from something, and at who starts."""
     scheduling("wild", about="a test's", source="ours")(Wild)
     power("moody", about="a test's", source="ours")(Moody)
-    respond, place = Passes.respond, Passes._place
+    respond, place = Passes.respond, Passes.place
 
     def responding(self: Passes, machine: Machine, happened: int) -> None:
         nodes = machine.free + machine.busy
@@ -155,7 +155,7 @@ def witness(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         Notes.starts += len(started)
 
     monkeypatch.setattr(Passes, "respond", responding)
-    monkeypatch.setattr(Passes, "_place", placing)
+    monkeypatch.setattr(Passes, "place", placing)
     monkeypatch.setattr(Notes, "chosen", None)
     for name in ("passes", "starts", "refusals", "suspended"):
         monkeypatch.setattr(Notes, name, 0)

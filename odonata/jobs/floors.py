@@ -17,6 +17,7 @@ from odonata.traces.types import JobType, Types
 from pdes.errors import Refused
 from policies.power import floor as f
 from policies.scheduling.desk import NEVER
+from policies.views import JobsThere
 
 Whole = npt.NDArray[np.int64]
 SECOND = 10**6
@@ -62,15 +63,17 @@ def _standby(types: Types, name: str) -> JobType:
 
 def floor_arrays(
     kinds: Kinds,
-    run_us: npt.NDArray[Any],
+    run: npt.NDArray[Any],
     widths: Whole,
-    submit_us: Whole,
+    submit: Whole,
     nodes: int,
     idle_w: float,
     given: Sequence[float] = (),
 ) -> dict[str, Any]:
-    """Returns the arrays of `policies.power.floor`, for an idle machine with so many nodes."""
-    jobs, count = len(run_us), len(kinds.rows)
+    """Returns the arrays of `policies.power.floor`, for an idle machine with so many nodes. How
+    long jobs `run` without a cap, and when they `submit`, are ticks; standby jobs, of which only
+    job runs have any, take theirs in us."""
+    jobs, count = len(run), len(kinds.rows)
     spare = 0
     every = [*kinds.rows]
     if kinds.standby is not None:
@@ -89,8 +92,8 @@ def floor_arrays(
     rows = np.full((jobs + spare, len(f.OF_ROW)), -1)
     marks = np.zeros((jobs + spare, len(f.MARK)))
     marks[:, f.LEFT] = -1.0
-    rows[:jobs, f.OF], rows[:jobs, f.WIDTH], rows[:jobs, f.SUBMIT] = kinds.of_job, widths, submit_us
-    marks[:jobs, f.RUN] = run_us
+    rows[:jobs, f.OF], rows[:jobs, f.WIDTH], rows[:jobs, f.SUBMIT] = kinds.of_job, widths, submit
+    marks[:jobs, f.RUN] = run
     tallies[:, f.HEAP] = _heaps(kinds.of_job, widths, nodes, count, spare)[: len(every)]
     words = np.zeros(len(f.WORDS), np.int64)
     words[[f.FREE, f.JOBS, f.STANDBY_KIND, f.SPARE]] = nodes, jobs, -1, -1
@@ -109,6 +112,32 @@ def floor_arrays(
         "paused": np.zeros(nodes, np.int64), "moves": np.zeros((3, nodes), np.int64),
         "given": np.array(given, np.float64),
     }  # fmt: skip
+
+
+def jobs_there(
+    state: Any, running: Whole, waiting: Whole, run: npt.NDArray[Any], time: int
+) -> JobsThere:
+    """Returns the jobs on a floor as a bidding policy sees them. `run` is how long each, first
+    those that run and then those that wait, is expected to take without a cap."""
+    rows, left = np.concatenate([running, waiting]), run.astype(float)
+    done = state.progress[running, f.RUN] - work_left(state, running, time)
+    left[: len(running)] = np.maximum(1.0, left[: len(running)] - done)
+    longer = time - state.rows[rows, f.SUBMIT] + left - run
+    return JobsThere(
+        state.rows[rows, f.OF], state.rows[rows, f.WIDTH], np.arange(len(rows)) < len(running),
+        np.maximum(0.0, longer) / np.maximum(run, f.SHORTEST),
+    )  # fmt: skip
+
+
+def work_left(state: Any, rows: Whole, time: int) -> npt.NDArray[np.float64]:
+    """Returns how long jobs that hold nodes would go on without a cap, in ticks: as
+    `policies.power.floor.work_left`, for many. `state` has the arrays of a floor by their names."""
+    of, marks = state.rows[rows, f.OF], state.progress[rows]
+    kinds, since = state.kinds[of], state.tallies[of, f.SINCE]
+    clock = kinds[:, f.CLOCK] + (time - since) / kinds[:, f.PACE]
+    halted = marks[:, f.LEFT] >= 0.0
+    left: npt.NDArray[np.float64] = np.maximum(0.0, marks[:, f.FINISH] - clock)
+    return np.where(halted, marks[:, f.LEFT], left)
 
 
 def _room(of_job: Whole, widths: Whole, nodes: int, count: int, spare: int) -> Whole:
