@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from odonata.studies.bidding.cases import BiddingPlan
     from odonata.studies.bidding.simulation import Day, DayOutcome
 
-PARTS = ("table", "busy", "causes")
+PARTS = ("table", "busy", "causes", "fes")
 
 
 class Bidding(Packaged["BiddingPlan", "Day", "DayOutcome"]):
@@ -25,7 +25,8 @@ class Bidding(Packaged["BiddingPlan", "Day", "DayOutcome"]):
     sequential = True
     options = (
         Option("part", "The combinations of table 2.7 (table), the same on a machine that is 90 % "
-               "busy (busy), or why EnergyQARE keeps its QoS or does not (causes).", "all",
+               "busy (busy), why EnergyQARE keeps its QoS or does not (causes), or FES where it "
+               "tries each bid in six days instead of one (fes).", "all",
                choices=("all", *PARTS)),
         Option("days", "Days of each case: seeds of jobs and signal, the same in all cases.", 8,
                int),

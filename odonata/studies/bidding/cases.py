@@ -21,6 +21,8 @@ POLICIES = ("energy-qare", "qoscap")
 BIDS = ("fh", FES, "adaptive")
 NOTHING = (0.0, 0.0)
 """The bid of whoever offers nothing."""
+TRIED = 6
+"""In how many days FES tries each bid where one day is too few."""
 MOST_DAYS = 1000
 LOADS = (0.6, 0.75, 0.85, 0.9)
 BURSTS = (1.0, 4.0, 16.0)
@@ -67,17 +69,24 @@ class BiddingPlan:
                 f"deviation = {self.deviation:g}: {LEAST_DEVIATION:g} .. {MOST_DEVIATION:g}"
                 )  # fmt: skip
 
-    def search(self, workload: Workload, policy: str) -> Day:
+    def search(self, workload: Workload, policy: str, tried: int = 1) -> Day:
         """Returns the search of FES for a workload: with jobs that come at random, as often."""
         even = workload._replace(burst=1.0, swing=0.0)
-        return self._day(0, even, policy, bid="fes", searching=True)
+        return self._day(0, even, policy, bid=FES, searching=True, tried=tried)
 
     def of(
-        self, workload: Workload, policy: str, bid: Any, outcomes: Outcomes, **more: Any
+        self,
+        workload: Workload,
+        policy: str,
+        bid: Any,
+        outcomes: Outcomes,
+        tried: int = 1,
+        **more: Any,
     ) -> list[Day]:
-        """Returns all days of a setting; none while the bid of FES is not known."""
+        """Returns all days of a setting; none while the bid of FES is not known, which is `tried`
+        in so many days."""
         if bid == FES:
-            found = outcomes.get(self.search(workload, policy).key)
+            found = outcomes.get(self.search(workload, policy, tried).key)
             if found is None:
                 return []
             bid = found.average_w, found.reserve_w
@@ -94,7 +103,7 @@ class BiddingPlan:
 
 def workloads(part: str) -> Sequence[Workload]:
     """Returns the workloads of a part."""
-    return {"table": TABLE, "busy": BUSY, "causes": CAUSES}[part]
+    return {"table": TABLE, "busy": BUSY, "causes": CAUSES, "fes": TABLE}[part]
 
 
 def days(asked: BiddingPlan, part: str, outcomes: Outcomes) -> Iterator[Day]:
@@ -105,6 +114,13 @@ def days(asked: BiddingPlan, part: str, outcomes: Outcomes) -> Iterator[Day]:
             for policy in POLICIES:
                 yield from asked.of(workload, policy, "adaptive", outcomes)
             yield from asked.of(workload, "energy-qare", NOTHING, outcomes)
+        return
+    if part == "fes":
+        for workload in some:
+            yield from (asked.search(workload, policy, TRIED) for policy in POLICIES)
+        for workload in some:
+            for policy in POLICIES:
+                yield from asked.of(workload, policy, FES, outcomes, tried=TRIED)
         return
     for workload in some:
         yield from (asked.search(workload, policy) for policy in POLICIES)

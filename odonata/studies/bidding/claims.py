@@ -18,6 +18,7 @@ from odonata.studies.bidding.cases import (
     NOTHING,
     POLICIES,
     TABLE,
+    TRIED,
     BiddingPlan,
     Outcomes,
     Workload,
@@ -25,19 +26,22 @@ from odonata.studies.bidding.cases import (
 from odonata.studies.bidding.found import (
     SHARE,
     Measured,
+    average,
     both,
+    cost,
     difference,
     keeps_qos,
     keeps_rule,
     kept,
     mean,
     off,
+    reserve,
     saving,
     worst,
 )
 from odonata.studies.bidding.simulation import FES, DayOutcome
 from odonata.study.contract import Claim
-from odonata.study.verdicts import above, below, judged, near, percent, shown
+from odonata.study.verdicts import above, below, judged, near, percent, shown, watts
 
 PRINTED = {
     ("energy-qare", "fh"): ((7.7, 4.0), (2.2, 3.0), (73.9, 2.2)),
@@ -57,7 +61,7 @@ BEST = "qoscap", "adaptive"
 def claims(asked: BiddingPlan, outcomes: Outcomes) -> list[Claim]:
     """Returns the claims of the parts that are asked for and that there are all days for."""
     measured = Measured(asked, outcomes)
-    parts = {"table": _table, "busy": _busy, "causes": _causes}
+    parts = {"table": _table, "busy": _busy, "causes": _causes, "fes": _fes}
     return [claim for name in asked.parts for claim in parts[name](measured)]
 
 
@@ -138,6 +142,26 @@ def _busy(m: Measured) -> Iterator[Claim]:
         yield judged("90 % busy: Q of qoscap is below that of energy-qare, both adaptive", "",
                      f"by {-it.mean:.2f} ± {it.half:.2f}", below(it, 0.0), it.mean < 0.0,
                      it)  # fmt: skip
+
+
+def _fes(m: Measured) -> Iterator[Claim]:
+    """Yields what FES comes to that tries each bid in several days."""
+    for workload, policy in product(TABLE, POLICIES):
+        days = m.days(workload, policy, FES, tried=TRIED)
+        if days:
+            it, bids = mean(days, worst), f"bids {watts(mean(days, average))}"
+            yield shown(f"{workload.name}: {policy} + fes, tried in {TRIED} days", "",
+                        f"{bids} and {watts(mean(days, reserve))}; {_text(days)}", it)  # fmt: skip
+    for workload in TABLE:
+        best = m.days(workload, *BEST)
+        days = m.days(workload, "qoscap", FES, tried=TRIED)
+        if best and days:
+            it = difference(days, best, saving)
+            yield shown(f"{workload.name}: what qoscap saves more with that bid than with adaptive "
+                        "ones", "", f"{percent(it)} of what the average costs", it)  # fmt: skip
+            it = difference(days, best, cost)
+            yield shown(f"{workload.name}: what the day costs more with it", "",
+                        f"{it.mean:+.1f} ± {it.half:.1f}", it)  # fmt: skip
 
 
 def _causes(m: Measured) -> Iterator[Claim]:

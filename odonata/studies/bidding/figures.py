@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from odonata.figures.network import BLUE, GREEN, GREY, ORANGE, PURPLE
 from odonata.studies.bidding.cases import (
@@ -68,8 +69,7 @@ def rules(asked: BiddingPlan, outcomes: Outcomes) -> Figure | None:
 def _days(m: Measured, workload: Any, axes: Axes) -> None:
     dress_small(axes)
     axes.set_title(workload.name, fontsize=9, loc="left")
-    axes.axvspan(LEAST_OFF, SHARE, ymax=1.0, color=GREEN, alpha=0.07, lw=0)
-    axes.axhspan(LEAST_Q, THRESHOLD, color=GREEN, alpha=0.07, lw=0)
+    axes.fill_between([LEAST_OFF / 2, SHARE], LEAST_Q / 2, THRESHOLD, color=GREEN, alpha=0.1, lw=0)
     axes.axvline(SHARE, color=GREY, lw=0.8, ls="--")
     axes.axhline(THRESHOLD, color=GREY, lw=0.8, ls="--")
     for policy, bid in product(POLICIES, BIDS):
@@ -78,8 +78,13 @@ def _days(m: Measured, workload: Any, axes: Axes) -> None:
                   [max(LEAST_Q, day.worst) for day in days], MARKS[bid], color=COLOURS[policy],
                   mfc="none" if bid != "adaptive" else COLOURS[policy], ms=5,
                   alpha=0.85)  # fmt: skip
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    for axis, scale, ticks in ((axes.xaxis, axes.set_xscale, (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)),
+                               (axes.yaxis, axes.set_yscale, (0.1, 0.5, 1.0, 2.0, 5.0, 20.0))):  # fmt: skip
+        scale("log")
+        axis.set_major_locator(FixedLocator(ticks))
+        axis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda part, _: f"{100 * part:g} %"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda q, _: f"{q:g}"))
     axes.set_xlim(LEAST_OFF * 0.9, 1.05)
     axes.set_ylim(LEAST_Q * 0.9, 40)
 

@@ -51,11 +51,13 @@ class Day(Case):
     """0: those of the system."""
     steps: int = 12
     """Of the grid of FES."""
+    tried: int = 1
+    """In how many days FES tries each bid."""
     kept: bool = False
 
     @property
     def weight(self) -> float:
-        return 1.0 if not self.searching else 30.0 * (self.steps / 12) ** 2
+        return 1.0 if not self.searching else 30.0 * (self.steps / 12) ** 2 * self.tried
 
     def __str__(self) -> str:
         what = "search for a bid" if self.searching else f"bid {self.bid}"
@@ -135,7 +137,8 @@ def simulate(case: Day) -> DayOutcome:
 def searched(case: Day) -> DayOutcome:
     """Returns the bid that FES finds."""
     began = time.perf_counter()
-    policy: Any = BIDDINGS.make(FES, {"steps": case.steps, "warmup": case.warm_h})
+    policy: Any = BIDDINGS.make(FES, {"steps": case.steps, "warmup": case.warm_h,
+                                        "days": case.tried})  # fmt: skip
     bid = policy.searched(model_of(case).first_market())
     return DayOutcome(bid.average_w, bid.reserve_w, None, None, 0, {}, 0, 0.0, 0.0, 0.0, 0.0, 0.0,
                       time.perf_counter() - began)  # fmt: skip
