@@ -35,6 +35,7 @@ MARKS = {"fh": "s", FES: "D", "adaptive": "o"}
 LEAST_OFF, LEAST_Q = 2e-3, 2e-2
 """Where what is less is drawn."""
 KW = 1000.0
+OFF_TICKS, Q_TICKS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0), (0.1, 0.5, 1.0, 2.0, 5.0, 20.0)
 SHOWN = (("energy-qare", FES), ("qoscap", "adaptive"), ("energy-qare", "adaptive"))
 """The combinations of figure 2.34."""
 
@@ -78,9 +79,9 @@ def _days(m: Measured, workload: Any, axes: Axes) -> None:
                   [max(LEAST_Q, day.worst) for day in days], MARKS[bid], color=COLOURS[policy],
                   mfc="none" if bid != "adaptive" else COLOURS[policy], ms=5,
                   alpha=0.85)  # fmt: skip
-    for axis, scale, ticks in ((axes.xaxis, axes.set_xscale, (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)),
-                               (axes.yaxis, axes.set_yscale, (0.1, 0.5, 1.0, 2.0, 5.0, 20.0))):  # fmt: skip
-        scale("log")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    for axis, ticks in ((axes.xaxis, OFF_TICKS), (axes.yaxis, Q_TICKS)):
         axis.set_major_locator(FixedLocator(ticks))
         axis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda part, _: f"{100 * part:g} %"))
