@@ -31,7 +31,7 @@ from policies.scheduling.base import (
 )
 
 from policies.scheduling.compiled import has_order, in_order  # isort: skip
-from policies.scheduling import cheaper, disciplines, sensitive  # noqa: F401  isort: skip
+from policies.scheduling import disciplines, sensitive, cheaper  # noqa: F401  isort: skip
 
 __all__ = [
     "SCHEDULINGS",

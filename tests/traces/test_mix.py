@@ -50,7 +50,7 @@ def test_the_types_of_a_mix_keep_its_rule() -> None:
 
 def test_loads_and_shares_are_those_that_are_stated() -> None:
     loads = {name: it.load for name, it in MIXES.items() if it.load != 0.5}
-    assert loads == {"W12": 0.25, "W13": 0.9}
+    assert loads == {"W12": 0.25, "W13": 0.9, "meggie-like": 0.75, "emmy-like": 0.75}
     assert MIXES["qosg"].types == ("fs", "sc", "bt", "lu", "mg", "sp")
     assert MIXES["qosg"].shares is None
     assert MIXES["qosg-W1"].shares == (1, 1, 3, 1, 3, 3)
