@@ -95,6 +95,9 @@ def hours_table(found: Regulated) -> Any:
          f"off by more than {rules.limit:g} of the reserve"),
         ("kept the rule", f"{it.hours_kept} of {it.hours_offered}",
          f"hours with less than {rules.share:.0%} of bad intervals"),
+        *([("excluded", f"{it.hours_excluded} of {it.hours}",
+            "hours in which nothing could be offered, after too many that broke the rule")]
+          if it.hours_excluded else []),
         ("kept QoS", f"{it.hours_qos} of {it.hours}",
          f"hours: {qos_words(rules.qos)}"),
         ("kept both", f"{both} of {it.hours}", "hours"),
