@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from odonata.results.schedule_run import ScheduleRun
 
-HOUR_US, PS = 3600 * SECOND, 10**6
+HOUR_US, PS, G_PER_KG = 3600 * SECOND, 10**6, 1000.0
 HOURS = "market/hours"
 
 
@@ -152,6 +152,8 @@ class HourFacts(NamedTuple):
     energy_kwh: float
     """What was drawn."""
     standby_kwh: float | None
+    carbon_kg: float | None
+    """The CO2 of what was drawn; None where no carbon intensity is given."""
     jobs: int
     """How many were submitted."""
     qos_ok: bool
@@ -194,6 +196,8 @@ class Market:
     be found from the logs of caps."""
     known: Known | None = None
     """What the schedule does not tell of jobs; None: it tells all."""
+    carbon: Steps | None = None
+    """The carbon intensity over time, in g per kWh, where it is given."""
 
     @classmethod
     def of_run(cls, run: ScheduleRun) -> Market | None:
@@ -217,7 +221,7 @@ class Market:
             Rules(**found), steps, measured_until(run.simulated_us, time_us),
             Bids.of_log(bids, bids["time_us"]),
             Tracking(time_us, seen["target_w"], seen["power_w"], standby_w), run.schedule,
-            types_of(run), caps_of(run), standby, left,
+            types_of(run), caps_of(run), standby, left, carbon=run.steps("carbon"),
         )  # fmt: skip
 
     # -- by interval
@@ -333,10 +337,19 @@ class Market:
             rules.cost(paid, 0.0, math.nan, long, energy, 0.0, 0.0),
             rules.cost(0.0, reserve, 0.0, long, 0.0, offered, 0.0) + 0.0, _known(of_error),
             0.0 if kept else self.rules.violation, energy * drawn_kwh, _known(energy * standby_kwh),
-            drawn_kwh, _known(standby_kwh),
+            drawn_kwh, _known(standby_kwh), self._carbon_kg(its, begin, end),
             int((self.schedule.state[rows] != TO_COME).sum()), all(it.qos_ok for it in types),
             types,
         )  # fmt: skip
+
+    def _carbon_kg(self, its: slice, begin: int, end: int) -> float | None:
+        """Returns the CO2 of what was drawn in some intervals, which are those between two times:
+        the power of each with the mean carbon intensity in it."""
+        if self.carbon is None or its.start == its.stop:
+            return None
+        begins = np.append(0, self.tracking.time_us)[its]
+        grams = self.carbon.integral_with(begins, self.tracking.power_w[its], begin, end)
+        return grams / HOUR_US / rules.W_PER_KW / G_PER_KG
 
     @cached_property
     def measures(self) -> MarketMeasures:
@@ -438,7 +451,7 @@ def caps_of(run: ScheduleRun) -> CapLogs:
                    columns("speeds", "time_us", "rate"))  # fmt: skip
 
 
-UNITS = {"_w": "W", "_s": "s", "_kwh": "kWh", "hours": "h", "_price": "1/kWh"}
+UNITS = {"_kg": "kg", "_w": "W", "_s": "s", "_kwh": "kWh", "hours": "h", "_price": "1/kWh"}
 
 
 def unit_of(name: str) -> str:

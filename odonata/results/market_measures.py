@@ -67,6 +67,8 @@ class MarketMeasures:
     energy_kwh: float
     """What was drawn."""
     standby_kwh: float | None
+    carbon_kg: float | None
+    """The CO2 of what was drawn; None where no carbon intensity is given."""
     standby_started: int | None
     standby_ended: int | None
     types: Mapping[str, Mapping[str, Any]]
@@ -116,7 +118,7 @@ def measures_of(
         sum(hour.qos_ok for hour in hours) if types else None,
         None if worst is None else worst.type, None if worst is None else worst.late_share,
         None if latest is None else latest.type, None if latest is None else latest.mean_q,
-        total("energy_kwh") or 0.0, total("standby_kwh"),
+        total("energy_kwh") or 0.0, total("standby_kwh"), total("carbon_kg"),
         None if standby is None else standby[0], None if standby is None else standby[1],
         {it.type: it._asdict() for it in types},
     )  # fmt: skip

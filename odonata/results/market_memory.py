@@ -85,7 +85,7 @@ class MarketLogs(LogsInMemory):
             CapLogs(self._columns("type_caps", 2), self._columns("caps", 2),
                     self._columns("speeds", 1)),
             None if standby is None else (int(standby[0]), int(standby[1])),
-            result.outcome.get(LEFT),
+            result.outcome.get(LEFT), carbon=model.steps("carbon"),
         )  # fmt: skip
 
     def _offered(self) -> Bids:
