@@ -465,5 +465,5 @@ def _known(value: float) -> float | None:
 
 def _array(values: list[Any], name: str) -> Any:
     """Returns the values of a figure; nan where it is undefined."""
-    kind = bool if name.endswith("_ok") else int if name == "jobs" else float
+    kind = bool if name.endswith(("_ok", "excluded")) else int if name == "jobs" else float
     return np.array([math.nan if it is None else it for it in values], kind)
