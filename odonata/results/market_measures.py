@@ -215,7 +215,7 @@ def market_rows(found: MarketMeasures, market: Market) -> list[tuple[str, str, s
         "hours_kept": f"of {found.hours_offered:,} with an offer",
         "hours_excluded": f"{hours}, after too many that broke the rule",
         "hours_qos": f"{hours}: {qos_words(rule.qos)}",
-        "latest_mean_q": f"{found.latest_type or ''}, mean of its jobs",
+        "latest_mean_q": f"{found.latest_type}, mean of its jobs" if found.latest_type else "",
         "worst_late_share": found.worst_type or "",
         "standby_kwh": f"{market.types.standby}: {found.standby_started:,} jobs started"
         if market.types is not None and found.standby_started is not None else "",

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from clusters import trace_of
 from following import INTERVAL, LAUNCH, columns, following, recorded
 from hypothesis import given
 from hypothesis import strategies as st
+from naive import Job
 
 from odonata.cluster.model import Cluster
 from odonata.jobs import trading as t
@@ -24,6 +26,7 @@ from pdes.driver import run
 from pdes.errors import Refused
 from pdes.transport import Serial
 from policies.bidding import BIDDINGS, Bid, BiddingPolicy, bidding
+from policies.power import POWERS, Caps, PowerPolicy, power
 from policies.views import Market
 
 PS, MINUTE = 10**12, 60 * 10**6
@@ -191,6 +194,31 @@ def test_a_run_that_is_resumed_in_the_middle_of_an_exclusion_gives_the_same_bits
                    resume=place)  # fmt: skip
         assert rest.resumed
         assert rest.digest == whole.digest
+
+
+def test_a_policy_that_is_asked_for_caps_sees_no_target_in_an_hour_that_is_excluded() -> None:
+    seen: dict[int, bool] = {}
+
+    @power("looks", about="a test's", source="ours")
+    class Looks(PowerPolicy):
+        def caps(self, view: Any) -> Caps:
+            seen[view.time] = view.target is not None
+            return Caps()
+
+    try:
+        offered = (("average", 2000.0), ("reserve", 10.0))
+        market = MarketSettings("fixed", offered, signal=0.5, hour_ps=120 * PS, exclude_after=1,
+                                exclude_for_ps=200 * PS)  # fmt: skip
+        supply = Power("looks", interval_ps=10 * PS, demand="constant")
+        jobs = trace_of([Job(0, 0, 900 * 10**6, 5, None)])
+        model = Cluster(jobs, 10, power=supply, market=market)
+        run(model, None, show_compiling=False, transport=Serial())
+    finally:
+        del POWERS["looks"]
+    # The first hour fails, the two that begin in the 200 s after it are excluded, and so on.
+    expected = {time: time // (120 * 10**6) % 3 == 0 for time in seen}
+    assert seen == expected
+    assert len({*seen.values()}) == 2
 
 
 # -- in a run of packets
