@@ -16,7 +16,7 @@ from pdes.words import Row, declared
 
 HERE = Path(__file__).parent.parent
 ROWS = ("odonata/agents/layout.py", "odonata/agents/packet.py", "odonata/agents/tracing.py",
-        "odonata/cluster/layout.py", "odonata/jobs/board.py",
+        "odonata/cluster/layout.py", "odonata/jobs/board.py", "odonata/jobs/trading.py",
         "policies/scheduling/desk.py")  # fmt: skip
 LAYOUTS = (*ROWS, "pdes/events.py")
 

@@ -155,7 +155,7 @@ class Exchange:
         """Returns the arrays before the first bid, and before a job has arrived. Rows of the floor
         are jobs in order of arrival."""
         found = {
-            "market": np.zeros(len(t.MARKET)), "before": np.zeros(2),
+            "market": self.trade.words(), "before": np.zeros(2),
             "weights": np.zeros(len(self.kinds.rows)),
         }  # fmt: skip
         if self.regulate is None:
@@ -214,12 +214,14 @@ class FollowingMachine(MessageMachine):
     # -- the market
 
     def target(self) -> Target | None:
-        market = self.dealings.market
-        if market[t.UNTIL] == 0.0:
-            return None
         names = self.exchange.kinds.names
         weights = zip(names, self.dealings.weights.tolist(), strict=True)
-        return t.target_of(market, {name: weight for name, weight in weights if weight})
+        return t.target_of(
+            self.dealings.market, {name: weight for name, weight in weights if weight}
+        )
+
+    def excluded(self) -> bool:
+        return self.exchange.trade.excluded(self.dealings.market, self.time)
 
     def hour(self) -> Hour:
         exchange, time = self.exchange, self.time
@@ -278,6 +280,9 @@ class FollowingMachine(MessageMachine):
         if until > begun:
             market[t.OFF_J] += abs(joules - target_w * seconds)
             market[t.TRACKED_S] += seconds
+        t.count_bad(market, joules / seconds, target_w, float(reserve_w))
+        if until % trade.length == 0:
+            trade.judge(market, until - trade.length, self.time)
         self.log.append(("tracking", (target_w, joules / seconds, 0.0)))
         return began, until, joules
 

@@ -55,7 +55,7 @@ from odonata.jobs.board import (
     Board,
     Ledger,
 )
-from odonata.jobs.market import BIDS, SERIES, TRACKING
+from odonata.jobs.market import SERIES, market_logs
 from odonata.jobs.metering import CAPS, POWER, learned
 from pdes.dealing import Dealing, Deals
 from pdes.events import FOREVER, KEY, KIND_SHIFT, TIME, WORDS, A, Rows, no_rows, pack
@@ -419,7 +419,7 @@ class Network(NetworkDescription, Model, Carries, Decides, Deals, Streams, Ends,
         assert self.scheduler.power is not None
         figures = self.scheduler.power.policy.figures
         more = {"learned": learned(figures)} if figures else {}
-        more |= {"bids": BIDS, "tracking": TRACKING} if self.market else {}
+        more |= market_logs(self.market) if self.market else {}
         return kept | {"ends": POWERED_ENDS, "power": POWER, "caps": CAPS} | more
 
     @property

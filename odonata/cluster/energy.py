@@ -11,14 +11,18 @@ import numpy as np
 
 from odonata.cluster import layout as w
 from odonata.cluster.layout import State
-from odonata.jobs import metering
+from odonata.jobs import metering, trading
 from odonata.jobs.metering import WITHIN
 from odonata.jobs.power import bits, stretch
 from odonata.traces.demand import level, mean_at
-from pdes.jit import kernel
+from pdes.jit import kernel, rebound
+from policies.views import tracking
 
 violates, lowers = kernel(metering.violates), kernel(metering.lowers)
 cause_of, missed = kernel(metering.cause_of), kernel(metering.missed)
+count_bad = kernel(
+    rebound(trading.count_bad, "count_bad", is_bad=kernel(tracking.is_bad))
+)  # fmt: skip
 """The rules of both fidelities, compiled."""
 
 
@@ -374,6 +378,7 @@ def track(state: State, joules: float, seconds: float) -> float:
     market[w.OFF_J] += abs(joules - asked)
     market[w.TRACKED_S] += seconds
     market[w.LAST_TARGET_J] = market[w.TARGET_J]
+    count_bad(market, joules / seconds, asked / seconds, market[w.RESERVE_W])
     return asked / seconds  # type: ignore[no-any-return]
 
 

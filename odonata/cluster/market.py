@@ -24,7 +24,7 @@ from odonata.cluster.tried import Hours, jobs_known, known_types
 from odonata.jobs.machine import Hour
 from odonata.jobs.market import SERIES, MarketSettings
 from odonata.jobs.series import Steps
-from odonata.jobs.trading import MARKET, Trade, target_of
+from odonata.jobs.trading import Trade, target_of
 from odonata.traces.demand import Demand
 from odonata.traces.trace import UNKNOWN, Trace
 from pdes.driver import run
@@ -98,7 +98,7 @@ class Trading(Trade):
         """Returns the arrays of a state, before the first bid."""
         signal = self.series["signal"]
         return {
-            "market": np.zeros(len(MARKET)), "weights": np.zeros(len(self.names)),
+            "market": self.words(), "weights": np.zeros(len(self.names)),
             "signal": signal.values.copy(), "signal_times": signal.times.copy(),
         }  # fmt: skip
 
@@ -132,12 +132,10 @@ class Trading(Trade):
 
     def target(self, state: State) -> Target | None:
         """Returns what the machine is to draw now; None before the first bid."""
-        words = state.market.tolist()
-        if not words or words[w.UNTIL] == 0.0:
-            return None
-        if self._weights is None or self._weights[0] != words[w.UNTIL]:
+        until = float(state.market[w.UNTIL]) if len(state.market) else 0.0
+        if self._weights is None or self._weights[0] != until:
             given = zip(self.names, state.weights.tolist(), strict=True)
-            self._weights = words[w.UNTIL], {name: weight for name, weight in given if weight}
+            self._weights = until, {name: weight for name, weight in given if weight}
         return target_of(state.market, self._weights[1])
 
     def offer(self, state: State, time: int, bid: Bid) -> tuple[str, Sequence[Any]]:

@@ -40,7 +40,7 @@ from odonata.cluster.scheduling import BID_KEY, ArrayMachine, Slowdown, rehearse
 from odonata.cluster.state import first_events, fresh_state
 from odonata.jobs.asking import Policies
 from odonata.jobs.floors import Kinds
-from odonata.jobs.market import BIDS, SERIES, TRACKING, MarketSettings
+from odonata.jobs.market import SERIES, MarketSettings, market_logs
 from odonata.jobs.metering import CAPS, POWER, learned
 from odonata.jobs.passes import Passes
 from odonata.jobs.power import FILE, Power
@@ -453,7 +453,7 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         placed |= {"molds": MOLDS} if self.choices else {}
         found = {"starts": STARTS, "ends": POWERED_ENDS, "power": POWER, "caps": CAPS,
                  "speeds": SPEEDS} | placed  # fmt: skip
-        found |= {"bids": BIDS, "tracking": TRACKING} if self.market is not None else {}
+        found |= market_logs(self.market) if self.market is not None else {}
         found |= {"type_caps": TYPE_CAPS} if self.regulates is not None else {}
         figures = self.power_policy.figures if self.power_policy else ()
         return found | ({"learned": learned(figures)} if figures else {})

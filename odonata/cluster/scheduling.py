@@ -205,6 +205,8 @@ class ArrayMachine(Machine):
         if self._steers_types:
             self._show()
         self.events.append((time + self._trading.length, BID_KEY, 0, 0))
+        if time:
+            self._trading.judge(self.state.market, time - self._trading.length, time)
         passes.bid(self)
         self._happen(happened.TARGET)
         return Decision(self.events, self.log)
@@ -346,6 +348,10 @@ class ArrayMachine(Machine):
 
     def target(self) -> Target | None:
         return None if self._trading is None else self._trading.target(self.state)
+
+    def excluded(self) -> bool:
+        assert self._trading is not None
+        return self._trading.excluded(self.state.market, self.time)
 
     def hour(self) -> Hour:
         assert self._trading is not None

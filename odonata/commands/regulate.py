@@ -14,7 +14,7 @@ from odonata.commands.bid_file import other_than, read_bid
 from odonata.commands.group import SETTINGS
 from odonata.commands.options import cores, json_option, plot_option, plugin_option
 from odonata.commands.output import print_json, print_table
-from odonata.commands.regulate_asked import SUFFIX, Asked
+from odonata.commands.regulate_asked import QOS_RULES, SUFFIX, Asked, followers
 from odonata.commands.regulate_options import job_options, market_options
 from pdes import launcher
 from pdes.errors import Refused
@@ -32,13 +32,20 @@ EXPERIMENT = "regulate.toml"
 @job_options("energy-qare")
 @click.option("--bid", metavar="BID", help="What is offered, average and reserve, as 8434W,3435W; "
               "or a file that `odonata bid` wrote, as mine/bid.json; or a bidding policy, with "
-              "parameters as energy-qare:rule=cost:hours=6.  [default: the one that is called as "
-              "the policy]")  # fmt: skip
+              "parameters as energy-qare:rule=cost:hours=6.  [default: the one that goes with "
+              "the policy, which is called as it, but for qoscap: adaptive]")  # fmt: skip
 @click.option("--hours", type=float, help="How many hours.  [default: 20; of a trace all in which "
               "jobs are submitted, from the first on]")  # fmt: skip
 @click.option("--continuous", is_flag=True, help="One run of so many hours; without it each hour "
               "is a run of its own that starts empty, with the next seed.")  # fmt: skip
+@click.option("--warm-up", metavar="TIME", help="Simulate so long before what is judged, as 96h; "
+              "--hours come after it.  [default: none]")  # fmt: skip
+@click.option("--qos", type=click.Choice(QOS_RULES), default=QOS_RULES[0], show_default=True,
+              help="When a type of jobs keeps its QoS: if few of its jobs are at their threshold "
+              "or beyond it (share), or if their mean degradation is below it "
+              "(mean).")  # fmt: skip
 @market_options
+@click.option("--carbon", metavar="G", help="Grams of CO2 per kWh: a number or a CSV file.")
 @click.option("--write", type=click.Path(path_type=Path), metavar="FILE.toml",
               help="Write the experiment of the first seed, for `odonata run`.")  # fmt: skip
 @click.option(
@@ -142,7 +149,7 @@ def check_market(made: JobExperiment) -> None:
 def no_target(policy: str) -> Refused:
     """Returns the refusal of a policy that follows no target."""
     return Refused(f"--policy {policy}: it does not follow a target by types of jobs: "
-                   "tracking-only, energy-qare, qosg and aqa do")  # fmt: skip
+                   f"{', '.join(followers())} do")  # fmt: skip
 
 
 def say_other(made: JobExperiment, asked: Asked) -> None:
@@ -211,7 +218,9 @@ def facts(found: Regulated, made: JobExperiment, asked: Asked) -> dict[str, Any]
     return {
         "jobs_of": asked.workload or str(asked.trace), "nodes": made.model().nodes,
         "policy": made.power.policy, "bidding": made.market.bidding,
-        "continuous": not asked.apart, "seeds": asked.seeds, "hours_count": count, **measures,
+        "continuous": not asked.apart, "seeds": asked.seeds, "hours_count": count,
+        "warm_up_s": made.market.warmup_ps * 1e-12, "qos": made.market.qos, **measures,
+        "carbon_without_kg": found.carbon_without_kg,
         "energy_without_kwh": found.energy_without_kwh, "cost_without": found.cost_without,
         "left_kwh": found.left_kwh, "left_without_kwh": found.left_without_kwh, "bill": found.bill,
         "bill_standby": found.bill_standby,

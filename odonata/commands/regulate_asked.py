@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from odonata.experiment.experiment import JobExperiment
     from odonata.traces.types import Types
 
+QOS_RULES = ("share", "mean")
+"""Those of `policies.views.tracking`, which are not imported for `--help`."""
 PRICES = ("energy_price", "reserve_price", "error_price")
 SUFFIX = ".csv"
 USUAL_HOURS = 20
@@ -43,6 +45,9 @@ class Asked:
     deviation: float | None = None
     bid: str | None = None
     prices: str | None = None
+    carbon: str | None = None
+    warm_up: str | None = None
+    qos: str = QOS_RULES[0]
     repair: bool = False
     repeat: bool = False
     preemption: bool = False
@@ -65,8 +70,30 @@ class Asked:
 
     @property
     def hours_each(self) -> float:
-        """Returns how long a run is, in hours."""
-        return 1.0 if self.apart else self.hours or self._whole()
+        """Returns how long a run is, in hours, with the warm-up."""
+        if self.hours is None and self.trace is not None:
+            return self._whole()
+        return self.warm_up_h + (1.0 if self.apart else self.hours or self._whole())
+
+    @property
+    def judged_each(self) -> float:
+        """Returns how many hours of a run are judged."""
+        return self.hours_each - self.warm_up_h
+
+    @property
+    def warm_up_h(self) -> float:
+        """Returns how long the warm-up is, in hours."""
+        if self.warm_up is None:
+            return 0.0
+        from odonata.experiment.units import time_ps
+
+        try:
+            found = time_ps(self.warm_up) / 3600e12
+        except ValueError as error:
+            raise Refused(f"--warm-up {self.warm_up}: {error}") from None
+        if not 0 <= found <= MOST_HOURS:
+            raise Refused(f"--warm-up {self.warm_up}: 0 h up to {MOST_HOURS:,} h")
+        return float(found)
 
     def _whole(self) -> float:
         """Returns how many hours a run has where nobody says it: of a trace all in which jobs are
@@ -99,6 +126,9 @@ class Asked:
         if self.apart and self.hours is not None and self.hours != int(self.hours):
             raise Refused(f"--hours {self.hours:g}: a whole number, as each hour is a run of its "
                           "own; --continuous makes one run of any length")  # fmt: skip
+        if self.trace is not None and self.judged_each <= 0:
+            raise Refused(f"--warm-up {self.warm_up}: less than the {self.hours_each:,g} hours of "
+                          f"{self.trace}, or nothing is left to be judged")  # fmt: skip
         if self.deviation is not None and self.signal != "synthetic":
             raise Refused(f"--deviation {self.deviation:g}: of a synthetic signal, and "
                           f"{self.signal} is a file: leave one out")  # fmt: skip
@@ -122,6 +152,9 @@ class Asked:
         assert isinstance(made, JobExperiment)
         if self.changes:
             text = made.to_toml()
+        if made.market is not None and made.market.exclude_after and self.hours_each <= 1.0:
+            raise Refused("--set market.exclude_after: hours that each begin with an empty machine "
+                          "know of no hour before: add --continuous")  # fmt: skip
         return made, text
 
     def sections(self) -> dict[str, Mapping[str, Any]]:
@@ -151,10 +184,13 @@ class Asked:
         market |= {"repair": "repair"} if self.repair else {}
         plugins = [str(path.resolve()) for path in self.plugins]
         market |= {"repeat": True} if self.repeat else {}
+        market |= {"warmup": f"{self.warm_up_h:g} h"} if self.warm_up_h else {}
+        market |= {"qos": self.qos} if self.qos != QOS_RULES[0] else {}
         return {
             "": {"name": "regulate", "fidelity": "job", "plugins": plugins or None},
             "trace": trace,
-            "power": {"policy": policy, "types": types, "interval": "1 s"}, "market": market,
+            "power": {"policy": policy, "types": types, "interval": "1 s",
+                      "carbon": self._carbon()}, "market": market,
             "run": {"duration": span, "seed": self.seed}, "metrics": {"interval": "1 min"},
         }  # fmt: skip
 
@@ -168,12 +204,15 @@ class Asked:
 
     @property
     def bidding(self) -> dict[str, Any]:
-        """Returns the bidding policy, with its parameters: by default the one that has the name of
-        the power policy."""
+        """Returns the bidding policy, with its parameters: by default the one that goes with the
+        power policy."""
         if self.bid is None:
             from policies.bidding import BIDDINGS
+            from policies.power import POWERS
 
             name = self.policy.split(":")[0].strip()
+            if name in POWERS and not POWERS.named(name).missing:
+                name = getattr(POWERS.named(name).build, "bidding", "") or name
             if name not in BIDDINGS:
                 raise Refused(f"--policy {name}: no bidding policy has this name: say what is "
                               "offered, --bid 8434W,3435W, or who bids, --bid qosg")  # fmt: skip
@@ -184,6 +223,19 @@ class Asked:
         if len(words) == 1 and not words[0][:1].isdigit():
             return named(self.bid, "bidding", "--bid")
         return {"name": "fixed", **offered(self.bid, words)}
+
+    def _carbon(self) -> float | str | None:
+        """Returns the carbon intensity: a number, or the name of a file."""
+        if self.carbon is None:
+            return None
+        try:
+            found = float(self.carbon)
+        except ValueError:
+            file_of("--carbon", self.carbon)
+            return str(Path(self.carbon).resolve())
+        if not 0 <= found < math.inf:
+            raise Refused(f"--carbon {self.carbon}: grams of CO2 per kWh, 0 or more")
+        return found
 
     @property
     def bid_file(self) -> Path | None:
@@ -295,9 +347,7 @@ def named(text: str, kind: str, option: str) -> dict[str, Any]:
 
     name, *given = (word.strip() for word in text.split(":"))
     if name not in REGISTERS[kind]:
-        there = [*REGISTERS[kind]]
-        if kind == "power":
-            there = [it for it in there if getattr(REGISTERS[kind][it].build, "regulate", None)]
+        there = followers() if kind == "power" else [*REGISTERS[kind]]
         raise Refused(f"{option} {name}: one of {', '.join(there)}")
     found: dict[str, Any] = {"name": name}
     for word in given:
@@ -306,6 +356,13 @@ def named(text: str, kind: str, option: str) -> dict[str, Any]:
             raise Refused(f"{option} {text}: a name and a value after a colon, as limit=0.2")
         found[key] = _value(value)
     return found
+
+
+def followers() -> list[str]:
+    """Returns the names of the power policies that follow a target by types of jobs."""
+    from policies.power import POWERS
+
+    return [name for name in POWERS if getattr(POWERS[name].build, "regulate", None)]
 
 
 def _value(text: str) -> Any:
@@ -322,7 +379,8 @@ INSTEAD = {"run.seed": "--seed", "run.duration": "--hours"}
 OPTIONS = {
     "trace.mix": "--workload", "trace.nodes": "--nodes", "trace.load": "--load",
     "trace.file": "--trace", "trace.epoch": "--epoch", "trace.timezone": "--timezone",
-    "power.types": "--types", "market.standby": "--standby",
+    "power.types": "--types", "power.carbon": "--carbon", "market.qos": "--qos",
+    "market.warmup": "--warm-up", "market.standby": "--standby",
     "market.signal_deviation": "--deviation", "market.signal": "--signal",
     "power.policy": "--policy", "market.bidding": "--bid", "run.seed": "--seed",
     **{f"market.{price}": "--prices" for price in PRICES},

@@ -35,7 +35,7 @@ def notes_of(found: Regulated, made: JobExperiment) -> Iterator[str]:
         yield from off_target(found, model.power.policy, made.market.standby is not None)
     idle_w = model.nodes * model.power.idle
     most_w = model.nodes * max(it.most_w for it in model.types.rows)
-    bids = [hour for one in found.runs for hour in one.market.by_hour]
+    bids = [hour for one in found.runs for hour in one.market.judged_hours]
     yield from out_of_reach(bids, idle_w, most_w)
 
 
@@ -59,7 +59,8 @@ def out_of_reach(bids: Sequence[HourFacts], idle_w: float, most_w: float) -> Ite
 def off_target(found: Regulated, policy: str, standby: bool) -> Iterator[str]:
     """Yields why hours broke the tracking rule: as the machine drew too much or too little in them,
     whichever is most of their error."""
-    hours = [hour for one in found.runs for hour in one.market.by_hour if not hour.tracking_ok]
+    hours = [hour for one in found.runs for hour in one.market.judged_hours
+             if not hour.tracking_ok]  # fmt: skip
     below = sum(hour.error_below or 0.0 for hour in hours)
     above = sum(hour.error_above or 0.0 for hour in hours)
     if above + below == 0.0:
@@ -110,10 +111,11 @@ def never_started(found: Regulated, nodes: int, idle_w: float) -> str:
 
 
 def waiting(market: Market) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Returns, of the intervals of hours that broke the rule in which the machine drew too little
-    by more than the limit, whether jobs waited."""
+    """Returns, of the intervals in which the machine drew too little by more than the limit, in
+    judged hours that broke the rule, whether jobs waited."""
     schedule, seen = market.schedule, market.tracking
-    broke = [not hour.tracking_ok for hour in market.by_hour]
+    judged = {hour.begin_s for hour in market.judged_hours}
+    broke = [not hour.tracking_ok and hour.begin_s in judged for hour in market.by_hour]
     bad = (market.error > market.rules.limit) & (seen.power_w < seen.target_w)
     bad &= np.array(broke)[market.hour_of]
     came = np.sort(schedule.trace.submit_us)
@@ -132,7 +134,10 @@ def firsts(made: JobExperiment, asked: Asked) -> Iterator[str]:
     if asked.signal != "synthetic":
         yield (f"All hours follow the first hour of {asked.signal}; --continuous goes on "
                "with it.")  # fmt: skip
-    vary = [name for name in PRICES if len(trading.series[name].levels) > 1]
+    carbon = made.model().steps("carbon")
+    series = {name: trading.series[name] for name in PRICES}
+    series |= {} if carbon is None else {"carbon": carbon}
+    vary = [name for name, steps in series.items() if len(steps.levels) > 1]
     if vary:
         yield (f"All hours have the prices of the first hour ({', '.join(vary)} "
                f"change{'s' * (len(vary) == 1)} over time); --continuous goes on with "

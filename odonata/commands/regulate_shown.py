@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from odonata.experiment.experiment import JobExperiment
     from odonata.results.regulated import Regulated
 
-TERMS = (
+Q_TERM = (
     "Q: the degradation, (turnaround - time) / time without a cap, on average, as the wait; jobs "
-    "that are not over in the end count as if they went on without a cap then. late: the part of "
-    "the jobs at the limit of Q or beyond. before: without demand response, that is, as jobs come "
-    "and without caps."
+    "that are not over in the end count as if they went on without a cap then."
 )
+LATE_TERM = "late: the part of the jobs at the limit of Q or beyond."
+BEFORE_TERM = "before: without demand response, that is, as jobs come and without caps."
 
 
 def tables(found: Regulated, made: JobExperiment, asked: Asked) -> Sequence[Any]:
@@ -27,7 +27,13 @@ def tables(found: Regulated, made: JobExperiment, asked: Asked) -> Sequence[Any]
 
     notes = [Text(word, "bold") for word in [*notes_of(found, made), *firsts(made, asked)]]
     return (Text(heading(made, asked), "bold"), hours_table(found), *notes, Text(),
-            types_table(found), Text(TERMS, "dim"))  # fmt: skip
+            types_table(found), Text(terms(found), "dim"))  # fmt: skip
+
+
+def terms(found: Regulated) -> str:
+    """Returns what the titles of the table of types mean."""
+    by_mean = found.runs[0].market.rules.mean_qos
+    return " ".join([Q_TERM, *([] if by_mean else [LATE_TERM]), BEFORE_TERM])
 
 
 def heading(made: JobExperiment, asked: Asked) -> str:
@@ -37,11 +43,13 @@ def heading(made: JobExperiment, asked: Asked) -> str:
     whose = asked.workload or str(asked.trace)
     if made.market.standby is not None:
         whose += f" and standby jobs ({made.market.standby})"
-    count = asked.hours_each * len(asked.seeds)
+    count = asked.judged_each * len(asked.seeds)
     long = f"{count:,g} hour{'s' if count != 1 else ''}"
     first, last = asked.seeds[0], asked.seeds[-1]
     seeds = f"seeds {first} to {last}" if last > first else f"seed {first}"
     how = f"each from an empty machine, {seeds}" if asked.apart else f"in one run, {seeds}"
+    if asked.warm_up_h:
+        how += f", after {asked.warm_up_h:g} hours of warm-up that are not judged"
     bidding = made.market.bidding
     who = "" if bidding == made.power.policy else f", bids: {bidding}"
     return f"{whose} on {made.model().nodes:,} nodes, {made.power.policy}{who}: {long}, {how}"
@@ -86,8 +94,9 @@ def hours_table(found: Regulated) -> Any:
         ("saving", saving, f"{spread}of what the average costs that was bid"),
         ("cost per hour", number(it.cost, lambda cost: money(cost / hours)), ", ".join(split)),
         ("cost before", money(found.cost_without / hours), "without demand response"),
-        ("bill", number(found.bill, "{:+.1%}".format),
-         f"against before, each with the price of the work that is left{aside}"),
+        *([] if rules.warmup_us else [
+            ("bill", number(found.bill, "{:+.1%}".format),
+             f"against before, each with the price of the work that is left{aside}")]),
         ("work left", kwh(found.left_kwh), f"in the end, above idle nodes; without "
          f"demand response {kwh(found.left_without_kwh)}"),
         ("error, mean", number(it.error_mean, "{:.1%}".format), "of the reserve"),
@@ -95,11 +104,17 @@ def hours_table(found: Regulated) -> Any:
          f"off by more than {rules.limit:g} of the reserve"),
         ("kept the rule", f"{it.hours_kept} of {it.hours_offered}",
          f"hours with less than {rules.share:.0%} of bad intervals"),
+        *([("excluded", f"{it.hours_excluded} of {it.hours}",
+            "hours in which nothing could be offered, after too many that broke the rule")]
+          if it.hours_excluded else []),
         ("kept QoS", f"{it.hours_qos} of {it.hours}",
          f"hours: {qos_words(rules.qos)}"),
         ("kept both", f"{both} of {it.hours}", "hours"),
         ("energy per hour", kwh(drawn), f"without demand response {kwh(before)}"),
     ]  # fmt: skip
+    if it.carbon_kg is not None and found.carbon_without_kg is not None:
+        rows.append(("CO2 per hour", kg(it.carbon_kg / hours), "of what was drawn; without demand "
+                     f"response {kg(found.carbon_without_kg / hours)}"))  # fmt: skip
     if it.standby_kwh and it.standby_started is not None:
         rows.append(("standby per hour", kwh(it.standby_kwh / hours),
                      f"{it.standby_started / hours:,.0f} jobs started"))  # fmt: skip
@@ -113,6 +128,11 @@ def kwh(value: float) -> str:
     return f"{value:,.0f} kWh" if value >= 100 else f"{value:.3g} kWh"
 
 
+def kg(value: float) -> str:
+    """Returns a mass for people."""
+    return f"{value:,.0f} kg" if value >= 100 else f"{value:.3g} kg"
+
+
 def _brief(seconds: float | None) -> str:
     """Returns a wait for people: less than a tenth of a second is none."""
     return show_duration(None if seconds is None else round(seconds, 1))
@@ -123,20 +143,21 @@ def types_table(found: Regulated) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    late = found.runs[0].market.rules.late
+    rules = found.runs[0].market.rules
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     shown.add_column("type", no_wrap=True)
-    titles = ("jobs", "limit", "late", "before", f"≤ {late:.0%}", "Q", "before", "wait", "before")
-    for title in titles:
+    late = () if rules.mean_qos else ("late", "before")
+    kept = "Q < limit" if rules.mean_qos else f"≤ {rules.late:.0%}"
+    for title in ("jobs", "limit", *late, kept, "Q", "before", "wait", "before"):
         shown.add_column(title, justify="right", no_wrap=True)
     for regulated, without in found.types:
         if not regulated.jobs:
             continue
         kept = "" if regulated.threshold is None else "yes" if regulated.qos_ok else "NO"
         limit = "" if regulated.threshold is None else f"{regulated.threshold:g}"
+        shares = [f"{it.late_share or 0:.1%}" for it in (regulated, without)]
         shown.add_row(
-            Text(regulated.type), f"{regulated.jobs:,}", limit, f"{regulated.late_share or 0:.1%}",
-            f"{without.late_share or 0:.1%}", kept,
+            Text(regulated.type), f"{regulated.jobs:,}", limit, *shares[: len(late)], kept,
             f"{regulated.mean_q or 0:.2f}", f"{without.mean_q or 0:.2f}",
             _brief(regulated.mean_wait_s), _brief(without.mean_wait_s),
         )  # fmt: skip

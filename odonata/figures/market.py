@@ -84,12 +84,14 @@ class Hours:
 
     @cached_property
     def every(self) -> list[OneHour]:
-        """Returns all hours, run by run."""
+        """Returns all hours that are judged, run by run."""
         found = []
         for market, name in zip(self.markets, self.names, strict=True):
-            whole = bool(name) and len(market.by_hour) == 1
-            found += [OneHour(name if whole else f"{name} hour {at + 1}".strip(), market, at, facts)
-                      for at, facts in enumerate(market.by_hour)]  # fmt: skip
+            judged = market.judged_hours
+            first, whole = len(market.by_hour) - len(judged), bool(name) and len(judged) == 1
+            found += [OneHour(name if whole else f"{name} hour {at + 1}".strip(), market,
+                              first + at, facts)
+                      for at, facts in enumerate(judged)]  # fmt: skip
         return found
 
     @property
@@ -252,17 +254,20 @@ def _count(begins: Any, ends: Any, edges: Any) -> Floats:
 
 def quality(shown: Hours, part: FigureBase) -> None:
     """Draw the degradations of the jobs of each type, as parts of the type's limit: a box from the
-    first quartile to the third with the median, and the value that only the late part may exceed.
-    """
+    first quartile to the third with the median, and the value that decides: the mean, or the one
+    that only the late part may exceed."""
     axes, rules = part.subplots(), shown.markets[0].rules
-    rows = _by_name(shown)
+    rows, by_mean = _by_name(shown), rules.mean_qos
     right, place, beyond = 0.0, 0, []
     for place, (_, limit, now, before) in enumerate(rows):
         low, middle, high = np.quantile(now, (0.25, 0.5, 0.75)) / limit
         # As many jobs are at this value or beyond as may be late, or a few more.
         edge = float(np.sort(now)[max(0, math.ceil(len(now) * (1 - rules.late)) - 1)]) / limit
-        late = float((now >= limit).mean())
-        colour = RED if late > rules.late else GREEN
+        words = f"{float((now >= limit).mean()):.1%} of {len(now):,} late"
+        if by_mean:
+            edge = float(now.mean()) / limit
+            words = f"mean Q {now.mean():.2f} of {len(now):,}"
+        colour = GREEN if rules.qos.kept(now, limit) else RED
         axes.plot([float(now.min()) / limit, edge], [place, place], color=GREY, lw=1.0, zorder=2)
         axes.barh(place, high - low, 0.56, low, color=PALE, ec=BLUE, lw=0.8, zorder=3)
         axes.plot([middle, middle], [place - 0.28, place + 0.28], color=INK, lw=1.8, zorder=4)
@@ -273,7 +278,7 @@ def quality(shown: Hours, part: FigureBase) -> None:
         right = max(right, min(edge, MOST_LIMITS), min(high, MOST_LIMITS))
         if edge > MOST_LIMITS:
             beyond.append((place, edge, colour))
-        axes.annotate(f"{late:.1%} of {len(now):,} late", (1.0, place), (6, 0), va="center",
+        axes.annotate(words, (1.0, place), (6, 0), va="center",
                       xycoords=axes.get_yaxis_transform(), textcoords="offset points",
                       fontsize=8.5, color=colour, annotation_clip=False)  # fmt: skip
     axes.axvline(1.0, color=ORANGE, lw=1.6, zorder=1)
@@ -293,7 +298,8 @@ def quality(shown: Hours, part: FigureBase) -> None:
         Patch(fc=PALE, ec=BLUE, label="middle half"),
         *axes.plot([], [], color=INK, lw=1.8, label="median"),
         *axes.plot([], [], "o", color=GREEN, ms=7, mec="white",
-                   label=f"{1 - rules.late:.0%} are below (red: not below the limit)"),
+                   label=("mean" if by_mean else f"{1 - rules.late:.0%} are below")
+                   + " (red: not below the limit)"),
         *axes.plot([], [], color=ORANGE, lw=1.6, label="limit"),
     ]  # fmt: skip
     if any(len(before) for _, _, _, before in rows):
@@ -303,8 +309,8 @@ def quality(shown: Hours, part: FigureBase) -> None:
 
 
 def _by_name(shown: Hours) -> list[tuple[str, float, Floats, Floats]]:
-    """Returns each type that has a limit and jobs: its name, the limit, and the degradations of its
-    jobs with and without demand response."""
+    """Returns each type that has a limit and jobs that are judged: its name, the limit, and the
+    degradations of these jobs with and without demand response."""
     limits: dict[str, float] = {}
     now: dict[str, list[Any]] = {}
     before: dict[str, list[Any]] = {}
@@ -314,6 +320,7 @@ def _by_name(shown: Hours) -> list[tuple[str, float, Floats, Floats]]:
         for kind, name in enumerate(market.types.names):
             limits[name] = float(market.types.threshold[kind])
             mine = (market.types.of_job == kind) & ~np.isnan(market.quality)
+            mine[: market.judged.start] = False
             now.setdefault(name, []).append(market.quality[mine])
             before.setdefault(name, []).extend([shown.before[at][mine]] if shown.before else [])
     rows = [(name, limits[name], np.concatenate(now[name]),
@@ -343,11 +350,17 @@ def costs(shown: Hours, part: FigureBase) -> None:
         above, below = above + np.maximum(values, 0), below + np.minimum(values, 0)
     whole = np.array([hour.facts.cost if hour.facts.cost is not None else math.nan
                       for hour in hours])  # fmt: skip
+    out = [place for place, hour in zip(at.tolist(), hours, strict=True) if hour.facts.excluded]
+    for number, place in enumerate(out):
+        axes.axvspan(place - 0.5, place + 0.5, color=PALE_ORANGE, alpha=0.5, lw=0, zorder=0,
+                     label=None if number else "excluded")  # fmt: skip
     axes.plot(at, whole, "o", color=INK, ms=4.5 if len(hours) < 50 else 2.5, label="cost", zorder=4)
     axes.axhline(0, color=GREY, lw=0.8, zorder=3)
     axes.set_xlim(0.4, len(hours) + 0.6)
     axes.xaxis.set_major_locator(MaxNLocator(12, integer=True, min_n_ticks=1))
-    axes.set_xlabel("hour" if len(shown.every) <= MOST_BARS else f"hour (the first {MOST_BARS})")
+    label = "hour after the warm-up" if shown.markets[0].rules.warmup_us else "hour"
+    label += f" (the first {MOST_BARS})" if len(shown.every) > MOST_BARS else ""
+    axes.set_xlabel(label)
     axes.yaxis.set_major_formatter(FuncFormatter(thousands))
     axes.set_ylabel("money per hour")
     dress(axes)
@@ -407,8 +420,9 @@ PICTURES: Sequence[Picture] = (
             "by type; each step is a mean over time. Standby jobs are not among them.", by_type,
             _no_types, (12.0, 5.4)),
     Picture("types-quality", "How late jobs were", "Degradations, turnaround over run time without "
-            "a cap, less 1, as parts of the limit of the type. Where more than the allowed part "
-            "of the jobs is late, the dot is red.", quality, _no_limits, (12.0, 4.6)),
+            "a cap, less 1, as parts of the limit of the type. The dot decides: it is what only "
+            "the part that may be late exceeds or, with qos = mean, the mean. It is red where that "
+            "is not below the limit.", quality, _no_limits, (12.0, 4.6)),
 )  # fmt: skip
 """In reading order."""
 

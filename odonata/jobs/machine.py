@@ -180,6 +180,10 @@ class Machine(ABC):
         """Returns what the machine is to draw by its bid; None where it takes part in no market."""
         return None
 
+    def excluded(self) -> bool:
+        """Tells whether nothing may be offered in the hour of the market that begins."""
+        self._refuse("takes part in a market")
+
     def hour(self) -> Hour:
         """Returns what is known of the hour of the market that begins."""
         self._refuse("takes part in a market")

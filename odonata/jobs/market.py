@@ -34,7 +34,7 @@ SIGNAL_KEYS = ("signal_deviation", "signal_slow_memory_ps", "signal_fast_memory_
 AGAIN = "repeat = true"
 """The setting by which a signal begins anew when it has ended."""
 DAY_PS = 24 * 3600 * 10**12
-MOST_LIMIT, MOST_MONEY = 1e3, 1e12
+MOST_LIMIT, MOST_MONEY, MOST_FAILED = 1e3, 1e12, 1000
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,17 @@ class MarketSettings:
         0.0, "number", "What an hour costs on top in which the tracking rule was broken: money.",
         least=0, most=MOST_MONEY,
     )  # fmt: skip
+    exclude_after: int = setting(
+        0, "whole", "After so many hours that broke the tracking rule nothing may be offered for "
+        "`exclude_for`; 0: never.", least=0, most=MOST_FAILED,
+    )  # fmt: skip
+    exclude_within_ps: int = setting(
+        DAY_PS, "time", "Hours count to these that began no longer than this before the end of the "
+        "last one of them.",
+    )  # fmt: skip
+    exclude_for_ps: int = setting(
+        DAY_PS, "time", "For how long nothing may be offered, from the beginning of an hour on."
+    )
     standby: str | None = setting(
         None, "text", "The name of the type of which there is always another job, that starts when "
         "nothing else waits and power is left.", none="none",
@@ -139,6 +150,7 @@ class MarketSettings:
                      "warmup_ps")  # fmt: skip
         found.unless(0 <= self.violation <= MOST_MONEY, f"violation = {self.violation:g}",
                      f"0 .. {MOST_MONEY:g}", "violation")  # fmt: skip
+        self._check_exclusion(found)
         found.unless(self.standby is None or bool(self.standby.strip()), 'standby = ""',
                      "the name of a type, or none", "standby")  # fmt: skip
         found.unless(
@@ -159,6 +171,21 @@ class MarketSettings:
                              f'only with signal = "{SYNTHETIC}": another signal is taken as it is',
                              field, "signal")  # fmt: skip
         found.refuse()
+
+    def _check_exclusion(self, found: Findings) -> None:
+        after = self.exclude_after
+        found.unless(0 <= after <= MOST_FAILED, f"exclude_after = {after}",
+                     f"0 (never) .. {MOST_FAILED}", "exclude_after")  # fmt: skip
+        for field in ("exclude_within_ps", "exclude_for_ps"):
+            value, key = getattr(self, field), field.removesuffix("_ps")
+            found.unless(value > 0, f"{key} = {value} ps", "more than 0 s", field)
+            found.unless(after != 0 or value == DAY_PS, f"{key} = {show_ticks(value, 'ps')}",
+                         "only with exclude_after, the hours that lead to an exclusion", field,
+                         "exclude_after")  # fmt: skip
+        hours = self.exclude_within_ps // max(1, self.hour_ps)
+        found.unless(after <= hours, f"exclude_after = {after}", f"at most {hours:,}, as no more "
+                     "hours begin in exclude_within", "exclude_after",
+                     "exclude_within_ps")  # fmt: skip
 
     def made(self, tick_ps: int) -> BiddingPolicy:
         """Returns the policy, with times as ticks of a model."""
@@ -289,9 +316,18 @@ BIDS = Log(
            "mean, as a part of its reserve; nan where none was offered", "f8")),
     "a row when an hour of the market begins",
 )  # fmt: skip
+BIDS_AND_EXCLUSIONS = Log(
+    (*BIDS.columns, Field("excluded", "1", "1: nothing may be offered in this hour", "i1")),
+    BIDS.about,
+)
 TRACKING = Log(
     (Field("target_w", "W", "what all nodes were to draw on average since the row before", "f8"),
      Field("power_w", "W", "what they drew", "f8"),
      Field("standby_w", "W", "what the nodes of standby jobs drew of that", "f8")),
     "a row when power is measured",
 )  # fmt: skip
+
+
+def market_logs(market: MarketSettings) -> dict[str, Log]:
+    """Returns the logs of a run in a market."""
+    return {"bids": BIDS_AND_EXCLUSIONS if market.exclude_after else BIDS, "tracking": TRACKING}

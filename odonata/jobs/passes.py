@@ -21,6 +21,7 @@ import numpy as np
 from odonata.jobs.asking import Lazy, Policies, Shown
 from odonata.jobs.machine import AGAIN, CAP, JOBS, READING, RETRY, TARGET, Machine
 from odonata.jobs.series import Steps
+from odonata.jobs.trading import NOTHING
 from pdes.errors import Fault
 from policies.bidding.base import bid
 from policies.memory import Memory, memory_of
@@ -215,9 +216,13 @@ class Passes:
     # -- asking
 
     def bid(self, machine: Machine) -> None:
-        """Have the bidding policy offer an average and a reserve for the hour that begins."""
+        """Have the bidding policy offer an average and a reserve for the hour that begins, unless
+        that is excluded."""
         assert self.policies.bidding is not None
-        machine.offer(bid(self.policies.bidding, self.market(machine)))
+        if machine.excluded():
+            machine.offer(NOTHING)
+        else:
+            machine.offer(bid(self.policies.bidding, self.market(machine)))
 
     def _observe(self, machine: Machine) -> None:
         """Tell the power policy what was measured."""

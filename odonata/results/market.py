@@ -15,8 +15,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from odonata.jobs.market import PRICES
+from odonata.jobs.market import PRICES, MarketSettings
 from odonata.jobs.schedule import TO_COME, Schedule
 from odonata.jobs.series import Steps
 from odonata.results.market_measures import KWH, MarketMeasures, market_measures
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from odonata.results.schedule_run import ScheduleRun
 
-HOUR_US = 3600 * SECOND
+HOUR_US, PS, G_PER_KG = 3600 * SECOND, 10**6, 1000.0
 HOURS = "market/hours"
 
 
@@ -53,6 +54,13 @@ class Rules(NamedTuple):
     warmup_us: int = 0
     """What is judged begins so long after the run."""
 
+    @classmethod
+    def of(cls, market: MarketSettings) -> Rules:
+        """Returns those of the settings of a run."""
+        hour_us, warmup_us = market.hour_ps // PS, market.warmup_ps // PS
+        return cls(hour_us, market.limit, market.share, market.late, market.violation,
+                   float(market.qos == rules.MEAN), warmup_us)  # fmt: skip
+
     @property
     def qos(self) -> rules.Qos:
         """Returns when a type keeps its QoS."""
@@ -65,6 +73,15 @@ class Bids(NamedTuple):
     begin_us: Whole
     average_w: Numbers
     reserve_w: Numbers
+    excluded: npt.NDArray[np.bool_]
+    """Whether nothing could be offered."""
+
+    @classmethod
+    def of_log(cls, log: Mapping[str, Any], begin_us: Whole) -> Bids:
+        """Returns those of the columns of `/bids`, which has exclusions where there may be some."""
+        average_w, reserve_w = log["average_w"], log["reserve_w"]
+        excluded = log.get("excluded", np.zeros(len(begin_us)))
+        return cls(begin_us, average_w, reserve_w, np.asarray(excluded) != 0)
 
 
 class Tracking(NamedTuple):
@@ -117,6 +134,8 @@ class HourFacts(NamedTuple):
     error_below: float | None
     bad_share: float | None
     tracking_ok: bool
+    excluded: bool
+    """Whether nothing could be offered, after too many hours that broke the tracking rule."""
     cost: float | None
     saving: float | None
     """As a part of what the average would have cost by itself."""
@@ -133,6 +152,8 @@ class HourFacts(NamedTuple):
     energy_kwh: float
     """What was drawn."""
     standby_kwh: float | None
+    carbon_kg: float | None
+    """The CO2 of what was drawn; None where no carbon intensity is given."""
     jobs: int
     """How many were submitted."""
     qos_ok: bool
@@ -175,6 +196,8 @@ class Market:
     be found from the logs of caps."""
     known: Known | None = None
     """What the schedule does not tell of jobs; None: it tells all."""
+    carbon: Steps | None = None
+    """The carbon intensity over time, in g per kWh, where it is given."""
 
     @classmethod
     def of_run(cls, run: ScheduleRun) -> Market | None:
@@ -196,9 +219,9 @@ class Market:
         standby_w = seen.get("standby_w", np.full(len(time_us), math.nan))
         return cls(
             Rules(**found), steps, measured_until(run.simulated_us, time_us),
-            Bids(bids["time_us"], bids["average_w"], bids["reserve_w"]),
+            Bids.of_log(bids, bids["time_us"]),
             Tracking(time_us, seen["target_w"], seen["power_w"], standby_w), run.schedule,
-            types_of(run), caps_of(run), standby, left,
+            types_of(run), caps_of(run), standby, left, carbon=run.steps("carbon"),
         )  # fmt: skip
 
     # -- by interval
@@ -309,14 +332,24 @@ class Market:
         return HourFacts(
             begin / SECOND, long, average, reserve, energy, offered, missed, _known(mean),
             _known(above), _known(mean - above), _known(rules.bad_share(off, limit)), kept,
-            _known(cost), _known(rules.saving(cost, paid, long, energy)),
+            bool(self.bids.excluded[at]), _known(cost),
+            _known(rules.saving(cost, paid, long, energy)),
             rules.cost(paid, 0.0, math.nan, long, energy, 0.0, 0.0),
             rules.cost(0.0, reserve, 0.0, long, 0.0, offered, 0.0) + 0.0, _known(of_error),
             0.0 if kept else self.rules.violation, energy * drawn_kwh, _known(energy * standby_kwh),
-            drawn_kwh, _known(standby_kwh),
+            drawn_kwh, _known(standby_kwh), self._carbon_kg(its, begin, end),
             int((self.schedule.state[rows] != TO_COME).sum()), all(it.qos_ok for it in types),
             types,
         )  # fmt: skip
+
+    def _carbon_kg(self, its: slice, begin: int, end: int) -> float | None:
+        """Returns the CO2 of what was drawn in some intervals, which are those between two times:
+        the power of each with the mean carbon intensity in it."""
+        if self.carbon is None or its.start == its.stop:
+            return None
+        begins = np.append(0, self.tracking.time_us)[its]
+        grams = self.carbon.integral_with(begins, self.tracking.power_w[its], begin, end)
+        return grams / HOUR_US / rules.W_PER_KW / G_PER_KG
 
     @cached_property
     def measures(self) -> MarketMeasures:
@@ -418,7 +451,7 @@ def caps_of(run: ScheduleRun) -> CapLogs:
                    columns("speeds", "time_us", "rate"))  # fmt: skip
 
 
-UNITS = {"_w": "W", "_s": "s", "_kwh": "kWh", "hours": "h", "_price": "1/kWh"}
+UNITS = {"_kg": "kg", "_w": "W", "_s": "s", "_kwh": "kWh", "hours": "h", "_price": "1/kWh"}
 
 
 def unit_of(name: str) -> str:
@@ -432,5 +465,5 @@ def _known(value: float) -> float | None:
 
 def _array(values: list[Any], name: str) -> Any:
     """Returns the values of a figure; nan where it is undefined."""
-    kind = bool if name.endswith("_ok") else int if name == "jobs" else float
+    kind = bool if name.endswith(("_ok", "excluded")) else int if name == "jobs" else float
     return np.array([math.nan if it is None else it for it in values], kind)

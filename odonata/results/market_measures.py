@@ -53,6 +53,8 @@ class MarketMeasures:
     """The share of bad intervals, of those in which something was offered."""
     hours_kept: int
     """Hours with an offer that kept the tracking rule."""
+    hours_excluded: int
+    """Hours in which nothing could be offered, after too many that broke the rule."""
     hours_qos: int | None
     """Hours in which every type kept its QoS; None where jobs have no types."""
     worst_type: str | None
@@ -65,6 +67,8 @@ class MarketMeasures:
     energy_kwh: float
     """What was drawn."""
     standby_kwh: float | None
+    carbon_kg: float | None
+    """The CO2 of what was drawn; None where no carbon intensity is given."""
     standby_started: int | None
     standby_ended: int | None
     types: Mapping[str, Mapping[str, Any]]
@@ -110,11 +114,11 @@ def measures_of(
         _known(saving.mean), _known(saving.low), _known(saving.high), total("cost"),
         total("cost_energy"), total("cost_reserve"), total("cost_error"), total("cost_violation"),
         total("cost_drawn"), total("cost_standby"), error, bad,
-        sum(hour.tracking_ok for hour in offered),
+        sum(hour.tracking_ok for hour in offered), sum(hour.excluded for hour in hours),
         sum(hour.qos_ok for hour in hours) if types else None,
         None if worst is None else worst.type, None if worst is None else worst.late_share,
         None if latest is None else latest.type, None if latest is None else latest.mean_q,
-        total("energy_kwh") or 0.0, total("standby_kwh"),
+        total("energy_kwh") or 0.0, total("standby_kwh"), total("carbon_kg"),
         None if standby is None else standby[0], None if standby is None else standby[1],
         {it.type: it._asdict() for it in types},
     )  # fmt: skip
@@ -182,6 +186,7 @@ FIGURES: Sequence[Figure] = (
     Figure("error_mean", "error, mean", part),
     Figure("bad_share", "bad intervals", part),
     Figure("hours_kept", "hours that kept the rule", "{:,.0f}".format),
+    Figure("hours_excluded", "hours excluded", "{:,.0f}".format),
     Figure("hours_qos", "hours that kept QoS", "{:,.0f}".format),
     Figure("worst_late_share", "late, worst type", part),
     Figure("latest_mean_q", "degradation, worst type", "{:.2f}".format),
@@ -208,13 +213,15 @@ def market_rows(found: MarketMeasures, market: Market) -> list[tuple[str, str, s
         "bad_share": f"off by more than {rule.limit:g} of the reserve; the rule: below "
         f"{rule.share:.0%}",
         "hours_kept": f"of {found.hours_offered:,} with an offer",
+        "hours_excluded": f"{hours}, after too many that broke the rule",
         "hours_qos": f"{hours}: {qos_words(rule.qos)}",
-        "latest_mean_q": f"{found.latest_type or ''}, mean of its jobs",
+        "latest_mean_q": f"{found.latest_type}, mean of its jobs" if found.latest_type else "",
         "worst_late_share": found.worst_type or "",
         "standby_kwh": f"{market.types.standby}: {found.standby_started:,} jobs started"
         if market.types is not None and found.standby_started is not None else "",
     }  # fmt: skip
     left_out = {"standby_kwh"} if market.types is None or market.types.standby is None else set()
+    left_out |= set() if found.hours_excluded else {"hours_excluded"}
     if market.types is None:
         left_out |= {"hours_qos", "worst_late_share", "latest_mean_q"}
     left_out |= {"worst_late_share"} if rule.mean_qos else {"latest_mean_q"}

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from odonata.cluster.judged import left_us
-from odonata.cluster.layout import TICK_PS
 from odonata.cluster.model import Cluster
 from odonata.cluster.simulation import LogsInMemory, check_all_done
 from odonata.jobs.metering import PowerRecord
@@ -19,7 +18,6 @@ from odonata.results.qualities import CapLogs, JobTypes
 from pdes.driver import Result, run
 from pdes.log import Appended
 from pdes.transport import Transport
-from policies.views.tracking import MEAN
 
 LEFT = "left_us"
 """How long each job that holds nodes would have gone on without a cap, in the outcome of a run."""
@@ -58,8 +56,8 @@ class MarketLogs(LogsInMemory):
         others = []
         for name, values in rows:
             if name == "bids":
-                average_w, reserve_w, _error = values
-                self._bids.append((time, average_w, reserve_w))
+                average_w, reserve_w, _error, *excluded = values
+                self._bids.append((time, average_w, reserve_w, *(excluded or [0])))
             else:
                 others.append((name, values))
         super().take(time, agent, others)
@@ -74,7 +72,6 @@ class MarketLogs(LogsInMemory):
         """Returns the hours of the market, None where there is none."""
         if model.trading is None:
             return None
-        of, begin, average, reserve = model.trading.settings, *self._offered()
         time_us, *watts = self._columns("tracking", 3)
         over = result.outcome["state"] >= FINISHED
         until = result.time
@@ -82,20 +79,18 @@ class MarketLogs(LogsInMemory):
             until = int(result.outcome["end_us"].max())
         standby = result.outcome.get("standby_jobs")
         return Market(
-            Rules(model.trading.length, of.limit, of.share, of.late, of.violation,
-                  float(of.qos == MEAN), of.warmup_ps // TICK_PS),
-            model.trading.series, measured_until(until, time_us),
-            Bids(begin, average, reserve), Tracking(time_us, *watts),
+            Rules.of(model.trading.settings), model.trading.series, measured_until(until, time_us),
+            self._offered(), Tracking(time_us, *watts),
             schedule, None if model.types is None else JobTypes.of(model.types),
             CapLogs(self._columns("type_caps", 2), self._columns("caps", 2),
                     self._columns("speeds", 1)),
             None if standby is None else (int(standby[0]), int(standby[1])),
-            result.outcome.get(LEFT),
+            result.outcome.get(LEFT), carbon=model.steps("carbon"),
         )  # fmt: skip
 
-    def _offered(self) -> tuple[Any, Any, Any]:
-        table = np.array(self._bids, np.float64).reshape(len(self._bids), 3)
-        return table[:, 0].astype(np.int64), table[:, 1], table[:, 2]
+    def _offered(self) -> Bids:
+        begin, average_w, reserve_w, excluded = np.array(self._bids, np.float64).reshape(-1, 4).T
+        return Bids(begin.astype(np.int64), average_w, reserve_w, excluded != 0)
 
 
 def simulate_market(

@@ -43,10 +43,8 @@ def market_of(run: Run) -> Market | None:
              for name in PRICES}  # fmt: skip
     none, zero = np.zeros(0), np.zeros(0, np.int64)
     return Market(
-        Rules(settings.hour_ps // MICROSECOND, settings.limit, settings.share, settings.late,
-              settings.violation),
-        steps, until_us,
-        Bids(bids["time_ps"] // MICROSECOND, bids["average_w"], bids["reserve_w"]),
+        Rules.of(settings), steps, until_us,
+        Bids.of_log(bids, bids["time_ps"] // MICROSECOND),
         Tracking(time_us, seen["target_w"], seen["power_w"], np.full(len(time_us), np.nan)),
         _schedule(run, board, order, submitted), JobTypes.of(kinds),
         CapLogs((zero, zero, none), (zero, zero, none), (zero, none)),

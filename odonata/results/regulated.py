@@ -18,7 +18,7 @@ import numpy as np
 from odonata.cluster.simulation import simulate
 from odonata.experiment.experiment import JobExperiment
 from odonata.jobs.schedule import TO_COME, Schedule
-from odonata.results.market import HourFacts, Market, OfType, of_types
+from odonata.results.market import G_PER_KG, HourFacts, Market, OfType, of_types
 from odonata.results.market_measures import KWH, MarketMeasures, measures_of
 from odonata.results.market_memory import simulate_market
 from odonata.results.qualities import (
@@ -39,12 +39,15 @@ NO_CAPS = CapLogs(*(tuple(np.zeros(0, np.int64) for _ in range(count)) for count
 
 class Without(NamedTuple):
     """A run without demand response: the degradation and the wait of each job, in s, the energy in
-    each hour of the market, and what the work would still take that is left at the end."""
+    each hour of the market, and what the work would still take that is left at the end; and the CO2
+    of that energy."""
 
     quality: Numbers
     waits_s: Numbers
     energy_kwh: Numbers
     left_kwh: float
+    carbon_kg: Numbers | None
+    """None where no carbon intensity is given."""
 
 
 class OneRun(NamedTuple):
@@ -116,14 +119,25 @@ class Regulated:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Returns all hours for JSON, each with the seed and the digest of its run."""
-        return [{"seed": one.seed, "digest": one.digest, **row}
-                for one in self.runs for row in one.market.rows]  # fmt: skip
+        """Returns all hours for JSON, each with the seed and the digest of its run, and whether
+        it is judged."""
+        return [{"seed": one.seed, "digest": one.digest,
+                 "judged": at >= len(one.market.by_hour) - len(one.market.judged_hours), **row}
+                for one in self.runs for at, row in enumerate(one.market.rows)]  # fmt: skip
 
     @property
     def energy_without_kwh(self) -> float:
         """Returns what the machine would have drawn in all runs without demand response."""
         return math.fsum(kwh for _, kwh in self._hours_without())
+
+    @property
+    def carbon_without_kg(self) -> float | None:
+        """Returns the CO2 of that energy; None where no carbon intensity is given."""
+        every = [one.without.carbon_kg for one in self.runs]
+        if any(it is None for it in every):
+            return None
+        return math.fsum(kg for one, it in zip(self.runs, every, strict=True) if it is not None
+                         for kg in self._judged(one, it))  # fmt: skip
 
     @property
     def left_kwh(self) -> float:
@@ -153,9 +167,15 @@ class Regulated:
         """Yields the hours that are judged, each with the energy that it takes without demand
         response."""
         for one in self.runs:
-            kwh = one.without.energy_kwh.tolist()
-            every = [*zip(one.market.by_hour, kwh, strict=True)]
-            yield from every[len(every) - len(one.market.judged_hours) :]
+            kwh = self._judged(one, one.without.energy_kwh)
+            yield from zip(one.market.judged_hours, kwh, strict=True)
+
+    @staticmethod
+    def _judged(one: OneRun, by_hour: Numbers) -> list[float]:
+        """Returns a figure of the hours of a run for those that are judged, which are the last."""
+        market = one.market
+        found: list[float] = by_hour[len(market.by_hour) - len(market.judged_hours) :].tolist()
+        return found
 
     @property
     def bill(self) -> float | None:
@@ -225,10 +245,18 @@ def without(made: JobExperiment) -> Without:
     types, idle_w = JobTypes.of(model.types), idle_of(made)
     left = left_by_logs(schedule, types, NO_CAPS, until)
     length = made.market.hour_ps // TICKS[made.tick]
-    edges = np.append(np.arange(0, until, length), until)
+    begins, carbon = np.arange(0, until, length), model.steps("carbon")
+    changes = np.zeros(0, np.int64) if carbon is None else carbon.times[carbon.times < until]
+    since = np.union1d(begins, changes)
+    kwh = energy_kwh(schedule, types, model.nodes, idle_w, np.append(since, until))
+    by_hour = np.searchsorted(since, begins)  # where each begins
+    carbon_kg = None
+    if carbon is not None:
+        grams = kwh * carbon.values[np.searchsorted(carbon.times, since, "right") - 1]
+        carbon_kg = np.add.reduceat(grams, by_hour) / G_PER_KG
     return Without(degradations(schedule, left, until), waits_s(schedule, until),
-                   energy_kwh(schedule, types, model.nodes, idle_w, edges),
-                   left_kwh(schedule, left, types, idle_w))  # fmt: skip
+                   np.add.reduceat(kwh, by_hour), left_kwh(schedule, left, types, idle_w),
+                   carbon_kg)  # fmt: skip
 
 
 def energy_kwh(

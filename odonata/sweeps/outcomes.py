@@ -150,6 +150,7 @@ WORDS = {
     "market.saving": "saving", "market.cost": "cost", "market.error_mean": "error, mean",
     "market.bad_share": "bad intervals", "market.worst_late_share": "late, worst type",
     "market.hours_kept": "hours that kept the rule", "market.standby": "standby energy",
+    "market.hours_excluded": "hours excluded", "market.carbon_kg": "CO2 of the market's hours",
     "communication": "part of the time in MPI", "non_minimal_hops": "non-minimal hops",
 }  # fmt: skip
 

@@ -134,6 +134,9 @@ class PowerPolicy(Policy):
     in order. In a run of packets the floor is what the scheduler knows
     (docs/following-in-packets.md)."""
 
+    bidding: str = ""
+    """The bidding policy that usually goes with it; empty: the one that has its name."""
+
     @property
     def first_rate(self) -> float:
         """Returns the service rate of nodes until it first sets one."""

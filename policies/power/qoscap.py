@@ -148,6 +148,8 @@ class QosCap(PowerPolicy):
     that are in time are capped. Below it caps are raised and then, once nobody has one, jobs start;
     the types first whose jobs are latest."""
 
+    bidding = "adaptive"
+
     early: float = parameter(
         0.9, about="a waiting job starts whatever the target at this part of its threshold",
         least=0.0, most=1e6,

@@ -208,4 +208,6 @@ class PowerView(NamedTuple):
     """The jobs as arrays, in every call of a run; None only in a view that was made without one, as
     in a test."""
     target: Target | None = None
-    """What the machine is to draw now, by a bid; None where it follows no regulation signal."""
+    """What the machine is to draw now, by a bid; None where it follows no regulation signal, and in
+    an hour that is excluded from the market: caps that were given to follow are lifted then by
+    whoever gave them."""

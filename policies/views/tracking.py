@@ -76,17 +76,28 @@ def mean_error(errors: Any) -> float:
     return float(there.mean()) if len(there) else math.nan
 
 
+def is_bad(error: Any, limit: float) -> Any:
+    """Tells whether the error of an interval is above the limit, a number or an array."""
+    return error > limit + HAIR
+
+
 def bad_share(errors: Any, limit: float) -> float:
     """Returns the share of intervals whose error is above the limit, of those that have one; nan
     where none has."""
     there = _there(errors)
-    return int((there > limit + HAIR).sum()) / len(there) if len(there) else math.nan
+    return int(is_bad(there, limit).sum()) / len(there) if len(there) else math.nan
 
 
 def keeps_rule(errors: Any, limit: float, share: float) -> bool:
     """Tells whether the share of bad intervals is below `share`, which exactly that share is not.
     Where nothing was offered there is no rule to break."""
-    return not bad_share(errors, limit) >= share
+    return not breaks_rule(bad_share(errors, limit), share)
+
+
+def breaks_rule(bad: float, share: float) -> bool:
+    """Tells whether an hour breaks the tracking rule of which this share of intervals is bad; nan
+    where there are none, which break none."""
+    return bad >= share
 
 
 def cost(

@@ -127,7 +127,7 @@ def test_jobs_may_be_those_of_a_trace_with_types(tmp_path: Path) -> None:
         ((), "which jobs? --workload W4"),
         (("--workload", "W15"), "--workload W15: one of W1,"),
         (("--workload", "bt.C.16,cg.C.16"), "--workload bt.C.16,cg.C.16: cg.C.16 is no type of aqa "
-         "or qosg; `odonata types` lists them"),
+         "or qosg"),
         (("--workload", "bt.C.16,bt"), "no table has all these types"),
         (("--workload", "bt.C.16", "--types", "qosg"), "with commas between them: fs, sc, bt, lu"),
         (("--workload", "W4", "--hours", "0"), "--hours 0: more than 0"),
@@ -153,6 +153,11 @@ def test_jobs_may_be_those_of_a_trace_with_types(tmp_path: Path) -> None:
         (("--trace", "none.swf"), "which types are its jobs of?"),
         (("--workload", "W4", "--write", "mine.txt"), "the name must end in .toml"),
         (("--workload", "W4", "--csv", "/nowhere/mine.csv"), "there is no directory"),
+        (("--workload", "W4", "--carbon", "-4"), "--carbon -4: grams of CO2 per kWh"),
+        (("--workload", "W4", "--carbon", "x"), "--carbon x: a CSV file"),
+        (("--workload", "W4", "--warm-up", "2"), "--warm-up 2: "),
+        (("--workload", "W4", "--warm-up", "-2h"), "--warm-up -2h: "),
+        (("--workload", "W4", "--set", "market.exclude_after=2"), "add --continuous"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_in_a_sentence(words: tuple[str, ...], why: str) -> None:
@@ -374,3 +379,36 @@ def test_a_trace_of_whole_hours_keeps_its_last_job(tmp_path: Path) -> None:
                               "--nodes", 4, "--bid", "1000W,100W", "--json"))  # fmt: skip
     assert found["types"]["all"]["jobs"] == 4
     assert found["hours_count"] == 2
+
+
+def test_a_warm_up_is_simulated_first_and_not_judged(tmp_path: Path) -> None:
+    words = ("--workload", "W4", "--bid", "8434W,6000W", "--continuous", "--qos", "mean",
+             "--carbon", 400, "--set", "market.hour=10min", "--policy",
+             "tracking-only")  # fmt: skip
+    facts = json.loads(invoke(*words, "--hours", 1, "--warm-up", "30min", "--json",
+                              "--plot", tmp_path / "mine.svg"))  # fmt: skip
+    assert facts["warm_up_s"] == 1800
+    assert [hour["judged"] for hour in facts["hours"]] == [False] * 3 + [True] * 6
+    assert facts["hours_count"] == 6
+    judged = [hour for hour in facts["hours"] if hour["judged"]]
+    assert facts["cost"] == pytest.approx(math.fsum(hour["cost"] for hour in judged))
+    assert facts["carbon_kg"] == pytest.approx(0.4 * facts["energy_kwh"])
+    assert facts["carbon_without_kg"] == pytest.approx(0.4 * facts["energy_without_kwh"])
+    assert facts["bill"] is None
+    assert facts["qos"] == "mean"
+    for name, of in facts["types"].items():
+        threshold = facts["hours"][0]["types"][name]["threshold"]
+        assert of["qos_ok"] is (of["mean_q"] < threshold)
+    assert "mean Q" in (tmp_path / "mine.svg").read_text()
+    shown = " ".join(invoke(*words, "--hours", 1, "--warm-up", "30min").split())
+    assert "1 hour, in one run, seed 1, after 0.5 hours of warm-up that are not judged" in shown
+    assert "of each type below its threshold" in shown
+    assert "Q < limit" in shown
+    assert " late" not in shown
+    assert "CO2 per hour" in shown
+
+
+def test_qoscap_has_a_bidding_policy_of_another_name() -> None:
+    asked = Asked("W4", "qoscap:early=0.8", 1, False)
+    assert asked.bidding == {"name": "adaptive"}
+    assert Asked("W4", "qosg", 1, False).bidding == {"name": "qosg"}

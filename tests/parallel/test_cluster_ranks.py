@@ -129,8 +129,9 @@ def test_a_regulated_machine_is_the_same_on_these_ranks(policy: str, protocol: s
     given: tuple[tuple[str, Any], ...] = (("preemption", True),)
     given += (("gaps", True), ("gain", 1.5)) if policy == "aqa" else ()
     power = Power(policy, given, types="aqa", interval_ps=10**12)
+    excludes = {"exclude_after": 1, "exclude_for_ps": 500 * 10**12} if policy == "aqa" else {}
     market = MarketSettings("tracking-only", signal="synthetic", standby="bt.C.16",
-                            hour_ps=400 * 10**12)  # fmt: skip
+                            hour_ps=400 * 10**12, **excludes)  # fmt: skip
     model = Cluster(trace, 36, power=power, market=market, until_us=end)
     together = run(model, end, protocol=protocol, show_compiling=False)
     alone = run(model, end, transport=Serial(), show_compiling=False)

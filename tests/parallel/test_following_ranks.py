@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +24,14 @@ def place(tmp_path: Path) -> Iterator[Path]:
     world().everyone(None)
 
 
-@pytest.mark.parametrize("protocol", ["window", "null"])
-def test_a_target_that_is_followed_gives_the_same_bits(protocol: str) -> None:
-    model = following(*JOBS, power={"types": TYPES})
+EXCLUDES = {"exclude_after": 1, "exclude_for_ps": 60 * US, "hour_ps": 20 * US}
+
+
+@pytest.mark.parametrize(("protocol", "market"), [("window", {}), ("null", {}), ("null", EXCLUDES)])
+def test_a_target_that_is_followed_gives_the_same_bits(
+    protocol: str, market: dict[str, Any]
+) -> None:
+    model = following(*JOBS, power={"types": TYPES}, market=market)
     together = run(model, None, protocol=protocol, show_compiling=False)
     assert together.ranks == world().size
     alone = run(model, None, transport=Serial(), show_compiling=False)

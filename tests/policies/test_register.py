@@ -31,7 +31,7 @@ from policies.scheduling import SCHEDULINGS, discipline
 from policies.testing import check_policy
 
 WORDS = {"about": "a test's", "source": "nobody's"}
-REMEMBERING = ("conservative", "fair-share", "spf", "lpf")
+REMEMBERING = ("conservative", "fair-share", "spf", "lpf", "price-aware", "carbon-aware")
 MINE = """
 from odonata import allocation, discipline, routing
 

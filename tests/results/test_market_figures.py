@@ -142,7 +142,7 @@ def test_the_worst_hour_is_that_with_the_most_bad_intervals(market: Market) -> N
 def test_of_a_run_that_has_not_begun_nothing_is_drawn_and_all_is_undefined(market: Market) -> None:
     none = np.zeros(0)
     early = replace(
-        market, until_us=0, bids=type(market.bids)(none.astype(int), none, none),
+        market, until_us=0, bids=type(market.bids)(none.astype(int), none, none, none > 0),
         tracking=type(market.tracking)(none.astype(int), none, none, none),
     )  # fmt: skip
     shown = of_market(early)

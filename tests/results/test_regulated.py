@@ -11,6 +11,7 @@ import pytest
 
 from odonata.cluster.simulation import simulate
 from odonata.experiment.reading import parse
+from odonata.results.power_measures import power_measures
 from odonata.results.regulated import Regulated, alone, in_memory, seeded, ticks_of
 
 HOUR_S, IDLE_W = 3600.0, 169.0
@@ -130,3 +131,68 @@ def test_the_saving_of_several_runs_is_that_of_their_sums(found: Regulated) -> N
     assert it.saving is not None
     assert it.saving_high - it.saving == pytest.approx(half, rel=1e-6)
     assert replace(found, runs=found.runs[:1]).measures.saving_high is None
+
+
+CARBON = 'carbon = [["0 s", 100], ["20 min", 400], ["61 min", 50], ["100 min", 700]]\n'
+
+
+def test_the_carbon_of_each_hour_is_that_of_each_moment() -> None:
+    """Beside what [power] says of the whole run, and beside a loop over seconds."""
+    text = TEXT.replace("[market]", CARBON + "[market]").replace("RESERVE", "1500")
+    made: Any = parse(text.replace('"1 h"', '"2 h"'), "here")
+    one = in_memory(made)
+    found, market = Regulated([one]), one.market
+    grams = [100.0] * 1200 + [400.0] * 2460 + [50.0] * 2340 + [700.0] * 1200
+    joules = market.tracking.power_w  # of a second each
+    kg = [math.fsum(joules[at] * grams[at] for at in range(*span)) / 3.6e9
+          for span in ((0, 3600), (3600, 7200))]  # fmt: skip
+    assert [hour.carbon_kg for hour in market.by_hour] == pytest.approx(kg, rel=1e-12)
+    assert market.measures.carbon_kg == found.measures.carbon_kg == pytest.approx(sum(kg))
+    model, until = made.model(), ticks_of(made)
+    record = simulate(model, until).power
+    assert record is not None
+    assert power_measures(record, None, None, model.steps("carbon")).co2_kg == pytest.approx(
+        sum(kg), rel=1e-9
+    )
+    # Without demand response, from the jobs as they start and end.
+    schedule = simulate(alone(made).model(), until).schedule
+    types = market.types
+    assert types is not None
+    moments = np.arange(7200) * 10**6
+    watts = np.full(7200, 35 * IDLE_W)
+    for job in np.flatnonzero(schedule.start_us >= 0).tolist():
+        end = schedule.end_us[job] if schedule.end_us[job] >= 0 else until
+        part = np.clip(end - moments, 0, 10**6) - np.clip(
+            schedule.start_us[job] - moments, 0, 10**6
+        )
+        more = types.most_w[types.of_job[job]] - IDLE_W
+        watts += part * 1e-6 * schedule.trace.nodes[job] * more
+    without = (watts * np.array(grams)).reshape(2, 3600).sum(axis=1) / 3.6e9
+    assert one.without.carbon_kg is not None
+    assert one.without.carbon_kg.tolist() == pytest.approx(without.tolist(), rel=1e-9)
+    assert found.carbon_without_kg == pytest.approx(without.sum())
+    plain = in_memory(parse(text.replace(CARBON, "").replace('"1 h"', '"2 h"'), "here"))  # type: ignore[arg-type]
+    assert plain.without.carbon_kg is None
+    assert plain.digest == one.digest
+    assert plain.without.energy_kwh == pytest.approx(one.without.energy_kwh, rel=1e-12)
+    assert Regulated([plain]).carbon_without_kg is None
+
+
+def test_of_a_warm_up_nothing_is_judged() -> None:
+    """The hours after it are those of the same run that judges all."""
+    text = TEXT.replace("[market]", CARBON + "[market]").replace("RESERVE", "1500")
+    text = text.replace('"1 h"', '"3 h"')
+    whole = Regulated([in_memory(parse(text, "here"))])  # type: ignore[arg-type]
+    warm: Any = parse(text.replace("energy_price", 'warmup = "1 h"\nenergy_price'), "here")
+    found = Regulated([in_memory(warm)])
+    assert found.runs[0].digest == whole.runs[0].digest
+    assert (found.measures.hours, whole.measures.hours) == (2, 3)
+    ours, theirs = (it.runs[0].without.carbon_kg for it in (found, whole))
+    assert ours is not None
+    assert theirs is not None
+    assert ours.tolist() == theirs.tolist()
+    assert found.carbon_without_kg == pytest.approx(theirs[1:].sum())
+    assert [row["judged"] for row in found.rows] == [False, True, True]
+    late = [hour.carbon_kg or 0.0 for hour in whole.runs[0].market.by_hour][1:]
+    assert found.measures.carbon_kg == pytest.approx(sum(late))
+    assert found.bill is None
