@@ -78,6 +78,11 @@ class Trading(Trade):
         if model.until_us is not None and model.until_us % interval:
             raise Refused(f"run.duration = {model.until_us * w.SECOND:,g} s: in a market a whole "
                           f"number of power.interval, {interval * w.SECOND:,g} s")  # fmt: skip
+        until = model.until_us
+        if until is not None and settings.warmup_ps // tick_ps >= until:
+            raise Refused(f"market.warmup = {settings.warmup_ps * 1e-12:,g} s: less than the run, "
+                          f"which lasts for {until * w.SECOND:,g} s: nothing would be "
+                          "judged")  # fmt: skip
         self.policy = settings.made(tick_ps)
         self._hours: dict[tuple[int, int], Hours] = {}
         """The hours in which bids are tried that are due now, by how long they are and from when on

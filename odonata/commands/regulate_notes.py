@@ -28,6 +28,7 @@ def notes_of(found: Regulated, made: JobExperiment) -> Iterator[str]:
     assert model.types is not None
     assert made.market is not None
     yield from (f"{line}." for line in model.trace.account.lines())
+    yield from no_offer(found, made)
     stuck = never_started(found, model.nodes, model.power.idle)
     if stuck:
         yield stuck
@@ -37,6 +38,20 @@ def notes_of(found: Regulated, made: JobExperiment) -> Iterator[str]:
     most_w = model.nodes * max(it.most_w for it in model.types.rows)
     bids = [hour for one in found.runs for hour in one.market.judged_hours]
     yield from out_of_reach(bids, idle_w, most_w)
+
+
+def no_offer(found: Regulated, made: JobExperiment) -> Iterator[str]:
+    """Yields why nothing is worth what the table says: nothing was offered, or what was offered was
+    followed for too little of the time."""
+    it, rules = found.measures, found.runs[0].market.rules
+    assert made.market is not None
+    if not it.hours_offered:
+        empty = made.run.end is not None and made.run.end <= made.market.hour_ps
+        why = " in hours that begin with an empty machine: try --continuous" if empty else ""
+        yield f"Nothing was offered{why}."
+    elif (it.bad_share or 0.0) >= rules.share:
+        yield (f"The machine is off its target in {it.bad_share:.0%} of the time, and the rule is "
+               f"below {rules.share:.0%}: what is saved so may not be paid for.")  # fmt: skip
 
 
 def out_of_reach(bids: Sequence[HourFacts], idle_w: float, most_w: float) -> Iterator[str]:

@@ -81,7 +81,10 @@ def hours_table(found: Regulated) -> Any:
     split += [f"error {money(it.cost_error / hours)}"] if it.cost_error is not None else []
     split += [f"violations {money(it.cost_violation / hours)}"] if it.cost_violation else []
     both = sum(
-        hour.tracking_ok and hour.qos_ok for one in found.runs for hour in one.market.judged_hours
+        hour.tracking_ok and hour.qos_ok
+        for one in found.runs
+        for hour in one.market.judged_hours
+        if hour.reserve_w
     )
     drawn, before = it.energy_kwh / hours, found.energy_without_kwh / hours
     offered = f"offered in {it.hours_offered:,} of {it.hours:,} hours"
@@ -109,7 +112,7 @@ def hours_table(found: Regulated) -> Any:
           if it.hours_excluded else []),
         ("kept QoS", f"{it.hours_qos} of {it.hours}",
          f"hours: {qos_words(rules.qos)}"),
-        ("kept both", f"{both} of {it.hours}", "hours"),
+        ("kept both", f"{both} of {it.hours_offered}", "hours with an offer"),
         ("energy per hour", kwh(drawn), f"without demand response {kwh(before)}"),
     ]  # fmt: skip
     if it.carbon_kg is not None and found.carbon_without_kg is not None:

@@ -31,6 +31,7 @@ from odonata.results.qualities import (
 )
 from odonata.traces.trace import SECOND, Whole
 from pdes.clock import TICKS
+from pdes.errors import Refused
 from pdes.transport import Serial
 
 NO_CAPS = CapLogs(*(tuple(np.zeros(0, np.int64) for _ in range(count)) for count in (3, 3, 2)))  # type: ignore[arg-type]
@@ -320,6 +321,9 @@ def kept(made: JobExperiment, file: Path, out: Path, overwrite: bool) -> OneRun:
     changes = (f"run.seed={made.run.seed}",)
     execute(RunOptions(file, out, changes, overwrite=overwrite, progress=False))
     with ScheduleRun(out) as run:
+        if not run.complete:
+            raise Refused(f"stopped before its end: go on with `odonata run --resume -o {out}`, "
+                          f"and see what came of it with `odonata report {out}`")  # fmt: skip
         market, digest = run.market, run.digest
         assert market is not None
         one = OneRun(made.run.seed, digest or "", market, left_of(market, made), without(made))
