@@ -91,14 +91,17 @@ class QosCapMachine(Machine):
 
     def start_the_late(self) -> None:
         while True:
-            found, most = None, self.options.early - Q_HAIR
+            found, most = None, 0.0
             for j, kind in enumerate(self.types):
                 job = self.first(j)
                 if job is None or kind.threshold == math.inf or not self.fits(job):
                     continue
                 waited = (self.now - job.submit) / max(job.run, SECOND) / kind.threshold
+                self.note(waited, self.options.early - Q_HAIR, "early")
+                if waited < self.options.early - Q_HAIR:
+                    continue
                 self.note(waited, most + Q_HAIR, "late")
-                if waited > most + Q_HAIR:
+                if found is None or waited > most + Q_HAIR:
                     found, most = job, waited
             if found is None:
                 return

@@ -146,6 +146,7 @@ class Exhaustive(BiddingPolicy):
             trial = market.trial(bid, day, give_up=only_good,
                                  span=(self.warmup + self.hours) * market.hour,
                                  since=self.warmup * market.hour)  # fmt: skip
-            yield judge(market, bid, trial)
-            if only_good and not trial.kept_on:
+            judged = judge(market, bid, trial)
+            yield judged
+            if only_good and not judged.kept:
                 return

@@ -40,10 +40,14 @@ def _start_the_late(now: Moment, floor: Floor, early: float) -> None:
     to its threshold or beyond it by most."""
     found = 0
     while found >= 0:
-        found, most = -1, early - HAIR
+        found, most = -1, 0.0
         for kind in range(floor.tallies.shape[0]):
+            if floor.tallies[kind, w.WAITING] == 0 or there(floor, kind) == 0:
+                continue
             late = urgency(now, floor, kind)
-            if late > most + HAIR and head_width(floor, kind) <= floor.floor[w.FREE]:
+            if late < early - HAIR or (found >= 0 and late <= most + HAIR):
+                continue
+            if head_width(floor, kind) <= floor.floor[w.FREE]:
                 found, most = kind, late
         if found >= 0:
             take(floor, found, now.time)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -219,3 +220,21 @@ def test_a_bid_knows_no_future(bidding: Any) -> None:
     assert len(first) == len(second) == 6
     if bidding == "adaptive":
         assert first[4:].tolist() != second[4:].tolist()
+
+
+@pytest.mark.parametrize(("early", "threshold", "begins"), [(0.5, 1.0, 500), (0.9, 2.0, 1800),
+                                                            (0.0, 1.0, 0), (0.25, 4.0, 1000)])  # fmt: skip
+def test_a_late_job_starts_at_the_very_second(early: float, threshold: float, begins: int) -> None:
+    """A machine whose target is what idle nodes draw starts a job only when that is nearly late."""
+    kind = Type("one", 100.0, 80.0, 1.2, threshold)
+    job = Job(0, 1000 * SECOND, 2, 0)
+    bid = 4 * IDLE_W, 1.0, []
+    setting = Setting(4, IDLE_W, [kind], [job], "qoscap", HOUR_S * SECOND, [bid], [(0, 0.0)],
+                      HOUR_S * SECOND)  # fmt: skip
+    offered = ("fixed", {"average": bid[0], "reserve": bid[1]})
+    model = model_of(setting, offered, None)
+    given = (("early", early),)
+    model = replace(model, power=replace(model.power, policy_parameters=given))
+    _, _, result = bids_of(model)
+    theirs = simulate(setting, QosCapMachine(setting, QosCap(early)))
+    assert result.outcome["start_us"].tolist() == [begins * SECOND] == theirs.start_us
