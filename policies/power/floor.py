@@ -41,6 +41,9 @@ SHARE = KIND.word("1", "room to work in: its share of the nodes, or how late its
 SCORE = KIND.word("1", "the sum of its jobs' degradations, at time 0 and clock 0 (`quality`)")
 PER_TIME = KIND.word("1/tick", "by how much that grows per tick")
 PER_WORK = KIND.word("1/tick", "by how much it falls per tick of the clock")
+WORKED = KIND.word("tick", "node time that its jobs computed, but for what caps added, as measured")
+WAITED = KIND.word("tick", "node time in which they waited for the network, likewise")
+BEFORE = KIND.word("1", "the cap that was in force before the last decision, where packets are")
 
 TALLY = Row("State.tallies")
 WAITING = TALLY.word("1", "its jobs that wait")
@@ -93,6 +96,7 @@ FLOOR_W = SUM.word("W", "what it would draw if all had the lowest cap")
 IDLE_W = SUM.word("W", "what an idle node draws")
 LAST_STANDBY_J = SUM.word("J", "the energy of standby jobs at the last measurement")
 ALL = SUM.word("1", "the nodes of the machine")
+WAITS_W = SUM.word("W", "what a node draws whose job only waits; infinity: as if it computed")
 
 SHORTEST = 1e6
 """A degradation is a part of a job's run time, of so many ticks at least (a second of a job run, a
