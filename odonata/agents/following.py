@@ -77,6 +77,13 @@ class Dealings(NamedTuple):
         return cls(*(getattr(state, name) for name in cls._fields))
 
     @property
+    def hashed(self) -> tuple[Any, ...]:
+        """Returns what a fingerprint has of them."""
+        return tuple(self._replace(
+            sums=self.sums[f.SUM.hashed], kinds=self.kinds[:, f.KIND.hashed]
+        ))  # fmt: skip
+
+    @property
     def on_floor(self) -> Floor:
         """Returns the part on which a policy that regulates works."""
         return Floor(self.floor, self.sums, self.kinds, self.tallies, self.rows, self.progress,
