@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,8 @@ def _line(m: Measured, setting: Setting, value: Callable[[Queued, float], float]
 def fronts(asked: TogetherPlan, outcomes: Outcomes) -> Figure | None:
     """Draw what is saved over how much longer jobs take, and over their time in the network, by
     allocation: a line through the reserves for each power policy."""
-    m = Measured(asked, outcomes)
-    if not all(m.queues((allocation, power)) for allocation in ALLOCATIONS for power in KNOWING):
+    m = Measured(asked, outcomes).of_all(product(ALLOCATIONS, KNOWING))
+    if m is None:
         return None
     figure, panels = panels_of(9.6, 6.2, 2, len(ALLOCATIONS), left=0.07, right=0.985, top=0.88,
                                bottom=0.08, wspace=0.2, hspace=0.34)  # fmt: skip
@@ -63,7 +64,7 @@ def fronts(asked: TogetherPlan, outcomes: Outcomes) -> Figure | None:
         fontsize=8,
         loc="upper center",
         frameon=False,
-        title="filled: the tracking rule is kept on average",
+        title=f"means of {len(m.seeds)} queues; filled: the tracking rule is kept on average",
         title_fontsize=8,
     )
     return figure
@@ -73,10 +74,8 @@ def _front(
     m: Measured, allocation: str, axes: Axes, over: Callable[[Queued, float], float]
 ) -> None:  # fmt: skip
     dress_small(axes)
-    for power in (*KNOWING, *PUBLISHED):
+    for power in KNOWING:  # those of papers are far below, and in another figure
         setting = allocation, power
-        if not m.queues(setting) or power in PUBLISHED:
-            continue  # which are far below, and in another figure
         x = _line(m, setting, over)
         y = _line(m, setting, lambda it, watts: 100 * (it.offers[watts].saving or 0.0))
         bad = _line(m, setting, lambda it, watts: it.offers[watts].bad or 0.0)
@@ -97,9 +96,9 @@ def _alike(some: Any) -> None:
 def tracking(asked: TogetherPlan, outcomes: Outcomes) -> Figure | None:
     """Draw, over the reserve, how often the machine is off its target, by how much on average, and
     how much longer jobs take; by the simple allocation."""
-    m = Measured(asked, outcomes)
     some = [(ALLOCATIONS[0], power) for power in (*KNOWING, *PUBLISHED)]
-    if not all(map(m.queues, some)):
+    m = Measured(asked, outcomes).of_all(some)
+    if m is None:
         return None
     figure, panels = panels_of(9.6, 3.4, 1, 3, left=0.07, right=0.985, top=0.85, bottom=0.14,
                                wspace=0.26)  # fmt: skip
@@ -128,8 +127,8 @@ TITLES = ("bad intervals (%)", "above the target on average (kW)", "times as lon
 
 def offers(asked: TogetherPlan, outcomes: Outcomes) -> Figure | None:
     """Draw how much can be offered, by setting, with its interval; and queue by queue."""
-    m = Measured(asked, outcomes)
-    if not all(m.queues((allocation, power)) for allocation in ALLOCATIONS for power in KNOWING):
+    m = Measured(asked, outcomes).of_all(product(ALLOCATIONS, KNOWING))
+    if m is None:
         return None
     figure, panels = panels_of(9.6, 3.2, 1, 1, left=0.07, right=0.985, top=0.84, bottom=0.1)
     axes = panels[0][0]

@@ -4,7 +4,7 @@ its power a machine can offer under it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from odonata.results.statistics import Interval, interval
@@ -53,14 +53,25 @@ class Queued(NamedTuple):
 class Measured:
     """The outcomes of a plan, by setting."""
 
-    def __init__(self, asked: TogetherPlan, outcomes: Outcomes) -> None:
+    def __init__(
+        self, asked: TogetherPlan, outcomes: Outcomes, seeds: Iterable[int] | None = None
+    ) -> None:
         self.asked, self._outcomes = asked, outcomes
+        self.seeds = [*asked.seeds] if seeds is None else [*seeds]
+
+    def of_all(self, settings: Iterable[Setting]) -> Measured | None:
+        """Returns what there is of those queues alone that all these settings have, so that they
+        can stand side by side; None: there is none."""
+        found = set(self.seeds)
+        for setting in settings:
+            found &= set(self.queues(setting))
+        return Measured(self.asked, self._outcomes, sorted(found)) if found else None
 
     def queues(self, setting: Setting) -> Mapping[int, Queued]:
         """Returns what the queues of a setting came to, by seed: those that have all outcomes."""
         allocation, power = setting
         found = {}
-        for seed in self.asked.seeds:
+        for seed in self.seeds:
             every = [self.asked.free(ALLOCATIONS[0], seed), self.asked.free(allocation, seed),
                      *(self.asked.offer(allocation, power, seed, it)
                        for it in RESERVES_W)]  # fmt: skip

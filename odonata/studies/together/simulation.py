@@ -51,7 +51,7 @@ APPLICATIONS = {
     "spectral": Job(8, "fft3d", 16384, compute_ps=20 * US, iterations=22, sensitive=True),
     "transpose": Job(8, "all-to-all", 8192, compute_ps=20 * US, iterations=16, sensitive=False),
 }
-"""They wait in MPI for 3, 16, 30 and 44 % of their time, about."""
+"""They wait in MPI for 3, 15, 32 and 41 % of their time, about."""
 SIZES = (4, 6, 8, 12, 16)
 AT_ONCE = 8
 """So many jobs are there at time 0."""
