@@ -109,7 +109,8 @@ def exchange(market: MarketSettings, power: Power, workload: Workload, seed: int
     trade = Trade(market, length, series, market.after(series["signal"], 1))
     given = [] if policy.regulate is None else [float(it) for it in given_of(policy)]
     expected = expected_ps(kinds, workload.jobs)
-    return Exchange(trade, bidder, kinds, expected, policy.regulate, given)
+    waits_w = np.inf if power.communicating_w is None else power.communicating_w
+    return Exchange(trade, bidder, kinds, expected, policy.regulate, given, waits_w)
 
 
 # -- what is refused

@@ -50,7 +50,7 @@ def fingerprint(network: NetworkDescription, state: State) -> Any:
         content = (state.board, state.owner, state.labels, state.memory,
                    *(Ledger.of(state) if network.power else ()),
                    *((state.heard,) if network.telemetry else ()),
-                   *(Dealings.of(state) if network.market else ()))  # fmt: skip
+                   *(Dealings.of(state).hashed if network.market else ()))  # fmt: skip
         seen[0] = zlib.crc32(b"".join(array.tobytes() for array in content))
     if groups == 0 and len(seen):
         flat = [np.zeros((1, part.shape[1]), np.uint64) for part in flat]

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from odonata.agents.scheduling import SECOND, MessageMachine, Reported, Scheduler
+from odonata.agents.waiting import conclude
 from odonata.jobs import board as b
 from odonata.jobs import trading as t
 from odonata.jobs.asking import locked
@@ -74,6 +75,13 @@ class Dealings(NamedTuple):
     def of(cls, state: Any) -> Dealings:
         """Returns those in a state that has the arrays, by their names."""
         return cls(*(getattr(state, name) for name in cls._fields))
+
+    @property
+    def hashed(self) -> tuple[Any, ...]:
+        """Returns what a fingerprint has of them."""
+        return tuple(self._replace(
+            sums=self.sums[f.SUM.hashed], kinds=self.kinds[:, f.KIND.hashed]
+        ))  # fmt: skip
 
     @property
     def on_floor(self) -> Floor:
@@ -150,6 +158,8 @@ class Exchange:
     """The kernel of a power policy that regulates by type."""
     given: Sequence[float] = ()
     """Its parameters."""
+    waits_w: float = np.inf
+    """What a node of a job draws that only waits; infinity: as if it computed."""
 
     def fresh(self, scheduler: Scheduler) -> Dealings:
         """Returns the arrays before the first bid, and before a job has arrived. Rows of the floor
@@ -166,7 +176,7 @@ class Exchange:
         widths = scheduler.columns["nodes"][order]
         return Dealings(**found, **floor_arrays(
             kinds, self.expected[order], widths, scheduler.submitted, scheduler.machine.n_nodes,
-            scheduler.power.idle_w, self.given,
+            scheduler.power.idle_w, self.given, self.waits_w,
         ))  # fmt: skip
 
     def rehearse(self, scheduler: Scheduler) -> None:
@@ -284,7 +294,23 @@ class FollowingMachine(MessageMachine):
         if until % trade.length == 0:
             trade.judge(market, until - trade.length, self.time)
         self.log.append(("tracking", (target_w, joules / seconds, 0.0)))
+        if self.exchange.regulate is not None:
+            self._conclude(began, until)
         return began, until, joules
+
+    def _conclude(self, began: int, until: int) -> None:
+        """Conclude from the readings of an interval which part of their time jobs compute. A cap is
+        in force two launches after the reading on which it was decided."""
+        jobs, dealings, halted = self.readings(), self.dealings, self._halted()
+        for number, node_w in zip(jobs.jobs.tolist(), jobs.watts.tolist(), strict=True):
+            row = int(self._row[number])
+            if halted[row]:
+                continue
+            start = max(began, int(self.board.jobs[number, b.BEGAN]))
+            ran, changes = until - start, began + 2 * self.scheduler.launch - start
+            before = min(1.0, max(0, changes) / ran)
+            kind, nodes = int(dealings.rows[row, f.OF]), int(dealings.rows[row, f.WIDTH])
+            conclude(dealings, kind, node_w, float(nodes * ran), before)
 
     # -- the floor
 
@@ -339,6 +365,7 @@ class FollowingMachine(MessageMachine):
             average_w + signal * reserve_w, average_w, reserve_w, signal, t.error_of(market),
         ])  # fmt: skip
         before = self._halted()
+        dealings.kinds[:, f.BEFORE] = dealings.kinds[:, f.RATIO]
         controlling(exchange.regulate)(
             floor, dealings.given, self.time, self.busy, int(market[t.UNTIL]), watts, caps_w
         )

@@ -474,7 +474,8 @@ class Cluster(Model, Decides, Deals, Streams, Ends, Audits):
         if self.market is not None:
             arrays += [state.market, state.weights]
         if self.regulates is not None:
-            arrays += [state.floor, state.kinds, state.tallies, state.rows, state.progress]
+            kinds = state.kinds[:, f.KIND.hashed]
+            arrays += [state.floor, kinds, state.tallies, state.rows, state.progress]
         for array in arrays:
             hashed.update(np.ascontiguousarray(array).tobytes())
         return np.frombuffer(hashed.digest(), np.uint64).reshape(1, 2)

@@ -69,10 +69,11 @@ def floor_arrays(
     nodes: int,
     idle_w: float,
     given: Sequence[float] = (),
+    waits_w: float = np.inf,
 ) -> dict[str, Any]:
     """Returns the arrays of `policies.power.floor`, for an idle machine with so many nodes. How
     long jobs `run` without a cap, and when they `submit`, are ticks; standby jobs, of which only
-    job runs have any, take theirs in us."""
+    job runs have any, take theirs in us. A node whose job only waits draws `waits_w`."""
     jobs, count = len(run), len(kinds.rows)
     spare = 0
     every = [*kinds.rows]
@@ -85,7 +86,7 @@ def floor_arrays(
     table[:, f.SLOWDOWN] = [it.slowdown for it in every]
     table[:, f.THRESHOLD] = [it.threshold for it in every]
     table[:, f.WATTS] = table[:, f.MOST_W]
-    table[:, [f.WANTED, f.RATIO, f.PACE]] = 1.0
+    table[:, [f.WANTED, f.RATIO, f.PACE, f.BEFORE]] = 1.0
     tallies = np.zeros((len(every), len(f.TALLY)), np.int64)
     tallies[:, f.ENDS] = NEVER
     tallies[:, [f.HEAD, f.TAIL]] = -1
@@ -104,7 +105,7 @@ def floor_arrays(
         rows[jobs:, f.LINK] = [*range(jobs + 1, jobs + spare), -1][:spare]
         marks[jobs:, f.RUN] = round((kinds.standby.shortest_s or 0.0) * SECOND)
     sums = np.zeros(len(f.SUM))
-    sums[[f.IDLE_W, f.ALL]] = idle_w, nodes
+    sums[[f.IDLE_W, f.ALL, f.WAITS_W]] = idle_w, nodes, waits_w
     return {
         "floor": words, "sums": sums, "kinds": table, "tallies": tallies, "rows": rows,
         "progress": marks, "tops": np.zeros(int(_size(kinds.of_job, widths, nodes, count, spare)),

@@ -23,6 +23,7 @@ STUDIES = {
     "regulation": "odonata.studies.regulation:Regulation",
     "aqa": "odonata.studies.aqa:Aqa",
     "bidding": "odonata.studies.bidding:Bidding",
+    "together": "odonata.studies.together:Together",
 }
 """The modules of the studies; importing one is cheap, and heavy imports come when it simulates."""
 

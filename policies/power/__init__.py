@@ -2,12 +2,13 @@
 
 Read `base`, the contract; `simple`, the policies that learn nothing; `knapsack` and `learning`, and
 `learner`, which is Wallace's; `service_rate`, Rumyantsev's; `prediction`, `rmap` and
-`rmap_compiled`, which are Patki's; `floor`, `acts`, `following` and `qoscap`, which follow a target
-by types of jobs. docs/policies.md has a worked example.
+`rmap_compiled`, which are Patki's; `floor`, `acts`, `following`, `qoscap` and `by_caps`,
+which follow a target by types of jobs. docs/policies.md has a worked example.
 """
 
 from __future__ import annotations
 
+from policies.power import by_caps as by_caps
 from policies.power import following as following
 from policies.power import learner as learner
 from policies.power import qoscap as qoscap

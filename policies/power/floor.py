@@ -25,22 +25,29 @@ from pdes.words import Row
 from policies.views import Moment
 
 KIND = Row("State.kinds")
-MOST_W = KIND.word("W", "what a node of a job of this type draws without a cap")
-LOW_W = KIND.word("W", "what it draws at the lowest cap")
-SLOWDOWN = KIND.word("1", "how many times as long a job takes there")
-THRESHOLD = KIND.word("1", "the degradation that its jobs should stay below; infinity: any")
-WEIGHT = KIND.word("1", "its weight in the bid for this hour")
-WANTED = KIND.word("1", "the cap that the policy wants: 0, the lowest, to 1, none")
-RATIO = KIND.word("1", "the cap in force, likewise")
-WATTS = KIND.word("W", "what a node of a running job draws now")
-PACE = KIND.word("1", "the ticks that such a job takes for a tick of work")
-CLOCK = KIND.word("tick", "the work that a job would have done that had run from the beginning")
-NODE_J = KIND.word("J", "the energy that a node of it would have taken")
-JOULES = KIND.word("J", "the energy of all jobs of this type, so far")
-SHARE = KIND.word("1", "room to work in: its share of the nodes, or how late its jobs are")
-SCORE = KIND.word("1", "the sum of its jobs' degradations, at time 0 and clock 0 (`quality`)")
-PER_TIME = KIND.word("1/tick", "by how much that grows per tick")
-PER_WORK = KIND.word("1/tick", "by how much it falls per tick of the clock")
+MOST_W = KIND.word("W", "what a node of a job of this type draws without a cap", hashed=True)
+LOW_W = KIND.word("W", "what it draws at the lowest cap", hashed=True)
+SLOWDOWN = KIND.word("1", "how many times as long a job takes there", hashed=True)
+THRESHOLD = KIND.word("1", "the degradation that its jobs should stay below; infinity: any",
+                 hashed=True)  # fmt: skip
+WEIGHT = KIND.word("1", "its weight in the bid for this hour", hashed=True)
+WANTED = KIND.word("1", "the cap that the policy wants: 0, the lowest, to 1, none", hashed=True)
+RATIO = KIND.word("1", "the cap in force, likewise", hashed=True)
+WATTS = KIND.word("W", "what a node of a running job draws now", hashed=True)
+PACE = KIND.word("1", "the ticks that such a job takes for a tick of work", hashed=True)
+CLOCK = KIND.word("tick", "the work that a job would have done that had run from the beginning",
+                 hashed=True)  # fmt: skip
+NODE_J = KIND.word("J", "the energy that a node of it would have taken", hashed=True)
+JOULES = KIND.word("J", "the energy of all jobs of this type, so far", hashed=True)
+SHARE = KIND.word("1", "room to work in: its share of the nodes, or how late its jobs are",
+                 hashed=True)  # fmt: skip
+SCORE = KIND.word("1", "the sum of its jobs' degradations, at time 0 and clock 0 (`quality`)",
+                 hashed=True)  # fmt: skip
+PER_TIME = KIND.word("1/tick", "by how much that grows per tick", hashed=True)
+PER_WORK = KIND.word("1/tick", "by how much it falls per tick of the clock", hashed=True)
+WORKED = KIND.word("tick", "node time that its jobs computed, but for what caps added, as measured")
+WAITED = KIND.word("tick", "node time in which they waited for the network, likewise")
+BEFORE = KIND.word("1", "the cap that was in force before the last decision, where packets are")
 
 TALLY = Row("State.tallies")
 WAITING = TALLY.word("1", "its jobs that wait")
@@ -88,11 +95,12 @@ SPARE = WORDS.word("1", "the first of the rows that no standby job has, linked a
 WRONG = WORDS.word("1", "what the policy did that cannot be done: a number of MISDEEDS; 0: nothing")
 
 SUM = Row("State.sums")
-FULL_W = SUM.word("W", "what the machine would draw if nobody had a cap")
-FLOOR_W = SUM.word("W", "what it would draw if all had the lowest cap")
-IDLE_W = SUM.word("W", "what an idle node draws")
-LAST_STANDBY_J = SUM.word("J", "the energy of standby jobs at the last measurement")
-ALL = SUM.word("1", "the nodes of the machine")
+FULL_W = SUM.word("W", "what the machine would draw if nobody had a cap", hashed=True)
+FLOOR_W = SUM.word("W", "what it would draw if all had the lowest cap", hashed=True)
+IDLE_W = SUM.word("W", "what an idle node draws", hashed=True)
+LAST_STANDBY_J = SUM.word("J", "the energy of standby jobs at the last measurement", hashed=True)
+ALL = SUM.word("1", "the nodes of the machine", hashed=True)
+WAITS_W = SUM.word("W", "what a node draws whose job only waits; infinity: as if it computed")
 
 SHORTEST = 1e6
 """A degradation is a part of a job's run time, of so many ticks at least (a second of a job run, a

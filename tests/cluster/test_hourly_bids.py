@@ -222,8 +222,10 @@ def test_a_bid_knows_no_future(bidding: Any) -> None:
         assert first[4:].tolist() != second[4:].tolist()
 
 
-@pytest.mark.parametrize(("early", "threshold", "begins"), [(0.5, 1.0, 500), (0.9, 2.0, 1800),
-                                                            (0.0, 1.0, 0), (0.25, 4.0, 1000)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("early", "threshold", "begins"),
+    [(0.5, 1.0, 500), (0.9, 2.0, 1800), (0.0, 1.0, 0), (0.25, 4.0, 1000)],
+)
 def test_a_late_job_starts_at_the_very_second(early: float, threshold: float, begins: int) -> None:
     """A machine whose target is what idle nodes draw starts a job only when that is nearly late."""
     kind = Type("one", 100.0, 80.0, 1.2, threshold)
