@@ -19,8 +19,10 @@ from odonata.jobs.request import Job
 from odonata.jobs.trading import Trade
 from odonata.traces.trace import UNKNOWN, Trace
 from odonata.traces.types import JobType
+from pdes.clock import LATEST
 from pdes.errors import Findings, Refused
 from policies.bidding import BIDDINGS
+from policies.power import POWERS
 from policies.power.steering import given_of
 
 MICROSECOND = 1_000_000
@@ -100,7 +102,7 @@ def exchange(market: MarketSettings, power: Power, workload: Workload, seed: int
             raise Refused(f"market.bidding = {market.bidding}: it gives a weight to {name}, which "
                           f"is no type of this run: it has {', '.join(kinds.names)}")  # fmt: skip
     length = market.hour(power.interval(1, USUAL_INTERVAL_PS), 1)
-    made_until = MADE_VALUES * market.signal_interval_ps
+    made_until = min(MADE_VALUES, LATEST // market.signal_interval_ps) * market.signal_interval_ps
     series = {name: market.steps(name, 1, None, seed, made_until) for name in SERIES}
     for name in PRICES:
         if wrong := [at for at in series[name].changes if at % MICROSECOND]:
@@ -189,5 +191,10 @@ def _check_market(
     if known and not BIDDINGS.named(market.bidding).missing:
         tries = getattr(BIDDINGS.named(market.bidding).build, "tries", False)
         unless(not tries, f"market.bidding = {market.bidding}", "it tries bids in simulated hours, "
-               'which only a run with fidelity = "job" can do; fixed and tracking-only try none',
-               "market.bidding")  # fmt: skip
+               'which only a run with fidelity = "job" can do; fixed, tracking-only, fh and '
+               "adaptive try none", "market.bidding")  # fmt: skip
+        by_types = getattr(BIDDINGS.named(market.bidding).build, "by_types", False)
+        regulates = power.policy in POWERS and power.made(1).regulate is not None
+        unless(not by_types or regulates, f"market.bidding = {market.bidding}",
+               f"it goes by types of jobs, and power.policy = {power.policy} does not regulate by "
+               "type, as tracking-only does", "market.bidding")  # fmt: skip

@@ -16,6 +16,7 @@ from odonata.results.market_measures import money
 from policies.bidding.judging import TRACKING
 from policies.bidding.known import mean_w
 from policies.views import Market
+from policies.views.tracking import SHARE
 
 if TYPE_CHECKING:
     from odonata.experiment.experiment import JobExperiment
@@ -27,7 +28,7 @@ MOST_ROWS = 10
 TERMS = (
     "Trained on: hours that the search knew. Judged on: others, which say what to expect. A failed "
     "hour breaks the tracking rule (off by more than 0.3 of the reserve in a tenth of the time, "
-    "unless that is set otherwise), or has too many late jobs of a type. Hours are counted one by "
+    "unless that is set otherwise), or does not keep the QoS of a type. Hours are counted one by "
     "one; the table of types has the jobs of all hours together. By (in brackets): how far above "
     "its limit an error is that may be exceeded only so often, or the degradation of a job, on "
     "average. Weights count where the power policy divides nodes by them. Money is in the unit of "
@@ -203,7 +204,8 @@ def types_table(market: Market, it: Report) -> Any:
     shown = _table("type", "late jobs", "may be", "late from Q")
     for kind in market.types:
         if kind.name in it.late:
-            shown.add_row(kind.name, f"{it.late[kind.name]:.1%}", f"{market.late:.0%}",
+            may = f"{market.late:.0%}" if market.qos == SHARE else "any, if the mean is below"
+            shown.add_row(kind.name, f"{it.late[kind.name]:.1%}", may,
                           f"{kind.threshold:g}")  # fmt: skip
     return shown
 

@@ -81,7 +81,8 @@ class MarketMeasures:
 
 def market_measures(market: Market) -> MarketMeasures:
     """Returns the measures of a run in a market."""
-    return measures_of([market.judged_hours], market.of_types(market.judged), market.standby_jobs)
+    return measures_of([market.judged_hours], market.of_types(market.judged),
+                       None if market.rules.warmup_us else market.standby_jobs)  # fmt: skip
 
 
 def measures_of(

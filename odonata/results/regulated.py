@@ -114,7 +114,8 @@ class Regulated:
         hours = [one.market.judged_hours for one in self.runs]
         known = [one.market.standby_jobs for one in self.runs]
         standby = None
-        if all(it is not None for it in known):
+        warm = any(one.market.rules.warmup_us for one in self.runs)
+        if not warm and all(it is not None for it in known):
             standby = tuple(sum(it[at] for it in known if it is not None) for at in (0, 1))
         return measures_of(hours, [it.regulated for it in self.types], standby)  # type: ignore[arg-type]
 

@@ -172,7 +172,8 @@ class Cheaper(SchedulingPolicy):
 
     @property
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (self._goes_by, "cap") if self.drain else (self._goes_by,)
+        own = (self._goes_by, "cap") if self.drain else (self._goes_by,)
+        return (*own, *(name for name in self._base.needs if name not in own))
 
     def remembers(self, sizes: Sizes) -> Arrays:
         """Returns when each job is planned to start and when it is released, and what the
@@ -210,8 +211,9 @@ class Cheaper(SchedulingPolicy):
         return admitted
 
     def again(self, view: View) -> int | None:
-        """Returns when the next job is released or, where jobs wait for another cap, when that
-        changes or one has been released for long enough, whichever comes first."""
+        """Returns when the next job is released, where jobs wait for another cap, when that changes
+        or one has been released for long enough, or when the discipline behind wants to be asked,
+        whichever comes first."""
         assert view.memory is not None
         now, cap = view.time, self._ahead(view).cap
         times = [int(view.memory.released[job.number]) for job in view.queue]
@@ -220,6 +222,9 @@ class Cheaper(SchedulingPolicy):
             long = _ticks(view, self.horizon)
             later += [time + long for time in times if time <= now < time + long]
             later += cap.begins[1:2]
+        released = [job for job in view.queue if view.memory.released[job.number] <= now]
+        behind = self._base.again(view._replace(queue=released))
+        later += [] if behind is None else [behind]
         return min(later, default=None)
 
     def _plan(self, view: View, job: Request, planned: Any) -> tuple[int, int]:
