@@ -475,8 +475,12 @@ class ArrayMachine(Machine):
     def ask_again(self, time: int) -> None:
         self._wish(0, time)
 
-    def retry(self, time: int) -> None:
-        self._wish(1, time)
+    def retry(self, time: int | None) -> None:
+        if time is not None:
+            self._wish(1, time)
+        elif self._ctl[w.RETRY_AT]:
+            self._ctl[w.RETRY] += 1
+            self._ctl[w.RETRY_AT] = 0
 
     def _wish(self, whose: int, time: int) -> None:
         """Have a policy be asked at a time, instead of when it last wanted to be."""

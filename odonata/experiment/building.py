@@ -201,7 +201,9 @@ class Building(JobSections):
         `parameters`."""
         policy = next(key for key in of(section) if key.how.register).parameters
         of_policy = parameters.pop(policy, ())
-        if not (self.sections[section] or any(it.startswith(f"{section}.") for it in self.given)):
+        known = any(it.startswith(f"{section}.") for it in self.given)
+        unknown = any(f": {section}." in line for _, line in self.lines)  # one of its keys is
+        if not known and (unknown or not self.sections[section]):
             return None
         fields = self.fields(section)
         for key in of(section):

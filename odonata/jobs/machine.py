@@ -269,6 +269,7 @@ class Machine(ABC):
     def ask_again(self, time: int) -> None:
         """Have the power policy be asked at a time, instead of when it last wanted to be."""
 
-    def retry(self, time: int) -> None:
-        """Have the scheduling policy be asked at a time, likewise."""
-        self._refuse("has a scheduling policy asked again at a time")
+    def retry(self, time: int | None) -> None:
+        """Have the scheduling policy be asked at a time, likewise; None: no longer at any."""
+        if time is not None:
+            self._refuse("has a scheduling policy asked again at a time")

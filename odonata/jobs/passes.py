@@ -261,9 +261,7 @@ class Passes:
         view = self._view(machine)
         numbers = select(self.policies.scheduling, view)
         if self._comes_again:
-            time = again(self.policies.scheduling, view)
-            if time is not None:
-                machine.retry(time)
+            machine.retry(again(self.policies.scheduling, view))
         return numbers
 
     @cached_property

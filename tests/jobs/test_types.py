@@ -185,7 +185,8 @@ def test_all_that_is_odd_is_told_at_once(tmp_path: Path) -> None:
 
 
 def test_tables_that_are_none_are_refused(tmp_path: Path) -> None:
-    for odd, words in (("foo", "one of aqa, qosg, or a file"), ("no.csv", "No such file"),
+    known = "one of aqa, qosg, meggie-like, emmy-like, or a file"
+    for odd, words in (("foo", known), ("no.csv", "No such file"),
                        (7, "aqa, qosg"), ([], "no row"), ([3], "row 1: a table"),
                        ([{"type": "a", "watt": 3}], "row 1: column 'watt': unknown")):  # fmt: skip
         with pytest.raises(Refused, match=words):
