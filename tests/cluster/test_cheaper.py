@@ -85,9 +85,12 @@ def cases(draw: st.DrawFn) -> tuple[list[Job], int, Levels, Levels, Asked]:
      [(0, 3), (5, 1), (9, 2)], [(0, 290.0)], Asked("easy", 9, 0.0, 0.0, 50, False))
 )  # fmt: skip
 @example(  # an end and the cap that jobs wait for come at one time, and nothing after that
-    ([Job(0, 0, 1, 3, 1), Job(1, 3, 3, 1, 4), Job(2, 11, 10, 4, 10), Job(3, 11, 0, 3, 1),
-      Job(4, 11, 2, 4, 2), Job(5, 11, 0, 4, 1)], 7, [(0, 7), (1, -2), (18, 7)],
-     [(0, float("inf")), (1, 700.0), (5, 1080.0), (49, 1270.0)],
+    ([Job(0, 0, 0, 1, 6), Job(1, 0, 0, 1, 1), Job(2, 0, 0, 1, 1), Job(3, 1, 1, 3, 1),
+      Job(4, 3, 3, 1, 4), Job(5, 7, 0, 1, 1), Job(6, 11, 10, 4, 10), Job(7, 11, 0, 1, 1),
+      Job(8, 11, 0, 3, 1), Job(9, 11, 2, 4, 2), Job(10, 11, 0, 1, 2), Job(11, 11, 0, 1, 1),
+      Job(12, 11, 0, 1, 1), Job(13, 11, 0, 4, 1)],
+     7, [(0, 7), (1, -2), (3, -2), (18, 7), (19, 7)],
+     [(0, float("inf")), (1, 700.0), (2, 700.0), (5, 1080.0), (49, 1270.0)],
      Asked("fcfs", 0, 0.0, 0.0, 26, True))
 )  # fmt: skip
 def test_every_start_is_that_of_the_twin(
