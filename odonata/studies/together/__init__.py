@@ -21,7 +21,7 @@ class Together(Packaged["TogetherPlan", "Offer", "OfferOutcome"]):
     name = "together"
     about = "Does knowing the network change how much power a machine can offer?"
     options = (
-        Option("repetitions", "Queues of jobs, each with a signal, the same for all.", 12, int),
+        Option("repetitions", "Queues of jobs, each with a signal, the same for all.", 24, int),
         Option("average", "The average that is bid, in W, for 72 nodes.", 15_500.0, float),
         Option("waiting", "What a node draws whose job waits for the network, in W: 290 or more is "
                "what it draws computing.", 180.0, float),
