@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from odonata.study.contract import Case, Claim, Option, Study, digest
+from odonata.study.verdicts import yes_or_no
 from pdes.errors import Fault, require
 
 LOADED = 13
@@ -69,7 +70,9 @@ class Dice(Study[DicePlan, Roll, Shown]):
         if not shown:
             return []
         mean = sum(shown) / len(shown)
-        return [Claim("mean of a die", "3.5", f"{mean:.2f}", abs(mean - 3.5) < 1, len(shown))]
+        return [
+            Claim("mean of a die", "3.5", f"{mean:.2f}", yes_or_no(abs(mean - 3.5) < 1), len(shown))
+        ]
 
     def figures(
         self, asked: DicePlan, outcomes: Mapping[str, Shown], directory: Path, pdf: bool

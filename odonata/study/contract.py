@@ -42,7 +42,8 @@ A whole study, which `odonata study dice --rolls 20` would run if `odonata.studi
             shown = [outcomes[c.key].value for c in self.cases(asked, {}) if c.key in outcomes
                      and c.sides == 6]
             mean = sum(shown) / len(shown)
-            return [Claim("mean of a die", "3.5", f"{mean:.2f}", abs(mean - 3.5) < 1, len(shown))]
+            return [Claim("mean of a die", "3.5", f"{mean:.2f}", yes_or_no(abs(mean - 3.5) < 1),
+                          len(shown))]
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -99,18 +101,39 @@ class Option:
     metavar: str = ""
 
 
+class Verdict(StrEnum):
+    """What is said of a claim; `odonata.study.verdicts` says by which rule."""
+
+    HOLDS = "holds"
+    SIGN = "in sign only"
+    NOT = "does not hold"
+
+
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper, and what we found. `paper` is "" where it gives no number, `holds`
-    None where there is nothing to hold; `of` is how many values it is drawn from, and `values` are
-    the numbers, for machines."""
+    """A sentence of the paper, and what we found.
+
+    `paper` is "" where it gives no number, `verdict` None where there is nothing to judge; `of` is
+    how many values it is drawn from, and `values` are the numbers, for machines. `source` is where
+    the paper prints it ("Zhang 3.10"); a claim that was judged and has one is on the page of all
+    papers. `calibrated`: the model was made with this number in view, so that it is no evidence.
+    `cause` is where the difference is explained, a page of docs and a heading ("nedd.md#causes").
+    """
 
     name: str
     paper: str
     ours: str
-    holds: bool | None = None
+    verdict: Verdict | None = None
     of: int = 0
     values: Mapping[str, float] = field(default_factory=dict)
+    source: str = ""
+    calibrated: bool = False
+    cause: str = ""
+
+    @property
+    def holds(self) -> bool | None:
+        """Tells whether it holds; None where it is not judged."""
+        return None if self.verdict is None else self.verdict is Verdict.HOLDS
 
 
 class Study(ABC, Generic[P, C, O]):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from odonata.experiment.terminal import plain_console
 from odonata.study import store
-from odonata.study.contract import C, Claim, O, P, Study
+from odonata.study.contract import C, Claim, O, P, Study, Verdict
 from odonata.study.filling import Ran, fill
 from pdes.transport import world
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 SUMMARY, FIGURES = "summary.json", "figures"
 """The names of the summary and of the figures in a study's directory."""
-VERDICTS = {True: "✓", False: "✗", None: ""}
+MARKS = {Verdict.HOLDS: "✓", Verdict.SIGN: "±", Verdict.NOT: "✗", None: ""}
+KEY = "✓ holds, ± in sign only, ✗ does not; c: the model was made with this number in view."
 
 
 @dataclass(frozen=True)
@@ -98,12 +99,12 @@ def table(study: Study[Any, Any, Any], claims: Sequence[Claim]) -> Group:
     others.add_column("", ratio=3)
     others.add_column("of", justify="right")
     for claim in claims:
-        if claim.paper or claim.holds is not None:
-            rows.add_row(claim.name, claim.paper, claim.ours, VERDICTS[claim.holds],
-                         f"{claim.of:,}")  # fmt: skip
+        if claim.paper or claim.verdict is not None:
+            mark = MARKS[claim.verdict] + "c" * claim.calibrated
+            rows.add_row(claim.name, claim.paper, claim.ours, mark, f"{claim.of:,}")  # fmt: skip
         else:
             others.add_row(claim.name, claim.ours, f"{claim.of:,}")
     tables = [each for each in (rows, others) if each.row_count]
-    judged = ["✓ holds, ✗ does not."] if any(claim.holds is not None for claim in claims) else []
+    judged = [KEY] if any(claim.verdict or claim.calibrated for claim in claims) else []
     notes = [study.notes] if study.notes else []
     return Group(*(part for each in tables for part in (each, "")), *judged, *notes)

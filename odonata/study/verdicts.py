@@ -12,12 +12,20 @@ from __future__ import annotations
 import numpy as np
 
 from odonata.results.statistics import Interval
-from odonata.study.contract import Claim
+from odonata.study.contract import Claim, Verdict
 
 NEAR = 0.1
 """A printed number holds if ours is off by no more than this part of it."""
-SIGN = "in sign only"
-CALIBRATED = "calibrated"
+
+
+def verdict(holds: bool, sign: bool = False) -> Verdict:
+    """Returns the verdict on what holds, or else at least has the printed direction."""
+    return Verdict.HOLDS if holds else Verdict.SIGN if sign else Verdict.NOT
+
+
+def yes_or_no(holds: bool | None) -> Verdict | None:
+    """Returns the verdict on what can only hold or not; None of what is not judged."""
+    return None if holds is None else verdict(holds)
 
 
 def percent(it: Interval, digits: int = 1) -> str:
@@ -54,16 +62,19 @@ def above(it: Interval, limit: float) -> bool:
 
 
 def judged(
-    name: str, paper: str, ours: str, holds: bool, sign: bool, it: Interval
+    name: str, paper: str, ours: str, holds: bool, sign: bool, it: Interval, source: str = "",
+    cause: str = "", *, calibrated: bool = False,
 ) -> Claim:  # fmt: skip
     """Returns a claim that holds, or not, or in sign only."""
-    only = sign and not holds
-    return Claim(name, paper, f"{ours}, {SIGN}" if only else ours, holds, it.of, values_of(it))
+    return Claim(name, paper, ours, verdict(holds, sign), it.of, values_of(it), source,
+                 calibrated, cause)  # fmt: skip
 
 
-def shown(name: str, paper: str, ours: str, it: Interval) -> Claim:
+def shown(
+    name: str, paper: str, ours: str, it: Interval, source: str = "", *, calibrated: bool = False
+) -> Claim:
     """Returns a claim that is not judged."""
-    return Claim(name, paper, ours, None, it.of, values_of(it))
+    return Claim(name, paper, ours, None, it.of, values_of(it), source, calibrated)
 
 
 def values_of(it: Interval) -> dict[str, float]:

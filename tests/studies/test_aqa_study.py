@@ -40,7 +40,7 @@ from odonata.studies.aqa.simulation import (
     simulate,
     types_of,
 )
-from odonata.study.contract import Claim
+from odonata.study.contract import Claim, Verdict
 from odonata.study.filling import fill
 from odonata.study.store import Answer, from_line, to_line
 from odonata.traces.mix import MIXES
@@ -248,10 +248,10 @@ def test_bids_at_a_risk_have_to_fail_as_seldom_as_they_say() -> None:
     good, middling, bad = failing(9), failing(16), failing(28)
     assert good[f"{name}: failed share of 200 fresh hours"].holds
     assert good[f"{name}: it is not above the stated risk"].holds
-    assert "in sign only" in middling[f"{name}: it is not above the stated risk"].ours
+    assert middling[f"{name}: it is not above the stated risk"].verdict is Verdict.SIGN
     assert bad[f"{name}: failed share of 200 fresh hours"].holds is False
     assert bad[f"{name}: it is not above the stated risk"].holds is False
-    assert "in sign only" not in bad[f"{name}: it is not above the stated risk"].ours
+    assert bad[f"{name}: it is not above the stated risk"].verdict is Verdict.NOT
     assert good[f"{name}: saving"].values["mean"] == pytest.approx(0.3, abs=1e-3)
 
 

@@ -37,10 +37,10 @@ from odonata.studies.regulation.simulation import (
     simulate,
     types_of,
 )
-from odonata.study.contract import Claim
+from odonata.study.contract import Claim, Verdict
 from odonata.study.filling import fill
 from odonata.study.store import Answer, from_line, to_line
-from odonata.study.verdicts import SIGN, near, percent
+from odonata.study.verdicts import near, percent
 from pdes.errors import Refused
 from policies.bidding import BIDDINGS
 from policies.views import tracking
@@ -216,7 +216,7 @@ def test_the_three_verdicts_of_a_number() -> None:
         default = {"error": lambda seed, value=value: value + seed / 1000}
         found = by_name(claims(asked, made(asked, {key(DEFAULT): default})))
         assert found["mean error"].holds is holds
-        assert (SIGN in found["mean error"].ours) is sign
+        assert (found["mean error"].verdict is Verdict.SIGN) is sign
     for name in ("average", "saving", "late jobs of fs"):
         assert found[name].holds is None, "our conditions come from the printed bid"
 
@@ -242,14 +242,12 @@ def test_a_trend_holds_only_where_every_step_is_sure() -> None:
 
     assert told(lambda seed: 0.5 + seed / 100).holds
     unsure = told(lambda seed: 0.465 + seed * (-1) ** seed / 20)
-    assert unsure.holds is False
-    assert unsure.ours.endswith(SIGN), "from the first to the last it falls"
+    assert unsure.verdict is Verdict.SIGN, "from the first to the last it falls"
     rises = STUDY.ask(part="level", hours=4)
     of = {key(of_level(level)): {"average_w": lambda seed, level=level: 2e4 - 1e3 * level + seed}
           for level in LEVELS.values()}  # fmt: skip
     wrong = by_name(claims(rises, made(rises, of)))["loose, medium, tight: average"]
-    assert wrong.holds is False
-    assert SIGN not in wrong.ours
+    assert wrong.verdict is Verdict.NOT
 
 
 def test_a_size_that_saves_less_than_is_printed_fails() -> None:

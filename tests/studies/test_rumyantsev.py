@@ -240,11 +240,11 @@ def test_the_whole_study_of_a_small_trace_is_told_and_drawn(
     names = {one["name"] for one in told["claims"]}
     assert {"swapped: mean power over k", "mean waste", "slowdown: mean, 99 %"} <= names
     same = next(one for one in told["claims"] if one["name"] == "mean power at k = 0: the same")
-    assert same["holds"], "by number and by workload"
+    assert same["verdict"] == "holds", "by number and by workload"
     for name in ("fcfs", *DISCIPLINES):
         same_at_0 = f"{name}: the same by workload and by number at k = 0"
         alike = next(one for one in told["claims"] if one["name"] == same_at_0)
-        assert alike["holds"], name
+        assert alike["verdict"] == "holds", name
 
 
 def test_the_customers_of_figure_2_are_drawn_where_they_are_there(

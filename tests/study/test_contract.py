@@ -24,6 +24,7 @@ from odonata.study.contract import Case, Claim, digest
 from odonata.study.filling import Agenda, fill
 from odonata.study.report import report, table
 from odonata.study.store import Answer
+from odonata.study.verdicts import yes_or_no
 from pdes.errors import Fault, Refused
 from pdes.signals import StopSignals
 
@@ -68,6 +69,7 @@ def test_the_example_of_the_contract_is_a_study() -> None:
     names: dict[str, Any] = {"dataclass": dataclass, "random": random, **vars(contract)}
     assert contract.__doc__
     block = contract.__doc__[contract.__doc__.index("    @dataclass") :]
+    names["yes_or_no"] = yes_or_no
     exec(textwrap.dedent(block), names)
     study = names["Dice"]()
     asked = study.ask(rolls=20)
@@ -327,7 +329,7 @@ def test_claims_and_figures_are_told_and_kept(
     assert found["figures"] == ["figures/dice.png", "figures/dice.pdf"]
     assert (tmp_path / "figures" / "dice.png").read_text() == "100 rolls"
     (claim,) = found["claims"]
-    assert (claim["name"], claim["paper"], claim["holds"]) == ("mean of a die", "3.5", True)
+    assert (claim["name"], claim["paper"], claim["verdict"]) == ("mean of a die", "3.5", "holds")
     assert claim["of"] == 50
     assert (found["store"]["study"], found["asked"]["rolls"]) == ("dice", 50)
 
@@ -344,7 +346,7 @@ def test_claims_and_figures_are_told_and_kept(
 def test_a_claim_that_does_not_hold_says_so() -> None:
     from rich.console import Console
 
-    claims = [Claim("one", "1 %", "9 %", False, 3), Claim("two [b]", "", "5 %", None, 4)]
+    claims = [Claim("one", "1 %", "9 %", yes_or_no(False), 3), Claim("two [b]", "", "5 %", None, 4)]
     console = Console(width=80, markup=False)
     with console.capture() as capture:
         console.print(table(DICE, claims))

@@ -40,8 +40,8 @@ class Aqa(Packaged["AqaPlan", "Offer", "AqaOutcome"]):
         "QoS of every type. After ± is half of a confidence interval of 95 % over the hours (of "
         "chances by Clopper and Pearson; of the hours of one mix, too). A printed number holds "
         "where the interval comes within a tenth of it, an inequality where the whole interval (of "
-        "differences between the same hours) says so. Where only the direction is right, it says: "
-        "in sign only."
+        "differences between the same hours) says so; in sign "
+        "only where no more than the direction is right."
     )
 
     def ask(

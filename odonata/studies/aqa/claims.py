@@ -36,7 +36,7 @@ from odonata.studies.aqa.printed import (
     W13_WEIGHTS,
 )
 from odonata.study.contract import Claim
-from odonata.study.verdicts import above, below, judged, near, percent, shown, watts
+from odonata.study.verdicts import above, below, judged, near, percent, shown, watts, yes_or_no
 
 POLICIES = {"aqa": ("aqa", ""), "energy-qare": ("energy-qare", ""),
             "tracking-only": ("energy-qare", "tracking-only")}  # fmt: skip
@@ -96,8 +96,12 @@ def _table_4(m: Measured) -> Iterator[Claim]:
         found = m.in_kept(mix, setting, "saving")
         hours = len(m.rows(mix, setting))
         if not found.of:
-            yield Claim(f"{mix}: saving", f"{printed.saving:.0%}",
-                        f"no bid keeps all rules in any of {hours} hours", False)  # fmt: skip
+            yield Claim(
+                f"{mix}: saving",
+                f"{printed.saving:.0%}",
+                f"no bid keeps all rules in any of {hours} hours",
+                yes_or_no(False),
+            )
             continue
         yield _told(f"{mix}: saving", f"{printed.saving:.0%}",
                     f"{percent(found)}, in {found.of} of {hours} hours that a bid keeps",

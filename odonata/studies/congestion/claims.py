@@ -12,6 +12,7 @@ from odonata.studies.congestion.cases import CongestionPlan
 from odonata.studies.congestion.gpcnet import CANARIES
 from odonata.studies.congestion.simulation import ALONE_ON, SETTINGS, CongestionOutcome
 from odonata.study.contract import Claim
+from odonata.study.verdicts import yes_or_no
 
 Outcomes = Mapping[str, CongestionOutcome]
 Floats = npt.NDArray[np.float64]
@@ -115,13 +116,16 @@ def _calibration(asked: CongestionPlan, outcomes: Outcomes, name: str) -> Iterat
     rate = float(np.median([it.node_bytes_per_s for it in runs]))
     yield Claim(
         f"{name}, setting I: time in communication", f"{table.communication:.1%}", f"{share:.1%}",
-        abs(share - table.communication) <= CLOSE, len(runs), {"communication": share},
+        yes_or_no(abs(share - table.communication) <= CLOSE), len(runs), {"communication": share},
     )  # fmt: skip
     yield Claim(
-        f"{name}, setting I: bytes per second and node", f"{table.node_bytes_per_s / 1e6:,.0f} MB",
-        f"{rate / 1e6:,.0f} MB", abs(rate / table.node_bytes_per_s - 1) <= WITHIN, len(runs),
+        f"{name}, setting I: bytes per second and node",
+        f"{table.node_bytes_per_s / 1e6:,.0f} MB",
+        f"{rate / 1e6:,.0f} MB",
+        yes_or_no(abs(rate / table.node_bytes_per_s - 1) <= WITHIN),
+        len(runs),
         {"node_bytes_per_s": rate},
-    )  # fmt: skip
+    )
     together = float(np.median([collectives(it.operations) for it in runs]))
     yield Claim(
         f"{name}, setting I: time in allreduces and barriers",
@@ -145,20 +149,31 @@ def _slowdown(asked: CongestionPlan, outcomes: Outcomes, name: str) -> Iterator[
         return
     of = len(times(asked, outcomes, name, "IV"))
     least, most = SLOWED.get(name, (0.0, np.inf))
-    yield Claim(f"{name}: IV against II, routers shared with GPCNeT", PRINTED.get(name, ""),
-                f"{near:.2f} times", least <= near <= most if name in SLOWED else None, of,
-                {"near": near})  # fmt: skip
+    yield Claim(
+        f"{name}: IV against II, routers shared with GPCNeT",
+        PRINTED.get(name, ""),
+        f"{near:.2f} times",
+        yes_or_no(least <= near <= most if name in SLOWED else None),
+        of,
+        {"near": near},
+    )
     if name == MOST:
-        yield Claim(f"{name}: slowed down most of all", f"more than {MOST_TIMES:g} times",
-                    f"{near:.2f} times", near > MOST_TIMES, of, {"near": near})  # fmt: skip
+        yield Claim(
+            f"{name}: slowed down most of all",
+            f"more than {MOST_TIMES:g} times",
+            f"{near:.2f} times",
+            yes_or_no(near > MOST_TIMES),
+            of,
+            {"near": near},
+        )
     sensitive = profile(name).sensitive
     yield Claim(
         f"{name}: III against I, routers not shared", "less than with shared routers",
-        f"{far:.2f} times", near > far if sensitive else None, of, {"far": far},
+        f"{far:.2f} times", yes_or_no(near > far if sensitive else None), of, {"far": far},
     )  # fmt: skip
     if name in FAR:
         yield Claim(f"{name}: III against I", "clearly slowed down", f"{far:.2f} times",
-                    far >= CLEARLY, of, {"far": far})  # fmt: skip
+                    yes_or_no(far >= CLEARLY), of, {"far": far})  # fmt: skip
 
 
 def _counters(asked: CongestionPlan, outcomes: Outcomes, name: str) -> Iterator[Claim]:
@@ -169,7 +184,7 @@ def _counters(asked: CongestionPlan, outcomes: Outcomes, name: str) -> Iterator[
         return
     yield Claim(
         f"{name}: run time with network-tile stall-to-flit", "positive", f"r = {network:.2f}",
-        network > 0 if sensitive else None, len(runs), {"r": network},
+        yes_or_no(network > 0 if sensitive else None), len(runs), {"r": network},
     )  # fmt: skip
     means = [np.array([[it.run_time_s, it.stall_to_flit]
                        for it in of_setting(asked, outcomes, name, setting)])
@@ -177,14 +192,17 @@ def _counters(asked: CongestionPlan, outcomes: Outcomes, name: str) -> Iterator[
     by_setting = np.array([each.mean(axis=0) for each in means if len(each)])
     r = pearson(*by_setting.T)
     yield Claim(
-        f"{name}: the same of the means of the settings, as in figure 3.18", "positive",
-        f"r = {r:.2f}", r > 0 if sensitive and not np.isnan(r) else None, len(by_setting),
+        f"{name}: the same of the means of the settings, as in figure 3.18",
+        "positive",
+        f"r = {r:.2f}",
+        yes_or_no(r > 0 if sensitive and not np.isnan(r) else None),
+        len(by_setting),
         {"r": r},
-    )  # fmt: skip
+    )
     flits = correlation(runs, lambda it: it.ptile_flits_per_s)
     yield Claim(
         f"{name}: run time with processor-tile flits per second", "negative", f"r = {flits:.2f}",
-        flits < 0 if sensitive else None, len(runs), {"r": flits},
+        yes_or_no(flits < 0 if sensitive else None), len(runs), {"r": flits},
     )  # fmt: skip
     own = correlation(runs, lambda it: it.own_ptile_stalls_per_s)
     around = correlation(runs, lambda it: it.ptile_stalls_per_s)
@@ -192,12 +210,16 @@ def _counters(asked: CongestionPlan, outcomes: Outcomes, name: str) -> Iterator[
     yield Claim(
         f"{name}: run time with processor-tile stalls per second, of its own nodes", "negative",
         "its nodes never stall a tile" if never else f"r = {own:.2f}",
-        own < 0 if sensitive and not np.isnan(own) else None, len(runs), {"r": own},
+        yes_or_no(own < 0 if sensitive and not np.isnan(own) else None), len(runs), {"r": own},
     )  # fmt: skip
     yield Claim(
-        f"{name}: the same, of all nodes of its routers", "negative", f"r = {around:.2f}",
-        around < 0 if sensitive and not np.isnan(around) else None, len(runs), {"r": around},
-    )  # fmt: skip
+        f"{name}: the same, of all nodes of its routers",
+        "negative",
+        f"r = {around:.2f}",
+        yes_or_no(around < 0 if sensitive and not np.isnan(around) else None),
+        len(runs),
+        {"r": around},
+    )
 
 
 def _gpcnet(asked: CongestionPlan, outcomes: Outcomes) -> Iterator[Claim]:
@@ -214,5 +236,5 @@ def _gpcnet(asked: CongestionPlan, outcomes: Outcomes) -> Iterator[Claim]:
             f"GPCNeT: impact on {canary} with stall-to-flit", "rises" * printed,
             f"r = {r:.2f}; {', '.join(f'{i:.2f}' for i in by_size.values())} times on "
             f"{', '.join(map(str, by_size))} nodes",
-            r > 0 if printed and not np.isnan(r) else None, len(found), {"r": r},
+            yes_or_no(r > 0 if printed and not np.isnan(r) else None), len(found), {"r": r},
         )  # fmt: skip

@@ -38,6 +38,7 @@ from odonata.studies.levelspread.cases import (
 )
 from odonata.studies.levelspread.simulation import LARGE, SMALL, LevelSpreadOutcome, Point
 from odonata.study.contract import Claim
+from odonata.study.verdicts import yes_or_no
 
 Outcomes = Mapping[str, LevelSpreadOutcome]
 Floats = npt.NDArray[np.float64]
@@ -221,11 +222,22 @@ def _random(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
     yield _share("3.10 random: worse", (0.03,), found, "worse")
     if found:
         middle, best = found.mean_reduction, found.best_reduction
-        yield Claim("3.10 random: mean reduction", "16 %",
-                    f"{_percent(middle, 1)} ± {100 * found.error:.1f}", _near((0.16,), (middle,)),
-                    found.pairs, {"mean": middle, "error": found.error})  # fmt: skip
-        yield Claim("3.10 random: best reduction", "71 %", _percent(best), _near((0.71,), (best,)),
-                    found.pairs, {"best": best})  # fmt: skip
+        yield Claim(
+            "3.10 random: mean reduction",
+            "16 %",
+            f"{_percent(middle, 1)} ± {100 * found.error:.1f}",
+            yes_or_no(_near((0.16,), (middle,))),
+            found.pairs,
+            {"mean": middle, "error": found.error},
+        )
+        yield Claim(
+            "3.10 random: best reduction",
+            "71 %",
+            _percent(best),
+            yes_or_no(_near((0.71,), (best,))),
+            found.pairs,
+            {"best": best},
+        )
     thesis = {"all-to-all": 0.01, "halo3d": 0.01, "halo3d26": 0.03, "halo2d": 0.04,
               "broadcast": 0.08}  # fmt: skip
     for pattern in PATTERNS:
@@ -253,7 +265,7 @@ def _range(name: str, thesis: Sequence[float], values: Sequence[float]) -> Claim
     ours = f"{100 * low:.0f} .. {100 * high:.0f}, mean {_percent(middle)}"
     holds = _near(thesis, (low, high) if len(thesis) > 1 else (middle,))
     numbers = {"least": low, "most": high, "mean": middle}
-    return Claim(name, paper, ours, holds, len(there), numbers)
+    return Claim(name, paper, ours, yes_or_no(holds), len(there), numbers)
 
 
 def _share(name: str, thesis: Sequence[float], found: Quadrants | None, which: str) -> Claim:
@@ -261,7 +273,7 @@ def _share(name: str, thesis: Sequence[float], found: Quadrants | None, which: s
     if found is None:
         return Claim(name, paper, "")
     value = getattr(found, which)
-    return Claim(name, paper, _percent(value, 1), _near(thesis, (value,)), found.pairs,
+    return Claim(name, paper, _percent(value, 1), yes_or_no(_near(thesis, (value,))), found.pairs,
                  {which: value})  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from odonata.studies.loadlatency.cases import Curve, Sweep, curves, zero_load_ps
 from odonata.studies.loadlatency.limits import limit
 from odonata.studies.loadlatency.simulation import Point
 from odonata.study.contract import Claim
+from odonata.study.verdicts import yes_or_no
 
 LOW_LOAD = 0.05
 NEAR = 0.05
@@ -36,10 +37,10 @@ def _about(asked: Sweep, curve: Curve) -> Iterator[Claim]:
         holds = abs(found / bound.load - 1) <= FULL if bound.exact else found <= bound.load
     facts = {} if found is None else {"throughput": found}
     yield Claim(f"{curve.routing}: saturation throughput", "" if bound is None else str(bound),
-                ours, holds, len(curve.points), facts)  # fmt: skip
+                ours, yes_or_no(holds), len(curve.points), facts)  # fmt: skip
     zero, first = zero_load_ps(asked.network), curve.points[0]
     if curve.routing == "minimal" and zero is not None and first.load <= LOW_LOAD:
         mean = first.performance.mean_latency_ns
         yield Claim(f"minimal: latency at load {first.load:g}", f"{zero / 1e3:.0f} ns",
-                    f"{mean:.0f} ns", abs(mean / (zero / 1e3) - 1) <= NEAR,
+                    f"{mean:.0f} ns", yes_or_no(abs(mean / (zero / 1e3) - 1) <= NEAR),
                     first.performance.measured_packets, {"mean_ns": mean})  # fmt: skip

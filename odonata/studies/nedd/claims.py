@@ -23,6 +23,7 @@ from odonata.studies.nedd.cases import (
 )
 from odonata.studies.nedd.simulation import NO_CONGESTOR, Alone, Moving, NeDDOutcome, Point, Queue
 from odonata.study.contract import Claim
+from odonata.study.verdicts import yes_or_no
 
 Outcomes = Mapping[str, NeDDOutcome]
 Floats = npt.NDArray[np.float64]
@@ -157,10 +158,13 @@ def _application(asked: NeDDPlan, outcomes: Outcomes, name: str) -> Iterator[Cla
     of = len(times[LOW])
     usual, worst = mean(times[RANDOM]) / quiet, max(times[RANDOM].values()) / quiet
     yield Claim(
-        f"{name}: random against no congestor", f"up to {TIMES:g} times" * main,
-        f"{usual:.2f} times, {worst:.2f} at worst", worst >= SEVERAL if main else None, of,
+        f"{name}: random against no congestor",
+        f"up to {TIMES:g} times" * main,
+        f"{usual:.2f} times, {worst:.2f} at worst",
+        yes_or_no(worst >= SEVERAL if main else None),
+        of,
         {"mean": usual, "worst": worst},
-    )  # fmt: skip
+    )
     for other, printed in BETTER.items():
         if other not in times:
             continue
@@ -168,19 +172,19 @@ def _application(asked: NeDDPlan, outcomes: Outcomes, name: str) -> Iterator[Cla
         least = CLEARLY if other == RANDOM else 0.0
         yield Claim(
             f"{name}: low-traffic-router against {other}", f"{printed:.0%} shorter" * main,
-            f"{_shorter(part)}{_within(half)}", -part > least if main else None, of,
+            f"{_shorter(part)}{_within(half)}", yes_or_no(-part > least if main else None), of,
             {"shorter": -part, "half": half},
         )  # fmt: skip
     if main and FEWER in times:
         yield Claim(f"{name}: fewer-router against random", "shorter",
                     _shorter(change(times[FEWER], times[RANDOM])[0]),
-                    mean(times[FEWER]) < mean(times[RANDOM]), of)  # fmt: skip
+                    yes_or_no(mean(times[FEWER]) < mean(times[RANDOM])), of)  # fmt: skip
     far = {by: mean(some) / quiet - 1 for by, some in times.items()}
     most = max(far, key=lambda by: abs(far[by]))
     steady = name == STEADY
     yield Claim(
         f"{name}: furthest from no congestor", f"within {CLOSE:.0%}" * steady,
-        f"{most}, {far[most]:+.1%}", abs(far[most]) <= CLOSE if steady else None, of,
+        f"{most}, {far[most]:+.1%}", yes_or_no(abs(far[most]) <= CLOSE if steady else None), of,
         {"most": far[most]},
     )  # fmt: skip
 
@@ -210,13 +214,13 @@ def _queue(asked: NeDDPlan, outcomes: Outcomes) -> Iterator[Claim]:
         yield Claim(
             f"queue, nedd against {other}: sensitive jobs end", "sooner" * named,
             f"{_shorter(sooner, 'sooner', 'later')}{_within(half)}",
-            sooner + half < 0 if named and not np.isnan(half) else None, of,
+            yes_or_no(sooner + half < 0 if named and not np.isnan(half) else None), of,
             {"sooner": -sooner, "half": half},
         )  # fmt: skip
         yield Claim(
             f"queue, nedd against {other}: insensitive jobs run", f"within {CLOSE:.0%}" * named,
             f"{_shorter(slower)}{_within(width)}",
-            slower + width <= CLOSE if named and not np.isnan(width) else None, of,
+            yes_or_no(slower + width <= CLOSE if named and not np.isnan(width) else None), of,
             {"longer": slower, "half": width},
         )  # fmt: skip
     first, half = change(queued(asked, outcomes, "nedd", response_s(True), FIRST),

@@ -38,9 +38,9 @@ class Regulation(Packaged["RegulationPlan", "Hour", "RegulationOutcome"]):
     notes = (
         "After ± is half of a confidence interval of 95 % over the hours. A printed number holds "
         "where the interval comes within a tenth of it; an inequality where the whole interval (of "
-        "differences between hours with the same seed) says so. Where only the direction is "
-        "right, it says: in sign only. Late: jobs at their threshold or beyond it, of the type "
-        "with most. calibrated: our conditions or thresholds come from that number, or it follows "
+        "differences between hours with the same seed) says so. In sign only: no more "
+        "than the direction is right. Late: jobs at their threshold or beyond it, of the type "
+        "with most. Marked c: our conditions or thresholds come from that number, or it follows "
         "from such a bid but for the error, so that it is no evidence. Work left: when the hour is "
         "over, as a part of an hour's."
     )

@@ -58,7 +58,6 @@ from odonata.studies.regulation.found import (
 from odonata.studies.regulation.simulation import PRINTED, types_of
 from odonata.study.contract import Claim
 from odonata.study.verdicts import (
-    CALIBRATED,
     above,
     below,
     judged,
@@ -121,12 +120,11 @@ def _late_text(m: Measured, setting: Setting) -> str:
 
 def _default(m: Measured) -> Iterator[Claim]:
     average_w, reserve_w = (m.mean(DEFAULT, of) for of in (average, reserve))
-    yield shown("average", "20,600 W", f"{watts(average_w)}, {CALIBRATED}", average_w)
-    yield shown("reserve", "10,111 W", f"{watts(reserve_w)}, {CALIBRATED}", reserve_w)
+    yield shown("average", "20,600 W", watts(average_w), average_w, calibrated=True)
+    yield shown("reserve", "10,111 W", watts(reserve_w), reserve_w, calibrated=True)
     for name, printed in PRINTED.weights.items():
         it = m.mean(DEFAULT, weight(name))
-        yield shown(f"weight of {name}", f"{100 * printed:.1f} %",
-                    f"{percent(it)}, {CALIBRATED}", it)  # fmt: skip
+        yield shown(f"weight of {name}", f"{100 * printed:.1f} %", percent(it), it, calibrated=True)
     for words, setting in (("", DEFAULT), ("at the printed bid: ", AS_PRINTED)):
         if m.has(setting):
             yield from _hour(m, words, setting)
@@ -134,7 +132,7 @@ def _default(m: Measured) -> Iterator[Claim]:
 
 def _hour(m: Measured, words: str, setting: Setting) -> Iterator[Claim]:
     it = m.mean(setting, saving)
-    yield shown(f"{words}saving", f"{100 * SAVING:.1f} %", f"{percent(it)}, {CALIBRATED}", it)
+    yield shown(f"{words}saving", f"{100 * SAVING:.1f} %", percent(it), it, calibrated=True)
     off = m.mean(setting, error)
     yield _number(f"{words}mean error", ERROR, m, setting, error, below(off, ERROR))
     share = m.mean(setting, bad)
@@ -145,8 +143,9 @@ def _hour(m: Measured, words: str, setting: Setting) -> Iterator[Claim]:
                   above(part, 0))  # fmt: skip
     for name in TYPES:
         part = m.mean(setting, late(name))
-        yield shown(f"{words}late jobs of {name}", "at most 10 %", f"{percent(part)}, {CALIBRATED}",
-                    part)  # fmt: skip
+        yield shown(
+            f"{words}late jobs of {name}", "at most 10 %", percent(part), part, calibrated=True
+        )
     yield shown(f"{words}hours", "1 of 1 keeps both", _kept(m, setting), m.mean(setting, keeps_qos))
 
 
@@ -327,8 +326,13 @@ def _signals(m: Measured) -> Iterator[Claim | None]:
                          _late_text(m, setting), below(it, MOST_LATE), it.mean <= MOST_LATE, it
                          )  # fmt: skip
             it = m.mean(setting, saving)
-            yield shown(f"signal {number}: saving", f"{100 * SAVING:.1f} %",
-                        f"{percent(it)}, {CALIBRATED}", it)  # fmt: skip
+            yield shown(
+                f"signal {number}: saving",
+                f"{100 * SAVING:.1f} %",
+                percent(it),
+                it,
+                calibrated=True,
+            )
         yield _by_signal(m, [AS_PRINTED, *every])
     for deviation, slow_s, fast_s in SIGNALS:
         memory = f"memory {slow_s} and {fast_s} s" if slow_s else "no memory"

@@ -45,6 +45,7 @@ from odonata.studies.rmap.simulation import (
     row,
 )
 from odonata.study.contract import Claim
+from odonata.study.verdicts import yes_or_no
 
 
 class Printed(NamedTuple):
@@ -128,14 +129,14 @@ def _changes(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
         same_sign = found.mean * one.value > 0
         yield Claim(f"{one.where}{one.kind}, {where}: {one.policy} against {one.against}",
                     signed(one.value),
-                    shown(found), same_sign and found.has(one.value), found.of,
+                    shown(found), yes_or_no(same_sign and found.has(one.value)), found.of,
                     {**found.values, "same_sign": float(same_sign)})  # fmt: skip
     for policy, seconds in TABLE_S.items() if "large" in asked.kinds else ():
         found = spread(each(asked, outcomes, "large", policy, LOW_W))
         if found is not None:
             yield Claim(f"table 5.4, large, 6,500 W: turnaround, {policy}", f"{seconds} s",
                         f"{found.mean:,.0f} s ({found.low:,.0f} .. {found.high:,.0f})",
-                        found.has(seconds), found.of, found.values)  # fmt: skip
+                        yes_or_no(found.has(seconds)), found.of, found.values)  # fmt: skip
 
 
 def _beside(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
@@ -165,22 +166,39 @@ def _altruism(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
     for policy, jobs in GAIN.items():
         found = spread(each(asked, outcomes, "large", policy, LOW_W, "gained"))
         if found is not None:
-            yield Claim(f"large, 6,500 W: jobs of 30 that gain, {policy}", f"{jobs}",
-                        counted(found), found.has(jobs), found.of, found.values)  # fmt: skip
+            yield Claim(
+                f"large, 6,500 W: jobs of 30 that gain, {policy}",
+                f"{jobs}",
+                counted(found),
+                yes_or_no(found.has(jobs)),
+                found.of,
+                found.values,
+            )
     for what, jobs in (("gained", 13), ("same", 14), ("lost", 3)):
         found = spread(each(asked, outcomes, "large", ADAPTIVE_20, LOW_W, f"{what} on 0 %"))
         if found is not None:
-            yield Claim(f"large, 6,500 W: jobs {what} with 20 % against 0 %", f"{jobs}",
-                        counted(found), found.has(jobs), found.of, found.values)  # fmt: skip
+            yield Claim(
+                f"large, 6,500 W: jobs {what} with 20 % against 0 %",
+                f"{jobs}",
+                counted(found),
+                yes_or_no(found.has(jobs)),
+                found.of,
+                found.values,
+            )
 
 
 def _power(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
     if "random" in asked.kinds and HIGH_W in asked.bounds_w:
         found = spread(given(asked, outcomes, "random", HIGH_W))
         if found is not None:
-            yield Claim("random, 14,000 W: power of a job, adaptive against traditional",
-                        signed(MORE_POWER), shown(found), found.has(MORE_POWER), found.of,
-                        found.values)  # fmt: skip
+            yield Claim(
+                "random, 14,000 W: power of a job, adaptive against traditional",
+                signed(MORE_POWER),
+                shown(found),
+                yes_or_no(found.has(MORE_POWER)),
+                found.of,
+                found.values,
+            )
         for name, policy, what, printed in (
             ("jobs of 30 that gain", ADAPTIVE_0, "gained", SHORTER),
             ("jobs of 30 that wait, traditional", TRADITIONAL, "waited", 30 - AT_ONCE),
@@ -188,7 +206,7 @@ def _power(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
             found = spread(each(asked, outcomes, "random", policy, HIGH_W, what))
             if found is not None:
                 yield Claim(f"random, 14,000 W: {name}", f"{printed}", counted(found),
-                            found.has(printed), found.of, found.values)  # fmt: skip
+                            yes_or_no(found.has(printed)), found.of, found.values)  # fmt: skip
     for kind in asked.kinds:
         for bound_w in (LOW_W, HIGH_W):
             if bound_w not in asked.bounds_w:
@@ -235,12 +253,22 @@ def _model(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
             if mean is None or most is None:
                 continue
             claimed, word = kind == "random" and learned != "naive model", learned.split()[0]
-            yield Claim(f"{kind}: turnaround off with the model, {word}: mean of five bounds",
-                        "4 %" * claimed, shown(mean), mean.has(OFF_MEAN) if claimed else None,
-                        mean.of, mean.values)  # fmt: skip
-            yield Claim(f"{kind}: turnaround off with the model, {word}: most of five bounds",
-                        "< 10 %" * claimed, shown(most), most.mean < OFF_MOST if claimed else None,
-                        most.of, most.values)  # fmt: skip
+            yield Claim(
+                f"{kind}: turnaround off with the model, {word}: mean of five bounds",
+                "4 %" * claimed,
+                shown(mean),
+                yes_or_no(mean.has(OFF_MEAN) if claimed else None),
+                mean.of,
+                mean.values,
+            )
+            yield Claim(
+                f"{kind}: turnaround off with the model, {word}: most of five bounds",
+                "< 10 %" * claimed,
+                shown(most),
+                yes_or_no(most.mean < OFF_MOST if claimed else None),
+                most.of,
+                most.values,
+            )
     for policy, words in ((ADAPTIVE_0, "adaptive 0 %"),
                           ("adaptive margin", f"with a margin of {100 * MARGIN:.0f} %"),
                           ("adaptive spread", "trained on a spread"),
@@ -253,13 +281,18 @@ def _model(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
         runs, top = float((every > 1 + 1e-9).mean()), float(every.max())
         yield Claim(f"bound exceeded, {words}: runs, time, most", "never" * claimed,
                     f"{100 * runs:.1f} %, {100 * above.mean():.2f} %, "
-                    f"{100 * max(0.0, top - 1):.1f} %", runs == 0 if claimed else None,
+                    f"{100 * max(0.0, top - 1):.1f} %", yes_or_no(runs == 0 if claimed else None),
                     len(every), {"runs": runs, "most": top})  # fmt: skip
     every = np.concatenate([_every(asked, outcomes, policy, "planned") for policy in POLICIES])
     if len(every):
-        yield Claim("plans above the bound, all policies", "none", f"{(every > 1 + 1e-9).sum()}",
-                    bool((every <= 1 + 1e-9).all()), len(every), {"most": float(every.max())}
-                    )  # fmt: skip
+        yield Claim(
+            "plans above the bound, all policies",
+            "none",
+            f"{(every > 1 + 1e-9).sum()}",
+            yes_or_no(bool((every <= 1 + 1e-9).all())),
+            len(every),
+            {"most": float(every.max())},
+        )
     every = np.concatenate([_every(asked, outcomes, policy, "killed") for policy in POLICIES])
     if len(every):
         yield Claim("jobs killed, all policies", "", f"{every.sum():.0f} of {30 * len(every):,}",
@@ -317,11 +350,11 @@ def _long_queue(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
             assert mean is not None
             yield Claim(f"large, {NEAREST}: turnaround, {policy}", f"{seconds} s",
                         f"{mean.mean:,.0f} s ({mean.low:,.0f} .. {mean.high:,.0f})",
-                        mean.has(seconds), mean.of, mean.values)  # fmt: skip
+                        yes_or_no(mean.has(seconds)), mean.of, mean.values)  # fmt: skip
         else:
             holds = found.mean * printed > 0 and found.has(printed)
             yield Claim(f"large, {NEAREST}: {policy} against traditional", signed(printed),
-                        shown(found), holds, found.of, found.values)  # fmt: skip
+                        shown(found), yes_or_no(holds), found.of, found.values)  # fmt: skip
     for policy, what, words, jobs in (
         (ADAPTIVE_0, "gained", "that gain, 0 %", 17),
         (ADAPTIVE_20, "gained", "that gain, 20 %", 22),
@@ -332,4 +365,4 @@ def _long_queue(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
         found = spread(chosen(asked, outcomes, "large", NEAREST, policy, what=what))
         if found is not None:
             yield Claim(f"large, {NEAREST}: jobs of 30 {words}", f"{jobs}", counted(found),
-                        found.has(jobs), found.of, found.values)  # fmt: skip
+                        yes_or_no(found.has(jobs)), found.of, found.values)  # fmt: skip

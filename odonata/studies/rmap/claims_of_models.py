@@ -8,6 +8,7 @@ from odonata.studies.rmap.cases import NOISE, NOISES, WAYS, RmapPlan
 from odonata.studies.rmap.changes import Outcomes, signed, there
 from odonata.studies.rmap.prediction import LIMITS, UNDER_10
 from odonata.study.contract import Claim
+from odonata.study.verdicts import yes_or_no
 
 
 def of_predictions(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
@@ -17,15 +18,25 @@ def of_predictions(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
         for what, limit in LIMITS.items():
             worst = max(apps, key=lambda name: apps[name][what])
             value = apps[worst][what]
-            yield Claim(f"time, noise of 2 %: {what} error, worst application",
-                        f"< {100 * limit:g} %", f"{100 * value:.1f} % ({worst})", value < limit,
-                        len(apps), {name: one[what] for name, one in apps.items()})  # fmt: skip
+            yield Claim(
+                f"time, noise of 2 %: {what} error, worst application",
+                f"< {100 * limit:g} %",
+                f"{100 * value:.1f} % ({worst})",
+                yes_or_no(value < limit),
+                len(apps),
+                {name: one[what] for name, one in apps.items()},
+            )
         every = usual.rows["all"]
-        yield Claim("power, noise of 2 %: points more than 10 % too low", "4 %",
-                    _shares(every, 10), every["under 10"] <= UNDER_10, len(apps), dict(every)
-                    )  # fmt: skip
+        yield Claim(
+            "power, noise of 2 %: points more than 10 % too low",
+            "4 %",
+            _shares(every, 10),
+            yes_or_no(every["under 10"] <= UNDER_10),
+            len(apps),
+            dict(every),
+        )
         yield Claim("power, noise of 2 %: points more than 15 % too low", "0", _shares(every, 15),
-                    every["under 15 most"] == 0, len(apps), dict(every))  # fmt: skip
+                    yes_or_no(every["under 15 most"] == 0), len(apps), dict(every))  # fmt: skip
     rows = [(f"noise of {100 * noise:g} %{words}", asked.trained(noise, **how))
             for words, how in ((("", {}), (", spread", {"sampling": "spread"})))
             for noise in NOISES]  # fmt: skip
@@ -62,11 +73,13 @@ def of_printed() -> Iterator[Claim]:
     for it in points():
         yield Claim(f"{it.machine}, {it.application} {it.printed.name}",
                     f"{it.printed.seconds:g} s, {it.printed.watts:,g} W",
-                    f"{signed(it.error_s)}, {signed(it.error_w)}", it.holds, 1,
+                    f"{signed(it.error_s)}, {signed(it.error_w)}", yes_or_no(it.holds), 1,
                     {"seconds": it.ours.seconds, "watts": it.ours.watts})  # fmt: skip
     for found in searched():
         ours = found.found.name + (" or any higher cap" if found.ties else "")
         same = found.nodes_and_cores and (found.ties or found.printed[:3] == found.found[:3])
-        yield Claim(f"3,500 W: best of {found.application}", found.printed.name, ours, same, 1)
+        yield Claim(
+            f"3,500 W: best of {found.application}", found.printed.name, ours, yes_or_no(same), 1
+        )
     for said in statements():
-        yield Claim(said.name, said.printed, said.ours, said.holds, 1)
+        yield Claim(said.name, said.printed, said.ours, yes_or_no(said.holds), 1)

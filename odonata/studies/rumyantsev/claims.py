@@ -14,6 +14,7 @@ import numpy as np
 from odonata.studies.rumyantsev.cases import DISCIPLINES, TWO_THRESHOLDS, RumyantsevPlan
 from odonata.studies.rumyantsev.simulation import RumyantsevOutcome, Run
 from odonata.study.contract import Claim
+from odonata.study.verdicts import yes_or_no
 
 Outcomes = Mapping[str, RumyantsevOutcome]
 Measure = Callable[[RumyantsevOutcome], float]
@@ -81,7 +82,7 @@ def _trend(
     how = "rises" if up >= down else "falls"
     ours = f"{values[0]:,.0f} to {values[-1]:,.0f} {unit}, {how} at {max(up, down)} of {len(steps)}"
     holds = None if sign is None else bool((sign * steps > 0).all())
-    return Claim(name, paper, ours, holds, len(runs),
+    return Claim(name, paper, ours, yes_or_no(holds), len(runs),
                  {"first": values[0], "last": values[-1], "rises": up, "falls": down})  # fmt: skip
 
 
@@ -107,7 +108,7 @@ def _comparison(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
         ours, theirs = of(by_workload[0]), of(by_number[0])
         unit = "W" if name == "power" else "s"
         yield Claim(f"mean {name} at k = 0: the same", "", f"{ours:,.0f} and {theirs:,.0f} {unit}",
-                    ours == theirs, 2, {"workload": ours, "number": theirs})  # fmt: skip
+                    yes_or_no(ours == theirs), 2, {"workload": ours, "number": theirs})  # fmt: skip
     for name, of in (("workload", workload), ("delay", delay)):
         for watts in AT_POWERS_W:
             one, other = (at_power(runs, of, watts) for runs in (by_workload, by_number))
@@ -134,9 +135,14 @@ def _disciplines(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
         yield _trend(f"{name}: mean workload over k", "", by_workload, workload, "s", 1)
         ours, theirs = ([power("swapped")(runs[0]), workload(runs[0]), waiting(runs[0])]
                         for runs in (by_workload, by_number))  # fmt: skip
-        yield Claim(f"{name}: the same by workload and by number at k = 0", "",
-                    f"{ours[0]:,.0f} W, {ours[1]:,.0f} s, {ours[2]:,.0f} s without service",
-                    ours == theirs, 2, {"workload": ours[1], "number": theirs[1]})  # fmt: skip
+        yield Claim(
+            f"{name}: the same by workload and by number at k = 0",
+            "",
+            f"{ours[0]:,.0f} W, {ours[1]:,.0f} s, {ours[2]:,.0f} s without service",
+            yes_or_no(ours == theirs),
+            2,
+            {"workload": ours[1], "number": theirs[1]},
+        )
         yield Claim(f"{name}: two thresholds", "",
                     f"{power('swapped')(two):,.0f} W, {workload(two):,.0f} s, {two.switches} "
                     "switches", None, two.customers, {"switches": two.switches})  # fmt: skip

@@ -28,6 +28,7 @@ from odonata.studies.wallace.cases import (
 )
 from odonata.studies.wallace.simulation import LEARNER, NAIVE, NONE, VARIABLE, Part, WallaceOutcome
 from odonata.study.contract import Claim
+from odonata.study.verdicts import yes_or_no
 
 Outcomes = Mapping[str, WallaceOutcome]
 Floats = npt.NDArray[np.float64]
@@ -141,8 +142,14 @@ def _of_year(asked: WallacePlan, outcomes: Outcomes, order: str) -> Iterator[Cla
         day = LEARNED_DAY - 1
         started = steady.known[day] + steady.unknown[day]
         rate = float(learning_rate(steady)[day])
-        yield Claim(f"{title}: jobs with a known profile, after 26 days", "94 %", _percent(rate, 1),
-                    abs(rate - LEARNED) <= LEARNED_NEAR, started, {"rate": rate})  # fmt: skip
+        yield Claim(
+            f"{title}: jobs with a known profile, after 26 days",
+            "94 %",
+            _percent(rate, 1),
+            yes_or_no(abs(rate - LEARNED) <= LEARNED_NEAR),
+            started,
+            {"rate": rate},
+        )
         rate = float(sets_known(steady)[day])
         yield Claim(f"{title}: sets of jobs alike that are known", "", _percent(rate, 1), None,
                     steady.sets_seen[day], {"rate": rate})  # fmt: skip
@@ -152,7 +159,7 @@ def _success(name: str, paper: str, outcome: WallaceOutcome, holds: bool | None)
     shares = {cause: count / max(1, outcome.intervals)
               for cause, count in outcome.violations.items()}  # fmt: skip
     success = outcome.capping_success
-    return Claim(name, paper, _percent(success, 2), holds, outcome.intervals,
+    return Claim(name, paper, _percent(success, 2), yes_or_no(holds), outcome.intervals,
                  {"capping_success": success, **shares})  # fmt: skip
 
 
@@ -167,29 +174,40 @@ def _of_caps(asked: WallacePlan, outcomes: Outcomes, order: str) -> Iterator[Cla
                 continue
             won, even = int((gains > 0).sum()), int(((gains <= 0) & (gains > -TIE)).sum())
             ours = f"{won}, and {even} even" if even else f"{won}"
-            yield Claim(f"{title} {_kw(cap)}: months of {how} than naive", "all", ours,
-                        won == len(gains), len(gains), {"won": won, "even": even})  # fmt: skip
+            yield Claim(
+                f"{title} {_kw(cap)}: months of {how} than naive",
+                "all",
+                ours,
+                yes_or_no(won == len(gains)),
+                len(gains),
+                {"won": won, "even": even},
+            )
         low, high = GAINS[name, order]
         for cap in CAPS:
             gains = _there(gain(asked, outcomes, name, order, cap))
             if len(gains):
                 within = bool(low <= gains.mean() <= high)
-                yield Claim(f"{title} {_kw(cap)}: gain in {WORDS[name]}",
-                            f"{100 * low:.0f} .. {_percent(high)}", _range(gains), within,
-                            len(gains), _three(gains))  # fmt: skip
+                yield Claim(
+                    f"{title} {_kw(cap)}: gain in {WORDS[name]}",
+                    f"{100 * low:.0f} .. {_percent(high)}",
+                    _range(gains),
+                    yes_or_no(within),
+                    len(gains),
+                    _three(gains),
+                )
     yield from _of_ratios(asked, outcomes, order)
     highest = _there(change(asked, outcomes, WAIT, order, NAIVE, LOW))
     if len(highest) and order == "fcfs":
         most = float(highest.max())
         yield Claim(f"{title} {_kw(LOW)}: largest change of wait, naive", f"{HIGHEST:g}",
-                    f"{most:.1f}", HIGHEST / 2 <= most <= HIGHEST * 2, len(highest),
+                    f"{most:.1f}", yes_or_no(HIGHEST / 2 <= most <= HIGHEST * 2), len(highest),
                     _three(highest))  # fmt: skip
     for name, worse in ((WAIT, 1), (UTILISATION, -1)):
         changes = _there(change(asked, outcomes, name, order, LEARNER, HIGH))
         if len(changes):
             paper, degraded = "< 1 %" if worse > 0 else "> -1 %", worse * float(changes.mean())
             yield Claim(f"{title} {_kw(HIGH)}: change of {WORDS[name]}", paper, _range(changes),
-                        degraded < DEGRADED, len(changes), _three(changes))  # fmt: skip
+                        yes_or_no(degraded < DEGRADED), len(changes), _three(changes))  # fmt: skip
     easy = change(asked, outcomes, WAIT, order, NONE, backfill="easy")
     for cap in CAPS:
         changes = change(asked, outcomes, WAIT, order, LEARNER, cap)
@@ -197,7 +215,7 @@ def _of_caps(asked: WallacePlan, outcomes: Outcomes, order: str) -> Iterator[Cla
         if len(better):
             paper, won = f"{BETTER}" if order == "fcfs" and cap != HIGH else "", int(better.sum())
             yield Claim(f"{title} {_kw(cap)}: months of less wait than without a cap", paper,
-                        f"{won}", abs(won - BETTER) <= 2 if paper else None, len(better),
+                        f"{won}", yes_or_no(abs(won - BETTER) <= 2 if paper else None), len(better),
                         {"better": won})  # fmt: skip
         if len(than_easy):
             won = int(than_easy.sum())
@@ -226,8 +244,14 @@ def _of_orders(asked: WallacePlan, outcomes: Outcomes) -> Iterator[Claim]:
         if len(shorter):
             mean = float(shorter.mean())
             near = SAVED_S / 2 <= mean <= SAVED_S * 2
-            yield Claim(f"{_kw(cap)}: wait that WFP saves over FCFS", f"{SAVED_S:.0f} s",
-                        f"{mean:,.0f} s", near, len(shorter), {"mean_s": mean})  # fmt: skip
+            yield Claim(
+                f"{_kw(cap)}: wait that WFP saves over FCFS",
+                f"{SAVED_S:.0f} s",
+                f"{mean:,.0f} s",
+                yes_or_no(near),
+                len(shorter),
+                {"mean_s": mean},
+            )
 
 
 def _of_causes(asked: WallacePlan, outcomes: Outcomes, order: str) -> Iterator[Claim]:
