@@ -9,10 +9,16 @@ it does not.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
 import numpy as np
 
 from odonata.results.statistics import Interval
 from odonata.study.contract import Claim, Verdict
+from pdes.errors import Fault
 
 NEAR = 0.1
 """A printed number holds if ours is off by no more than this part of it."""
@@ -80,3 +86,29 @@ def shown(
 def values_of(it: Interval) -> dict[str, float]:
     low, high = limits(it)
     return {"mean": it.mean, "low": low, "high": high}
+
+
+class Place(NamedTuple):
+    """Where a paper prints what some claims are about: those whose names the pattern is found in.
+    `source` is "" where no paper prints it, but something that is ours."""
+
+    pattern: str
+    source: str
+    cause: str = ""
+
+
+def placed(claims: Iterable[Claim], places: Sequence[Place]) -> list[Claim]:
+    """Returns the claims with their sources, by the first place whose pattern is in their names,
+    and with the cause of a difference where they do not hold. Raises Fault where a claim has
+    something printed beside it and no place."""
+    return [_placed(claim, places) for claim in claims]
+
+
+def _placed(claim: Claim, places: Sequence[Place]) -> Claim:
+    if not claim.paper or claim.source:
+        return claim
+    for pattern, source, cause in places:
+        if re.search(pattern, claim.name):
+            why = claim.cause or ("" if claim.verdict is Verdict.HOLDS else cause)
+            return replace(claim, source=source, cause=why if source else "")
+    raise Fault(f"claim {claim.name!r}: where is {claim.paper!r} printed?")

@@ -26,6 +26,7 @@ from odonata.studies.aqa.cases import (
 from odonata.studies.aqa.found import Group, Measured, Outcomes, always, counted, mean_of
 from odonata.studies.aqa.printed import (
     FEASIBLE,
+    PLACES,
     SCALE_SAVING,
     TABLE_4,
     W2_RIVALS,
@@ -36,7 +37,17 @@ from odonata.studies.aqa.printed import (
     W13_WEIGHTS,
 )
 from odonata.study.contract import Claim
-from odonata.study.verdicts import above, below, judged, near, percent, shown, watts, yes_or_no
+from odonata.study.verdicts import (
+    above,
+    below,
+    judged,
+    near,
+    percent,
+    placed,
+    shown,
+    watts,
+    yes_or_no,
+)
 
 POLICIES = {"aqa": ("aqa", ""), "energy-qare": ("energy-qare", ""),
             "tracking-only": ("energy-qare", "tracking-only")}  # fmt: skip
@@ -53,7 +64,7 @@ def claims(asked: AqaPlan, outcomes: Outcomes) -> list[Claim]:
         if part in parts:
             found += parts[part](m)
         found += beyond.PARTS[part](m) if part in beyond.PARTS else ()
-    return found
+    return placed(found, PLACES)
 
 
 def group(m: Measured, policy: str, standby: str = "", sample: bool = True) -> Group:

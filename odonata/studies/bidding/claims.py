@@ -41,7 +41,7 @@ from odonata.studies.bidding.found import (
 )
 from odonata.studies.bidding.simulation import FES, DayOutcome
 from odonata.study.contract import Claim
-from odonata.study.verdicts import above, below, judged, near, percent, shown, watts
+from odonata.study.verdicts import Place, above, below, judged, near, percent, placed, shown, watts
 
 PRINTED = {
     ("energy-qare", "fh"): ((7.7, 4.0), (2.2, 3.0), (73.9, 2.2)),
@@ -56,13 +56,17 @@ degradation of a type; of two days of meggie and one of emmy."""
 SAVING = 0.10
 """Printed, of QoSCap with adaptive bids on the first of these days."""
 BEST = "qoscap", "adaptive"
+PLACES = (
+    Place("saves$", "Zhang 2.9", "bidding.md#what-came-out"),
+    Place("", "Zhang table 2.7", "bidding.md#what-came-out"),
+)
 
 
 def claims(asked: BiddingPlan, outcomes: Outcomes) -> list[Claim]:
     """Returns the claims of the parts that are asked for and that there are all days for."""
     measured = Measured(asked, outcomes)
     parts = {"table": _table, "busy": _busy, "causes": _causes, "fes": _fes}
-    return [claim for name in asked.parts for claim in parts[name](measured)]
+    return placed([claim for name in asked.parts for claim in parts[name](measured)], PLACES)
 
 
 def named(policy: str, bid: Any) -> str:
