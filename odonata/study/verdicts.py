@@ -1,10 +1,10 @@
 """Verdicts on what a paper says: holds, holds in sign only, does not.
 
 A printed number is often of one run; ours is a mean with its confidence interval of 95 %. A number
-**holds** where that interval comes within a tenth of the printed one. An inequality holds where the
-whole interval, of differences between runs of one seed where there are such, lies on its side.
-Where that much cannot be said but the direction is the printed one, it holds **in sign only**; else
-it does not.
+**holds** where that interval comes within a tenth of the printed one, and is not wider to either
+side than half of it. An inequality holds where the whole interval, of differences between runs of
+one seed where there are such, lies on its side. Where that much cannot be said but the direction is
+the printed one, it holds **in sign only**; else it does not.
 """
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ def yes_or_no(holds: bool | None) -> Verdict | None:
     return None if holds is None else verdict(holds)
 
 
+WIDEST = 0.5
+"""An interval that reaches further to either side than this part of a printed number cannot show
+that the number holds."""
+
+
 def percent(it: Interval, digits: int = 1) -> str:
     """Returns a part as per cent, with its interval."""
     half = "" if np.isnan(it.half) else f" ± {100 * it.half:.{digits}f}"
@@ -52,7 +57,10 @@ def limits(it: Interval) -> tuple[float, float]:
 
 def near(it: Interval, printed: float, rounded: float = 0.0) -> bool:
     """Tells whether an interval comes within a tenth of a printed number, which may have been
-    larger or smaller by `rounded` before it was rounded."""
+    larger or smaller by `rounded` before it was rounded. An interval that is too wide says
+    nothing."""
+    if it.half > WIDEST * abs(printed) + rounded:
+        return False
     low, high = limits(it)
     most, least = (printed + rounded) * (1 + NEAR), (printed - rounded) * (1 - NEAR)
     return low <= most and high >= least

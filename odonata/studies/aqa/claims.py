@@ -38,6 +38,7 @@ from odonata.studies.aqa.printed import (
 )
 from odonata.study.contract import Claim
 from odonata.study.verdicts import (
+    WIDEST,
     above,
     below,
     judged,
@@ -84,9 +85,8 @@ def _mixes(m: Measured) -> Iterator[Claim]:
     yield from beyond.samples(m)
 
 
-FEWEST, WIDEST = 5, 0.5
-"""A printed number cannot be judged by fewer hours, nor where half of the interval is more than
-this part of it."""
+FEWEST = 5
+"""A printed number cannot be judged by fewer hours, nor by an interval that is too wide."""
 
 
 def _told(name: str, paper: str, ours: str, printed: float, it: Interval) -> Claim:
