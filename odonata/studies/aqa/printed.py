@@ -67,9 +67,11 @@ PLACES = (
     Place("^W4: (what|late)", "AQA 5.1", MIXES),
     Place("^W4 at its printed bid", "AQA 5.1", MIXES),
     Place("ten sets of thresholds", "AQA 5.2", THRESHOLDS),
+    Place(", thresholds .*, standby jobs", ""),  # which the paper did without
     Place(", thresholds", "AQA 5.5", THRESHOLDS),
     Place("^descent", "AQA 3.5", DESCENT),
     Place("^W3", "AQA 5.3", STEPS),
+    Place("^W5 at its own bids", ""),  # the same once more
     Place("^W5", "AQA 5.4", STEPS),
     Place("^10,000 servers|^… hours that a bid keeps", "AQA 5.6", THRESHOLDS),
     Place("^200 trials|seconds|trials", "AQA 5.6", THRESHOLDS),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
@@ -44,7 +44,7 @@ from odonata.studies.bidding.simulation import FES, DayOutcome
 from odonata.study.contract import Claim
 from odonata.study.verdicts import Place, above, below, judged, near, percent, placed, shown, watts
 
-PRINTED = {
+PRINTED: Mapping[tuple[str, str], tuple[tuple[float, float], ...]] = {
     ("energy-qare", "fh"): ((7.7, 4.0), (2.2, 3.0), (73.9, 2.2)),
     ("energy-qare", FES): ((18.1, 1.8), (0.2, 4.8), (0.8, 1.0)),
     ("energy-qare", "adaptive"): ((2.0, 5.8), (1.9, 2.6), (0.1, 2.1)),
