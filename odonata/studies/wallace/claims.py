@@ -212,16 +212,16 @@ def _gains(asked: WallacePlan, outcomes: Outcomes, order: str, name: str) -> Ite
         yield judged(f"{title}, {_kw(cap)}: months of {how} than naive", "all", ours,
                      all(_won(row) == len(row) for row in rows), above(it, 0), over(rows, _won),
                      "Wallace 8.3", cause)  # fmt: skip
-        ends = limits(it)
-        yield judged(f"{title}, {_kw(cap)}: gain over naive", f"{100 * low:.0f} to {high:.0%}",
-                     _of_months(rows), low <= ends[0] and ends[1] <= high, above(it, 0), it,
+        ends, paper = limits(it), f"{100 * low:.0f} to {100 * high:.0f} %"
+        yield judged(f"{title}, {_kw(cap)}: gain over naive", paper, _of_months(rows),
+                     low <= ends[0] and ends[1] <= high, above(it, 0), it,
                      "Wallace 8.3", cause)  # fmt: skip
     if len(every) < len(CAPS):
         return
     together = [np.concatenate(one) for one in zip(*every, strict=True)]
     for words, printed, pick in (("least", low, np.min), ("largest", high, np.max)):
         it = over(together, pick)
-        yield judged(f"{title}: {words} gain of a month", f"{printed:.0%}", percent(it),
+        yield judged(f"{title}: {words} gain of a month", f"{100 * printed:.0f} %", _parts(it),
                      near(it, printed, 0.005), above(it, 0), it, "Wallace 8.3", cause)  # fmt: skip
 
 
@@ -269,6 +269,18 @@ def _against_no_cap(
             yield judged(f"{title}: the same, by figure 9", "some", f"{_pm(it, 1)} {of}",
                          above(it, 1), it.mean > 0, it, "Wallace 8.3", LOAD_CAUSE)  # fmt: skip
     if any(map(len, than)):
+        rows = rows_of(
+            asked,
+            lambda seed: (
+                np.divide(
+                    1 + change(asked, outcomes, WAIT, order, LEARNER, cap, seed=seed),
+                    1 + change(asked, outcomes, WAIT, order, NONE, seed=seed, backfill="easy"),
+                )
+                - 1
+            ),
+        )
+        yield shown(f"{title}: change by learner, relative to EASY without a cap", "",
+                    _of_months(rows), over(rows))  # fmt: skip
         it = over(than, lambda row: (row < 0).sum())
         yield shown(f"{title}: months of less than EASY without a cap", "", f"{_pm(it, 1)} {of}",
                     it)  # fmt: skip
@@ -396,6 +408,13 @@ def _of_months(rows: list[Floats]) -> str:
     it = over(rows)
     half = "" if np.isnan(it.half) else f" ± {100 * it.half:,.{digits}f}"
     return f"{100 * it.mean:,.{digits}f}{half} % ({ends})"
+
+
+def _parts(it: Interval) -> str:
+    """Returns a part as per cent, with its interval: with a digit where it is small."""
+    digits = 1 if abs(it.mean) < 1 else 0
+    half = "" if np.isnan(it.half) else f" ± {100 * it.half:,.{digits}f}"
+    return f"{100 * it.mean:,.{digits}f}{half} %"
 
 
 def _pm(it: Interval, digits: int) -> str:

@@ -18,7 +18,7 @@ from odonata.studies.wallace.found import Floats, Outcomes
 from odonata.studies.wallace.jobs import racks_kw
 from odonata.studies.wallace.simulation import year
 from odonata.study.drawing import dress_small, panels_of
-from odonata.traces.trace import SECOND
+from odonata.traces.trace import SECOND, Whole
 
 SAMPLE, FEWEST, SEED = 6, 20, 1
 """Projects in figure 1, drawn with this seed among those of so many jobs or more; figure 2 shows
@@ -52,7 +52,7 @@ def figure_1_2(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
     left.set(ylabel="power of a job (kW per rack)", xlabel="project, and its jobs")
     right.set(xlabel="user, and the jobs")
     left.set_title(f"{len(some)} projects", loc="left")
-    right.set_title(f"the users of project {trace.projects[one]}", loc="left")
+    right.set_title(f"the users of {trace.projects[one]}", loc="left")
     ends = [kw.min(), kw.max()]
     for axes in (left, right):
         axes.set_ylim(ends[0] - 3, ends[1] + 3)
@@ -65,9 +65,7 @@ def _of_a_year(outcomes: Outcomes) -> bool:
     return any(one.known for one in outcomes.values())
 
 
-def _groups(
-    kw: Floats, of: npt.NDArray[np.int64], here: npt.NDArray[np.bool_]
-) -> dict[int, Floats]:
+def _groups(kw: Floats, of: Whole, here: npt.NDArray[np.bool_]) -> dict[int, Floats]:
     """Returns the power of these jobs by group, of groups that have five of them or more."""
     found = {one: kw[here & (of == one)] for one in np.unique(of[here]).tolist()}
     return {one: values for one, values in found.items() if len(values) >= 5}
