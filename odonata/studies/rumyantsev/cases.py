@@ -74,6 +74,11 @@ class RumyantsevPlan:
         return self.at("workload", *TWO_THRESHOLDS, kept=True)
 
     @property
+    def recorded_high(self) -> Run:
+        """Returns the same where service times were recorded at the high rate, for figure 2."""
+        return replace(self.hysteresis, recorded_rate=HIGH)
+
+    @property
     def by_workload(self) -> list[Run]:
         return [self.at("workload", k, k) for k in THRESHOLDS]
 
@@ -117,6 +122,7 @@ def cases(asked: RumyantsevPlan) -> list[Run]:
 def _of(asked: RumyantsevPlan, part: str) -> Iterator[Run]:
     if part == "hysteresis":
         yield asked.hysteresis
+        yield asked.recorded_high
     elif part == "disciplines":
         for discipline in ("fcfs", *DISCIPLINES):
             yield asked.two_thresholds(discipline)

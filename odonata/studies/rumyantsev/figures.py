@@ -60,8 +60,7 @@ def draw(
 # -- figures 1 and 2: one run
 
 
-def _track(asked: RumyantsevPlan, outcomes: Outcomes) -> dict[str, npt.NDArray[Any]] | None:
-    run = outcomes.get(asked.hysteresis.key)
+def _track(run: RumyantsevOutcome | None) -> dict[str, npt.NDArray[Any]] | None:
     if run is None or not run.track:
         return None
     return {name: np.array(values) for name, values in run.track.items()}
@@ -70,7 +69,7 @@ def _track(asked: RumyantsevPlan, outcomes: Outcomes) -> dict[str, npt.NDArray[A
 def figure_1(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
     """Draw the workload and the number of customers served, over the whole trace and over the days
     with the most switches."""
-    track = _track(asked, outcomes)
+    track = _track(outcomes.get(asked.hysteresis.key))
     if track is None:
         return None
     figure, panels = panels_of(9.4, 5.4, 2, 1, left=0.085, right=0.925, top=0.915, bottom=0.095,
@@ -138,8 +137,19 @@ def _workload(
 
 
 def figure_2(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
+    return _customers(outcomes.get(asked.hysteresis.key))
+
+
+def figure_2_high(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
+    """Draw figure 2 of times that were recorded at the high rate."""
+    if asked.recorded_high == asked.hysteresis:
+        return None
+    return _customers(outcomes.get(asked.recorded_high.key))
+
+
+def _customers(run: RumyantsevOutcome | None) -> Figure | None:
     """Draw which customers the busy servers serve, and what each customer is doing."""
-    track = _track(asked, outcomes)
+    track = _track(run)
     if track is None:
         return None
     rows = np.arange(len(track["number"]))[shown_customers(track["number"])]
@@ -348,6 +358,7 @@ PRESET_LOOKS: dict[str, dict[str, Any]] = {
 FIGURES: dict[str, Callable[[RumyantsevPlan, Outcomes], Figure | None]] = {
     "1": figure_1,
     "2": figure_2,
+    "2-recorded-high": figure_2_high,
     "3": figure_3,
     "tradeoff": tradeoff,
     "disciplines": disciplines,

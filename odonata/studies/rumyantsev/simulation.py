@@ -121,7 +121,7 @@ def digest_of(file: str) -> str:
         raise Refused(f"trace = {file}: cannot be read: {error.strerror}; {CURE}") from None
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def trace_of(file: str, data: str, recorded_rate: float, zero_gap_us: int) -> Trace:
     """Returns the customers, in order of arrival: their run times are their job amounts, which are
     known to the policies. Whoever would come together with the one before comes `zero_gap_us` after

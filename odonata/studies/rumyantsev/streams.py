@@ -28,8 +28,8 @@ from odonata.traces.trace import SECOND, Trace
 from pdes.errors import Refused
 
 WEEK_US = 7 * 86_400 * SECOND
-CUSTOMERS = 20_000
-"""In a stream of independent customers."""
+MANY = 20_000
+"""The customers of a stream in which they are independent."""
 
 
 def drawn_weeks(trace: Trace, seed: int) -> Trace:
@@ -82,5 +82,5 @@ def independent(trace: Trace, servers: int, rate: float, load: float, seed: int)
     sizes = np.flatnonzero(shares)
     of = SizesAmong(tuple(sizes.tolist()), tuple(shares[sizes].tolist()))
     per_s = load * boundary_per_s(trace, servers, rate)
-    return filled(poisson(CUSTOMERS, servers, load=per_s * of.mean * mean_s / servers, seed=seed,
+    return filled(poisson(MANY, servers, load=per_s * of.mean * mean_s / servers, seed=seed,
                           sizes=of, runs=Exponential(mean_s)))  # fmt: skip

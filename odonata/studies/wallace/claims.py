@@ -79,6 +79,8 @@ BETTER = 4
 under which cap, nor in which order."""
 SAVED_S = 100.0
 """By how much WFP's mean wait is shorter in the paper: almost so much."""
+PRONOUNCED = 0.1
+"""A change of wait that counts as pronounced; the paper has no number for the word."""
 ALL = 0.98
 """All of some share in per cent, which may be 2 points off."""
 WORDS = {WAIT: "Wait", UTILISATION: "Utilisation"}
@@ -176,10 +178,23 @@ def _of_caps(asked: WallacePlan, outcomes: Outcomes, order: str) -> Iterator[Cla
                     yield _change(f"{title}, {_kw(cap)}: change by {word}", name,
                                   policy == LEARNER and cap == HIGH, rows)  # fmt: skip
         yield from _gains(asked, outcomes, order, name)
+        for cap in CAPS if name == WAIT else ():
+            rows = [there(_beyond(asked, outcomes, order, cap, seed)) for seed in asked.seeds]
+            if any(map(len, rows)):
+                yield shown(f"{title}, {_kw(cap)}: naive's beyond the learner's", "",
+                            _of_months(rows), over(rows))  # fmt: skip
         yield from _rises(title, name, found)
     for cap in CAPS:
         yield from _against_no_cap(asked, outcomes, order, cap)
     yield from _of_outliers(asked, outcomes, order)
+
+
+def _beyond(asked: WallacePlan, outcomes: Outcomes, order: str, cap: str, seed: int) -> Floats:
+    """Returns by which part of the learner's wait the naive policy's is longer: another way to read
+    the range that the paper gives for the gain in wait."""
+    naive, ours = (by_month(asked, outcomes, asked.cell(order, policy, cap, seed=seed), WAIT)
+                   for policy in (NAIVE, LEARNER))  # fmt: skip
+    return naive / ours - 1
 
 
 def _change(title: str, name: str, stated: bool, rows: list[Floats]) -> Claim:
@@ -285,9 +300,11 @@ def _against_no_cap(
         yield shown(f"{title}: months of less than EASY without a cap", "", f"{_pm(it, 1)} {of}",
                     it)  # fmt: skip
     if cap == HIGH and any(map(len, naive)):
-        it, half = over(naive, lambda row: (row > 0).sum()), asked.months / 2
-        yield judged(f"{title}: months in which naive waits longer than without a cap", "most",
-                     f"{_pm(it, 1)} {of}", above(it, half), it.mean > half, it, "Wallace 8.3",
+        much, half = over(naive, lambda row: (row > PRONOUNCED).sum()), asked.months / 2
+        some = over(naive, lambda row: (row > 0).sum())
+        shorter = f"{_pm(much, 1)} {of} by more than 10 %; {_pm(some, 1)} at all"
+        yield judged(f"{title}: months in which naive waits for long beside no cap", "most",
+                     shorter, above(much, half), above(some, half), much, "Wallace 8.3",
                      LOAD_CAUSE)  # fmt: skip
 
 
