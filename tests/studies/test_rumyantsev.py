@@ -202,7 +202,7 @@ def test_a_queue_that_is_never_empty_is_served_as_fast_as_the_criterion_says(
     file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "MANY", 3000)
-    asked = replace(STUDY.ask(trace=file), draws=2)
+    asked = replace(STUDY.ask(trace=file), draws=1)
     found = [simulate(run) for run in asked.independent(SATURATED)]
     for one in found:
         assert one.per_s == pytest.approx(one.boundary_per_s, rel=0.15)
