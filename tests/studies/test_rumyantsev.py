@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pages import DOCS, anchors
 
 from odonata.cluster.simulation import simulate as run
 from odonata.studies import named
-from odonata.studies.rumyantsev import PARTS, Rumyantsev
+from odonata.studies.rumyantsev import PARTS, Rumyantsev, streams
 from odonata.studies.rumyantsev.cases import (
+    CONTROLLED,
     DISCIPLINES,
     NUMBERS,
+    SATURATED,
     SOME_NUMBERS,
     SOME_THRESHOLDS,
     THRESHOLDS,
@@ -24,7 +27,7 @@ from odonata.studies.rumyantsev.cases import (
     RumyantsevPlan,
     cases,
 )
-from odonata.studies.rumyantsev.claims import at_power, claims
+from odonata.studies.rumyantsev.claims import at_power, claims, roughness, shown_customers
 from odonata.studies.rumyantsev.simulation import (
     RumyantsevOutcome,
     Run,
@@ -34,14 +37,18 @@ from odonata.studies.rumyantsev.simulation import (
     simulate,
     trace_of,
 )
-from odonata.study.contract import Claim
+from odonata.studies.rumyantsev.streams import WEEK_US, drawn_weeks, mean_inverse_fitting
+from odonata.study.contract import Claim, Verdict
 from odonata.study.filling import fill
 from odonata.study.report import report
 from odonata.study.store import Answer, from_line, to_line
+from odonata.traces.trace import Trace
 from pdes.errors import Refused
 from policies.power.service_rate import ENERGIES
 
 STUDY = Rumyantsev()
+WORKLOAD = "Figure 3, recorded trace: mean workload over k"
+RECORDED = "Figure 3, recorded trace: mean power over k"
 KARELIAN = Path(__file__).parents[3] / "shared" / "data" / "krc2.csv"
 
 
@@ -69,8 +76,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(file: str, directory: Path) -> tuple[RumyantsevPlan, dict[str, RumyantsevOutcome]]:
-    """The study of a small trace."""
-    asked = STUDY.ask(trace=file)
+    """The study of a small trace, but for weeks, of which it has less than two, and streams."""
+    asked = replace(STUDY.ask(trace=file), parts=PARTS[:4])
     return asked, fill(STUDY, asked, directory, 1)[1].outcomes
 
 
@@ -81,10 +88,11 @@ def test_every_part_has_its_simulations_and_they_share_those_they_can(file: str)
     assert isinstance(named("rumyantsev"), Rumyantsev)
     counts = {part: len(cases(STUDY.ask(trace=file, part=part))) for part in PARTS}
     of_one = 1 + len(SOME_THRESHOLDS) + len(SOME_NUMBERS)
-    assert counts == {"hysteresis": 1, "threshold": 31, "comparison": 31 + len(NUMBERS) + 3,
-                      "disciplines": 6 * of_one}  # fmt: skip
-    every = STUDY.cases(STUDY.ask(trace=file), {})
-    assert len({case.key for case in every}) == len(every) == 32 + len(NUMBERS) + 3 + 5 * of_one
+    assert counts == {"hysteresis": 2, "threshold": 31, "comparison": 31 + len(NUMBERS) + 3,
+                      "disciplines": 6 * of_one, "randomised": 310, "stability": 70}  # fmt: skip
+    every = cases(STUDY.ask(trace=file))
+    shared = 33 + len(NUMBERS) + 3 + 5 * of_one
+    assert len({case.key for case in every}) == len(every) == shared + 380
     assert THRESHOLDS[0] == 0
     assert np.diff(THRESHOLDS).tolist() == [1e5] * 30
     assert (every[0].lower, every[0].upper) == TWO_THRESHOLDS == (1e5, 3e5)
@@ -136,6 +144,84 @@ def test_job_amounts_are_recorded_seconds_times_the_recorded_rate(file: str) -> 
     more = trace_of(file, asked.data, 2.66, 0)
     assert more.run_us.tolist() == np.rint(2.66 * once.run_us).tolist()
     assert more.requested_us.tolist() == more.run_us.tolist()
+
+
+def test_a_store_of_before_there_were_streams_is_read(file: str) -> None:
+    asked = STUDY.ask(trace=file)
+    assert not {"stream", "seed", "load"} & asked.hysteresis.fields().keys()
+    assert asked.drawn(1)[3].key != asked.drawn(2)[3].key != asked.by_workload[3].key
+
+
+# -- customers other than those that were recorded
+
+
+def test_each_week_of_a_randomised_trace_is_a_recorded_one(tmp_path: Path) -> None:
+    asked = STUDY.ask(trace=str(write(tmp_path / "long.csv", 400)))
+    trace = trace_of(asked.trace, asked.data, 1.0, 1000)
+    drawn = drawn_weeks(trace, 1)
+
+    def weeks(of: Trace) -> list[tuple[tuple[int, int, int], ...]]:
+        place = of.submit_us // WEEK_US
+        rows = zip((of.submit_us % WEEK_US).tolist(), of.run_us.tolist(), of.nodes.tolist(),
+                   strict=True)  # fmt: skip
+        found: list[list[tuple[int, int, int]]] = [[] for _ in range(int(place.max()) + 1)]
+        for at, row in zip(place.tolist(), rows, strict=True):
+            found[at].append(row)
+        return [tuple(one) for one in found]
+
+    recorded, made = weeks(trace), weeks(drawn)
+    assert len(made) == len(recorded) - 1 >= 3, "the last week is not whole"
+    assert set(made) <= set(recorded[:-1])
+    assert made != weeks(drawn_weeks(trace, 2))
+    assert (np.diff(drawn.submit_us) >= 0).all()
+
+
+def test_a_trace_of_less_than_two_weeks_has_none_to_draw(file: str) -> None:
+    with pytest.raises(Refused, match="less than two weeks"):
+        STUDY.cases(STUDY.ask(trace=file, part="randomised"), {})
+
+
+@pytest.mark.parametrize("servers", [1, 2, 5])
+def test_how_many_fit_is_as_an_enumeration_says(servers: int) -> None:
+    weights = np.array([0.0, 3.0, 1.0, 2.0, 0.5, 1.5])[: servers + 1]
+    weights /= weights.sum()
+
+    def mean(left: int, fit: int) -> float:
+        """Of 1 / J, where so many servers are left and so many customers fit already."""
+        return float(sum(weights[n] * (mean(left - n, fit + 1) if n <= left else 1 / fit)
+                         for n in range(1, servers + 1)))  # fmt: skip
+
+    assert mean_inverse_fitting(weights, servers) == pytest.approx(mean(servers, 0))
+
+
+def test_customers_of_one_server_are_stable_up_to_all_servers() -> None:
+    assert mean_inverse_fitting(np.array([0.0, 1.0]), 80) == pytest.approx(1 / 80)
+
+
+def test_a_queue_that_is_never_empty_is_served_as_fast_as_the_criterion_says(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "MANY", 3000)
+    asked = replace(STUDY.ask(trace=file), draws=1)
+    found = [simulate(run) for run in asked.independent(SATURATED)]
+    for one in found:
+        assert one.per_s == pytest.approx(one.boundary_per_s, rel=0.15)
+        assert np.diff(one.in_system).min() > 0
+    (stable,) = (simulate(run) for run in asked.independent(0.6)[:1])
+    assert max(stable.in_system) < 60
+
+
+@pytest.mark.long
+def test_a_queue_grows_above_the_boundary_and_control_moves_it(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "MANY", 8000)
+    asked = replace(STUDY.ask(trace=file), draws=1)
+    slow, controlled = (asked.independent(CONTROLLED, *of) for of in ((), (TWO_THRESHOLDS[1],)))
+    grows, below, moved = (simulate(run).in_system[-1] for (run,) in
+                           (slow, asked.independent(0.8), controlled))  # fmt: skip
+    assert grows > 300
+    assert max(below, moved) < 150
 
 
 # -- what is measured
@@ -238,8 +324,12 @@ def test_the_whole_study_of_a_small_trace_is_told_and_drawn(
     assert told["figures"] == drawn, "no customer has a row of figure 2"
     assert all((directory / path).stat().st_size > 10_000 for path in drawn)
     names = {one["name"] for one in told["claims"]}
-    assert {"swapped: mean power over k", "mean waste", "slowdown: mean, 99 %"} <= names
-    same = next(one for one in told["claims"] if one["name"] == "mean power at k = 0: the same")
+    assert {f"{RECORDED}, energies swapped", "mean waste", "slowdown: mean, 99 %"} <= names
+    same = next(
+        one
+        for one in told["claims"]
+        if one["name"] == "Number or workload: mean power at k = 0, the same"
+    )
     assert same["verdict"] == "holds", "by number and by workload"
     for name in ("fcfs", *DISCIPLINES):
         same_at_0 = f"{name}: the same by workload and by number at k = 0"
@@ -256,6 +346,9 @@ def test_the_customers_of_figure_2_are_drawn_where_they_are_there(
     track["number"] = [number + 6990 for number in track["number"]]
     drawn = STUDY.figures(asked, {key: replace(outcomes[key], track=track)}, tmp_path, pdf=False)
     assert [path.name for path in drawn] == ["1.png", "2.png"]
+    shown = shown_customers(track["number"])
+    assert len(track["number"][shown]) == sum(number >= 7000 for number in track["number"])
+    assert len(range(9000)[shown_customers(range(1, 9001))]) == 500, "so many, and no more"
 
 
 def outcome(power_w: float, workload: float) -> RumyantsevOutcome:
@@ -273,14 +366,50 @@ def test_one_step_the_wrong_way_and_a_trend_does_not_hold() -> None:
     asked = RumyantsevPlan("k.csv", "d", 1.0, 1.0, ("threshold",))
     runs = {case.key: outcome(1500 - i, 100 + i) for i, case in enumerate(asked.by_workload)}
     found = by_name(claims(asked, runs))
-    assert found["swapped: mean power over k"].holds
-    assert found["mean workload over k"].holds
-    assert found["printed: mean power from k = 1e5 on"].holds is None
-    assert "rises at 29 of 29" in found["printed: mean power from k = 1e5 on"].ours
+    swapped, printed = (found[f"{RECORDED}, energies {how}"] for how in ("swapped", "as printed"))
+    assert swapped.holds
+    assert swapped.calibrated, "they were swapped for this figure"
+    assert found[WORKLOAD].holds
+    assert printed.verdict is Verdict.NOT
+    assert "rises at 30 of 30" in printed.ours
     runs[asked.by_workload[7].key] = outcome(1494, 106)  # as the one before
     found = by_name(claims(asked, runs))
-    assert found["swapped: mean power over k"].holds is False
-    assert found["mean workload over k"].holds is False
+    assert found[f"{RECORDED}, energies swapped"].verdict is Verdict.SIGN
+    assert found[WORKLOAD].verdict is Verdict.SIGN
+
+
+def test_a_trend_of_randomised_traces_is_judged_by_their_interval() -> None:
+    asked = RumyantsevPlan("k.csv", "d", 1.0, 1.0, ("randomised",), draws=3)
+
+    def give(slope: float) -> dict[str, Any]:
+        runs = {case.key: outcome(1500 - i, 100 + i + 40 * seed)
+                for seed in asked.seeds for i, case in enumerate(asked.drawn(seed))}  # fmt: skip
+        odd = {case.key: outcome(1500 - slope * i, 100 + slope * i)
+               for i, case in enumerate(asked.drawn(3))}  # fmt: skip
+        return by_name(claims(asked, runs | odd))
+
+    name = WORKLOAD.replace("recorded trace", "randomised traces")
+    assert give(1.5)[name].holds
+    assert give(1.5)[name].ours.endswith("by +35 ± 22; the mean rises at 30 of 30")
+    assert give(-1.5)[name].verdict is Verdict.NOT, "the interval of the change has 0 in it"
+
+
+def test_a_curve_that_bends_to_one_side_is_not_rough() -> None:
+    assert roughness([0, 3, 5, 6, 6.5]) == pytest.approx(0)
+    assert roughness([0, 1, 3, 4, 6]) == pytest.approx((3 - 1) / 6)
+
+
+def test_claims_of_the_paper_say_where_it_prints_them(
+    whole: tuple[RumyantsevPlan, dict[str, RumyantsevOutcome]],
+) -> None:
+    found = claims(*whole)
+    assert len({one.name for one in found}) == len(found)
+    for one in found:
+        assert bool(one.paper) == bool(one.source), one.name
+        if one.cause:
+            page, _, anchor = one.cause.partition("#")
+            assert anchor in anchors(DOCS / page), one.cause
+    assert {one.verdict for one in found if one.paper} <= {*Verdict}
 
 
 def test_without_all_points_of_a_curve_nothing_is_said_of_it() -> None:
@@ -329,8 +458,8 @@ def test_on_the_karelian_trace_power_falls_and_workload_rises_at_every_step(
     asked = replace(karelian, parts=("threshold",))
     outcomes = fill(STUDY, asked, tmp_path, 2)[1].outcomes
     found = by_name(claims(asked, outcomes))
-    assert found["swapped: mean power over k"].holds
-    assert found["mean workload over k"].holds
+    assert found[f"{RECORDED}, energies swapped"].holds
+    assert found[WORKLOAD].holds
     some = outcomes[at(asked, 1e5).key]
     assert round(some.power_w["printed"] / 1e3, 3) == 1.455
     assert round(some.system["workload"] / 1e5, 2) == 2.30

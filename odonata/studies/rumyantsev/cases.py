@@ -2,8 +2,9 @@
 
 Figures 1 and 2 are of one run with two thresholds, figure 3 of runs with one threshold each. Beside
 them stand runs that the paper describes and does not show: control by the number of customers, with
-one threshold each; randomised control; and the disciplines other than first come, first served,
-under both controls, with one threshold each and with two.
+one threshold each; randomised control; the disciplines other than first come, first served, under
+both controls, with one threshold each and with two; figure 3 of randomised traces, which the paper
+leaves to others; and streams of customers near the boundary of stability.
 """
 
 from __future__ import annotations
@@ -30,8 +31,15 @@ DISCIPLINES = ("easy-strict", "easy", "lcfs-pr", "spf", "lpf")
 SOME_THRESHOLDS = (0.0, 1e5, 2e5, 3e5, 5e5, 1e6, 2e6, 3e6)
 SOME_NUMBERS = (0, 1, 2, 3, 5, 8, 15, 49)
 """Those of THRESHOLDS and NUMBERS at which disciplines are compared."""
-CUSTOMERS = (7000, 7500)
-"""The rows of the trace that figure 2 shows, counted from 1: from the first, up to the last."""
+CUSTOMERS = (7000, 500)
+"""From which row of the trace on figure 2 shows customers, counted from 1, and how many."""
+DRAW_LOADS = (0.9, 0.95, 1.05, 1.1)
+"""Arrivals of independent customers per those at the boundary of stability, at the low rate."""
+SATURATED, CONTROLLED = 3.0, 1.15
+"""The load at which somebody always waits; and one that is above the boundary at the low rate and
+below that at the high one, which is a third higher."""
+NEVER = 1e15
+"""A workload that is never reached: the rate stays low."""
 LEAST_RATE, MOST_RATE, MOST_GAP_MS = 0.001, 1000.0, 1e6
 
 
@@ -44,8 +52,10 @@ class RumyantsevPlan:
     recorded_rate: float
     zero_gap_ms: float
     parts: tuple[str, ...]
+    draws: int = 10
 
     def __post_init__(self) -> None:
+        require(1 <= self.draws <= 1000, f"draws = {self.draws}: 1 .. 1000")
         require(LEAST_RATE <= self.recorded_rate <= MOST_RATE, f"recorded-rate = "
                 f"{self.recorded_rate:g}: {LEAST_RATE:g} .. {MOST_RATE:g}, as 1 or {HIGH:g}"
                 )  # fmt: skip
@@ -64,6 +74,11 @@ class RumyantsevPlan:
         return self.at("workload", *TWO_THRESHOLDS, kept=True)
 
     @property
+    def recorded_high(self) -> Run:
+        """Returns the same where service times were recorded at the high rate, for figure 2."""
+        return replace(self.hysteresis, recorded_rate=HIGH)
+
+    @property
     def by_workload(self) -> list[Run]:
         return [self.at("workload", k, k) for k in THRESHOLDS]
 
@@ -74,6 +89,20 @@ class RumyantsevPlan:
     @property
     def randomised(self) -> list[Run]:
         return [self.at("randomised", down, up) for down, up in COINS]
+
+    def drawn(self, seed: int) -> list[Run]:
+        """Returns the runs of figure 3 with weeks that are drawn by a seed."""
+        return [replace(case, stream="weeks", seed=seed) for case in self.by_workload]
+
+    def independent(self, load: float, much: float = NEVER) -> list[Run]:
+        """Returns runs of independent customers, a seed each: always at the low rate, or at the
+        high one above a workload."""
+        run = replace(self.at("workload", much, much), stream="independent", load=load)
+        return [replace(run, seed=seed) for seed in self.seeds]
+
+    @property
+    def seeds(self) -> range:
+        return range(1, self.draws + 1)
 
     def under(self, discipline: str, control: str) -> list[Run]:
         """Returns the runs of a discipline with one threshold each."""
@@ -93,11 +122,19 @@ def cases(asked: RumyantsevPlan) -> list[Run]:
 def _of(asked: RumyantsevPlan, part: str) -> Iterator[Run]:
     if part == "hysteresis":
         yield asked.hysteresis
+        yield asked.recorded_high
     elif part == "disciplines":
         for discipline in ("fcfs", *DISCIPLINES):
             yield asked.two_thresholds(discipline)
             yield from asked.under(discipline, "workload")
             yield from asked.under(discipline, "number")
+    elif part == "randomised":
+        for seed in asked.seeds:
+            yield from asked.drawn(seed)
+    elif part == "stability":
+        for load in (*DRAW_LOADS, SATURATED, CONTROLLED):
+            yield from asked.independent(load)
+        yield from asked.independent(CONTROLLED, TWO_THRESHOLDS[1])
     else:
         yield from asked.by_workload
     if part == "comparison":

@@ -6,7 +6,7 @@ workload, `disciplines` both under every discipline.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from odonata.figures.network import BLUE, DASHES, FAINT, GREEN, GREY, INK, ORANGE, PURPLE
+from odonata.results.statistics import interval
 from odonata.studies.rumyantsev.cases import (
     COINS,
-    CUSTOMERS,
     DISCIPLINES,
     NUMBERS,
     THRESHOLDS,
@@ -34,6 +34,7 @@ from odonata.studies.rumyantsev.claims import (
     delay,
     found,
     power,
+    shown_customers,
     waiting,
     workload,
 )
@@ -59,8 +60,7 @@ def draw(
 # -- figures 1 and 2: one run
 
 
-def _track(asked: RumyantsevPlan, outcomes: Outcomes) -> dict[str, npt.NDArray[Any]] | None:
-    run = outcomes.get(asked.hysteresis.key)
+def _track(run: RumyantsevOutcome | None) -> dict[str, npt.NDArray[Any]] | None:
     if run is None or not run.track:
         return None
     return {name: np.array(values) for name, values in run.track.items()}
@@ -69,7 +69,7 @@ def _track(asked: RumyantsevPlan, outcomes: Outcomes) -> dict[str, npt.NDArray[A
 def figure_1(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
     """Draw the workload and the number of customers served, over the whole trace and over the days
     with the most switches."""
-    track = _track(asked, outcomes)
+    track = _track(outcomes.get(asked.hysteresis.key))
     if track is None:
         return None
     figure, panels = panels_of(9.4, 5.4, 2, 1, left=0.085, right=0.925, top=0.915, bottom=0.095,
@@ -137,14 +137,25 @@ def _workload(
 
 
 def figure_2(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
+    return _customers(outcomes.get(asked.hysteresis.key))
+
+
+def figure_2_high(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
+    """Draw figure 2 of times that were recorded at the high rate."""
+    if asked.recorded_high == asked.hysteresis:
+        return None
+    return _customers(outcomes.get(asked.recorded_high.key))
+
+
+def _customers(run: RumyantsevOutcome | None) -> Figure | None:
     """Draw which customers the busy servers serve, and what each customer is doing."""
-    track = _track(asked, outcomes)
+    track = _track(run)
     if track is None:
         return None
-    first, last = CUSTOMERS
-    rows = np.flatnonzero((track["number"] >= first) & (track["number"] < last))
+    rows = np.arange(len(track["number"]))[shown_customers(track["number"])]
     if not len(rows):
         return None
+    first, last = (int(track["number"][rows[place]]) for place in (0, -1))
     since = track["submit_us"][rows].min()
     until = track["end_us"][rows].max()
     figure, panels = panels_of(9.4, 6.6, 2, 1, left=0.085, right=0.985, top=0.955, bottom=0.08,
@@ -172,7 +183,7 @@ def figure_2(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
             Line2D([], [], color=INK, lw=1.3, label="computing")]  # fmt: skip
     lower.legend(handles=keys, loc="lower left")
     upper.set_title("busy servers, a shade of grey per customer", loc="left")
-    lower.set_title(f"the {len(rows)} customers of rows {first:,} to {last - 1:,}", loc="left")
+    lower.set_title(f"{len(rows)} customers, of rows {first:,} to {last:,}", loc="left")
     return figure
 
 
@@ -200,30 +211,60 @@ def _busy(axes: Axes, track: Mapping[str, npt.NDArray[Any]], since: float, until
 
 
 def figure_3(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
-    """Draw mean power and mean workload over the one threshold, with both presets of energies."""
+    """Draw mean power and mean workload over the one threshold, with both presets of energies: of
+    the recorded trace and, as bands of 95 %, of randomised ones."""
     runs = found(outcomes, asked.by_workload)
-    if not runs:
+    drawn = [of for seed in asked.seeds if (of := found(outcomes, asked.drawn(seed)))]
+    if not runs and not drawn:
         return None
-    figure, panels = panels_of(9.4, 4.3, 1, 2, left=0.08, right=0.985, top=0.92, bottom=0.125,
+    figure, panels = panels_of(9.4, 4.3, 1, 2, left=0.08, right=0.985, top=0.86, bottom=0.125,
                                wspace=0.22)  # fmt: skip
     left, right = panels[0]
     x = np.array(THRESHOLDS) / 1e6
-    for preset, look in PRESET_LOOKS.items():
-        left.plot(x, [power(preset)(run) for run in runs], **look, ms=4, lw=1.6)
     for preset, watts in ENERGIES.items():
+        look = PRESET_LOOKS[preset]
+        last = _curve(left, x, runs, drawn, power(preset), 1.0, look)
         words = f"{watts.busy_low_w:g} W slow, {watts.busy_high_w:g} W fast"
-        left.annotate(f"{preset}: a busy server draws\n{words}", (x[-1], power(preset)(runs[-1])),
-                      (0, 14), ha="right", fontsize=8.5, textcoords="offset points",
-                      color=PRESET_LOOKS[preset]["color"])  # fmt: skip
+        left.annotate(f"{preset}: a busy server draws\n{words}", (x[-1], last), (0, 14),
+                      ha="right", fontsize=8.5, textcoords="offset points",
+                      color=look["color"])  # fmt: skip
+    _curve(right, x, runs, drawn, workload, 1e3, {"color": INK, "marker": "o"})
     left.set_ylabel("mean power (W)")
-    right.plot(x, [workload(run) / 1e3 for run in runs], color=INK, marker="o", ms=4, lw=1.6)
     right.set_ylabel("mean workload (10³ s)")
     for axes, title in ((left, "power"), (right, "workload")):
         axes.set_xlabel("threshold k (10⁶ s of work)")
         axes.set_title(f"{title} over the one threshold", loc="left")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         dress_small(axes)
+    keys: list[Any] = [Line2D([], [], color=GREY, marker="o", ms=4, lw=1.6, label="recorded trace")]
+    if drawn:
+        keys.append(Line2D([], [], color=GREY, lw=1.2, ls=(0, (1, 1)),
+                           label=f"mean of {len(drawn)} traces of weeks drawn anew"))  # fmt: skip
+        keys.append(Line2D([], [], color=FAINT, lw=7, label="its interval of 95 %"))
+    figure.legend(handles=keys, ncols=3, loc="upper center", bbox_to_anchor=(0.5, 1.0))
     return figure
+
+
+def _curve(
+    axes: Axes, x: Floats, runs: Sequence[RumyantsevOutcome],
+    drawn: Sequence[Sequence[RumyantsevOutcome]], of: Measure, scale: float, look: dict[str, Any],
+) -> float:  # fmt: skip
+    """Draw the curve of the recorded trace and that of randomised ones. Returns where the higher
+    one ends."""
+    ends = []
+    if runs:
+        values = [of(run) / scale for run in runs]
+        axes.plot(x, values, **look, ms=4, lw=1.6)
+        ends.append(values[-1])
+    if drawn:
+        those = [interval([of(run) / scale for run in column])
+                 for column in zip(*drawn, strict=True)]  # fmt: skip
+        means = [it.mean for it in those]
+        axes.plot(x, means, color=look["color"], lw=1.2, ls=(0, (1, 1)))
+        axes.fill_between(x, [it.low for it in those], [it.high for it in those],
+                          color=look["color"], alpha=0.15, lw=0)  # fmt: skip
+        ends.append(means[-1])
+    return max(ends)
 
 
 def tradeoff(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
@@ -317,6 +358,7 @@ PRESET_LOOKS: dict[str, dict[str, Any]] = {
 FIGURES: dict[str, Callable[[RumyantsevPlan, Outcomes], Figure | None]] = {
     "1": figure_1,
     "2": figure_2,
+    "2-recorded-high": figure_2_high,
     "3": figure_3,
     "tradeoff": tradeoff,
     "disciplines": disciplines,

@@ -52,7 +52,9 @@ class Run(Case):
     the high rate is set, in seconds of work or in customers; or the probabilities that a departure
     sets the low and an arrival the high rate. `data` is a digest of the file, which stands for it
     in the key: where the file lies does not matter. `kept`: the whole run is in the outcome, for
-    the figures that show it."""
+    the figures that show it. `stream`: the customers are those that were recorded, or of weeks that
+    are drawn by `seed`, or independent of each other, `load` times as many as at the boundary of
+    stability for the low rate (`odonata.studies.rumyantsev.streams`)."""
 
     file: str
     data: str
@@ -63,12 +65,19 @@ class Run(Case):
     zero_gap_us: int = 1000
     kept: bool = False
     discipline: str = "fcfs"
+    stream: str = "recorded"
+    seed: int = 0
+    load: float = 0.0
 
     def fields(self) -> dict[str, Any]:
-        return {name: value for name, value in super().fields().items() if name != "file"}
+        """Returns them without the file and, of the recorded customers, what is about others:
+        stores of before there were such are read."""
+        out = {"file"} | ({"stream", "seed", "load"} if self.stream == "recorded" else set())
+        return {name: value for name, value in super().fields().items() if name not in out}
 
     def __str__(self) -> str:
-        return f"{self.discipline}, control by {self.control}, {self.lower:g} and {self.upper:g}"
+        words = f"{self.discipline}, control by {self.control}, {self.lower:g} and {self.upper:g}"
+        return words if self.stream == "recorded" else f"{words}, {self.stream} {self.seed}"
 
 
 @dataclass(frozen=True)
@@ -92,7 +101,13 @@ class RumyantsevOutcome:
     """Rows of the trace that are no customers, by reason."""
     track: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """Where the run is kept: `time_us`, `work`, `served` and `fast` by epoch, and `number` (of the
-    row in the trace), `submit_us`, `start_us`, `end_us` and `servers` by customer."""
+    row in the trace), `submit_us`, `start_us`, `end_us`, `amount_us` and `servers` by customer."""
+    in_system: Sequence[int] = ()
+    """How many customers were there at the end of each tenth of the time of arrivals."""
+    per_s: float = 0.0
+    """Departures per second in that time."""
+    boundary_per_s: float = 0.0
+    """Of independent customers: arrivals per second at the boundary of stability, low rate."""
 
 
 def digest_of(file: str) -> str:
@@ -106,7 +121,7 @@ def digest_of(file: str) -> str:
         raise Refused(f"trace = {file}: cannot be read: {error.strerror}; {CURE}") from None
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def trace_of(file: str, data: str, recorded_rate: float, zero_gap_us: int) -> Trace:
     """Returns the customers, in order of arrival: their run times are their job amounts, which are
     known to the policies. Whoever would come together with the one before comes `zero_gap_us` after
@@ -119,6 +134,28 @@ def trace_of(file: str, data: str, recorded_rate: float, zero_gap_us: int) -> Tr
     amount = np.rint(trace.run_us * recorded_rate).astype(np.int64)
     return trace.where(slice(None), submit_us=apart(trace.submit_us, zero_gap_us), run_us=amount,
                        requested_us=np.maximum(amount, 1))  # fmt: skip
+
+
+@lru_cache(maxsize=2)
+def _customers(
+    file: str, data: str, recorded_rate: float, zero_gap_us: int, stream: str, seed: int,
+    load: float,
+) -> Trace:  # fmt: skip
+    from odonata.studies.rumyantsev.streams import drawn_weeks, independent
+
+    trace = trace_of(file, data, recorded_rate, zero_gap_us)
+    if stream == "weeks":
+        found = drawn_weeks(trace, seed)
+        return found.where(slice(None), submit_us=apart(found.submit_us, zero_gap_us))
+    return independent(trace, SERVERS, LOW, load, seed)
+
+
+def customers_of(case: Run) -> Trace:
+    """Returns the customers of a case."""
+    given = case.file, case.data, case.recorded_rate, case.zero_gap_us
+    if case.stream == "recorded":
+        return trace_of(*given)
+    return _customers(*given, case.stream, case.seed, case.load)
 
 
 def apart(submit_us: Whole, gap_us: int) -> Whole:
@@ -155,12 +192,21 @@ def epochs_of(found: Simulated) -> Epochs:
 def simulate(case: Run) -> RumyantsevOutcome:
     """Simulate a case on this core, whatever ranks there are."""
     from odonata.cluster.simulation import simulate as run
+    from odonata.studies.rumyantsev.streams import boundary_per_s
+    from odonata.traces.trace import SECOND
     from policies.power.service_rate import ENERGIES
 
     began = time.perf_counter()
-    trace = trace_of(case.file, case.data, case.recorded_rate, case.zero_gap_us)
+    trace = customers_of(case)
     found = run(model_of(case, trace), transport=Serial())
     epochs = epochs_of(found)
+    boundary = 0.0
+    if case.stream == "independent":
+        recorded = trace_of(case.file, case.data, case.recorded_rate, case.zero_gap_us)
+        boundary = boundary_per_s(recorded, SERVERS, LOW)
+    end_us = np.sort(found.schedule.end_us)
+    tenths = np.arange(1, 11) * (int(trace.submit_us[-1]) / 10)
+    gone = np.searchsorted(end_us, tenths, "right")
     return RumyantsevOutcome(
         customers=len(trace),
         until_s=epochs.until_s,
@@ -172,6 +218,9 @@ def simulate(case: Run) -> RumyantsevOutcome:
         seconds=time.perf_counter() - began,
         left_out=dict(trace.account.dropped),
         track=_track(epochs) if case.kept else {},
+        in_system=(np.searchsorted(trace.submit_us, tenths, "right") - gone).tolist(),
+        per_s=float(gone[-1]) / (tenths[-1] / SECOND) if tenths[-1] else 0.0,
+        boundary_per_s=boundary,
     )
 
 
@@ -181,7 +230,8 @@ def _track(epochs: Epochs) -> dict[str, list[float]]:
     columns = {
         "time_us": epochs.time_us, "work": epochs.work.round(3), "served": epochs.served,
         "fast": epochs.fast.astype(int), "number": trace.number, "submit_us": trace.submit_us,
-        "start_us": schedule.start_us, "end_us": schedule.end_us, "servers": trace.nodes,
+        "start_us": schedule.start_us, "end_us": schedule.end_us, "amount_us": trace.run_us,
+        "servers": trace.nodes,
     }  # fmt: skip
     return {name: column.tolist() for name, column in columns.items()}
 

@@ -1,8 +1,8 @@
 """The study of S. Wallace et al.: A data driven scheduling approach for power management on HPC
 systems (SC 2016), on a synthetic year of Mira.
 
-Reading order: `simulation`, `cases`, `claims`, `figures`. What is heavy is imported when it is
-needed, so that the study can be listed at once.
+Reading order: `simulation`, `cases`, `found`, `jobs`, `claims`, `figures_of_jobs`, `figures`. What
+is heavy is imported when it is needed, so that the study can be listed at once.
 """
 
 from __future__ import annotations
@@ -32,25 +32,29 @@ class Wallace(Packaged["WallacePlan", "Part", "WallaceOutcome"]):
                choices=("all", *PARTS)),
         Option("runs", "Twelve runs of a month each, which begin with an empty machine, or one run "
                "of the year, whose queue grows from month to month.", "months", choices=RUNS),
-        Option("seed", "Of the year of jobs.", 1, int),
+        Option("seed", "Of the first year of jobs.", 1, int),
+        Option("years", "How many years of jobs there are, each of a seed of its own; causes are "
+               "measured in the first.", 5, int),
         Option("load", "The offered load.", 0.83, float),
         Option("days", "The length of the year.", 365, int),
         Option("months", "How many equal parts it has.", 12, int),
     )  # fmt: skip
     notes = (
         "learner: the paper's policy. Wait and utilisation relative to a run without a cap, in "
-        "strict order; a gain is the difference of naive and learner, both so. From the least to "
-        "the most of so many months, mean in brackets."
+        "strict order; a gain is the difference of naive and learner, both so. A mean over months "
+        "is one value a year: ± is the interval of 95 % over years, which are independent. In "
+        "brackets the least and the most of all months."
     )
 
     def ask(
-        self, part: str = "all", runs: str = "months", seed: int = 1, load: float = 0.83,
-        days: int = 365, months: int = 12,
+        self, part: str = "all", runs: str = "months", seed: int = 1, years: int = 5,
+        load: float = 0.83, days: int = 365, months: int = 12,
     ) -> WallacePlan:  # fmt: skip
         from odonata.studies.wallace.cases import WallacePlan
 
         require(runs in RUNS, f"runs = {runs}: one of {', '.join(RUNS)}")
-        return WallacePlan(PARTS if part == "all" else (part,), runs, seed, load, days, months)
+        parts = PARTS if part == "all" else (part,)
+        return WallacePlan(parts, runs, seed, load, days, months, years)
 
     def cases(self, asked: WallacePlan, outcomes: Mapping[str, WallaceOutcome]) -> Sequence[Part]:
         from odonata.studies.wallace.cases import checked

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 from odonata.studies.wallace.simulation import (
@@ -18,8 +19,8 @@ from odonata.studies.wallace.simulation import (
     NONE,
     VARIABLE,
     Part,
-    model_of,
     simulate,
+    year,
 )
 from odonata.study.contract import digest
 from pdes.errors import require
@@ -32,13 +33,14 @@ PEAK = "4800 kW"
 LOADS = (0.6, 0.95, 1.1)
 """Other loads than the study's: the paper does not give the load of its trace."""
 CAUSES, SOME = ("fcfs",), 3
-"""The orders whose causes are measured: one is enough; and the months: every third is."""
+"""The orders whose causes are measured, in the first year: one is enough; and the months: every
+third is."""
 
 
 @dataclass(frozen=True)
 class WallacePlan:
-    """The extent of the study: which of PARTS, one of RUNS, and the year: its seed, its load, its
-    days and how many equal months it has."""
+    """The extent of the study: which of PARTS, one of RUNS, and the years: the seed of the first,
+    their load, their days, how many equal months each has, and how many there are."""
 
     parts: tuple[str, ...]
     runs: str
@@ -46,16 +48,24 @@ class WallacePlan:
     load: float
     days: int
     months: int
+    years: int = 1
 
     def __post_init__(self) -> None:
+        require(1 <= self.years <= 100, f"years = {self.years}: 1 .. 100")
         require(0 <= self.seed < 2**62, f"seed = {self.seed}: 0 .. 2**62 - 1")
         require(0 < self.load <= 1.2, f"load = {self.load}: above 0, and at most 1.2")
         require(4 <= self.days <= 3650, f"days = {self.days}: 4 .. 3650")
         most = min(self.days // 2, 120)
         require(1 <= self.months <= most, f"months = {self.months}: 1 .. {most}, of 2 days or more")
 
+    @property
+    def seeds(self) -> range:
+        """Returns the seed of each year."""
+        return range(self.seed, self.seed + self.years)
+
     def part(self, order: str, policy: str, cap: str, **how: Any) -> Part:
-        """Returns one run, of the year unless a month is given."""
+        """Returns one run, of the first year unless a seed, and of all of it unless a month is
+        given."""
         usual = {"seed": self.seed, "load": self.load, "days": self.days, "months": self.months}
         return Part(order, policy, cap, **usual | how)
 
@@ -79,19 +89,19 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def _caps(asked: WallacePlan) -> Iterator[Part]:
-    for order in ORDERS:
-        yield from asked.cell(order, NONE)
-        yield from asked.cell(order, NONE, backfill="easy")
+    for seed, order in product(asked.seeds, ORDERS):
+        yield from asked.cell(order, NONE, seed=seed)
+        yield from asked.cell(order, NONE, backfill="easy", seed=seed)
         for cap in CAPS:
             for policy in (NAIVE, LEARNER):
-                yield from asked.cell(order, policy, cap)
+                yield from asked.cell(order, policy, cap, seed=seed)
 
 
 def _year(asked: WallacePlan) -> Iterator[Part]:
-    for order in ORDERS:
-        yield asked.part(order, LEARNER, VARIABLE)
-        yield asked.part(order, LEARNER, MIDDLE)
-        yield asked.part(order, NONE, MIDDLE)
+    for seed, order in product(asked.seeds, ORDERS):
+        yield asked.part(order, LEARNER, VARIABLE, seed=seed)
+        yield asked.part(order, LEARNER, MIDDLE, seed=seed)
+        yield asked.part(order, NONE, MIDDLE, seed=seed)
 
 
 def _causes(asked: WallacePlan) -> Iterator[Part]:
@@ -123,8 +133,9 @@ PARTS: dict[str, Callable[[WallacePlan], Iterator[Part]]] = {
 def checked(asked: WallacePlan) -> tuple[Part, ...]:
     """Returns each run once, or refuses what cannot be built: a load that the year cannot have."""
     every = [part for name, make in PARTS.items() if name in asked.parts for part in make(asked)]
-    for load in {part.load for part in every}:
-        model_of(next(part for part in every if part.load == load))
+    first = {(part.load, part.seed): part for part in reversed(every)}
+    for part in first.values():
+        year(part.seed, part.load, part.days)
     return tuple(dict.fromkeys(every))
 
 

@@ -1,4 +1,5 @@
-"""The figures of the study, after the paper's; those that there is nothing for are left out.
+"""The figures of the study, after the paper's, of the first year; those that there is nothing for
+are left out. Figures 1, 2 and 4 show the jobs of that year, the others what became of them.
 
 A policy looks the same everywhere: the learner is red, the naive one blue, no control grey; the cap
 is a dark line.
@@ -17,10 +18,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from odonata.figures.network import BLUE, FAINT, GREY, INK
+from odonata.studies.wallace import figures_of_jobs
 from odonata.studies.wallace.cases import CAPS, MIDDLE, ORDERS, WallacePlan
-from odonata.studies.wallace.claims import (
-    LEARNED,
-    LEARNED_DAY,
+from odonata.studies.wallace.claims import LEARNED, LEARNED_DAY
+from odonata.studies.wallace.found import (
     UTILISATION,
     WAIT,
     Floats,
@@ -204,6 +205,8 @@ def _same_limits(column: Any) -> None:
 
 
 FIGURES: dict[str, Callable[[WallacePlan, Outcomes], Figure | None]] = {
+    "1-2-power-of-jobs": figures_of_jobs.figure_1_2,
+    "4-sizes": figures_of_jobs.figure_4,
     "5-learning-rate": figure_5,
     "6-power": figure_6,
     "7-variable-cap": figure_7,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -106,6 +106,11 @@ class WallaceOutcome:
     digest: str
     seconds: float
     """Wall-clock seconds."""
+    outliers: tuple[int, ...] = ()
+    whole_outliers: tuple[int, ...] = ()
+    whole_jobs: tuple[int, ...] = ()
+    """[month]: jobs whose wait is an outlier among those of the month, as a box plot has it, those
+    of them that take the whole machine, and all jobs that do."""
 
     @property
     def capping_success(self) -> float:
@@ -178,6 +183,7 @@ def simulate(part: Part) -> WallaceOutcome:
     months = part.months if whole else 1
     jobs = np.bincount(month, minlength=months)
     wait_s = (schedule.start_us - model.trace.submit_us) / SECOND
+    far, took = outlying(wait_s, month, months), model.trace.nodes == NODES
     wait_s = np.bincount(month, wait_s, months) / np.maximum(jobs, 1)
     none: tuple[int, ...] = ()
     kept = _in_bins(record.time, record.power_w, part.span_us) if whole else (none, none)
@@ -198,7 +204,22 @@ def simulate(part: Part) -> WallaceOutcome:
         sets_seen=counted.get("sets_seen", ()),
         digest=found.result.digest,
         seconds=time.perf_counter() - began,
+        outliers=_whole(np.bincount(month[far], minlength=months)),
+        whole_outliers=_whole(np.bincount(month[far & took], minlength=months)),
+        whole_jobs=_whole(np.bincount(month[took], minlength=months)),
     )
+
+
+def outlying(wait_s: Floats, month: npt.NDArray[np.int64], months: int) -> npt.NDArray[np.bool_]:
+    """Tells of each job whether its wait is more than one and a half times the distance of the
+    quartiles above the upper one, among the waits of its month."""
+    far = np.zeros(len(wait_s), np.bool_)
+    for one in range(months):
+        here = month == one
+        if here.any():
+            lower, upper = np.percentile(wait_s[here], (25, 75))
+            far[here] = wait_s[here] > upper + 1.5 * (upper - lower)
+    return far
 
 
 def _utilisation(schedule: Schedule, span_us: int, months: int) -> tuple[float, ...]:
@@ -234,7 +255,8 @@ def _whole(values: npt.NDArray[Any]) -> tuple[int, ...]:
 def revive(found: dict[str, Any]) -> WallaceOutcome:
     """Returns an outcome from what JSON has of it."""
     names = {one.name for one in fields(WallaceOutcome)}
-    if set(found) != names:
+    needed = {one.name for one in fields(WallaceOutcome) if one.default is MISSING}
+    if not needed <= set(found) <= names:
         raise KeyError(", ".join(set(found) ^ names))
     made: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value
                             for name, value in found.items()}  # fmt: skip
