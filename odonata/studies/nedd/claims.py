@@ -222,8 +222,9 @@ def _application(name: str, took: Mapping[str, Mapping[int, float]]) -> Iterator
     words = f"{name}: mean run time at random against no congestor"
     ours = f"{_times(usual)}, {worst:.1f} at worst"
     if main:
-        yield _with_cause(judged(words, f"{TIMES:g} times", ours, near(usual, TIMES, 0.5),
-                                 usual.mean > 1, usual, RESULTS), REQUESTS)  # fmt: skip
+        found = near(usual, TIMES, 0.5) and above(usual, 1)
+        yield _with_cause(judged(words, f"{TIMES:g} times", ours, found, usual.mean > 1, usual,
+                                 RESULTS), REQUESTS)  # fmt: skip
     else:
         yield shown(words, "", ours, usual)
     low = times(took[LOW], quiet)
