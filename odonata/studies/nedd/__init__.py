@@ -32,7 +32,7 @@ class NeDD(Packaged["NeDDPlan", "Point", "NeDDOutcome"]):
                choices=("all", *PARTS)),
         Option("application", "An application profile of the first part; all six unless some are "
                "named.", (), several=True, metavar="NAME"),
-        Option("repetitions", "Runs of each case, with other nodes and other jobs.", 10, int),
+        Option("repetitions", "Runs of each case, with other nodes and other jobs.", 20, int),
         Option("sets", "Contiguous sets that the 200 idle nodes are in.", 50, int),
         Option("tasks", "Tasks per node of the application, of GPCNeT and of other users' jobs.",
                2, int),
@@ -49,7 +49,7 @@ class NeDD(Packaged["NeDDPlan", "Point", "NeDDOutcome"]):
     )
 
     def ask(
-        self, part: str = "all", application: Sequence[str] = (), repetitions: int = 10,
+        self, part: str = "all", application: Sequence[str] = (), repetitions: int = 20,
         sets: int = 50, tasks: int = 2, ranks: int | None = None, hot: int = 1,
     ) -> NeDDPlan:  # fmt: skip
         from odonata.studies.nedd.cases import NeDDPlan
