@@ -44,8 +44,8 @@ class NeDD(Packaged["NeDDPlan", "Point", "NeDDOutcome"]):
         "Run times are means over the repetitions, of which each has its own idle nodes, other "
         "users' jobs and congestor nodes, the same for every allocation. No congestor: by "
         "fewer-router, while GPCNeT does not run. After ± is half of a confidence interval of 95 % "
-        "over repetitions, of differences between two runs that have all but the allocation in "
-        "common."
+        "over repetitions: of a ratio of two means; of queues, sets and ages of the mean of "
+        "differences between two runs that have all but the allocation in common."
     )
 
     def ask(

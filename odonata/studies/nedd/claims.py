@@ -211,7 +211,7 @@ def _applications(asked: NeDDPlan, outcomes: Outcomes) -> Iterator[Claim]:
         found = near(it, MOST_BETTER, 0.005) and above(it, 0)
         yield _with_cause(judged(
             "all applications: low-traffic-router is shorter than another allocation by at most",
-            f"{MOST_BETTER:.0%}", f"{percent(it)}, {most}", found, it.mean > 0, it,
+            f"up to {MOST_BETTER:.0%}", f"{percent(it)}, {most}", found, it.mean > 0, it,
             SUMMARY), REQUESTS)  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def _application(name: str, took: Mapping[str, Mapping[int, float]]) -> Iterator
     ours = f"{_times(usual)}, {worst:.1f} at worst"
     if main:
         found = near(usual, TIMES, 0.5) and above(usual, 1)
-        yield _with_cause(judged(words, f"{TIMES:g} times", ours, found, usual.mean > 1, usual,
+        yield _with_cause(judged(words, f"up to {TIMES:g} times", ours, found, usual.mean > 1, usual,
                                  RESULTS), REQUESTS)  # fmt: skip
     else:
         yield shown(words, "", ours, usual)
