@@ -223,8 +223,8 @@ def _application(name: str, took: Mapping[str, Mapping[int, float]]) -> Iterator
     ours = f"{_times(usual)}, {worst:.1f} at worst"
     if main:
         found = near(usual, TIMES, 0.5) and above(usual, 1)
-        yield _with_cause(judged(words, f"up to {TIMES:g} times", ours, found, usual.mean > 1, usual,
-                                 RESULTS), REQUESTS)  # fmt: skip
+        yield _with_cause(judged(words, f"up to {TIMES:g} times", ours, found, usual.mean > 1,
+                                 usual, RESULTS), REQUESTS)  # fmt: skip
     else:
         yield shown(words, "", ours, usual)
     low = times(took[LOW], quiet)
