@@ -16,6 +16,7 @@ from test_blocks import TUTORIAL, commands, put_files
 
 from odonata.studies import STUDIES, named
 from odonata.study import papers
+from odonata.study.contract import Claim
 
 SCRIPTS = str(ROOT / "scripts")
 sys.path.append(SCRIPTS)
@@ -27,6 +28,10 @@ TRACES = {"nasa.swf.gz": "nasa-ipsc-1993-cln.swf.gz", "hpc2n.swf": "hpc2n-sample
 """Traces that pages tell their readers to download, as they are named beside this project."""
 QUICK = ("first-study.md", "buying.md", "power.md")
 """The pages whose commands take a second or two each; those of the others take longer."""
+
+
+ON_PAGES = {"regulation": "regulation-study.md", "aqa": "aqa.md", "bidding": "bidding.md"}
+"""The pages of studies all of whose means are claims."""
 
 
 class Printed(NamedTuple):
@@ -127,6 +132,52 @@ def test_kept_results_are_of_this_simulator(file: Path) -> None:
     kept = tables.read(file)
     assert kept["completed"], "the whole study"
     assert kept["store"]["mark"] == named(name).mark(), "make claims"
+
+
+MEAN = re.compile(r"(\d[\d,]*(?:\.(\d+))?) ± (\d[\d,]*(?:\.(\d+))?)")
+"""A mean and half of its interval."""
+UNITS = (1.0, 100.0, 0.001)
+"""A claim's number may be shown as it is, as per cent, or as kW of its W."""
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def claimed(claim: Claim) -> Iterator[tuple[float, float]]:
+    """Yields the means of a claim and half of their intervals, in every unit."""
+    pairs = [(number(it[1]), number(it[3])) for it in MEAN.finditer(claim.ours)]
+    if {"mean", "low", "high"} <= {*claim.values}:
+        high, low = claim.values["high"], claim.values["low"]
+        pairs.append((abs(claim.values["mean"]), (high - low) / 2))
+    yield from ((mean * unit, half * unit) for mean, half in pairs for unit in UNITS)
+
+
+def strangers(text: str, claims: list[Claim]) -> list[str]:
+    """Returns what a text has of the form `a ± b` that none of the claims says, rounded likewise.
+    (A claim's own words are rounded too: so a last digit may be off by a twentieth.)"""
+    known = [pair for claim in claims for pair in claimed(claim)]
+
+    def is_known(found: re.Match[str]) -> bool:
+        near, wide = (0.551 / 10 ** len(digits or "") for digits in (found[2], found[4]))
+        mean, half = number(found[1]), number(found[3])
+        return any(abs(a - mean) <= near and abs(b - half) <= wide for a, b in known)
+
+    return [it[0] for it in MEAN.finditer(text) if not is_known(it)]
+
+
+@pytest.mark.parametrize(("study", "page"), ON_PAGES.items())
+def test_every_mean_on_the_page_of_a_study_is_one_that_it_claims(study: str, page: str) -> None:
+    _, claims = papers.summary(tables.KEPT / f"{study}.json")
+    assert strangers((DOCS / page).read_text(), claims) == []
+
+
+def test_a_mean_that_nothing_claims_would_be_found() -> None:
+    claims = [Claim("a", "", "12.3 ± 0.4 %"), Claim("b", "", "", values={
+        "mean": 0.2468, "low": 0.2, "high": 0.2936})]  # fmt: skip
+    text = "12.3 ± 0.4 %, 12 ± 0 points, 24.7 ± 4.7 %, 0.25 ± 0.05"
+    assert strangers(text, claims) == []
+    assert strangers("12.4 ± 0.4, 24.7 ± 4.8", claims) == ["12.4 ± 0.4", "24.7 ± 4.8"]
 
 
 def test_the_page_of_papers_has_every_study_of_a_paper() -> None:
