@@ -50,6 +50,13 @@ By stalls, router 0 comes first, then 2 and 4, which are equal; by idle nodes, 1
 >>> nodes_of("low-stall-router", 3), nodes_of("fewer-router", 3)
 ([1, 5, 9], [2, 3, 6])
 
+By class, an insensitive job gets the routers with most stalls: 1 and 3.
+
+>>> nodes_of("low-stall-router", 3, sensitive=False, by_class=True)
+[2, 3, 6]
+>>> nodes_of("low-stall-router", 3, sensitive=True, by_class=True)
+[1, 5, 9]
+
 Routers 1 and 3 hold a job of two nodes. Both groups hold a job of three: a sensitive one would have
 routers with traffic 2, 2 and 2 in group 0, and with 6, 6 and 9 in group 1; an insensitive one with
 8, 2 and 2, and with 9, 6 and 6. No group holds a job of five, which is placed as by nedd.
@@ -75,6 +82,7 @@ from policies.views import STALLS, TRAFFIC, Counts, Labels, Request, Sight, Word
 
 UNKNOWN = ("sensitive", "insensitive")
 """What a job may be taken for of which nobody knows whether congestion slows it down."""
+TAKEN_FOR = f"what a job of unknown sensitivity is taken for: {', '.join(UNKNOWN)}"
 
 
 def routers_by(key: Words | Counts, sight: Sight, nodes: int) -> Labels:
@@ -83,6 +91,12 @@ def routers_by(key: Words | Counts, sight: Sight, nodes: int) -> Labels:
     some = np.flatnonzero(counts)
     order = some[np.argsort(key[some], kind="stable")]
     return sight.labels[heap_by_heap(sight.router_starts, counts, order, nodes)]
+
+
+def is_sensitive(job: Request, unknown: str) -> bool:
+    """Tells whether congestion slows a job down; `unknown` says what one is taken for of which
+    nobody knows."""
+    return unknown == "sensitive" if job.sensitive is None else job.sensitive
 
 
 @dataclass(frozen=True)
@@ -137,9 +151,7 @@ class ByClass(ByTraffic):
     """Prefers routers with little traffic for jobs that congestion slows down, and those with much
     for the others."""
 
-    unknown: str = parameter(
-        "sensitive", about=f"what a job of unknown sensitivity is taken for: {', '.join(UNKNOWN)}"
-    )
+    unknown: str = parameter("sensitive", about=TAKEN_FOR)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -147,9 +159,8 @@ class ByClass(ByTraffic):
 
     def key(self, sight: Sight, job: Request) -> Words:
         """Returns the traffic of each router; for an insensitive job, with the sign changed."""
-        sensitive = self.unknown == "sensitive" if job.sensitive is None else job.sensitive
         traffic = self.traffic(sight)
-        return traffic if sensitive else -traffic
+        return traffic if is_sensitive(job, self.unknown) else -traffic
 
 
 @allocation(
@@ -205,7 +216,8 @@ def _best_group(key: Words, idle: Counts, groups: Labels, nodes: int) -> tuple[i
     "low-stall-router", about="the routers with the least time in stalls, one by one", source=RIVALS
 )
 class LowStallRouter(AllocationPolicy):
-    """Sorts routers by the time for which packets waited in them, over all their ports."""
+    """Sorts routers by the time for which packets waited in them, over all their ports. The thesis
+    calls it similar to NeDD, so there it is `by_class`; it says no more of insensitive jobs."""
 
     sorts_by = "stalls"
 
@@ -216,9 +228,15 @@ class LowStallRouter(AllocationPolicy):
         "credit", about="the stalls of a router: credit, a packet has no credit and the link is "
         "free; any, also while the link is busy",
     )  # fmt: skip
+    by_class: bool = parameter(
+        False, about="an insensitive job gets the routers with most stalls, as by nedd those with "
+        "most traffic",
+    )  # fmt: skip
+    unknown: str = parameter("sensitive", about=f"by class, {TAKEN_FOR}")
 
     def __post_init__(self) -> None:
         check_word("count", self.count, STALLS)
+        check_word("unknown", self.unknown, UNKNOWN)
 
     @property
     def reads(self) -> int:
@@ -228,6 +246,8 @@ class LowStallRouter(AllocationPolicy):
         stalls = np.zeros(sight.machine.n_routers, np.int64)
         if sight.counters is not None:
             stalls = sight.counters.stalls_by_router(self.count, self.intervals)
+        if self.by_class and not is_sensitive(job, self.unknown):
+            stalls = -stalls
         return routers_by(stalls, sight, job.nodes)
 
 

@@ -154,13 +154,17 @@ def naive_nedd_level(case: Case, unknown: str = "sensitive", **parameters: Any) 
     return min(answers)[2] if answers else in_order(case, key)
 
 
-def naive_low_stall(case: Case, intervals: int = 1, count: str = "credit") -> list[int]:
+def naive_low_stall(
+    case: Case, intervals: int = 1, count: str = "credit", by_class: bool = False,
+    unknown: str = "sensitive",
+) -> list[int]:  # fmt: skip
     key = [0] * len(case.routers)
     for back in range(1, min(intervals, len(case.stall)) + 1):
         for router in case.routers:
             key[router] += case.stall[-back][router]
             key[router] += case.wait[-back][router] if count == "any" else 0
-    return in_order(case, key)
+    sign = naive_sign(case, unknown) if by_class else 1
+    return in_order(case, [sign * stall for stall in key])
 
 
 def naive_fewer(case: Case) -> list[int]:
@@ -184,7 +188,11 @@ def parameters_for(draw: st.DrawFn, name: str, case: Case) -> dict[str, Any]:
         return {}
     given: dict[str, Any] = {"intervals": draw(st.integers(1, 5))}
     if name == "low-stall-router":
-        return given | {"count": draw(st.sampled_from(("credit", "any")))}
+        given["count"], given["by_class"] = (
+            draw(st.sampled_from(("credit", "any"))),
+            draw(st.booleans()),
+        )
+        return given | {"unknown": draw(st.sampled_from(("sensitive", "insensitive")))}
     given["count"] = draw(st.sampled_from(("both", "sent", "received")))
     used = max(1, min(given["intervals"], len(case.sent)))
     totals = st.sampled_from(naive_traffic(case, **given))
@@ -301,6 +309,17 @@ def test_nedd_is_low_traffic_for_sensitive_jobs_and_high_traffic_for_others(case
 
 @given(cases())
 @examples(25)
+def test_low_stall_by_class_is_the_same_for_sensitive_jobs_alone(case: Case) -> None:
+    of = [replace(case, sensitive=kind) for kind in (True, False, None)]
+    plain = case.ask("low-stall-router")
+    by_class = [one.ask("low-stall-router", by_class=True) for one in of]
+    assert by_class[0] == by_class[2] == plain == of[1].ask("low-stall-router")
+    stalls = case.stall[-1] if case.stall else [0] * len(case.routers)
+    assert by_class[1] == in_order(case, [-stall for stall in stalls])
+
+
+@given(cases())
+@examples(25)
 def test_nedd_level_stays_in_the_smallest_level_that_holds_the_job(case: Case) -> None:
     sight = Sight(case.machine, np.array(case.idle))
     chosen, p, a = case.ask("nedd-level"), case.machine.nodes, case.machine.routers
@@ -328,6 +347,7 @@ def test_what_it_reads_is_what_it_averages(name: str) -> None:
         ("nedd", {"count": "up"}, "nedd: count = 'up': one of both, sent, received"),
         ("low-traffic-router", {"count": "any"}, "count = 'any': one of both, sent, received"),
         ("low-stall-router", {"count": "sent"}, "count = 'sent': one of credit, any"),
+        ("low-stall-router", {"unknown": "no"}, "unknown = 'no': one of sensitive, insensitive"),
         ("nedd-level", {"unknown": "none"}, "unknown = 'none': one of sensitive, insensitive"),
         ("nedd", {"intervals": 0}, "intervals = 0: a whole number of intervals, 1 .. 256"),
         ("nedd", {"threshold": -1.0}, "threshold = -1.0: a number of bytes per second, at least 0"),

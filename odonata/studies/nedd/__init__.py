@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from odonata.studies.nedd.cases import NeDDPlan
     from odonata.studies.nedd.simulation import NeDDOutcome, Point
 
-PARTS = ("application", "sets", "queue", "age")
+PARTS = ("application", "sets", "causes", "queue", "age")
 APPLICATIONS = ("minimd", "lammps", "milc", "miniamr", "qmcpack", "hpcg")
 """Those of figure 3.24."""
 
@@ -26,30 +26,37 @@ class NeDD(Packaged["NeDDPlan", "Point", "NeDDOutcome"]):
     about = "Does a scheduler that reads the network place jobs better? (Zhang, 2021)"
     options = (
         Option("part", "application: one beside GPCNeT under each allocation (figure 3.24); sets: "
-               "the same with idle nodes in fewer or more pieces; queue: sensitive and insensitive "
-               "jobs among congestors; age: the same with old counters.", "all",
+               "the same with idle nodes in fewer or more pieces; causes: the same with other ways "
+               "to congest, ten runs at most; queue: sensitive and insensitive jobs among "
+               "congestors; age: the same with old counters.", "all",
                choices=("all", *PARTS)),
         Option("application", "An application profile of the first part; all six unless some are "
                "named.", (), several=True, metavar="NAME"),
-        Option("repetitions", "Runs of each case, with other nodes and other jobs.", 10, int),
+        Option("repetitions", "Runs of each case, with other nodes and other jobs.", 20, int),
         Option("sets", "Contiguous sets that the 200 idle nodes are in.", 50, int),
+        Option("tasks", "Tasks per node of the application, of GPCNeT and of other users' jobs.",
+               2, int),
+        Option("ranks", "Ranks per node of GPCNeT, each with a request of its own; none: as many "
+               "as tasks.", None, int),
+        Option("hot", "Nodes from which GPCNeT gets, each from a part of its nodes.", 1, int),
     )  # fmt: skip
     notes = (
         "Run times are means over the repetitions, of which each has its own idle nodes, other "
         "users' jobs and congestor nodes, the same for every allocation. No congestor: by "
         "fewer-router, while GPCNeT does not run. After ± is half of a confidence interval of 95 % "
-        "over repetitions, of differences between two runs that have all but the allocation in "
-        "common."
+        "over repetitions: of a ratio of two means; of queues, sets and ages of the mean of "
+        "differences between two runs that have all but the allocation in common."
     )
 
     def ask(
-        self, part: str = "all", application: Sequence[str] = (), repetitions: int = 10,
-        sets: int = 50,
+        self, part: str = "all", application: Sequence[str] = (), repetitions: int = 20,
+        sets: int = 50, tasks: int = 2, ranks: int | None = None, hot: int = 1,
     ) -> NeDDPlan:  # fmt: skip
         from odonata.studies.nedd.cases import NeDDPlan
 
         parts = PARTS if part == "all" else (part,)
-        return NeDDPlan(parts, tuple(application) or APPLICATIONS, repetitions, sets)
+        return NeDDPlan(parts, tuple(application) or APPLICATIONS, repetitions, sets, tasks,
+                        tasks if ranks is None else ranks, hot)  # fmt: skip
 
     def cases(self, asked: NeDDPlan, outcomes: Mapping[str, NeDDOutcome]) -> Sequence[Point]:
         from odonata.studies.nedd.cases import cases

@@ -57,11 +57,27 @@ def others_on(nodes: Sequence[int], tasks: int, rng: np.random.Generator) -> lis
     ]  # fmt: skip
 
 
-def gpcnet_on(nodes: Sequence[int], congestor: str, tasks: int, seed: int) -> list[Job]:
-    """Returns GPCNeT in the background: congestors on four fifths of these nodes, and a canary."""
+def gpcnet_on(
+    nodes: Sequence[int], kinds: Sequence[str], tasks: int, seed: int, ranks: int
+) -> list[Job]:
+    """Returns GPCNeT in the background: congestors on four fifths of these nodes, each kind on an
+    equal part of them, and a canary. With more `ranks` than tasks on a node, a task sends as much
+    at a time as its ranks would."""
     busy, rest = split(nodes, seed)
     ring = replace(canary("latency", rest, tasks), iterations=FOREVER, background=True)
-    return [*congestors([congestor], busy, tasks), ring]
+    return [*(_of_ranks(job, ranks / tasks) for job in congestors(kinds, busy, tasks)), ring]
+
+
+def _of_ranks(job: Job, each: float) -> Job:
+    """Returns a congestor of which a task is so many ranks: all their messages are one."""
+    if each == 1:
+        return job
+    stages = tuple(
+        replace(stage, message_bytes=round(stage.message_bytes * each),
+                reply_bytes=round(stage.reply_bytes * each))
+        for stage in job.stages
+    )  # fmt: skip
+    return replace(job, profile="", stages=stages)
 
 
 def silent_on(nodes: Sequence[int]) -> Job:

@@ -35,6 +35,8 @@ from topology.presets import PRESETS
 
 NO_CONGESTOR = "no-congestor"
 """Stands among allocations for fewer-router while GPCNeT does not run."""
+PARAMETERS: dict[str, dict[str, Any]] = {"low-stall-router": {"by_class": True}}
+"""Parameters of allocations: the thesis has Low-Stall-Router go by the class of a job, as NeDD."""
 TASKS = 2
 US = 10**6
 INTERVAL_US = 500
@@ -70,9 +72,28 @@ class Alone(Case):
     run: int
     sets: int = 50
     congestor: str = "rma-broadcast"
+    tasks: int = TASKS
+    """Tasks per node, of all jobs."""
+    ranks: int = TASKS
+    """Ranks per node of the congestor, each with a request of its own: those of one task are one
+    large request here."""
+    hot: int = 1
+    """Nodes from which others get, each from a part of the congestor's nodes."""
+    congested: int = CONGESTED
+    together: bool = False
+    """Whether GPCNeT has neighbouring ones of the idle nodes, and not some at random."""
+    busy: bool = True
+    """Whether other users' jobs send anything."""
 
     def __str__(self) -> str:
-        return f"{self.application} by {self.allocation}, run {self.run}, {self.sets} sets"
+        return (f"{self.application} by {self.allocation}, run {self.run}, {self.sets} sets, "
+                f"{self.tasks} tasks and {self.ranks} ranks of {self.congestor} per node, "
+                f"{self.hot} hot nodes, {self.congested} congested, together {self.together}, "
+                f"others busy {self.busy}")  # fmt: skip
+
+    @property
+    def weight(self) -> float:
+        return max(self.ranks, 2 * self.tasks) / 4
 
 
 @dataclass(frozen=True)
@@ -148,7 +169,7 @@ def simulate(point: Point) -> NeDDOutcome:
     per_router = network.machine.nodes
     congestors = [[label // per_router for label in record.labels] for record in records
                   if record.name.startswith("gpcnet-rma")]  # fmt: skip
-    hot, roots = {*chain(*congestors)}, {routers[0] for routers in congestors}
+    near, hot = {*chain(*congestors)}, {routers[0] for routers in congestors}
     mine = [record for record, job in zip(records, experiment.jobs, strict=True)
             if not job.background]  # fmt: skip
     wanted = [job for job in experiment.jobs if not job.background]
@@ -159,9 +180,9 @@ def simulate(point: Point) -> NeDDOutcome:
         start_s=[_seconds(record.start_ps) for record in mine],
         end_s=[_seconds(record.end_ps) for record in mine],
         nodes=[job.nodes for job in wanted],
-        shared=[float(np.mean([label // per_router in hot for label in record.labels]))
+        shared=[float(np.mean([label // per_router in near for label in record.labels]))
                 for record in mine],
-        beside=[any(label // per_router in roots for label in record.labels) for record in mine],
+        beside=[any(label // per_router in hot for label in record.labels) for record in mine],
         events=result.events,
         digest=result.digest,
     )  # fmt: skip
@@ -177,11 +198,11 @@ def revive(fields: dict[str, Any]) -> NeDDOutcome:
     return NeDDOutcome(**fields)
 
 
-def waiting(name: str, nodes: int, arrival_us: int, iterations: int = 0) -> Job:
+def waiting(name: str, nodes: int, arrival_us: int, iterations: int = 0, tasks: int = TASKS) -> Job:
     """Returns a job of a profile that an allocation is to place; with as many iterations as the
     profile has, if none are given."""
     found = profile(name)
-    job = application_on(found, range(nodes), TASKS)
+    job = application_on(found, range(nodes), tasks)
     return replace(job, on=(), arrival_ps=arrival_us * US, sensitive=found.sensitive,
                    iterations=iterations or job.iterations)  # fmt: skip
 
@@ -201,16 +222,22 @@ def experiment_beside(point: Alone) -> Experiment:
     total = PRESETS[MACHINE].machine.n_nodes
     rng = chance(1, point.run, point.sets)
     idle = in_sets(IDLE, total, point.sets, rng)
-    congested = sorted(rng.choice(idle, CONGESTED, replace=False).tolist())
-    held = sorted({*range(total)} - {*idle})
-    jobs = [waiting(point.application, WANTED, ARRIVAL_US), *others_on(held, TASKS, rng)]
+    drawn = rng.choice(idle, point.congested, replace=False).tolist()
+    if point.together:
+        first = idle.index(drawn[0])
+        drawn = [idle[(first + place) % IDLE] for place in range(point.congested)]
+    congested, held = sorted(drawn), sorted({*range(total)} - {*idle})
+    jobs = [waiting(point.application, WANTED, ARRIVAL_US, tasks=point.tasks)]
+    jobs += others_on(held, point.tasks, rng) if point.busy else [silent_on(held)]
     allocation = point.allocation
     if allocation == NO_CONGESTOR:
         jobs.append(silent_on(congested))
         allocation = "fewer-router"
     else:
-        jobs += gpcnet_on(congested, point.congestor, TASKS, point.run)
-    return _experiment(jobs, allocation, "fcfs", INTERVAL_US, DELAY_US)
+        jobs += gpcnet_on(
+            congested, point.hot * [point.congestor], point.tasks, point.run, point.ranks
+        )
+    return _experiment(jobs, allocation, "fcfs", INTERVAL_US, DELAY_US, point.tasks)
 
 
 # -- several congestors
@@ -301,9 +328,11 @@ def spans_of(active: Sequence[bool], stays: Sequence[float]) -> list[tuple[float
 
 
 def _experiment(
-    jobs: Sequence[Job], allocation: str, order: str, interval_us: int, delay_us: int
+    jobs: Sequence[Job], allocation: str, order: str, interval_us: int, delay_us: int,
+    tasks: int = TASKS,
 ) -> Experiment:  # fmt: skip
-    made = experiment_of(jobs, TASKS)
+    made = experiment_of(jobs, tasks)
     how = replace(made.scheduler, allocation=allocation, order=order, launch_ps=LAUNCH_PS,
+                  allocation_parameters=tuple(PARAMETERS.get(allocation, {}).items()),
                   telemetry_ps=interval_us * US, telemetry_delay_ps=delay_us * US)  # fmt: skip
     return replace(made, name="nedd", scheduler=how, metrics=Metrics())
