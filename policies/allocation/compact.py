@@ -61,3 +61,24 @@ def jokanovic(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
     fits = sight.by_group >= job.nodes
     first = int(fits.argmax())
     return (sight.of_group(first) if fits[first] else sight.labels)[: job.nodes]
+
+
+@allocation(
+    "jokanovic-published",
+    about="jokanovic, but small jobs get the first idle nodes other than those it chose",
+    source=f"{JOKANOVIC}, as in the code the authors published",
+)
+def jokanovic_published(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
+    """The published code chooses a group for a small job as `jokanovic` does, and then goes on to
+    what it does where no group has room: nodes in label order, without those just chosen, which
+    are kept only as far as no others are idle. So small jobs cross the ends of groups."""
+    chosen = jokanovic(sight, job, rng)
+    if len(chosen) > sight.machine.routers * sight.machine.nodes or not _fits(sight, job.nodes):
+        return chosen
+    others = np.setdiff1d(sight.labels, chosen)[: job.nodes]
+    return np.concatenate([others, chosen[len(others) :]])
+
+
+def _fits(sight: Sight, nodes: int) -> bool:
+    """Tells whether some group has so many idle nodes."""
+    return bool(sight.by_group.max() >= nodes)
