@@ -67,7 +67,7 @@ def _large_first(usual: ByWorkload, late: ByWorkload) -> Iterator[Claim]:
     yield _ahead("3.11, large first: better less worse", "at least as good", late, "Zhang 3.11",
                  "large-jobs-first")  # fmt: skip
     moved = difference(usual.small, late.small, paired=True)
-    yield claim("3.11, large first: gain of small jobs, less that of small first", "smaller",
+    yield claim("3.11, large first: gain of small jobs, beside small first", "smaller",
                  percent(moved), verdict(below(moved, 0), moved.mean < 0), moved, "Zhang 3.11",
                  "large-jobs-first")  # fmt: skip
     yield _share("3.11, large first: better", None, late.better)
@@ -76,7 +76,9 @@ def _large_first(usual: ByWorkload, late: ByWorkload) -> Iterator[Claim]:
 
 def _jokanovic(which: str, found: ByWorkload, late: ByWorkload) -> Iterator[Claim]:
     why = "jokanovic"
-    yield _share(f"3.12, {which}: better", 0.64, found.better, "Zhang 3.12", why)
+    # The published code was looked at because this number was not met without it.
+    yield _share(f"3.12, {which}: better", 0.64, found.better, "Zhang 3.12", why,
+                 calibrated="published" in which)  # fmt: skip
     yield _share(f"3.12, {which}: worse", 0.0, found.worse, "Zhang 3.12", why)
     large = interval(found.large)
     yield claim(f"3.12, {which}: gain of large jobs", "faster", percent(large),
@@ -87,13 +89,17 @@ def _jokanovic(which: str, found: ByWorkload, late: ByWorkload) -> Iterator[Clai
     yield _share(f"3.13, {which}, large first: worse", None, late.worse)
 
 
-def _share(name: str, printed: float | None, by: Seeds, source: str = "", why: str = "") -> Claim:
+def _share(
+    name: str, printed: float | None, by: Seeds, source: str = "", why: str = "", *,
+    calibrated: bool = False,
+) -> Claim:  # fmt: skip
     """Returns the claim that a share of all pairs of a workload and a baseline is as printed."""
     it = interval(by)
     if printed is None:
         return Claim(name, "", percent(it), None, it.of, values_of(it))
     said = verdict(near_share(it, printed, HALF))
-    return claim(name, f"{100 * printed:.0f} %", percent(it), said, it, source, why)
+    return claim(name, f"{100 * printed:.0f} %", percent(it), said, it, source, why,
+                 calibrated=calibrated)  # fmt: skip
 
 
 def _ahead(name: str, paper: str, found: ByWorkload, source: str, why: str) -> Claim:

@@ -186,11 +186,12 @@ HALF = 0.005
 
 
 def claim(
-    name: str, paper: str, ours: str, said: Verdict, it: Interval, source: str, why: str
-) -> Claim:
+    name: str, paper: str, ours: str, said: Verdict, it: Interval, source: str, why: str, *,
+    calibrated: bool = False,
+) -> Claim:  # fmt: skip
     """Returns a claim that is explained, where it does not hold, under the heading `why`; an empty
     one where there are no outcomes."""
     if not it.of:
         return Claim(name, paper, "")
     cause = "" if said is Verdict.HOLDS else f"{PAGE}#{why}"
-    return Claim(name, paper, ours, said, it.of, values_of(it), source, cause=cause)
+    return Claim(name, paper, ours, said, it.of, values_of(it), source, calibrated, cause)
