@@ -55,7 +55,9 @@ def _fullest_routers(sight: Sight, nodes: int) -> Labels:
     source=f"{JOKANOVIC}, as adapted to dragonflies",
 )
 def jokanovic(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
-    """Small is no larger than a whole group; where no group has room for it, label order."""
+    """Small is no larger than a whole group; where no group has room for it, label order. There is
+    no boundary between small and large jobs that moves with what was allocated, as Jokanovic et al.
+    have it: the thesis gives no rule for it, and the code the authors published has none."""
     if job.nodes > sight.machine.routers * sight.machine.nodes:
         return sight.labels[: -job.nodes - 1 : -1]
     fits = sight.by_group >= job.nodes
