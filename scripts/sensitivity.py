@@ -6,8 +6,8 @@
 Every line changes one thing, everywhere, and tells the study's main numbers again, as a table of
 Markdown. With `--settings` the whole study is run in each of the settings in which the authors may
 have run SST, each in a directory of its own below DIR; the table has a line for everything that the
-thesis says, with our value and whether it holds, and lines that count. `--long` has the part with
-messages of 100 KB too, `--report` simulates nothing. With `--messages` it tells what 64-node jobs
+thesis says, with our value and whether it holds, and lines that count. `--report` simulates
+nothing. With `--messages` it tells what 64-node jobs
 gain with messages of several sizes, with either router and routing. Simulations are kept, as by
 `odonata study level-spread --set ...`, which tells more of one. Under mpiexec, one simulation per
 rank.
@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from odonata.results.statistics import interval
-from odonata.studies.levelspread import PARTS, LevelSpread
+from odonata.studies.levelspread import LevelSpread
 from odonata.studies.levelspread.cases import (
     LARGE_NODES,
     LEVEL_SPREAD,
@@ -184,10 +183,9 @@ def settings(given: argparse.Namespace) -> None:
             continue
         names.append(name)
         if not given.report:
-            for part in (PARTS, ("large-messages",)) if given.long else (PARTS,):
-                ran, _ = fill(LevelSpread(), replace(asked, parts=part), where, given.jobs)
-                if ran.stopped:
-                    return
+            ran, _ = fill(LevelSpread(), asked, where, given.jobs)
+            if ran.stopped:
+                return
         if rank() == 0:
             found = claims(asked, store.read(where, LevelSpread()).outcomes)
             columns.append({claim.name: claim for claim in found if claim.paper})
@@ -252,7 +250,6 @@ def main() -> None:
     parser.add_argument("--workloads", type=int, default=200)
     parser.add_argument("--settings", action="store_true", help="all that is printed, by setting")
     parser.add_argument("--messages", action="store_true", help="of 1, 10 and 100 KB, by routing")
-    parser.add_argument("--long", action="store_true", help="messages of 100 KB too")
     parser.add_argument("--report", action="store_true", help="of what there is (--settings)")
     given = parser.parse_args()
     if given.messages:

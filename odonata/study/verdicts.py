@@ -69,10 +69,12 @@ def near(it: Interval, printed: float, rounded: float = 0.0) -> bool:
 
 
 def near_share(it: Interval, printed: float, rounded: float = 0.0) -> bool:
-    """Tells whether an interval comes near a printed share of all cases, which is a part of 1."""
+    """Tells whether an interval comes near a printed share of all cases, which is a part of 1. One
+    that is wider than what it must come near says nothing."""
     low, high = limits(it)
     apart = max(low - printed, printed - high)
-    return near(it, printed, rounded) or bool(apart <= NEAR_SHARE)
+    close = apart <= NEAR_SHARE and not it.half > max(WIDEST * printed, NEAR_SHARE)
+    return near(it, printed, rounded) or bool(close)
 
 
 def below(it: Interval, limit: float) -> bool:

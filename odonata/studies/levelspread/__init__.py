@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from odonata.studies.levelspread.simulation import LevelSpreadOutcome, Point
 
 PARTS = ("motivation", "homogeneous", "heterogeneous", "random", "order", "jokanovic", "patterns",
-         "utilisation")  # fmt: skip
-ASIDE = ("large-messages",)
-"""Parts that have to be asked for: a hundred times the packets."""
+         "utilisation", "large-messages")  # fmt: skip
 DRAWS = ("pairs", "scripts")
 """How random workloads are drawn: every pair of numbers of jobs as likely as any other, or as in
 the authors' scripts."""
@@ -35,7 +33,7 @@ class LevelSpread(Packaged["LevelSpreadPlan", "Point", "LevelSpreadOutcome"]):
     name = "level-spread"
     about = "Do jobs communicate faster where Level-Spread places them? (Zhang, thesis, chapter 3)"
     options = (
-        Option("part", "Which of its experiments.", "all", choices=("all", *PARTS, *ASIDE)),
+        Option("part", "Which of its experiments.", "all", choices=("all", *PARTS)),
         Option("workloads", "Number of random workloads.", 1000, int),
         Option("repeat", "Repetitions of all others, with other seeds.", 10, int),
         Option("seed", "The first.", 1, int),

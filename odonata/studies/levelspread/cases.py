@@ -39,6 +39,8 @@ USUAL, LOWER = 90, 70
 """Per cent of the machine that the jobs of a workload may have, at most."""
 LONG_KB = 100
 """Kilobytes per message where all jobs send long ones."""
+MOST_LONG = 3
+"""Repetitions of those, at most: each has a hundred times the packets."""
 
 MOST_SMALL = 16
 """Nodes of a group: a job with more is a large job."""
@@ -253,7 +255,8 @@ def _utilisation(asked: LevelSpreadPlan) -> Iterator[Point]:
 
 def _large_messages(asked: LevelSpreadPlan) -> Iterator[Point]:
     """Figures 3.4 and 3.7a at a ratio of 1, with long messages in all jobs, and with the usual ones
-    that they are compared with."""
+    that they are compared with; a few repetitions."""
+    asked = replace(asked, repeat=min(asked.repeat, MOST_LONG))
     for kilobytes in (1, LONG_KB):
         for pattern in PATTERNS:
             for policy in POLICIES:
