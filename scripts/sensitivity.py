@@ -4,10 +4,13 @@
     python scripts/sensitivity.py --settings
 
 Every line changes one thing, everywhere, and tells the study's main numbers again, as a table of
-Markdown. With `--settings` the table has a column for each of the settings in which the authors
-may have run SST, and a line for every number that the thesis prints. Simulations are kept in DIR,
-as by `odonata study level-spread --set ...`, which tells more of one. Under mpiexec, one simulation
-per rank.
+Markdown. With `--settings` the whole study is run in each of the settings in which the authors may
+have run SST, each in a directory of its own below DIR; the table has a line for everything that the
+thesis says, with our value and whether it holds, and lines that count. `--report` simulates
+nothing. With `--messages` it tells what 64-node jobs
+gain with messages of several sizes, with either router and routing. Simulations are kept, as by
+`odonata study level-spread --set ...`, which tells more of one. Under mpiexec, one simulation per
+rank.
 """
 
 from __future__ import annotations
@@ -17,26 +20,27 @@ import os
 from pathlib import Path
 from typing import Any
 
+from odonata.results.statistics import interval
 from odonata.studies.levelspread import LevelSpread
 from odonata.studies.levelspread.cases import (
-    JOKANOVIC,
     LARGE_NODES,
-    LARGER,
     LEVEL_SPREAD,
     PATTERNS,
     POLICIES,
     RATIOS,
     SMALL_NODES,
-    SPREADING,
     LevelSpreadPlan,
-    heterogeneous,
     homogeneous,
-    motivation,
     random_workload,
 )
-from odonata.studies.levelspread.claims import Outcomes, claims, mean, reduction
-from odonata.studies.levelspread.simulation import Point
+from odonata.studies.levelspread.claims import claims
+from odonata.studies.levelspread.measures import Outcomes, mean, reduction, saved, times
+from odonata.studies.levelspread.simulation import SMALL, Point
+from odonata.study import store
+from odonata.study.contract import Claim, Verdict
 from odonata.study.filling import fill
+from odonata.study.report import MARKS
+from odonata.study.verdicts import percent
 from pdes import rank
 
 Named = tuple[tuple[str, tuple[tuple[str, object], ...]], ...]
@@ -77,17 +81,24 @@ LINES: Named = (
     ("SST's router, all costs of hosts", (MERLIN, ("host", "firefly"))),
 )
 
+MINIMAL = (MERLIN, ("routing", "minimal"))
 SETTINGS: Named = (
     ("ideal", ()),
-    ("SST's router", (MERLIN,)),
-    ("and host costs", (MERLIN, ("host", "sst"))),
-    ("minimal, host costs, 2,048 B",
-     (MERLIN, ("host", "sst"), ("routing", "minimal"), ("packet_bytes", 2048))),
-    ("all that we read",
-     (MERLIN, ("host", "firefly"), ("routing", "minimal"), ("packet_bytes", 2048),
-      ("broadcast_factor", 8), DRAWN)),
+    ("adaptive", (MERLIN,)),
+    ("minimal", MINIMAL),
+    ("hosts", (*MINIMAL, ("host", "sst"))),
+    ("scripts", (*MINIMAL, ("host", "firefly"), ("packet_bytes", 2048), ("broadcast_factor", 8),
+                 DRAWN)),
 )  # fmt: skip
-"""Ways in which the authors may have run SST, each a column."""
+"""Ways in which the authors may have run SST, each a column and a directory: all but the first with
+SST's router; the last three with minimal routing, of which the last is all that we read."""
+ROUTINGS: Named = (
+    SETTINGS[0],
+    ("ideal-minimal", (("routing", "minimal"),)),
+    *SETTINGS[1:3],
+)
+"""Either router with either routing."""
+KILOBYTES = (1, 10, 100)
 
 
 def asking(given: argparse.Namespace, changes: tuple[tuple[str, object], ...]) -> LevelSpreadPlan:
@@ -121,23 +132,6 @@ class Sensitivity(LevelSpread):
         ]
 
 
-class Printed(Sensitivity):
-    """Returns the study, reduced to the simulations that the thesis prints a number of."""
-
-    def cases(self, asked: LevelSpreadPlan, outcomes: Outcomes) -> list[Point]:
-        more: list[Point] = []
-        for pattern in PATTERNS:
-            for policy in ("rdn", "rdg"):
-                more += motivation(asked, True, pattern, policy)
-            for policy in (LEVEL_SPREAD, *SPREADING):
-                more += heterogeneous(asked, pattern, policy, machine=LARGER[-1])
-            for which in range(asked.single):
-                more += [random_workload(asked, which, policy, pattern=pattern)
-                         for policy in POLICIES]  # fmt: skip
-        more += [random_workload(asked, which, JOKANOVIC) for which in range(asked.workloads)]
-        return super().cases(asked, outcomes) + more
-
-
 def saved_over_simple(asked: LevelSpreadPlan, outcomes: Outcomes) -> list[float]:
     """Returns what 64-node jobs save at a ratio of 1, by pattern."""
     return [
@@ -148,53 +142,104 @@ def saved_over_simple(asked: LevelSpreadPlan, outcomes: Outcomes) -> list[float]
 
 
 def line(name: str, asked: LevelSpreadPlan, outcomes: Outcomes) -> str:
-    found = {claim.name: claim.values for claim in claims(asked, outcomes)}
+    found = {claim.name: claim.values["mean"] for claim in claims(asked, outcomes)
+             if "mean" in claim.values}  # fmt: skip
 
-    def part(which: str, key: str) -> str:
-        return f"{100 * next(v for n, v in found.items() if which in n)[key]:.0f}"
+    def part(which: str) -> str:
+        return f"{100 * next(value for name, value in found.items() if which in name):.0f}"
 
     large = saved_over_simple(asked, outcomes)
     cells = [
         name,
-        f"{part('compact over spreading', 'least')} .. {part('compact over spreading', 'most')}",
-        " ".join(f"{100 * saved:.0f}" for saved in large),
-        part("random: better", "better"),
-        part("random: worse", "worse"),
-        part("random: mean", "mean"),
-        part("random: best", "best"),
+        f"{part('compact over spreading, least')} .. {part('compact over spreading, most')}",
+        " ".join(f"{100 * part:.0f}" for part in large),
+        part("random: better"),
+        part("random: worse"),
+        part("random: mean"),
+        part("random: best"),
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def column(asked: LevelSpreadPlan, outcomes: Outcomes) -> dict[tuple[str, str], str]:
-    """Returns, by name and number of the thesis, every number that it prints: ours, and whether it
-    is in its band. Those of 64-node jobs also by pattern."""
-    cells = {}
-    for claim in claims(asked, outcomes):
-        if not claim.paper:
-            continue
-        cells[claim.name, claim.paper] = f"{claim.ours} {'✓' if claim.holds else '✗'}"
-        if claim.name.startswith("3.4b"):
-            for pattern, saved in zip(PATTERNS, saved_over_simple(asked, outcomes), strict=True):
-                cells[f"3.4b   {pattern}", ""] = f"{100 * saved:.0f} %"
-    return cells
+def is_number(claim: Claim) -> bool:
+    """Tells whether the thesis prints a number, and not a sentence."""
+    return any(letter.isdigit() for letter in claim.paper)
+
+
+def counted(found: list[Claim], numbers: bool) -> str:
+    """Returns how many of the numbers, or sentences, hold, and how many in sign only."""
+    said = [claim.verdict for claim in found if is_number(claim) == numbers]
+    return f"{said.count(Verdict.HOLDS)} + {said.count(Verdict.SIGN)} of {len(said)}"
 
 
 def settings(given: argparse.Namespace) -> None:
-    """Print the table of settings."""
-    columns = []
-    for _, changes in SETTINGS:
-        asked = asking(given, changes)
-        ran, kept = fill(Printed(), asked, given.out, given.jobs)
-        if ran.stopped:
-            return
-        columns.append(column(asked, kept.outcomes) if rank() == 0 else {})
+    """Print the table of settings. What a column lacks is left out of all counts, and so is what a
+    column was made with in view."""
+    names: list[str] = []
+    columns: list[dict[str, Claim]] = []
+    for name, changes in SETTINGS:
+        asked, where = asking(given, changes), given.out / name
+        if given.report and not store.path_in(where).exists():
+            continue
+        names.append(name)
+        if not given.report:
+            ran, _ = fill(LevelSpread(), asked, where, given.jobs)
+            if ran.stopped:
+                return
+        if rank() == 0:
+            found = claims(asked, store.read(where, LevelSpread()).outcomes)
+            columns.append({claim.name: claim for claim in found if claim.paper})
     if rank() == 0:
-        print(f"| | thesis | {' | '.join(name for name, _ in SETTINGS)} |")
+        print(f"| | thesis | {' | '.join(names)} |")
         print("|---|---|" + "---|" * len(columns))
-        for name, thesis in columns[0]:
-            cells = " | ".join(of[name, thesis] for of in columns)
-            print(f"| {name} | {thesis} | {cells} |", flush=True)
+        for name, claim in columns[0].items():
+            cells = (f"{of[name].ours} {MARKS[of[name].verdict]}" if name in of else ""
+                     for of in columns)  # fmt: skip
+            print(f"| {name} | {claim.paper} | {' | '.join(cells)} |")
+        shared = [name for name, claim in columns[0].items()
+                  if all(name in of for of in columns) and not claim.calibrated]  # fmt: skip
+        for numbers, what in ((True, "numbers"), (False, "sentences")):
+            cells = (counted([of[name] for name in shared], numbers) for of in columns)
+            print(f"| {what} that hold + in sign only | | {' | '.join(cells)} |")
+
+
+class Sizes(Sensitivity):
+    """Returns the study, reduced to 64-node jobs with messages of several sizes."""
+
+    def cases(self, asked: LevelSpreadPlan, outcomes: Outcomes) -> list[Point]:
+        return [point for cells in sizes(asked).values() for cell in cells for point in cell]
+
+
+def sizes(asked: LevelSpreadPlan) -> dict[tuple[str, int], tuple[tuple[Point, ...], ...]]:
+    """Returns, by pattern and kilobytes, the cells of Level-Spread and of Simple."""
+    return {
+        (pattern, kilobytes): tuple(
+            homogeneous(asked, LARGE_NODES, pattern, 1.0, policy, kilobytes=kilobytes)
+            for policy in (LEVEL_SPREAD, "simple")
+        )
+        for pattern in PATTERNS for kilobytes in KILOBYTES
+    }  # fmt: skip
+
+
+def messages(given: argparse.Namespace) -> None:
+    """Print what 64-node jobs save over Simple, by size of messages, router and routing."""
+    if rank() == 0:
+        print("| | KB | " + " | ".join(PATTERNS) + " |")
+        print("|---|---|" + "---|" * len(PATTERNS), flush=True)
+    for name, changes in ROUTINGS:
+        asked, where = asking(given, changes), given.out / name
+        if not given.report and fill(Sizes(), asked, where, given.jobs)[0].stopped:
+            return
+        if rank() > 0:
+            continue
+        outcomes = store.read(where, LevelSpread()).outcomes
+        for kilobytes in KILOBYTES:
+            cells = (
+                percent(interval(saved(*(times(outcomes, cell, SMALL)
+                                         for cell in sizes(asked)[pattern, kilobytes]))), 0)
+                for pattern in PATTERNS
+            )  # fmt: skip
+            print(f"| {name} | {kilobytes} | {' | '.join(cells)} |", flush=True)
 
 
 def main() -> None:
@@ -203,8 +248,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--workloads", type=int, default=200)
-    parser.add_argument("--settings", action="store_true", help="every printed number, by setting")
+    parser.add_argument("--settings", action="store_true", help="all that is printed, by setting")
+    parser.add_argument("--messages", action="store_true", help="of 1, 10 and 100 KB, by routing")
+    parser.add_argument("--report", action="store_true", help="of what there is (--settings)")
     given = parser.parse_args()
+    if given.messages:
+        return messages(given)
     if given.settings:
         return settings(given)
     if rank() == 0:

@@ -22,6 +22,8 @@ from pdes.errors import Fault
 
 NEAR = 0.1
 """A printed number holds if ours is off by no more than this part of it."""
+NEAR_SHARE = 0.02
+"""A printed share of cases also if it is off by no more than this part of all cases."""
 
 
 def verdict(holds: bool, sign: bool = False) -> Verdict:
@@ -64,6 +66,15 @@ def near(it: Interval, printed: float, rounded: float = 0.0) -> bool:
     low, high = limits(it)
     most, least = (printed + rounded) * (1 + NEAR), (printed - rounded) * (1 - NEAR)
     return low <= most and high >= least
+
+
+def near_share(it: Interval, printed: float, rounded: float = 0.0) -> bool:
+    """Tells whether an interval comes near a printed share of all cases, which is a part of 1. One
+    that is wider than what it must come near says nothing."""
+    low, high = limits(it)
+    apart = max(low - printed, printed - high)
+    close = apart <= NEAR_SHARE and not it.half > max(WIDEST * printed, NEAR_SHARE)
+    return near(it, printed, rounded) or bool(close)
 
 
 def below(it: Interval, limit: float) -> bool:

@@ -55,9 +55,32 @@ def _fullest_routers(sight: Sight, nodes: int) -> Labels:
     source=f"{JOKANOVIC}, as adapted to dragonflies",
 )
 def jokanovic(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
-    """Small is no larger than a whole group; where no group has room for it, label order."""
+    """Small is no larger than a whole group; where no group has room for it, label order. There is
+    no boundary between small and large jobs that moves with what was allocated, as Jokanovic et al.
+    have it: the thesis gives no rule for it, and the code the authors published has none."""
     if job.nodes > sight.machine.routers * sight.machine.nodes:
         return sight.labels[: -job.nodes - 1 : -1]
     fits = sight.by_group >= job.nodes
     first = int(fits.argmax())
     return (sight.of_group(first) if fits[first] else sight.labels)[: job.nodes]
+
+
+@allocation(
+    "jokanovic-published",
+    about="jokanovic, but small jobs get the first idle nodes other than those it chose",
+    source=f"{JOKANOVIC}, as in the code the authors published",
+)
+def jokanovic_published(sight: Sight, job: Request, rng: np.random.Generator) -> Labels:
+    """The published code chooses a group for a small job as `jokanovic` does, and then goes on to
+    what it does where no group has room: nodes in label order, without those just chosen, which
+    are kept only as far as no others are idle. So small jobs cross the ends of groups."""
+    chosen = jokanovic(sight, job, rng)
+    if len(chosen) > sight.machine.routers * sight.machine.nodes or not _fits(sight, job.nodes):
+        return chosen
+    others = np.setdiff1d(sight.labels, chosen)[: job.nodes]
+    return np.concatenate([others, chosen[len(others) :]])
+
+
+def _fits(sight: Sight, nodes: int) -> bool:
+    """Tells whether some group has so many idle nodes."""
+    return bool(sight.by_group.max() >= nodes)

@@ -126,6 +126,15 @@ def test_jokanovic_puts_small_jobs_left_and_large_ones_right() -> None:
     assert ask("jokanovic", with_idle(FIGURE, 3, 40, 90), 2) == [3, 40]
 
 
+def test_jokanovic_as_published_leaves_the_nodes_it_chose_to_others() -> None:
+    small, large, other = one_after_another("jokanovic-published", FIGURE, 10, 17, 10)
+    assert small == list(range(10, 20))  # and not the first ten: it crosses the end of group 0
+    assert large == list(range(143, 126, -1))
+    assert other == list(range(20, 30))
+    assert ask("jokanovic-published", with_idle(FIGURE, 3, 4, 90), 2) == [90, 4]
+    assert ask("jokanovic-published", with_idle(FIGURE, 3, 40, 90), 2) == [3, 40]
+
+
 def test_round_robin_skips_what_is_exhausted() -> None:
     sight = with_idle(FIGURE, 2, 20, 21, 24, 130, 140, 141)
     assert ask("rrn", sight, 7) == [2, 20, 130, 21, 140, 24, 141]
@@ -218,6 +227,19 @@ def naive_jokanovic(hall: Hall, nodes: int) -> None:
     hall.take(hall.group(fits[0]) if fits else sorted(hall.idle), nodes)
 
 
+def naive_published(hall: Hall, nodes: int) -> None:
+    """As it is told: the nodes of a group are written down, and then, over them, the others that
+    are idle, as far as there are some."""
+    fits = [g for g in range(hall.g) if len(hall.group(g)) >= nodes]
+    if nodes > hall.a * hall.p or not fits:
+        naive_jokanovic(hall, nodes)
+        return
+    written = hall.group(fits[0])[:nodes]
+    for place, label in enumerate(sorted(hall.idle - set(written))[:nodes]):
+        written[place] = label
+    hall.take(written, nodes)
+
+
 TWINS: dict[str, Callable[[Hall, int], None]] = {
     "level-spread": naive_level_spread,
     "rrn": naive_rrn,
@@ -226,6 +248,7 @@ TWINS: dict[str, Callable[[Hall, int], None]] = {
     "slurm": naive_slurm,
     "slurm-first-fit": naive_first_fit,
     "jokanovic": naive_jokanovic,
+    "jokanovic-published": naive_published,
 }
 
 

@@ -1,7 +1,7 @@
 """The Level-Spread study: Y. Zhang's thesis (Boston University, 2021), chapter 3.
 
-Reading order: `simulation`, `cases`, `claims`, `figures`. What is heavy is imported when it is
-needed, so that the study can be listed at once.
+Reading order: `simulation`, `cases`, `measures`, `claims`, `claims_random`, `figures`. What is
+heavy is imported when it is needed, so that the study can be listed at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from odonata.studies.levelspread.cases import LevelSpreadPlan
     from odonata.studies.levelspread.simulation import LevelSpreadOutcome, Point
 
-PARTS = ("motivation", "homogeneous", "heterogeneous", "random", "order", "jokanovic", "patterns")
+PARTS = ("motivation", "homogeneous", "heterogeneous", "random", "order", "jokanovic", "patterns",
+         "utilisation", "large-messages")  # fmt: skip
 DRAWS = ("pairs", "scripts")
 """How random workloads are drawn: every pair of numbers of jobs as likely as any other, or as in
 the authors' scripts."""
@@ -44,9 +45,9 @@ class LevelSpread(Packaged["LevelSpreadPlan", "Point", "LevelSpreadOutcome"]):
                metavar="FIELD=VALUE"),
     )  # fmt: skip
     notes = (
-        "Level-Spread's reduction of communication time, unless another policy is named; from the "
-        "least to the most of so many values. better, worse: small and large jobs both; of pairs "
-        "of a workload and a baseline. A number holds within ten percentage points."
+        "Level-Spread's reduction of communication time, unless another policy is named. better, "
+        "worse: small and large jobs both; of pairs of a workload and a baseline. Intervals are of "
+        "95 %, over repetitions or random workloads."
     )
 
     def ask(

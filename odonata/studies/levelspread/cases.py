@@ -20,6 +20,8 @@ from pdes.errors import require
 from topology.presets import PRESETS
 
 LEVEL_SPREAD, JOKANOVIC = "level-spread", "jokanovic"
+PUBLISHED = "jokanovic-published"
+"""The same policy as the code that the authors published has it."""
 COMPACT = ("simple", "slurm", "rdg")
 SPREADING = ("rdr", "rrr", "rdn", "rrn")
 BASELINES = (*COMPACT, *SPREADING)
@@ -32,6 +34,13 @@ LARGER = ("levelspread-528", "levelspread-544", "levelspread-1056")
 SMALL_NODES, LARGE_NODES = 16, 64
 MESSAGES = ((1, 100), (1, 10), (1, 1), (10, 1), (100, 1))
 """Kilobytes per message of a small and of a large job: the rows of figure 3.8."""
+
+USUAL, LOWER = 90, 70
+"""Per cent of the machine that the jobs of a workload may have, at most."""
+LONG_KB = 100
+"""Kilobytes per message where all jobs send long ones."""
+MOST_LONG = 3
+"""Repetitions of those, at most: each has a hundred times the packets."""
 
 MOST_SMALL = 16
 """Nodes of a group: a job with more is a large job."""
@@ -85,9 +94,9 @@ def nodes_of(machine: str) -> int:
     return PRESETS[machine].machine.n_nodes
 
 
-def fitting(machine: str, nodes: int) -> int:
-    """Returns how many jobs of so many nodes are at most 90 % of the machine."""
-    return 9 * nodes_of(machine) // (10 * nodes)
+def fitting(machine: str, nodes: int, most: int = USUAL) -> int:
+    """Returns how many jobs of so many nodes are at most so many per cent of the machine."""
+    return most * nodes_of(machine) // (100 * nodes)
 
 
 def parse_change(text: str) -> tuple[str, Any]:
@@ -115,20 +124,20 @@ def parse_change(text: str) -> tuple[str, Any]:
 
 def homogeneous(
     asked: LevelSpreadPlan, nodes: int, pattern: str, ratio: float, policy: str,
-    machine: str = MACHINE,
+    machine: str = MACHINE, *, most: int = USUAL, kilobytes: int = 1,
 ) -> tuple[Point, ...]:  # fmt: skip
     """Returns jobs of one size (figure 3.4), 90 % of the machine; but of a quarter of it, four."""
-    count = 4 if 4 * nodes == nodes_of(machine) else fitting(machine, nodes)
-    kinds = (Jobs(count, nodes, pattern),)
+    count = 4 if 4 * nodes == nodes_of(machine) else fitting(machine, nodes, most)
+    kinds = (Jobs(count, nodes, pattern, kilobytes * KB),)
     return asked.repeated(kinds, policy, machine=machine, ratio=ratio)
 
 
 def heterogeneous(
     asked: LevelSpreadPlan, pattern: str, policy: str, *, ratio: float = 1.0,
-    machine: str = MACHINE, messages: tuple[int, int] = (1, 1),
+    machine: str = MACHINE, messages: tuple[int, int] = (1, 1), most: int = USUAL,
 ) -> tuple[Point, ...]:  # fmt: skip
     """Returns as many small jobs as large ones (figures 3.7 and 3.8), 90 % of the machine."""
-    count = fitting(machine, SMALL_NODES + LARGE_NODES)
+    count = fitting(machine, SMALL_NODES + LARGE_NODES, most)
     kinds = (Jobs(count, SMALL_NODES, pattern, messages[0] * KB),
              Jobs(count, LARGE_NODES, pattern, messages[1] * KB))  # fmt: skip
     return asked.repeated(kinds, policy, machine=machine, ratio=ratio)
@@ -232,6 +241,30 @@ def _heterogeneous(asked: LevelSpreadPlan) -> Iterator[Point]:
                 yield from heterogeneous(asked, pattern, policy, messages=messages)
 
 
+def _utilisation(asked: LevelSpreadPlan) -> Iterator[Point]:
+    """Figures 3.4 and 3.7 at the lower utilisation."""
+    for pattern in PATTERNS:
+        for policy in POLICIES:
+            for ratio in RATIOS:
+                for nodes in (SMALL_NODES, LARGE_NODES):
+                    yield from homogeneous(asked, nodes, pattern, ratio, policy, most=LOWER)
+                yield from heterogeneous(asked, pattern, policy, ratio=ratio, most=LOWER)
+            for machine in LARGER:
+                yield from heterogeneous(asked, pattern, policy, machine=machine, most=LOWER)
+
+
+def _large_messages(asked: LevelSpreadPlan) -> Iterator[Point]:
+    """Figures 3.4 and 3.7a at a ratio of 1, with long messages in all jobs, and with the usual ones
+    that they are compared with; a few repetitions."""
+    asked = replace(asked, repeat=min(asked.repeat, MOST_LONG))
+    for kilobytes in (1, LONG_KB):
+        for pattern in PATTERNS:
+            for policy in POLICIES:
+                for nodes in (SMALL_NODES, LARGE_NODES):
+                    yield from homogeneous(asked, nodes, pattern, 1.0, policy, kilobytes=kilobytes)
+                yield from heterogeneous(asked, pattern, policy, messages=(kilobytes, kilobytes))
+
+
 def _random(asked: LevelSpreadPlan) -> Iterator[Point]:
     for which in range(asked.workloads):
         for policy in (*POLICIES, JOKANOVIC):
@@ -247,7 +280,7 @@ def _order(asked: LevelSpreadPlan) -> Iterator[Point]:
 def _jokanovic(asked: LevelSpreadPlan) -> Iterator[Point]:
     for large_first in (False, True):
         for which in range(asked.workloads):
-            for policy in (LEVEL_SPREAD, JOKANOVIC):
+            for policy in (LEVEL_SPREAD, JOKANOVIC, PUBLISHED):
                 yield random_workload(asked, which, policy, large_first=large_first)
 
 
@@ -266,6 +299,8 @@ PARTS: dict[str, Callable[[LevelSpreadPlan], Iterator[Point]]] = {
     "order": _order,
     "jokanovic": _jokanovic,
     "patterns": _patterns,
+    "utilisation": _utilisation,
+    "large-messages": _large_messages,
 }
 
 

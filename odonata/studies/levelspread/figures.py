@@ -39,7 +39,8 @@ from odonata.studies.levelspread.cases import (
     quarters,
     random_kinds,
 )
-from odonata.studies.levelspread.claims import Outcomes, fraction, mean, means, quadrants, relative
+from odonata.studies.levelspread.claims import fraction
+from odonata.studies.levelspread.measures import Outcomes, mean, means, quadrants, relative
 from odonata.studies.levelspread.simulation import LARGE, SMALL, Point
 from odonata.study.drawing import draw_all, dress_small, panels_of
 
