@@ -174,7 +174,9 @@ def _changes(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
                               one.over))  # fmt: skip
         if found is None:
             continue
-        said = found.verdict(one.value, PART)
+        # The largest of several changes has its sign by being chosen: that is no direction.
+        said = (found.verdict(one.value, PART) if one.over is np.mean
+                else verdict(found.near(one.value, PART)))  # fmt: skip
         yield Claim(f"{one.section}: {one.kind}, {one.where}: {one.policy} against {one.against}",
                     signed(one.value), shown(found, one.value), said, found.of,
                     found.values, one.source, one.calibrated, _cause(said, one.cause)
@@ -276,7 +278,7 @@ def _altruism(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
     ):  # fmt: skip
         found = spread(np.array(of))
         if found is not None:
-            said = found.verdict(value, PART)
+            said = verdict(found.near(value, PART))
             yield Claim(f"5.6.3: {QUEUED}, 6,500 W: {words} with 20 % against 0 %",
                         signed(value)[1:], shown(found, value), said, found.of, found.values,
                         "Patki 5.6.3", False, _cause(said, ON_QUEUES))  # fmt: skip
@@ -327,7 +329,7 @@ def _power(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
                                  ("more power per job, most", 0.70, np.max)):  # fmt: skip
             found = spread(np.array([float(of(it)) for it in power]))
             if found is not None:
-                said = found.verdict(value, 0.005)
+                said = verdict(found.near(value, 0.005), of is np.mean and found.same_sign(value))
                 yield Claim(f"{at}: {words}, adaptive against traditional", signed(value),
                             shown(found, value), said, found.of, found.values, "Patki 5.6.4",
                             False, _cause(said, ON_POWER))  # fmt: skip

@@ -83,6 +83,6 @@ def of_printed() -> Iterator[Claim]:
                     "" if same else ON_STATEMENTS)  # fmt: skip
     for one in statements():
         cause = "" if one.verdict in (None, Verdict.HOLDS) else ON_STATEMENTS
-        yield Claim(one.name, one.printed, one.ours, one.verdict, 1, one.values,
+        yield Claim(one.name, one.printed, one.ours, one.verdict, 1, {**one.values},
                     one.source if one.verdict is not None or one.fitted else "", one.fitted, cause
                     )  # fmt: skip
