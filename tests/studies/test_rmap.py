@@ -109,8 +109,8 @@ def test_a_study_of_that_name_is_listed() -> None:
 def test_every_part_has_its_cases_and_each_case_stands_once() -> None:
     counts = {part: len(cases(STUDY.ask(part=part))) for part in PARTS}
     assert counts["traces"] == 300 + 2 * 100 + 100, "two random traces, and large jobs that queue"
-    assert counts["naive"] == 3 * 30 * 2, "with two gaps"
-    assert counts["options"] == 100 + 3 * 100 * 2, "with nodes that differ, and without"
+    assert counts["naive"] == 3 * 30 + 30, "large ones also where they queue"
+    assert counts["options"] == 30 + 3 * 30 * 2, "with nodes that differ, and without"
     assert counts["choices"] == 3 * 30 * len(CHOICES)
     assert counts["prediction"] == 2 * len(NOISES) + len(WAYS)
     assert counts["printed"] == 0, "it needs no simulation"

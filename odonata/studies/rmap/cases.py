@@ -61,8 +61,6 @@ ON_RANDOM = (TRADITIONAL, "traditional model", NAIVE, ORACLE_0, ADAPTIVE_0, ADAP
 """The policies under which the two random traces are simulated."""
 IN_QUEUES = (TRADITIONAL, NAIVE, ADAPTIVE_0, ADAPTIVE_10, ADAPTIVE_20, ADAPTIVE_30)
 """Those of table 5.4."""
-READ_GAPS_S = (100.0, 20.0)
-"""For which gaps readings of naive are tried."""
 VARIATION = 0.23
 """By how much sockets differ in power (P. 7.1)."""
 VARIED = (TRADITIONAL, NAIVE, ORACLE_0, ADAPTIVE_0, f"{ORACLE_0} least margin")
@@ -192,12 +190,13 @@ def _naive(asked: RmapPlan) -> Iterator[Part]:
         return
     for seed in asked.chosen_seeds:
         for kind in asked.kinds:
-            for gap_s in READ_GAPS_S:
-                yield asked.read(kind, seed, gap_s)
+            yield asked.read(kind, seed, asked.gap_s)
+        if "large" in asked.kinds:
+            yield asked.read("large", seed, QUEUED_S)
 
 
 def _options(asked: RmapPlan) -> Iterator[Part]:
-    for seed in asked.seeds:
+    for seed in asked.chosen_seeds:
         if "random" in asked.kinds:
             yield asked.optional(seed)
         for kind in asked.kinds:
@@ -216,9 +215,9 @@ def _prediction(asked: RmapPlan) -> Iterator[Part]:
 MAKERS: dict[str, Callable[[RmapPlan], Iterator[Part]]] = {
     "prediction": _prediction,
     "traces": _traces,
-    "choices": _choices,
     "naive": _naive,
     "options": _options,
+    "choices": _choices,
 }
 
 
