@@ -84,5 +84,5 @@ def of_printed() -> Iterator[Claim]:
     for one in statements():
         cause = "" if one.verdict in (None, Verdict.HOLDS) else ON_STATEMENTS
         yield Claim(one.name, one.printed, one.ours, one.verdict, 1, {**one.values},
-                    one.source if one.verdict is not None or one.fitted else "", one.fitted, cause
+                    one.source if one.printed else "", one.fitted and bool(one.printed), cause
                     )  # fmt: skip

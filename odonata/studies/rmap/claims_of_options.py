@@ -44,6 +44,8 @@ def of_naive(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
     """Naive against traditional at the lowest bound and over all bounds, and adaptive, as in the
     study, against naive over all bounds: for each reading, kind of jobs and gap."""
     bounds = [it for it in asked.bounds_w if it <= HIGH_W]
+    if not bounds:
+        return
     for kind, gap_s in (*((it, asked.gap_s) for it in asked.kinds), ("large", QUEUED_S)):
         if kind in asked.kinds:
             cases = [asked.read(kind, seed, gap_s) for seed in asked.chosen_seeds]
