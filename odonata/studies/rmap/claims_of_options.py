@@ -61,7 +61,8 @@ def of_naive(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
                 if None not in texts:
                     words = policy.removeprefix(READ) if policy != NAIVE else "as in the study"
                     yield Claim(f"naive, {kind}, a gap of {gap_s:g} s: {words}", "",
-                                f"{', '.join(map(str, texts))} %", None, int(values["traces"]), values
+                                f"{', '.join(map(str, texts))} %", None,
+                                int(values["traces"]), values
                                 )  # fmt: skip
 
 
@@ -86,7 +87,8 @@ def _of_classes(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
                     texts.append(f"{who or 'all'} {text}")
                 if values:
                     yield Claim(f"options, {name}, {bound_w:,.0f} W: {policy}", "",
-                                f"{'; '.join(texts)} %", None, int(values["traces"]), values)  # fmt: skip
+                                f"{'; '.join(texts)} %", None,
+                                int(values["traces"]), values)  # fmt: skip
 
 
 def _of_nodes(asked: RmapPlan, outcomes: Outcomes) -> Iterator[Claim]:
