@@ -53,9 +53,6 @@ def refuse_power(model: Cluster, power: Power) -> None:
         raise Refused(f"power.applications = {power.applications}: {model.trace.name} has no "
                       f"job of {', '.join(model.applications)}, but jobs of "
                       f"{', '.join(filter(None, names[:8])) or 'no name'}")  # fmt: skip
-    if known and power.variation:
-        raise Refused(f"power.variation = {power.variation:g}: what was measured of "
-                      "applications does not say how nodes differ")  # fmt: skip
     for name, table in known.items():
         if table.least_node_w < power.idle:
             raise Refused(f"power.idle = {power.idle:g} W: a node of {name} draws "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -403,6 +404,20 @@ class ArrayMachine(Machine):
         self.state.work[row] = time
         energy[row, w.MEAN_W] = watts / nodes
         energy[row, w.SPREAD], energy[row, w.CHANGE_TO] = 0.0, 1.0
+        if self._worst == 1.0:
+            self.log.append(("molds", (row, nodes, cores, cap_w, watts, job[row, w.REQUESTED])))
+
+    def _differ(self, row: int, labels: Labels) -> None:
+        """Have a moldable job take the time of its least efficient node, and draw what its nodes
+        draw, where nodes differ. What it may take grows with what it takes."""
+        choices, job = self._choices[self.request(row).application], self._jobs
+        factors = self.state.node[labels, w.FACTOR_OF]
+        nodes, cores, cap_w, _, usual = choices[job[row, w.MOLD]]
+        time, watts = choices.on(job[row, w.MOLD], factors)
+        if job[row, w.REQUESTED] < NEVER:
+            job[row, w.REQUESTED] = min(NEVER, math.ceil(job[row, w.REQUESTED] * time / usual))
+        job[row, w.RUN] = self.state.work[row] = time
+        self._energy[row, w.MEAN_W] = watts / factors.sum()  # which each multiplies with its own
         self.log.append(("molds", (row, nodes, cores, cap_w, watts, job[row, w.REQUESTED])))
 
     def settle(self, chosen: Sequence[int]) -> Sequence[int]:
@@ -420,6 +435,8 @@ class ArrayMachine(Machine):
         state.owner[labels] = row
         state.after[labels[:-1]], state.after[labels[-1]] = labels[1:], -1
         self._jobs[row, w.NODE] = labels[0]
+        if self._worst > 1.0 and self._jobs[row, w.MOLD] >= 0:
+            self._differ(row, labels)
         if self._slowdown is not None:
             state.slowdown[row] = self._slowdown(job, labels)
         self.log.append(("placements", (row, labels)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from odonata.provisioning.fitted import tables
 from odonata.provisioning.table import Table
@@ -31,6 +32,11 @@ uniform share of it, of the time on the nodes that they ask for, with all cores 
 REQUESTS = ("packed", "recorded")
 ARRIVALS, APPLICATIONS, SIZES, REQUESTED, USERS = range(5)
 """The purposes of random numbers."""
+PATTERNS, TRIED = ("poisson", "early", "even"), 100
+"""How jobs arrive. Stated: of two random traces of one Poisson process one has many jobs early, and
+the other has them more evenly. Chosen: these are, of so many processes, the one whose jobs come the
+earliest on average, as a part of the time from the first to the last, and the one whose jobs are
+nowhere far from where they would be if they came at equal gaps."""
 
 
 def rmap(
@@ -42,6 +48,7 @@ def rmap(
     load: float | None = None,
     gap_s: float = GAP_S,
     requests: str = "packed",
+    arrivals: str = "poisson",
     measured: Mapping[str, Table] | None = None,
 ) -> Trace:
     """Returns moldable jobs of a kind, small, large or random, whose applications were `measured`
@@ -49,14 +56,16 @@ def rmap(
 
     An application is as likely as any other, and so is each number of nodes that it was measured
     on. Requested times: `packed`, somewhat more than the job takes with all cores and no cap on the
-    nodes that it asks for; or `recorded`, what it takes there in any of its configurations. `load`
-    is the offered load that is expected of jobs as they were requested, in place of a gap.
+    nodes that it asks for; or `recorded`, what it takes there in any of its configurations.
+    `arrivals`: as they come (`poisson`), many of them `early`, or `even`. `load` is the offered
+    load that is expected of jobs as they were requested, in place of a gap.
     """
     whole_from(1, jobs=jobs, nodes=nodes)
     whole_from(0, seed=seed)
     above(0, gap_s=gap_s, **({} if load is None else {"load": load}))
     require(kind in KINDS, f"kind = {kind}: one of {', '.join(KINDS)}")
     require(requests in REQUESTS, f"requests = {requests}: one of {', '.join(REQUESTS)}")
+    require(arrivals in PATTERNS, f"arrivals = {arrivals}: one of {', '.join(PATTERNS)}")
     known = tables("cab") if measured is None else measured
     least, most = KINDS[kind]
     most = min(most, nodes)
@@ -83,8 +92,7 @@ def rmap(
         means = [np.mean([size * packed_s(known[name], size) for size in of])
                  for name, of in zip(names, sizes, strict=True)]  # fmt: skip
         gap_s = float(np.mean(means)) / (load * nodes)
-    gaps = stream(seed, ARRIVALS).standard_exponential(jobs)
-    gaps[0] = 0.0
+    gaps = _gaps(stream(seed, ARRIVALS), jobs, arrivals)
     return Trace(
         name=f"rmap-{kind}",
         number=np.arange(1, jobs + 1),
@@ -97,10 +105,28 @@ def rmap(
         wait_us=np.full(jobs, UNKNOWN),
         machine_nodes=int(nodes),
         header=header(f"{kind} moldable jobs", seed, jobs=jobs, nodes=nodes, gap_s=gap_s,
-                      requests=requests),
+                      requests=requests, **({} if arrivals == "poisson"
+                                            else {"arrivals": arrivals})),
         account=Account(records=jobs),
         **people(stream(seed, USERS), jobs, 1),
     )  # fmt: skip
+
+
+def _gaps(rng: np.random.Generator, jobs: int, arrivals: str) -> npt.NDArray[np.float64]:
+    """Returns the times between submissions, of 1 on average; the first is 0."""
+    if arrivals == "poisson":
+        gaps = rng.standard_exponential(jobs)
+        gaps[0] = 0.0
+        return gaps
+    every = rng.standard_exponential((TRIED, jobs))
+    every[:, 0] = 0.0
+    times = np.cumsum(every, axis=1)
+    places = times / np.maximum(times[:, -1:], 1e-12)
+    if arrivals == "early":
+        found: npt.NDArray[np.float64] = every[places.mean(axis=1).argmin()]
+    else:
+        found = every[np.abs(places - np.linspace(0.0, 1.0, jobs)).max(axis=1).argmin()]
+    return found
 
 
 def packed_s(table: Table, nodes: int) -> float:

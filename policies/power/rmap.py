@@ -10,9 +10,13 @@ most that nodes can. So are jobs that ask for fewer nodes than their application
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from pdes.errors import Fault, Refused
 from policies.parameters import parameter
@@ -40,6 +44,9 @@ PATKI = (
     "chapter 5"
 )
 KNOWLEDGE, SHORTAGES = ("oracle", "model"), ("power", "either")
+OWNERS = ("project", "user", "application")
+LEAST_WEIGHT = 1e-6
+"""The least weight of a fair share; its inverse is the most."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,22 @@ class Rmap(PowerPolicy):
     threshold = 0.0
     short_of = SHORTAGES[0]
 
-    weight: float = parameter(1.0, about="of a job's fair share of the power", least=1e-6, most=1e6)
+    weight: float = parameter(
+        1.0, about="of a job's fair share of the power", least=LEAST_WEIGHT, most=1e6
+    )
+    priorities: str = parameter(
+        "", about="by how much more the fair shares of some count, as `gold 2; silver 0.5`"
+    )
+    priority_of: str = parameter(
+        "project", about="whose names these are: project, user, application"
+    )
+    small: int = parameter(
+        0, unit="nodes", about="jobs that ask for no more run in a partition of their own, as "
+        "under rmap-traditional; 0: none do", least=0,
+    )  # fmt: skip
+    small_nodes: int = parameter(
+        0, unit="nodes", about="of that partition, with as large a part of the power", least=0
+    )
     knowledge: str = parameter(
         "oracle", about="all measured configurations, or a model trained on some: oracle, model"
     )
@@ -87,6 +109,12 @@ class Rmap(PowerPolicy):
         _one_of("knowledge", self.knowledge, KNOWLEDGE)
         _one_of("backfill", self.backfill, BACKFILLS)
         _one_of("sampling", self.sampling, SAMPLINGS)
+        _one_of("priority_of", self.priority_of, OWNERS)
+        self._priorities  # noqa: B018 which may make no sense
+        if bool(self.small) != bool(self.small_nodes) or self.small > self.small_nodes:
+            raise Refused(f"small = {self.small}, small_nodes = {self.small_nodes}: both 0, or a "
+                          "partition of as many nodes as its jobs may ask for, or more"
+                          )  # fmt: skip
 
     def prepare(self, view: PowerView) -> None:
         compiled_pass()
@@ -94,7 +122,13 @@ class Rmap(PowerPolicy):
     def select(self, view: PowerView) -> Admitted:
         if view.desk is None:
             raise Fault(f"power {self.name}: its view has no desk, whose arrays it works on")
-        rows = self._started(view, table_of(view.desk))
+        table, weights = table_of(view.desk), np.full(len(view.desk.queue), float(self.weight))
+        if self._priorities:
+            weights *= [self._priority(job) for job in view.queue]
+        if self.small:
+            rows = self._partitioned(view, table, weights)
+        else:
+            rows = self._started(view, table, weights, view.free)
         _, choices = self._known(view)
         molds = {row: Mold._make((*choices[which][at][:3], limit))
                  for row, which, at, limit in rows if which >= 0}  # fmt: skip
@@ -103,25 +137,76 @@ class Rmap(PowerPolicy):
     def never_starts(self, view: PowerView, job: Request) -> bool:
         names = [*view.choices]
         application = names.index(job.application) if job.application in names else -1
-        return not self._started(view, table_of_one(job, application))
+        table, weights = table_of_one(job, application), np.full(1, float(self.weight))
+        return not self._started(view, table, weights, None, self._is_small(job))
 
-    def _started(self, view: PowerView, table: Table) -> list[list[int]]:
-        """Returns what the compiled pass says of the jobs that start now."""
-        shelf, _ = self._known(view)
+    def _partitioned(self, view: PowerView, table: Table, weights: Any) -> list[list[int]]:
+        """Returns the same where small jobs have a partition: a pass over each of the two."""
+        asked = {held.run.request.number: held.run.request for held in view.running}
+        runs = np.array([self._is_small(asked[row]) for row in table.running.tolist()], np.bool_)
+        waits = np.array([self._is_small(job) for job in view.queue], np.bool_)
+        found: list[list[int]] = []
+        for small in (True, False):
+            running = table.running[runs == small]
+            part = table._replace(queue=_locked(table.queue[waits == small]),
+                                  running=_locked(running))  # fmt: skip
+            free = self._nodes(view, small) - int(table.nodes[running].sum())
+            found += self._started(view, part, weights[waits == small], free, small)
+        return found
+
+    def _is_small(self, job: Request) -> bool:
+        return job.nodes <= self.small
+
+    def _nodes(self, view: PowerView, small: bool) -> int:
+        """Returns the nodes of a partition, or of the machine where there is none."""
         nodes = view.free + view.busy
+        if self.small_nodes >= nodes:
+            raise Fault(f"power {self.name}: small_nodes = {self.small_nodes}: fewer than the "
+                        f"{nodes} nodes of the machine")  # fmt: skip
+        return self.small_nodes if small else nodes - self.small_nodes
+
+    def _started(
+        self, view: PowerView, table: Table, weights: Any, free: int | None, small: bool = False
+    ) -> list[list[int]]:
+        """Returns what the compiled pass says of the jobs that start now, in the partition of small
+        jobs or in the other, or on the machine where there is none. `free`: its idle nodes; None:
+        all of them are."""
+        shelf, _ = self._known(view)
+        nodes, own = view.free + view.busy, self._nodes(view, small)
         bound_w = min(view.budget.cap_w, MOST_W) * (1.0 - self.margin)
         uw = round((bound_w - nodes * view.idle_w) * 1e6)
-        machine = Machine(nodes, uw, view.idle_w, view.most_w, view.time)
+        of_small = round(uw * self.small_nodes / nodes) if self.small else 0
+        uw = of_small if small else uw - of_small
+        machine = Machine(own, uw, view.idle_w, view.most_w, view.time)
         ends, started = room_for(len(table.queue), len(table.running))
-        count = compiled_pass()(table, shelf, self._rule, machine, view.free, ends, started)
+        rule = self._rule._replace(policy=TRADITIONAL, strict=False) if small else self._rule
+        count = compiled_pass()(table, shelf, rule, machine, own if free is None else free,
+                                weights, ends, started)  # fmt: skip
         return started[:count].tolist() if count else []
 
     @cached_property
     def _rule(self) -> Rule:
-        return Rule(
-            self.kind, BACKFILLS.index(self.backfill), self.strict, self.short_of == "either",
-            float(self.weight), float(self.threshold),
-        )  # fmt: skip
+        return Rule(self.kind, BACKFILLS.index(self.backfill), self.strict,
+                    self.short_of == "either", float(self.threshold))  # fmt: skip
+
+    @cached_property
+    def _priorities(self) -> Mapping[str, float]:
+        """Returns the priorities by name."""
+        found = {}
+        for words in filter(str.strip, self.priorities.split(";")):
+            name, _, number = words.strip().rpartition(" ")
+            try:
+                found[name.strip()] = float(number)
+            except ValueError:
+                found[name] = math.nan
+            if not (name and LEAST_WEIGHT <= found[name.strip()] <= 1 / LEAST_WEIGHT):
+                raise Refused(f"priorities = {self.priorities!r}: a name, a space and a number "
+                              f"above 0, with semicolons between, as 'gold 2; silver 0.5'"
+                              )  # fmt: skip
+        return found
+
+    def _priority(self, job: Request) -> float:
+        return self._priorities.get(str(getattr(job, self.priority_of)), 1.0)
 
     def _known(self, view: PowerView) -> tuple[Shelf, tuple[Choices, ...]]:
         """Returns what is known of all applications, and their choices as known; found once."""
@@ -187,6 +272,11 @@ class Adaptive(Rmap):
         _one_of("short_of", self.short_of, SHORTAGES)
         if -1.0 < self.threshold < 0.0:
             raise Refused(f"threshold = {self.threshold:g}: 0 or more, or -1: unbounded")
+
+
+def _locked(rows: Any) -> Any:
+    rows.flags.writeable = False
+    return rows
 
 
 def _one_of(name: str, value: str, words: tuple[str, ...]) -> None:

@@ -73,7 +73,6 @@ class Rule(NamedTuple):
     backfill: int
     strict: bool
     slower: bool
-    weight: float
     threshold: float
 
 
@@ -138,8 +137,8 @@ def compiled_pass() -> Any:
     column = np.zeros((2, 2), np.int64)[:, 0]
     column.flags.writeable = False
     return direct(started_from, Table(*[column] * 7), shelf_of((), (), 0.0, 0.0),
-                  Rule(0, 0, False, False, 1.0, 0.0), Machine(1, 1, 0.0, 0.0, 0), 0,
-                  *room_for(1, 1))  # fmt: skip
+                  Rule(0, 0, False, False, 0.0), Machine(1, 1, 0.0, 0.0, 0), 0,
+                  np.ones(1), *room_for(1, 1))  # fmt: skip
 
 
 def room_for(waiting: int, running: int) -> tuple[Any, Any]:
@@ -148,8 +147,8 @@ def room_for(waiting: int, running: int) -> tuple[Any, Any]:
 
 
 @kernel
-def _fair(rule: Rule, machine: Machine, asked: int) -> int:
-    share = rule.weight * asked / machine.nodes * machine.uw
+def _fair(weight: float, machine: Machine, asked: int) -> int:
+    share = weight * asked / machine.nodes * machine.uw
     return machine.uw if share >= MOST else min(machine.uw, round(share))
 
 
@@ -187,7 +186,9 @@ def _fastest(
 
 
 @kernel
-def _wanted(shelf: Shelf, rule: Rule, machine: Machine, which: int, asked: int) -> int:
+def _wanted(
+    shelf: Shelf, rule: Rule, machine: Machine, which: int, asked: int, weight: float
+) -> int:
     """Returns the place of the choice that a moldable job waits for, -1 if there is none."""
     found = -1
     if rule.policy == TRADITIONAL:
@@ -197,7 +198,7 @@ def _wanted(shelf: Shelf, rule: Rule, machine: Machine, which: int, asked: int) 
             if fits and shelf.nodes[at] <= asked:
                 found = at
         return found
-    fair = _fair(rule, machine, asked)
+    fair = _fair(weight, machine, asked)
     found = _fastest(shelf, which, NEVER, machine.nodes, fair, 0, (NEVER, ANY, ANY))
     if found >= 0:
         return found
@@ -257,11 +258,13 @@ def _reserved(
 
 @entry
 def started_from(
-    desk: Table, shelf: Shelf, rule: Rule, machine: Machine, free: int, ends: Any, started: Any
-) -> int:
+    desk: Table, shelf: Shelf, rule: Rule, machine: Machine, free: int, weights: Any, ends: Any,
+    started: Any,
+) -> int:  # fmt: skip
     """Write the jobs that start now, in order: the row of each, its application, the place of its
     choice among those known of that (-1: it is rigid), and the time after which it may be ended.
-    Returns how many there are. `ends` is room to work in (`room_for`)."""
+    Returns how many there are. `weights` are those of the fair shares of waiting jobs, in the order
+    of the queue; `ends` is room to work in (`room_for`)."""
     if machine.uw < 0:  # it may not even idle
         return 0
     now, left, held, count = machine.time, machine.uw, 0, 0
@@ -290,8 +293,8 @@ def started_from(
         if which < 0:
             uw = needed = _rigid_uw(machine, asked)
         else:
-            at = _wanted(shelf, rule, machine, which, asked)
-            fair = _fair(rule, machine, asked)
+            at = _wanted(shelf, rule, machine, which, asked, weights[i])
+            fair = _fair(weights[i], machine, asked)
             if at >= 0:
                 nodes, uw, limit = shelf.nodes[at], shelf.uw[at], _limit(shelf, at, requested)
                 needed = _needs(shelf, rule, at, fair, requested)

@@ -80,10 +80,42 @@ class Choices:
         """Returns where a configuration stands, -1 where it was not measured."""
         return self._places.get((nodes, cores, cap_w), -1)
 
+    def on(self, at: int, factors: Any) -> tuple[int, float]:
+        """Returns the time that a choice takes on nodes that each draw so many times as much as the
+        one on which it was measured, and the watts of all of them.
+
+        Such a node is under its cap as the measured one is under as much less of a cap, and draws
+        its factor of what that draws there. Without a cap, which the highest stands for, it is as
+        fast. Between the caps that were measured on as many nodes and cores, and below the lowest,
+        logarithms go along straight lines.
+        """
+        cap_w = float(self.cap_w[at])
+        same = np.flatnonzero((self.nodes == self.nodes[at]) & (self.cores == self.cores[at]))
+        highest = cap_w == self.cap_w.max()
+        same = same[np.argsort(self.cap_w[same])]
+        same = same[self.cap_w[same] <= cap_w]
+        if highest or len(same) < 2:
+            return int(self.time[at]), float(self.watts[at] / len(factors) * np.sum(factors))
+        caps = np.log(self.cap_w[same])
+        less = np.log(cap_w / np.asarray(factors, np.float64))
+        time = _along(caps, np.log(self.time[same].astype(np.float64)), less)
+        watts = _along(caps, np.log(self.watts[same]), less)
+        slowest = max(int(self.time[at]), round(float(time.max())))
+        return slowest, float((watts / len(factors) * factors).sum())
+
     @cached_property
     def _places(self) -> dict[tuple[int, int, float], int]:
         columns = (self.nodes.tolist(), self.cores.tolist(), self.cap_w.tolist())
         return {found: at for at, found in enumerate(zip(*columns, strict=True))}
+
+
+def _along(x: Numbers, y: Numbers, at: Numbers) -> Numbers:
+    """Returns what e to the power of a line through points is at these places; beyond the first
+    point it goes on as between the first two."""
+    place = np.clip(np.searchsorted(x, at, "right") - 1, 0, len(x) - 2)
+    slope = (y[place + 1] - y[place]) / (x[place + 1] - x[place])
+    found: Numbers = np.exp(y[place] + slope * (at - x[place]))
+    return found
 
 
 def choices_of(nodes: Any, cores: Any, cap_w: Any, watts: Any, time: Any) -> Choices:

@@ -67,13 +67,23 @@ def ways_of(policy: Rmap, idle_w: float, name: str, choices: Choices) -> list[Wa
 
 
 class Pass:
-    """A policy that looks at a machine."""
+    """A policy that looks at a machine; where small jobs have a partition, at that (`small`) or at
+    the rest."""
 
-    def __init__(self, policy: Rmap, view: PowerView) -> None:
+    def __init__(self, policy: Rmap, view: PowerView, small: bool = False) -> None:
         self.policy, self.view = policy, view
         self.nodes = view.free + view.busy
         cap_w = min(view.budget.cap_w, MOST_W) * (1.0 - policy.margin)
         self.uw = round((cap_w - self.nodes * view.idle_w) * 1e6)
+        self.traditional = small or isinstance(policy, Traditional)
+        self.adaptive = not small and isinstance(policy, Adaptive)
+        self.strict = not small and isinstance(policy, Naive) and policy.strict
+        part = round(self.uw * policy.small_nodes / self.nodes) if policy.small else 0
+        self.uw = part if small else self.uw - part
+        self.nodes = policy.small_nodes if small else self.nodes - policy.small_nodes
+        self.queue = [job for job in view.queue if (job.nodes <= policy.small) == small]
+        self.running = [job for job in view.running
+                        if (job.run.request.nodes <= policy.small) == small]  # fmt: skip
         self.known = {name: ways_of(policy, view.idle_w, name, choices)
                       for name, choices in view.choices.items()}  # fmt: skip
 
@@ -95,13 +105,18 @@ class Pass:
                 for way in self.known[job.application] if way.nodes <= self.nodes]  # fmt: skip
 
     def fair(self, job: Request) -> int:
-        return min(self.uw, round(self.policy.weight * job.nodes / self.nodes * self.uw))
+        weight = self.policy.weight
+        for words in filter(None, self.policy.priorities.split("; ")):
+            name, number = words.split(" ")
+            if getattr(job, self.policy.priority_of) == name:
+                weight *= float(number)
+        return min(self.uw, round(weight * job.nodes / self.nodes * self.uw))
 
     def wanted(self, job: Request) -> Way | None:
         """Returns what a job waits for."""
         if self.rigid(job):
             return self.as_asked(job.nodes, job.requested)
-        if isinstance(self.policy, Traditional):
+        if self.traditional:
             packed = {}  # with the most cores, and of these the highest cap
             for way in sorted(self.ways(job), key=lambda way: way.configuration or ()):
                 packed[way.nodes] = way
@@ -118,14 +133,14 @@ class Pass:
 
     def needs(self, job: Request, way: Way) -> int:
         """Returns the microwatts that have to be free for a job to start in what it waits for."""
-        waits = isinstance(self.policy, Naive) and self.policy.strict
-        waits |= isinstance(self.policy, Adaptive) and not self.tolerates(job, way)
+        waits = self.strict or (self.adaptive and not self.tolerates(job, way))
         return max(way.uw, self.fair(job)) if waits and not self.rigid(job) else way.uw
 
     def planned(self, job: Request, nodes: int, uw: int, reserved: Reservation) -> Way | None:
         """Returns what a job starts in now, when so much is free; None: it waits."""
         now, way = self.view.time, self.wanted(job)
-        if isinstance(self.policy, Adaptive) and not self.rigid(job):
+        if self.adaptive and not self.rigid(job):
+            assert isinstance(self.policy, Adaptive)
             short = way is not None and way.nodes > nodes and self.policy.short_of == "either"
             if self.fair(job) > uw or short:
                 slower = (way for way in self.ways(job)
@@ -144,7 +159,7 @@ class Pass:
     def held(self) -> list[Held]:
         """Returns what running jobs hold, with the watts that they were given."""
         found = []
-        for job in self.view.running:
+        for job in self.running:
             way = self.as_asked(job.configuration.nodes, None)
             if job.mold is not None:
                 ways = self.known[job.run.request.application]
@@ -175,7 +190,7 @@ class Pass:
             return {}
         running, reserved = self.held(), Reservation()
         waits, found = False, dict[int, Way]()
-        for job in self.view.queue:
+        for job in self.queue:
             nodes = self.nodes - sum(each.nodes for each in running)
             uw = self.uw - sum(each.uw for each in running)
             if nodes == 0:
@@ -197,7 +212,8 @@ class Pass:
 
 def select(policy: Rmap, view: PowerView) -> Admitted:
     """Returns what `policy.select` should."""
-    started = Pass(policy, view).started()
+    started = Pass(policy, view, small=True).started() if policy.small else {}
+    started |= Pass(policy, view).started()
     return Admitted([*started], (), {number: Mold(*way.configuration, int(way.limit))
                                      for number, way in started.items()
                                      if way.configuration is not None})  # fmt: skip
@@ -205,6 +221,6 @@ def select(policy: Rmap, view: PowerView) -> Admitted:
 
 def never_starts(policy: Rmap, view: PowerView, job: Request) -> bool:
     """Returns what `policy.never_starts` should."""
-    found = Pass(policy, view)
+    found = Pass(policy, view, small=job.nodes <= policy.small)
     way = found.wanted(job)
-    return found.uw < 0 or way is None or way.uw > found.uw
+    return found.uw < 0 or way is None or way.uw > found.uw or way.nodes > found.nodes

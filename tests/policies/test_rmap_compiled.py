@@ -22,7 +22,7 @@ from odonata.provisioning.fitted import tables
 from odonata.traces.rmap import rmap
 from pdes.clock import LATEST
 from pdes.driver import run
-from pdes.errors import Fault
+from pdes.errors import Fault, Refused
 from policies.power import Choices, Configuration, Mold, Powered, choices_of
 from policies.power.base import admit
 from policies.power.rmap import Adaptive, Naive, Rmap, Traditional
@@ -132,6 +132,66 @@ def test_those_that_never_start_are_those_that_the_plain_one_never_starts(seed: 
         idle = view._replace(running=(), queue=(), free=view.free + view.busy, busy=0, desk=None)
         for job in view.queue:
             assert policy.never_starts(idle, job) == never_starts(policy, idle, job)
+
+
+def with_partition(rng: random.Random, policy: Rmap, view: PowerView) -> Rmap:
+    """Returns the policy with a partition for small jobs, and with priorities of some users."""
+    nodes = view.free + view.busy
+    of = rng.choice(["user", "project", "application"])
+    words = {"user": "ann 2; bob 0.5", "project": "p1 3", "application": "first 0.25; second 4"}
+    some = {"priorities": rng.choice(["", words[of]]), "priority_of": of}
+    if nodes > 1:
+        small_nodes = rng.randint(1, nodes - 1)
+        some |= {"small": rng.randint(1, small_nodes), "small_nodes": small_nodes}
+    return replace(policy, **some)
+
+
+def of_people(rng: random.Random, view: PowerView) -> PowerView:
+    """Returns the view with waiting jobs of some users and projects."""
+    queue = [job._replace(user=rng.choice(["ann", "bob", ""]), project=rng.choice(["p1", "p2"]))
+             for job in view.queue]  # fmt: skip
+    return view._replace(queue=queue)
+
+
+@given(st.integers(0, 2**32))
+@examples(30)
+def test_a_partition_and_priorities_are_as_in_the_plain_pass(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(10):
+        view = of_people(rng, some_view(rng))
+        policy = with_partition(rng, some_policy(rng), view)
+        assert policy.select(view) == select(policy, view)
+        idle = view._replace(running=(), queue=(), free=view.free + view.busy, busy=0, desk=None)
+        for job in view.queue[:3]:
+            assert policy.never_starts(idle, job) == never_starts(policy, idle, job)
+
+
+def test_priorities_and_partitions_change_who_starts() -> None:
+    rng, other = random.Random(1), {"priorities": 0, "partition": 0}
+    for _ in range(300):
+        view, policy = of_people(rng, some_view(rng)), replace(Naive(), strict=True)
+        nodes = view.free + view.busy
+        urgent = replace(policy, priorities="ann 8", priority_of="user")
+        other["priorities"] += urgent.select(view) != policy.select(view)
+        if nodes > 1:
+            apart = replace(policy, small=nodes // 2, small_nodes=nodes // 2)
+            other["partition"] += apart.select(view) != policy.select(view)
+    assert min(other.values()) > 10
+
+
+@pytest.mark.parametrize(("given_", "words"), [
+    ({"priorities": "gold"}, "priorities = 'gold': a name, a space and a number above 0"),
+    ({"priorities": "gold -1"}, "priorities = 'gold -1'"),
+    ({"priorities": "gold 2; silver 0"}, "priorities = 'gold 2; silver 0'"),
+    ({"priority_of": "queue"}, "priority_of = queue: one of project, user, application"),
+    ({"small": 4}, "small = 4, small_nodes = 0: both 0, or"),
+    ({"small": 4, "small_nodes": 2}, "small = 4, small_nodes = 2: both 0, or"),
+])  # fmt: skip
+def test_priorities_and_partitions_that_make_no_sense_are_refused(
+    given_: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(Refused, match=words):
+        Naive(**given_)
 
 
 def test_of_the_jobs_some_never_start_and_others_may() -> None:

@@ -180,15 +180,52 @@ def test_the_trace_is_written_as_it_ran(odonata: Odonata, tmp_path: Path, alone:
     assert np.abs(trace.run_us - ran).max() <= 500_000  # SWF has whole seconds
 
 
+def test_nodes_that_differ_draw_more_and_are_slower_under_a_cap() -> None:
+    """Every job takes the time of its least efficient node: without a cap that of the table, under
+    one that of a lower cap; and its energy is what its nodes draw for so long."""
+    trace, places = rmap("large", seed=3), PRESETS["kim-72"].machine
+    alike, differ = (
+        simulate(Cluster(trace, 64, machine=places, seed=2, applications=tables("cab"),
+                         power=Power("rmap-naive", cap="6500 W", idle_w=0.0, variation=variation)))
+        for variation in (0.0, 0.23)
+    )  # fmt: skip
+    assert alike.schedule.molds is not None
+    assert differ.schedule.molds is not None
+    assert differ.power is not None
+    order = np.argsort(differ.schedule.molds.job)
+    ran = (differ.schedule.end_us - differ.schedule.start_us) / 1e6
+    assert differ.power.energy_j == pytest.approx(differ.schedule.molds.watts[order] * ran)
+    before = {
+        job: (nodes, cores, cap_w, watts)
+        for job, nodes, cores, cap_w, watts in zip(
+            *(column.tolist() for column in alike.schedule.molds[:5]), strict=True
+        )
+    }
+    slower = 0
+    for job, nodes, cores, cap_w, watts in zip(
+        *(column.tolist() for column in differ.schedule.molds[:5]), strict=True
+    ):
+        assert before[job][:3] == (nodes, cores, cap_w), "the policy knows of no difference"
+        of = tables("cab")[trace.applications[trace.application[job]]]
+        point = of.find(nodes, cores, cap_w)
+        assert point is not None
+        assert point.seconds <= ran[job] * (1 + 1e-6) <= 1.23 * point.seconds
+        assert point.watts * 0.95 < watts < 1.23 * point.watts
+        if cap_w == 115:
+            assert ran[job] == pytest.approx(point.seconds, abs=1e-6)
+        slower += ran[job] > 1.01 * point.seconds
+    assert slower >= 2
+    assert (differ.schedule.state == alike.schedule.state).all(), "nobody is ended for it"
+
+
 @pytest.mark.parametrize(("more", "words"), [
     ({"idle_w": 120.0}, r"power.idle = 120 W: a node of .* draws [0-9.]+ W in one of its"),
-    ({"variation": 0.2, "machine": True}, "does not say how nodes differ"),
+    ({"variation": 0.2}, "nodes differ only on a machine on which jobs are placed"),
 ])  # fmt: skip
 def test_what_does_not_go_with_moldable_jobs_is_refused(more: dict[str, Any], words: str) -> None:
-    where: dict[str, Any] = {"machine": PRESETS["kim-72"].machine} if more.pop("machine", 0) else {}
     with pytest.raises(Refused, match=words):
         Cluster(rmap("small"), 64, power=Power("rmap-naive", applications="cab", **more),
-                applications=tables("cab"), **where)  # fmt: skip
+                applications=tables("cab"))  # fmt: skip
     with pytest.raises(Refused, match=r"power.applications = cab: poisson has no job of SPhot, .*, "
                        "but jobs of application 1"):  # fmt: skip
         Cluster(poisson(5, 64), 64, power=Power("rmap-naive", applications="cab"),

@@ -48,6 +48,19 @@ def test_a_gap_or_a_load_sets_the_rate() -> None:
     assert rmap("random", 2000, seed=1, load=0.5).load(64) == pytest.approx(0.5, rel=0.1)
 
 
+def test_jobs_arrive_early_or_evenly_where_that_is_asked_for() -> None:
+    """Of the same process: the mean gap is the same, and the jobs are."""
+    places = {}
+    for arrivals in ("poisson", "early", "even"):
+        some = [rmap("random", seed=seed, arrivals=arrivals) for seed in range(1, 9)]
+        submits = np.array([it.submit_us for it in some])
+        places[arrivals] = submits / submits[:, -1:]
+        assert (some[0].nodes == rmap("random", seed=1).nodes).all()
+    even = np.linspace(0, 1, 30)
+    assert places["early"].mean() < 0.42 < places["poisson"].mean()
+    assert abs(places["even"] - even).max() < 0.15 < abs(places["poisson"] - even).max()
+
+
 def test_the_model_can_be_named_in_a_source() -> None:
     trace, nodes = Source(model="rmap-large").trace(None, 7)
     assert nodes == 64
@@ -56,6 +69,7 @@ def test_the_model_can_be_named_in_a_source() -> None:
 
 
 @pytest.mark.parametrize(("given", "words"), [
+    ({"kind": "large", "arrivals": "late"}, "arrivals = late: one of poisson, early, even"),
     ({"kind": "huge"}, "kind = huge: one of small, large, random"),
     ({"kind": "large", "nodes": 32}, "large jobs ask for 40 to 64 nodes of 32, and SPhot was"),
     ({"kind": "small", "requests": "exact"}, "requests = exact: one of packed, recorded"),

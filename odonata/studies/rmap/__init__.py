@@ -1,7 +1,8 @@
 """The study of T. Patki: The case for hardware overprovisioned supercomputers (thesis, 2015), of
-its chapters 3 and 5, on models of its applications and on traces as it describes them.
+its chapters 3 to 5, on models of its applications and on traces as it describes them.
 
-Reading order: `measures`, `simulation`, `prediction`, `cases`, `printed`, `claims`, `figures`. What
+Reading order: `measures`, `readings`, `simulation`, `prediction`, `cases`, `printed`, `claims`,
+`figures`. What
 is heavy is imported when it is needed, so that the study can be listed at once.
 """
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from odonata.studies.rmap.cases import Part, RmapPlan
     from odonata.studies.rmap.simulation import RmapOutcome
 
-PARTS = ("traces", "choices", "prediction", "printed")
+PARTS = ("traces", "choices", "naive", "options", "prediction", "printed")
 KINDS = ("small", "large", "random")
 BOUNDS_W = (6500.0, 8000.0, 10000.0, 12000.0, 14000.0, 14720.0)
 TRACES, GAP_S = 100, 100.0
@@ -37,8 +38,10 @@ class Rmap(Packaged["RmapPlan", "Part", "RmapOutcome"]):
     )
     options = (
         Option("part", "traces: three policies under every bound; choices: what the thesis leaves "
-               "open, changed one at a time; prediction: errors of the model; printed: the points "
-               "and statements of chapter 3, without simulation.", "all", choices=("all", *PARTS)),
+               "open, changed one at a time; naive: what could make naive so slow; options: "
+               "priorities, a partition for small jobs, nodes that differ; prediction: errors of "
+               "the model; printed: what chapters 3 and 4 print, without simulation.", "all",
+               choices=("all", *PARTS)),
         Option("traces", "Traces of 30 jobs of each kind.", TRACES, int),
         Option("kind", "Small, large or random jobs.", "all", choices=("all", *KINDS)),
         Option("bounds", "Power bounds, in W.", ",".join(f"{it:g}" for it in BOUNDS_W), _bounds,
@@ -51,10 +54,10 @@ class Rmap(Packaged["RmapPlan", "Part", "RmapOutcome"]):
     )  # fmt: skip
     notes = (
         "Turnaround: from submission to end, the mean of a trace's jobs. A change is that of a "
-        "trace, relative to the policy after 'against'; in brackets the range of 5 to 95 % of the "
-        "traces, within which the printed value has to be. Traditional and naive know what was "
-        "measured, adaptive what the model predicts, unless it says oracle. All bounds: the mean "
-        "over 6,500 .. 14,000 W, as the thesis has it."
+        "trace, relative to the policy after 'against': the mean of all traces with its confidence "
+        "interval, by which is judged, and in brackets 5 to 95 % of them. Traditional and naive "
+        "know what was measured, adaptive what the model predicts, unless it says oracle. All "
+        "bounds: the mean over 6,500 .. 14,000 W, as the thesis has it."
     )
 
     def ask(

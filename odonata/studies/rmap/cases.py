@@ -9,10 +9,14 @@ from typing import Any
 
 from odonata.studies.rmap.simulation import (
     ADAPTIVE_0,
+    ADAPTIVE_10,
     ADAPTIVE_20,
+    ADAPTIVE_30,
     NAIVE,
+    OPTIONS,
     ORACLE_0,
     POLICIES,
+    READ,
     TRADITIONAL,
     UNLIMITED,
     Traced,
@@ -45,6 +49,25 @@ CHOICES: Mapping[str, Mapping[str, Any]] = {
     "noise of 5 %": {"noise": 0.05},
 }
 """What the thesis leaves open, changed one at a time from what the study has."""
+RANDOM_1, RANDOM_2 = PATTERN_NAMES = ("random trace 1", "random trace 2")
+PATTERNS = dict(zip(PATTERN_NAMES, ("early", "even"), strict=True))
+"""The two random traces of the thesis, and how their jobs arrive."""
+BOTH, QUEUED = "both random traces", "large, queued"
+"""What is said of both of these; and large jobs that queue as long as those of table 5.4."""
+QUEUED_S = 20.0
+"""The gap of those: with it traditional takes about as long as in table 5.4."""
+ON_RANDOM = (TRADITIONAL, "traditional model", NAIVE, ORACLE_0, ADAPTIVE_0, ADAPTIVE_10,
+             ADAPTIVE_20, ADAPTIVE_30, UNLIMITED)  # fmt: skip
+"""The policies under which the two random traces are simulated."""
+IN_QUEUES = (TRADITIONAL, NAIVE, ADAPTIVE_0, ADAPTIVE_10, ADAPTIVE_20, ADAPTIVE_30)
+"""Those of table 5.4."""
+VARIATION = 0.23
+"""By how much sockets differ in power (P. 7.1)."""
+VARIED = (TRADITIONAL, NAIVE, ORACLE_0, ADAPTIVE_0, f"{ORACLE_0} least margin")
+"""The policies under which nodes differ."""
+OPTIONAL = (TRADITIONAL, NAIVE, ORACLE_0, f"{NAIVE} priorities", f"{ORACLE_0} priorities",
+            f"{NAIVE} partition", f"{ORACLE_0} partition")  # fmt: skip
+"""Those under which priorities and a partition are tried."""
 NOISES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 NOISE, TRAININGS = 0.02, 50
 """The level of noise that runs of the thesis had (P. 3.3: 1 to 2 % from run to run), and how often
@@ -94,8 +117,40 @@ class RmapPlan:
         """Returns a trace at the lowest bound and at 14,000 W with one thing changed."""
         changed: dict[str, Any] = {"gap_s": self.gap_s, "requests": self.requests}
         changed |= CHOICES[choice]
-        bounds_w = tuple(sorted({self.low_w, HIGH_W} & set(self.bounds_w)))
-        return Traced(kind, seed, bounds_w, COMPARED, **changed)
+        return Traced(kind, seed, self.ends_w, COMPARED, **changed)
+
+    def random(self, which: str, seed: int) -> Traced:
+        """Returns one of the two random traces, with another seed."""
+        kept = (HIGH_W,) if HIGH_W in self.bounds_w and which == RANDOM_2 else ()
+        bounds_w = tuple(sorted({it for it in self.bounds_w if it <= HIGH_W}))
+        return Traced("random", seed, bounds_w, ON_RANDOM, self.gap_s, self.requests, kept=kept,
+                      arrivals=PATTERNS[which])  # fmt: skip
+
+    def queued(self, seed: int) -> Traced:
+        """Returns a large trace whose jobs queue for as long as in table 5.4."""
+        return Traced("large", seed, (LOW_W,), IN_QUEUES, QUEUED_S, self.requests, kept=(LOW_W,))
+
+    def read(self, kind: str, seed: int, gap_s: float) -> Traced:
+        """Returns a trace under every reading of naive."""
+        from odonata.studies.rmap.readings import READINGS
+
+        policies = (TRADITIONAL, NAIVE, ADAPTIVE_0, *(READ + name for name in READINGS))
+        bounds_w = tuple(sorted({it for it in self.bounds_w if it <= HIGH_W}))
+        return Traced(kind, seed, bounds_w, policies, gap_s, self.requests)
+
+    def optional(self, seed: int) -> Traced:
+        """Returns a random trace with priorities, and with a partition."""
+        return Traced("random", seed, self.ends_w, OPTIONAL, self.gap_s, self.requests)
+
+    def varied(self, kind: str, seed: int, variation: float) -> Traced:
+        """Returns a trace on nodes that differ, or on those that do not."""
+        return Traced(kind, seed, self.ends_w, VARIED, self.gap_s, self.requests,
+                      variation=variation)  # fmt: skip
+
+    @property
+    def ends_w(self) -> tuple[float, ...]:
+        """Returns the lowest bound and 14,000 W, as far as they were asked for."""
+        return tuple(sorted({self.low_w, HIGH_W} & set(self.bounds_w)))
 
     @property
     def chosen_seeds(self) -> range:
@@ -116,6 +171,11 @@ def _traces(asked: RmapPlan) -> Iterator[Part]:
     for seed in asked.seeds:
         for kind in asked.kinds:
             yield asked.traced(kind, seed)
+        if "random" in asked.kinds and min(asked.bounds_w) <= HIGH_W:
+            for which in PATTERNS:
+                yield asked.random(which, seed)
+        if "large" in asked.kinds and LOW_W in asked.bounds_w:
+            yield asked.queued(seed)
 
 
 def _choices(asked: RmapPlan) -> Iterator[Part]:
@@ -123,6 +183,25 @@ def _choices(asked: RmapPlan) -> Iterator[Part]:
         for kind in asked.kinds:
             for choice in CHOICES:
                 yield asked.chosen(kind, seed, choice)
+
+
+def _naive(asked: RmapPlan) -> Iterator[Part]:
+    if min(asked.bounds_w) > HIGH_W:
+        return
+    for seed in asked.chosen_seeds:
+        for kind in asked.kinds:
+            yield asked.read(kind, seed, asked.gap_s)
+        if "large" in asked.kinds:
+            yield asked.read("large", seed, QUEUED_S)
+
+
+def _options(asked: RmapPlan) -> Iterator[Part]:
+    for seed in asked.chosen_seeds:
+        if "random" in asked.kinds:
+            yield asked.optional(seed)
+        for kind in asked.kinds:
+            yield asked.varied(kind, seed, 0.0)
+            yield asked.varied(kind, seed, VARIATION)
 
 
 def _prediction(asked: RmapPlan) -> Iterator[Part]:
@@ -136,6 +215,8 @@ def _prediction(asked: RmapPlan) -> Iterator[Part]:
 MAKERS: dict[str, Callable[[RmapPlan], Iterator[Part]]] = {
     "prediction": _prediction,
     "traces": _traces,
+    "naive": _naive,
+    "options": _options,
     "choices": _choices,
 }
 
@@ -149,6 +230,9 @@ def cases(asked: RmapPlan) -> list[Part]:
 def mark() -> str:
     """Returns a digest of this simulator under every policy, on one trace, and of the model."""
     some = Traced("random", 1, (LOW_W,), tuple(POLICIES), 60.0, noise=0.05)
-    found = [simulate(some), simulate(Trained(0.02, 0.02, 2))]
+    early = Traced("large", 1, (LOW_W,), (TRADITIONAL, *OPTIONS), 60.0, arrivals="early")
+    even = Traced("random", 1, (LOW_W,), (NAIVE,), 60.0, arrivals="even", variation=VARIATION)
+    read = RmapPlan((), 1, (), (LOW_W,), 60.0, "packed", 1).read("random", 1, 60.0)
+    found = [simulate(it) for it in (some, early, even, read, Trained(0.02, 0.02, 2))]
     return digest(f"{name} {value:.9g}" for one in found for row in one.rows.values()
                   for name, value in row.items())  # fmt: skip

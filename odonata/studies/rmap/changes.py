@@ -1,20 +1,25 @@
 """What outcomes say of all traces of a kind: turnarounds, and their changes from policy to policy.
 
 A **change** is that of a trace's mean turnaround under one policy, relative to another: -0.1 is a
-tenth less.
+tenth less. What is said of a kind is a mean over its traces, which are independent, with the
+confidence interval of that mean; beside it stands the range in which single traces are, as the
+thesis has one of each kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from odonata.studies.rmap.cases import HIGH_W, Part, RmapPlan
+from odonata.results.statistics import Interval, interval
+from odonata.studies.rmap.cases import BOTH, HIGH_W, PATTERNS, QUEUED, Part, RmapPlan
 from odonata.studies.rmap.simulation import RmapOutcome, Traced, row
+from odonata.study.contract import Verdict
+from odonata.study.verdicts import above, below, near, values_of, verdict
 
 Outcomes = Mapping[str, RmapOutcome]
 Floats = npt.NDArray[np.float64]
@@ -23,21 +28,44 @@ ENDS = (5, 95)
 
 
 class Spread(NamedTuple):
-    """The mean of so many traces, and the ends of the range within which 90 % of them are."""
+    """What traces came to: their mean with its confidence interval, and the ends of the range
+    within which 90 % of them are."""
 
-    mean: float
+    it: Interval
     low: float
     high: float
-    of: int
-    error: float
-    """The standard error of the mean."""
 
-    def has(self, value: float) -> bool:
-        return self.low <= value <= self.high
+    @property
+    def mean(self) -> float:
+        return self.it.mean
+
+    @property
+    def of(self) -> int:
+        return self.it.of
 
     @property
     def values(self) -> dict[str, float]:
-        return {"mean": self.mean, "low": self.low, "high": self.high, "error": self.error}
+        return {**values_of(self.it), "5 % of traces": self.low, "95 % of traces": self.high}
+
+    def place(self, printed: float) -> str:
+        """Says where a printed value, of one trace, would be among ours."""
+        inside = self.low <= printed <= self.high
+        return "the printed one is within" if inside else "the printed one is outside"
+
+    def near(self, printed: float, rounded: float = 0.0) -> bool:
+        """Tells whether the interval of the mean comes near a printed value, of either sign."""
+        it = self.it
+        if printed < 0:
+            it = Interval(-it.mean, -it.high, -it.low, it.of)
+        return near(it, abs(printed), rounded)
+
+    def same_sign(self, printed: float) -> bool:
+        """Tells whether all of the interval is on the side of 0 on which a printed value is."""
+        return below(self.it, 0.0) if printed < 0 else above(self.it, 0.0)
+
+    def verdict(self, printed: float, rounded: float = 0.0) -> Verdict:
+        """Returns the verdict on a printed change."""
+        return verdict(self.near(printed, rounded), self.same_sign(printed))
 
 
 def spread(values: Floats) -> Spread | None:
@@ -46,8 +74,7 @@ def spread(values: Floats) -> Spread | None:
     if not len(there):
         return None
     low, high = np.percentile(there, ENDS).tolist()
-    error = float(there.std()) / max(1, len(there) - 1) ** 0.5
-    return Spread(float(there.mean()), low, high, len(there), error)
+    return Spread(interval(there.tolist()), low, high)
 
 
 def of_cases(outcomes: Outcomes, cases: Sequence[Traced], name: str, what: str) -> Floats:
@@ -63,6 +90,10 @@ def traces(
     """Returns the cases of a kind, or the few of them on which choices are compared; they are kept,
     as finding their keys takes time."""
     seeds = asked.chosen_seeds if few else asked.seeds
+    if kind in PATTERNS:
+        return tuple(asked.random(kind, seed) for seed in seeds)
+    if kind == QUEUED:
+        return tuple(asked.queued(seed) for seed in seeds)
     return tuple(asked.traced(kind, seed) if choice is None else asked.chosen(kind, seed, choice)
                  for seed in seeds)  # fmt: skip
 
@@ -77,16 +108,20 @@ def each(
 
 def change(
     asked: RmapPlan, outcomes: Outcomes, kind: str, policy: str, against: str,
-    bound_w: float | None = None,
+    bound_w: float | None = None, over: Callable[..., Any] = np.mean,
 ) -> Floats:  # fmt: skip
     """Returns the change of every trace under a bound; None: the mean of those under all bounds up
-    to 14,000 W, as the thesis has it."""
+    to 14,000 W, as the thesis has it, or what `over` makes of them. Of both random traces it is
+    that of the two with one seed."""
+    if kind == BOTH:
+        return over([change(asked, outcomes, it, policy, against, bound_w, over)  # type: ignore[no-any-return]
+                     for it in PATTERNS], axis=0)  # fmt: skip
     bounds = [it for it in asked.bounds_w if it <= HIGH_W] if bound_w is None else [bound_w]
     changes = [each(asked, outcomes, kind, policy, it) / each(asked, outcomes, kind, against, it)
                for it in bounds]  # fmt: skip
     if not changes:
         return np.full(asked.traces, np.nan)
-    found: Floats = np.mean(changes, axis=0) - 1.0
+    found: Floats = over(changes, axis=0) - 1.0
     return found
 
 
@@ -112,9 +147,17 @@ def signed(value: float) -> str:
     return f"{100 * value:+.1f} %"
 
 
-def shown(found: Spread) -> str:
-    return f"{signed(found.mean)} ({100 * found.low:+.1f} .. {100 * found.high:+.1f})"
+def shown(found: Spread, printed: float | None = None) -> str:
+    """Returns a change as text: the mean and its interval, the range of traces and, where a value
+    is printed, whether it is within that."""
+    place = "" if printed is None else f"; {found.place(printed)}"
+    return (f"{signed(found.mean)[:-2]} ± {100 * found.it.half:.1f} % (traces "
+            f"{100 * found.low:+.0f} .. {100 * found.high:+.0f}{place})")  # fmt: skip
 
 
-def counted(found: Spread) -> str:
-    return f"{found.mean:.1f} ({found.low:.0f} .. {found.high:.0f})"
+def counted(found: Spread, printed: float | None = None, unit: str = "") -> str:
+    """Returns a number as text, likewise."""
+    place = "" if printed is None else f"; {found.place(printed)}"
+    digits = 0 if found.mean >= 50 else 1
+    return (f"{found.mean:.{digits}f} ± {found.it.half:.{digits}f}{unit} (traces "
+            f"{found.low:.0f} .. {found.high:.0f}{place})")  # fmt: skip

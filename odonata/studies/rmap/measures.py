@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from odonata.jobs.schedule import KILLED, Schedule
-from odonata.traces.trace import SECOND
+from odonata.traces.trace import SECOND, Trace
 
 Floats = npt.NDArray[np.float64]
 SAME_S = 1e-3
@@ -114,3 +114,12 @@ def per_job(of: Ran) -> dict[str, list[float]]:
         "watts": np.round(of.watts, 1).tolist(),
         "fair_w": np.round(of.fair_w, 1).tolist(),
     }
+
+
+def by_class(of: Ran, trace: Trace, small: int) -> dict[str, float]:
+    """Returns the mean turnarounds, in s, of the jobs of each project, of those that ask for no
+    more than a number of nodes, and of the others; of a class that has no jobs nothing."""
+    classes = {name: trace.project == at for at, name in enumerate(trace.projects)}
+    classes |= {"small": trace.nodes <= small, "larger": trace.nodes > small}
+    return {f"turnaround_s {name}": float(of.turnaround_s[which].mean())
+            for name, which in classes.items() if which.any()}  # fmt: skip

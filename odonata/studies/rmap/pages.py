@@ -32,8 +32,7 @@ def markdown() -> dict[str, str]:
              f"{it.ours_w:.1f}", _signed(it.ours_w / it.wanted_w - 1)]
             for it in packages()]  # fmt: skip
     drawn = _table("application|W|ours|error", rows)
-    marks = {True: "✓", False: "✗", None: ""}
-    rows = [[it.where, it.about, it.printed, it.ours, marks[it.holds],
+    rows = [[it.where, it.about, it.printed, it.ours, it.verdict or "",
              "fitted" if it.fitted else ""] for it in statements()]  # fmt: skip
     said = _table("where|what|printed|ours||", rows)
     return {"points": printed, "best": best, "packages": drawn, "statements": said}

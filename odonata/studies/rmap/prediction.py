@@ -42,7 +42,8 @@ def trained(case: Trained) -> tuple[Rows, Lists]:
     """Returns the errors of each application: of the time, relative to what was measured, and how
     often power was predicted too low. Numbers are means over trainings, of what each has; `highest`
     and `lowest` are of all points of all trainings. `kept` is how many trainings keep every limit
-    that the thesis prints; the row `all` is of the points of all applications together."""
+    that the thesis prints; the row `all` is of the points of all applications together. Lists are
+    histograms over all trainings, and numbers of each training."""
     rows: Rows = {}
     lists: Lists = {}
     edges: Floats = BIN * np.arange(-BINS, BINS + 1, dtype=np.float64)
@@ -72,7 +73,11 @@ def trained(case: Trained) -> tuple[Rows, Lists]:
             "quartiles": np.percentile(abs(every_time), (0, 25, 50, 75, 100)).tolist(),
             "time": _counts(every_time, edges),
             "power": _counts(every_power, edges),
-        }
+        } | {what: [one[what] for one in found] for what in LIMITS}
+    lists["all"] = {
+        f"under {percent}": [float((np.concatenate(one) < -percent / 100).mean())
+                             for one in pooled] for percent in (10, 15)
+    }  # fmt: skip
     rows["all"] = _of_all(np.array([np.concatenate(one) for one in pooled])) | {
         "kept time": float(every_kept[0].mean()), "kept power": float(every_kept[1].mean()),
     }  # fmt: skip

@@ -29,10 +29,9 @@ from odonata.provisioning.search import (
     search,
 )
 from odonata.provisioning.table import Point
+from odonata.study.verdicts import NEAR
 
 BOUND_W = 3500.0
-NEAR_POINT = 0.05
-"""A printed point holds if neither its time nor its power is off by more than this share."""
 BENCHMARKS = ("SPhot", "SP-MZ", "BT-MZ", "LU-MZ")
 FIGURE_5_3_W = (6500.0, 8000.0, 10000.0, 12000.0, 14720.0)
 """The bounds of figure 5.3."""
@@ -60,7 +59,8 @@ class Beside(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        return max(abs(self.error_s), abs(self.error_w)) <= NEAR_POINT
+        """Tells whether neither its time nor its power is off by more than a tenth."""
+        return max(abs(self.error_s), abs(self.error_w)) <= NEAR
 
 
 def modelled(machine: str, application: str, nodes: int, cores: int, cap_w: float) -> Point:
