@@ -12,6 +12,7 @@ chassis.
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ import numpy as np
 from odonata.agents.network import Network
 from odonata.agents.profile import Profile
 from odonata.experiment.experiment import Experiment
-from odonata.experiment.profiles import profile
+from odonata.experiment.profiles import HOME, SUFFIX, profile, profile_in
 from odonata.experiment.sections import (
     Metrics,
     NetworkSettings,
@@ -93,6 +94,41 @@ class Point(Case):
 
 
 @dataclass(frozen=True)
+class Divided(Point):
+    """A run of an application by another profile of it, in which the time in MPI is divided among
+    operations as in table 3.4."""
+
+    profiles: str = "table"
+    """A directory below those of all profiles: `table` or `real`."""
+    requests: int = 1
+    """A task of the congestor gets so many times 4 KiB at once: it stands for so many ranks."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, {self.profiles} profile"
+
+    def fields(self) -> dict[str, Any]:
+        text = path_in(self.profiles, self.application).read_bytes()
+        return {**super().fields(), "profile": hashlib.sha256(text).hexdigest()[:20]}
+
+    @property
+    def weight(self) -> float:
+        heavy = {"graph500": 4.0, "hacc": 3.0, "qmcpack": 3.0, "hpcg": 3.0}
+        return 3.0 * heavy.get(self.application, 1.0) * (2.0 if self.congestor != NONE else 1.0)
+
+
+def path_in(profiles: str, application: str) -> Path:
+    """Returns the file of a profile that is not one of those with a name of their own."""
+    return HOME / profiles / f"{application}{SUFFIX}"
+
+
+def profile_of(point: Point) -> Profile:
+    """Returns the profile of the application of a run."""
+    if isinstance(point, Divided):
+        return profile_in(path_in(point.profiles, point.application))
+    return profile(point.application)
+
+
+@dataclass(frozen=True)
 class CongestionOutcome:
     """What came of a run; of the application, or of the canary where there is none."""
 
@@ -141,12 +177,17 @@ def jobs_of(point: Point) -> list[Job]:
     """Returns the jobs of a run: first the one that is measured."""
     if point.application:
         mine, theirs = places(point.setting, point.shift, point.nodes)
-        jobs = [application_on(profile(point.application), mine, point.tasks)]
+        jobs = [application_on(profile_of(point), mine, point.tasks)]
+        requests = 1
+        if isinstance(point, Divided):
+            jobs = [replace(job, profile="") for job in jobs]  # it is no profile with a name
+            requests = point.requests
         if theirs:
             busy, rest = split(theirs, seed=SHIFTS * point.seed + point.shift)
             ring = canary("latency", rest, point.tasks)
             ring = replace(ring, iterations=100_000, background=True)
-            jobs += [*congestors([point.congestor], busy, point.tasks), ring]
+            loud = congestors([point.congestor], busy, point.tasks)
+            jobs += [*(at_once(job, requests) for job in loud), ring]
         return jobs
     along, room = point.shift * LIST // SHIFTS, max(LIST, point.nodes)
     nodes = [(place + along) % room for place in range(point.nodes)]
@@ -155,6 +196,18 @@ def jobs_of(point: Point) -> list[Job]:
     if point.congestor != NONE:
         jobs += congestors(point.congestor.split("+"), busy, point.tasks)
     return jobs
+
+
+def at_once(congestor: Job, requests: int) -> Job:
+    """Returns a congestor whose tasks ask for so many times as much at once."""
+    if requests == 1:
+        return congestor
+    stages = (
+        replace(stage, message_bytes=stage.message_bytes * requests,
+                reply_bytes=stage.reply_bytes * requests)
+        for stage in congestor.stages
+    )  # fmt: skip
+    return replace(congestor, profile="", stages=tuple(stages))
 
 
 def application_on(found: Profile, nodes: Sequence[int], tasks: int) -> Job:
