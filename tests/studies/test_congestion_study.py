@@ -32,6 +32,7 @@ from odonata.studies.congestion import (
 from odonata.studies.congestion import claims as said
 from odonata.studies.congestion.cases import (
     BUNDLED,
+    CROWD,
     GPCNET_SHIFTS,
     REAL,
     TABLE,
@@ -125,12 +126,12 @@ def test_every_application_runs_in_every_setting_and_gpcnet_with_and_without_con
     counts = {part: len(cases(STUDY.ask(part=part))) for part in PARTS}
     alone = GPCNET_SHIFTS * len(ALONE_ON) * len(CANARIES) * 2
     assert counts == {"applications": 10 * 8 * 4, "gpcnet": alone, "table": 10 * 4 * 4,
-                      "real": 10 * 8 * 4}  # fmt: skip
+                      "real": 10 * 8 * 4, "background": 10 * 2 * 2}  # fmt: skip
     assert (counts["applications"], counts["gpcnet"]) == (320, 180)
     every = STUDY.cases(STUDY.ask(), {})
-    assert len({case.key for case in every}) == len(every) == 980
+    assert len({case.key for case in every}) == len(every) == 1020
     few = STUDY.ask(application=("milc",), repetitions=2)
-    assert len(STUDY.cases(few, {})) == 3 * 2 * 4 + 2 * 36
+    assert len(STUDY.cases(few, {})) == 3 * 2 * 4 + 2 * 2 + 2 * 36
     assert [str(case) for case in cases(few)[:2]] == ["milc in setting I, shift 0",
                                                       "milc in setting II, shift 0"]  # fmt: skip
 
@@ -341,6 +342,23 @@ def test_other_profiles_describe_the_same_applications(profiles: str, count: int
         assert (other.measured, other.sensitive) == (usual.measured, usual.sensitive)
         assert other.stages != usual.stages
         assert other.stages[0].pattern == usual.stages[0].pattern
+
+
+@pytest.mark.parametrize("shift", [0, 7])
+def test_among_other_users_everybody_has_nodes_of_his_own(shift: int) -> None:
+    asked = STUDY.ask()
+    quiet, loud = (asked.at("milc", setting, shift, CROWD) for setting in ("I", "III"))
+    first, *others = quiet.jobs()
+    same, congestor, canary_, *others_too = loud.jobs()
+    assert (first, others) == (same, others_too)
+    everybody = [first, congestor, canary_, *others]
+    nodes = [node for job in everybody for node in job.on or ()]
+    assert len(set(nodes)) == len(nodes) == 2 * NODES + 384 - LIST
+    assert all(job.background for job in everybody[1:])
+    assert [job.name for job in (congestor, canary_)] == ["gpcnet-rma-broadcast",
+                                                          CANARIES["latency"]]  # fmt: skip
+    routers = np.unique(np.array(first.on) // 4)
+    assert np.diff(routers).max() > 1, "in pieces"
 
 
 def test_cases_by_other_profiles_are_other_cases_and_have_more_requests() -> None:

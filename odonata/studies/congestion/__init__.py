@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odonata.studies.congestion.cases import CongestionPlan
     from odonata.studies.congestion.simulation import CongestionOutcome, Point
 
-PARTS = ("applications", "gpcnet", "table", "real")
+PARTS = ("applications", "gpcnet", "table", "real", "background")
 APPLICATIONS = ("graph500", "hacc", "hpcg", "lammps", "milc", "miniamr", "minimd", "qmcpack")
 
 
@@ -29,7 +29,8 @@ class Congestion(Packaged["CongestionPlan", "Point", "CongestionOutcome"]):
         Option("part", "applications: eight in four settings (figures 3.17 to 3.19); gpcnet: it "
                "alone (figure 3.20); table: profiles whose time in MPI is divided as in table 3.4; "
                "real: profiles with messages as long as the real ones, and as many requests of "
-               "GPCNeT as there are of 32 ranks per node.", "all", choices=("all", *PARTS)),
+               "GPCNeT as there are of 32 ranks per node; background: MILC and miniMD in I and III "
+               "among other users, with as many requests.", "all", choices=("all", *PARTS)),
         Option("application", "An application profile; all eight unless some are named.", (),
                several=True, metavar="NAME"),
         Option("repetitions", "How often each setting is repeated, each time shifted.", 10, int),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from odonata.experiment.profiles import built_in, profile
+from odonata.studies.congestion.crowd import Crowded
 from odonata.studies.congestion.gpcnet import CANARIES
 from odonata.studies.congestion.options import CONGESTORS
 from odonata.studies.congestion.simulation import (
@@ -23,9 +24,12 @@ from pdes.errors import require
 from topology.presets import PRESETS
 
 MOST_TASKS = 16
-BUNDLED, TABLE, REAL = "", "table", "real"
+BUNDLED, TABLE, REAL, CROWD = "", "table", "real", "background"
 """The profiles: those with a name of their own, those whose time in MPI is divided as in table 3.4
-by more exchanges for each allreduce, and those with messages as long as the real ones."""
+by more exchanges for each allreduce, and those with messages as long as the real ones. And those
+with a name of their own, among other users."""
+CROWDED = ("milc", "minimd")
+"""The applications that run among other users: those that the thesis has slowed down in III."""
 MOST_REQUESTS = 64
 GPCNET_SHIFTS = 5
 """The most repetitions of GPCNeT alone: five shifts have as little in common as ten."""
@@ -63,6 +67,10 @@ class CongestionPlan:
     def at(self, application: str, setting: str, shift: int, profiles: str = BUNDLED) -> Point:
         """Returns the run of an application, by one of its profiles."""
         theirs = self.congestor if setting in ("III", "IV") else NONE
+        if profiles == CROWD:
+            return Crowded(application, setting, shift, theirs, tasks=self.tasks,
+                           machine=self.machine, router=self.router,
+                           requests=self.requests if theirs != NONE else 1)  # fmt: skip
         if profiles:
             requests = self.requests if profiles == REAL and theirs != NONE else 1
             return Divided(application, setting, shift, theirs, tasks=self.tasks,
@@ -83,7 +91,9 @@ class CongestionPlan:
 
 
 def has(profiles: str, application: str) -> bool:
-    """Tells whether an application has a profile among these."""
+    """Tells whether an application runs by one of these profiles."""
+    if profiles == CROWD:
+        return application in CROWDED
     return not profiles or path_in(profiles, application).is_file()
 
 
@@ -95,9 +105,10 @@ def cases(asked: CongestionPlan) -> list[Point]:
 def _of(asked: CongestionPlan, part: str) -> Iterator[Point]:
     if part != "gpcnet":
         profiles = BUNDLED if part == "applications" else part
+        settings = ("I", "III") if part == CROWD else SETTINGS
         for shift in range(asked.repetitions):
             for application in asked.applications:
-                for setting in SETTINGS:
+                for setting in settings:
                     if has(profiles, application):
                         yield asked.at(application, setting, shift, profiles)
         return

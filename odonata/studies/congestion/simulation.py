@@ -92,6 +92,10 @@ class Point(Case):
         heavy = {"graph500": 6.0, "minimd": 2.0, "milc": 2.0}.get(self.application, 1.0)
         return heavy * (2.0 if self.congestor != NONE else 1.0)
 
+    def jobs(self) -> list[Job]:
+        """Returns its jobs: first the one that is measured."""
+        return jobs_of(self)
+
 
 @dataclass(frozen=True)
 class Divided(Point):
@@ -178,17 +182,9 @@ def jobs_of(point: Point) -> list[Job]:
     if point.application:
         mine, theirs = places(point.setting, point.shift, point.nodes)
         jobs = [application_on(profile_of(point), mine, point.tasks)]
-        requests = 1
         if isinstance(point, Divided):
             jobs = [replace(job, profile="") for job in jobs]  # it is no profile with a name
-            requests = point.requests
-        if theirs:
-            busy, rest = split(theirs, seed=SHIFTS * point.seed + point.shift)
-            ring = canary("latency", rest, point.tasks)
-            ring = replace(ring, iterations=100_000, background=True)
-            loud = congestors([point.congestor], busy, point.tasks)
-            jobs += [*(at_once(job, requests) for job in loud), ring]
-        return jobs
+        return [*jobs, *beside(point, theirs)]
     along, room = point.shift * LIST // SHIFTS, max(LIST, point.nodes)
     nodes = [(place + along) % room for place in range(point.nodes)]
     busy, rest = split(nodes, seed=SHIFTS * point.seed + point.shift)
@@ -196,6 +192,17 @@ def jobs_of(point: Point) -> list[Job]:
     if point.congestor != NONE:
         jobs += congestors(point.congestor.split("+"), busy, point.tasks)
     return jobs
+
+
+def beside(point: Point, nodes: Sequence[int]) -> list[Job]:
+    """Returns GPCNeT on these nodes, if there are any, while an application runs."""
+    if not nodes:
+        return []
+    requests = point.requests if isinstance(point, Divided) else 1
+    busy, rest = split(nodes, seed=SHIFTS * point.seed + point.shift)
+    ring = replace(canary("latency", rest, point.tasks), iterations=100_000, background=True)
+    loud = congestors([point.congestor], busy, point.tasks)
+    return [*(at_once(job, requests) for job in loud), ring]
 
 
 def at_once(congestor: Job, requests: int) -> Job:
@@ -257,7 +264,7 @@ def ran(experiment: Experiment) -> Iterator[tuple[Run, Any]]:
 
 def simulate(point: Point) -> CongestionOutcome:
     """Simulate a run on this core, whatever ranks there are."""
-    jobs = jobs_of(point)
+    jobs = point.jobs()
     with ran(experiment_of(jobs, point.tasks, point.machine, point.router)) as (opened, result):
         first = job_network(opened)[0]
         seen = counters_of(opened)
