@@ -11,8 +11,10 @@ import pytest
 from conftest import PATIENCE, clean_environment
 
 from odonata.commands.doctor import find_mpiexec
+from odonata.studies import STUDIES
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
+JOBS = SCRIPTS.parent / "slurm_jobs"
 
 
 def script(name: str, *words: str, ranks: int = 1, **env: str) -> str:
@@ -62,3 +64,45 @@ def test_ranks_that_get_signals_keep_their_promises() -> None:
     """Three of them; more with --count: KILL, INT and TERM, at moments that the seed chooses."""
     shown = script("attack_signals.py", "--count", "3", "--seed", "4", "--longest", "3")
     assert shown.endswith("3 of 3 kept\n")
+
+
+# -- sbatch files
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> dict[str, str]:
+    """An environment in which srun runs a command here, and scontrol notes what it is told."""
+    here = Path(sys.executable).parent
+    for name, body in (("srun", 'shift; exec "$@"'), ("scontrol", 'echo "$@" >> told')):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    path = f"{tmp_path}:{here}:{clean_environment()['PATH']}"
+    return {**clean_environment(), "PATH": path, "SLURM_JOB_ID": "7"}
+
+
+def submitted(name: str, place: Path, env: dict[str, str], *words: str) -> None:
+    done = subprocess.run(["bash", str(JOBS / name), *words], cwd=place, env=env, text=True,
+                          capture_output=True, timeout=PATIENCE, check=False)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_study_has_an_sbatch_file_and_is_as_it_would_be_made() -> None:
+    assert script("sbatch.py") == "", "python scripts/sbatch.py --write"
+    files = {path.stem.replace("_", "-") for path in JOBS.glob("*.sbatch")}
+    assert {*STUDIES} - files == {"load-latency"}, "which is `odonata latency`"
+
+
+def test_an_sbatch_file_runs_its_study_and_ends(tmp_path: Path, cluster: dict[str, str]) -> None:
+    submitted("rmap.sbatch", tmp_path, cluster, "--part", "printed")
+    told = json.loads((tmp_path / "rmap-7" / "last.json").read_text())
+    assert (told["study"], told["completed"]) == ("rmap", True)
+    assert not (tmp_path / "told").exists()
+
+
+def test_what_was_cut_short_is_put_back_into_the_queue(
+    tmp_path: Path, cluster: dict[str, str]
+) -> None:
+    (tmp_path / "odonata").write_text("#!/bin/sh\necho '{\"completed\": false}'\n")
+    (tmp_path / "odonata").chmod(0o755)
+    submitted("nedd.sbatch", tmp_path, cluster)
+    assert (tmp_path / "told").read_text() == "requeue 7\n"

@@ -37,6 +37,7 @@ cli = LazyGroup(
         "mend": "Close the files that a run which died left open.",
         "latency": "Measure latency over load, and find where the network is saturated.",
         "study": "Simulate all that a paper's question takes, and draw its figures.",
+        "papers": "Count which printed numbers of the papers hold, from results of studies.",
         "schedule": "Run the jobs of a trace on a machine: months in a second, without packets.",
         "trace": "Show what is in a file of jobs; filter it, rescale it, and write it as SWF.",
         "regulate": "Simulate hours of demand response: what they save, and who waits for it.",

@@ -1,18 +1,24 @@
 """Verdicts on what a paper says: holds, holds in sign only, does not.
 
 A printed number is often of one run; ours is a mean with its confidence interval of 95 %. A number
-**holds** where that interval comes within a tenth of the printed one. An inequality holds where the
-whole interval, of differences between runs of one seed where there are such, lies on its side.
-Where that much cannot be said but the direction is the printed one, it holds **in sign only**; else
-it does not.
+**holds** where that interval comes within a tenth of the printed one, and is not wider to either
+side than half of it. An inequality holds where the whole interval, of differences between runs of
+one seed where there are such, lies on its side. Where that much cannot be said but the direction is
+the printed one, it holds **in sign only**; else it does not.
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from odonata.results.statistics import Interval
 from odonata.study.contract import Claim, Verdict
+from pdes.errors import Fault
 
 NEAR = 0.1
 """A printed number holds if ours is off by no more than this part of it."""
@@ -26,6 +32,11 @@ def verdict(holds: bool, sign: bool = False) -> Verdict:
 def yes_or_no(holds: bool | None) -> Verdict | None:
     """Returns the verdict on what can only hold or not; None of what is not judged."""
     return None if holds is None else verdict(holds)
+
+
+WIDEST = 0.5
+"""An interval that reaches further to either side than this part of a printed number cannot show
+that the number holds."""
 
 
 def percent(it: Interval, digits: int = 1) -> str:
@@ -46,7 +57,10 @@ def limits(it: Interval) -> tuple[float, float]:
 
 def near(it: Interval, printed: float, rounded: float = 0.0) -> bool:
     """Tells whether an interval comes within a tenth of a printed number, which may have been
-    larger or smaller by `rounded` before it was rounded."""
+    larger or smaller by `rounded` before it was rounded. An interval that is too wide says
+    nothing."""
+    if it.half > WIDEST * abs(printed) + rounded:
+        return False
     low, high = limits(it)
     most, least = (printed + rounded) * (1 + NEAR), (printed - rounded) * (1 - NEAR)
     return low <= most and high >= least
@@ -80,3 +94,29 @@ def shown(
 def values_of(it: Interval) -> dict[str, float]:
     low, high = limits(it)
     return {"mean": it.mean, "low": low, "high": high}
+
+
+class Place(NamedTuple):
+    """Where a paper prints what some claims are about: those whose names the pattern is found in.
+    `source` is "" where no paper prints it, but something that is ours."""
+
+    pattern: str
+    source: str
+    cause: str = ""
+
+
+def placed(claims: Iterable[Claim], places: Sequence[Place]) -> list[Claim]:
+    """Returns the claims with their sources, by the first place whose pattern is in their names,
+    and with the cause of a difference where they do not hold. Raises Fault where a claim has
+    something printed beside it and no place."""
+    return [_placed(claim, places) for claim in claims]
+
+
+def _placed(claim: Claim, places: Sequence[Place]) -> Claim:
+    if not claim.paper or claim.source:
+        return claim
+    for pattern, source, cause in places:
+        if re.search(pattern, claim.name):
+            why = claim.cause or ("" if claim.verdict is Verdict.HOLDS else cause)
+            return replace(claim, source=source, cause=why if source else "")
+    raise Fault(f"claim {claim.name!r}: where is {claim.paper!r} printed?")

@@ -20,7 +20,7 @@ class BiddingPolicy(Policy):
     are there can follow: half the sum, and half the difference, of the most and the least that they
     draw::
 
-        @bidding("half", about="the middle of what present jobs can draw", source="Zhang 2021, 2.6")
+        @bidding("half", about="the middle of what present jobs draw", source="Zhang 2021, 2.8.2")
         class Half(BiddingPolicy):
             def bid(self, market):
                 busy, least, most = 0, 0.0, 0.0

@@ -128,7 +128,7 @@ class Naive(Sleeping):
 
 
 @power("uniform", about="one cap for all busy nodes, which share what idle ones leave",
-       source=f"{PATKI}, chapter 4")  # fmt: skip
+       source=f"{PATKI}, chapter 3")  # fmt: skip
 class Uniform(Sleeping):
     """Busy nodes share the power that idle ones leave of the machine's cap. A job starts while each
     of them gets at least what it can be held to."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -315,19 +314,3 @@ def test_figures_are_drawn_where_they_are_asked_for(
 def test_what_makes_no_sense_is_refused(words: tuple[Any, ...], reason: str) -> None:
     with pytest.raises(Refused, match=re.escape(reason)):
         run(*words)
-
-
-def test_every_command_of_the_page_prints_what_the_page_shows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(ROOT)
-    text = (ROOT / "docs" / "buying.md").read_text()
-    shown = re.findall(r"```console\n\$ odonata provision(.*?)\n(.*?)```", text, re.DOTALL)
-    assert len(shown) >= 3
-    for words, printed in shown:
-        whole = "\n".join(line.rstrip() for line in run(*shlex.split(words)).splitlines())
-        parts = [part.strip("\n") for part in printed.split("[...]\n")]
-        assert any(parts)
-        for part in parts:
-            assert part in whole
-        assert len(parts) > 1 or parts[0] == whole

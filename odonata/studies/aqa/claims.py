@@ -26,6 +26,7 @@ from odonata.studies.aqa.cases import (
 from odonata.studies.aqa.found import Group, Measured, Outcomes, always, counted, mean_of
 from odonata.studies.aqa.printed import (
     FEASIBLE,
+    PLACES,
     SCALE_SAVING,
     TABLE_4,
     W2_RIVALS,
@@ -36,7 +37,18 @@ from odonata.studies.aqa.printed import (
     W13_WEIGHTS,
 )
 from odonata.study.contract import Claim
-from odonata.study.verdicts import above, below, judged, near, percent, shown, watts, yes_or_no
+from odonata.study.verdicts import (
+    WIDEST,
+    above,
+    below,
+    judged,
+    near,
+    percent,
+    placed,
+    shown,
+    watts,
+    yes_or_no,
+)
 
 POLICIES = {"aqa": ("aqa", ""), "energy-qare": ("energy-qare", ""),
             "tracking-only": ("energy-qare", "tracking-only")}  # fmt: skip
@@ -53,7 +65,7 @@ def claims(asked: AqaPlan, outcomes: Outcomes) -> list[Claim]:
         if part in parts:
             found += parts[part](m)
         found += beyond.PARTS[part](m) if part in beyond.PARTS else ()
-    return found
+    return placed(found, PLACES)
 
 
 def group(m: Measured, policy: str, standby: str = "", sample: bool = True) -> Group:
@@ -73,9 +85,8 @@ def _mixes(m: Measured) -> Iterator[Claim]:
     yield from beyond.samples(m)
 
 
-FEWEST, WIDEST = 5, 0.5
-"""A printed number cannot be judged by fewer hours, nor where half of the interval is more than
-this part of it."""
+FEWEST = 5
+"""A printed number cannot be judged by fewer hours, nor by an interval that is too wide."""
 
 
 def _told(name: str, paper: str, ours: str, printed: float, it: Interval) -> Claim:

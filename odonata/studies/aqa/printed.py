@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from odonata.study.verdicts import Place
+
 
 class Printed(NamedTuple):
     """A row of table 4."""
@@ -53,3 +55,25 @@ W3_BID = TABLE_4["W3"].average_w, TABLE_4["W3"].reserve_w(W3_ERRORS[1])
 W5_BID = TABLE_4["W5"].average_w, TABLE_4["W5"].reserve_w(W5_ERRORS[0])
 SCALE_SAVING = 0.25
 """The saving at 10,000 servers (5.6): $190.4 are paid of $253.8."""
+
+MIXES, THRESHOLDS = "aqa.md#the-fourteen-mixes", "aqa.md#thresholds-size"
+STEPS, DESCENT = "aqa.md#what-each-step-does", "aqa.md#the-descent"
+PLACES = (
+    Place(r"^W\d+: (saving|average)", "AQA table 4", MIXES),
+    Place("mixes on which all|meets them on more", "AQA 5.2", MIXES),
+    Place("^W2: what", "AQA 5.2", MIXES),
+    Place("^W13: weight", "AQA 5.2", MIXES),
+    Place("^W4: weight of", "AQA 5.1", DESCENT),
+    Place("^W4: (what|late)", "AQA 5.1", MIXES),
+    Place("^W4 at its printed bid", "AQA 5.1", MIXES),
+    Place("ten sets of thresholds", "AQA 5.2", THRESHOLDS),
+    Place(", thresholds .*, standby jobs", ""),  # which the paper did without
+    Place(", thresholds", "AQA 5.5", THRESHOLDS),
+    Place("^descent", "AQA 3.5", DESCENT),
+    Place("^W3", "AQA 5.3", STEPS),
+    Place("^W5 at its own bids", ""),  # the same once more
+    Place("^W5", "AQA 5.4", STEPS),
+    Place("^10,000 servers|^… hours that a bid keeps", "AQA 5.6", THRESHOLDS),
+    Place("^200 trials|seconds|trials", "AQA 5.6", THRESHOLDS),
+    Place("fresh hours$", ""),  # foretold by our own bid
+)

@@ -58,12 +58,14 @@ from odonata.studies.regulation.found import (
 from odonata.studies.regulation.simulation import PRINTED, types_of
 from odonata.study.contract import Claim
 from odonata.study.verdicts import (
+    Place,
     above,
     below,
     judged,
     limits,
     near,
     percent,
+    placed,
     shown,
     watts,
 )
@@ -78,6 +80,25 @@ WEIGHTS_OF_FS = {"W1": 0.08, "W2": PRINTED.weights["fs"], "W3": 0.18}
 MOST_ERROR = 0.07
 """Printed: what the error stays below under four other signals."""
 
+PAGE = "regulation-study.md"
+RIVALRY, LOADED = f"{PAGE}#other-policies", f"{PAGE}#utilisation-size-service"
+PLACES = (
+    Place("^without standby jobs, own bid", "Zhang 2.5.2", RIVALRY),
+    Place("^(with|without) standby jobs, ", ""),  # as the thesis did not do it
+    Place("^at the printed bid", ""),  # the same once more
+    Place(r"^25, 50, 75 %|^75 %", "Zhang 2.14", LOADED),
+    Place("servers: saving", "Zhang 2.11", LOADED),
+    Place("^loose, medium, tight", "Zhang 2.12", LOADED),
+    Place("^(W[13]: )?weight of .* from W1|^W[13]: weight", "Zhang 2.15",
+          f"{PAGE}#mixes-and-single-types"),
+    Place("alone: |the type that saves least", "Zhang 2.16", f"{PAGE}#mixes-and-single-types"),
+    Place("^signal ", "Zhang 2.17", f"{PAGE}#other-signals"),
+    Place("^no standby", "Zhang 2.5.2", f"{PAGE}#without-standby-jobs"),
+    Place("error|energy of standby|hours$", "Zhang 2.5.2", f"{PAGE}#the-default-setting"),
+    Place("average|reserve|saving|weight of|late jobs of", "Zhang 2.5.2"),
+)  # fmt: skip
+"""Where the thesis prints what."""
+
 
 def claims(asked: RegulationPlan, outcomes: Outcomes) -> list[Claim]:
     """Returns the claims of the parts that are asked for and that there are all hours for."""
@@ -89,7 +110,7 @@ def claims(asked: RegulationPlan, outcomes: Outcomes) -> list[Claim]:
              "standby": _standby, "rates": _rates, "refitted": _refitted,
              "warm": _warm}  # fmt: skip
     found = (claim for name in asked.parts for claim in parts[name](measured))
-    return [claim for claim in found if claim is not None]
+    return placed([claim for claim in found if claim is not None], PLACES)
 
 
 def _number(
@@ -146,7 +167,9 @@ def _hour(m: Measured, words: str, setting: Setting) -> Iterator[Claim]:
         yield shown(
             f"{words}late jobs of {name}", "at most 10 %", percent(part), part, calibrated=True
         )
-    yield shown(f"{words}hours", "1 of 1 keeps both", _kept(m, setting), m.mean(setting, keeps_qos))
+    both = m.mean(setting, keeps_both)
+    yield judged(f"{words}hours", "1 of 1 keeps both", _kept(m, setting), both.mean == 1.0,
+                 above(both, 0.5), both)  # fmt: skip
 
 
 # -- other policies

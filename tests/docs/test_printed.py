@@ -1,0 +1,135 @@
+"""What a page shows as the output of a command is what the command prints now."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pages import DOCS, PAGES, ROOT, Block, blocks, prose
+from test_blocks import TUTORIAL, commands, put_files
+
+from odonata.studies import STUDIES, named
+from odonata.study import papers
+
+SCRIPTS = str(ROOT / "scripts")
+sys.path.append(SCRIPTS)
+import tables  # noqa: E402
+
+sys.path.remove(SCRIPTS)
+DATA = ROOT.parent / "shared" / "data"
+TRACES = {"nasa.swf.gz": "nasa-ipsc-1993-cln.swf.gz", "hpc2n.swf": "hpc2n-sample.swf"}
+"""Traces that pages tell their readers to download, as they are named beside this project."""
+QUICK = ("first-study.md", "buying.md", "power.md")
+"""The pages whose commands take a second or two each; those of the others take longer."""
+
+
+class Printed(NamedTuple):
+    """A block of commands, and what the page shows below it."""
+
+    commands: Block
+    shown: str
+
+    def __str__(self) -> str:
+        return str(self.commands)
+
+
+def directly(before: Block, block: Block) -> bool:
+    """Tells whether there are no words between two blocks."""
+    return block.line == before.line + before.text.count("\n") + 3
+
+
+def printed(page: Path) -> Iterator[Printed]:
+    """Yields what a page shows as printed: a `text` directly below `sh`, or a `console`."""
+    every = blocks(page)
+    for before, block in zip([None, *every], every, strict=False):
+        if block.language == "console":
+            yield Printed(block, re.sub(r"^\$ .*\n", "", block.text, flags=re.MULTILINE))
+        elif (
+            block.language == "text"
+            and before
+            and before.language == "sh"
+            and directly(before, block)
+        ):
+            yield Printed(before, block.text)
+
+
+EVERY = [pytest.param(it, id=str(it), marks=() if page.name in QUICK else pytest.mark.long)
+         for page in PAGES if page != TUTORIAL for it in printed(page)]  # fmt: skip
+
+
+def squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def missing(shown: str, said: str) -> list[str]:
+    """Returns the lines that a page shows and a command did not print, in this order; `...` and
+    `[...]` stand for lines that are left out."""
+    left, lines = squeezed(said), []
+    for line in shown.splitlines():
+        words = squeezed(line)
+        if words in ("", "...", "[...]"):
+            continue
+        _, found, after = left.partition(words)
+        if found:
+            left = after
+        else:
+            lines.append(line)
+    return lines
+
+
+@pytest.mark.parametrize("it", EVERY)
+def test_a_page_shows_what_its_commands_print(
+    it: Printed, tmp_path: Path, odonata: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    for name in TRACES.keys() & {*re.findall(r"[\w.-]+", it.commands.text)}:
+        if not (DATA / TRACES[name]).exists():
+            pytest.skip(f"{TRACES[name]} is not there: nothing was shown on a real trace")
+        shutil.copy(DATA / TRACES[name], tmp_path / name)
+    put_files(it.commands.page, tmp_path)
+    (tmp_path / "scripts").symlink_to(ROOT / "scripts")
+    said = ""
+    for words in commands(it.commands):
+        done: Any = (
+            odonata(*words[1:])
+            if words[0] == "odonata"
+            else subprocess.run([sys.executable, *words[1:]], cwd=tmp_path, text=True,
+                                capture_output=True, check=False)
+        )  # fmt: skip
+        said += done.stdout + done.stderr
+    assert missing(it.shown, said) == []
+
+
+def test_a_number_that_is_no_longer_printed_would_be_found() -> None:
+    assert missing("a  1\n...\nc 3\n", "a 1\nb 2\nc 3\n") == []
+    assert missing("a 1\nb 9\n", "a 1\nb 2\n") == ["b 9"]
+    assert missing("c 3\na 1\n", "a 1\nc 3\n") == ["a 1"], "in another order"
+    assert len(EVERY) >= 12
+
+
+# -- tables that are made from results
+
+
+def test_every_table_of_results_is_as_the_results_are() -> None:
+    """`python scripts/tables.py --write` fills them."""
+    assert [page for page, _ in tables.stale()] == []
+
+
+@pytest.mark.parametrize("file", [*tables.KEPT.glob("*.json")], ids=lambda file: file.stem)
+def test_kept_results_are_of_this_simulator(file: Path) -> None:
+    """Where a mark differs, so may each number; `make claims` simulates the study anew."""
+    name, _ = papers.summary(file)
+    kept = tables.read(file)
+    assert kept["completed"], "the whole study"
+    assert kept["store"]["mark"] == named(name).mark(), "make claims"
+
+
+def test_the_page_of_papers_has_every_study_of_a_paper() -> None:
+    assert {path.stem for path in tables.kept()} == {*STUDIES} - {"load-latency", "together"}
+    assert "<!-- papers -->" in (DOCS / "papers.md").read_text()
+    assert prose(DOCS / "papers.md").count("does not hold") > 9
