@@ -14,6 +14,7 @@ from odonata.studies.congestion.simulation import (
     LIST,
     NONE,
     SETTINGS,
+    SHIFTS,
     Divided,
     Point,
     path_in,
@@ -31,6 +32,9 @@ with a name of their own, among other users."""
 CROWDED = ("milc", "minimd")
 """The applications that run among other users: those that the thesis has slowed down in III."""
 MOST_REQUESTS = 64
+LONG_SHIFTS = 6
+"""The most repetitions of runs that take long, by the real profiles and among other users: as many
+as an interval needs."""
 GPCNET_SHIFTS = 5
 """The most repetitions of GPCNeT alone: five shifts have as little in common as ten."""
 
@@ -106,7 +110,8 @@ def _of(asked: CongestionPlan, part: str) -> Iterator[Point]:
     if part != "gpcnet":
         profiles = BUNDLED if part == "applications" else part
         settings = ("I", "III") if part == CROWD else SETTINGS
-        for shift in range(asked.repetitions):
+        most = LONG_SHIFTS if part in (REAL, CROWD) else SHIFTS
+        for shift in range(min(asked.repetitions, most)):
             for application in asked.applications:
                 for setting in settings:
                     if has(profiles, application):

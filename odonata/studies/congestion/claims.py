@@ -83,11 +83,6 @@ def slowdown(
     return median_of(slowdowns(asked, outcomes, name, upper, lower, profiles))
 
 
-def of_application(asked: CongestionPlan, outcomes: Outcomes, name: str) -> list[CongestionOutcome]:
-    """Returns the outcomes of all settings."""
-    return [it for setting in SETTINGS for it in of_setting(asked, outcomes, name, setting)]
-
-
 def correlation(
     runs: Sequence[CongestionOutcome], of: Callable[[CongestionOutcome], float]
 ) -> float:
