@@ -38,7 +38,7 @@ setup(
     ),
     package_data={
         "": ["py.typed"],
-        "odonata": ["profiles/*.toml", "traces/data/*.csv"],
+        "odonata": ["profiles/*.toml", "profiles/*/*.toml", "traces/data/*.csv"],
         "odonata.figures.report": ["*.html", "*.css"],
     },
     python_requires=">=3.11",

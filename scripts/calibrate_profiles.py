@@ -10,10 +10,16 @@ more of their time is latency; there is one length at which communication takes 
 Where tasks compute for different times (`imbalance`), which they wait for, the length of an
 iteration is given and the imbalance is found instead.
 
+`--set table` does the same for profiles in which there are more exchanges for each allreduce, so
+that the time in MPI is divided as in table 3.4. `--set real` is for those whose messages are as
+long as the real ones, which are not changed: what an operation takes by the table beyond what the
+network takes here is overhead, of exchanges and of allreduces, and bytes per second follow from how
+long tasks compute.
+
 Nothing of settings II to IV is looked at. Prints what each profile should have; `--write` changes
 the files.
 
-    python scripts/calibrate_profiles.py [--write] [NAME ...]
+    python scripts/calibrate_profiles.py [--write] [--set table|real] [NAME ...]
 """
 
 from __future__ import annotations
@@ -23,8 +29,9 @@ import sys
 from dataclasses import replace
 
 from odonata.agents.profile import Profile
-from odonata.experiment.profiles import HOME, built_in, profile
+from odonata.experiment.profiles import HOME, built_in, profile_in
 from odonata.jobs.request import Stage
+from odonata.studies.congestion.claims import collectives
 from odonata.studies.congestion.simulation import alone
 
 ROUNDS = 12
@@ -91,6 +98,48 @@ def calibrated(found: Profile) -> Profile:
     raise SystemExit(f"{found.name}: not calibrated in {ROUNDS} rounds")
 
 
+def filled(found: Profile) -> Profile:
+    """Returns the profile of messages as long as the real ones that has the table's numbers in
+    setting I. What its exchanges leave for its allreduces to wait for may be more than the table
+    has: then nothing is added to these."""
+    target = found.measured
+    assert target is not None
+    together = collectives(dict(target.operations))
+    apart = target.communication - together
+    for _ in range(ROUNDS):
+        seen = alone(found)
+        reduced = collectives(seen.operations)
+        exchanged = seen.communication - reduced
+        rate = seen.node_bytes_per_s / target.node_bytes_per_s
+        print(f"  {found.name}: exchanges {exchanged:.3f} ({apart:.3f}), allreduces {reduced:.3f} "
+              f"({together:.3f}), bytes per second {rate:.3f} times", flush=True)  # fmt: skip
+        off = (exchanged - apart, reduced - together, rate - 1)
+        if all(abs(it) < limit for it, limit in zip(off, FILLED, strict=True)):
+            return found
+        whole = seen.iteration_s * rate * 1e12  # ps, at the table's bytes per second
+        here = seen.iteration_s * 1e12
+        missing = {True: together * whole - reduced * here, False: apart * whole - exchanged * here}
+        stages, given = [], set()
+        for stage in found.stages:
+            kind = stage.pattern == "allreduce"
+            more = 0.0 if kind in given else missing[kind] / stage.repeat
+            given.add(kind)
+            computed = (1 - target.communication) * whole / stage.repeat
+            stages.append(replace(
+                stage, overhead_ps=max(0, round((stage.overhead_ps + more) / 1e3) * 1000),
+                compute_ps=round(computed / 1e3) * 1000 if stage.compute_ps else 0,
+            ))  # fmt: skip
+        if tuple(stages) == found.stages:
+            return found
+        found = replace(found, stages=tuple(stages))
+    return found
+
+
+FILLED = 0.004, 0.003, 0.015
+"""How close is close enough there: the parts of time of exchanges and of allreduces, and bytes per
+second as a part."""
+
+
 def rewritten(text: str, found: Profile) -> str:
     """Returns a profile file with the numbers of its stages."""
     head, *stages = text.split("[[stages]]")
@@ -106,18 +155,23 @@ def rewritten(text: str, found: Profile) -> str:
 
 
 def main() -> None:
-    names = [name for name in sys.argv[1:] if not name.startswith("-")]
+    words = sys.argv[1:]
+    write, home, find = "--write" in words, HOME, calibrated
+    if "--set" in words:
+        at = words.index("--set")
+        home, find = HOME / words[at + 1], filled if words[at + 1] == "real" else calibrated
+        del words[at : at + 2]
+    names = [word for word in words if not word.startswith("-")]
     for name in names or built_in():
-        found = profile(name)
-        if found.measured is None:
+        path = home / f"{name}.toml"
+        if not path.is_file() or profile_in(path).measured is None:
             continue
-        found = calibrated(found)
+        found = find(profile_in(path))
         for stage in found.stages:
             print(f"{name}: {stage.pattern} {stage.message_bytes} B, compute "
                   f"{stage.compute_ps / 1e6:g} us, overhead {stage.overhead_ps / 1e6:g} us, "
                   f"imbalance {stage.imbalance:g}")  # fmt: skip
-        if "--write" in sys.argv:
-            path = HOME / f"{name}.toml"
+        if write:
             path.write_text(rewritten(path.read_text(), found))
 
 

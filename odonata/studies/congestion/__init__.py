@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odonata.studies.congestion.cases import CongestionPlan
     from odonata.studies.congestion.simulation import CongestionOutcome, Point
 
-PARTS = ("applications", "gpcnet")
+PARTS = ("applications", "gpcnet", "table", "real", "background")
 APPLICATIONS = ("graph500", "hacc", "hpcg", "lammps", "milc", "miniamr", "minimd", "qmcpack")
 
 
@@ -26,8 +26,11 @@ class Congestion(Packaged["CongestionPlan", "Point", "CongestionOutcome"]):
     name = "congestion"
     about = "Which applications does network congestion slow down, and what shows it? (Zhang, 2021)"
     options = (
-        Option("part", "Eight applications in four settings (figures 3.17 to 3.19), or GPCNeT "
-               "alone (figure 3.20).", "all", choices=("all", *PARTS)),
+        Option("part", "applications: eight in four settings (figures 3.17 to 3.19); gpcnet: it "
+               "alone (figure 3.20); table: profiles whose time in MPI is divided as in table 3.4; "
+               "real: profiles with messages as long as the real ones, and as many requests of "
+               "GPCNeT as there are of 32 ranks per node; background: MILC and miniMD in I and III "
+               "among other users, with as many requests.", "all", choices=("all", *PARTS)),
         Option("application", "An application profile; all eight unless some are named.", (),
                several=True, metavar="NAME"),
         Option("repetitions", "How often each setting is repeated, each time shifted.", 10, int),
@@ -37,24 +40,29 @@ class Congestion(Packaged["CongestionPlan", "Point", "CongestionOutcome"]):
         Option("router", "ideal: routers without a crossbar, and nodes that accept everything, so "
                "that nothing waits behind packets of others.", "aries",
                choices=("aries", "ideal")),
+        Option("requests", "In the part real: how many ranks a task of the congestor stands for, "
+               "each of which gets 4 KiB at a time.", 16, int),
     )  # fmt: skip
     notes = (
         "I: the application on 64 consecutive nodes. II: on every other node of 128. III: as I, "
-        "and GPCNeT on 64 nodes beside it. IV: as II, and GPCNeT on the nodes between. Times are "
-        "medians over the repetitions; r is Pearson's correlation over all runs of an application. "
-        "Impact: how many times as long GPCNeT's canary takes with the congestor as without."
+        "and GPCNeT on 64 nodes beside it. IV: as II, and GPCNeT on the nodes between. IV against "
+        "II: how many times as long a run takes, both on the same nodes; median over the "
+        "repetitions, with an interval of 95 % or more, from order statistics (there is none of "
+        "fewer than six). r: Pearson's correlation of run time over the four settings, mean over "
+        "the repetitions. Impact: how many times as long GPCNeT's canary takes with the congestor "
+        "as without."
     )
 
     def ask(
         self, part: str = "all", application: Sequence[str] = (), repetitions: int = 10,
         congestor: str = CONGESTORS[0], tasks: int = 2, machine: str = MACHINE,
-        router: str = "aries",
+        router: str = "aries", requests: int = 16,
     ) -> CongestionPlan:  # fmt: skip
         from odonata.studies.congestion.cases import CongestionPlan
 
         parts = PARTS if part == "all" else (part,)
         return CongestionPlan(parts, tuple(application) or APPLICATIONS, repetitions, congestor,
-                              tasks, machine, router)  # fmt: skip
+                              tasks, machine, router, requests)  # fmt: skip
 
     def cases(
         self, asked: CongestionPlan, outcomes: Mapping[str, CongestionOutcome]

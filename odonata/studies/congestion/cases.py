@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from odonata.experiment.profiles import built_in, profile
+from odonata.studies.congestion.crowd import Crowded
 from odonata.studies.congestion.gpcnet import CANARIES
 from odonata.studies.congestion.options import CONGESTORS
 from odonata.studies.congestion.simulation import (
@@ -13,7 +14,10 @@ from odonata.studies.congestion.simulation import (
     LIST,
     NONE,
     SETTINGS,
+    SHIFTS,
+    Divided,
     Point,
+    path_in,
     simulate,
 )
 from odonata.study.contract import digest
@@ -21,6 +25,16 @@ from pdes.errors import require
 from topology.presets import PRESETS
 
 MOST_TASKS = 16
+BUNDLED, TABLE, REAL, CROWD = "", "table", "real", "background"
+"""The profiles: those with a name of their own, those whose time in MPI is divided as in table 3.4
+by more exchanges for each allreduce, and those with messages as long as the real ones. And those
+with a name of their own, among other users."""
+CROWDED = ("milc", "minimd")
+"""The applications that run among other users: those that the thesis has slowed down in III."""
+MOST_REQUESTS = 64
+LONG_SHIFTS = 6
+"""The most repetitions of runs that take long, by the real profiles and among other users: as many
+as an interval needs."""
 GPCNET_SHIFTS = 5
 """The most repetitions of GPCNeT alone: five shifts have as little in common as ten."""
 
@@ -36,6 +50,8 @@ class CongestionPlan:
     tasks: int
     machine: str
     router: str
+    requests: int = 16
+    """Of a task of the congestor, beside profiles with messages as long as the real ones."""
 
     def __post_init__(self) -> None:
         known = built_in()
@@ -45,14 +61,25 @@ class CongestionPlan:
         require(1 <= self.repetitions <= 10, f"repetitions = {self.repetitions}: 1 .. 10, since "
                 "each shifts all nodes by a tenth")  # fmt: skip
         require(1 <= self.tasks <= MOST_TASKS, f"tasks = {self.tasks}: 1 .. {MOST_TASKS}")
+        require(1 <= self.requests <= MOST_REQUESTS, f"requests = {self.requests}: 1 .. "
+                f"{MOST_REQUESTS}")  # fmt: skip
         require(self.machine in PRESETS, f"machine {self.machine}: one of {', '.join(PRESETS)}")
         nodes = PRESETS[self.machine].machine.n_nodes
         require(nodes >= LIST, f"machine {self.machine}: it has {nodes} nodes, and {LIST} are "
                 "needed")  # fmt: skip
 
-    def at(self, application: str, setting: str, shift: int) -> Point:
-        """Returns the run of an application."""
+    def at(self, application: str, setting: str, shift: int, profiles: str = BUNDLED) -> Point:
+        """Returns the run of an application, by one of its profiles."""
         theirs = self.congestor if setting in ("III", "IV") else NONE
+        if profiles == CROWD:
+            return Crowded(application, setting, shift, theirs, tasks=self.tasks,
+                           machine=self.machine, router=self.router,
+                           requests=self.requests if theirs != NONE else 1)  # fmt: skip
+        if profiles:
+            requests = self.requests if profiles == REAL and theirs != NONE else 1
+            return Divided(application, setting, shift, theirs, tasks=self.tasks,
+                           machine=self.machine, router=self.router, profiles=profiles,
+                           requests=requests)  # fmt: skip
         return Point(application, setting, shift, theirs, tasks=self.tasks, machine=self.machine,
                      router=self.router)  # fmt: skip
 
@@ -67,17 +94,28 @@ class CongestionPlan:
         return range(min(self.repetitions, GPCNET_SHIFTS))
 
 
+def has(profiles: str, application: str) -> bool:
+    """Tells whether an application runs by one of these profiles."""
+    if profiles == CROWD:
+        return application in CROWDED
+    return not profiles or path_in(profiles, application).is_file()
+
+
 def cases(asked: CongestionPlan) -> list[Point]:
     """Returns each case once: a repetition of everything after the other."""
     return [case for part in asked.parts for case in _of(asked, part)]
 
 
 def _of(asked: CongestionPlan, part: str) -> Iterator[Point]:
-    if part == "applications":
-        for shift in range(asked.repetitions):
+    if part != "gpcnet":
+        profiles = BUNDLED if part == "applications" else part
+        settings = ("I", "III") if part == CROWD else SETTINGS
+        most = LONG_SHIFTS if part in (REAL, CROWD) else SHIFTS
+        for shift in range(min(asked.repetitions, most)):
             for application in asked.applications:
-                for setting in SETTINGS:
-                    yield asked.at(application, setting, shift)
+                for setting in settings:
+                    if has(profiles, application):
+                        yield asked.at(application, setting, shift, profiles)
         return
     for shift in asked.gpcnet_shifts:
         for nodes in ALONE_ON:

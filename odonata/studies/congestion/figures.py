@@ -7,6 +7,7 @@ divided by its median in setting I, except where a canary's are divided by those
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,19 @@ from odonata.figures.network import (
     ORANGE,
     PURPLE,
 )
-from odonata.studies.congestion.cases import CongestionPlan
-from odonata.studies.congestion.claims import Floats, Outcomes, correlation, impacts, of_setting
+from odonata.studies.congestion.cases import BUNDLED, REAL, CongestionPlan
+from odonata.studies.congestion.claims import (
+    Floats,
+    Measure,
+    Outcomes,
+    correlation,
+    impacts,
+    of_setting,
+)
 from odonata.studies.congestion.gpcnet import CANARIES
 from odonata.studies.congestion.simulation import ALONE_ON, NODES, SETTINGS, CongestionOutcome
 from odonata.study.drawing import draw_all, dress_small, panels_of
 
-Measure = Callable[[CongestionOutcome], float]
 Runs = Mapping[str, Sequence[CongestionOutcome]]
 """The runs of an application by setting; a setting without any is not there."""
 
@@ -74,11 +81,11 @@ def draw(
     return draw_all(FIGURES, asked, outcomes, directory, pdf)
 
 
-def _runs(asked: CongestionPlan, outcomes: Outcomes) -> dict[str, Runs]:
+def _runs(asked: CongestionPlan, outcomes: Outcomes, profiles: str = BUNDLED) -> dict[str, Runs]:
     """Returns the runs of all applications that have some in setting I."""
     found = {
         name: {setting: runs for setting in SETTINGS
-               if (runs := of_setting(asked, outcomes, name, setting))}
+               if (runs := of_setting(asked, outcomes, name, setting, profiles))}
         for name in asked.applications
     }  # fmt: skip
     return {name: runs for name, runs in found.items() if "I" in runs}
@@ -91,13 +98,15 @@ def _unit(runs: Runs) -> float:
 # -- figure 3.17: run time by setting
 
 
-def figure_3_17(asked: CongestionPlan, outcomes: Outcomes) -> Figure | None:
+def figure_3_17(
+    asked: CongestionPlan, outcomes: Outcomes, profiles: str = BUNDLED
+) -> Figure | None:
     """Draw run times by application and setting as boxes, with whiskers to the shortest and the
     longest; applications that reach further than others in a second panel."""
     found = {
         name: {setting: np.array([it.run_time_s for it in some]) / _unit(runs)
                for setting, some in runs.items()}
-        for name, runs in _runs(asked, outcomes).items()
+        for name, runs in _runs(asked, outcomes, profiles).items()
     }  # fmt: skip
     if not found:
         return None
@@ -293,4 +302,5 @@ FIGURES: dict[str, Callable[[CongestionPlan, Outcomes], Figure | None]] = {
     "3.18": figure_3_18,
     "3.19": figure_3_19,
     "3.20": figure_3_20,
+    "real": partial(figure_3_17, profiles=REAL),
 }

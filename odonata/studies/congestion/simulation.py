@@ -12,6 +12,7 @@ chassis.
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +25,7 @@ import numpy as np
 from odonata.agents.network import Network
 from odonata.agents.profile import Profile
 from odonata.experiment.experiment import Experiment
-from odonata.experiment.profiles import profile
+from odonata.experiment.profiles import HOME, SUFFIX, profile, profile_in
 from odonata.experiment.sections import (
     Metrics,
     NetworkSettings,
@@ -91,6 +92,45 @@ class Point(Case):
         heavy = {"graph500": 6.0, "minimd": 2.0, "milc": 2.0}.get(self.application, 1.0)
         return heavy * (2.0 if self.congestor != NONE else 1.0)
 
+    def jobs(self) -> list[Job]:
+        """Returns its jobs: first the one that is measured."""
+        return jobs_of(self)
+
+
+@dataclass(frozen=True)
+class Divided(Point):
+    """A run of an application by another profile of it, in which the time in MPI is divided among
+    operations as in table 3.4."""
+
+    profiles: str = "table"
+    """A directory below those of all profiles: `table` or `real`."""
+    requests: int = 1
+    """A task of the congestor gets so many times 4 KiB at once: it stands for so many ranks."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, {self.profiles} profile"
+
+    def fields(self) -> dict[str, Any]:
+        text = path_in(self.profiles, self.application).read_bytes()
+        return {**super().fields(), "profile": hashlib.sha256(text).hexdigest()[:20]}
+
+    @property
+    def weight(self) -> float:
+        heavy = {"graph500": 4.0, "hacc": 3.0, "qmcpack": 3.0, "hpcg": 3.0}
+        return 3.0 * heavy.get(self.application, 1.0) * (2.0 if self.congestor != NONE else 1.0)
+
+
+def path_in(profiles: str, application: str) -> Path:
+    """Returns the file of a profile that is not one of those with a name of their own."""
+    return HOME / profiles / f"{application}{SUFFIX}"
+
+
+def profile_of(point: Point) -> Profile:
+    """Returns the profile of the application of a run."""
+    if isinstance(point, Divided):
+        return profile_in(path_in(point.profiles, point.application))
+    return profile(point.application)
+
 
 @dataclass(frozen=True)
 class CongestionOutcome:
@@ -141,13 +181,10 @@ def jobs_of(point: Point) -> list[Job]:
     """Returns the jobs of a run: first the one that is measured."""
     if point.application:
         mine, theirs = places(point.setting, point.shift, point.nodes)
-        jobs = [application_on(profile(point.application), mine, point.tasks)]
-        if theirs:
-            busy, rest = split(theirs, seed=SHIFTS * point.seed + point.shift)
-            ring = canary("latency", rest, point.tasks)
-            ring = replace(ring, iterations=100_000, background=True)
-            jobs += [*congestors([point.congestor], busy, point.tasks), ring]
-        return jobs
+        jobs = [application_on(profile_of(point), mine, point.tasks)]
+        if isinstance(point, Divided):
+            jobs = [replace(job, profile="") for job in jobs]  # it is no profile with a name
+        return [*jobs, *beside(point, theirs)]
     along, room = point.shift * LIST // SHIFTS, max(LIST, point.nodes)
     nodes = [(place + along) % room for place in range(point.nodes)]
     busy, rest = split(nodes, seed=SHIFTS * point.seed + point.shift)
@@ -155,6 +192,29 @@ def jobs_of(point: Point) -> list[Job]:
     if point.congestor != NONE:
         jobs += congestors(point.congestor.split("+"), busy, point.tasks)
     return jobs
+
+
+def beside(point: Point, nodes: Sequence[int]) -> list[Job]:
+    """Returns GPCNeT on these nodes, if there are any, while an application runs."""
+    if not nodes:
+        return []
+    requests = point.requests if isinstance(point, Divided) else 1
+    busy, rest = split(nodes, seed=SHIFTS * point.seed + point.shift)
+    ring = replace(canary("latency", rest, point.tasks), iterations=100_000, background=True)
+    loud = congestors([point.congestor], busy, point.tasks)
+    return [*(at_once(job, requests) for job in loud), ring]
+
+
+def at_once(congestor: Job, requests: int) -> Job:
+    """Returns a congestor whose tasks ask for so many times as much at once."""
+    if requests == 1:
+        return congestor
+    stages = (
+        replace(stage, message_bytes=stage.message_bytes * requests,
+                reply_bytes=stage.reply_bytes * requests)
+        for stage in congestor.stages
+    )  # fmt: skip
+    return replace(congestor, profile="", stages=tuple(stages))
 
 
 def application_on(found: Profile, nodes: Sequence[int], tasks: int) -> Job:
@@ -204,7 +264,7 @@ def ran(experiment: Experiment) -> Iterator[tuple[Run, Any]]:
 
 def simulate(point: Point) -> CongestionOutcome:
     """Simulate a run on this core, whatever ranks there are."""
-    jobs = jobs_of(point)
+    jobs = point.jobs()
     with ran(experiment_of(jobs, point.tasks, point.machine, point.router)) as (opened, result):
         first = job_network(opened)[0]
         seen = counters_of(opened)
