@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -125,11 +126,25 @@ def impacts(
 def claims(asked: CongestionPlan, outcomes: Outcomes) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
     return [
-        *(claim for profiles in WITH for claim in _slower(asked, outcomes, profiles)),
+        *(
+            once(claim, profiles)
+            for profiles in WITH
+            for claim in _slower(asked, outcomes, profiles)
+        ),
         *_counters(asked, outcomes),
         *_gpcnet(asked, outcomes),
-        *(claim for profiles in CAUSES for claim in _calibration(asked, outcomes, profiles)),
+        *(
+            once(claim, profiles)
+            for profiles in CAUSES
+            for claim in _calibration(asked, outcomes, profiles)
+        ),
     ]
+
+
+def once(claim: Claim, profiles: str) -> Claim:
+    """Returns a claim, without its source where it is of other than the bundled profiles: on the
+    page of all papers each printed number stands once."""
+    return claim if profiles == BUNDLED else replace(claim, source="", cause="")
 
 
 # -- setting I
