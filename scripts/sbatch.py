@@ -41,6 +41,7 @@ TEMPLATE = """\
 # after a crash.
 #
 #   sbatch slurm_jobs/{file}.sbatch [{example} ...]
+#   OUT=DIR sbatch slurm_jobs/{file}.sbatch ...      # goes on in DIR, or begins there
 #
 #SBATCH --job-name={study}
 #SBATCH --ntasks={ranks}
@@ -52,7 +53,7 @@ TEMPLATE = """\
 #SBATCH --output={study}-%j.out
 set -euo pipefail
 
-out="{study}-$SLURM_JOB_ID"
+out="${{OUT:-{study}-$SLURM_JOB_ID}}"
 mkdir -p "$out"
 srun --kill-on-bad-exit=1 odonata study {study} "$@" -o "$out" --json > "$out/last.json"
 

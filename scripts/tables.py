@@ -23,7 +23,7 @@ from odonata.study import papers
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 KEPT = DOCS / "papers"
-CLAIMS = re.compile(r"(<!-- claims: ([\w-]+) ?(.*?) -->\n).*?(<!-- end -->)", re.DOTALL)
+CLAIMS = re.compile(r"(<!-- claims: ([\w-]+)(?: ([^\n>]+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 ALL = re.compile(r"(<!-- papers -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -43,7 +43,7 @@ def filled(text: str) -> str:
 
     def claims(found: re.Match[str]) -> str:
         _, those = papers.summary(KEPT / f"{found[2]}.json")
-        return found[1] + papers.of_study(those, found[3]) + found[4]
+        return found[1] + papers.of_study(those, found[3] or "") + found[4]
 
     def every(found: re.Match[str]) -> str:
         return found[1] + papers.page([papers.summary(path) for path in kept()]) + found[2]
@@ -65,7 +65,10 @@ def stale() -> Iterator[tuple[Path, str]]:
 
 
 if __name__ == "__main__":
-    for page, then in stale():
+    found = [*stale()]
+    for page, then in found:
         if "--write" in sys.argv[1:]:
             page.write_text(then)
         print(page.relative_to(ROOT))
+    if not found:
+        print("every page has its results")

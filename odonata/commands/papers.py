@@ -23,7 +23,10 @@ def command(paths: tuple[Path, ...], markdown: bool, as_json: bool) -> None:
     calibrated to are no evidence, and are counted apart.
     """
     from odonata.study import papers
+    from pdes.shown import say
 
+    for warning in papers.warnings(paths):
+        say(warning)
     summaries = [papers.summary(path) for path in paths]
     every = papers.printed(summaries)
     if as_json:

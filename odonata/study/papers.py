@@ -55,6 +55,12 @@ class Found:
             return CALIBRATED
         return str(self.claim.verdict)
 
+    @property
+    def why(self) -> str:
+        """Returns a link to the cause, where there is something to explain."""
+        wanted = self.claim.cause and self.claim.verdict is not Verdict.HOLDS
+        return f"[why]({self.claim.cause})" if wanted else ""
+
 
 def summary(path: Path) -> tuple[str, list[Claim]]:
     """Returns the name of a study and its claims, from its directory or from a file that is a copy
@@ -70,6 +76,25 @@ def summary(path: Path) -> tuple[str, list[Claim]]:
 def _claim(fields: dict[str, Any]) -> Claim:
     verdict = fields.pop("verdict")
     return Claim(**fields, verdict=None if verdict is None else Verdict(verdict))
+
+
+def warnings(paths: Sequence[Path]) -> Iterator[str]:
+    """Yields what is to be known before claims are counted: studies that are not complete, and
+    those that say nothing of a paper. Raises Refused where a study is there twice."""
+    seen: dict[str, Path] = {}
+    for path in paths:
+        study, claims = summary(path)
+        require(study not in seen, f"{path}: {study} is in {seen.get(study)} too; one of them")
+        seen[study] = path
+        if not complete(path):
+            yield f"{path}: some simulations of {study} are missing"
+        if not printed([(study, claims)]):
+            yield f"{path}: {study} has no claim there that a paper's number is beside"
+
+
+def complete(path: Path) -> bool:
+    file = path / SUMMARY if path.is_dir() else path
+    return bool(json.loads(file.read_text()).get("completed"))
 
 
 def printed(summaries: Iterable[tuple[str, Sequence[Claim]]]) -> list[Found]:
@@ -120,8 +145,7 @@ def _numbers(every: Sequence[Found]) -> list[str]:
 
 def _of_paper(every: Sequence[Found]) -> str:
     rows = [[one.place, one.claim.name, one.claim.paper, one.claim.ours, f"{one.claim.of:,}",
-             one.column, f"[why]({one.claim.cause})" if one.claim.cause else "", one.study]
-            for one in every]  # fmt: skip
+             one.column, one.why, one.study] for one in every]  # fmt: skip
     return table(["where", "what", "printed", "here", "of", "verdict", "", "study"], rows)
 
 

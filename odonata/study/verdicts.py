@@ -63,8 +63,10 @@ def near(it: Interval, printed: float, rounded: float = 0.0) -> bool:
     nothing."""
     if it.half > WIDEST * abs(printed) + rounded:
         return False
-    low, high = limits(it)
-    most, least = (printed + rounded) * (1 + NEAR), (printed - rounded) * (1 - NEAR)
+    (low, high), size = limits(it), abs(printed)
+    if printed < 0:
+        low, high = -high, -low
+    most, least = (size + rounded) * (1 + NEAR), (size - rounded) * (1 - NEAR)
     return low <= most and high >= least
 
 
@@ -73,7 +75,8 @@ def near_share(it: Interval, printed: float, rounded: float = 0.0) -> bool:
     that is wider than what it must come near says nothing."""
     low, high = limits(it)
     apart = max(low - printed, printed - high)
-    close = apart <= NEAR_SHARE and not it.half > max(WIDEST * printed, NEAR_SHARE)
+    allowed = min(NEAR_SHARE, WIDEST * printed) if printed else NEAR_SHARE
+    close = apart <= allowed and not it.half > max(WIDEST * printed, NEAR_SHARE)
     return near(it, printed, rounded) or bool(close)
 
 

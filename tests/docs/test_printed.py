@@ -26,7 +26,7 @@ sys.path.remove(SCRIPTS)
 DATA = ROOT.parent / "shared" / "data"
 TRACES = {"nasa.swf.gz": "nasa-ipsc-1993-cln.swf.gz", "hpc2n.swf": "hpc2n-sample.swf"}
 """Traces that pages tell their readers to download, as they are named beside this project."""
-QUICK = ("first-study.md", "buying.md", "power.md")
+QUICK = ("buying.md", "power.md")
 """The pages whose commands take a second or two each; those of the others take longer."""
 
 
@@ -81,14 +81,14 @@ def squeezed(text: str) -> str:
 def missing(shown: str, said: str) -> list[str]:
     """Returns the lines that a page shows and a command did not print, in this order; `...` and
     `[...]` stand for lines that are left out."""
-    left, lines = squeezed(said), []
+    left, lines = f" {squeezed(said)} ", []
     for line in shown.splitlines():
         words = squeezed(line)
         if words in ("", "...", "[...]"):
             continue
-        _, found, after = left.partition(words)
+        _, found, after = left.partition(f" {words} ")
         if found:
-            left = after
+            left = f" {after}"
         else:
             lines.append(line)
     return lines
@@ -120,6 +120,7 @@ def test_a_number_that_is_no_longer_printed_would_be_found() -> None:
     assert missing("a  1\n...\nc 3\n", "a 1\nb 2\nc 3\n") == []
     assert missing("a 1\nb 9\n", "a 1\nb 2\n") == ["b 9"]
     assert missing("c 3\na 1\n", "a 1\nc 3\n") == ["a 1"], "in another order"
+    assert missing("jobs 2\n", "jobs 2000\n") == ["jobs 2"], "a part of a number"
     assert len(EVERY) >= 12
 
 

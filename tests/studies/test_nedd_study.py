@@ -17,6 +17,7 @@ import pytest
 
 from odonata.studies import named
 from odonata.studies.congestion.options import MACHINE
+from odonata.studies.congestion.users import in_sets
 from odonata.studies.nedd import APPLICATIONS, PARTS, NeDD, floor, simulation
 from odonata.studies.nedd import claims as said
 from odonata.studies.nedd.cases import (
@@ -37,7 +38,7 @@ from odonata.studies.nedd.cases import (
     restless,
 )
 from odonata.studies.nedd.claims import change, claims, mean_of, slowdowns, spread, times
-from odonata.studies.nedd.floor import CONGESTED, IDLE, WANTED, in_sets
+from odonata.studies.nedd.floor import CONGESTED, IDLE, WANTED
 from odonata.studies.nedd.simulation import (
     CONGESTOR_NODES,
     CONGESTORS,

@@ -90,9 +90,9 @@ FEWEST = 5
 
 
 def _told(name: str, paper: str, ours: str, printed: float, it: Interval) -> Claim:
-    """Returns whether a printed number holds, where that can be told."""
+    """Returns whether a printed number is shown to hold."""
     if it.of < FEWEST or not it.half <= WIDEST * printed:
-        return shown(name, paper, f"{ours}: too uncertain to tell", it)
+        return judged(name, paper, f"{ours}: too uncertain to tell", False, False, it)
     return judged(name, paper, ours, near(it, printed), False, it)
 
 

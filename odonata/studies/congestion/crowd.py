@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from odonata.jobs.request import Job
 from odonata.studies.congestion.simulation import LIST, Divided, application_on, beside, places
 from odonata.studies.congestion.simulation import profile_of as usual
-from odonata.studies.nedd.floor import chance, in_sets, others_on
+from odonata.studies.congestion.users import chance, in_sets, others_on
 from topology.presets import PRESETS
 
 SETS = 24

@@ -17,17 +17,8 @@ from odonata.jobs.request import Job, Stage
 from odonata.results.performance import job_records
 from odonata.studies.congestion.options import MACHINE
 from odonata.studies.congestion.simulation import LAUNCH_PS, application_on, experiment_of
-from odonata.studies.nedd.floor import (
-    CONGESTED,
-    FOREVER,
-    IDLE,
-    WANTED,
-    chance,
-    gpcnet_on,
-    in_sets,
-    others_on,
-    silent_on,
-)
+from odonata.studies.congestion.users import FOREVER, chance, in_sets, others_on
+from odonata.studies.nedd.floor import CONGESTED, IDLE, WANTED, gpcnet_on, silent_on
 from odonata.study.contract import Case
 from pdes.driver import run
 from pdes.transport import Serial

@@ -54,10 +54,7 @@ class Spread(NamedTuple):
 
     def near(self, printed: float, rounded: float = 0.0) -> bool:
         """Tells whether the interval of the mean comes near a printed value, of either sign."""
-        it = self.it
-        if printed < 0:
-            it = Interval(-it.mean, -it.high, -it.low, it.of)
-        return near(it, abs(printed), rounded)
+        return near(self.it, printed, rounded)
 
     def same_sign(self, printed: float) -> bool:
         """Tells whether all of the interval is on the side of 0 on which a printed value is."""

@@ -140,9 +140,17 @@ def _of_year(asked: WallacePlan, outcomes: Outcomes, order: str) -> Iterator[Cla
                      close, it.mean > 0.5, it, "Wallace 8.1", f"{PAGE}#given-and-chosen",
                      calibrated=True)  # fmt: skip
         it = interval([float(learning_rate(one)[-1]) for one in steady])
-        yield judged(f"{title}: the same at its end", "as many or more", percent(it),
-                     above(it, LEARNED), it.mean > LEARNED, it, "Wallace 8.1",
-                     f"{PAGE}#given-and-chosen", calibrated=True)  # fmt: skip
+        yield judged(
+            f"{title}: jobs with a known profile, at its end",
+            "as many or more",
+            percent(it),
+            above(it, LEARNED),
+            it.mean > LEARNED,
+            it,
+            "Wallace 8.1",
+            f"{PAGE}#given-and-chosen",
+            calibrated=True,
+        )
         it = interval([float(sets_known(one)[day]) for one in steady])
         yield shown(f"{title}: sets of jobs alike that are known after 26 days", "", percent(it),
                     it)  # fmt: skip
@@ -281,8 +289,16 @@ def _against_no_cap(
                      f"{_pm(it, 1)} {of}", near(it, BETTER), above(it, 0), it, "Wallace 9",
                      PASSING)  # fmt: skip
         if order == "fcfs" and cap != HIGH:
-            yield judged(f"{title}: the same, by figure 9", "some", f"{_pm(it, 1)} {of}",
-                         above(it, 1), it.mean > 0, it, "Wallace 8.3", LOAD_CAUSE)  # fmt: skip
+            yield judged(
+                f"{title}: months of less than without a cap, by figure 9",
+                "some",
+                f"{_pm(it, 1)} {of}",
+                above(it, 1),
+                it.mean > 0,
+                it,
+                "Wallace 8.3",
+                LOAD_CAUSE,
+            )
     if any(map(len, than)):
         rows = rows_of(
             asked,
@@ -347,8 +363,16 @@ def _of_orders(asked: WallacePlan, outcomes: Outcomes) -> Iterator[Claim]:
                      calibrated=True)  # fmt: skip
     it = interval([None if a is None or b is None else b - a for a, b in zip(*most, strict=True)])
     if it.of:
-        yield judged("Orders, WFP, 2,000 kW: the same less that of FCFS", "above 0", _pm(it, 1),
-                     above(it, 0), it.mean > 0, it, "Wallace 8.3", OPEN)  # fmt: skip
+        yield judged(
+            "Orders, 2,000 kW: largest change of a month's wait, WFP's less FCFS's",
+            "above 0",
+            _pm(it, 1),
+            above(it, 0),
+            it.mean > 0,
+            it,
+            "Wallace 8.3",
+            OPEN,
+        )
     wait, used = (_between_orders(asked, outcomes, name) for name in (WAIT, UTILISATION))
     it = apart(used, wait)
     if it.of:

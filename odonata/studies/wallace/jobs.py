@@ -88,4 +88,4 @@ def example() -> Claim:
     ours = ", ".join(f"J{job}" for job in chosen)
     return judged("Example: jobs that start on 6 racks under 230 kW", "J1, J2", ours,
                   chosen == [1, 2], False, interval([float(racks[chosen].sum())]),
-                  "Wallace 4.1")  # fmt: skip
+                  "Wallace 4.1", calibrated=True)  # fmt: skip
