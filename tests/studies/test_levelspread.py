@@ -506,7 +506,11 @@ def test_every_printed_claim_has_its_source_and_what_does_not_hold_its_cause() -
                 for line in page.splitlines() if line.startswith("#")}  # fmt: skip
     assert len(claims) > 60
     for claim in claims:
-        assert bool(claim.paper) == bool(claim.source) == (claim.verdict is not None), claim.name
+        assert bool(claim.paper) == (claim.verdict is not None), claim.name
+        if "published code" in claim.name:
+            assert not claim.source, "the printed numbers count once"
+            continue
+        assert bool(claim.paper) == bool(claim.source), claim.name
         assert bool(claim.cause) == (claim.verdict is not None and not claim.holds), claim.name
         if claim.cause:
             file, anchor = claim.cause.split("#")

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from odonata.studies import named
+from odonata.studies.congestion import users
 from odonata.studies.congestion.options import MACHINE
 from odonata.studies.congestion.users import in_sets
-from odonata.studies.nedd import APPLICATIONS, PARTS, NeDD, floor, simulation
+from odonata.studies.nedd import APPLICATIONS, PARTS, NeDD, simulation
 from odonata.studies.nedd import claims as said
 from odonata.studies.nedd.cases import (
     AGED,
@@ -103,7 +104,7 @@ def by_name(found: list[Claim]) -> dict[str, Claim]:
     return {one.name: one for one in found}
 
 
-@pytest.mark.parametrize("module", [floor, simulation, said])
+@pytest.mark.parametrize("module", [users, simulation, said])
 def test_examples_in_docstrings_are_so(module: ModuleType) -> None:
     failed, tried = doctest.testmod(module)
     assert (failed, tried > 0) == (0, True)

@@ -286,7 +286,7 @@ def test_capping_success_and_learning_rate_are_those_of_the_year() -> None:
                         for cap in ("3,000 kW", "the variable cap"))  # fmt: skip
     assert (steady.ours, steady.holds, steady.calibrated) == ("99.50 ± 0.00 %", True, True)
     assert (variable.ours, variable.holds, variable.calibrated) == ("99.50 ± 0.00 %", True, True)
-    (learned,) = named_so(found, "WFP: jobs with a known profile")
+    (learned,) = named_so(found, "WFP: jobs with a known profile, after 26 days")
     rate = float(learning_rate(outcomes[asked.part("wfp", LEARNER, MIDDLE).key])[25])
     assert learned.values["mean"] == rate == 94 * 26 / (94 * 26 + 6)
     assert not learned.holds  # too good
