@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import PATIENCE, clean_environment
@@ -106,3 +108,22 @@ def test_what_was_cut_short_is_put_back_into_the_queue(
     (tmp_path / "odonata").chmod(0o755)
     submitted("nedd.sbatch", tmp_path, cluster)
     assert (tmp_path / "told").read_text() == "requeue 7\n"
+
+
+# -- studies that are simulated anew
+
+
+def test_what_a_study_claims_otherwise_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    differences = importlib.import_module("claims").differences
+
+    def told(**ours: str) -> dict[str, Any]:
+        return {"study": "s", "claims": [{"name": name, "paper": "1", "ours": text, "verdict": None}
+                                         for name, text in ours.items()]}  # fmt: skip
+
+    assert [*differences(told(a="1", b="2"), told(a="1", b="2"))] == []
+    assert [*differences(told(a="1", b="2"), told(a="3"))] == [
+        "s: a: '1': '1', None, and now '1': '3', None", "s: b: '1': '2', None, and now nothing"
+    ]  # fmt: skip
+    timed = "200 trials take"
+    assert [*differences(told(**{timed: "1 s"}), told(**{timed: "2 s"}))] == []

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from odonata.commands.papers import command
-from odonata.results.statistics import interval
+from odonata.results.statistics import Interval, interval
 from odonata.study.contract import Claim, Verdict
-from odonata.study.papers import of_study, page, printed, summary
-from odonata.study.verdicts import Place, judged, placed, shown, verdict
+from odonata.study.papers import of_study, page, printed, summary, warnings
+from odonata.study.verdicts import Place, judged, near, near_share, placed, shown, verdict
 from pdes.errors import Fault, Refused
 
 HOLDS = Claim("a", "1 %", "1.0 ± 0.1 %", Verdict.HOLDS, 3, source="Zhang 3.10")
@@ -125,3 +125,42 @@ def test_every_claim_of_a_kept_study_says_where_it_is_printed() -> None:
             if claim.paper and judged_or_fitted and claim.source:
                 wrong = claim.verdict in (Verdict.SIGN, Verdict.NOT)
                 assert claim.cause or not wrong, f"{study}: {claim.name}: why not?"
+
+
+# -- before claims are counted
+
+
+def test_what_is_counted_twice_is_refused_and_what_is_not_whole_is_said(file: Path) -> None:
+    other = file.with_name("other.json")
+    other.write_text(file.read_text())
+    with pytest.raises(Refused, match=r"one is in .* too"):
+        invoke(str(file), str(other))
+    whole = json.loads(file.read_text()) | {"completed": True}
+    other.write_text(json.dumps(whole))
+    assert [*warnings([other])] == []
+    assert [*warnings([file])] == [f"{file}: some simulations of one are missing"]
+    other.write_text(json.dumps(whole | {"claims": [asdict(OURS)]}))
+    assert [*warnings([other])] == [
+        f"{other}: one has no claim there that a paper's number is beside"
+    ]
+
+
+@pytest.mark.parametrize(("mean", "half", "printed", "rounded", "holds"), [
+    (10.9, 0.0, 10, 0, True), (11.1, 0.0, 10, 0, False), (11.1, 0.2, 10, 0, True),
+    (11.1, 0.0, 10, 0.5, True), (10.0, 5.1, 10, 0, False), (10.0, 4.9, 10, 0, True),
+    (-14.3, 0.5, -14.3, 0, True), (-11.2, 0.9, -14.3, 0, False), (14.3, 0.5, -14.3, 0, False),
+])  # fmt: skip
+def test_a_number_holds_within_a_tenth_whatever_its_sign(
+    mean: float, half: float, printed: float, rounded: float, holds: bool
+) -> None:
+    assert near(Interval(mean, mean - half, mean + half, 9), printed, rounded) is holds
+
+
+@pytest.mark.parametrize(("mean", "half", "printed", "holds"), [
+    (0.623, 0.019, 0.59, True), (0.431, 0.031, 0.64, False), (0.005, 0.002, 0.03, False),
+    (0.02, 0.001, 0.03, True), (0.001, 0.003, 0.01, False), (0.001, 0.002, 0.0, True),
+])  # fmt: skip
+def test_a_share_holds_within_two_points_or_half_of_it(
+    mean: float, half: float, printed: float, holds: bool
+) -> None:
+    assert near_share(Interval(mean, mean - half, mean + half, 9), printed) is holds
