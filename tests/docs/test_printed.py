@@ -24,7 +24,7 @@ import tables  # noqa: E402
 
 sys.path.remove(SCRIPTS)
 DATA = ROOT.parent / "shared" / "data"
-TRACES = {"nasa.swf.gz": "nasa-ipsc-1993-cln.swf.gz", "hpc2n.swf": "hpc2n-sample.swf"}
+TRACES = {"nasa.swf.gz": "nasa-ipsc-1993-cln.swf.gz"}
 """Traces that pages tell their readers to download, as they are named beside this project."""
 QUICK = ("buying.md", "power.md")
 """The pages whose commands take a second or two each; those of the others take longer."""
@@ -70,8 +70,11 @@ def printed(page: Path) -> Iterator[Printed]:
             yield Printed(before, block.text)
 
 
+ELSEWHERE = (TUTORIAL, DOCS / "howto" / "regulated-days.md")
+"""Pages whose commands need what the page did before: `test_blocks.py` and
+`tests/commands/test_regulated_days.py` compare what these print."""
 EVERY = [pytest.param(it, id=str(it), marks=() if page.name in QUICK else pytest.mark.long)
-         for page in PAGES if page != TUTORIAL for it in printed(page)]  # fmt: skip
+         for page in PAGES if page not in ELSEWHERE for it in printed(page)]  # fmt: skip
 
 
 def squeezed(text: str) -> str:
