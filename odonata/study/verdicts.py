@@ -111,7 +111,7 @@ def values_of(it: Interval) -> dict[str, float]:
 
 
 class Place(NamedTuple):
-    """Where a paper prints what some claims are about: those whose names the pattern is found in.
+    """The place at which a paper prints what some claims are about, whose names have the pattern.
     `source` is "" where no paper prints it, but something that is ours."""
 
     pattern: str

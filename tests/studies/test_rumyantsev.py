@@ -187,7 +187,7 @@ def test_how_many_fit_is_as_an_enumeration_says(servers: int) -> None:
     weights /= weights.sum()
 
     def mean(left: int, fit: int) -> float:
-        """Of 1 / J, where so many servers are left and so many customers fit already."""
+        """Returns the mean of 1 / J, where so many servers are left and so many customers fit."""
         return float(sum(weights[n] * (mean(left - n, fit + 1) if n <= left else 1 / fit)
                          for n in range(1, servers + 1)))  # fmt: skip
 

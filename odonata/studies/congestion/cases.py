@@ -51,7 +51,8 @@ class CongestionPlan:
     machine: str
     router: str
     requests: int = 16
-    """Of a task of the congestor, beside profiles with messages as long as the real ones."""
+    """How many requests a task of the congestor makes as one, where profiles have messages as long
+    as the real ones."""
 
     def __post_init__(self) -> None:
         known = built_in()

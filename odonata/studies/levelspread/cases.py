@@ -21,7 +21,7 @@ from topology.presets import PRESETS
 
 LEVEL_SPREAD, JOKANOVIC = "level-spread", "jokanovic"
 PUBLISHED = "jokanovic-published"
-"""The same policy as the code that the authors published has it."""
+"""The name of Jokanovic's policy as it is in the code that the authors published."""
 COMPACT = ("simple", "slurm", "rdg")
 SPREADING = ("rdr", "rrr", "rdn", "rrn")
 BASELINES = (*COMPACT, *SPREADING)

@@ -205,8 +205,9 @@ def _quarters(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
 
 
 def _ports(asked: LevelSpreadPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    """Of all-to-all at a ratio of 1: for each class of links the median or the largest count of a
-    port, of one policy less that of another, in parts of their sum."""
+    """Yields claims about ports for all-to-all at a ratio of 1: for each class of links the median
+    or the largest count of a port under one policy, less that under another, as a part of their
+    sum."""
 
     def counts(nodes: int, policy: str, link: str, count: str, which: int, minus: int) -> Seeds:
         found = [outcomes.get(point.key)

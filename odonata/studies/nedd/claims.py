@@ -41,11 +41,11 @@ MAIN, STEADY = "minimd", "hpcg"
 TIMES = 5.0
 """How many times as long as without a congestor the first takes at random: means of ten runs."""
 BETTER = {RANDOM: 0.30, STALLS: 0.29, FEWER: 0.07}
-"""By how much it is shorter under low-traffic-router than under others."""
+"""The part by which miniMD runs shorter under low-traffic-router than under others (printed)."""
 MOST_BETTER = 0.30
-"""By how much any application is, at most."""
+"""The largest such part of any application, as printed."""
 CLOSE = 0.03
-"""By how much less the run time of a job that congestion does not slow down changes."""
+"""The printed limit of how much longer a job runs that congestion does not slow down."""
 RESULTS, SUMMARY = "Zhang 3.8.2", "Zhang 4.2"
 PAGE = "nedd.md"
 REQUESTS = f"{PAGE}#what-makes-it-as-bad-as-on-cori"

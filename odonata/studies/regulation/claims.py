@@ -98,7 +98,7 @@ PLACES = (
     Place("error|energy of standby|hours$", "Zhang 2.5.2", f"{PAGE}#the-default-setting"),
     Place("average|reserve|saving|weight of|late jobs of", "Zhang 2.5.2"),
 )  # fmt: skip
-"""Where the thesis prints what."""
+"""The places at which the thesis prints what claims are about."""
 
 
 def claims(asked: RegulationPlan, outcomes: Outcomes) -> list[Claim]:

@@ -62,7 +62,7 @@ ON_SMALL, ON_UNBOUNDED, ON_QUEUES, ON_MODEL, ON_POWER, ON_LARGE = (
         "small-jobs-over-all-bounds", "unbounded", "who-gains-in-a-queue",
         "the-model-against-the-oracle", "power-of-single-jobs", "large-and-random-jobs",
     ))  # fmt: skip
-"""Where differences are explained."""
+"""The places in docs where differences are explained."""
 PART = 0.0005
 """Percentages are printed to a tenth of one."""
 
@@ -120,7 +120,7 @@ CHANGES = (
     Printed(QUEUED, ADAPTIVE_30, TRADITIONAL, LOW_W, 536 / 684 - 1, ON_QUEUES, np.mean,
             "Patki table 5.4"),
 )  # fmt: skip
-"""In the order of the text; a table's are of its seconds."""
+"""The printed changes, in the order of the text; those of a table follow from its seconds."""
 SLOWED = (ADAPTIVE_10, ADAPTIVE_20, ADAPTIVE_30)
 PRINTED_S = 684
 """Table 5.4: the mean turnaround of one large trace at 6,500 W under traditional, in s."""

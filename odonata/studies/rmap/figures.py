@@ -51,7 +51,7 @@ LOOKS: dict[str, tuple[str, str, Any, str]] = {
 """By policy: words, colour, dashes and mark."""
 KIND_COLOURS = {"small": GREEN, "large": BLUE, "random": RED}
 PRINTED_CHANGES = {("large", LOW_W): -0.071, ("small", HIGH_W): -0.171, ("random", HIGH_W): -0.13}
-"""By kind and bound: tables and sentences about that bound alone."""
+"""The printed changes, by kind and bound, of tables and sentences about that bound alone."""
 PRINTED_S = 684.0
 """Table 5.4: traditional, large, 6,500 W."""
 

@@ -110,7 +110,7 @@ READINGS: dict[str, Reading] = {
     ),
     "jobs start every 30 s": Reading(every_s=30.0),
 }  # fmt: skip
-"""By what is other than in the study."""
+"""The readings of naive, by what is other than in the study."""
 
 
 def by_job(

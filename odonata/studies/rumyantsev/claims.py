@@ -33,7 +33,7 @@ ENERGIES_CAUSE, WEEKS_CAUSE, SWITCHES_CAUSE, FIGURE_2 = (
     f"{PAGE}#{heading}" for heading in
     ("the-printed-energies", "randomised-traces", "the-model", "figure-2")
 )  # fmt: skip
-"""Where differences are explained."""
+"""The places in docs where differences are explained."""
 HUGE = 40
 """Servers of a customer who is huge: half of them all."""
 HEAVY = 0.1

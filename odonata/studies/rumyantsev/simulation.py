@@ -107,7 +107,8 @@ class RumyantsevOutcome:
     per_s: float = 0.0
     """Departures per second in that time."""
     boundary_per_s: float = 0.0
-    """Of independent customers: arrivals per second at the boundary of stability, low rate."""
+    """How many customers may arrive per second, at most, for the system to be stable at the low
+    rate. It is given for streams of independent customers alone."""
 
 
 def digest_of(file: str) -> str:

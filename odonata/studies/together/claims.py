@@ -12,7 +12,7 @@ from odonata.study.verdicts import above, judged, percent, shown, watts
 
 SIMPLE, LEVEL, NEDD = ALLOCATIONS
 LEAST = 2
-"""Of fewer queues nothing is said: there is no interval."""
+"""The fewest queues that an interval can be had of; of fewer nothing is claimed."""
 BLIND, METERED, TYPES, WAITING = (
     (SIMPLE, power) for power in ("assumed", "metered", "by type", "by waiting")
 )

@@ -56,7 +56,7 @@ VIOLATIONS, LARGE, PASSING, LOAD_CAUSE, EVEN, OPEN = (
         "not-explained",
     )
 )  # fmt: skip
-"""Where differences are explained."""
+"""The places in docs where differences are explained."""
 SUCCESS, VARIABLE_SUCCESS, CLOSE = 0.99, 0.992, 0.005
 """The paper's capping success, above it at 3,000 kW and about it under the variable cap. About is
 within half a point: a tenth of it would let a machine pass that is above its cap for 10 % of the
