@@ -30,8 +30,7 @@ def command(directory: Path, out: Path | None, kind: str) -> None:
 
 def write(directory: Path, out: Path | None, kind: str) -> Path:
     """Writes the page, or a directory of figures; returns where it is."""
-    from odonata.results.opening import open as open_run
-    from odonata.results.schedule_run import ScheduleRun
+    from odonata.results.run import open as open_run
 
     with open_run(directory) as run:
         say_missing(run)
@@ -40,7 +39,7 @@ def write(directory: Path, out: Path | None, kind: str) -> Path:
             if target.is_dir():
                 raise Refused(f"-o {target}: is a directory; for a page, name a file")
             _writable(target.absolute().parent)
-            if isinstance(run, ScheduleRun):
+            if not run.has("network"):
                 from odonata.figures.report.schedule_page import page as of_jobs
 
                 text = of_jobs(run)
@@ -58,7 +57,7 @@ def write(directory: Path, out: Path | None, kind: str) -> Path:
             raise Refused(f"{directory}: no sample has been written yet, so there is no figure")
         _writable(target.absolute().parent)
         target.mkdir(exist_ok=True)
-        if isinstance(run, ScheduleRun):
+        if not run.has("network"):
             from odonata.figures.power import Watts
             from odonata.figures.schedule import write as write_schedule
 

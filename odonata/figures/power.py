@@ -39,9 +39,9 @@ from odonata.figures.network import (
 from odonata.jobs.metering import CAUSES, WITHIN, PowerRecord
 from odonata.jobs.schedule import Schedule
 from odonata.jobs.series import Steps
-from odonata.results.power_measures import KWH, PowerMeasures, power_measures
-from odonata.results.schedule_rows import number
-from odonata.results.schedule_run import ScheduleRun
+from odonata.results.power_measures import PowerMeasures, power_measures
+from odonata.results.register import KWH, number
+from odonata.results.run import Run
 from odonata.traces.trace import SECOND, Whole
 
 MOST_READINGS = 2000
@@ -83,7 +83,7 @@ class Watts:
         return cls(schedule, record, found, price, carbon)
 
     @classmethod
-    def of_run(cls, run: ScheduleRun) -> Watts | None:
+    def of_run(cls, run: Run) -> Watts | None:
         """Returns the same of an opened run."""
         if run.power is None or run.power_measures is None:
             return None

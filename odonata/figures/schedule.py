@@ -49,8 +49,9 @@ from odonata.figures.network import (
 )
 from odonata.figures.placement import FEW
 from odonata.jobs.schedule import Schedule
+from odonata.results.node_ranges import ranges
+from odonata.results.register import number
 from odonata.results.schedule_measures import job_times, measures, size_classes
-from odonata.results.schedule_rows import number
 from odonata.results.schedule_series import (
     Fragmentation,
     binned,
@@ -60,7 +61,6 @@ from odonata.results.schedule_series import (
     steps,
     until_us,
 )
-from odonata.results.schedule_table import ranges
 from odonata.traces.trace import SECOND, Whole
 
 MOST_BARS, COLUMNS, ROWS = 3000, 1800, 700

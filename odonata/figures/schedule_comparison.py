@@ -37,8 +37,8 @@ from odonata.figures.schedule import (
 )
 from odonata.jobs.metering import PowerRecord
 from odonata.jobs.schedule import Schedule
+from odonata.results.register import number
 from odonata.results.schedule_measures import Measures, job_times, measures
-from odonata.results.schedule_rows import number
 from odonata.results.schedule_series import Steps, binned, first_us, fragmentation, steps
 from odonata.traces.trace import SECOND, Whole
 from pdes.errors import Refused

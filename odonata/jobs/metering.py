@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -79,6 +79,25 @@ def learned(figures: Sequence[str]) -> Log:
                "a row when the policy hears of a measurement")  # fmt: skip
 
 
+class JobEnergy(NamedTuple):
+    """[job], in the order of the table of jobs: its energy, the bytes that it received and by how
+    much caps stretched it; None where nobody knows. They are right of jobs that are over."""
+
+    energy_j: Numbers
+    received_bytes: Whole | None = None
+    cap_stretch: Numbers | None = None
+
+    def of(self, job: int) -> dict[str, Any]:
+        """Returns what is known of a job that is over, by the names of `JobRecord`."""
+        received, stretch = self.received_bytes, self.cap_stretch
+        known = stretch is not None and not math.isnan(stretch[job])
+        return {
+            "energy_j": float(self.energy_j[job]),
+            "received_bytes": None if received is None else int(received[job]),
+            "cap_stretch": float(stretch[job]) if known and stretch is not None else None,
+        }
+
+
 @dataclass(frozen=True, eq=False)
 class PowerRecord:
     """What was measured. Times are ticks of the model.
@@ -118,6 +137,13 @@ class PowerRecord:
     over. None where a run has not kept it."""
     standby_j: float = 0.0
     """The energy of standby jobs, which are no jobs of the trace."""
+    received_bytes: Whole | None = None
+    """[job]: what its tasks received from other nodes; None where no packets were simulated."""
+
+    @property
+    def by_job(self) -> JobEnergy:
+        """Returns what jobs took."""
+        return JobEnergy(self.energy_j, self.received_bytes, self.cap_stretch)
 
     @classmethod
     def of_logs(

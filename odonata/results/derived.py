@@ -16,7 +16,7 @@ import xarray as xr
 
 from odonata.agents.metrics import COUNTERS, INPUT_COUNTERS
 from odonata.results.performance import Link, Performance, Totals, active_ps, quantile, summarise
-from odonata.results.summary_rows import simulated_ps
+from odonata.results.run import last_in_ps
 
 if TYPE_CHECKING:
     from odonata.results.run import Run
@@ -148,17 +148,6 @@ def busiest(run: Run, n: int = 10, by: str = "busy_ps") -> list[Link]:
                 Link(kind, int(router), int(tile) + m.nodes, far, far_port, used, *counted)
             )
     return links
-
-
-def simulated(run: Run) -> int:
-    """Returns the time that a run has simulated, in ps, as its summary has it."""
-    jobs = run.job_records if run.experiment.jobs else ()
-    end = run.experiment.run.end
-    return simulated_ps(end, run.complete, run.reached_ps, last_in_ps(run) / 1e3, jobs)
-
-
-def last_in_ps(run: Run) -> int:
-    return int(run.groups.last_received_ps[-1].max()) if len(run.time) else 0
 
 
 def cable_matrix(run: Run) -> xr.DataArray:

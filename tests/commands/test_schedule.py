@@ -20,7 +20,7 @@ from odonata.commands import schedule
 from odonata.commands.cli import cli
 from odonata.commands.output import beside
 from odonata.figures import schedule_comparison
-from odonata.results.schedule_facts import jobs_per_second
+from odonata.results.facts import jobs_per_second
 from odonata.traces.reading import read
 from odonata.traces.source import Source
 from pdes.errors import Fault, Refused

@@ -19,9 +19,9 @@ from odonata.figures import network as figures
 from odonata.figures.jobs import fullest
 from odonata.figures.placement import FEW, IDLE
 from odonata.results.execution import RunOptions, execute
-from odonata.results.opening import open as open_run
 from odonata.results.operator_counters import counters_of
 from odonata.results.run import Run
+from odonata.results.run import open as open_run
 from topology import Dragonfly
 
 FILE = """

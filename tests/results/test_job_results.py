@@ -32,11 +32,11 @@ from odonata.jobs.record import JobRecord
 from odonata.results import job_table as accounts
 from odonata.results.derived import summary
 from odonata.results.execution import Finished, RunOptions, execute
+from odonata.results.facts import run_facts
 from odonata.results.kept_summary import Summary
-from odonata.results.opening import open as open_run
 from odonata.results.performance import job_records, performance
 from odonata.results.run import Run
-from odonata.results.run_facts import run_facts
+from odonata.results.run import open as open_run
 from pdes.errors import Refused
 from pdes.hdf5 import seal
 from pdes.stream import RUNNING

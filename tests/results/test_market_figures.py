@@ -16,7 +16,7 @@ from odonata.commands import compare, report, run, sweep
 from odonata.figures import market as pictures
 from odonata.figures.market import Hours, _by_name, _count, of_market
 from odonata.results.market import Market
-from odonata.results.opening import open as open_run
+from odonata.results.run import open as open_run
 
 FILE = """
 name = "short"

@@ -34,10 +34,9 @@ from odonata.jobs.metering import DEADLOCK, ESTIMATE, WITHIN, PowerRecord
 from odonata.jobs.schedule import WAITING
 from odonata.jobs.series import Steps
 from odonata.results.execution import RunOptions, execute
-from odonata.results.job_table import COLUMNS
-from odonata.results.run_facts import schedule_facts
-from odonata.results.schedule_run import ScheduleRun
-from odonata.results.schedule_table import to_csv
+from odonata.results.facts import schedule_facts
+from odonata.results.job_table import COLUMNS, to_csv
+from odonata.results.run import Run
 from odonata.traces.trace import SECOND
 from policies.register import load_plugin
 
@@ -213,7 +212,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.long
 def test_the_page_of_a_run_has_its_power(runs: dict[str, Path]) -> None:
-    with ScheduleRun(runs["naive"]) as run:
+    with Run(runs["naive"]) as run:
         text, found = page(run), run.power_measures
     assert found is not None
     assert "<h2>Power</h2>" in text
@@ -223,12 +222,12 @@ def test_the_page_of_a_run_has_its_power(runs: dict[str, Path]) -> None:
     assert f"{found.capping_success:.2%}" in text
     assert text.index("<h2>Over time</h2>") < text.index("<h2>Power</h2>")
     assert text.index("<h2>Power</h2>") < text.index("<h2>Jobs</h2>")
-    with ScheduleRun(runs["plain"]) as run:
+    with Run(runs["plain"]) as run:
         assert "<h2>Power</h2>" not in page(run)
 
 
 def test_a_comparison_has_the_measures_of_power_and_their_changes(runs: dict[str, Path]) -> None:
-    with ScheduleRun(runs["none"]) as none, ScheduleRun(runs["naive"]) as naive:
+    with Run(runs["none"]) as none, Run(runs["naive"]) as naive:
         columns, figures = compare_schedules.columns_of(("none", "naive"), (none, naive))
         found = comparison(each(columns), figures, [])
         (table,) = tables(each(columns), figures, Console(width=200))
@@ -247,7 +246,7 @@ def test_a_comparison_has_the_measures_of_power_and_their_changes(runs: dict[str
 
 
 def test_a_run_without_power_is_compared_with_one_that_has_it(runs: dict[str, Path]) -> None:
-    with ScheduleRun(runs["plain"]) as plain, ScheduleRun(runs["naive"]) as naive:
+    with Run(runs["plain"]) as plain, Run(runs["naive"]) as naive:
         columns, figures = compare_schedules.columns_of(("plain", "naive"), (plain, naive))
         found = comparison(each(columns), figures, [])
         assert compare_schedules.power_figures((plain, plain)) == []
@@ -289,7 +288,7 @@ def test_the_plug_in_of_the_page_runs_and_keeps_to_the_cap(tmp_path: Path) -> No
     text = RUN.replace('"naive"', '"frugal"').replace('"10 kW"', '"15 kW"')
     (tmp_path / "frugal.toml").write_text(text)
     execute(RunOptions(tmp_path / "frugal.toml", tmp_path / "out", progress=False))
-    with ScheduleRun(tmp_path / "out") as run:
+    with Run(tmp_path / "out") as run:
         assert run.power is not None
         assert run.power.capping_success == 1.0
         assert run.schedule.done.all()

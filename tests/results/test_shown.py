@@ -20,7 +20,7 @@ from odonata.jobs.record import JobRecord
 from odonata.provisioning.table import sorted_table
 from odonata.provisioning.table_file import read_tables, write_tables
 from odonata.results import job_table, operator_table
-from odonata.results.schedule_table import _quoted
+from odonata.results.job_table import _quoted
 from odonata.sweeps.outcomes import SweepOutcome
 from odonata.sweeps.table import Swept
 from pdes.shown import HIDDEN, csv_cell, csv_text, plain, say

@@ -25,11 +25,11 @@ from odonata.results import job_network as network
 from odonata.results import job_table as accounts
 from odonata.results import seen as sights
 from odonata.results.alone import slowdowns
-from odonata.results.derived import busiest, recorded, simulated, summary
-from odonata.results.network_power import watts_rows
-from odonata.results.opened import INCOMPLETE, Opened
-from odonata.results.run import Run
-from odonata.results.summary_rows import EJECTED, Row, of_run, still
+from odonata.results.derived import busiest, recorded
+from odonata.results.measured import Measured
+from odonata.results.network_power import energy_rows
+from odonata.results.run import INCOMPLETE, Run
+from odonata.results.summary_rows import EJECTED, Row, sections, still, summary
 
 HERE = Path(__file__).parent
 WORST_LINKS = 8
@@ -77,7 +77,7 @@ def page(run: Run) -> str:
     return rendered(
         run,
         machine=_machine(run),
-        reached=show_time(simulated(run)) if run.complete else far(run),
+        reached=show_time(run.simulated_ps) if run.complete else far(run),
         summary=_summary(run),
         sections=list(_sections(run).items()),
         provenance=_provenance(run),
@@ -85,7 +85,7 @@ def page(run: Run) -> str:
     )
 
 
-def rendered(run: Opened, **parts: Any) -> str:
+def rendered(run: Run, **parts: Any) -> str:
     """Returns a page: what all runs have, and these parts."""
     experiment = run.experiment
     return environment().get_template("page.html").render(
@@ -109,15 +109,21 @@ def far(run: Run) -> str:
 
 
 def summary_rows(run: Run) -> list[Row]:
-    jobs = run.job_records if run.network.workload else ()
-    rows = of_run(run.experiment, summary(run), run.reached_ps, run.complete, jobs)
-    return [*rows, *watts_rows(run)]
+    """Returns what the summary of a run has, in one list."""
+    parts = sections(Measured.of_run(run), run.reached_ps, run.complete, _energy(run))
+    return [row for part in parts for row in part]
+
+
+def _energy(run: Run) -> list[Row]:
+    return energy_rows(run) if run.power is not None else []
 
 
 def _summary(run: Run) -> list[list[Row]]:
     """Returns the rows in two parts: links and power stand beside all else."""
-    rows, watts = summary_rows(run), watts_rows(run)
-    beside = [row for row in rows if row[0].endswith(" links") or row in watts]
+    it = Measured.of_run(run)
+    first = summary(it, run.reached_ps, run.complete)
+    rows = summary_rows(run)
+    beside = [row for row in rows if row[0].endswith(" links") or row not in first]
     return [some for some in ([row for row in rows if row not in beside], beside) if some]
 
 
@@ -131,6 +137,15 @@ def _machine(run: Run) -> str:
         sent.append(f"{len(load.jobs):,} jobs, placed by {load.allocation}, {load.order}")
     built = f"{nodes}, {m.n_routers:,} routers, {groups}"
     return " · ".join([built, f"{network.routing} routing", *sent])
+
+
+def every_name() -> list[str]:
+    """Returns the names of all figures that a report may have."""
+    from odonata.figures import market, power, schedule
+
+    every = (pictures.FIGURES, pictures.OF_JOBS, pictures.OF_TELEMETRY, pictures.OF_CROSSBARS,
+             schedule.PICTURES, power.PICTURES, market.PICTURES)  # fmt: skip
+    return [picture.name for some in every for picture in some]
 
 
 def _sections(run: Run) -> dict[str, list[Shown]]:
@@ -230,7 +245,7 @@ def inlined(figure: Figure, name: str, alt: str) -> Markup:
     return Markup(re.sub(size, f'<svg role="img" aria-label="{escape(alt)}"', svg, count=1))
 
 
-def _about_digest(run: Opened) -> str:
+def _about_digest(run: Run) -> str:
     if run.digest:
         return "the same on any number of ranks"
     return "lost with run.h5" if run.complete else "none: the run is incomplete"
@@ -241,7 +256,7 @@ def _provenance(run: Run) -> list[Row]:
     return provenance(run, [*kept, "nodes", "groups", *["jobs"] * bool(run.network.workload)])
 
 
-def provenance(run: Opened, kept: Sequence[str]) -> list[Row]:
+def provenance(run: Run, kept: Sequence[str]) -> list[Row]:
     """Returns where a run comes from; `kept` are the tables that it has."""
     facts, ranks = run.attributes, int(run.attributes["ranks"])
     versions = {"Python": facts["python"], **{k: v for k, v in run.packages.items() if v}}

@@ -8,10 +8,12 @@ from odonata.figures.network import style
 from odonata.figures.report import Shown, inlined, provenance, rendered
 from odonata.figures.schedule import PICTURES, drawn
 from odonata.results.market_measures import market_rows
+from odonata.results.measured import Measured
 from odonata.results.power_measures import power_rows
+from odonata.results.register import number
+from odonata.results.run import Run
 from odonata.results.schedule_measures import Part
-from odonata.results.schedule_rows import account_of, number, rows_of
-from odonata.results.schedule_run import ScheduleRun
+from odonata.results.summary_rows import account_of, of_schedule
 
 FOOTER = (
     "A wait is from a job's submission to its first start, a turnaround to its end; slowdown is "
@@ -42,12 +44,12 @@ SECTIONS = {"over-time": "Over time", "gantt": "Over time", "waits": "Jobs",
             "distributions": "Jobs", "spread": "Placement"}  # fmt: skip
 
 
-def page(run: ScheduleRun) -> str:
+def page(run: Run) -> str:
     """Returns the page, as HTML."""
     power = run.experiment.power
     regulated = power is not None and power.regulates  # then nobody is killed
     overrun = "extend" if regulated else run.experiment.trace.overrun
-    heading, *about = account_of(run.trace, run.nodes, run.experiment.machine, overrun)
+    heading, *about = account_of(run.trace, run.n_nodes, run.experiment.machine, overrun)
     how = run.experiment.scheduler
     policies = f"{how.order} scheduling" + f", {how.allocation}" * bool(run.experiment.machine)
     if run.experiment.power is not None:
@@ -63,13 +65,13 @@ def page(run: ScheduleRun) -> str:
     )
 
 
-def _summary(run: ScheduleRun) -> list[list[tuple[str, str, str]]]:
-    rows = rows_of(run.measures, run.schedule)
+def _summary(run: Run) -> list[list[tuple[str, str, str]]]:
+    rows = of_schedule(Measured.of_run(run))
     half = -(-len(rows) // 2)
     return [rows[:half], rows[half:]]
 
 
-def _sections(run: ScheduleRun) -> dict[str, list[Shown]]:
+def _sections(run: Run) -> dict[str, list[Shown]]:
     sections: dict[str, list[Shown]] = {}
     with style():
         for picture in PICTURES:
@@ -93,7 +95,7 @@ def _sections(run: ScheduleRun) -> dict[str, list[Shown]]:
     return sections
 
 
-def _of_power(run: ScheduleRun) -> dict[str, list[Shown]]:
+def _of_power(run: Run) -> dict[str, list[Shown]]:
     """Returns the section of power, within `style`; none where power was not simulated."""
     watts = power.Watts.of_run(run)
     if watts is None:
@@ -110,7 +112,7 @@ def _of_power(run: ScheduleRun) -> dict[str, list[Shown]]:
     return {"Power": [found[0], rows, *found[1:]]}
 
 
-def _of_market(run: ScheduleRun) -> dict[str, list[Shown]]:
+def _of_market(run: Run) -> dict[str, list[Shown]]:
     """Returns the section of a market, within `style`; none where there was none."""
     if run.market is None:
         return {}
