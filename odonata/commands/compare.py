@@ -76,7 +76,7 @@ def show(
     if len(directories) < 2:
         raise Refused("compare: two runs at least: odonata compare DIR DIR")
     if plot is not None:
-        from odonata.figures.machine import check_name
+        from odonata.figures.style import check_name
 
         check_name(plot)
     with ExitStack() as stack:

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.ticker import FuncFormatter
 
-from odonata.figures.network import Floats, dress, thousands
+from odonata.figures.style import Floats, dress, thousands
 from odonata.jobs.schedule import Schedule
 from odonata.results.schedule_series import first_us, until_us
 from odonata.traces.clock import WallClock

@@ -24,6 +24,7 @@ from odonata.figures import placement as placements
 from odonata.figures import seen as sights
 from odonata.figures.congestion import congestion_map, map_size, marked, router_stalls
 from odonata.figures.network import in_short, shares, span_ps
+from odonata.figures.style import save, style
 from odonata.jobs.placement import Placement
 from odonata.results import derived
 from odonata.results.derived import input_counters, recorded, tile_samples
@@ -355,9 +356,9 @@ def drawn(run: Run, picture: Picture) -> Figure:
 def write(run: Run, directory: Path, kind: str) -> list[Path]:
     """Save all figures for which a run has data, each in a file."""
     paths = []
-    with figures.style():
+    with style():
         for picture in of(run):
             if not picture.missing(run):
                 paths.append(directory / f"{picture.name}.{kind}")
-                figures.save(drawn(run, picture), paths[-1], kind)
+                save(drawn(run, picture), paths[-1], kind)
     return paths

@@ -23,7 +23,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from odonata.experiment.units import show_power
 from odonata.figures.clock import clock_of
-from odonata.figures.network import (
+from odonata.figures.placement import job_colours
+from odonata.figures.power import LEGEND, PALE, unit_of
+from odonata.figures.style import (
     BLUE,
     DASHES,
     FAINT,
@@ -40,8 +42,6 @@ from odonata.figures.network import (
     thousands,
     top,
 )
-from odonata.figures.placement import job_colours
-from odonata.figures.power import LEGEND, PALE, unit_of
 from odonata.jobs.schedule import TO_COME
 from odonata.results.market import HourFacts, Market
 from odonata.results.schedule_series import binned
@@ -475,4 +475,4 @@ def write_hours(found: Regulated, path: Path, title: str) -> None:
         costs(shown, right)
         if not _no_limits(shown):
             quality(shown, parts[2])
-        save(figure, path, path.suffix.lstrip(".").lower())
+        save(figure, path)

@@ -20,7 +20,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from odonata.experiment.units import show_duration, show_energy, show_power
 from odonata.figures.clock import Clock, clock_of
-from odonata.figures.network import (
+from odonata.figures.style import (
     BLUE,
     FAINT,
     GREEN,

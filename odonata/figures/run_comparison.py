@@ -13,11 +13,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from odonata.figures import network as figures
+from odonata.figures.style import DASHES, INK, RUN_COLOURS, dress, save, style
 from odonata.results.run import Run
 from odonata.results.statistics import interval
 from pdes.errors import Refused
 
-MOST_DRAWN = len(figures.RUN_COLOURS)
+MOST_DRAWN = len(RUN_COLOURS)
 """How many runs, or groups of runs, can be distinguished in one picture."""
 MOST_JOBS = 24
 """How many names of jobs have room in one panel."""
@@ -30,7 +31,7 @@ def draw_runs(groups: Mapping[str, Sequence[Run]], path: Path) -> None:
         raise Refused(f"--plot: {len(groups)} runs: at most {MOST_DRAWN} can be distinguished")
     every = [run for runs in groups.values() for run in runs]
     jobs = all(run.experiment.jobs for run in every)
-    with figures.style():
+    with style():
         canvas = Figure(figsize=(11.5, 10.6 if jobs else 7.4), facecolor="white",
                         layout="constrained")  # fmt: skip
         FigureCanvasAgg(canvas)
@@ -38,7 +39,7 @@ def draw_runs(groups: Mapping[str, Sequence[Run]], path: Path) -> None:
         panels = canvas.subplot_mosaic(shape)
         four = [panels[name] for name in ("load", "latency", "links", "tail")]
         keys = []
-        for (label, runs), colour in zip(groups.items(), figures.RUN_COLOURS, strict=False):
+        for (label, runs), colour in zip(groups.items(), RUN_COLOURS, strict=False):
             state = "" if all(run.complete for run in runs) else " (incomplete)"
             keys.append(Line2D([], [], color=colour, lw=2, label=label + state))
             for run in runs:
@@ -47,12 +48,12 @@ def draw_runs(groups: Mapping[str, Sequence[Run]], path: Path) -> None:
         if jobs:
             job_times(groups, panels["jobs"])
         taken, made = ("received", "sent") if jobs else ("accepted", "offered")
-        keys += [Line2D([], [], color=figures.INK, lw=1.4, label=f"{taken}, mean"),
-                 Line2D([], [], color=figures.INK, lw=0.9, ls=figures.DASHES,
+        keys += [Line2D([], [], color=INK, lw=1.4, label=f"{taken}, mean"),
+                 Line2D([], [], color=INK, lw=0.9, ls=DASHES,
                         label=f"{made}, 99 %")]  # fmt: skip
         canvas.legend(keys, [str(handle.get_label()) for handle in keys],
                       loc="outside upper center", ncols=min(6, len(keys)))  # fmt: skip
-        figures.save(canvas, path, path.suffix.lstrip(".").lower())
+        save(canvas, path)
 
 
 def job_times(groups: Mapping[str, Sequence[Run]], axes: Axes) -> None:
@@ -60,7 +61,7 @@ def job_times(groups: Mapping[str, Sequence[Run]], axes: Axes) -> None:
     interval where there are several."""
     names = [*dict.fromkeys(it.name for runs in groups.values() for run in runs
                             for it in run.job_records)][:MOST_JOBS]  # fmt: skip
-    for number, (runs, colour) in enumerate(zip(groups.values(), figures.RUN_COLOURS,
+    for number, (runs, colour) in enumerate(zip(groups.values(), RUN_COLOURS,
                                                 strict=False)):  # fmt: skip
         shift = (number - (len(groups) - 1) / 2) * 0.7 / max(2, len(groups))
         for place, name in enumerate(names):
@@ -75,4 +76,4 @@ def job_times(groups: Mapping[str, Sequence[Run]], axes: Axes) -> None:
                     ha="right" if crowded else "center")  # fmt: skip
     axes.set_ylim(0)
     axes.set_ylabel("run time of jobs (µs)")
-    figures.dress(axes)
+    dress(axes)

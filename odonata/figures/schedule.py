@@ -31,7 +31,8 @@ from matplotlib.ticker import (
 from odonata.experiment.units import show_duration
 from odonata.figures import power
 from odonata.figures.clock import Clock, clock_of
-from odonata.figures.network import (
+from odonata.figures.placement import FEW
+from odonata.figures.style import (
     BLUE,
     DASHES,
     DOT,
@@ -47,7 +48,6 @@ from odonata.figures.network import (
     thousands,
     top,
 )
-from odonata.figures.placement import FEW
 from odonata.jobs.schedule import Schedule
 from odonata.results.schedule_measures import job_times, measures, size_classes
 from odonata.results.schedule_rows import number
@@ -420,4 +420,4 @@ def write_overview(schedule: Schedule, path: Path, watts: power.Watts | None = N
             distributions(schedule, rest, narrow=True)
         if placed:
             spread(schedule, parts["spread"].subplots(2, 1))
-        save(figure, path, path.suffix.lstrip(".").lower())
+        save(figure, path)

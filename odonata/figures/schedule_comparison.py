@@ -14,26 +14,26 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from odonata.experiment.units import show_duration
 from odonata.figures.clock import Clock, clock_of
-from odonata.figures.machine import check_name
-from odonata.figures.network import (
-    DASHES,
-    GREY,
-    INK,
-    RUN_COLOURS,
-    Floats,
-    dress,
-    remark,
-    save,
-    style,
-    thousands,
-    top,
-)
 from odonata.figures.power import changes, merged, unit_of
 from odonata.figures.schedule import (
     COUNTS,
     SHORTEST_S,
     slowdown_curve,
     wait_curve,
+)
+from odonata.figures.style import (
+    DASHES,
+    GREY,
+    INK,
+    RUN_COLOURS,
+    Floats,
+    check_name,
+    dress,
+    remark,
+    save,
+    style,
+    thousands,
+    top,
 )
 from odonata.jobs.metering import PowerRecord
 from odonata.jobs.schedule import Schedule
@@ -237,4 +237,4 @@ def draw_schedules(
     if not schedules:
         raise Refused(f"{path}: no schedule to draw")
     with style():
-        save(comparison(schedules, power), path, path.suffix.lstrip(".").lower())
+        save(comparison(schedules, power), path)

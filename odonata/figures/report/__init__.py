@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 from odonata.experiment.units import show_simulated, show_time
 from odonata.figures import contents as pictures
 from odonata.figures import network as figures
+from odonata.figures.style import save, style
 from odonata.results import job_network as network
 from odonata.results import job_table as accounts
 from odonata.results import seen as sights
@@ -136,7 +137,7 @@ def _machine(run: Run) -> str:
 def _sections(run: Run) -> dict[str, list[Shown]]:
     """Returns the figures by section, both in reading order."""
     sections: dict[str, list[Shown]] = {}
-    with figures.style():
+    with style():
         for picture in pictures.of(run):
             sections.setdefault(picture.section, []).append(_drawn(run, picture))
     if run.network.workload and len(run.time):
@@ -219,7 +220,7 @@ def inlined(figure: Figure, name: str, alt: str) -> Markup:
     """Returns a figure as part of a page: without what a file of its own has at its beginning, and
     with names that no other figure on the page has."""
     text = StringIO()
-    figures.save(figure, text, "svg")
+    save(figure, text, "svg")
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from odonata.experiment.units import show_duration
 from odonata.figures import market, power
-from odonata.figures.network import style
 from odonata.figures.report import Shown, inlined, provenance, rendered
 from odonata.figures.schedule import PICTURES, drawn
+from odonata.figures.style import style
 from odonata.results.market_measures import market_rows
 from odonata.results.power_measures import power_rows
 from odonata.results.schedule_measures import Part
