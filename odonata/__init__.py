@@ -174,7 +174,7 @@ _HOMES = {
     "check_policy": "policies.testing",
     "counters_of": "odonata.results.operator_counters",
     "discipline": "policies.scheduling",
-    "draw_schedules": "odonata.figures.schedule_comparison",
+    "draw_schedules": "odonata.figures.comparison",
     "fitting": "policies.scheduling",
     "job_counters": "odonata.results.operator_counters",
     "job_records": "odonata.results.performance",

@@ -63,7 +63,7 @@ def show(
     if len(directories) < 2:
         raise Refused("compare: two runs at least: odonata compare DIR DIR")
     if plot is not None:
-        from odonata.figures.machine import check_name
+        from odonata.figures.style import check_name
 
         check_name(plot)
     with ExitStack() as stack:
@@ -80,7 +80,8 @@ def show(
         if plot is not None:
             from odonata.figures.comparison import draw_runs
 
-            draw_runs({group.label: [it.run for it in group.columns] for group in groups}, plot)
+            draw_runs({group.label: {it.label: it.run for it in group.columns}
+                       for group in groups}, plot)  # fmt: skip
         if as_json:
             print_json(beside.comparison(groups, figures, notes))
         else:

@@ -70,7 +70,7 @@ def show(
             raise Refused(f'{directory}: fidelity = "job": there are no packets to count')
         if not len(run.time):
             raise Refused(f"{directory}: no sample has been written yet")
-        if by_job and not run.experiment.jobs:
+        if by_job and not run.has("jobs"):
             raise Refused(f"{directory}: ran no jobs ([[jobs]])")
         if out is not None and not out.absolute().parent.is_dir():
             raise Refused(f"-o {out}: there is no directory {out.parent}")

@@ -43,7 +43,7 @@ def command(
 def show(
     directory: Path, number: int | None, plot: Path | None, csv: Path | None, as_json: bool
 ) -> None:
-    from odonata.figures.machine import check_name
+    from odonata.figures.style import check_name
     from odonata.results.run import open as open_run
 
     if plot is not None:

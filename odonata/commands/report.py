@@ -39,14 +39,9 @@ def write(directory: Path, out: Path | None, kind: str) -> Path:
             if target.is_dir():
                 raise Refused(f"-o {target}: is a directory; for a page, name a file")
             _writable(target.absolute().parent)
-            if not run.has("network"):
-                from odonata.figures.report.schedule_page import page as of_jobs
+            from odonata.figures.report import page
 
-                text = of_jobs(run)
-            else:
-                from odonata.figures.report import page
-
-                text = page(run)
+            text = page(run)
             target.write_text(text, encoding="utf-8")
             return target
 
@@ -57,19 +52,11 @@ def write(directory: Path, out: Path | None, kind: str) -> Path:
             raise Refused(f"{directory}: no sample has been written yet, so there is no figure")
         _writable(target.absolute().parent)
         target.mkdir(exist_ok=True)
-        if not run.has("network"):
-            from odonata.figures.power import Watts
-            from odonata.figures.schedule import write as write_schedule
+        from odonata.figures.picture import write as write_pictures
+        from odonata.figures.report import albums
 
-            write_schedule(run.schedule, target, kind, Watts.of_run(run))
-            if run.market is not None:
-                from odonata.figures import market
-
-                market.write(market.of_market(run.market), target, kind)
-        else:
-            from odonata.figures import contents as pictures
-
-            pictures.write(run, target, kind)
+        for subject, pictures in albums(run):
+            write_pictures(pictures, subject, target, kind)
         return target
 
 

@@ -80,11 +80,11 @@ def tables(summary: Summary) -> list[Any]:
 
     it = summary.measured
     if it.performance is None:
-        model = it.experiment.model()
+        model = it.cluster
         heading, *about = account_of(model.trace, model.nodes, model.machine, model.overrun)
         return [Text(heading, "bold"), *(Text(line, "dim") for line in about), run_table(summary)]
     shown: list[Any] = [run_table(summary)]
-    shown += [job_table(it.experiment.machine, it.records)] if it.records else []
+    shown += [job_table(it.network.machine, it.records)] if it.records else []
     if it.networks and len(it.records) <= MOST_SHOWN:
         shown.append(network_table(it.networks, [job.name for job in it.records]))
         shown += _seen(summary)
@@ -197,9 +197,9 @@ def _title(summary: Summary) -> str:
     made = it.experiment
     if it.performance is not None:
         return f"{made.name} on {ranks} rank{'s' * (ranks > 1)}"
-    model = made.model()
-    parts = [model.scheduling, *[model.allocation] * bool(model.machine)]
-    return f"{made.name}: {', '.join([*parts, *[made.power.policy] * (made.power is not None)])}"
+    parts = [it.cluster.scheduling, *[it.cluster.allocation] * bool(it.cluster.machine)]
+    parts += [] if made.power is None else [made.power.policy]
+    return f"{made.name}: {', '.join(parts)}"
 
 
 def _energy(summary: Summary) -> list[tuple[str, str, str]]:
@@ -216,7 +216,7 @@ def _energy(summary: Summary) -> list[tuple[str, str, str]]:
 
 def _seen(summary: Summary) -> list[Table]:
     """Returns the table of what the scheduler saw of the network, where that was kept."""
-    if summary.measured.experiment.model().telemetry is None or not summary.metrics:
+    if summary.measured.network.telemetry is None or not summary.metrics:
         return []
     from odonata.results.run import Run
     from odonata.results.seen import seen_table, unseen

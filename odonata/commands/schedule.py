@@ -280,8 +280,8 @@ def write_files(runs: Sequence[Ran], csv: Path | None, swf: Path | None, plot: P
             path = beside(swf, one.label) if len(runs) > 1 else swf
             write_swf(one.schedule, path, [f"Scheduling: {one.label}"])
     if plot is not None:
+        from odonata.figures.comparison import draw_schedules
         from odonata.figures.schedule import write_overview
-        from odonata.figures.schedule_comparison import draw_schedules
 
         if len(runs) > 1:
             power = {one.label: one.power for one in runs if one.power is not None}

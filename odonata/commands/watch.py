@@ -97,7 +97,7 @@ def frame(path: Path) -> Frame:
 
 def _heading(run: Run, state: Text, over: bool) -> RenderableType:
     end, reached = run.experiment.run.end, run.reached_ps
-    counts = tally(run.job_records, reached) if run.experiment.jobs else None
+    counts = tally(run.job_records, reached) if run.has("jobs") else None
     reached = run.simulated_ps
     done = reached / end if end else 1.0
     if end is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -175,6 +175,17 @@ class PowerRecord:
             longer[ends["job"][over]] = ends["cap_stretch"][over]
         return cls(*power, int(until), by_job, float(idle_j), float(sleep_j), running_j, caps,
                    speeds, figures, cap_stretch=longer)  # fmt: skip
+
+    def in_us(self) -> PowerRecord:
+        """Returns the same with times in microseconds."""
+        each = round(1e-6 / self.tick_s)
+        if each == 1:
+            return self
+        (caps, jobs, caps_w), (speeds, rates) = self.cap_changes, self.speed_changes
+        return replace(
+            self, time=self.time // each, until=self.until // each, tick_s=1e-6,
+            cap_changes=(caps // each, jobs, caps_w), speed_changes=(speeds // each, rates),
+        )  # fmt: skip
 
     @cached_property
     def jobs_j(self) -> float:

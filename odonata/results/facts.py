@@ -36,9 +36,11 @@ def run_facts(finished: Finished) -> dict[str, Any]:
     known = {"name": made.name, "out": str(finished.out), **result_facts(result)}
     if "network" in made.facets:
         return known | facts(finished.measured)
-    found: dict[str, Any] = {"jobs": len(made.model().trace), "nodes": made.model().nodes}
+    it = finished.measured
     if has_metrics(result):
-        found = facts(finished.measured)
+        found = facts(it)
+    else:
+        found = {"jobs": len(it.cluster.trace), "nodes": it.cluster.nodes}
     return known | found | {"jobs_per_second": jobs_per_second(result)}
 
 
@@ -55,7 +57,8 @@ def result_facts(result: Result) -> dict[str, Any]:
 
 def facts(it: Measured) -> dict[str, Any]:
     """Returns the figures of a run, and those of each of its jobs."""
-    found, packets = {}, it.performance is not None
+    found: dict[str, Any] = {}
+    packets = it.performance is not None
     if packets:
         found |= _of_network(it)
     elif it.schedule is not None:

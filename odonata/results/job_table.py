@@ -278,14 +278,14 @@ def _texts(
     whole = np.argsort(trace.number, kind="stable") if asked else np.arange(len(schedule))
     requested_all = trace.requested_us
     if asked:
-        known = [UNKNOWN if job.requested_ps is None else job.requested_ps for job in asked]
-        requested_all = np.array(known, np.int64)
+        times = [UNKNOWN if job.requested_ps is None else job.requested_ps for job in asked]
+        requested_all = np.array(times, np.int64)
     tick = schedule.tick
     for begin in range(0, len(schedule), ROWS_AT_ONCE):
         some = whole[begin : begin + ROWS_AT_ONCE]
         submit, start, end = (it[some] for it in (schedule.submit, schedule.start, schedule.end))
         state = schedule.state[some]
-        known, over = start >= 0, end >= 0
+        begun, over = start >= 0, end >= 0
         n, run, turnaround = len(submit), end - start, end - submit
         ratio = turnaround / np.maximum(run, 1)
         stretch = np.rint(np.clip(ratio, 0, MOST_STRETCHED) * SECOND).astype(np.int64)
@@ -300,10 +300,10 @@ def _texts(
             _seconds(requested, tick, requested != UNKNOWN, "-1"),
             _named(("0", "1"), state == FINISHED),
             _named(STATES, state),
-            _seconds(start, tick, known),
+            _seconds(start, tick, begun),
             _seconds(run, tick, over),
             _seconds(end, tick, over),
-            _seconds(start - submit, tick, known),
+            _seconds(start - submit, tick, begun),
             _seconds(turnaround, tick, over),
             _seconds(stretch, "us", over & (run > 0)),
             _resources(where, started[some]),
@@ -409,3 +409,8 @@ def _quoted(names: Sequence[str]) -> list[str]:
         writer.writerow([csv_cell(name), ""])
         fields.append(text.getvalue()[:-1])
     return fields
+
+
+def seconds(ps: int | None) -> str:
+    """Returns a time in seconds as text, to the picosecond."""
+    return "" if ps is None else _seconds(np.array([ps]), "ps")[0]

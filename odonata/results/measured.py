@@ -25,6 +25,8 @@ from pdes.clock import TICKS
 from pdes.driver import Result, run
 
 if TYPE_CHECKING:
+    from odonata.agents.network import Network
+    from odonata.cluster.model import Cluster
     from odonata.results.market import Market
     from odonata.results.run import Run
     from pdes.transport import Transport
@@ -71,6 +73,18 @@ class Measured:
         schedule = schedule_of(network, result, made.name)
         return replace(found, schedule=schedule, taken=job_energy(network, result, schedule),
                        networks=JobNetwork.of(network, result.outcome))  # fmt: skip
+
+    @property
+    def cluster(self) -> Cluster:
+        """Returns the machine of a run without packets, and its jobs."""
+        assert isinstance(self.experiment, JobExperiment)
+        return self.experiment.model()
+
+    @property
+    def network(self) -> Network:
+        """Returns the network of a run of packets."""
+        assert isinstance(self.experiment, Experiment)
+        return self.experiment.model()
 
     @cached_property
     def records(self) -> list[JobRecord]:

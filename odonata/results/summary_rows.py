@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from odonata.agents.network import Network
     from odonata.jobs.record import JobRecord
     from odonata.jobs.schedule import Schedule
-    from odonata.results.measured import Measured
+    from odonata.results.measured import AnyExperiment, Measured
     from odonata.results.performance import Performance
     from odonata.traces.trace import Trace
     from topology import Dragonfly
@@ -127,11 +127,11 @@ def simulated_ps(
     return reached_ps
 
 
-def still(experiment: Experiment) -> str:
+def still(experiment: AnyExperiment) -> str:
     """Returns the time that a run was to reach."""
     if experiment.run.end is not None:
         return f"of {show_time(experiment.run.end)}"
-    return "some jobs are not done" if experiment.jobs else "something is left"
+    return "some jobs are not done" if "jobs" in experiment.facets else "something is left"
 
 
 def of_jobs(jobs: Sequence[JobRecord], reached_ps: int) -> list[Row]:

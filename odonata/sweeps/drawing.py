@@ -14,9 +14,8 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odonata.figures.network import RUN_COLOURS, save, style
+from odonata.figures.style import RUN_COLOURS, dress_small, panels_of, save, style
 from odonata.results.register import figure as figure_of
-from odonata.study.drawing import dress_small, panels_of
 from odonata.sweeps.axes import number_of
 from odonata.sweeps.outcomes import JOBS
 from odonata.sweeps.table import Cell, Swept

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from odonata import __version__
-from odonata.figures.network import style
 from odonata.figures.report import Shown, environment, inlined, style_sheet
+from odonata.figures.style import style
 from odonata.results.register import figure as figure_of
 from odonata.sweeps.drawing import MOST_PANELS, panels, picture, usual
 from odonata.sweeps.table import Baseline, Swept

@@ -166,9 +166,7 @@ def test_the_file_has_the_hours_with_units(run: Run) -> None:
 
 
 @pytest.mark.parametrize("lost", ["run.h5", "jobs.csv"])
-def test_hours_are_kept_anew_where_a_file_is_lost(
-    run: Run, tmp_path: Path, lost: str
-) -> None:
+def test_hours_are_kept_anew_where_a_file_is_lost(run: Run, tmp_path: Path, lost: str) -> None:
     """Whoever is killed while a run ends may have `run.h5` and no table, or neither."""
     out = tmp_path / "out"
     shutil.copytree(run.path, out)

@@ -27,9 +27,9 @@ from odonata.experiment.experiment import JobExperiment
 from odonata.experiment.reading import load, parse
 from odonata.figures import power as figures
 from odonata.figures import schedule as schedule_figures
-from odonata.figures.network import style
 from odonata.figures.power import Watts
 from odonata.figures.report.schedule_page import page
+from odonata.figures.style import style
 from odonata.jobs.metering import DEADLOCK, ESTIMATE, WITHIN, PowerRecord
 from odonata.jobs.schedule import WAITING
 from odonata.jobs.series import Steps

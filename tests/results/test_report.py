@@ -27,6 +27,7 @@ from odonata.figures import contents as pictures
 from odonata.figures import network as figures
 from odonata.figures.contents import FIGURES
 from odonata.figures.report import page, summary_rows
+from odonata.figures.style import MOST_POINTS, cumulated
 from odonata.results import derived
 from odonata.results.derived import latency_percentiles, stall_to_flit, summary
 from odonata.results.execution import RunOptions, execute
@@ -318,8 +319,8 @@ def test_many_samples_are_merged_without_changing_a_mean(
 
 def test_a_distribution_ends_at_the_largest_value() -> None:
     values = np.random.default_rng(1).random(50_000)
-    x, y = figures.cumulated(values)
-    assert len(x) <= figures.MOST_POINTS + 1
+    x, y = cumulated(values)
+    assert len(x) <= MOST_POINTS + 1
     assert (x[0], x[-1], y[0], y[-1]) == (values.min(), values.max(), 0, 1)
     assert y[500] == (values <= x[500]).mean()
 

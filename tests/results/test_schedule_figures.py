@@ -17,8 +17,8 @@ from odonata.experiment.units import show_duration
 from odonata.figures import clock
 from odonata.figures import schedule as figures
 from odonata.figures import schedule_comparison as comparisons
-from odonata.figures.network import style
 from odonata.figures.placement import FEW
+from odonata.figures.style import style
 from odonata.jobs.metering import PowerRecord
 from odonata.jobs.schedule import RUNNING, TO_COME, WAITING, Schedule
 from odonata.results.schedule_measures import measures

@@ -15,7 +15,18 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from odonata.bids.chance import Chance
-from odonata.figures.network import BLUE, DASHES, FAINT, GREEN, GREY, ORANGE, PURPLE
+from odonata.figures.style import (
+    BLUE,
+    DASHES,
+    FAINT,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    draw_all,
+    dress_small,
+    panels_of,
+)
 from odonata.studies.aqa.beyond import groups_of
 from odonata.studies.aqa.cases import (
     FILLER,
@@ -33,7 +44,6 @@ from odonata.studies.aqa.cases import (
 from odonata.studies.aqa.found import Measured, Outcomes
 from odonata.studies.aqa.printed import TABLE_4
 from odonata.studies.aqa.simulation import AqaOutcome, types_of
-from odonata.study.drawing import draw_all, dress_small, panels_of
 
 COLOURS = {"aqa": BLUE, "energy-qare": GREEN, "tracking-only": ORANGE}
 PRINT: dict[str, Any] = {"marker": "D", "mfc": "white", "mec": "black", "ls": "", "ms": 5}

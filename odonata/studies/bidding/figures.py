@@ -12,7 +12,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from odonata.figures.network import BLUE, GREEN, GREY, ORANGE, PURPLE
+from odonata.figures.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    draw_all,
+    dress_small,
+    panels_of,
+)
 from odonata.studies.bidding.cases import (
     BIDS,
     BURSTS,
@@ -28,7 +37,6 @@ from odonata.studies.bidding.cases import (
 from odonata.studies.bidding.claims import named
 from odonata.studies.bidding.found import SHARE, THRESHOLD, Measured, mean, worst
 from odonata.studies.bidding.simulation import FES
-from odonata.study.drawing import draw_all, dress_small, panels_of
 
 COLOURS = {"qoscap": BLUE, "energy-qare": ORANGE}
 MARKS = {"fh": "s", FES: "D", "adaptive": "o"}

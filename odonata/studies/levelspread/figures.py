@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from odonata.figures.network import BLUE, GREY, INK
+from odonata.figures.style import BLUE, GREY, INK, draw_all, dress_small, panels_of
 from odonata.studies.levelspread.cases import (
     BASELINES,
     JOKANOVIC,
@@ -42,7 +42,6 @@ from odonata.studies.levelspread.cases import (
 from odonata.studies.levelspread.claims import fraction
 from odonata.studies.levelspread.measures import Outcomes, mean, means, quadrants, relative
 from odonata.studies.levelspread.simulation import LARGE, SMALL, Point
-from odonata.study.drawing import draw_all, dress_small, panels_of
 
 
 class Look(NamedTuple):

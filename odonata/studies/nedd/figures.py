@@ -22,7 +22,17 @@ from matplotlib.ticker import (
     PercentFormatter,
 )
 
-from odonata.figures.network import BLUE, DASHES, GREEN, GREY, ORANGE, PURPLE
+from odonata.figures.style import (
+    BLUE,
+    DASHES,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    draw_all,
+    dress_small,
+    panels_of,
+)
 from odonata.studies.nedd.cases import (
     BLIND,
     DELAYS_US,
@@ -47,7 +57,6 @@ from odonata.studies.nedd.claims import (
     running_s,
     slowdowns,
 )
-from odonata.study.drawing import draw_all, dress_small, panels_of
 
 RED = "#c0392b"
 COLOURS = {"low-traffic-router": BLUE, "fewer-router": GREEN, "random": ORANGE,

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from odonata.figures.network import BLUE, GREEN, GREY, INK, ORANGE
+from odonata.figures.style import BLUE, GREEN, GREY, INK, ORANGE, draw_all, dress_small, panels_of
 from odonata.studies.rmap.cases import GAPS_S, HIGH_W, LOW_W, NOISE, NOISES, PEAK_W, RmapPlan
 from odonata.studies.rmap.changes import Floats, Outcomes, change, chosen, each, spread, there
 from odonata.studies.rmap.figures_of_nodes import configurations, node
@@ -35,7 +35,6 @@ from odonata.studies.rmap.simulation import (
     UNLIMITED,
     row,
 )
-from odonata.study.drawing import draw_all, dress_small, panels_of
 
 RED, PALE, DARK = "#c8321f", "#e58d7f", "#7d1a0e"
 LOOKS: dict[str, tuple[str, str, Any, str]] = {

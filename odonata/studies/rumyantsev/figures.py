@@ -18,7 +18,19 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from odonata.figures.network import BLUE, DASHES, FAINT, GREEN, GREY, INK, ORANGE, PURPLE
+from odonata.figures.style import (
+    BLUE,
+    DASHES,
+    FAINT,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PURPLE,
+    draw_all,
+    dress_small,
+    panels_of,
+)
 from odonata.results.statistics import interval
 from odonata.studies.rumyantsev.cases import (
     COINS,
@@ -39,7 +51,6 @@ from odonata.studies.rumyantsev.claims import (
     workload,
 )
 from odonata.studies.rumyantsev.simulation import HIGH, LOW, SERVERS, RumyantsevOutcome
-from odonata.study.drawing import draw_all, dress_small, panels_of
 from policies.power.service_rate import ENERGIES
 
 Floats = npt.NDArray[np.float64]

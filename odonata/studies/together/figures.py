@@ -11,7 +11,16 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from odonata.figures.network import BLUE, GREEN, GREY, ORANGE, PURPLE
+from odonata.figures.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    draw_all,
+    dress_small,
+    panels_of,
+)
 from odonata.studies.together.cases import (
     ALLOCATIONS,
     KNOWING,
@@ -20,7 +29,6 @@ from odonata.studies.together.cases import (
     TogetherPlan,
 )
 from odonata.studies.together.found import SHARE, Measured, Outcomes, Queued, Setting
-from odonata.study.drawing import draw_all, dress_small, panels_of
 
 COLOURS = {"assumed": ORANGE, "metered": PURPLE, "by type": GREEN, "by waiting": BLUE,
            "aqa": GREY, "tracking-only": "#b0b0b0"}  # fmt: skip

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
-from odonata.figures.network import BLUE, FAINT, GREY, INK
+from odonata.figures.style import BLUE, FAINT, GREY, INK, draw_all, dress_small, panels_of
 from odonata.studies.wallace import figures_of_jobs
 from odonata.studies.wallace.cases import CAPS, MIDDLE, ORDERS, WallacePlan
 from odonata.studies.wallace.claims import LEARNED, LEARNED_DAY
@@ -40,7 +40,6 @@ from odonata.studies.wallace.simulation import (
     VARIABLE,
     WallaceOutcome,
 )
-from odonata.study.drawing import draw_all, dress_small, panels_of
 
 RED = "#c8321f"
 LOOKS = {NAIVE: ("naive", BLUE), LEARNER: ("learner, window, knapsack", RED)}
