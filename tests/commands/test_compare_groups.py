@@ -134,7 +134,7 @@ def test_a_picture_of_jobs_has_a_dot_for_each_job(
 ) -> None:
     from matplotlib.axes import Axes
 
-    from odonata.figures.run_comparison import draw_runs
+    from odonata.figures.comparison import draw_runs
     from odonata.results.run import Run
 
     (tmp_path / "jobs.toml").write_text(JOBS)
