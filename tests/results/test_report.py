@@ -26,11 +26,13 @@ from odonata.commands.side_by_side import labels_of
 from odonata.figures import contents as pictures
 from odonata.figures import network as figures
 from odonata.figures.contents import FIGURES
-from odonata.figures.report import page, summary_rows
+from odonata.figures.report import page
 from odonata.figures.style import MOST_POINTS, cumulated
 from odonata.results import derived
 from odonata.results.derived import latency_percentiles, stall_to_flit, summary
 from odonata.results.execution import RunOptions, execute
+from odonata.results.measured import Measured
+from odonata.results.summary_rows import sections
 from pdes.errors import Refused
 from pdes.stream import RUNNING
 
@@ -212,7 +214,8 @@ def test_a_page_has_every_figure_the_experiment_and_where_it_comes_from(
         for words in (run.digest, run.attributes["experiment"], run.attributes["host"],
                       run.attributes["started"], run.packages["numpy"]):  # fmt: skip
             assert words in seen.words
-        for name, value, _ in summary_rows(run):
+        (rows,) = sections(Measured.of_run(run), run.reached_ps, run.complete)
+        for name, value, _ in rows:
             assert name in seen.words
             assert value in seen.words
 

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from test_schedule_measures import made
 
 from odonata.jobs.schedule import KILLED, RUNNING, TO_COME, WAITING, Schedule
-from odonata.results.job_table import COLUMNS
-from odonata.results.job_table import to_csv, write_csv
+from odonata.results.job_table import COLUMNS, to_csv, write_csv
 from odonata.results.node_ranges import ranges
 from odonata.results.schedule_measures import measures
 from odonata.results.schedule_series import steps, total
