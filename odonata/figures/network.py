@@ -53,7 +53,7 @@ from odonata.results.derived import (
 from odonata.results.performance import active_ps
 
 if TYPE_CHECKING:
-    from odonata.results.run import Run, last_in_ps
+    from odonata.results.run import Run
 
 Value = TypeVar("Value")
 
@@ -92,7 +92,7 @@ in_short = once(summary)
 
 def span_ps(run: Run) -> int:
     """Returns the time over which a run's means are taken, in ps, as in its summary."""
-    return max(1, active_ps(run.network, run.reached_ps, last_in_ps(run)))
+    return max(1, active_ps(run.network, run.reached_ps, run.last_in_ps))
 
 
 def shares(run: Run) -> npt.NDArray[np.int64]:

@@ -86,16 +86,16 @@ class Finished:
     @cached_property
     def measured(self) -> Measured:
         """Returns what was measured: from its files, where these have more than the result."""
-        made, packets = self.experiment, isinstance(self.experiment, Experiment)
-        found = Measured(made)
-        if isinstance(made, Experiment):
-            found = Measured.of_packets(made, self.result)
-        if has_metrics(self.result) and (made.power is not None or not packets):
+        made, kept = self.experiment, has_metrics(self.result)
+        if not isinstance(made, Experiment):
+            if not kept:
+                return Measured(made)
             with open_run(self.out) as run:
-                of_files = Measured.of_run(run)
-            if not packets:
-                return of_files
-            return replace(found, power=of_files.power, market=of_files.market)
+                return Measured.of_run(run)
+        found = Measured.of_packets(made, self.result)
+        if kept and made.power is not None:
+            with open_run(self.out) as run:
+                found = replace(found, power=run.power_measures, market=run.market)
         return found
 
 

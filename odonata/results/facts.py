@@ -1,7 +1,7 @@
 """All that is known of a run, for programs: what `odonata run --json` prints, and what sweeps keep.
 
-`run_facts` is of a run that `odonata.results.execution` has executed, `simulated_facts` of an
-experiment that is simulated in memory and leaves nothing on disk. Both have the same figures.
+`run_facts` is of a run that `odonata.results.execution` has executed; an experiment simulated
+in memory (`odonata.results.measured.simulated_facts`) has the same figures.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ import numpy as np
 from odonata.jobs.schedule import FINISHED, Schedule
 from odonata.results.job_network import facts as network_facts
 from odonata.results.job_table import job_facts, makespan_ps, mean
-from odonata.results.measured import AnyExperiment, Measured, simulated
 from odonata.results.register import FIGURES, JOBS, NETWORK
 from odonata.results.schedule_measures import Measures
 from odonata.results.schedule_series import fragmentation
 from pdes.driver import Result
-from pdes.transport import Transport
 
 if TYPE_CHECKING:
     from odonata.results.execution import Finished
+    from odonata.results.measured import Measured
 
 UNTOLD = ("outcome", "parameters")
 """Fields of a result that are in the files, and in the experiment."""
@@ -42,12 +41,6 @@ def run_facts(finished: Finished) -> dict[str, Any]:
     else:
         found = {"jobs": len(it.cluster.trace), "nodes": it.cluster.nodes}
     return known | found | {"jobs_per_second": jobs_per_second(result)}
-
-
-def simulated_facts(made: AnyExperiment, transport: Transport | None = None) -> dict[str, Any]:
-    """Returns what is known of an experiment after simulating it, in memory."""
-    found, result = simulated(made, transport)
-    return {**result_facts(result), **facts(found)}
 
 
 def result_facts(result: Result) -> dict[str, Any]:

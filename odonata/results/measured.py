@@ -146,3 +146,11 @@ def simulated(made: AnyExperiment, transport: Transport | None = None) -> tuple[
         watts_measured = power_measures(watts, schedule.trace, price, carbon)
         found = replace(found, taken=watts.by_job, power=watts_measured)
     return found, result
+
+
+def simulated_facts(made: AnyExperiment, transport: Transport | None = None) -> dict[str, Any]:
+    """Returns what is known of an experiment after simulating it, in memory."""
+    from odonata.results.facts import result_facts
+
+    found, result = simulated(made, transport)
+    return {**result_facts(result), **found.facts}

@@ -130,7 +130,7 @@ class Run:
         if not self.has(NETWORK):
             return int(self.schedule.end.max(initial=0))
         over = self.has(JOBS) and bool(self.schedule.done.all())
-        return max(last_in_ps(self), int(self.schedule.end.max()) if over else 0)
+        return max(self.last_in_ps, int(self.schedule.end.max()) if over else 0)
 
     @property
     def simulated_ps(self) -> int:
@@ -285,9 +285,17 @@ class Run:
     def performance(self) -> Performance | None:
         """Returns the figures of `odonata.performance`, from the files of the run; None where no
         packets were simulated."""
+        if not self.has(NETWORK):
+            return None
         from odonata.results.derived import summary
 
-        return summary(self) if self.has(NETWORK) else None
+        return summary(self)
+
+    @cached_property
+    def last_in_ps(self) -> int:
+        """Returns when the last packet was delivered, in ps."""
+        last = len(self.times) - 1
+        return int(self.read("groups/last_received_ps", last).max()) if len(self.times) else 0
 
     @cached_property
     def counters(self) -> Counters:
@@ -420,8 +428,3 @@ class Run:
             return None
         since = self.read(f"{name}/since_{self.tick}") // (TICKS["us"] // TICKS[self.tick])
         return Steps.of(since, self.read(f"{name}/value"))
-
-
-def last_in_ps(run: Run) -> int:
-    """Returns when the last packet was delivered, in ps."""
-    return int(run.groups.last_received_ps[-1].max()) if len(run.times) else 0

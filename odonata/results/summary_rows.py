@@ -38,11 +38,11 @@ Row = tuple[str, str, str]
 
 
 def summary(it: Measured, reached_ps: int, complete: bool) -> list[Row]:
-    """Returns the rows of what a run that has reached `reached_ps` had: its network and its
-    jobs."""
-    if it.performance is None:
-        return of_schedule(it)
-    return of_packets(it, reached_ps, complete)
+    """Returns the rows of what a run that has reached `reached_ps` had: its network and its jobs;
+    none of a run without packets that kept nothing."""
+    if it.performance is not None:
+        return of_packets(it, reached_ps, complete)
+    return of_schedule(it) if it.schedule is not None else []
 
 
 def sections(

@@ -14,7 +14,7 @@ from typing import Any
 
 from odonata.experiment.experiment import folded
 from odonata.jobs.request import Job
-from odonata.results.facts import simulated_facts
+from odonata.results.measured import simulated_facts
 from odonata.results.register import flat, misleads
 from odonata.results.steadiness import MARKED
 from odonata.sweeps.plan import Point, identities

@@ -205,8 +205,8 @@ def test_standby_jobs_count_in_the_energy_of_the_machine(run: Run) -> None:
 
 
 def test_all_that_is_kept_of_a_run_has_its_market(run: Run) -> None:
-    from odonata.results.facts import simulated_facts
     from odonata.results.kept_summary import kept
+    from odonata.results.measured import simulated_facts
 
     assert run.market is not None
     facts = kept(run.path, run.experiment)["market"]

@@ -16,11 +16,11 @@ from typing import Any
 import h5py
 import matplotlib.image
 import numpy as np
-import odonata.results.opening
 import pytest
 from click.testing import CliRunner
 from conftest import PATIENCE
 
+import odonata
 from odonata.commands.cli import cli
 from odonata.commands.side_by_side import labels_of
 from odonata.figures import contents as pictures

@@ -95,7 +95,7 @@ def test_ranges_in_pieces_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch
     given = [rng.permutation(40)[: rng.integers(1, 20)] for _ in range(30)]
     jobs = [{"submit": i, "nodes": len(labels), "held": [(i, i + 1)], "labels": labels}
             for i, labels in enumerate(given)]  # fmt: skip
-    monkeypatch.setattr("odonata.results.job_table.LABELS_AT_ONCE", 25)
+    monkeypatch.setattr("odonata.results.node_ranges.LABELS_AT_ONCE", 25)
     found = nodes_of(made(jobs, nodes=40, machine=machine))
     assert found == [sorted(labels.tolist()) for labels in given]
 
