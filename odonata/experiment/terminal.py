@@ -79,4 +79,4 @@ def width_of(table: Table, console: Console) -> int:
             widths[widest] -= 1
         for column, width in zip(table.columns, widths, strict=True):
             column.width = width
-    return sum(widths) + around
+    return int(sum(widths) + around)
