@@ -30,7 +30,7 @@ debug_option = click.option(
 progress_option = click.option(
     "--progress/--no-progress",
     default=None,
-    help="Show how far it is; by default on a terminal only.",
+    help="Show how far it is; by default on a terminal, and seldom elsewhere.",
 )
 plugin_option = click.option(
     "--plugin",
