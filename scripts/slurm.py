@@ -273,15 +273,18 @@ def digest(told: Path) -> Any:
 
 
 def outcomes(results: Path) -> Any:
-    """Returns what a study or a sweep has kept: a line for each of its points, in any order."""
+    """Returns what a study or a sweep has kept of each of its points, without the time it took."""
     lines = [line for path in results.glob("results*.jsonl")
              for line in path.read_text().splitlines()[1:]]  # fmt: skip
-    return sorted(lines)
+    every = {fields["key"]: fields for fields in map(json.loads, lines)}
+    return {key: {name: value for name, value in fields.items()
+                  if name not in ("seconds", "crc32")} for key, fields in every.items()}  # fmt: skip
 
 
 TWO = f"--ntasks={RANKS}"
 EXPERIMENT = (str(EXPERIMENTS / "demo.toml"), "--set", "run.duration=60us")
-SWEEP = (str(EXPERIMENTS / "first-study.toml"), "--set", "run.duration=20us")
+SWEEP = (str(EXPERIMENTS / "demo.toml"), "--set", "run.duration=10us", "--seeds", "2",
+         "--set", "traffic.load=0.05:0.4:0.05")  # fmt: skip
 STUDY = ("rmap", "--part", "traces", "--kind", "small", "--traces", "10")
 PHOLD = {"LPS": "1024", "END": "6ms"}
 PIECES = {
