@@ -276,9 +276,10 @@ def outcomes(results: Path) -> Any:
     """Returns what a study or a sweep has kept of each of its points, without the time it took."""
     lines = [line for path in results.glob("results*.jsonl")
              for line in path.read_text().splitlines()[1:]]  # fmt: skip
-    every = {fields["key"]: fields for fields in map(json.loads, lines)}
-    return {key: {name: value for name, value in fields.items()
-                  if name not in ("seconds", "crc32")} for key, fields in every.items()}  # fmt: skip
+    every = list(map(json.loads, lines))
+    for fields in every:
+        fields.pop("seconds", None), fields.pop("crc32")
+    return {fields["key"]: fields for fields in every}
 
 
 TWO = f"--ntasks={RANKS}"
@@ -363,16 +364,12 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=PIECES, default=[*PIECES], metavar="FILE")
     parser.add_argument("--mpi", default="pmi2", help="how srun starts ranks (pmi2 suits MPICH)")
     asked = parser.parse_args()
-    files = {path.stem for path in JOBS.glob("*.sbatch")}
-    if files != PIECES.keys():
-        say(f"scripts/slurm.py: {', '.join(files ^ PIECES.keys())}: say how it is submitted")
-        return 1
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         prepare(asked.install)
     except Missing as missing:
         say(f"test-slurm: {missing}")
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # by way of `finally`
     place = Path(tempfile.mkdtemp(prefix="odonata-slurm-"))
     slurm, failed = Slurm(place, asked.mpi), 0
     try:
