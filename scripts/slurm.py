@@ -284,8 +284,8 @@ def outcomes(results: Path) -> Any:
 
 TWO = f"--ntasks={RANKS}"
 EXPERIMENT = (str(EXPERIMENTS / "demo.toml"), "--set", "run.duration=60us")
-SWEEP = (str(EXPERIMENTS / "demo.toml"), "--set", "run.duration=10us", "--seeds", "2",
-         "--set", "traffic.load=0.05:0.4:0.05")  # fmt: skip
+SWEEP = (str(EXPERIMENTS / "demo.toml"), "--seeds", "2", "--set", "run.duration=10us",
+         "--set", "traffic.warmup=1us", "--set", "traffic.load=0.05:0.4:0.05")  # fmt: skip
 STUDY = ("rmap", "--part", "traces", "--kind", "small", "--traces", "10")
 PHOLD = {"LPS": "1024", "END": "6ms"}
 PIECES = {

@@ -65,7 +65,11 @@ def width_of(table: Table, console: Console) -> int:
         for cell in (column.header, *column.cells):
             needs, wants = Measurement.get(console, unbound, cell)
             whole = column.no_wrap or (column.justify == "right" and NUMBER.match(str(cell)))
-            least, most = max(least, wants if whole else needs), max(most, wants)
+            needs = wants if whole else min(needs, column.max_width or needs)
+            least, most = max(least, needs), max(most, wants)
+        if column.max_width is not None:  # words that are longer go on in the next line
+            column.max_width = most = max(least, min(most, column.max_width))
+            column.overflow = "fold"
         return least, most
 
     if not table.columns:

@@ -90,7 +90,7 @@ def test_it_leaves_tables_a_picture_and_a_page(
     assert "12 simulations" in shown
     out = shutil.copytree(made, tmp_path / "s")
     left = {path.name for path in out.iterdir()}
-    assert left == {*TABLES, "sweep.json", "results.jsonl", "report.html",
+    assert left == {*TABLES, "sweep.json", "progress.json", "results.jsonl", "report.html",
                     "mean_latency_ns-traffic.load-network.routing.png"}  # fmt: skip
     invoke("--report", "-o", out)
     assert texts(out) == texts(made)

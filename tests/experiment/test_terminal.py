@@ -53,5 +53,15 @@ def test_a_table_that_has_room_is_drawn_as_ever(width: int, how: dict[str, objec
     assert drawn(width, table(**how)) == drawn(width, table(**how), Console)
 
 
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_in_a_column_that_is_bound_long_words_go_on_in_the_next_line(width: int) -> None:
+    bound = table(box=None, pad_edge=False)
+    bound.columns[0].max_width = bound.columns[1].max_width = 10
+    shown = drawn(width, bound)
+    assert "…" not in shown
+    assert "".join(line[:10].strip() for line in shown.splitlines()[-4:]).endswith(ROWS[2][0])
+    assert all(mean in shown for _, mean, _, _ in ROWS), "numbers are whole all the same"
+
+
 def test_a_table_without_columns_is_nothing() -> None:
     assert drawn(80, Table()).strip() == ""
