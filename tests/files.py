@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from odonata.commands.schema import json_schema
+from odonata.commands.schema_shown import json_schema
 from odonata.experiment.experiment import KEYS, Experiment, needs_jobs
 from odonata.experiment.reading import parse
 from pdes.errors import Refused

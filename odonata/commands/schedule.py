@@ -232,7 +232,7 @@ def simulated(
     """Returns the runs; those that failed go to `failed`, by their labels. On several ranks each
     rank has some of them, and the first gets all."""
     from odonata.cluster.simulation import simulate
-    from odonata.experiment.progress import ProgressLine, wanted
+    from odonata.experiment.progress import ProgressLine
     from odonata.results.schedule_measures import measures
     from pdes.transport import Serial, world
 
@@ -244,7 +244,7 @@ def simulated(
     for number, model in enumerate(models.values()):
         if number % transport.size != transport.rank:
             continue
-        line = ProgressLine(None, model.tick) if wanted(None) else None
+        line = ProgressLine(None, model.tick)
         began = time.perf_counter()
         try:
             found, result, power = simulate(model, progress=line, transport=Serial())
@@ -252,8 +252,7 @@ def simulated(
             made.append((number, error))
             continue
         finally:
-            if line:
-                line.close()
+            line.close()
         measured = measures(found, **cut)
         seconds = time.perf_counter() - began - result.compile_seconds + reading
         made.append((number, found, result, power, measured, seconds, reading))

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from odonata.commands.options import machine_options
 from odonata.commands.topology import command as topology
-from odonata.commands.topology import share
+from odonata.commands.topology_shown import share
 from odonata.experiment.units import bandwidth, show_bandwidth, size_bytes
 from odonata.figures.machine import draw
 from pdes.errors import Refused

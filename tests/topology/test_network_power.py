@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odonata.commands.topology import network_watts, preset_facts
+from odonata.commands.topology_shown import network_watts, preset_facts
 from topology import BadMachine, Dragonfly, LinkClass
 from topology.power import ARIES, CABLES, PARTS, SLINGSHOT, NetworkPower, generic
 from topology.presets import PRESETS, power_of
