@@ -14,19 +14,14 @@ from odonata.figures.network import FAINT, GRID, save, style
 
 
 def draw_all(
-    makers: Mapping[str, Callable[[Any, Any], Any]],
-    asked: Any,
-    outcomes: Any,
-    directory: Path,
-    pdf: bool,
+    makers: Mapping[str, Callable[[Any], Any]], measured: Any, directory: Path, pdf: bool
 ) -> list[Path]:
-    """Draw what each maker makes of what was asked for and of the outcomes, under its name; one
-    that returns None has nothing to draw. Returns where the figures are, in a directory that is
-    made if it is needed."""
+    """Draw what each maker makes of what was measured, under its name; one that returns None has
+    nothing to draw. Returns where the figures are, in a directory that is made if it is needed."""
     drawn = []
     with style():
         for name, make in makers.items():
-            figure = make(asked, outcomes)
+            figure = make(measured)
             if figure is None:
                 continue
             directory.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,6 @@ from odonata.studies.aqa.cases import (
     FILLER,
     LEVELS,
     SERVICE,
-    AqaPlan,
     Setting,
     of_descent,
     of_mix,
@@ -23,7 +22,7 @@ from odonata.studies.aqa.cases import (
     of_scale,
     of_service,
 )
-from odonata.studies.aqa.found import Group, Measured, Outcomes, always, counted, mean_of
+from odonata.studies.aqa.found import Group, Measured, always, counted, mean_of
 from odonata.studies.aqa.printed import (
     FEASIBLE,
     PLACES,
@@ -55,13 +54,12 @@ POLICIES = {"aqa": ("aqa", ""), "energy-qare": ("energy-qare", ""),
 """The bidder and the variant that stand for each policy of the paper."""
 
 
-def claims(asked: AqaPlan, outcomes: Outcomes) -> list[Claim]:
+def claims(m: Measured) -> list[Claim]:
     """Returns the claims of the parts that are asked for and that there are all cases for."""
-    m = Measured(asked, outcomes)
     parts = {"mixes": _mixes, "service": _service, "gradient": _descent, "printed": _printed,
              "scale": _scale}  # fmt: skip
     found: list[Claim] = []
-    for part in asked.parts:
+    for part in m.asked.parts:
         if part in parts:
             found += parts[part](m)
         found += beyond.PARTS[part](m) if part in beyond.PARTS else ()
@@ -229,9 +227,8 @@ def _descent(m: Measured) -> Iterator[Claim]:
         last = found_w4.steps[-1]["weights"]
         printed = W4_WEIGHT["is.D.64"]
         it = Interval(last["is.D.64"], np.nan, np.nan, 1)
-        yield judged("W4: weight of is.D.64 when the descent ends", f"{printed:.1%}",
-                     percent(it), near(it, printed), max(last, key=last.get) == "is.D.64",
-                     it)  # fmt: skip
+        yield judged("W4: weight of is.D.64 when the descent ends", f"{printed:.1%}", percent(it),
+                     near(it, printed), max(last, key=last.get) == "is.D.64", it)  # fmt: skip
 
 
 # -- printed bids

@@ -6,7 +6,6 @@ Those with a number show what the paper's figures of that number do; the others 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from odonata.studies.aqa.cases import (
     REAL,
     RISK,
     RISKED,
-    AqaPlan,
     of_descent,
     of_mix,
     of_printed,
@@ -30,10 +28,10 @@ from odonata.studies.aqa.cases import (
     of_scale,
     of_service,
 )
-from odonata.studies.aqa.found import Measured, Outcomes
+from odonata.studies.aqa.found import Measured
 from odonata.studies.aqa.printed import TABLE_4
 from odonata.studies.aqa.simulation import AqaOutcome, types_of
-from odonata.study.drawing import draw_all, dress_small, panels_of
+from odonata.study.drawing import dress_small, panels_of
 
 COLOURS = {"aqa": BLUE, "energy-qare": GREEN, "tracking-only": ORANGE}
 PRINT: dict[str, Any] = {"marker": "D", "mfc": "white", "mec": "black", "ls": "", "ms": 5}
@@ -42,18 +40,12 @@ LIMIT, LATE = 0.3, 0.9
 MOST_TYPES = 8
 
 
-def draw(asked: AqaPlan, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
-    """Draw all figures that there are outcomes for. Returns where they are."""
-    return draw_all(FIGURES, asked, outcomes, directory, pdf)
-
-
 # -- the mixes
 
 
-def figure_mixes(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
+def figure_mixes(m: Measured) -> Figure | None:
     """Draw in which part of the hours bids keep all rules, and what they save, by mix and policy:
     in sample without standby jobs, and held out with them; and table 4."""
-    m = Measured(asked, outcomes)
     every = (groups_of(m, "", True), groups_of(m, FILLER, False))
     both = [{name: groups[name] for name in COLOURS} for groups in every]
     if not m.has(*(group for groups in both for group in groups.values())):
@@ -66,13 +58,13 @@ def figure_mixes(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
                                            ("saving", "saving"))):  # fmt: skip
             axes = panels[row, column]
             for at, (name, group) in enumerate(groups.items()):
-                x = np.arange(len(asked.mixes)) + (at - 1) * 0.25
+                x = np.arange(len(m.asked.mixes)) + (at - 1) * 0.25
                 axes.bar(x, m.of_mixes(group, key), 0.22, color=COLOURS[name], label=name)
             if key == "saving":
-                printed = [TABLE_4[mix].saving for mix in asked.mixes]
+                printed = [TABLE_4[mix].saving for mix in m.asked.mixes]
                 axes.plot(range(len(printed)), printed, label="table 4", **PRINT)
             dress_small(axes)
-            axes.set_xticks(range(len(asked.mixes)), asked.mixes)
+            axes.set_xticks(range(len(m.asked.mixes)), m.asked.mixes)
             axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
             axes.set_title(f"{what}: {how}", loc="left")
     for axes in panels[0]:
@@ -113,34 +105,30 @@ def _two_hours(pairs: Sequence[tuple[str, Any]]) -> Figure | None:
     return figure
 
 
-def figure_6(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
+def figure_6(m: Measured) -> Figure | None:
     """Draw an hour of W4 under AQA and under EnergyQARE, which is figure 14."""
-    m = Measured(asked, outcomes)
     return _two_hours([(f"W4, {name}", _seen(m, "W4", of_mix("W4", name)))
                        for name in ("aqa", "energy-qare")])  # fmt: skip
 
 
-def figure_10(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
+def figure_10(m: Measured) -> Figure | None:
     """Draw an hour of W3 at its printed bid, without standby jobs and with them."""
-    m = Measured(asked, outcomes)
     return _two_hours([(f"W3 at its printed bid, {words}", _seen(m, "W3", setting))
                        for words, setting in (
                            ("no standby jobs", of_printed("W3")["no standby jobs"]),
                            (f"standby jobs {FILLER}", of_printed("W3")[FILLER]))])  # fmt: skip
 
 
-def figure_11(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
+def figure_11(m: Measured) -> Figure | None:
     """Draw an hour of W5 without preemption and with it, at one bid."""
-    m = Measured(asked, outcomes)
     return _two_hours([("W5, no preemption", _seen(m, "W5", of_mix("W5"))),
                        ("W5, preemption", _seen(m, "W5", of_mix("W5"), "preemption"))])  # fmt: skip
 
 
-def figure_13(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
+def figure_13(m: Measured) -> Figure | None:
     """Draw an hour of 10,000 servers."""
-    m = Measured(asked, outcomes)
     return _two_hours([("10,000 servers, W1 with jobs of 100 times the size",
-                        _seen(m, "W1", of_scale(100, asked.hours)))])  # fmt: skip
+                        _seen(m, "W1", of_scale(100, m.asked.hours)))])  # fmt: skip
 
 
 # -- distributions
@@ -172,10 +160,9 @@ def _degradations(axes: Axes, name: str, found: Mapping[str, Any]) -> None:
     axes.set_title(f"degradation of {name}", loc="left")
 
 
-def figure_7(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
+def figure_7(m: Measured) -> Figure | None:
     """Draw the distributions of errors and degradations in an hour of W4 under three policies:
     figures 7 and 15."""
-    m = Measured(asked, outcomes)
     found = _of_policies(m, "W4")
     if found is None:
         return None
@@ -195,9 +182,9 @@ def figure_7(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_9(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
+def figure_9(m: Measured) -> Figure | None:
     """Draw the degradations of two types in an hour of W13 under three policies."""
-    found = _of_policies(Measured(asked, outcomes), "W13")
+    found = _of_policies(m, "W13")
     if found is None:
         return None
     figure, panels = panels_of(9.0, 3.0, 1, 2, left=0.06, right=0.99, bottom=0.1, top=0.89)
@@ -208,10 +195,9 @@ def figure_9(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_8(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
+def figure_8(m: Measured) -> Figure | None:
     """Draw average, reserve and weights over the steps of the descent, and of the best bid so far
     over those of the search, on W4."""
-    m = Measured(asked, outcomes)
     found: dict[str, AqaOutcome] = {}
     for name, setting in (("descent", of_descent("W4")), ("search", of_mix("W4"))):
         it = m.outcome("W4", setting)
@@ -244,10 +230,9 @@ def figure_8(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_12(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
+def figure_12(m: Measured) -> Figure | None:
     """Draw in which part of the hours each type of W4 keeps its QoS, with the paper's thresholds
     and with their halves, under AQA and EnergyQARE."""
-    m = Measured(asked, outcomes)
     whole = {name: of_mix("W4", name) for name in ("aqa", "energy-qare")}
     half = {name: of_service(0.5, 0, name) for name in whole}
     if any(m.outcome("W4", it) is None for it in (*whole.values(), *half.values())):
@@ -273,10 +258,9 @@ def figure_12(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
 # -- risk
 
 
-def figure_risk(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
+def figure_risk(m: Measured) -> Figure | None:
     """Draw the saving over the chance of a failed hour, and over the degradation of the worst type,
     of the bids that one at a stated risk is chosen from."""
-    m = Measured(asked, outcomes)
     found = [(mix, deviation, m.outcome(mix, of_risk(deviation)))
              for mix in RISKED for deviation in (0.40, REAL)]  # fmt: skip
     there = [(mix, deviation, it) for mix, deviation, it in found if it is not None]
@@ -311,7 +295,7 @@ def figure_risk(asked: AqaPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-FIGURES: Mapping[str, Callable[[AqaPlan, Outcomes], Figure | None]] = {
+FIGURES: Mapping[str, Callable[[Measured], Figure | None]] = {
     "mixes": figure_mixes,
     "6": figure_6,
     "7": figure_7,

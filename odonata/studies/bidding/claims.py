@@ -19,8 +19,6 @@ from odonata.studies.bidding.cases import (
     POLICIES,
     TABLE,
     TRIED,
-    BiddingPlan,
-    Outcomes,
     Workload,
 )
 from odonata.studies.bidding.found import (
@@ -40,7 +38,7 @@ from odonata.studies.bidding.found import (
     saving,
     worst,
 )
-from odonata.studies.bidding.simulation import FES, DayOutcome
+from odonata.studies.bidding.simulation import FES, BiddingOutcome
 from odonata.study.contract import Claim
 from odonata.study.verdicts import Place, above, below, judged, near, percent, placed, shown, watts
 
@@ -64,11 +62,10 @@ PLACES = (
 )
 
 
-def claims(asked: BiddingPlan, outcomes: Outcomes) -> list[Claim]:
+def claims(m: Measured) -> list[Claim]:
     """Returns the claims of the parts that are asked for and that there are all days for."""
-    measured = Measured(asked, outcomes)
     parts = {"table": _table, "busy": _busy, "causes": _causes, "fes": _fes}
-    return placed([claim for name in asked.parts for claim in parts[name](measured)], PLACES)
+    return placed([claim for name in m.asked.parts for claim in parts[name](m)], PLACES)
 
 
 def named(policy: str, bid: Any) -> str:
@@ -76,7 +73,7 @@ def named(policy: str, bid: Any) -> str:
     return f"{policy} + {'no offer' if bid == NOTHING else bid}"
 
 
-def _text(days: list[DayOutcome]) -> str:
+def _text(days: list[BiddingOutcome]) -> str:
     off_of, worst_of = mean(days, off), mean(days, worst)
     text = f"Q {worst_of.mean:.2f} ± {worst_of.half:.2f}, below 2 on {kept(days, keeps_qos)} days"
     if np.isnan(off_of.mean):
@@ -94,7 +91,7 @@ def _rows(m: Measured, workload: Workload) -> Iterator[Claim]:
         yield shown(f"{workload.name}: {named(policy, bid)}", "", _text(days), mean(days, worst))
 
 
-def _every(m: Measured, some: tuple[Workload, ...], policy: str, bid: Any) -> list[DayOutcome]:
+def _every(m: Measured, some: tuple[Workload, ...], policy: str, bid: Any) -> list[BiddingOutcome]:
     """Returns the days of a combination over several workloads; none where some are missing."""
     every = [m.days(workload, policy, bid) for workload in some]
     return [day for days in every for day in days] if all(every) else []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,13 +21,11 @@ from odonata.studies.bidding.cases import (
     NOTHING,
     POLICIES,
     TABLE,
-    BiddingPlan,
-    Outcomes,
 )
 from odonata.studies.bidding.claims import named
 from odonata.studies.bidding.found import SHARE, THRESHOLD, Measured, mean, worst
 from odonata.studies.bidding.simulation import FES
-from odonata.study.drawing import draw_all, dress_small, panels_of
+from odonata.study.drawing import dress_small, panels_of
 
 COLOURS = {"qoscap": BLUE, "energy-qare": ORANGE}
 MARKS = {"fh": "s", FES: "D", "adaptive": "o"}
@@ -40,14 +37,8 @@ SHOWN = (("energy-qare", FES), ("qoscap", "adaptive"), ("energy-qare", "adaptive
 """The combinations of figure 2.34."""
 
 
-def draw(asked: BiddingPlan, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
-    """Draw all figures that there are outcomes for. Returns where they are."""
-    return draw_all(FIGURES, asked, outcomes, directory, pdf)
-
-
-def rules(asked: BiddingPlan, outcomes: Outcomes) -> Figure | None:
+def rules(m: Measured) -> Figure | None:
     """Draw how far each day of each combination is off its target, and how late its jobs are."""
-    m = Measured(asked, outcomes)
     rows = [some for some in (TABLE, BUSY) if m.days(some[0], "qoscap", "adaptive")]
     if not rows:
         return None
@@ -90,9 +81,8 @@ def _days(m: Measured, workload: Any, axes: Axes) -> None:
     axes.set_ylim(LEAST_Q * 0.9, 40)
 
 
-def day(asked: BiddingPlan, outcomes: Outcomes) -> Figure | None:
+def day(m: Measured) -> Figure | None:
     """Draw target and power of a day, as in figure 2.34."""
-    m = Measured(asked, outcomes)
     for workload in (TABLE[1], BUSY[1]):
         every = [m.days(workload, policy, bid) for policy, bid in SHOWN]
         if all(every) and all(days[0].track for days in every):
@@ -119,9 +109,8 @@ def day(asked: BiddingPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def causes(asked: BiddingPlan, outcomes: Outcomes) -> Figure | None:
+def causes(m: Measured) -> Figure | None:
     """Draw how late jobs are over the load, by how unevenly they come."""
-    m = Measured(asked, outcomes)
     if not m.days(CAUSES[0], "qoscap", "adaptive"):
         return None
     figure, panels = panels_of(9.6, 3.3, 1, len(BURSTS), left=0.07, right=0.985, top=0.82,

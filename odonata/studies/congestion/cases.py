@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from odonata.experiment.profiles import built_in, profile
+from odonata.studies.congestion import APPLICATIONS
 from odonata.studies.congestion.crowd import Crowded
 from odonata.studies.congestion.gpcnet import CANARIES
 from odonata.studies.congestion.options import CONGESTORS
@@ -56,7 +57,9 @@ class CongestionPlan:
 
     def __post_init__(self) -> None:
         known = built_in()
-        object.__setattr__(self, "applications", tuple(dict.fromkeys(self.applications)))
+        object.__setattr__(
+            self, "applications", tuple(dict.fromkeys(self.applications or APPLICATIONS))
+        )
         for name in self.applications:
             require(name in known, f"application {name}: one of {', '.join(known)}")
         require(1 <= self.repetitions <= 10, f"repetitions = {self.repetitions}: 1 .. 10, since "

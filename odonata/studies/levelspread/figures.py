@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +30,6 @@ from odonata.studies.levelspread.cases import (
     POLICIES,
     RATIOS,
     SMALL_NODES,
-    LevelSpreadPlan,
     heterogeneous,
     homogeneous,
     motivation,
@@ -40,9 +38,9 @@ from odonata.studies.levelspread.cases import (
     random_kinds,
 )
 from odonata.studies.levelspread.claims import fraction
-from odonata.studies.levelspread.measures import Outcomes, mean, means, quadrants, relative
+from odonata.studies.levelspread.measures import Measured, mean, means, quadrants, relative
 from odonata.studies.levelspread.simulation import LARGE, SMALL, Point
-from odonata.study.drawing import draw_all, dress_small, panels_of
+from odonata.study.drawing import dress_small, panels_of
 
 
 class Look(NamedTuple):
@@ -73,17 +71,10 @@ Cells = Callable[[str, str], tuple[Point, ...]]
 Row = tuple[str, Cells]
 
 
-def draw(
-    asked: LevelSpreadPlan, outcomes: Outcomes, directory: Path, pdf: bool = False
-) -> list[Path]:
-    """Draw all figures that there are outcomes for. Returns where they are."""
-    return draw_all(FIGURES, asked, outcomes, directory, pdf)
-
-
 # -- bars
 
 
-def figure_3_2(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
+def figure_3_2(m: Measured) -> Figure | None:
     """Draw both workloads, both policies, every pattern."""
     workloads = ((False, "17 jobs of 16 nodes"), (True, "4 jobs of 68 nodes"))
     figure, panels = panels_of(9.2, 3.3, 1, 2, left=0.075, right=0.99, top=0.82, bottom=0.09,
@@ -92,8 +83,8 @@ def figure_3_2(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     for axes, (large, title) in zip(panels[0], workloads, strict=True):
         for i, policy in enumerate(("rdg", "rdn")):
             for x, pattern in enumerate(PATTERNS):
-                base = mean(outcomes, motivation(asked, large, pattern, "rdg"))
-                values = means(outcomes, motivation(asked, large, pattern, policy), SMALL) / base
+                base = mean(m, motivation(m.asked, large, pattern, "rdg"))
+                values = means(m, motivation(m.asked, large, pattern, policy), SMALL) / base
                 if len(values):
                     there |= 1 << large
                     _bar(axes, x + 0.38 * (i - 0.5), 0.36, values, LOOKS[policy].colour)
@@ -106,44 +97,42 @@ def figure_3_2(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     return figure if there == 3 else None
 
 
-def figure_3_4a(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _bars(outcomes, _by_ratio(lambda pattern, policy, ratio: homogeneous(
-        asked, SMALL_NODES, pattern, ratio, policy)))  # fmt: skip
+def figure_3_4a(m: Measured) -> Figure | None:
+    return _bars(m, _by_ratio(lambda pattern, policy, ratio: homogeneous(
+        m.asked, SMALL_NODES, pattern, ratio, policy)))  # fmt: skip
 
 
-def figure_3_4b(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _bars(outcomes, _by_ratio(lambda pattern, policy, ratio: homogeneous(
-        asked, LARGE_NODES, pattern, ratio, policy)))  # fmt: skip
+def figure_3_4b(m: Measured) -> Figure | None:
+    return _bars(m, _by_ratio(lambda pattern, policy, ratio: homogeneous(
+        m.asked, LARGE_NODES, pattern, ratio, policy)))  # fmt: skip
 
 
-def figure_quarters(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
+def figure_quarters(m: Measured) -> Figure | None:
     def row(machine: str, nodes: int, ratio: float) -> Row:
-        return (f"{nodes_of(machine):,} nodes\nratio {fraction(ratio)}",
-                lambda pattern, policy: homogeneous(asked, nodes, pattern, ratio, policy,
-                                                    machine))  # fmt: skip
+        return (f"{nodes_of(machine):,} nodes\nratio {fraction(ratio)}", lambda pattern,
+                policy: homogeneous(m.asked, nodes, pattern, ratio, policy, machine))  # fmt: skip
 
-    return _bars(outcomes, [row(*where) for where in quarters()])
+    return _bars(m, [row(*where) for where in quarters()])
 
 
 def _by_ratio(cells: Callable[[str, str, float], tuple[Point, ...]]) -> list[Row]:
     def row(ratio: float) -> Row:
-        return (f"ratio {fraction(ratio)}",
-                lambda pattern, policy: cells(pattern, policy, ratio))  # fmt: skip
+        return (f"ratio {fraction(ratio)}", lambda pattern, policy: cells(pattern, policy, ratio))
 
     return [row(ratio) for ratio in RATIOS]
 
 
-def _bars(outcomes: Outcomes, rows: Sequence[Row]) -> Figure | None:
+def _bars(m: Measured, rows: Sequence[Row]) -> Figure | None:
     """Draw a row for each, a column for each pattern; Simple is 1."""
-    rows = [row for row in rows if _any(outcomes, row)]
+    rows = [row for row in rows if _any(m, row)]
     if not rows:
         return None
     figure, panels = _rows(rows)
     for (_, cells), line in zip(rows, panels, strict=True):
         for pattern, axes in zip(PATTERNS, line, strict=True):
-            base = mean(outcomes, cells(pattern, "simple"))
+            base = mean(m, cells(pattern, "simple"))
             for x, policy in enumerate(POLICIES):
-                values = means(outcomes, cells(pattern, policy), SMALL) / base
+                values = means(m, cells(pattern, policy), SMALL) / base
                 if len(values):
                     _bar(axes, x, 0.82, values, LOOKS[policy].colour)
             axes.axhline(1, color=GREY, lw=0.7, ls=(0, (4, 3)), zorder=1)
@@ -166,19 +155,19 @@ def _bar(axes: Axes, x: float, width: float, values: Any, colour: str) -> None:
 # -- boxes
 
 
-def figure_3_5(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _boxes(asked, outcomes, SMALL_NODES)
+def figure_3_5(m: Measured) -> Figure | None:
+    return _boxes(m, SMALL_NODES)
 
 
-def figure_3_6(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _boxes(asked, outcomes, LARGE_NODES)
+def figure_3_6(m: Measured) -> Figure | None:
+    return _boxes(m, LARGE_NODES)
 
 
-def _boxes(asked: LevelSpreadPlan, outcomes: Outcomes, nodes: int) -> Figure | None:
+def _boxes(m: Measured, nodes: int) -> Figure | None:
     """Returns least, quartiles and most over all ports of a class; each the mean of the
     repetitions."""
-    cells = {name: homogeneous(asked, nodes, "all-to-all", 1.0, name) for name in POLICIES}
-    found = {name: [outcomes[point.key] for point in cell if point.key in outcomes]
+    cells = {name: homogeneous(m.asked, nodes, "all-to-all", 1.0, name) for name in POLICIES}
+    found = {name: [m.outcomes[point.key] for point in cell if point.key in m.outcomes]
              for name, cell in cells.items()}  # fmt: skip
     found = {name: some for name, some in found.items() if some}
     if not found:
@@ -215,40 +204,38 @@ def _box(axes: Axes, x: float, box: dict[str, float], colour: str) -> None:
 # -- small jobs against large ones
 
 
-def figure_3_7a(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _against(outcomes, _by_ratio(lambda pattern, policy, ratio: heterogeneous(
-        asked, pattern, policy, ratio=ratio)))  # fmt: skip
+def figure_3_7a(m: Measured) -> Figure | None:
+    return _against(m, _by_ratio(lambda pattern, policy, ratio: heterogeneous(
+        m.asked, pattern, policy, ratio=ratio)))  # fmt: skip
 
 
-def figure_3_7b(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
+def figure_3_7b(m: Measured) -> Figure | None:
     def row(machine: str) -> Row:
-        return (f"{nodes_of(machine):,} nodes",
-                lambda pattern, policy: heterogeneous(asked, pattern, policy,
-                                                      machine=machine))  # fmt: skip
+        return (f"{nodes_of(machine):,} nodes", lambda pattern,
+                policy: heterogeneous(m.asked, pattern, policy, machine=machine))  # fmt: skip
 
-    return _against(outcomes, [row(machine) for machine in LARGER])
+    return _against(m, [row(machine) for machine in LARGER])
 
 
-def figure_3_8(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
+def figure_3_8(m: Measured) -> Figure | None:
     def row(messages: tuple[int, int]) -> Row:
-        return (f"{messages[0]} : {messages[1]} KB",
-                lambda pattern, policy: heterogeneous(asked, pattern, policy,
-                                                      messages=messages))  # fmt: skip
+        return (f"{messages[0]} : {messages[1]} KB", lambda pattern,
+                policy: heterogeneous(m.asked, pattern, policy, messages=messages))  # fmt: skip
 
-    return _against(outcomes, [row(messages) for messages in MESSAGES])
+    return _against(m, [row(messages) for messages in MESSAGES])
 
 
-def _against(outcomes: Outcomes, rows: Sequence[Row]) -> Figure | None:
+def _against(m: Measured, rows: Sequence[Row]) -> Figure | None:
     """Draw a row for each, a column for each pattern; Simple is at (1, 1)."""
-    rows = [row for row in rows if _any(outcomes, row)]
+    rows = [row for row in rows if _any(m, row)]
     if not rows:
         return None
     figure, panels = _rows(rows, bottom=0.62)
     for (_, cells), line in zip(rows, panels, strict=True):
         for pattern, axes in zip(PATTERNS, line, strict=True):
-            base = [mean(outcomes, cells(pattern, "simple"), kind) for kind in (SMALL, LARGE)]
+            base = [mean(m, cells(pattern, "simple"), kind) for kind in (SMALL, LARGE)]
             for policy in (*BASELINES, LEVEL_SPREAD):
-                x, y = (mean(outcomes, cells(pattern, policy), kind) / base[kind]
+                x, y = (mean(m, cells(pattern, policy), kind) / base[kind]
                         for kind in (SMALL, LARGE))  # fmt: skip
                 _dot(axes, policy, x, y)
             dress_small(axes)
@@ -270,13 +257,13 @@ def _dot(axes: Axes, policy: str, x: float, y: float) -> None:
 # -- random workloads
 
 
-def figure_3_9(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
+def figure_3_9(m: Measured) -> Figure | None:
     """Draw the workloads that were asked for; nothing where none of them was simulated."""
-    if not np.isfinite(relative(asked, outcomes, [*BASELINES, JOKANOVIC])["simple"]).any():
+    if not np.isfinite(relative(m, [*BASELINES, JOKANOVIC])["simple"]).any():
         return None
     sizes: Counter[int] = Counter()
-    for which in range(asked.workloads):
-        for kind in random_kinds(asked.seed, which):
+    for which in range(m.asked.workloads):
+        for kind in random_kinds(m.asked.seed, which):
             sizes[kind.nodes] += kind.count
     figure, panels = panels_of(6.2, 3.1, 1, 1, left=0.125, right=0.985, top=0.96, bottom=0.155)
     axes = panels[0, 0]
@@ -284,7 +271,7 @@ def figure_3_9(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     axes.set_yscale("log")
     axes.set_xlim(0, nodes_of(MACHINE) // 2 + 1)
     axes.set_xlabel("nodes of a job")
-    axes.set_ylabel(f"jobs in {asked.workloads:,} workloads")
+    axes.set_ylabel(f"jobs in {m.asked.workloads:,} workloads")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axes.xaxis.set_major_locator(FixedLocator([1, 17, 34, 68, 102, 136]))
     dress_small(axes)
@@ -292,27 +279,25 @@ def figure_3_9(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_3_10(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _cloud(asked, outcomes, BASELINES, large_first=False)
+def figure_3_10(m: Measured) -> Figure | None:
+    return _cloud(m, BASELINES, large_first=False)
 
 
-def figure_3_11(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _cloud(asked, outcomes, BASELINES, large_first=True)
+def figure_3_11(m: Measured) -> Figure | None:
+    return _cloud(m, BASELINES, large_first=True)
 
 
-def figure_3_12(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _cloud(asked, outcomes, (JOKANOVIC,), large_first=False)
+def figure_3_12(m: Measured) -> Figure | None:
+    return _cloud(m, (JOKANOVIC,), large_first=False)
 
 
-def figure_3_13(asked: LevelSpreadPlan, outcomes: Outcomes) -> Figure | None:
-    return _cloud(asked, outcomes, (JOKANOVIC,), large_first=True)
+def figure_3_13(m: Measured) -> Figure | None:
+    return _cloud(m, (JOKANOVIC,), large_first=True)
 
 
-def _cloud(
-    asked: LevelSpreadPlan, outcomes: Outcomes, names: Sequence[str], *, large_first: bool
-) -> Figure | None:
+def _cloud(m: Measured, names: Sequence[str], *, large_first: bool) -> Figure | None:
     """Draw every workload under every baseline; Level-Spread is at (1, 1)."""
-    ratios = relative(asked, outcomes, names, large_first=large_first)
+    ratios = relative(m, names, large_first=large_first)
     share = quadrants(ratios)
     if share is None:
         return None
@@ -355,10 +340,9 @@ def _cloud(
 def _rows(rows: Sequence[Row], bottom: float = 0.42) -> tuple[Figure, Any]:
     """Returns a panel for every pattern of every row, with names; `bottom` inches below them."""
     high = 0.3 + 1.62 * len(rows) + bottom
-    figure, panels = panels_of(
-        11, high, len(rows), len(PATTERNS), left=0.075, right=0.955, top=1 - 0.3 / high,
-        bottom=(bottom + 0.18) / high, wspace=0.24, hspace=0.26,
-    )  # fmt: skip
+    figure, panels = panels_of(11, high, len(rows), len(PATTERNS), left=0.075, right=0.955,
+                               top=1 - 0.3 / high, bottom=(bottom + 0.18) / high, wspace=0.24,
+                               hspace=0.26)  # fmt: skip
     for axes, pattern in zip(panels[0], PATTERNS, strict=True):
         axes.set_title(TITLES[pattern], fontweight="bold")
     for (name, _), line in zip(rows, panels, strict=True):
@@ -372,8 +356,10 @@ def _label_y(figure: Figure, panels: Any, label: str) -> None:
     figure.text(0.008, (box[0].y1 + box[-1].y0) / 2, label, rotation=90, ha="left", va="center")
 
 
-def _any(outcomes: Outcomes, row: Row) -> bool:
-    return any(point.key in outcomes for pattern in PATTERNS for point in row[1](pattern, "simple"))
+def _any(m: Measured, row: Row) -> bool:
+    return any(
+        point.key in m.outcomes for pattern in PATTERNS for point in row[1](pattern, "simple")
+    )
 
 
 def _from_zero(line: Sequence[Axes]) -> None:
@@ -418,12 +404,10 @@ def _ticks(low: float, high: float) -> list[float]:
 
 def _legend(figure: Figure, names: Sequence[str], *, bars: bool = False, top: bool = False) -> None:
     looks = [LOOKS[name] for name in names]
-    keys: list[Any] = [
-        Patch(facecolor=look.colour, label=look.name) if bars
-        else Line2D([], [], ls="", marker=look.mark, ms=0.8 * look.size, color=look.colour,
-                    mec="white", mew=0.6, label=look.name)
-        for look in looks
-    ]  # fmt: skip
+    keys: list[Any] = [Patch(facecolor=look.colour, label=look.name) if bars
+                       else Line2D([], [], ls="", marker=look.mark, ms=0.8 * look.size,
+                                   color=look.colour, mec="white", mew=0.6, label=look.name)
+                       for look in looks]  # fmt: skip
     where: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.004)}
     if top:
         where = {"loc": "upper center", "bbox_to_anchor": (0.53, 0.995)}
@@ -431,7 +415,7 @@ def _legend(figure: Figure, names: Sequence[str], *, bars: bool = False, top: bo
                   handlelength=1.1, borderaxespad=0.2, **where)  # fmt: skip
 
 
-FIGURES: dict[str, Callable[[LevelSpreadPlan, Outcomes], Figure | None]] = {
+FIGURES: dict[str, Callable[[Measured], Figure | None]] = {
     "3.2": figure_3_2,
     "3.4a": figure_3_4a,
     "3.4b": figure_3_4b,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from odonata.experiment.profiles import built_in, profile
+from odonata.studies.nedd import APPLICATIONS
 from odonata.studies.nedd.floor import IDLE
 from odonata.studies.nedd.simulation import (
     NO_CONGESTOR,
@@ -72,19 +73,26 @@ class NeDDPlan:
     repetitions: int
     sets: int
     tasks: int = TASKS
-    ranks: int = TASKS
+    ranks: int | None = None
+    """None: as many as tasks."""
     hot: int = 1
 
     def __post_init__(self) -> None:
         known = built_in()
-        object.__setattr__(self, "applications", tuple(dict.fromkeys(self.applications)))
+        object.__setattr__(
+            self, "applications", tuple(dict.fromkeys(self.applications or APPLICATIONS))
+        )
         for name in self.applications:
             require(name in known, f"application {name}: one of {', '.join(known)}")
         require(1 <= self.repetitions <= 1000, f"repetitions = {self.repetitions}: 1 .. 1,000")
         require(1 <= self.sets <= IDLE, f"sets = {self.sets}: 1 .. {IDLE}")
         require(1 <= self.tasks <= MOST, f"tasks = {self.tasks}: 1 .. {MOST}")
-        enough = self.tasks <= self.ranks <= MOST
-        require(enough, f"ranks = {self.ranks}: from the {self.tasks} tasks of a node to {MOST}")
+        ranks = self.tasks if self.ranks is None else self.ranks
+        object.__setattr__(self, "ranks", ranks)
+        require(
+            self.tasks <= ranks <= MOST,
+            f"ranks = {ranks}: from the {self.tasks} tasks of a node to {MOST}",
+        )
         require(1 <= self.hot <= MOST_HOT, f"hot = {self.hot}: 1 .. {MOST_HOT}")
 
     def alone(self, name: str, by: str, run: int, sets: int = 0) -> Alone:

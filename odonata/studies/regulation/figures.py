@@ -6,7 +6,6 @@ Those with a number show what the thesis's figures of that number do; the others
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,6 @@ from odonata.studies.regulation.cases import (
     RIVALS,
     SIZES,
     TYPES,
-    RegulationPlan,
     Setting,
     of_level,
     of_load,
@@ -51,7 +49,6 @@ from odonata.studies.regulation.found import (
     MOST_LATE,
     Measure,
     Measured,
-    Outcomes,
     average,
     keeps_qos,
     keeps_rule,
@@ -63,7 +60,7 @@ from odonata.studies.regulation.found import (
     weight,
 )
 from odonata.studies.regulation.simulation import NODES, PRINTED, RegulationOutcome
-from odonata.study.drawing import draw_all, dress_small, panels_of
+from odonata.study.drawing import dress_small, panels_of
 
 KW = 1000.0
 PRINT: dict[str, Any] = {"marker": "D", "mfc": "white", "mec": "black", "ls": "", "ms": 5.5,
@@ -72,22 +69,13 @@ PRINT: dict[str, Any] = {"marker": "D", "mfc": "white", "mec": "black", "ls": ""
 COLOURS = {"qosg": BLUE, "tracking-only": ORANGE, "energy-qare": GREEN}
 
 
-def draw(
-    asked: RegulationPlan, outcomes: Outcomes, directory: Path, pdf: bool = False
-) -> list[Path]:
-    """Draw all figures that there are outcomes for. Returns where they are."""
-    return draw_all(FIGURES, asked, outcomes, directory, pdf)
-
-
 # -- bids over something: figures 2.11, 2.12 and 2.14
 
 
-def figure_2_11(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_2_11(m: Measured) -> Figure | None:
     """Draw bid, saving, standby jobs and late jobs over the size of the machine."""
     points = {float(nodes): of_size(nodes) for nodes in SIZES}
-    figure = _bids(
-        asked, outcomes, points, "servers", {100.0: SAVING}, {100.0: STANDBY_PART}, SIZES
-    )
+    figure = _bids(m, points, "servers", {100.0: SAVING}, {100.0: STANDBY_PART}, SIZES)
     for axes in figure.axes if figure is not None else ():
         axes.set_xscale("log")
         axes.xaxis.set_major_locator(FixedLocator(list(points)))
@@ -97,21 +85,20 @@ def figure_2_11(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_2_12(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_2_12(m: Measured) -> Figure | None:
     """Draw the same over the level of service that jobs are to get."""
     points = {float(at): of_level(level) for at, level in enumerate(LEVELS.values())}
-    figure = _bids(asked, outcomes, points, "level of service", {1.0: SAVING}, {1.0: STANDBY_PART})
+    figure = _bids(m, points, "level of service", {1.0: SAVING}, {1.0: STANDBY_PART})
     for axes in figure.axes if figure is not None else ():
         axes.set_xticks(list(points), list(LEVELS))
         axes.set_xlim(-0.3, len(points) - 0.7)
     return figure
 
 
-def figure_2_14(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_2_14(m: Measured) -> Figure | None:
     """Draw the same over the utilisation."""
     points = {load: of_load(load) for load in LOADS}
-    figure = _bids(asked, outcomes, points, "utilisation", {0.5: SAVING, 0.75: SAVING_AT_75},
-                   {0.5: STANDBY_PART})  # fmt: skip
+    figure = _bids(m, points, "utilisation", {0.5: SAVING, 0.75: SAVING_AT_75}, {0.5: STANDBY_PART})
     for axes in figure.axes if figure is not None else ():
         axes.set_xticks(LOADS)
         axes.xaxis.set_major_formatter(PercentFormatter(1, 0))
@@ -119,13 +106,10 @@ def figure_2_14(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def _bids(
-    asked: RegulationPlan, outcomes: Outcomes, points: Mapping[float, Setting], words: str,
-    savings: Mapping[float, float], parts: Mapping[float, float], per: Sequence[int] = (),
-) -> Figure | None:  # fmt: skip
+def _bids(m: Measured, points: Mapping[float, Setting], words: str, savings: Mapping[float, float],
+          parts: Mapping[float, float], per: Sequence[int] = ()) -> Figure | None:  # fmt: skip
     """Draw what was bid and what came of it over something, with printed numbers where there are
     any; `per`: the servers at each point, by which watts are divided."""
-    m = Measured(asked, outcomes)
     points = {x: setting for x, setting in points.items() if m.has(setting)}
     if len(points) < 2:
         return None
@@ -186,9 +170,8 @@ def _legend_in(axes: Axes) -> None:
 # -- weights and compositions: figures 2.15 and 2.16
 
 
-def figure_2_15(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_2_15(m: Measured) -> Figure | None:
     """Draw the weights of types in three mixes."""
-    m = Measured(asked, outcomes)
     mixes = {name: of_mix(name) for name in MIXES}
     if not m.has(*mixes.values()):
         return None
@@ -216,9 +199,8 @@ def figure_2_15(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_2_16(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_2_16(m: Measured) -> Figure | None:
     """Draw saving and late jobs of the six types together and of each alone."""
-    m = Measured(asked, outcomes)
     every: dict[str, Setting] = {"six types": DEFAULT}
     every |= {f"{name} alone": of_mix(name) for name in TYPES}
     every |= {"six types,\nno standby": ALONE}
@@ -261,11 +243,11 @@ def figure_2_16(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
 # -- one hour, errors and lateness
 
 
-def figure_hour(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_hour(m: Measured) -> Figure | None:
     """Draw power and target over the first hour, with and without standby jobs: figure 2.4."""
-    found = {name: outcomes[case.key] for name, case in (
-        ("with standby jobs", asked.at(1, AS_PRINTED)),
-        ("without", asked.at(1, {**ALONE, **AS_PRINTED}))) if case.key in outcomes}  # fmt: skip
+    found = {name: m.outcomes[case.key] for name, case in (
+        ("with standby jobs", m.asked.at(1, AS_PRINTED)),
+        ("without", m.asked.at(1, {**ALONE, **AS_PRINTED}))) if case.key in m.outcomes}  # fmt: skip
     if not found:
         return None
     figure, panels = panels_of(9.0, 0.9 + 2.3 * len(found), len(found), 1, left=0.07, right=0.99,
@@ -293,10 +275,9 @@ def _power(axes: Axes, it: RegulationOutcome) -> None:
     axes.set_ylim(0)
 
 
-def figure_errors(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_errors(m: Measured) -> Figure | None:
     """Draw the distribution of errors under three policies at one bid, over all hours: figure 2.5;
     and without standby jobs."""
-    m = Measured(asked, outcomes)
     lines: dict[str, tuple[Setting, str, Any]] = {}
     for with_standby in (True, False):
         words, dash = ("", "-") if with_standby else (", no standby jobs", DASHES)
@@ -325,10 +306,9 @@ def figure_errors(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_late(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_late(m: Measured) -> Figure | None:
     """Draw the late jobs of each type under three policies at one bid, and those of the worst type
     over the mean of the signal in an hour."""
-    m = Measured(asked, outcomes)
     of: dict[str, Setting] = {"qosg": DEFAULT}
     of |= {name: {"policy": name, "bid": "qosg", "standby": True} for name in RIVALS}
     signals = [AS_PRINTED, *({**AS_PRINTED, "signal": seed} for seed in OTHERS)]
@@ -364,10 +344,9 @@ def figure_late(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def figure_standby(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
+def figure_standby(m: Measured) -> Figure | None:
     """Draw in how many hours bids without standby jobs keep the tracking rule, in how many they
     keep the QoS, and what they save."""
-    m = Measured(asked, outcomes)
     if not m.has(*(tried(high, low) for high in AVERAGES_W for low in RESERVES_W)):
         return None
     figure, panels = panels_of(10.0, 3.0, 1, 3, left=0.06, right=0.99, bottom=0.16, top=0.88,
@@ -378,12 +357,12 @@ def figure_standby(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
         ("saving (%)", saving, "Oranges"),
     )
     for axes, (title, of, colours) in zip(panels[0], shown, strict=True):
-        scale = 100.0 if of is saving else float(asked.hours)
+        scale = 100.0 if of is saving else float(m.asked.hours)
         table = np.array([[m.mean(tried(high, low), of).mean * scale for high in AVERAGES_W]
                           for low in RESERVES_W])  # fmt: skip
         axes.imshow(table, origin="lower", aspect="auto", cmap=colours, vmin=0,
-                    vmax=60 if of is saving else asked.hours)  # fmt: skip
-        most = 60.0 if of is saving else float(asked.hours)
+                    vmax=60 if of is saving else m.asked.hours)  # fmt: skip
+        most = 60.0 if of is saving else float(m.asked.hours)
         for (row, column), value in np.ndenumerate(table):
             axes.text(column, row, f"{value:.0f}", ha="center", va="center", fontsize=9,
                       color="white" if value > 0.6 * most else "black")  # fmt: skip
@@ -396,7 +375,7 @@ def figure_standby(asked: RegulationPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-FIGURES: Mapping[str, Callable[[RegulationPlan, Outcomes], Figure | None]] = {
+FIGURES: Mapping[str, Callable[[Measured], Figure | None]] = {
     "hour": figure_hour,
     "errors": figure_errors,
     "late": figure_late,

@@ -7,7 +7,6 @@ the larger its threshold is; bands hold 90 % of the traces.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from odonata.figures.network import BLUE, GREEN, GREY, INK, ORANGE
-from odonata.studies.rmap.cases import GAPS_S, HIGH_W, LOW_W, NOISE, NOISES, PEAK_W, RmapPlan
-from odonata.studies.rmap.changes import Floats, Outcomes, change, chosen, each, spread, there
+from odonata.studies.rmap.cases import GAPS_S, HIGH_W, LOW_W, NOISE, NOISES, PEAK_W
+from odonata.studies.rmap.changes import Floats, Measured, change, chosen, each, spread, there
 from odonata.studies.rmap.figures_of_nodes import configurations, node
 from odonata.studies.rmap.prediction import BIN, BINS, LIMITS
 from odonata.studies.rmap.printed import BENCHMARKS, FIGURE_5_3_W, overprovisioned, packages
@@ -35,7 +34,7 @@ from odonata.studies.rmap.simulation import (
     UNLIMITED,
     row,
 )
-from odonata.study.drawing import draw_all, dress_small, panels_of
+from odonata.study.drawing import dress_small, panels_of
 
 RED, PALE, DARK = "#c8321f", "#e58d7f", "#7d1a0e"
 LOOKS: dict[str, tuple[str, str, Any, str]] = {
@@ -56,17 +55,12 @@ PRINTED_S = 684.0
 """Table 5.4: traditional, large, 6,500 W."""
 
 
-def draw(asked: RmapPlan, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
-    """Draw all figures that there are outcomes for. Returns where they are."""
-    return draw_all(FIGURES, asked, outcomes, directory, pdf)
-
-
 # -- single applications
 
 
-def applications(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
+def applications(m: Measured) -> Figure | None:
     """Draw what packages draw (5.2) and what the best configuration saves (5.3)."""
-    if "printed" not in asked.parts:
+    if "printed" not in m.asked.parts:
         return None
     figure, panels = panels_of(9.4, 3.6, 1, 2, left=0.065, right=0.985, top=0.9, bottom=0.13,
                                wspace=0.2)  # fmt: skip
@@ -102,9 +96,9 @@ def applications(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
 # -- prediction
 
 
-def errors(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
+def errors(m: Measured) -> Figure | None:
     """Draw the errors of the model by application (5.4) and their histograms (5.5)."""
-    one = there(outcomes, asked.trained(NOISE))
+    one = there(m, m.asked.trained(NOISE))
     if one is None:
         return None
     figure, panels = panels_of(9.4, 3.7, 1, 3, left=0.06, right=0.985, top=0.83, bottom=0.18,
@@ -142,14 +136,14 @@ def errors(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
     for axes in panels[0]:
         dress_small(axes)
     left.grid(axis="x", visible=False)
-    figure.suptitle(f"trained on 10 %, {asked.trained(NOISE).trainings} times, noise of "
+    figure.suptitle(f"trained on 10 %, {m.asked.trained(NOISE).trainings} times, noise of "
                     f"{100 * NOISE:g} %; errors on the other 90 %", fontsize=9)  # fmt: skip
     return figure
 
 
-def noises(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
+def noises(m: Measured) -> Figure | None:
     """Draw what noise in the measurements does to errors."""
-    found = [there(outcomes, asked.trained(noise)) for noise in NOISES]
+    found = [there(m, m.asked.trained(noise)) for noise in NOISES]
     runs = [it for it in found if it is not None]
     if len(runs) < len(NOISES):
         return None
@@ -187,26 +181,24 @@ def noises(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
 # -- turnarounds over bounds
 
 
-def bounds(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
+def bounds(m: Measured) -> Figure | None:
     """Draw turnarounds over the bound, by kind (5.6 to 5.8)."""
-    return _over_bounds(asked, outcomes, asked.kinds, (TRADITIONAL, NAIVE, ADAPTIVE_0, ORACLE_0),
+    return _over_bounds(m, m.asked.kinds, (TRADITIONAL, NAIVE, ADAPTIVE_0, ORACLE_0),
                         banded=(TRADITIONAL, ADAPTIVE_0))  # fmt: skip
 
 
-def thresholds(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
+def thresholds(m: Measured) -> Figure | None:
     """Draw the same for all thresholds of adaptive (5.9)."""
-    kinds = tuple(it for it in ("large", "random") if it in asked.kinds)
-    return _over_bounds(asked, outcomes, kinds, (NAIVE, ADAPTIVE_0, ADAPTIVE_10, ADAPTIVE_20,
+    kinds = tuple(it for it in ("large", "random") if it in m.asked.kinds)
+    return _over_bounds(m, kinds, (NAIVE, ADAPTIVE_0, ADAPTIVE_10, ADAPTIVE_20,
                                                  ADAPTIVE_30, UNLIMITED), banded=())  # fmt: skip
 
 
-def _over_bounds(
-    asked: RmapPlan, outcomes: Outcomes, kinds: tuple[str, ...], policies: tuple[str, ...],
-    banded: tuple[str, ...],
-) -> Figure | None:  # fmt: skip
+def _over_bounds(m: Measured, kinds: tuple[str, ...], policies: tuple[str, ...],
+                 banded: tuple[str, ...]) -> Figure | None:  # fmt: skip
     """Draw mean turnarounds, each trace's relative to traditional at the highest bound."""
-    x = np.array(sorted(asked.bounds_w))
-    base = {kind: each(asked, outcomes, kind, TRADITIONAL, float(x[-1])) for kind in kinds}
+    x = np.array(sorted(m.asked.bounds_w))
+    base = {kind: each(m, kind, TRADITIONAL, float(x[-1])) for kind in kinds}
     if not kinds or len(x) < 2 or not all(np.isfinite(it).any() for it in base.values()):
         return None
     figure, panels = panels_of(3.3 * len(kinds) + 0.2, 3.9, 1, len(kinds), left=0.19 / len(kinds),
@@ -214,8 +206,7 @@ def _over_bounds(
     for axes, kind in zip(panels[0], kinds, strict=True):
         for policy in policies:
             _, colour, dashes, mark = LOOKS[policy]
-            spreads = [spread(each(asked, outcomes, kind, policy, float(it)) / base[kind])
-                       for it in x]  # fmt: skip
+            spreads = [spread(each(m, kind, policy, float(it)) / base[kind]) for it in x]
             if any(it is None for it in spreads):
                 continue
             mean, low, high = (np.array([getattr(it, end) for it in spreads])
@@ -238,37 +229,37 @@ def _over_bounds(
 
 
 def _example(
-    asked: RmapPlan, outcomes: Outcomes, kind: str, bound_w: float
+    m: Measured, kind: str, bound_w: float
 ) -> tuple[int, dict[str, dict[str, Floats]]] | None:
     """Returns the seed of the trace whose change under adaptive is the median one, and its jobs
     under each policy that is shown."""
-    if kind not in asked.kinds or bound_w not in asked.bounds_w:
+    if kind not in m.asked.kinds or bound_w not in m.asked.bounds_w:
         return None
-    changes = change(asked, outcomes, kind, ADAPTIVE_0, TRADITIONAL, bound_w)
+    changes = change(m, kind, ADAPTIVE_0, TRADITIONAL, bound_w)
     places = np.flatnonzero(np.isfinite(changes))
     if not len(places):
         return None
     middle = places[np.argsort(changes[places], kind="stable")[len(places) // 2]]
-    seed = asked.seeds[int(middle)]
-    one = there(outcomes, asked.traced(kind, seed))
+    seed = m.asked.seeds[int(middle)]
+    one = there(m, m.asked.traced(kind, seed))
     assert one is not None
     return seed, {policy: {name: np.array(values)
                            for name, values in one.lists[row(policy, bound_w)].items()}
                   for policy in SHOWN}  # fmt: skip
 
 
-def jobs(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
+def jobs(m: Measured) -> Figure | None:
     """Draw turnarounds and power of the jobs of one large trace at 6,500 W (5.10 and 5.11)."""
-    found = _example(asked, outcomes, "large", LOW_W)
+    found = _example(m, "large", LOW_W)
     if found is None:
         return None
     seed, runs = found
     return _jobs(runs, f"large jobs at {LOW_W:,.0f} W, trace {seed}: the median one of its kind")
 
 
-def jobs_random(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
+def jobs_random(m: Measured) -> Figure | None:
     """Draw turnarounds and power of the jobs of one random trace at 14,000 W (5.13)."""
-    found = _example(asked, outcomes, "random", HIGH_W)
+    found = _example(m, "random", HIGH_W)
     if found is None:
         return None
     seed, runs = found
@@ -311,9 +302,9 @@ def _paler(colour: str) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def timeline(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
+def timeline(m: Measured) -> Figure | None:
     """Draw the power that jobs draw together over time, of one random trace at 14,000 W (5.12)."""
-    found = _example(asked, outcomes, "random", HIGH_W)
+    found = _example(m, "random", HIGH_W)
     if found is None:
         return None
     seed, runs = found
@@ -342,18 +333,17 @@ def timeline(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
 # -- what decides
 
 
-def gaps(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
+def gaps(m: Measured) -> Figure | None:
     """Draw adaptive against traditional over the mean time between submissions."""
     known: dict[float, str | None] = {it: f"a gap of {it:g} s" for it in GAPS_S}
-    known = dict(sorted((known | {asked.gap_s: None}).items()))
+    known = dict(sorted((known | {m.asked.gap_s: None}).items()))
     figure, panels = panels_of(10.4, 3.9, 1, 3, left=0.065, right=0.985, top=0.91, bottom=0.13,
                                wspace=0.24)  # fmt: skip
     drawn = False
-    for axes, bound_w in zip(panels[0], (asked.low_w, HIGH_W), strict=False):
-        for kind in asked.kinds:
-            base = [chosen(asked, outcomes, kind, it, TRADITIONAL, bound_w)
-                    for it in known.values()]  # fmt: skip
-            found = [spread(chosen(asked, outcomes, kind, it, ADAPTIVE_0, bound_w) / one - 1.0)
+    for axes, bound_w in zip(panels[0], (m.asked.low_w, HIGH_W), strict=False):
+        for kind in m.asked.kinds:
+            base = [chosen(m, kind, it, TRADITIONAL, bound_w) for it in known.values()]
+            found = [spread(chosen(m, kind, it, ADAPTIVE_0, bound_w) / one - 1.0)
                      for it, one in zip(known.values(), base, strict=True)]  # fmt: skip
             kept = [(gap_s, it) for gap_s, it in zip(known, found, strict=True) if it is not None]
             if len(kept) < 2:
@@ -367,11 +357,10 @@ def gaps(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
             if printed is not None:
                 axes.plot(x[-1] * 1.22, printed, marker="<", ms=7, color=colour, mec=INK, mew=0.7,
                           clip_on=False, zorder=5)  # fmt: skip
-            if bound_w == asked.low_w:
+            if bound_w == m.asked.low_w:
                 seconds = [spread(it) for it in base]
-                panels[0, 2].plot(
-                    x, [it.mean for it in seconds if it is not None], color=colour, marker="o",
-                    ms=4, lw=1.6, label=kind)  # fmt: skip
+                panels[0, 2].plot(x, [it.mean for it in seconds if it is not None], color=colour,
+                                  marker="o", ms=4, lw=1.6, label=kind)  # fmt: skip
         axes.axhline(0, color=INK, lw=0.8)
         axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
         axes.set_title(f"adaptive against traditional, {bound_w:,.0f} W", loc="left")
@@ -383,7 +372,7 @@ def gaps(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
     right.annotate("printed, a large trace: 684 s", (max(known), PRINTED_S), (0, 4), ha="right",
                    fontsize=8, textcoords="offset points", color=BLUE)  # fmt: skip
     right.set_ylabel("turnaround (s)")
-    right.set_title(f"traditional, {asked.low_w:,.0f} W", loc="left")
+    right.set_title(f"traditional, {m.asked.low_w:,.0f} W", loc="left")
     for axes in panels[0]:
         axes.set_xscale("log")
         axes.set_xticks([it for it in known if it != 120])
@@ -396,7 +385,7 @@ def gaps(asked: RmapPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-FIGURES: dict[str, Callable[[RmapPlan, Outcomes], Figure | None]] = {
+FIGURES: dict[str, Callable[[Measured], Figure | None]] = {
     "3.1-3.3-node": node,
     "3.6-3.7-configurations": configurations,
     "5.2-5.3-applications": applications,

@@ -12,7 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from odonata.studies.rumyantsev.simulation import HIGH, SERVERS, Run, epochs_of, model_of
+from odonata.studies.rumyantsev.simulation import (
+    HIGH,
+    SERVERS,
+    Run,
+    customers_of,
+    epochs_of,
+    model_of,
+    trace_of,
+)
 from odonata.study.contract import digest
 from pdes.errors import require
 from pdes.transport import Serial
@@ -48,10 +56,10 @@ class RumyantsevPlan:
     """What is asked for. `data` is a digest of the trace."""
 
     trace: str
-    data: str
-    recorded_rate: float
-    zero_gap_ms: float
-    parts: tuple[str, ...]
+    data: str = ""
+    recorded_rate: float = 1.0
+    zero_gap_ms: float = 1.0
+    parts: tuple[str, ...] = ()
     draws: int = 10
 
     def __post_init__(self) -> None:
@@ -115,8 +123,15 @@ class RumyantsevPlan:
 
 
 def cases(asked: RumyantsevPlan) -> list[Run]:
-    """Returns each case once, in the order of the parts."""
-    return list(dict.fromkeys(case for part in asked.parts for case in _of(asked, part)))
+    """Returns each case once, in the order of the parts. Refused where there is no trace of which
+    they could be."""
+    found = list(dict.fromkeys(case for part in asked.parts for case in _of(asked, part)))
+    first = found[0]
+    trace_of(first.file, first.data, first.recorded_rate, first.zero_gap_us)
+    for stream in ("weeks", "independent"):
+        for case in [it for it in found if it.stream == stream][:1]:
+            customers_of(case)
+    return found
 
 
 def _of(asked: RumyantsevPlan, part: str) -> Iterator[Run]:

@@ -25,6 +25,7 @@ from odonata.studies.rumyantsev.cases import (
     RumyantsevPlan,
 )
 from odonata.studies.rumyantsev.simulation import HIGH, LOW, RumyantsevOutcome, Run
+from odonata.study import measured
 from odonata.study.contract import Claim
 from odonata.study.verdicts import above, below, judged, near, verdict, yes_or_no
 
@@ -38,7 +39,7 @@ HUGE = 40
 """Servers of a customer who is huge: half of them all."""
 HEAVY = 0.1
 """Waiting per service that counts as heavy; the paper has no number for the word."""
-Outcomes = Mapping[str, RumyantsevOutcome]
+Measured = measured.Measured[RumyantsevPlan, Run, RumyantsevOutcome]
 Measure = Callable[[RumyantsevOutcome], float]
 AT_POWERS_W = (1500.0, 1475.0, 1450.0, 1425.0, 1400.0)
 """Mean powers at which two controls are compared, with the energies `swapped`."""
@@ -63,18 +64,16 @@ def power(preset: str) -> Measure:
     return lambda outcome: outcome.power_w[preset]
 
 
-def found(outcomes: Outcomes, cases: Sequence[Run]) -> list[RumyantsevOutcome]:
+def found(m: Measured, cases: Sequence[Run]) -> list[RumyantsevOutcome]:
     """Returns the outcomes of these cases; none of them, unless all are there."""
-    there = [outcomes[case.key] for case in cases if case.key in outcomes]
+    there = [m.outcomes[case.key] for case in cases if case.key in m.outcomes]
     return there if len(there) == len(cases) else []
 
 
-def claims(asked: RumyantsevPlan, outcomes: Outcomes) -> list[Claim]:
+def claims(m: Measured) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
-    return [*_figures_1_2(asked, outcomes), *_threshold(asked, outcomes),
-            *_randomised(asked, outcomes), *_disciplines(asked, outcomes),
-            *_comparison(asked, outcomes), *_stability(asked, outcomes),
-            *_measures(asked, outcomes)]  # fmt: skip
+    return [*_figures_1_2(m), *_threshold(m), *_randomised(m), *_disciplines(m), *_comparison(m),
+            *_stability(m), *_measures(m)]  # fmt: skip
 
 
 def _all_or_some(name: str, part: float, of: int, source: str, cause: str) -> Claim:
@@ -86,8 +85,8 @@ def _all_or_some(name: str, part: float, of: int, source: str, cause: str) -> Cl
 # -- figures 1 and 2: the run that is kept
 
 
-def _figures_1_2(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    run = outcomes.get(asked.hysteresis.key)
+def _figures_1_2(m: Measured) -> Iterator[Claim]:
+    run = m.of(m.asked.hysteresis)
     if run is None or "amount_us" not in run.track:
         return
     track = {name: np.array(values) for name, values in run.track.items()}
@@ -112,7 +111,7 @@ def _figures_1_2(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
                        float(within.mean()), len(service), "Rumyantsev 2",
                        SWITCHES_CAUSE)  # fmt: skip
     yield from _figure_2("Figure 2", track)
-    high = outcomes.get(asked.recorded_high.key)
+    high = m.of(m.asked.recorded_high)
     if high is not None and high is not run:
         of = {name: np.array(values) for name, values in high.track.items()}
         # Looked at as it is not met without it: the same sentences, which count once.
@@ -173,8 +172,8 @@ def _at(times: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
 # -- figure 3
 
 
-def _threshold(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    runs = found(outcomes, asked.by_workload)
+def _threshold(m: Measured) -> Iterator[Claim]:
+    runs = found(m, m.asked.by_workload)
     if not runs:
         return
     where = "Rumyantsev figure 3"
@@ -203,10 +202,10 @@ def _trend(
                  calibrated, cause)  # fmt: skip
 
 
-def _randomised(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _randomised(m: Measured) -> Iterator[Claim]:
     """Figure 3 of traces whose weeks are drawn anew, which the paper proposes and leaves."""
-    drawn = [runs for seed in asked.seeds if (runs := found(outcomes, asked.drawn(seed)))]
-    recorded = found(outcomes, asked.by_workload)
+    drawn = [runs for seed in m.asked.seeds if (runs := found(m, m.asked.drawn(seed)))]
+    recorded = found(m, m.asked.by_workload)
     if not drawn:
         return
     title = "Figure 3, randomised traces"  # which the paper does not draw, so without a source
@@ -261,9 +260,9 @@ def at_power(runs: Sequence[RumyantsevOutcome], of: Measure, watts: float) -> fl
     return float(np.interp(watts, powers, [of(run) for run in order]))
 
 
-def _comparison(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    by_workload = found(outcomes, asked.by_workload)
-    by_number = found(outcomes, asked.by_number)
+def _comparison(m: Measured) -> Iterator[Claim]:
+    by_workload = found(m, m.asked.by_workload)
+    by_number = found(m, m.asked.by_number)
     if not by_workload or not by_number:
         return
     for name, of in (("power", power("swapped")), ("workload", workload)):
@@ -286,12 +285,12 @@ def _comparison(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
 # -- disciplines other than first come, first served
 
 
-def _disciplines(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _disciplines(m: Measured) -> Iterator[Claim]:
     first: dict[str, float] = {}
     for name in ("fcfs", *DISCIPLINES):
-        by_workload, by_number = (found(outcomes, asked.under(name, control))
+        by_workload, by_number = (found(m, m.asked.under(name, control))
                                   for control in ("workload", "number"))  # fmt: skip
-        two = outcomes.get(asked.two_thresholds(name).key)
+        two = m.of(m.asked.two_thresholds(name))
         if not by_workload or not by_number or two is None:
             continue
         yield from _constant(name, by_number)
@@ -362,21 +361,21 @@ def _change(one: float, other: float) -> str:
 # -- when a queue is stable
 
 
-def _stability(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
+def _stability(m: Measured) -> Iterator[Claim]:
     """Throughput and growth near the boundary that theory gives; the paper prints none of it."""
-    full = found(outcomes, asked.independent(SATURATED))
+    full = found(m, m.asked.independent(SATURATED))
     if full:
         it, limit = interval([3600 * run.per_s for run in full]), 3600 * full[0].boundary_per_s
         yield judged("Stability: served per hour while somebody always waits, and by the criterion",
                      "", f"{_pm(it, digits=3)} and {limit:.3f}", near(it, limit), False,
                      it)  # fmt: skip
     for load in DRAW_LOADS:
-        yield from _growth(f"load {load:g}", found(outcomes, asked.independent(load)), load < 1)
+        yield from _growth(f"load {load:g}", found(m, m.asked.independent(load)), load < 1)
     yield from _growth(f"load {CONTROLLED:g}, always slow",
-                       found(outcomes, asked.independent(CONTROLLED)), False)  # fmt: skip
+                       found(m, m.asked.independent(CONTROLLED)), False)  # fmt: skip
     much = TWO_THRESHOLDS[1]
     yield from _growth(f"load {CONTROLLED:g}, fast above 3e5",
-                       found(outcomes, asked.independent(CONTROLLED, much)), True)  # fmt: skip
+                       found(m, m.asked.independent(CONTROLLED, much)), True)  # fmt: skip
 
 
 def _growth(words: str, runs: Sequence[RumyantsevOutcome], stable: bool) -> Iterator[Claim]:
@@ -392,8 +391,8 @@ def _growth(words: str, runs: Sequence[RumyantsevOutcome], stable: bool) -> Iter
 # -- the measures of one run
 
 
-def _measures(asked: RumyantsevPlan, outcomes: Outcomes) -> Iterator[Claim]:
-    run = outcomes.get(asked.hysteresis.key)
+def _measures(m: Measured) -> Iterator[Claim]:
+    run = m.of(m.asked.hysteresis)
     if run is None:
         return
     lower, upper = TWO_THRESHOLDS

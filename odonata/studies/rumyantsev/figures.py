@@ -7,7 +7,6 @@ workload, `disciplines` both under every discipline.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,11 +25,10 @@ from odonata.studies.rumyantsev.cases import (
     NUMBERS,
     THRESHOLDS,
     TWO_THRESHOLDS,
-    RumyantsevPlan,
 )
 from odonata.studies.rumyantsev.claims import (
     Measure,
-    Outcomes,
+    Measured,
     delay,
     found,
     power,
@@ -39,7 +37,7 @@ from odonata.studies.rumyantsev.claims import (
     workload,
 )
 from odonata.studies.rumyantsev.simulation import HIGH, LOW, SERVERS, RumyantsevOutcome
-from odonata.study.drawing import draw_all, dress_small, panels_of
+from odonata.study.drawing import dress_small, panels_of
 from policies.power.service_rate import ENERGIES
 
 Floats = npt.NDArray[np.float64]
@@ -48,13 +46,6 @@ CLOSE_DAYS = 14
 """The length of the part of figure 1 that is drawn once more, in days."""
 WAITS = "#a9a9a9"
 GREYS = ("#2f2f2f", "#8a8a8a", "#5a5a5a", "#b5b5b5", "#444444", "#9d9d9d", "#707070", "#c9c9c9")
-
-
-def draw(
-    asked: RumyantsevPlan, outcomes: Outcomes, directory: Path, pdf: bool = False
-) -> list[Path]:
-    """Draw all figures that there are outcomes for. Returns where they are."""
-    return draw_all(FIGURES, asked, outcomes, directory, pdf)
 
 
 # -- figures 1 and 2: one run
@@ -66,10 +57,10 @@ def _track(run: RumyantsevOutcome | None) -> dict[str, npt.NDArray[Any]] | None:
     return {name: np.array(values) for name, values in run.track.items()}
 
 
-def figure_1(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
+def figure_1(m: Measured) -> Figure | None:
     """Draw the workload and the number of customers served, over the whole trace and over the days
     with the most switches."""
-    track = _track(outcomes.get(asked.hysteresis.key))
+    track = _track(m.of(m.asked.hysteresis))
     if track is None:
         return None
     figure, panels = panels_of(9.4, 5.4, 2, 1, left=0.085, right=0.925, top=0.915, bottom=0.095,
@@ -136,15 +127,15 @@ def _workload(
     right.spines["top"].set_visible(False)
 
 
-def figure_2(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
-    return _customers(outcomes.get(asked.hysteresis.key))
+def figure_2(m: Measured) -> Figure | None:
+    return _customers(m.of(m.asked.hysteresis))
 
 
-def figure_2_high(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
+def figure_2_high(m: Measured) -> Figure | None:
     """Draw figure 2 of times that were recorded at the high rate."""
-    if asked.recorded_high == asked.hysteresis:
+    if m.asked.recorded_high == m.asked.hysteresis:
         return None
-    return _customers(outcomes.get(asked.recorded_high.key))
+    return _customers(m.of(m.asked.recorded_high))
 
 
 def _customers(run: RumyantsevOutcome | None) -> Figure | None:
@@ -210,11 +201,11 @@ def _busy(axes: Axes, track: Mapping[str, npt.NDArray[Any]], since: float, until
 # -- figure 3 and the comparison
 
 
-def figure_3(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
+def figure_3(m: Measured) -> Figure | None:
     """Draw mean power and mean workload over the one threshold, with both presets of energies: of
     the recorded trace and, as bands of 95 %, of randomised ones."""
-    runs = found(outcomes, asked.by_workload)
-    drawn = [of for seed in asked.seeds if (of := found(outcomes, asked.drawn(seed)))]
+    runs = found(m, m.asked.by_workload)
+    drawn = [of for seed in m.asked.seeds if (of := found(m, m.asked.drawn(seed)))]
     if not runs and not drawn:
         return None
     figure, panels = panels_of(9.4, 4.3, 1, 2, left=0.08, right=0.985, top=0.86, bottom=0.125,
@@ -225,9 +216,8 @@ def figure_3(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
         look = PRESET_LOOKS[preset]
         last = _curve(left, x, runs, drawn, power(preset), 1.0, look)
         words = f"{watts.busy_low_w:g} W slow, {watts.busy_high_w:g} W fast"
-        left.annotate(f"{preset}: a busy server draws\n{words}", (x[-1], last), (0, 14),
-                      ha="right", fontsize=8.5, textcoords="offset points",
-                      color=look["color"])  # fmt: skip
+        left.annotate(f"{preset}: a busy server draws\n{words}", (x[-1], last), (0, 14), ha="right",
+                      fontsize=8.5, textcoords="offset points", color=look["color"])  # fmt: skip
     _curve(right, x, runs, drawn, workload, 1e3, {"color": INK, "marker": "o"})
     left.set_ylabel("mean power (W)")
     right.set_ylabel("mean workload (10³ s)")
@@ -245,10 +235,9 @@ def figure_3(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def _curve(
-    axes: Axes, x: Floats, runs: Sequence[RumyantsevOutcome],
-    drawn: Sequence[Sequence[RumyantsevOutcome]], of: Measure, scale: float, look: dict[str, Any],
-) -> float:  # fmt: skip
+def _curve(axes: Axes, x: Floats, runs: Sequence[RumyantsevOutcome],
+           drawn: Sequence[Sequence[RumyantsevOutcome]], of: Measure, scale: float,
+           look: dict[str, Any]) -> float:  # fmt: skip
     """Draw the curve of the recorded trace and that of randomised ones. Returns where the higher
     one ends."""
     ends = []
@@ -267,14 +256,14 @@ def _curve(
     return max(ends)
 
 
-def tradeoff(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
+def tradeoff(m: Measured) -> Figure | None:
     """Draw mean workload and mean delay over mean power, by control."""
     curves = (
-        ("by workload", found(outcomes, asked.by_workload), BLUE, "o"),
-        ("by number of customers", found(outcomes, asked.by_number), ORANGE, "D"),
+        ("by workload", found(m, m.asked.by_workload), BLUE, "o"),
+        ("by number of customers", found(m, m.asked.by_number), ORANGE, "D"),
         (
             "by coins, named by the chance of the high rate at an arrival",
-            found(outcomes, asked.randomised),
+            found(m, m.asked.randomised),
             GREEN,
             "s",
         ),
@@ -305,19 +294,17 @@ def tradeoff(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def _name_points(
-    axes: Axes, runs: Mapping[float, RumyantsevOutcome], of: Measure, scale: float, colour: str,
-    up: float,
-) -> None:  # fmt: skip
+def _name_points(axes: Axes, runs: Mapping[float, RumyantsevOutcome], of: Measure, scale: float,
+                 colour: str, up: float) -> None:  # fmt: skip
     """Write a number beside each of these points, so many pt higher."""
     for number, run in runs.items():
         axes.annotate(f"{number:g}", (power("swapped")(run), of(run) / scale), (4, up),
                       textcoords="offset points", fontsize=7.5, color=colour)  # fmt: skip
 
 
-def disciplines(asked: RumyantsevPlan, outcomes: Outcomes) -> Figure | None:
+def disciplines(m: Measured) -> Figure | None:
     """Draw mean workload and mean waiting over mean power under every discipline, by control."""
-    curves = {(name, control): found(outcomes, asked.under(name, control))
+    curves = {(name, control): found(m, m.asked.under(name, control))
               for name in DISCIPLINE_LOOKS for control in ("workload", "number")}  # fmt: skip
     if not all(curves.values()):
         return None
@@ -355,7 +342,7 @@ PRESET_LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
-FIGURES: dict[str, Callable[[RumyantsevPlan, Outcomes], Figure | None]] = {
+FIGURES: dict[str, Callable[[Measured], Figure | None]] = {
     "1": figure_1,
     "2": figure_2,
     "2-recorded-high": figure_2_high,

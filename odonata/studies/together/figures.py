@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,19 +16,13 @@ from odonata.studies.together.cases import (
     KNOWING,
     PUBLISHED,
     RESERVES_W,
-    TogetherPlan,
 )
-from odonata.studies.together.found import SHARE, Measured, Outcomes, Queued, Setting
-from odonata.study.drawing import draw_all, dress_small, panels_of
+from odonata.studies.together.found import SHARE, Measured, Queued, Setting
+from odonata.study.drawing import dress_small, panels_of
 
 COLOURS = {"assumed": ORANGE, "metered": PURPLE, "by type": GREEN, "by waiting": BLUE,
            "aqa": GREY, "tracking-only": "#b0b0b0"}  # fmt: skip
 KW = 1000.0
-
-
-def draw(asked: TogetherPlan, outcomes: Outcomes, directory: Path, pdf: bool = False) -> list[Path]:
-    """Draw all figures that there are outcomes for. Returns where they are."""
-    return draw_all(FIGURES, asked, outcomes, directory, pdf)
 
 
 def _line(m: Measured, setting: Setting, value: Callable[[Queued, float], float]) -> list[float]:
@@ -38,17 +31,17 @@ def _line(m: Measured, setting: Setting, value: Callable[[Queued, float], float]
             for watts in RESERVES_W]  # fmt: skip
 
 
-def fronts(asked: TogetherPlan, outcomes: Outcomes) -> Figure | None:
+def fronts(every: Measured) -> Figure | None:
     """Draw what is saved over how much longer jobs take, and over their time in the network, by
     allocation: a line through the reserves for each power policy."""
-    m = Measured(asked, outcomes).of_all(product(ALLOCATIONS, KNOWING))
+    m = every.of_all(product(ALLOCATIONS, KNOWING))
     if m is None:
         return None
     figure, panels = panels_of(9.6, 6.2, 2, len(ALLOCATIONS), left=0.07, right=0.985, top=0.88,
                                bottom=0.08, wspace=0.2, hspace=0.34)  # fmt: skip
     for allocation, above, below in zip(ALLOCATIONS, *panels, strict=True):
         _front(m, allocation, above, lambda it, watts: it.slower(watts))
-        above.axvline(asked.slower, color=GREY, lw=0.8, ls="--")
+        above.axvline(m.asked.slower, color=GREY, lw=0.8, ls="--")
         above.set_title(allocation, fontsize=9, loc="left")
         above.set_xlabel("times as long as where nothing is offered", fontsize=8)
         _front(m, allocation, below, lambda it, watts: it.offers[watts].network_us)
@@ -70,9 +63,8 @@ def fronts(asked: TogetherPlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def _front(
-    m: Measured, allocation: str, axes: Axes, over: Callable[[Queued, float], float]
-) -> None:  # fmt: skip
+def _front(m: Measured, allocation: str, axes: Axes,
+           over: Callable[[Queued, float], float]) -> None:  # fmt: skip
     dress_small(axes)
     for power in KNOWING:  # those of papers are far below, and in another figure
         setting = allocation, power
@@ -93,11 +85,11 @@ def _alike(some: Any) -> None:
             getattr(axes, f"set_{name}")(both[:, 0].min(), both[:, 1].max())
 
 
-def tracking(asked: TogetherPlan, outcomes: Outcomes) -> Figure | None:
+def tracking(every: Measured) -> Figure | None:
     """Draw, over the reserve, how often the machine is off its target, by how much on average, and
     how much longer jobs take; by the simple allocation."""
     some = [(ALLOCATIONS[0], power) for power in (*KNOWING, *PUBLISHED)]
-    m = Measured(asked, outcomes).of_all(some)
+    m = every.of_all(some)
     if m is None:
         return None
     figure, panels = panels_of(9.6, 3.4, 1, 3, left=0.07, right=0.985, top=0.85, bottom=0.14,
@@ -111,7 +103,7 @@ def tracking(asked: TogetherPlan, outcomes: Outcomes) -> Figure | None:
         axes.set_xlabel("reserve (kW)", fontsize=8)
     panels[0][0].axhline(100 * SHARE, color=GREY, lw=0.8, ls="--")
     panels[0][1].axhline(0.0, color=GREY, lw=0.8, ls="--")
-    panels[0][2].axhline(asked.slower, color=GREY, lw=0.8, ls="--")
+    panels[0][2].axhline(m.asked.slower, color=GREY, lw=0.8, ls="--")
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, ncols=6, fontsize=8, loc="upper center", frameon=False)
     return figure
@@ -125,9 +117,9 @@ VALUES: tuple[Callable[[Queued, float], float], ...] = (
 TITLES = ("bad intervals (%)", "above the target on average (kW)", "times as long")
 
 
-def offers(asked: TogetherPlan, outcomes: Outcomes) -> Figure | None:
+def offers(every: Measured) -> Figure | None:
     """Draw how much can be offered, by setting, with its interval; and queue by queue."""
-    m = Measured(asked, outcomes).of_all(product(ALLOCATIONS, KNOWING))
+    m = every.of_all(product(ALLOCATIONS, KNOWING))
     if m is None:
         return None
     figure, panels = panels_of(9.6, 3.2, 1, 1, left=0.07, right=0.985, top=0.84, bottom=0.1)

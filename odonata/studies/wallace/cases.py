@@ -130,7 +130,7 @@ PARTS: dict[str, Callable[[WallacePlan], Iterator[Part]]] = {
 
 
 @lru_cache(maxsize=4)
-def checked(asked: WallacePlan) -> tuple[Part, ...]:
+def cases(asked: WallacePlan) -> tuple[Part, ...]:
     """Returns each run once, or refuses what cannot be built: a load that the year cannot have."""
     every = [part for name, make in PARTS.items() if name in asked.parts for part in make(asked)]
     first = {(part.load, part.seed): part for part in reversed(every)}

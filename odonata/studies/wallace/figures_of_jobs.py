@@ -13,8 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odonata.figures.network import BLUE, GREY, INK, ORANGE
-from odonata.studies.wallace.cases import WallacePlan
-from odonata.studies.wallace.found import Floats, Outcomes
+from odonata.studies.wallace.found import Floats, Measured
 from odonata.studies.wallace.jobs import racks_kw
 from odonata.studies.wallace.simulation import year
 from odonata.study.drawing import dress_small, panels_of
@@ -25,11 +24,11 @@ SAMPLE, FEWEST, SEED = 6, 20, 1
 one of at least half as many users."""
 
 
-def figure_1_2(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
+def figure_1_2(m: Measured) -> Figure | None:
     """Draw the power of the jobs of some projects, and of the users of one."""
-    if not _of_a_year(outcomes):
+    if not _of_a_year(m):
         return None
-    trace, kw = year(asked.seed, asked.load, asked.days)[0], racks_kw(asked.seed, asked)
+    trace, kw = year(m.asked.seed, m.asked.load, m.asked.days)[0], racks_kw(m.asked.seed, m.asked)
     dice, jobs = np.random.default_rng(SEED), np.bincount(trace.project)
     many = np.flatnonzero(jobs >= FEWEST)
     some = np.sort(dice.choice(many, min(SAMPLE, len(many)), replace=False))
@@ -61,8 +60,8 @@ def figure_1_2(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
     return figure
 
 
-def _of_a_year(outcomes: Outcomes) -> bool:
-    return any(one.known for one in outcomes.values())
+def _of_a_year(m: Measured) -> bool:
+    return any(one.known for one in m.outcomes.values())
 
 
 def _groups(kw: Floats, of: Whole, here: npt.NDArray[np.bool_]) -> dict[int, Floats]:
@@ -72,19 +71,18 @@ def _groups(kw: Floats, of: Whole, here: npt.NDArray[np.bool_]) -> dict[int, Flo
 
 
 def _boxes(axes: Axes, values: list[Floats], names: list[str]) -> None:
-    axes.boxplot(
-        values, tick_labels=names, widths=0.55, patch_artist=True,
-        boxprops={"facecolor": BLUE, "alpha": 0.35, "edgecolor": INK},
-        medianprops={"color": INK, "lw": 1.6}, whiskerprops={"color": INK},
-        capprops={"color": INK}, flierprops={"marker": ".", "ms": 3, "mec": GREY, "mfc": GREY},
-    )  # fmt: skip
+    axes.boxplot(values, tick_labels=names, widths=0.55, patch_artist=True,
+                 boxprops={"facecolor": BLUE, "alpha": 0.35, "edgecolor": INK},
+                 medianprops={"color": INK, "lw": 1.6}, whiskerprops={"color": INK},
+                 capprops={"color": INK}, flierprops={"marker": ".", "ms": 3, "mec": GREY,
+                                                      "mfc": GREY})  # fmt: skip
 
 
-def figure_4(asked: WallacePlan, outcomes: Outcomes) -> Figure | None:
+def figure_4(m: Measured) -> Figure | None:
     """Draw how many jobs there are of each size, and for how long they run on average."""
-    if not _of_a_year(outcomes):
+    if not _of_a_year(m):
         return None
-    trace = year(asked.seed, asked.load, asked.days)[0]
+    trace = year(m.asked.seed, m.asked.load, m.asked.days)[0]
     sizes, place = np.unique(trace.nodes, return_inverse=True)
     count = np.bincount(place)
     hours = np.bincount(place, trace.run_us / SECOND / 3600) / count
