@@ -7,7 +7,8 @@ diamonds, spreading ones cool circles.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,9 +67,14 @@ TITLES = {"all-to-all": "All-to-all", "broadcast": "Broadcast", "fft3d": "FFT3d"
           "halo2d": "Halo2d", "halo3d": "Halo3d", "halo3d26": "Halo3d26"}  # fmt: skip
 US = 1e6
 
-Cells = Callable[[str, str], tuple[Point, ...]]
-"""Returns the cell of a pattern and a policy, in a row of a figure."""
-Row = tuple[str, Cells]
+Row = tuple[str, Mapping[str, Any]]
+"""A row of a figure: its name, and where its cells are."""
+BY_RATIO = [(f"ratio {fraction(ratio)}", {"ratio": ratio}) for ratio in RATIOS]
+BY_MACHINE = [(f"{nodes_of(machine):,} nodes", {"machine": machine}) for machine in LARGER]
+BY_MESSAGES = [(f"{row[0]} : {row[1]} KB", {"messages": row}) for row in MESSAGES]
+OF_QUARTERS = [(f"{nodes_of(machine):,} nodes\nratio {fraction(ratio)}",
+                {"nodes": nodes, "ratio": ratio, "machine": machine})
+               for machine, nodes, ratio in quarters()]  # fmt: skip
 
 
 # -- bars
@@ -97,42 +103,19 @@ def figure_3_2(m: Measured) -> Figure | None:
     return figure if there == 3 else None
 
 
-def figure_3_4a(m: Measured) -> Figure | None:
-    return _bars(m, _by_ratio(lambda pattern, policy, ratio: homogeneous(
-        m.asked, SMALL_NODES, pattern, ratio, policy)))  # fmt: skip
-
-
-def figure_3_4b(m: Measured) -> Figure | None:
-    return _bars(m, _by_ratio(lambda pattern, policy, ratio: homogeneous(
-        m.asked, LARGE_NODES, pattern, ratio, policy)))  # fmt: skip
-
-
-def figure_quarters(m: Measured) -> Figure | None:
-    def row(machine: str, nodes: int, ratio: float) -> Row:
-        return (f"{nodes_of(machine):,} nodes\nratio {fraction(ratio)}", lambda pattern,
-                policy: homogeneous(m.asked, nodes, pattern, ratio, policy, machine))  # fmt: skip
-
-    return _bars(m, [row(*where) for where in quarters()])
-
-
-def _by_ratio(cells: Callable[[str, str, float], tuple[Point, ...]]) -> list[Row]:
-    def row(ratio: float) -> Row:
-        return (f"ratio {fraction(ratio)}", lambda pattern, policy: cells(pattern, policy, ratio))
-
-    return [row(ratio) for ratio in RATIOS]
-
-
-def _bars(m: Measured, rows: Sequence[Row]) -> Figure | None:
+def _bars(m: Measured, rows: Sequence[Row], **where: Any) -> Figure | None:
     """Draw a row for each, a column for each pattern; Simple is 1."""
-    rows = [row for row in rows if _any(m, row)]
+    rows = [(name, {**where, **own}) for name, own in rows]
+    rows = _known(m, rows, homogeneous)
     if not rows:
         return None
     figure, panels = _rows(rows)
-    for (_, cells), line in zip(rows, panels, strict=True):
+    for (_, own), line in zip(rows, panels, strict=True):
         for pattern, axes in zip(PATTERNS, line, strict=True):
-            base = mean(m, cells(pattern, "simple"))
+            cells = partial(homogeneous, m.asked, pattern=pattern, **own)
+            base = mean(m, cells(policy="simple"))
             for x, policy in enumerate(POLICIES):
-                values = means(m, cells(pattern, policy), SMALL) / base
+                values = means(m, cells(policy=policy), SMALL) / base
                 if len(values):
                     _bar(axes, x, 0.82, values, LOOKS[policy].colour)
             axes.axhline(1, color=GREY, lw=0.7, ls=(0, (4, 3)), zorder=1)
@@ -153,14 +136,6 @@ def _bar(axes: Axes, x: float, width: float, values: Any, colour: str) -> None:
 
 
 # -- boxes
-
-
-def figure_3_5(m: Measured) -> Figure | None:
-    return _boxes(m, SMALL_NODES)
-
-
-def figure_3_6(m: Measured) -> Figure | None:
-    return _boxes(m, LARGE_NODES)
 
 
 def _boxes(m: Measured, nodes: int) -> Figure | None:
@@ -204,38 +179,18 @@ def _box(axes: Axes, x: float, box: dict[str, float], colour: str) -> None:
 # -- small jobs against large ones
 
 
-def figure_3_7a(m: Measured) -> Figure | None:
-    return _against(m, _by_ratio(lambda pattern, policy, ratio: heterogeneous(
-        m.asked, pattern, policy, ratio=ratio)))  # fmt: skip
-
-
-def figure_3_7b(m: Measured) -> Figure | None:
-    def row(machine: str) -> Row:
-        return (f"{nodes_of(machine):,} nodes", lambda pattern,
-                policy: heterogeneous(m.asked, pattern, policy, machine=machine))  # fmt: skip
-
-    return _against(m, [row(machine) for machine in LARGER])
-
-
-def figure_3_8(m: Measured) -> Figure | None:
-    def row(messages: tuple[int, int]) -> Row:
-        return (f"{messages[0]} : {messages[1]} KB", lambda pattern,
-                policy: heterogeneous(m.asked, pattern, policy, messages=messages))  # fmt: skip
-
-    return _against(m, [row(messages) for messages in MESSAGES])
-
-
 def _against(m: Measured, rows: Sequence[Row]) -> Figure | None:
     """Draw a row for each, a column for each pattern; Simple is at (1, 1)."""
-    rows = [row for row in rows if _any(m, row)]
+    rows = _known(m, rows, heterogeneous)
     if not rows:
         return None
     figure, panels = _rows(rows, bottom=0.62)
-    for (_, cells), line in zip(rows, panels, strict=True):
+    for (_, own), line in zip(rows, panels, strict=True):
         for pattern, axes in zip(PATTERNS, line, strict=True):
-            base = [mean(m, cells(pattern, "simple"), kind) for kind in (SMALL, LARGE)]
+            cells = partial(heterogeneous, m.asked, pattern, **own)
+            base = [mean(m, cells("simple"), kind) for kind in (SMALL, LARGE)]
             for policy in (*BASELINES, LEVEL_SPREAD):
-                x, y = (mean(m, cells(pattern, policy), kind) / base[kind]
+                x, y = (mean(m, cells(policy), kind) / base[kind]
                         for kind in (SMALL, LARGE))  # fmt: skip
                 _dot(axes, policy, x, y)
             dress_small(axes)
@@ -277,22 +232,6 @@ def figure_3_9(m: Measured) -> Figure | None:
     dress_small(axes)
     axes.grid(axis="x", visible=False)
     return figure
-
-
-def figure_3_10(m: Measured) -> Figure | None:
-    return _cloud(m, BASELINES, large_first=False)
-
-
-def figure_3_11(m: Measured) -> Figure | None:
-    return _cloud(m, BASELINES, large_first=True)
-
-
-def figure_3_12(m: Measured) -> Figure | None:
-    return _cloud(m, (JOKANOVIC,), large_first=False)
-
-
-def figure_3_13(m: Measured) -> Figure | None:
-    return _cloud(m, (JOKANOVIC,), large_first=True)
 
 
 def _cloud(m: Measured, names: Sequence[str], *, large_first: bool) -> Figure | None:
@@ -356,10 +295,10 @@ def _label_y(figure: Figure, panels: Any, label: str) -> None:
     figure.text(0.008, (box[0].y1 + box[-1].y0) / 2, label, rotation=90, ha="left", va="center")
 
 
-def _any(m: Measured, row: Row) -> bool:
-    return any(
-        point.key in m.outcomes for pattern in PATTERNS for point in row[1](pattern, "simple")
-    )
+def _known(m: Measured, rows: Sequence[Row], cells: Callable[..., tuple[Point, ...]]) -> list[Row]:
+    """Returns the rows of which there is anything."""
+    return [(name, own) for name, own in rows if any(m.of(point) for pattern in PATTERNS
+            for point in cells(m.asked, pattern=pattern, policy="simple", **own))]  # fmt: skip
 
 
 def _from_zero(line: Sequence[Axes]) -> None:
@@ -417,17 +356,17 @@ def _legend(figure: Figure, names: Sequence[str], *, bars: bool = False, top: bo
 
 FIGURES: dict[str, Callable[[Measured], Figure | None]] = {
     "3.2": figure_3_2,
-    "3.4a": figure_3_4a,
-    "3.4b": figure_3_4b,
-    "quarters": figure_quarters,
-    "3.5": figure_3_5,
-    "3.6": figure_3_6,
-    "3.7a": figure_3_7a,
-    "3.7b": figure_3_7b,
-    "3.8": figure_3_8,
+    "3.4a": partial(_bars, rows=BY_RATIO, nodes=SMALL_NODES),
+    "3.4b": partial(_bars, rows=BY_RATIO, nodes=LARGE_NODES),
+    "quarters": partial(_bars, rows=OF_QUARTERS),
+    "3.5": partial(_boxes, nodes=SMALL_NODES),
+    "3.6": partial(_boxes, nodes=LARGE_NODES),
+    "3.7a": partial(_against, rows=BY_RATIO),
+    "3.7b": partial(_against, rows=BY_MACHINE),
+    "3.8": partial(_against, rows=BY_MESSAGES),
     "3.9": figure_3_9,
-    "3.10": figure_3_10,
-    "3.11": figure_3_11,
-    "3.12": figure_3_12,
-    "3.13": figure_3_13,
+    "3.10": partial(_cloud, names=BASELINES, large_first=False),
+    "3.11": partial(_cloud, names=BASELINES, large_first=True),
+    "3.12": partial(_cloud, names=(JOKANOVIC,), large_first=False),
+    "3.13": partial(_cloud, names=(JOKANOVIC,), large_first=True),
 }
