@@ -45,10 +45,12 @@ def panels_of(
     return figure, panels
 
 
-def dress_small(axes: Axes) -> None:
-    """Give a panel of a figure with several of them its grid and small labels, and take away the
-    lines above and on the right."""
+def dress_small(axes: Axes, upright: bool = True) -> None:
+    """Give a panel of a figure with several of them its grid (without `upright` lines, where x is
+    no number) and small labels, and take away the lines above and on the right."""
     axes.grid(color=GRID, lw=0.7)
+    if not upright:
+        axes.grid(axis="x", visible=False)
     axes.set_axisbelow(True)
     axes.tick_params(labelsize=8, length=2.5, color=FAINT)
     for side in ("top", "right"):

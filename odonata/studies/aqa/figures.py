@@ -6,6 +6,7 @@ Those with a number show what the paper's figures of that number do; the others 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from odonata.studies.aqa.cases import (
     REAL,
     RISK,
     RISKED,
+    Setting,
     of_descent,
     of_mix,
     of_printed,
@@ -92,43 +94,36 @@ def _power(axes: Axes, it: Mapping[str, Any], title: str) -> None:
     axes.set_xlim(0, 60)
 
 
-def _two_hours(pairs: Sequence[tuple[str, Any]]) -> Figure | None:
+def _hours(
+    m: Measured, titles: Mapping[str, tuple[str, Callable[[Measured], Setting], str]]
+) -> Figure | None:
     """Draw power and target of several hours, one below the other."""
-    if any(it is None for _, it in pairs):
+    seen = {title: _seen(m, mix, setting(m), variant)
+            for title, (mix, setting, variant) in titles.items()}  # fmt: skip
+    if None in seen.values():
         return None
-    figure, panels = panels_of(9.4, 1.2 + 1.9 * len(pairs), len(pairs), 1, left=0.07, right=0.98,
+    figure, panels = panels_of(9.4, 1.2 + 1.9 * len(seen), len(seen), 1, left=0.07, right=0.98,
                                bottom=0.14, top=0.9, hspace=0.45)  # fmt: skip
-    for axes, (title, it) in zip(panels[:, 0], pairs, strict=True):
+    for axes, (title, it) in zip(panels[:, 0], seen.items(), strict=True):
         _power(axes, it, f"{title} (kW)")
     panels[0, 0].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), fontsize=8, ncol=2)
     panels[-1, 0].set_xlabel("minutes")
     return figure
 
 
-def figure_6(m: Measured) -> Figure | None:
-    """Draw an hour of W4 under AQA and under EnergyQARE, which is figure 14."""
-    return _two_hours([(f"W4, {name}", _seen(m, "W4", of_mix("W4", name)))
-                       for name in ("aqa", "energy-qare")])  # fmt: skip
-
-
-def figure_10(m: Measured) -> Figure | None:
-    """Draw an hour of W3 at its printed bid, without standby jobs and with them."""
-    return _two_hours([(f"W3 at its printed bid, {words}", _seen(m, "W3", setting))
-                       for words, setting in (
-                           ("no standby jobs", of_printed("W3")["no standby jobs"]),
-                           (f"standby jobs {FILLER}", of_printed("W3")[FILLER]))])  # fmt: skip
-
-
-def figure_11(m: Measured) -> Figure | None:
-    """Draw an hour of W5 without preemption and with it, at one bid."""
-    return _two_hours([("W5, no preemption", _seen(m, "W5", of_mix("W5"))),
-                       ("W5, preemption", _seen(m, "W5", of_mix("W5"), "preemption"))])  # fmt: skip
-
-
-def figure_13(m: Measured) -> Figure | None:
-    """Draw an hour of 10,000 servers."""
-    return _two_hours([("10,000 servers, W1 with jobs of 100 times the size",
-                        _seen(m, "W1", of_scale(100, m.asked.hours)))])  # fmt: skip
+HOURS: Mapping[str, Mapping[str, tuple[str, Callable[[Measured], Setting], str]]] = {
+    "6": {f"W4, {name}": ("W4", lambda m, name=name: of_mix("W4", name), "")
+          for name in ("aqa", "energy-qare")},
+    "10": {f"W3 at its printed bid, {words}": ("W3", lambda m, bid=bid: of_printed("W3")[bid], "")
+           for bid, words in (("no standby jobs",) * 2, (FILLER, f"standby jobs {FILLER}"))},
+    "11": {"W5, no preemption": ("W5", lambda m: of_mix("W5"), ""),
+           "W5, preemption": ("W5", lambda m: of_mix("W5"), "preemption")},
+    "13": {"10,000 servers, W1 with jobs of 100 times the size":
+           ("W1", lambda m: of_scale(100, m.asked.hours), "")},
+}  # fmt: skip
+"""Hours that are drawn: of W4, under AQA and under EnergyQARE, which is figure 14; of W3 at its
+printed bid, without standby jobs and with them; of W5 without preemption and with it, at one bid;
+and of 10,000 servers. By title: the mix, the setting and the variant."""
 
 
 # -- distributions
@@ -297,13 +292,13 @@ def figure_risk(m: Measured) -> Figure | None:
 
 FIGURES: Mapping[str, Callable[[Measured], Figure | None]] = {
     "mixes": figure_mixes,
-    "6": figure_6,
+    "6": partial(_hours, titles=HOURS["6"]),
     "7": figure_7,
     "8": figure_8,
     "9": figure_9,
-    "10": figure_10,
-    "11": figure_11,
+    "10": partial(_hours, titles=HOURS["10"]),
+    "11": partial(_hours, titles=HOURS["11"]),
     "12": figure_12,
-    "13": figure_13,
+    "13": partial(_hours, titles=HOURS["13"]),
     "risk": figure_risk,
 }

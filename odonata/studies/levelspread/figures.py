@@ -96,8 +96,7 @@ def figure_3_2(m: Measured) -> Figure | None:
                     _bar(axes, x + 0.38 * (i - 0.5), 0.36, values, LOOKS[policy].colour)
         axes.set_xticks(range(len(PATTERNS)), [TITLES[pattern] for pattern in PATTERNS])
         axes.set_title(title, fontweight="bold")
-        dress_small(axes)
-        axes.grid(axis="x", visible=False)
+        dress_small(axes, upright=False)
     panels[0, 0].set_ylabel("communication time\n(RDG = 1)")
     _legend(figure, ("rdg", "rdn"), bars=True, top=True)
     return figure if there == 3 else None
@@ -163,8 +162,7 @@ def _boxes(m: Measured, nodes: int) -> Figure | None:
             axes.set_ylim(0)
             axes.set_ylabel(label)
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-            dress_small(axes)
-            axes.grid(axis="x", visible=False)
+            dress_small(axes, upright=False)
         line[0].set_title(f"output ports to {link} links", loc="left", fontweight="bold")
     return figure
 
@@ -229,8 +227,7 @@ def figure_3_9(m: Measured) -> Figure | None:
     axes.set_ylabel(f"jobs in {m.asked.workloads:,} workloads")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axes.xaxis.set_major_locator(FixedLocator([1, 17, 34, 68, 102, 136]))
-    dress_small(axes)
-    axes.grid(axis="x", visible=False)
+    dress_small(axes, upright=False)
     return figure
 
 

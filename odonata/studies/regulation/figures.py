@@ -184,8 +184,7 @@ def figure_2_15(m: Measured) -> Figure | None:
         axes.plot(x[0], WEIGHTS_OF_FS[name], **PRINT)
         if name == "W2":
             axes.plot(x, [PRINTED.weights[each] for each in TYPES], **PRINT)
-    dress_small(axes)
-    axes.grid(axis="x", visible=False)
+    dress_small(axes, upright=False)
     axes.set_xticks(range(len(TYPES)), TYPES, fontsize=9)
     axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
     axes.set_ylabel("weight")
@@ -220,8 +219,7 @@ def figure_2_16(m: Measured) -> Figure | None:
         axes.bar(
             x, [it.mean for it in means], 0.6, yerr=halves, color=colour, alpha=0.85, capsize=3
         )
-        dress_small(axes)
-        axes.grid(axis="x", visible=False)
+        dress_small(axes, upright=False)
         axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
     for place, name in enumerate(every):
         if name in printed:

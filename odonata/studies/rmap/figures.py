@@ -7,6 +7,7 @@ the larger its threshold is; bands hold 90 % of the traces.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from odonata.figures.network import BLUE, GREEN, GREY, INK, ORANGE
+from odonata.studies.rmap import KINDS
 from odonata.studies.rmap.cases import GAPS_S, HIGH_W, LOW_W, NOISE, NOISES, PEAK_W
 from odonata.studies.rmap.changes import Floats, Measured, change, chosen, each, spread, there
 from odonata.studies.rmap.figures_of_nodes import configurations, node
@@ -181,22 +183,11 @@ def noises(m: Measured) -> Figure | None:
 # -- turnarounds over bounds
 
 
-def bounds(m: Measured) -> Figure | None:
-    """Draw turnarounds over the bound, by kind (5.6 to 5.8)."""
-    return _over_bounds(m, m.asked.kinds, (TRADITIONAL, NAIVE, ADAPTIVE_0, ORACLE_0),
-                        banded=(TRADITIONAL, ADAPTIVE_0))  # fmt: skip
-
-
-def thresholds(m: Measured) -> Figure | None:
-    """Draw the same for all thresholds of adaptive (5.9)."""
-    kinds = tuple(it for it in ("large", "random") if it in m.asked.kinds)
-    return _over_bounds(m, kinds, (NAIVE, ADAPTIVE_0, ADAPTIVE_10, ADAPTIVE_20,
-                                                 ADAPTIVE_30, UNLIMITED), banded=())  # fmt: skip
-
-
 def _over_bounds(m: Measured, kinds: tuple[str, ...], policies: tuple[str, ...],
                  banded: tuple[str, ...]) -> Figure | None:  # fmt: skip
-    """Draw mean turnarounds, each trace's relative to traditional at the highest bound."""
+    """Draw mean turnarounds over the bound, by kind (5.6 to 5.9), each trace's relative to
+    traditional at the highest bound."""
+    kinds = tuple(it for it in kinds if it in m.asked.kinds)
     x = np.array(sorted(m.asked.bounds_w))
     base = {kind: each(m, kind, TRADITIONAL, float(x[-1])) for kind in kinds}
     if not kinds or len(x) < 2 or not all(np.isfinite(it).any() for it in base.values()):
@@ -248,25 +239,12 @@ def _example(
                   for policy in SHOWN}  # fmt: skip
 
 
-def jobs(m: Measured) -> Figure | None:
-    """Draw turnarounds and power of the jobs of one large trace at 6,500 W (5.10 and 5.11)."""
-    found = _example(m, "large", LOW_W)
+def jobs(m: Measured, kind: str, bound_w: float) -> Figure | None:
+    """Draw turnarounds and power of the jobs of one trace (5.10, 5.11 and 5.13)."""
+    found = _example(m, kind, bound_w)
     if found is None:
         return None
     seed, runs = found
-    return _jobs(runs, f"large jobs at {LOW_W:,.0f} W, trace {seed}: the median one of its kind")
-
-
-def jobs_random(m: Measured) -> Figure | None:
-    """Draw turnarounds and power of the jobs of one random trace at 14,000 W (5.13)."""
-    found = _example(m, "random", HIGH_W)
-    if found is None:
-        return None
-    seed, runs = found
-    return _jobs(runs, f"random jobs at {HIGH_W:,.0f} W, trace {seed}: the median one of its kind")
-
-
-def _jobs(runs: dict[str, dict[str, Floats]], title: str) -> Figure:
     figure, panels = panels_of(9.4, 5.2, 2, 1, left=0.075, right=0.985, top=0.89, bottom=0.09,
                                hspace=0.16, height_ratios=(1.35, 1))  # fmt: skip
     upper, lower = panels[:, 0]
@@ -287,13 +265,13 @@ def _jobs(runs: dict[str, dict[str, Floats]], title: str) -> Figure:
     for axes in (upper, lower):
         axes.set_xlim(0.4, len(fair) + 0.6)
         axes.set_xticks(np.arange(1, len(fair) + 1))
-        dress_small(axes)
-        axes.grid(axis="x", visible=False)
+        dress_small(axes, upright=False)
     keys: list[Any] = [Patch(facecolor=LOOKS[it][1], label=LOOKS[it][0]) for it in SHOWN]
     keys.append(Patch(facecolor=_paler(GREY), label="waiting (paler)"))
     keys.append(Line2D([], [], color=INK, lw=1.3, label="fair share"))
     figure.legend(handles=keys, ncols=5, loc="upper center", bbox_to_anchor=(0.53, 0.965))
-    figure.suptitle(title, fontsize=9, y=0.995)
+    figure.suptitle(f"{kind} jobs at {bound_w:,.0f} W, trace {seed}: the median one of its kind",
+                    fontsize=9, y=0.995)  # fmt: skip
     return figure
 
 
@@ -391,10 +369,12 @@ FIGURES: dict[str, Callable[[Measured], Figure | None]] = {
     "5.2-5.3-applications": applications,
     "5.4-5.5-errors": errors,
     "noise": noises,
-    "5.6-5.8-bounds": bounds,
-    "5.9-thresholds": thresholds,
-    "5.10-5.11-jobs": jobs,
+    "5.6-5.8-bounds": partial(_over_bounds, kinds=KINDS, banded=(TRADITIONAL, ADAPTIVE_0),
+                              policies=(TRADITIONAL, NAIVE, ADAPTIVE_0, ORACLE_0)),
+    "5.9-thresholds": partial(_over_bounds, kinds=("large", "random"), banded=(), policies=(
+        NAIVE, ADAPTIVE_0, ADAPTIVE_10, ADAPTIVE_20, ADAPTIVE_30, UNLIMITED)),
+    "5.10-5.11-jobs": partial(jobs, kind="large", bound_w=LOW_W),
     "5.12-timeline": timeline,
-    "5.13-jobs-random": jobs_random,
+    "5.13-jobs-random": partial(jobs, kind="random", bound_w=HIGH_W),
     "gap": gaps,
-}
+}  # fmt: skip

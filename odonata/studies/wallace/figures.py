@@ -8,6 +8,7 @@ is a dark line.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -130,14 +131,6 @@ def _mw(kw: tuple[int, ...]) -> Floats:
 # -- by month
 
 
-def figure_8_9(m: Measured) -> Figure | None:
-    return _months(m, WAIT, "change of mean wait")
-
-
-def figure_10_11(m: Measured) -> Figure | None:
-    return _months(m, UTILISATION, "change of utilisation")
-
-
 def _months(m: Measured, name: str, label: str) -> Figure | None:
     """Draw the change of every month, a row per order and a column per cap. EASY without a cap is a
     dash."""
@@ -168,8 +161,7 @@ def _months(m: Measured, name: str, label: str) -> Figure | None:
                 axes.set_title(f"cap {int(cap.split()[0]):,} kW", fontweight="bold")
             else:
                 axes.set_xlabel("month")
-            dress_small(axes)
-            axes.grid(axis="x", visible=False)
+            dress_small(axes, upright=False)
         panels[i, 0].set_ylabel(f"{label}, {order.upper()}")
     for column in panels.T:
         _same_limits(column)
@@ -202,6 +194,6 @@ FIGURES: dict[str, Callable[[Measured], Figure | None]] = {
     "5-learning-rate": figure_5,
     "6-power": figure_6,
     "7-variable-cap": figure_7,
-    "8-9-wait": figure_8_9,
-    "10-11-utilisation": figure_10_11,
+    "8-9-wait": partial(_months, name=WAIT, label="change of mean wait"),
+    "10-11-utilisation": partial(_months, name=UTILISATION, label="change of utilisation"),
 }

@@ -55,8 +55,7 @@ def figure_1_2(m: Measured) -> Figure | None:
     ends = [kw.min(), kw.max()]
     for axes in (left, right):
         axes.set_ylim(ends[0] - 3, ends[1] + 3)
-        dress_small(axes)
-        axes.grid(axis="x", visible=False)
+        dress_small(axes, upright=False)
     return figure
 
 
@@ -99,7 +98,6 @@ def figure_4(m: Measured) -> Figure | None:
     right.set_ylim(0, 1.3 * float(hours.max()))
     right.set_ylabel("mean run time (h)", color=ORANGE)
     right.tick_params(colors=ORANGE, labelsize=8, length=2.5)
-    dress_small(axes)
-    axes.grid(axis="x", visible=False)
+    dress_small(axes, upright=False)
     right.spines["top"].set_visible(False)
     return figure
