@@ -16,20 +16,8 @@ from matplotlib.ticker import PercentFormatter
 
 from odonata.bids.chance import Chance
 from odonata.figures.network import BLUE, DASHES, FAINT, GREEN, GREY, ORANGE, PURPLE
+from odonata.studies.aqa import cases
 from odonata.studies.aqa.beyond import groups_of
-from odonata.studies.aqa.cases import (
-    FILLER,
-    REAL,
-    RISK,
-    RISKED,
-    Setting,
-    of_descent,
-    of_mix,
-    of_printed,
-    of_risk,
-    of_scale,
-    of_service,
-)
 from odonata.studies.aqa.found import Measured
 from odonata.studies.aqa.printed import TABLE_4
 from odonata.studies.aqa.simulation import AqaOutcome, types_of
@@ -48,7 +36,7 @@ MOST_TYPES = 8
 def figure_mixes(m: Measured) -> Figure | None:
     """Draw in which part of the hours bids keep all rules, and what they save, by mix and policy:
     in sample without standby jobs, and held out with them; and table 4."""
-    every = (groups_of(m, "", True), groups_of(m, FILLER, False))
+    every = (groups_of(m, "", True), groups_of(m, cases.FILLER, False))
     both = [{name: groups[name] for name in COLOURS} for groups in every]
     if not m.has(*(group for groups in both for group in groups.values())):
         return None
@@ -95,7 +83,7 @@ def _power(axes: Axes, it: Mapping[str, Any], title: str) -> None:
 
 
 def _hours(
-    m: Measured, titles: Mapping[str, tuple[str, Callable[[Measured], Setting], str]]
+    m: Measured, titles: Mapping[str, tuple[str, Callable[[Measured], cases.Setting], str]]
 ) -> Figure | None:
     """Draw power and target of several hours, one below the other."""
     seen = {title: _seen(m, mix, setting(m), variant)
@@ -111,15 +99,17 @@ def _hours(
     return figure
 
 
-HOURS: Mapping[str, Mapping[str, tuple[str, Callable[[Measured], Setting], str]]] = {
-    "6": {f"W4, {name}": ("W4", lambda m, name=name: of_mix("W4", name), "")
+HOURS: Mapping[str, Mapping[str, tuple[str, Callable[[Measured], cases.Setting], str]]] = {
+    "6": {f"W4, {name}": ("W4", lambda m, name=name: cases.of_mix("W4", name), "")
           for name in ("aqa", "energy-qare")},
-    "10": {f"W3 at its printed bid, {words}": ("W3", lambda m, bid=bid: of_printed("W3")[bid], "")
-           for bid, words in (("no standby jobs",) * 2, (FILLER, f"standby jobs {FILLER}"))},
-    "11": {"W5, no preemption": ("W5", lambda m: of_mix("W5"), ""),
-           "W5, preemption": ("W5", lambda m: of_mix("W5"), "preemption")},
+    "10": {f"W3 at its printed bid, {words}":
+           ("W3", lambda m, bid=bid: cases.of_printed("W3")[bid], "")
+           for bid, words in (("no standby jobs", "no standby jobs"),
+                              (cases.FILLER, f"standby jobs {cases.FILLER}"))},
+    "11": {"W5, no preemption": ("W5", lambda m: cases.of_mix("W5"), ""),
+           "W5, preemption": ("W5", lambda m: cases.of_mix("W5"), "preemption")},
     "13": {"10,000 servers, W1 with jobs of 100 times the size":
-           ("W1", lambda m: of_scale(100, m.asked.hours), "")},
+           ("W1", lambda m: cases.of_scale(100, m.asked.hours), "")},
 }  # fmt: skip
 """Hours that are drawn: of W4, under AQA and under EnergyQARE, which is figure 14; of W3 at its
 printed bid, without standby jobs and with them; of W5 without preemption and with it, at one bid;
@@ -137,9 +127,9 @@ def _cdf(axes: Axes, values: Sequence[float], **how: Any) -> None:
 
 def _of_policies(m: Measured, mix: str) -> Mapping[str, Any] | None:
     found = {
-        "aqa": _seen(m, mix, of_mix(mix)),
-        "energy-qare": _seen(m, mix, of_mix(mix, "energy-qare")),
-        "tracking-only": _seen(m, mix, of_mix(mix, "energy-qare"), "tracking-only"),
+        "aqa": _seen(m, mix, cases.of_mix(mix)),
+        "energy-qare": _seen(m, mix, cases.of_mix(mix, "energy-qare")),
+        "tracking-only": _seen(m, mix, cases.of_mix(mix, "energy-qare"), "tracking-only"),
     }
     return None if any(it is None for it in found.values()) else found
 
@@ -194,7 +184,7 @@ def figure_8(m: Measured) -> Figure | None:
     """Draw average, reserve and weights over the steps of the descent, and of the best bid so far
     over those of the search, on W4."""
     found: dict[str, AqaOutcome] = {}
-    for name, setting in (("descent", of_descent("W4")), ("search", of_mix("W4"))):
+    for name, setting in (("descent", cases.of_descent("W4")), ("search", cases.of_mix("W4"))):
         it = m.outcome("W4", setting)
         if it is None or not it.steps:
             return None
@@ -228,8 +218,8 @@ def figure_8(m: Measured) -> Figure | None:
 def figure_12(m: Measured) -> Figure | None:
     """Draw in which part of the hours each type of W4 keeps its QoS, with the paper's thresholds
     and with their halves, under AQA and EnergyQARE."""
-    whole = {name: of_mix("W4", name) for name in ("aqa", "energy-qare")}
-    half = {name: of_service(0.5, 0, name) for name in whole}
+    whole = {name: cases.of_mix("W4", name) for name in ("aqa", "energy-qare")}
+    half = {name: cases.of_service(0.5, 0, name) for name in whole}
     if any(m.outcome("W4", it) is None for it in (*whole.values(), *half.values())):
         return None
     figure, panels = panels_of(9.4, 3.2, 1, 2, left=0.06, right=0.99, bottom=0.18, top=0.89)
@@ -256,8 +246,8 @@ def figure_12(m: Measured) -> Figure | None:
 def figure_risk(m: Measured) -> Figure | None:
     """Draw the saving over the chance of a failed hour, and over the degradation of the worst type,
     of the bids that one at a stated risk is chosen from."""
-    found = [(mix, deviation, m.outcome(mix, of_risk(deviation)))
-             for mix in RISKED for deviation in (0.40, REAL)]  # fmt: skip
+    found = [(mix, deviation, m.outcome(mix, cases.of_risk(deviation)))
+             for mix in cases.RISKED for deviation in (0.40, cases.REAL)]  # fmt: skip
     there = [(mix, deviation, it) for mix, deviation, it in found if it is not None]
     if not there:
         return None
@@ -266,7 +256,7 @@ def figure_risk(m: Measured) -> Figure | None:
                                top=0.93, wspace=0.22, hspace=0.5)  # fmt: skip
     for mix, deviation, it in there:
         column = mixes.index(mix)
-        colour = BLUE if deviation != REAL else PURPLE
+        colour = BLUE if deviation != cases.REAL else PURPLE
         front = it.chance["front"]
         shares = [Chance(int(row[1]), int(row[2])) for row in front]
         chances = np.array([one.share for one in shares])
@@ -284,7 +274,7 @@ def figure_risk(m: Measured) -> Figure | None:
             axes.set_xlabel(words, fontsize=8)
             axes.set_title(f"{mix}: saving", loc="left")
         panels[0, column].xaxis.set_major_formatter(PercentFormatter(1, 0))
-        panels[0, column].axvline(RISK, color=FAINT, lw=1)
+        panels[0, column].axvline(cases.RISK, color=FAINT, lw=1)
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncol=2, fontsize=8)
     return figure

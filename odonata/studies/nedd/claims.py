@@ -10,29 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from odonata.results.statistics import Interval, difference, interval
-from odonata.studies.nedd.cases import (
-    AGED,
-    BLIND,
-    CAUSED_BY,
-    CAUSES,
-    DELAYS_US,
-    FCFS,
-    FIRST,
-    QUEUED,
-    RIVALS,
-    SETS,
-    SETS_OF,
-    STAY_US,
-    NeDDPlan,
-    caused,
-    restless,
-)
+from odonata.studies.nedd import cases
 from odonata.studies.nedd.simulation import NO_CONGESTOR, Moving, NeDDOutcome, Point, Queue
 from odonata.study import measured
 from odonata.study.contract import Claim
 from odonata.study.verdicts import above, below, judged, near, percent, shown, values_of
 
-Measured = measured.Measured[NeDDPlan, Point, NeDDOutcome]
+Measured = measured.Measured[cases.NeDDPlan, Point, NeDDOutcome]
 Floats = npt.NDArray[np.float64]
 Measure = Callable[[NeDDOutcome], float]
 
@@ -160,7 +144,7 @@ def alone(m: Measured, name: str, by: str, sets: int = 0) -> dict[int, float]:
     return values(m, lambda n: m.asked.alone(name, by, n, sets), run_time_s)
 
 
-def queued(m: Measured, by: str, of: Measure, order: str = FCFS) -> dict[int, float]:
+def queued(m: Measured, by: str, of: Measure, order: str = cases.FCFS) -> dict[int, float]:
     """Returns a measure of the queues under an allocation."""
     return values(m, lambda run: Queue(by, run, order), of)
 
@@ -170,12 +154,13 @@ def slowdowns(m: Measured, by: str, delay_us: int) -> dict[int, float]:
     turns, mean over applications, by run."""
     found: dict[int, list[float]] = {}
     for run in range(m.asked.repetitions):
-        for name in AGED:
+        for name in cases.AGED:
             mine, quiet = (m.of(case) for case in (
                 Moving(name, by, run, delay_us), Moving(name, NO_CONGESTOR, run)))  # fmt: skip
             if mine and quiet:
                 found.setdefault(run, []).append(run_time_s(mine) / run_time_s(quiet))
-    return {run: float(np.mean(some)) for run, some in found.items() if len(some) == len(AGED)}
+    return {run: float(np.mean(some)) for run, some in found.items()
+            if len(some) == len(cases.AGED)}  # fmt: skip
 
 
 def mean(some: Mapping[int, float]) -> float:
@@ -195,7 +180,7 @@ def claims(m: Measured) -> list[Claim]:
 def _applications(m: Measured) -> Iterator[Claim]:
     gains: dict[str, Interval] = {}
     for name in m.asked.applications if "application" in m.asked.parts else ():
-        took = {by: some for by in RIVALS if (some := alone(m, name, by))}
+        took = {by: some for by in cases.RIVALS if (some := alone(m, name, by))}
         if {LOW, RANDOM, NO_CONGESTOR} <= {*took}:
             gains |= {f"{name} against {other}": shorter(took[LOW], took[other])
                       for other in BETTER if other in took}  # fmt: skip
@@ -258,13 +243,13 @@ def _with_cause(claim: Claim, cause: str) -> Claim:
 
 
 def _causes(m: Measured) -> Iterator[Claim]:
-    for words in CAUSES if "causes" in m.asked.parts else ():
+    for words in cases.CAUSES if "causes" in m.asked.parts else ():
         took = {
             by: some
-            for by in CAUSED_BY
-            if (some := values(m, partial(caused, words, by), run_time_s))
+            for by in cases.CAUSED_BY
+            if (some := values(m, partial(cases.caused, words, by), run_time_s))
         }
-        if len(took) < len(CAUSED_BY):
+        if len(took) < len(cases.CAUSED_BY):
             continue
         slow = {by: times(took[by], took[NO_CONGESTOR]) for by in (RANDOM, STALLS, FEWER, LOW)}
         yield Claim(f"causes, {words}: run time against no congestor", "",
@@ -281,17 +266,17 @@ def _numbers(some: Mapping[str, Interval]) -> dict[str, float]:
 
 
 def _sets(m: Measured) -> Iterator[Claim]:
-    for sets in SETS if "sets" in m.asked.parts else ():
-        low, fewer = (alone(m, SETS_OF, by, sets) for by in (LOW, FEWER))
+    for sets in cases.SETS if "sets" in m.asked.parts else ():
+        low, fewer = (alone(m, cases.SETS_OF, by, sets) for by in (LOW, FEWER))
         part, half = change(low, fewer)
         if not np.isnan(part):
-            yield Claim(f"{SETS_OF}, {sets} sets: low-traffic-router against fewer-router", "",
-                        f"{_shorter(part)}{_within(half)}", None, len(low),
+            yield Claim(f"{cases.SETS_OF}, {sets} sets: low-traffic-router against fewer-router",
+                        "", f"{_shorter(part)}{_within(half)}", None, len(low),
                         {"shorter": -part, "half": half})  # fmt: skip
 
 
 def _queue(m: Measured) -> Iterator[Claim]:
-    for other in QUEUED:
+    for other in cases.QUEUED:
         if other == "nedd":
             continue
         sooner, half = change(*(queued(m, by, response_s(True)) for by in ("nedd", other)))
@@ -305,10 +290,10 @@ def _queue(m: Measured) -> Iterator[Claim]:
         yield Claim(f"queue, nedd against {other}: insensitive jobs run", "",
                     f"{_shorter(slower)}{_within(width)}", None, of,
                     {"longer": slower, "half": width})  # fmt: skip
-    first, half = change(queued(m, "nedd", response_s(True), FIRST),
+    first, half = change(queued(m, "nedd", response_s(True), cases.FIRST),
                          queued(m, "nedd", response_s(True)))  # fmt: skip
     if not np.isnan(first):
-        rest, width = change(queued(m, "nedd", response_s(False), FIRST),
+        rest, width = change(queued(m, "nedd", response_s(False), cases.FIRST),
                              queued(m, "nedd", response_s(False)))  # fmt: skip
         yield Claim("queue, nedd, sensitive-first against fcfs: sensitive jobs end", "",
                     f"{_shorter(first, 'sooner', 'later')}{_within(half)}; others "
@@ -318,11 +303,11 @@ def _queue(m: Measured) -> Iterator[Claim]:
 
 def _restless(m: Measured) -> Iterator[Claim]:
     def ends(by: str, delay_us: int) -> dict[int, float]:
-        return values(m, lambda run: restless(by, run, delay_us), response_s(True))
+        return values(m, lambda run: cases.restless(by, run, delay_us), response_s(True))
 
-    for delay in (DELAYS_US[0], DELAYS_US[-1]):
-        for other in BLIND:
-            part, half = change(ends("nedd", delay), ends(other, DELAYS_US[0]))
+    for delay in (cases.DELAYS_US[0], cases.DELAYS_US[-1]):
+        for other in cases.BLIND:
+            part, half = change(ends("nedd", delay), ends(other, cases.DELAYS_US[0]))
             if not np.isnan(part):
                 yield Claim(
                     f"queue among congestors that do not stay, nedd by counters {delay:,} us late "
@@ -333,15 +318,15 @@ def _restless(m: Measured) -> Iterator[Claim]:
 
 
 def _age(m: Measured) -> Iterator[Claim]:
-    slow = {by: slowdowns(m, by, DELAYS_US[0]) for by in BLIND}
-    for delay in DELAYS_US:
+    slow = {by: slowdowns(m, by, cases.DELAYS_US[0]) for by in cases.BLIND}
+    for delay in cases.DELAYS_US:
         mine = slowdowns(m, "nedd", delay)
-        for other in BLIND:
+        for other in cases.BLIND:
             part, half = change(mine, slow[other])
             if not np.isnan(part):
                 yield Claim(
-                    f"age {delay / STAY_US:g} times a congestor's stay: nedd against {other}", "",
-                    f"{_shorter(part)}{_within(half)}", None, len(mine),
+                    f"age {delay / cases.STAY_US:g} times a congestor's stay: nedd against {other}",
+                    "", f"{_shorter(part)}{_within(half)}", None, len(mine),
                     {"shorter": -part, "half": half},
                 )  # fmt: skip
 

@@ -6,25 +6,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from odonata.studies.rmap import simulation
 from odonata.studies.rmap.cases import HIGH_W, QUEUED_S, VARIATION, VARIED
 from odonata.studies.rmap.changes import Floats, Measured, of_cases, spread
 from odonata.studies.rmap.readings import READINGS
-from odonata.studies.rmap.simulation import (
-    ADAPTIVE_0,
-    NAIVE,
-    ORACLE_0,
-    PROJECTS,
-    READ,
-    TRADITIONAL,
-    Traced,
-    row,
-)
 from odonata.study.contract import Claim
 
 
-def _change(m: Measured, cases: list[Traced], policy: str, against: str, bound_w: float,
+def _change(m: Measured, cases: list[simulation.Traced], policy: str, against: str, bound_w: float,
             what: str = "turnaround_s") -> Floats:  # fmt: skip
-    ours, theirs = (of_cases(m, cases, row(it, bound_w), what) for it in (policy, against))
+    ours, theirs = (of_cases(m, cases, simulation.row(it, bound_w), what)
+                    for it in (policy, against))  # fmt: skip
     return ours / theirs - 1.0
 
 
@@ -47,17 +39,18 @@ def of_naive(m: Measured) -> Iterator[Claim]:
     for kind, gap_s in (*((it, m.asked.gap_s) for it in m.asked.kinds), ("large", QUEUED_S)):
         if kind in m.asked.kinds:
             cases = [m.asked.read(kind, seed, gap_s) for seed in m.asked.chosen_seeds]
-            for policy in (NAIVE, *(READ + name for name in READINGS)):
+            for policy in (simulation.NAIVE, *(simulation.READ + name for name in READINGS)):
                 values: dict[str, float] = {}
-                low = _change(m, cases, policy, TRADITIONAL, m.asked.low_w)
-                every = np.mean([_change(m, cases, policy, TRADITIONAL, it)
+                low = _change(m, cases, policy, simulation.TRADITIONAL, m.asked.low_w)
+                every = np.mean([_change(m, cases, policy, simulation.TRADITIONAL, it)
                                  for it in bounds], axis=0)  # fmt: skip
-                other = np.mean([_change(m, cases, ADAPTIVE_0, policy, it)
+                other = np.mean([_change(m, cases, simulation.ADAPTIVE_0, policy, it)
                                  for it in bounds], axis=0)  # fmt: skip
                 texts = [_text(low, values, "lowest bound"), _text(every, values, "all bounds"),
                          _text(other, values, "adaptive against it")]  # fmt: skip
                 if None not in texts:
-                    words = policy.removeprefix(READ) if policy != NAIVE else "as in the study"
+                    own = policy == simulation.NAIVE
+                    words = "as in the study" if own else policy.removeprefix(simulation.READ)
                     yield Claim(f"naive, {kind}, a gap of {gap_s:g} s: {words}", "",
                                 f"{', '.join(map(str, texts))} %", None, int(values["traces"]),
                                 values)  # fmt: skip
@@ -73,8 +66,9 @@ def _of_classes(m: Measured) -> Iterator[Claim]:
     """What priorities and a partition change, for whom, against the same policy without."""
     cases = [m.asked.optional(seed) for seed in m.asked.chosen_seeds]
     for bound_w in m.asked.ends_w:
-        for name, classes in (("priorities", PROJECTS), ("partition", ("small", "larger"))):
-            for policy in (NAIVE, ORACLE_0):
+        for name, classes in (("priorities", simulation.PROJECTS),
+                              ("partition", ("small", "larger"))):  # fmt: skip
+            for policy in (simulation.NAIVE, simulation.ORACLE_0):
                 values: dict[str, float] = {}
                 texts = []
                 for who in ("", *classes):
@@ -96,7 +90,7 @@ def _of_nodes(m: Measured) -> Iterator[Claim]:
         for bound_w in m.asked.ends_w:
             for policy in VARIED:
                 values: dict[str, float] = {}
-                name = row(policy, bound_w)
+                name = simulation.row(policy, bound_w)
                 text = _text(of_cases(m, other, name, "turnaround_s")
                              / of_cases(m, alike, name, "turnaround_s") - 1.0, values,
                              "turnaround")  # fmt: skip

@@ -6,7 +6,7 @@ the larger its threshold is; bands hold 90 % of the traces.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,36 +18,24 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from odonata.figures.network import BLUE, GREEN, GREY, INK, ORANGE
-from odonata.studies.rmap import KINDS
+from odonata.studies.rmap import KINDS, simulation
 from odonata.studies.rmap.cases import GAPS_S, HIGH_W, LOW_W, NOISE, NOISES, PEAK_W
 from odonata.studies.rmap.changes import Floats, Measured, change, chosen, each, spread, there
 from odonata.studies.rmap.figures_of_nodes import configurations, node
 from odonata.studies.rmap.prediction import BIN, BINS, LIMITS
 from odonata.studies.rmap.printed import BENCHMARKS, FIGURE_5_3_W, overprovisioned, packages
-from odonata.studies.rmap.simulation import (
-    ADAPTIVE_0,
-    ADAPTIVE_10,
-    ADAPTIVE_20,
-    ADAPTIVE_30,
-    NAIVE,
-    ORACLE_0,
-    SHOWN,
-    TRADITIONAL,
-    UNLIMITED,
-    row,
-)
 from odonata.study.drawing import dress_small, panels_of
 
 RED, PALE, DARK = "#c8321f", "#e58d7f", "#7d1a0e"
 LOOKS: dict[str, tuple[str, str, Any, str]] = {
-    TRADITIONAL: ("traditional", "#6f6f6f", "-", "o"),
-    NAIVE: ("naive", BLUE, "-", "s"),
-    ADAPTIVE_0: ("adaptive, 0 %", RED, "-", "D"),
-    ORACLE_0: ("adaptive, 0 %, oracle", RED, (0, (1, 1.4)), "d"),
-    ADAPTIVE_10: ("adaptive, 10 %", ORANGE, (0, (5, 2)), "^"),
-    ADAPTIVE_20: ("adaptive, 20 %", DARK, (0, (3, 2)), "v"),
-    ADAPTIVE_30: ("adaptive, 30 %", GREEN, (0, (1, 1)), "x"),
-    UNLIMITED: ("adaptive, unbounded", PALE, (0, (6, 2, 1, 2)), "P"),
+    simulation.TRADITIONAL: ("traditional", "#6f6f6f", "-", "o"),
+    simulation.NAIVE: ("naive", BLUE, "-", "s"),
+    simulation.ADAPTIVE_0: ("adaptive, 0 %", RED, "-", "D"),
+    simulation.ORACLE_0: ("adaptive, 0 %, oracle", RED, (0, (1, 1.4)), "d"),
+    simulation.ADAPTIVE_10: ("adaptive, 10 %", ORANGE, (0, (5, 2)), "^"),
+    simulation.ADAPTIVE_20: ("adaptive, 20 %", DARK, (0, (3, 2)), "v"),
+    simulation.ADAPTIVE_30: ("adaptive, 30 %", GREEN, (0, (1, 1)), "x"),
+    simulation.UNLIMITED: ("adaptive, unbounded", PALE, (0, (6, 2, 1, 2)), "P"),
 }
 """By policy: words, colour, dashes and mark."""
 KIND_COLOURS = {"small": GREEN, "large": BLUE, "random": RED}
@@ -183,13 +171,13 @@ def noises(m: Measured) -> Figure | None:
 # -- turnarounds over bounds
 
 
-def _over_bounds(m: Measured, kinds: tuple[str, ...], policies: tuple[str, ...],
+def _over_bounds(m: Measured, kinds: tuple[str, ...], policies: Sequence[str],
                  banded: tuple[str, ...]) -> Figure | None:  # fmt: skip
     """Draw mean turnarounds over the bound, by kind (5.6 to 5.9), each trace's relative to
     traditional at the highest bound."""
     kinds = tuple(it for it in kinds if it in m.asked.kinds)
     x = np.array(sorted(m.asked.bounds_w))
-    base = {kind: each(m, kind, TRADITIONAL, float(x[-1])) for kind in kinds}
+    base = {kind: each(m, kind, simulation.TRADITIONAL, float(x[-1])) for kind in kinds}
     if not kinds or len(x) < 2 or not all(np.isfinite(it).any() for it in base.values()):
         return None
     figure, panels = panels_of(3.3 * len(kinds) + 0.2, 3.9, 1, len(kinds), left=0.19 / len(kinds),
@@ -226,7 +214,7 @@ def _example(
     under each policy that is shown."""
     if kind not in m.asked.kinds or bound_w not in m.asked.bounds_w:
         return None
-    changes = change(m, kind, ADAPTIVE_0, TRADITIONAL, bound_w)
+    changes = change(m, kind, simulation.ADAPTIVE_0, simulation.TRADITIONAL, bound_w)
     places = np.flatnonzero(np.isfinite(changes))
     if not len(places):
         return None
@@ -235,8 +223,8 @@ def _example(
     one = there(m, m.asked.traced(kind, seed))
     assert one is not None
     return seed, {policy: {name: np.array(values)
-                           for name, values in one.lists[row(policy, bound_w)].items()}
-                  for policy in SHOWN}  # fmt: skip
+                           for name, values in one.lists[simulation.row(policy, bound_w)].items()}
+                  for policy in simulation.SHOWN}  # fmt: skip
 
 
 def jobs(m: Measured, kind: str, bound_w: float) -> Figure | None:
@@ -249,14 +237,14 @@ def jobs(m: Measured, kind: str, bound_w: float) -> Figure | None:
                                hspace=0.16, height_ratios=(1.35, 1))  # fmt: skip
     upper, lower = panels[:, 0]
     wide = 0.27
-    for place, policy in enumerate(SHOWN):
+    for place, policy in enumerate(simulation.SHOWN):
         run, colour = runs[policy], LOOKS[policy][1]
         x = np.arange(1, len(run["start_s"]) + 1) + wide * (place - 1)
         wait, ran = run["start_s"] - run["submit_s"], run["end_s"] - run["start_s"]
         upper.bar(x, ran, wide * 0.92, bottom=wait, color=colour)
         upper.bar(x, wait, wide * 0.92, color=_paler(colour))
         lower.bar(x, run["watts"] / 1000, wide * 0.92, color=colour)
-    fair = runs[TRADITIONAL]["fair_w"] / 1000
+    fair = runs[simulation.TRADITIONAL]["fair_w"] / 1000
     for job, watts in enumerate(fair.tolist(), 1):
         lower.plot([job - 0.46, job + 0.46], [watts, watts], color=INK, lw=1.3)
     upper.set_ylabel("turnaround (s)")
@@ -266,7 +254,7 @@ def jobs(m: Measured, kind: str, bound_w: float) -> Figure | None:
         axes.set_xlim(0.4, len(fair) + 0.6)
         axes.set_xticks(np.arange(1, len(fair) + 1))
         dress_small(axes, upright=False)
-    keys: list[Any] = [Patch(facecolor=LOOKS[it][1], label=LOOKS[it][0]) for it in SHOWN]
+    keys: list[Any] = [Patch(facecolor=LOOKS[it][1], label=LOOKS[it][0]) for it in simulation.SHOWN]
     keys.append(Patch(facecolor=_paler(GREY), label="waiting (paler)"))
     keys.append(Line2D([], [], color=INK, lw=1.3, label="fair share"))
     figure.legend(handles=keys, ncols=5, loc="upper center", bbox_to_anchor=(0.53, 0.965))
@@ -287,12 +275,12 @@ def timeline(m: Measured) -> Figure | None:
         return None
     seed, runs = found
     figure, ((axes,),) = panels_of(9.4, 3.3, left=0.065, right=0.985, top=0.83, bottom=0.14)
-    for policy in (TRADITIONAL, ADAPTIVE_0):
+    for policy in (simulation.TRADITIONAL, simulation.ADAPTIVE_0):
         run = runs[policy]
         times = np.unique(np.concatenate([run["start_s"], run["end_s"]]))
         running = (run["start_s"][:, None] <= times) & (times < run["end_s"][:, None])
         words, colour, *_ = LOOKS[policy]
-        filled = policy == TRADITIONAL
+        filled = policy == simulation.TRADITIONAL
         watts = run["watts"] @ running / 1000
         if filled:
             axes.fill_between(times, watts, step="post", color="#d4d4d4", lw=0)
@@ -320,8 +308,8 @@ def gaps(m: Measured) -> Figure | None:
     drawn = False
     for axes, bound_w in zip(panels[0], (m.asked.low_w, HIGH_W), strict=False):
         for kind in m.asked.kinds:
-            base = [chosen(m, kind, it, TRADITIONAL, bound_w) for it in known.values()]
-            found = [spread(chosen(m, kind, it, ADAPTIVE_0, bound_w) / one - 1.0)
+            base = [chosen(m, kind, it, simulation.TRADITIONAL, bound_w) for it in known.values()]
+            found = [spread(chosen(m, kind, it, simulation.ADAPTIVE_0, bound_w) / one - 1.0)
                      for it, one in zip(known.values(), base, strict=True)]  # fmt: skip
             kept = [(gap_s, it) for gap_s, it in zip(known, found, strict=True) if it is not None]
             if len(kept) < 2:
@@ -369,10 +357,10 @@ FIGURES: dict[str, Callable[[Measured], Figure | None]] = {
     "5.2-5.3-applications": applications,
     "5.4-5.5-errors": errors,
     "noise": noises,
-    "5.6-5.8-bounds": partial(_over_bounds, kinds=KINDS, banded=(TRADITIONAL, ADAPTIVE_0),
-                              policies=(TRADITIONAL, NAIVE, ADAPTIVE_0, ORACLE_0)),
-    "5.9-thresholds": partial(_over_bounds, kinds=("large", "random"), banded=(), policies=(
-        NAIVE, ADAPTIVE_0, ADAPTIVE_10, ADAPTIVE_20, ADAPTIVE_30, UNLIMITED)),
+    "5.6-5.8-bounds": partial(_over_bounds, kinds=KINDS, policies=[*LOOKS][:4],
+                              banded=(simulation.TRADITIONAL, simulation.ADAPTIVE_0)),
+    "5.9-thresholds": partial(_over_bounds, kinds=("large", "random"), banded=(), policies=[
+        it for it in LOOKS if it not in (simulation.TRADITIONAL, simulation.ORACLE_0)]),
     "5.10-5.11-jobs": partial(jobs, kind="large", bound_w=LOW_W),
     "5.12-timeline": timeline,
     "5.13-jobs-random": partial(jobs, kind="random", bound_w=HIGH_W),

@@ -11,12 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from odonata.figures.network import BLUE, GREEN, GREY, ORANGE, PURPLE
-from odonata.studies.together.cases import (
-    ALLOCATIONS,
-    KNOWING,
-    PUBLISHED,
-    RESERVES_W,
-)
+from odonata.studies.together import cases
 from odonata.studies.together.found import SHARE, Measured, Queued, Setting
 from odonata.study.drawing import dress_small, panels_of
 
@@ -28,18 +23,18 @@ KW = 1000.0
 def _line(m: Measured, setting: Setting, value: Callable[[Queued, float], float]) -> list[float]:
     """Returns the mean of something over the queues of a setting, by reserve."""
     return [m.mean(setting, lambda it, watts=watts: value(it, watts)).mean  # type: ignore[misc]
-            for watts in RESERVES_W]  # fmt: skip
+            for watts in cases.RESERVES_W]  # fmt: skip
 
 
 def fronts(every: Measured) -> Figure | None:
     """Draw what is saved over how much longer jobs take, and over their time in the network, by
     allocation: a line through the reserves for each power policy."""
-    m = every.of_all(product(ALLOCATIONS, KNOWING))
+    m = every.of_all(product(cases.ALLOCATIONS, cases.KNOWING))
     if m is None:
         return None
-    figure, panels = panels_of(9.6, 6.2, 2, len(ALLOCATIONS), left=0.07, right=0.985, top=0.88,
-                               bottom=0.08, wspace=0.2, hspace=0.34)  # fmt: skip
-    for allocation, above, below in zip(ALLOCATIONS, *panels, strict=True):
+    figure, panels = panels_of(9.6, 6.2, 2, len(cases.ALLOCATIONS), left=0.07, right=0.985,
+                               top=0.88, bottom=0.08, wspace=0.2, hspace=0.34)  # fmt: skip
+    for allocation, above, below in zip(cases.ALLOCATIONS, *panels, strict=True):
         _front(m, allocation, above, lambda it, watts: it.slower(watts))
         above.axvline(m.asked.slower, color=GREY, lw=0.8, ls="--")
         above.set_title(allocation, fontsize=9, loc="left")
@@ -66,7 +61,7 @@ def fronts(every: Measured) -> Figure | None:
 def _front(m: Measured, allocation: str, axes: Axes,
            over: Callable[[Queued, float], float]) -> None:  # fmt: skip
     dress_small(axes)
-    for power in KNOWING:  # those of papers are far below, and in another figure
+    for power in cases.KNOWING:  # those of papers are far below, and in another figure
         setting = allocation, power
         x = _line(m, setting, over)
         y = _line(m, setting, lambda it, watts: 100 * (it.offers[watts].saving or 0.0))
@@ -88,7 +83,7 @@ def _alike(some: Any) -> None:
 def tracking(every: Measured) -> Figure | None:
     """Draw, over the reserve, how often the machine is off its target, by how much on average, and
     how much longer jobs take; by the simple allocation."""
-    some = [(ALLOCATIONS[0], power) for power in (*KNOWING, *PUBLISHED)]
+    some = [(cases.ALLOCATIONS[0], power) for power in (*cases.KNOWING, *cases.PUBLISHED)]
     m = every.of_all(some)
     if m is None:
         return None
@@ -97,7 +92,7 @@ def tracking(every: Measured) -> Figure | None:
     for axes, value, title in zip(panels[0], VALUES, TITLES, strict=True):
         dress_small(axes)
         for setting in some:
-            axes.plot(np.array(RESERVES_W) / KW, _line(m, setting, value), "o-", ms=4, lw=1.2,
+            axes.plot(np.array(cases.RESERVES_W) / KW, _line(m, setting, value), "o-", ms=4, lw=1.2,
                       color=COLOURS[setting[1]], label=setting[1])  # fmt: skip
         axes.set_title(title, fontsize=9, loc="left")
         axes.set_xlabel("reserve (kW)", fontsize=8)
@@ -119,14 +114,14 @@ TITLES = ("bad intervals (%)", "above the target on average (kW)", "times as lon
 
 def offers(every: Measured) -> Figure | None:
     """Draw how much can be offered, by setting, with its interval; and queue by queue."""
-    m = every.of_all(product(ALLOCATIONS, KNOWING))
+    m = every.of_all(product(cases.ALLOCATIONS, cases.KNOWING))
     if m is None:
         return None
     figure, panels = panels_of(9.6, 3.2, 1, 1, left=0.07, right=0.985, top=0.84, bottom=0.1)
     axes = panels[0][0]
     dress_small(axes)
-    for at, allocation in enumerate(ALLOCATIONS):
-        for number, power in enumerate(KNOWING):
+    for at, allocation in enumerate(cases.ALLOCATIONS):
+        for number, power in enumerate(cases.KNOWING):
             setting, x = (allocation, power), at + 0.2 * (number - 1.5)
             it = m.mean(setting, m.offered)
             axes.bar(x, it.mean / KW, 0.18, color=COLOURS[power], alpha=0.5,
@@ -136,7 +131,7 @@ def offers(every: Measured) -> Figure | None:
             each = [m.offered(queue) / KW for queue in m.queues(setting).values()]
             places = x + np.linspace(-0.06, 0.06, len(each))
             axes.plot(places, each, "o", ms=3, color=COLOURS[power])
-    axes.set_xticks(range(len(ALLOCATIONS)), ALLOCATIONS)
+    axes.set_xticks(range(len(cases.ALLOCATIONS)), cases.ALLOCATIONS)
     axes.set_ylabel("can be offered (kW)", fontsize=8)
     axes.set_ylim(bottom=0.0)
     figure.legend(ncols=4, fontsize=8, loc="upper center", frameon=False)

@@ -14,18 +14,7 @@ from typing import Any
 import numpy as np
 
 from odonata.results.statistics import Interval, interval
-from odonata.studies.wallace.cases import (
-    CAPS,
-    CAUSES,
-    HIGH,
-    LOADS,
-    LOW,
-    MIDDLE,
-    ORDERS,
-    PEAK,
-    SOME,
-    VARIANTS,
-)
+from odonata.studies.wallace import cases
 from odonata.studies.wallace.found import (
     UTILISATION,
     WAIT,
@@ -91,14 +80,14 @@ def claims(m: Measured) -> list[Claim]:
     found: list[Claim] = []
     if "year" in m.asked.parts and m.outcomes:
         found += of_jobs(m.asked)
-    for order in ORDERS:
+    for order in cases.ORDERS:
         found += _of_year(m, order)
-    for order in ORDERS:
+    for order in cases.ORDERS:
         found += _of_caps(m, order)
     found += _of_orders(m)
-    for order in CAUSES if "causes" in m.asked.parts else ():
+    for order in cases.CAUSES if "causes" in m.asked.parts else ():
         found += _of_causes(m, order)
-        for load in LOADS:
+        for load in cases.LOADS:
             found += _of_load(m, order, load)
     return found
 
@@ -112,7 +101,7 @@ def _of_year(m: Measured, order: str) -> Iterator[Claim]:
     steady, variable, without = (
         [m.outcomes[key] for seed in m.asked.seeds
          if (key := m.asked.part(order, policy, cap, seed=seed).key) in m.outcomes]
-        for policy, cap in ((LEARNER, MIDDLE), (LEARNER, VARIABLE), (NONE, MIDDLE))
+        for policy, cap in ((LEARNER, cases.MIDDLE), (LEARNER, VARIABLE), (NONE, cases.MIDDLE))
     )  # fmt: skip
     if without:
         it = interval([one.capping_success for one in without])
@@ -174,23 +163,23 @@ def _of_caps(m: Measured, order: str) -> Iterator[Claim]:
             it = over(easy)
             yield shown(f"{title}: change by EASY, no cap", "", _of_months(easy), it)
         found = {
-            policy: [changes(m, name, order, policy, cap) for cap in CAPS]
+            policy: [changes(m, name, order, policy, cap) for cap in cases.CAPS]
             for policy in (LEARNER, NAIVE)
         }
-        for place, cap in enumerate(CAPS):
+        for place, cap in enumerate(cases.CAPS):
             for policy, word in ((LEARNER, "learner"), (NAIVE, "naive")):
                 rows = found[policy][place]
                 if any(map(len, rows)):
                     yield _change(f"{title}, {_kw(cap)}: change by {word}", name,
-                                  policy == LEARNER and cap == HIGH, rows)  # fmt: skip
+                                  policy == LEARNER and cap == cases.HIGH, rows)  # fmt: skip
         yield from _gains(m, order, name)
-        for cap in CAPS if name == WAIT else ():
+        for cap in cases.CAPS if name == WAIT else ():
             rows = [there(_beyond(m, order, cap, seed)) for seed in m.asked.seeds]
             if any(map(len, rows)):
                 yield shown(f"{title}, {_kw(cap)}: naive's beyond the learner's", "",
                             _of_months(rows), over(rows))  # fmt: skip
         yield from _rises(title, name, found)
-    for cap in CAPS:
+    for cap in cases.CAPS:
         yield from _against_no_cap(m, order, cap)
     yield from _of_outliers(m, order)
 
@@ -222,7 +211,7 @@ def _gains(m: Measured, order: str, name: str) -> Iterator[Claim]:
     cause = LOAD_CAUSE if name == WAIT else EVEN
     low, high = GAINS[name, order]
     every: list[list[Floats]] = []
-    for cap in CAPS:
+    for cap in cases.CAPS:
         rows = gains(m, name, order, cap)
         if not any(map(len, rows)):
             continue
@@ -237,7 +226,7 @@ def _gains(m: Measured, order: str, name: str) -> Iterator[Claim]:
         yield judged(f"{title}, {_kw(cap)}: gain over naive", paper, _of_months(rows),
                      low <= ends[0] and ends[1] <= high, above(it, 0), it,
                      "Wallace 8.3", cause)  # fmt: skip
-    if len(every) < len(CAPS):
+    if len(every) < len(cases.CAPS):
         return
     together = [np.concatenate(one) for one in zip(*every, strict=True)]
     for words, printed, pick in (("least", low, np.min), ("largest", high, np.max)):
@@ -281,7 +270,7 @@ def _against_no_cap(m: Measured, order: str, cap: str) -> Iterator[Claim]:
         yield judged(f"{title}: months of less than without a cap", "4 of 12, no cap named",
                      f"{_pm(it, 1)} {of}", near(it, BETTER), above(it, 0), it, "Wallace 9",
                      PASSING)  # fmt: skip
-        if order == "fcfs" and cap != HIGH:
+        if order == "fcfs" and cap != cases.HIGH:
             yield judged(
                 f"{title}: months of less than without a cap, by figure 9",
                 "some",
@@ -308,7 +297,7 @@ def _against_no_cap(m: Measured, order: str, cap: str) -> Iterator[Claim]:
         it = over(than, lambda row: (row < 0).sum())
         yield shown(f"{title}: months of less than EASY without a cap", "", f"{_pm(it, 1)} {of}",
                     it)  # fmt: skip
-    if cap == HIGH and any(map(len, naive)):
+    if cap == cases.HIGH and any(map(len, naive)):
         much, half = over(naive, lambda row: (row > PRONOUNCED).sum()), m.asked.months / 2
         some = over(naive, lambda row: (row > 0).sum())
         shorter = f"{_pm(much, 1)} {of} by more than 10 %; {_pm(some, 1)} at all"
@@ -319,7 +308,7 @@ def _against_no_cap(m: Measured, order: str, cap: str) -> Iterator[Claim]:
 
 def _of_outliers(m: Measured, order: str) -> Iterator[Claim]:
     """The claim that jobs of the whole machine are most of those that wait for very long."""
-    for cap in CAPS:
+    for cap in cases.CAPS:
         parts = [_whole_among_outliers(m, order, cap, seed) for seed in m.asked.seeds]
         it = interval(parts)
         if it.of:
@@ -340,13 +329,13 @@ def _whole_among_outliers(m: Measured, order: str, cap: str, seed: int) -> float
 
 def _of_orders(m: Measured) -> Iterator[Claim]:
     """Claims about WFP beside FCFS."""
-    for cap in CAPS:
+    for cap in cases.CAPS:
         it = over(_saved(m, cap))
         if it.of:
             yield judged(f"Orders, {_kw(cap)}: wait that WFP saves over FCFS",
                          "almost 100 s, no cap named", f"{_pm(it, 0)} s", near(it, SAVED_S),
                          above(it, 0), it, "Wallace 8.3", OPEN)  # fmt: skip
-    most = [_most(m, order) for order in ORDERS]
+    most = [_most(m, order) for order in cases.ORDERS]
     it = interval(most[0])
     if it.of:
         yield judged("Orders, FCFS, 2,000 kW: largest change of a month's wait", f"{HIGHEST:g}",
@@ -377,12 +366,12 @@ def _saved(m: Measured, cap: str) -> list[Floats]:
     """Returns by how much WFP's mean wait is shorter under the learner, in s."""
     return rows_of(m.asked, lambda seed: np.subtract(*(
         by_month(m, m.asked.cell(order, LEARNER, cap, seed=seed), WAIT)
-        for order in ORDERS)))  # fmt: skip
+        for order in cases.ORDERS)))  # fmt: skip
 
 
 def _most(m: Measured, order: str) -> list[float | None]:
     """Returns the largest change of wait of each year under the lowest cap, whatever the policy."""
-    both = [changes(m, WAIT, order, policy, LOW) for policy in (NAIVE, LEARNER)]
+    both = [changes(m, WAIT, order, policy, cases.LOW) for policy in (NAIVE, LEARNER)]
     return [float(max(a.max(), b.max())) if len(a) and len(b) else None
             for a, b in zip(*both, strict=True)]  # fmt: skip
 
@@ -391,7 +380,7 @@ def _between_orders(m: Measured, name: str) -> list[Floats]:
     """Returns how far the changes under the two orders are apart, for the learner and all caps."""
     return rows_of(m.asked, lambda seed: np.concatenate([
         np.abs(np.subtract(*(change(m, name, order, LEARNER, cap, seed=seed)
-                             for order in ORDERS))) for cap in CAPS]))  # fmt: skip
+                             for order in cases.ORDERS))) for cap in cases.CAPS]))  # fmt: skip
 
 
 # -- of what is different by one thing
@@ -400,23 +389,24 @@ def _between_orders(m: Measured, name: str) -> list[Floats]:
 def _of_causes(m: Measured, order: str) -> Iterator[Claim]:
     """What is left when one thing is different, in the first year; the paper has no numbers."""
     rows: list[tuple[str, str, dict[str, Any]]] = [
-        ("no cap: EASY", MIDDLE, {"policy": NONE, "backfill": "easy"}),
-        ("cap at the peak: window of 20 and knapsack", PEAK, {"policy": LEARNER}),
+        ("no cap: EASY", cases.MIDDLE, {"policy": NONE, "backfill": "easy"}),
+        ("cap at the peak: window of 20 and knapsack", cases.PEAK, {"policy": LEARNER}),
     ]
-    for cap in CAPS:
+    for cap in cases.CAPS:
         rows.append((f"{_kw(cap)}: naive", cap, {"policy": NAIVE}))
-        rows += [(f"{_kw(cap)}: {words}", cap, variant) for words, variant in VARIANTS.items()]
+        rows += [(f"{_kw(cap)}: {words}", cap, variant) for words,
+                 variant in cases.VARIANTS.items()]  # fmt: skip
         rows.append((f"{_kw(cap)}: learner", cap, {"policy": LEARNER}))
     for words, cap, how in rows:
-        wait, used = (there(change(m, name, order, cap=cap, every=SOME, **how))
+        wait, used = (there(change(m, name, order, cap=cap, every=cases.SOME, **how))
                       for name in (WAIT, UTILISATION))  # fmt: skip
         if len(wait):
             yield _pair(f"Causes, {order.upper()}, {words}", wait, used)
 
 
 def _of_load(m: Measured, order: str, load: float) -> Iterator[Claim]:
-    for cap in CAPS:
-        wait, used = (there(gain(m, name, order, cap, load=load, every=SOME))
+    for cap in cases.CAPS:
+        wait, used = (there(gain(m, name, order, cap, load=load, every=cases.SOME))
                       for name in (WAIT, UTILISATION))  # fmt: skip
         if len(wait):
             yield _pair(f"Loads, {order.upper()}, {load:g}, {_kw(cap)}: gains", wait, used)

@@ -18,7 +18,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from odonata.figures.network import BLUE, FAINT, GREY, INK
-from odonata.studies.wallace import figures_of_jobs
+from odonata.studies.wallace import figures_of_jobs, simulation
 from odonata.studies.wallace.cases import CAPS, MIDDLE, ORDERS
 from odonata.studies.wallace.claims import LEARNED, LEARNED_DAY
 from odonata.studies.wallace.found import (
@@ -30,20 +30,10 @@ from odonata.studies.wallace.found import (
     learning_rate,
     sets_known,
 )
-from odonata.studies.wallace.simulation import (
-    BIN_US,
-    DAY_US,
-    LEARNER,
-    LEVELS_KW,
-    NAIVE,
-    NONE,
-    VARIABLE,
-    WallaceOutcome,
-)
 from odonata.study.drawing import dress_small, panels_of
 
 RED = "#c8321f"
-LOOKS = {NAIVE: ("naive", BLUE), LEARNER: ("learner, window, knapsack", RED)}
+LOOKS = {simulation.NAIVE: ("naive", BLUE), simulation.LEARNER: ("learner, window, knapsack", RED)}
 TOP_MW = 4.4
 
 
@@ -52,7 +42,7 @@ TOP_MW = 4.4
 
 def figure_5(m: Measured) -> Figure | None:
     """Draw the learning rate, of jobs that start and of sets of jobs alike."""
-    ran = {order: m.of(m.asked.part(order, LEARNER, MIDDLE)) for order in ORDERS}
+    ran = {order: m.of(m.asked.part(order, simulation.LEARNER, MIDDLE)) for order in ORDERS}
     if not any(ran.values()):
         return None
     figure, ((axes,),) = panels_of(8, 3.4, left=0.08, right=0.98, top=0.94, bottom=0.15)
@@ -84,17 +74,17 @@ def figure_6(m: Measured) -> Figure | None:
 
 def figure_7(m: Measured) -> Figure | None:
     """Draw the same with the cap that changes three times."""
-    edges = np.linspace(0, m.asked.days, len(LEVELS_KW) + 1)
-    levels = np.array([*LEVELS_KW, LEVELS_KW[-1]]) / 1000
-    return _power(m, VARIABLE, edges, levels)
+    edges = np.linspace(0, m.asked.days, len(simulation.LEVELS_KW) + 1)
+    levels = np.array([*simulation.LEVELS_KW, simulation.LEVELS_KW[-1]]) / 1000
+    return _power(m, simulation.VARIABLE, edges, levels)
 
 
 def _power(m: Measured, cap: str, days: Floats, levels_mw: Floats) -> Figure | None:
     """Draw the mean power of each 3 hours, and the readings above the cap as points, the highest of
     each 3 hours."""
     order = ORDERS[0]
-    ours, without = (m.of(m.asked.part(order, policy, which))
-                     for policy, which in ((LEARNER, cap), (NONE, MIDDLE)))  # fmt: skip
+    ours, without = (m.of(m.asked.part(order, policy, which)) for policy,
+                     which in ((simulation.LEARNER, cap), (simulation.NONE, MIDDLE)))  # fmt: skip
     if ours is None:
         return None
     figure, ((axes,),) = panels_of(9, 3.5, left=0.065, right=0.985, top=0.89, bottom=0.14)
@@ -120,8 +110,10 @@ def _power(m: Measured, cap: str, days: Floats, levels_mw: Floats) -> Figure | N
     return figure
 
 
-def _day(outcome: WallaceOutcome) -> Floats:
-    return (np.arange(len(outcome.mean_kw), dtype=np.float64) + 0.5) * (BIN_US / DAY_US)
+def _day(outcome: simulation.WallaceOutcome) -> Floats:
+    return (np.arange(len(outcome.mean_kw),
+                      dtype=np.float64) + 0.5) * (simulation.BIN_US / simulation.DAY_US
+    )  # fmt: skip
 
 
 def _mw(kw: tuple[int, ...]) -> Floats:
@@ -146,7 +138,7 @@ def _months(m: Measured, name: str, label: str) -> Figure | None:
                                wspace=0.2, hspace=0.2)  # fmt: skip
     at = np.arange(1, m.asked.months + 1)
     for i, order in enumerate(ORDERS):
-        easy = change(m, name, order, NONE, backfill="easy")
+        easy = change(m, name, order, simulation.NONE, backfill="easy")
         for j, cap in enumerate(CAPS):
             axes = panels[i, j]
             for k, (policy, (_, colour)) in enumerate(LOOKS.items()):
