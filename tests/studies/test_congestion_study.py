@@ -41,7 +41,7 @@ from odonata.studies.congestion.cases import (
     cases,
     has,
 )
-from odonata.studies.congestion.claims import correlation, impacts, slowdown
+from odonata.studies.congestion.claims import Measured, correlation, impacts, slowdown
 from odonata.studies.congestion.gpcnet import CANARIES, PART
 from odonata.studies.congestion.simulation import (
     ALONE_ON,
@@ -430,11 +430,11 @@ def test_what_there_is_nothing_for_is_not_drawn(some: CongestionPlan, tmp_path: 
 
 @pytest.mark.parametrize("make", figures.FIGURES.values(), ids=list(figures.FIGURES))
 def test_the_legend_fits_also_where_there_is_one_application(
-    make: Callable[[CongestionPlan, dict[str, CongestionOutcome]], Figure | None],
+    make: Callable[[Measured], Figure | None],
 ) -> None:
     asked = STUDY.ask(application=("hacc",), repetitions=1)
     with style():
-        figure = make(asked, invented(asked))
+        figure = make(STUDY.measured(asked, invented(asked)))
         assert figure is not None
         figure.canvas.draw()
     box = figure.legends[0].get_window_extent()
@@ -444,11 +444,12 @@ def test_the_legend_fits_also_where_there_is_one_application(
 
 
 def test_applications_that_reach_far_have_a_panel_of_their_own(some: CongestionPlan) -> None:
-    figure = figures.figure_3_17(some, invented(some))
+    figure = figures.figure_3_17(STUDY.measured(some, invented(some)))
     assert figure is not None
     panels = [[label.get_text() for label in axes.get_xticklabels()] for axes in figure.axes]
     assert panels == [["hpcg"], ["hacc"]]
-    calm = figures.figure_3_17(replace(some, applications=("hpcg",)), invented(some))
+    one = replace(some, applications=("hpcg",))
+    calm = figures.figure_3_17(STUDY.measured(one, invented(some)))
     assert calm is not None
     assert len(calm.axes) == 1
 
@@ -456,7 +457,7 @@ def test_applications_that_reach_far_have_a_panel_of_their_own(some: CongestionP
 def test_boxes_reach_from_the_shortest_to_the_longest_run_over_the_median_alone(
     some: CongestionPlan,
 ) -> None:
-    figure = figures.figure_3_17(some, invented(some))
+    figure = figures.figure_3_17(STUDY.measured(some, invented(some)))
     assert figure is not None
     heights = np.concatenate([np.asarray(line.get_ydata()) for line in figure.axes[1].lines])
     expected = {slower * (1 + 0.01 * shift) / 1.01 for slower in SLOWER.values()
@@ -466,7 +467,7 @@ def test_boxes_reach_from_the_shortest_to_the_longest_run_over_the_median_alone(
 
 def test_a_cross_is_the_mean_of_a_setting_and_r_stands_in_the_corner(some: CongestionPlan) -> None:
     outcomes = invented(some)
-    figure = figures.figure_3_18(some, outcomes)
+    figure = figures.figure_3_18(STUDY.measured(some, outcomes))
     assert figure is not None
     axes = figure.axes[0]
     marks = [line for line in axes.lines if line.get_marker() in ("x", "+")]
@@ -487,7 +488,7 @@ def test_a_counter_without_a_value_or_without_a_change_is_drawn_without_a_fit(
 
     few = replace(some, parts=("applications",))
     assert drawn(few, invented(few, dull), tmp_path) == ["3.17.png", "3.18.png", "3.19.png"]
-    figure = figures.figure_3_19(few, invented(few, dull))
+    figure = figures.figure_3_19(STUDY.measured(few, invented(few, dull)))
     assert figure is not None
     assert [len(axes.texts) for axes in figure.axes] == [0, 0, 1]
 
@@ -499,7 +500,7 @@ def test_impacts_that_differ_much_are_on_a_logarithmic_axis(some: CongestionPlan
         worse = (point.nodes / 16) ** power if point.congestor != NONE else 1.0
         return outcome(1e-4 * worse, 0.1)
 
-    figure = figures.figure_3_20(some, invented(some, steep))
+    figure = figures.figure_3_20(STUDY.measured(some, invented(some, steep)))
     assert figure is not None
     assert [axes.get_yscale() for axes in figure.axes] == ["linear", "log", "linear"]
 

@@ -18,7 +18,7 @@ from odonata.bids.chance import Chance
 from odonata.figures.network import BLUE, DASHES, FAINT, GREEN, GREY, ORANGE, PURPLE
 from odonata.studies.aqa import cases
 from odonata.studies.aqa.beyond import groups_of
-from odonata.studies.aqa.found import Measured
+from odonata.studies.aqa.found import Measured, always
 from odonata.studies.aqa.printed import TABLE_4
 from odonata.studies.aqa.simulation import AqaOutcome, types_of
 from odonata.study.drawing import dress_small, panels_of
@@ -100,14 +100,13 @@ def _hours(
 
 
 HOURS: Mapping[str, Mapping[str, tuple[str, Callable[[Measured], cases.Setting], str]]] = {
-    "6": {f"W4, {name}": ("W4", lambda m, name=name: cases.of_mix("W4", name), "")
+    "6": {f"W4, {name}": ("W4", always(cases.of_mix("W4", name)), "")
           for name in ("aqa", "energy-qare")},
-    "10": {f"W3 at its printed bid, {words}":
-           ("W3", lambda m, bid=bid: cases.of_printed("W3")[bid], "")
+    "10": {f"W3 at its printed bid, {words}": ("W3", always(cases.of_printed("W3")[bid]), "")
            for bid, words in (("no standby jobs", "no standby jobs"),
                               (cases.FILLER, f"standby jobs {cases.FILLER}"))},
-    "11": {"W5, no preemption": ("W5", lambda m: cases.of_mix("W5"), ""),
-           "W5, preemption": ("W5", lambda m: cases.of_mix("W5"), "preemption")},
+    "11": {"W5, no preemption": ("W5", always(cases.of_mix("W5")), ""),
+           "W5, preemption": ("W5", always(cases.of_mix("W5")), "preemption")},
     "13": {"10,000 servers, W1 with jobs of 100 times the size":
            ("W1", lambda m: cases.of_scale(100, m.asked.hours), "")},
 }  # fmt: skip

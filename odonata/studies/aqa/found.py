@@ -32,7 +32,7 @@ class Group(NamedTuple):
         return self._replace(variant=variant)
 
 
-def always(setting: Setting) -> Callable[[str], Setting]:
+def always(setting: Setting) -> Callable[[Any], Setting]:
     """Returns what gives one setting, whatever the mix."""
     return lambda _: setting
 

@@ -140,9 +140,10 @@ def searched(case: Day) -> BiddingOutcome:
     policy: Any = BIDDINGS.make(FES, {"steps": case.steps, "warmup": case.warm_h,
                                         "days": case.tried})  # fmt: skip
     bid = policy.searched(model_of(case).first_market())
-    nothing: Any = (None, None, 0, {}, 0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    seconds = time.perf_counter() - began
-    return BiddingOutcome(bid.average_w, bid.reserve_w, *nothing, seconds)
+    return BiddingOutcome(
+        bid.average_w, bid.reserve_w, None, None, 0, {}, 0, 0.0, 0.0, 0.0, 0.0, 0.0,
+        time.perf_counter() - began,
+    )  # fmt: skip
 
 
 def lived(case: Day) -> BiddingOutcome:

@@ -170,9 +170,9 @@ def _against(m: Measured, rows: Sequence[Row]) -> Figure | None:
     for (_, own), line in zip(rows, panels, strict=True):
         for pattern, axes in zip(cases.PATTERNS, line, strict=True):
             cells = partial(cases.heterogeneous, m.asked, pattern, **own)
-            base = [mean(m, cells("simple"), kind) for kind in (SMALL, LARGE)]
+            base = [mean(m, cells(policy="simple"), kind) for kind in (SMALL, LARGE)]
             for policy in (*cases.BASELINES, cases.LEVEL_SPREAD):
-                x, y = (mean(m, cells(policy), kind) / base[kind] for kind in (SMALL, LARGE))
+                x, y = (mean(m, cells(policy=policy), kind) / base[kind] for kind in (SMALL, LARGE))
                 _dot(axes, policy, x, y)
             dress_small(axes)
         for which in "xy":

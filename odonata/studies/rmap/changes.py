@@ -8,7 +8,7 @@ thesis has one of each kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from odonata.results.statistics import Interval, interval
 from odonata.studies.rmap.cases import BOTH, HIGH_W, PATTERNS, QUEUED, Part, RmapPlan
 from odonata.studies.rmap.simulation import RmapOutcome, Traced, row
 from odonata.study import measured
-from odonata.study.contract import Verdict
+from odonata.study.contract import Claim, Verdict
 from odonata.study.verdicts import above, below, near, values_of, verdict
 
 Measured = measured.Measured[RmapPlan, Part, RmapOutcome]
@@ -44,6 +44,10 @@ class Spread(NamedTuple):
     def of(self) -> int:
         return self.it.of
 
+    def __bool__(self) -> bool:
+        """Tells whether there are any traces."""
+        return self.of > 0
+
     @property
     def values(self) -> dict[str, float]:
         return {**values_of(self.it), "5 % of traces": self.low, "95 % of traces": self.high}
@@ -66,12 +70,10 @@ class Spread(NamedTuple):
         return verdict(self.near(printed, rounded), self.same_sign(printed))
 
 
-def spread(values: Floats) -> Spread | None:
-    """Returns mean and range of the values that are there; None if there are none."""
+def spread(values: Floats) -> Spread:
+    """Returns mean and range of the values that are there; of none of them, if there are none."""
     there = values[np.isfinite(values)]
-    if not len(there):
-        return None
-    low, high = np.percentile(there, ENDS).tolist()
+    low, high = np.percentile(there, ENDS).tolist() if len(there) else (np.nan, np.nan)
     return Spread(interval(there.tolist()), low, high)
 
 
@@ -130,6 +132,16 @@ def chosen(m: Measured, kind: str, choice: str | None, policy: str, bound_w: flo
 
 def there(m: Measured, case: Part) -> RmapOutcome | None:
     return m.of(case)
+
+
+def claim(
+    name: str, printed: str, ours: str, found: Spread, said: Verdict | None, source: str,
+    cause: str, calibrated: bool = False, values: Mapping[str, float] | None = None,
+) -> Claim:  # fmt: skip
+    """Returns a claim about traces, with its cause where it does not hold."""
+    why = "" if said in (None, Verdict.HOLDS) else cause
+    return Claim(name, printed, ours, said, found.of, values or found.values, source, calibrated,
+                 why)  # fmt: skip
 
 
 # -- words

@@ -8,6 +8,7 @@ from dataclasses import replace
 from odonata.provisioning import cost
 from odonata.provisioning.prices import loss_of_scores
 from odonata.results.statistics import Interval
+from odonata.studies.rmap.changes import Measured
 from odonata.study.contract import Claim, Verdict
 from odonata.study.verdicts import near, verdict
 
@@ -22,7 +23,7 @@ BT_LOSSES = (0.10, 0.20)
 """Printed: the range of r_p in which overprovisioning is faster for BT-MZ."""
 
 
-def of_costs() -> Iterator[Claim]:
+def of_costs(m: Measured) -> Iterator[Claim]:
     yield from _table()
     yield from _break_even()
     yield from _racks()

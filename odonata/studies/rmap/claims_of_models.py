@@ -56,7 +56,7 @@ def of_predictions(m: Measured) -> Iterator[Claim]:
                     )  # fmt: skip
 
 
-def of_printed() -> Iterator[Claim]:
+def of_printed(m: Measured) -> Iterator[Claim]:
     from odonata.studies.rmap.printed import points, searched
     from odonata.studies.rmap.statements import statements
 

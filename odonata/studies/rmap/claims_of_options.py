@@ -24,7 +24,7 @@ def _text(values: Floats, found: dict[str, float], name: str) -> str | None:
     """Returns a mean change with its interval, in percent, and writes it down; None: it has no
     values."""
     it = spread(values)
-    if it is None:
+    if not it:
         return None
     found |= {name: it.mean, f"{name} ±": it.it.half, "traces": it.of}
     return f"{100 * it.mean:+.0f} ± {100 * it.it.half:.0f}"

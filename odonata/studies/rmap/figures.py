@@ -186,7 +186,7 @@ def _over_bounds(m: Measured, kinds: tuple[str, ...], policies: Sequence[str],
         for policy in policies:
             _, colour, dashes, mark = LOOKS[policy]
             spreads = [spread(each(m, kind, policy, float(it)) / base[kind]) for it in x]
-            if any(it is None for it in spreads):
+            if not all(spreads):
                 continue
             mean, low, high = (np.array([getattr(it, end) for it in spreads])
                                for end in ("mean", "low", "high"))  # fmt: skip
@@ -311,7 +311,7 @@ def gaps(m: Measured) -> Figure | None:
             base = [chosen(m, kind, it, simulation.TRADITIONAL, bound_w) for it in known.values()]
             found = [spread(chosen(m, kind, it, simulation.ADAPTIVE_0, bound_w) / one - 1.0)
                      for it, one in zip(known.values(), base, strict=True)]  # fmt: skip
-            kept = [(gap_s, it) for gap_s, it in zip(known, found, strict=True) if it is not None]
+            kept = [(gap_s, it) for gap_s, it in zip(known, found, strict=True) if it]
             if len(kept) < 2:
                 continue
             drawn, colour, x = True, KIND_COLOURS[kind], [gap_s for gap_s, _ in kept]
@@ -325,7 +325,7 @@ def gaps(m: Measured) -> Figure | None:
                           clip_on=False, zorder=5)  # fmt: skip
             if bound_w == m.asked.low_w:
                 seconds = [spread(it) for it in base]
-                panels[0, 2].plot(x, [it.mean for it in seconds if it is not None], color=colour,
+                panels[0, 2].plot(x, [it.mean for it in seconds if it], color=colour,
                                   marker="o", ms=4, lw=1.6, label=kind)  # fmt: skip
         axes.axhline(0, color=INK, lw=0.8)
         axes.yaxis.set_major_formatter(PercentFormatter(1, 0))
