@@ -231,8 +231,8 @@ def test_an_outcome_is_the_same_after_it_was_written_and_read(
     assert outcome.lists, "single jobs are kept"
     key, revived = from_line(to_line(Answer(case, outcome)), STUDY)
     assert (key, revived) == (case.key, outcome)
-    with pytest.raises(KeyError):
-        STUDY.revive({"rows": {}})
+    with pytest.raises(TypeError, match="rows"):
+        STUDY.revive({"lists": {}})
 
 
 # -- prediction

@@ -117,7 +117,7 @@ def test_a_run_of_the_year_takes_the_place_of_twelve() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [({"months": 0}, "months = 0"), ({"days": 1}, "days = 1"), ({"load": 5.0}, "load = 5.0"),
-     ({"seed": -1}, "seed = -1"), ({"runs": "weeks"}, "runs = weeks"),
+     ({"seed": -1}, "seed = -1"), ({"runs": "weeks"}, "runs = 'weeks'"),
      ({"days": 10, "months": 6}, "months = 6")],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(options: dict[str, Any], words: str) -> None:
@@ -192,7 +192,7 @@ def test_an_outcome_comes_back_from_its_line_as_it_was() -> None:
     part = Part("wfp", LEARNER, MIDDLE, **SHORT)
     found = outcome(1.5, 0.25, 3, STUDY.ask(**SHORT))
     assert from_line(to_line(Answer(part, found)), STUDY) == (part.key, found)
-    with pytest.raises(KeyError):
+    with pytest.raises(TypeError, match="wait_s"):
         STUDY.revive({"jobs": [1]})
     before = {name: value for name, value in asdict(found).items() if "outliers" not in name}
     assert STUDY.revive(before).outliers == (), "a store of before there were such"

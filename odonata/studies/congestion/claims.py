@@ -57,9 +57,8 @@ def of_setting(
     m: Measured, name: str, setting: str, profiles: str = BUNDLED
 ) -> list[CongestionOutcome]:
     """Returns the outcomes of all repetitions that there are."""
-    found = (m.of(m.asked.at(name, setting, shift, profiles))
-             for shift in range(m.asked.repetitions) if has(profiles, name))  # fmt: skip
-    return [outcome for outcome in found if outcome is not None]
+    return m.there(m.asked.at(name, setting, shift, profiles)
+                   for shift in range(m.asked.repetitions) if has(profiles, name))  # fmt: skip
 
 
 def slowdowns(m: Measured, name: str, upper: str, lower: str,

@@ -35,8 +35,7 @@ Seeds = list[float | None]
 def means(m: Measured, cell: Iterable[Point], kind: int) -> Floats:
     """Returns the mean communication time of a kind of jobs, in picoseconds, for each repetition of
     a cell that there is."""
-    there = (m.of(point) for point in cell)
-    return np.array([outcome.mean_ps(kind) for outcome in there if outcome is not None])
+    return np.array([outcome.mean_ps(kind) for outcome in m.there(cell)])
 
 
 def mean(m: Measured, cell: Iterable[Point], kind: int = SMALL) -> float:
@@ -54,8 +53,7 @@ def reduction(one: float, other: float) -> float:
 
 def times(m: Measured, cell: Cell, kind: int) -> Seeds:
     """Returns the mean communication time of a kind of jobs, in picoseconds, by repetition."""
-    found = (m.of(point) for point in cell)
-    return [None if outcome is None else outcome.mean_ps(kind) for outcome in found]
+    return m.each(cell, lambda outcome: outcome.mean_ps(kind))
 
 
 def relative_to(one: Seeds, other: Seeds) -> Seeds:

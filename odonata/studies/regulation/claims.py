@@ -346,13 +346,8 @@ def _signals(m: Measured) -> Iterator[Claim | None]:
                          _late_text(m, setting), below(it, MOST_LATE), it.mean <= MOST_LATE, it
                          )  # fmt: skip
             it = m.mean(setting, saving)
-            yield shown(
-                f"signal {number}: saving",
-                f"{100 * SAVING:.1f} %",
-                percent(it),
-                it,
-                calibrated=True,
-            )
+            yield shown(f"signal {number}: saving", f"{100 * SAVING:.1f} %", percent(it), it,
+                        calibrated=True)  # fmt: skip
         yield _by_signal(m, [AS_PRINTED, *every])
     for deviation, slow_s, fast_s in SIGNALS:
         memory = f"memory {slow_s} and {fast_s} s" if slow_s else "no memory"

@@ -64,12 +64,6 @@ def power(preset: str) -> Measure:
     return lambda outcome: outcome.power_w[preset]
 
 
-def found(m: Measured, cases: Sequence[Run]) -> list[RumyantsevOutcome]:
-    """Returns the outcomes of these cases; none of them, unless all are there."""
-    there = [m.outcomes[case.key] for case in cases if case.key in m.outcomes]
-    return there if len(there) == len(cases) else []
-
-
 def claims(m: Measured) -> list[Claim]:
     """Returns the claims that there are outcomes for."""
     return [*_figures_1_2(m), *_threshold(m), *_randomised(m), *_disciplines(m), *_comparison(m),
@@ -173,7 +167,7 @@ def _at(times: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
 
 
 def _threshold(m: Measured) -> Iterator[Claim]:
-    runs = found(m, m.asked.by_workload)
+    runs = m.every(m.asked.by_workload)
     if not runs:
         return
     where = "Rumyantsev figure 3"
@@ -204,8 +198,8 @@ def _trend(
 
 def _randomised(m: Measured) -> Iterator[Claim]:
     """Figure 3 of traces whose weeks are drawn anew, which the paper proposes and leaves."""
-    drawn = [runs for seed in m.asked.seeds if (runs := found(m, m.asked.drawn(seed)))]
-    recorded = found(m, m.asked.by_workload)
+    drawn = [runs for seed in m.asked.seeds if (runs := m.every(m.asked.drawn(seed)))]
+    recorded = m.every(m.asked.by_workload)
     if not drawn:
         return
     title = "Figure 3, randomised traces"  # which the paper does not draw, so without a source
@@ -261,8 +255,8 @@ def at_power(runs: Sequence[RumyantsevOutcome], of: Measure, watts: float) -> fl
 
 
 def _comparison(m: Measured) -> Iterator[Claim]:
-    by_workload = found(m, m.asked.by_workload)
-    by_number = found(m, m.asked.by_number)
+    by_workload = m.every(m.asked.by_workload)
+    by_number = m.every(m.asked.by_number)
     if not by_workload or not by_number:
         return
     for name, of in (("power", power("swapped")), ("workload", workload)):
@@ -288,7 +282,7 @@ def _comparison(m: Measured) -> Iterator[Claim]:
 def _disciplines(m: Measured) -> Iterator[Claim]:
     first: dict[str, float] = {}
     for name in ("fcfs", *DISCIPLINES):
-        by_workload, by_number = (found(m, m.asked.under(name, control))
+        by_workload, by_number = (m.every(m.asked.under(name, control))
                                   for control in ("workload", "number"))  # fmt: skip
         two = m.of(m.asked.two_thresholds(name))
         if not by_workload or not by_number or two is None:
@@ -363,19 +357,19 @@ def _change(one: float, other: float) -> str:
 
 def _stability(m: Measured) -> Iterator[Claim]:
     """Throughput and growth near the boundary that theory gives; the paper prints none of it."""
-    full = found(m, m.asked.independent(SATURATED))
+    full = m.every(m.asked.independent(SATURATED))
     if full:
         it, limit = interval([3600 * run.per_s for run in full]), 3600 * full[0].boundary_per_s
         yield judged("Stability: served per hour while somebody always waits, and by the criterion",
                      "", f"{_pm(it, digits=3)} and {limit:.3f}", near(it, limit), False,
                      it)  # fmt: skip
     for load in DRAW_LOADS:
-        yield from _growth(f"load {load:g}", found(m, m.asked.independent(load)), load < 1)
+        yield from _growth(f"load {load:g}", m.every(m.asked.independent(load)), load < 1)
     yield from _growth(f"load {CONTROLLED:g}, always slow",
-                       found(m, m.asked.independent(CONTROLLED)), False)  # fmt: skip
+                       m.every(m.asked.independent(CONTROLLED)), False)  # fmt: skip
     much = TWO_THRESHOLDS[1]
     yield from _growth(f"load {CONTROLLED:g}, fast above 3e5",
-                       found(m, m.asked.independent(CONTROLLED, much)), True)  # fmt: skip
+                       m.every(m.asked.independent(CONTROLLED, much)), True)  # fmt: skip
 
 
 def _growth(words: str, runs: Sequence[RumyantsevOutcome], stable: bool) -> Iterator[Claim]:

@@ -188,8 +188,8 @@ def _busy(axes: Axes, track: Mapping[str, npt.NDArray[Any]], since: float, until
 def figure_3(m: claims.Measured) -> Figure | None:
     """Draw mean power and mean workload over the one threshold, with both presets of energies: of
     the recorded trace and, as bands of 95 %, of randomised ones."""
-    runs = claims.found(m, m.asked.by_workload)
-    drawn = [of for seed in m.asked.seeds if (of := claims.found(m, m.asked.drawn(seed)))]
+    runs = m.every(m.asked.by_workload)
+    drawn = [of for seed in m.asked.seeds if (of := m.every(m.asked.drawn(seed)))]
     if not runs and not drawn:
         return None
     figure, panels = panels_of(9.4, 4.3, 1, 2, left=0.08, right=0.985, top=0.86, bottom=0.125,
@@ -243,11 +243,11 @@ def _curve(axes: Axes, x: Floats, runs: Sequence[RumyantsevOutcome],
 def tradeoff(m: claims.Measured) -> Figure | None:
     """Draw mean workload and mean delay over mean power, by control."""
     curves = (
-        ("by workload", claims.found(m, m.asked.by_workload), BLUE, "o"),
-        ("by number of customers", claims.found(m, m.asked.by_number), ORANGE, "D"),
+        ("by workload", m.every(m.asked.by_workload), BLUE, "o"),
+        ("by number of customers", m.every(m.asked.by_number), ORANGE, "D"),
         (
             "by coins, named by the chance of the high rate at an arrival",
-            claims.found(m, m.asked.randomised),
+            m.every(m.asked.randomised),
             GREEN,
             "s",
         ),
@@ -289,7 +289,7 @@ def _name_points(axes: Axes, runs: Mapping[float, RumyantsevOutcome], of: claims
 
 def disciplines(m: claims.Measured) -> Figure | None:
     """Draw mean workload and mean waiting over mean power under every discipline, by control."""
-    curves = {(name, control): claims.found(m, m.asked.under(name, control))
+    curves = {(name, control): m.every(m.asked.under(name, control))
               for name in DISCIPLINE_LOOKS for control in ("workload", "number")}  # fmt: skip
     if not all(curves.values()):
         return None

@@ -271,16 +271,9 @@ def _against_no_cap(m: Measured, order: str, cap: str) -> Iterator[Claim]:
                      f"{_pm(it, 1)} {of}", near(it, BETTER), above(it, 0), it, "Wallace 9",
                      PASSING)  # fmt: skip
         if order == "fcfs" and cap != cases.HIGH:
-            yield judged(
-                f"{title}: months of less than without a cap, by figure 9",
-                "some",
-                f"{_pm(it, 1)} {of}",
-                above(it, 1),
-                it.mean > 0,
-                it,
-                "Wallace 8.3",
-                LOAD_CAUSE,
-            )
+            yield judged(f"{title}: months of less than without a cap, by figure 9", "some",
+                         f"{_pm(it, 1)} {of}", above(it, 1), it.mean > 0, it, "Wallace 8.3",
+                         LOAD_CAUSE)  # fmt: skip
     if any(map(len, than)):
         rows = rows_of(
             m.asked,
